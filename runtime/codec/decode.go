@@ -1,0 +1,89 @@
+package codec
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"github.com/keelson-dev/keelson/runtime"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
+)
+
+// Unmarshal reads JSON into a Go value as the Kubernetes API does: keys are matched case-sensitively, integers
+// stay integers in untyped values, and unknown and duplicate fields are reported as problems unless v is Ignore.
+// Problems do not keep the value from being set.
+func Unmarshal(text []byte, into any, v Validation) (problems []error, err error) {
+	if v == Ignore {
+		return nil, kjson.UnmarshalCaseSensitivePreserveInts(text, into)
+	}
+	return kjson.UnmarshalStrict(text, into)
+}
+
+// Decode makes a defaulted object of a body. kind and apiVersion come from want where the body is silent. A body
+// of another registered version of want's kind is decoded as that version: compare Decoded.GVK. A body of another
+// kind is an error, as is one that is no object of its type.
+//
+// On an error Decoded.GVK is what could be learned of the body; it is zero when the body could not be read at
+// all. The caller words the answer accordingly.
+func Decode(s *runtime.Scheme, f Format, body []byte, want schema.GroupVersionKind, v Validation) (Decoded, error) {
+	text, problems, err := f.ToJSON(body, v)
+	if err != nil {
+		return Decoded{}, err
+	}
+	gvk, err := kindOf(text)
+	if err != nil {
+		return Decoded{}, err
+	}
+	d := Decoded{GVK: complete(gvk, want), Problems: problems}
+	obj, err := s.New(d.GVK)
+	if err != nil {
+		return d, err
+	}
+	if d.GVK.GroupKind() != want.GroupKind() && !sameType(s, obj, want) {
+		return d, fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion", d.GVK.Version, d.GVK.Kind, want.Version, want.Kind)
+	}
+	more, err := Unmarshal(text, obj, v)
+	if err != nil {
+		return d, err
+	}
+	s.Default(obj)
+	obj.GetObjectKind().SetGroupVersionKind(d.GVK)
+	d.Object, d.Problems = obj, append(d.Problems, more...)
+	return d, nil
+}
+
+// sameType reports whether obj is what want would be: the options of a request are the same in every group.
+func sameType(s *runtime.Scheme, obj runtime.Object, want schema.GroupVersionKind) bool {
+	other, err := s.New(want)
+	return err == nil && reflect.TypeOf(other) == reflect.TypeOf(obj)
+}
+
+// StrictError returns the error by which a body with problems is refused under Strict: `strict decoding error: `
+// and the problems.
+func StrictError(problems []error) error { return apiruntime.NewStrictDecodingError(problems) }
+
+// kindOf reads what a body says of itself.
+func kindOf(text []byte) (schema.GroupVersionKind, error) {
+	said := struct { // type and tags show in the text of errors, and are those kube-apiserver shows
+		APIVersion string `json:"apiVersion,omitempty"`
+		Kind       string `json:"kind,omitempty"`
+	}{}
+	if err := json.Unmarshal(text, &said); err != nil {
+		return schema.GroupVersionKind{}, fmt.Errorf("couldn't get version/kind; json parse error: %v", err)
+	}
+	gv, err := schema.ParseGroupVersion(said.APIVersion)
+	return gv.WithKind(said.Kind), err
+}
+
+// complete fills what gvk does not say from want.
+func complete(gvk, want schema.GroupVersionKind) schema.GroupVersionKind {
+	if gvk.Kind == "" {
+		gvk.Kind = want.Kind
+	}
+	if gvk.Version == "" && (gvk.Group == "" || gvk.Group == want.Group) {
+		gvk.Group, gvk.Version = want.Group, want.Version
+	}
+	return gvk
+}

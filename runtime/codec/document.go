@@ -1,0 +1,334 @@
+package codec
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Document is one object's canonical bytes and the places in them that readers need. It is a value of fixed
+// size around one immutable, shared slice: nobody may change the bytes it was made from, and copies of a
+// Document share them. The zero Document is empty; only IsZero may be asked of it.
+type Document struct {
+	value   []byte // no resourceVersion, no trailing newline
+	sorted  bool   // an untyped object: apiVersion first, all keys in order
+	members int32  // of a typed object: offset of the first member after kind and apiVersion
+	meta    span   // value of "metadata", braces included
+	insert  int32  // where the resourceVersion member goes
+	lead    bool   // a comma precedes the inserted member
+	trail   bool   // a comma follows the inserted member
+	labels  span   // value of metadata.labels; empty when absent
+	version span   // text of apiVersion, without quotes
+	kind    span   // text of kind, without quotes
+}
+
+type span struct{ from, to int32 }
+
+// ErrNotCanonical is returned by ParseDocument for bytes which are not in the canonical form: no JSON object,
+// kind and apiVersion not first (an untyped object has apiVersion first), no metadata, or a resourceVersion
+// already in it. Decoding and encoding anew
+// makes canonical bytes of any readable object.
+var ErrNotCanonical = errors.New("not in canonical form")
+
+// ParseDocument finds the places in value, whose bytes it keeps. A single trailing newline is left out. It
+// checks the form of the members it passes and never panics, but value is expected to come from this package's
+// encoder: the text inside spec and status is only skipped.
+func ParseDocument(value []byte) (Document, error) {
+	value = bytes.TrimSuffix(value, []byte("\n"))
+	if len(value) > math.MaxInt32 {
+		return Document{}, fmt.Errorf("%w: larger than 2 GiB", ErrNotCanonical)
+	}
+	d := Document{value: value, insert: -1}
+	at, count := 1, 0
+	err := eachMember(value, 0, func(key string, start, from, to int) error {
+		at = to
+		count++
+		switch count {
+		case 1:
+			d.sorted = key == "apiVersion"
+		case 3:
+			d.members = int32(start)
+		}
+		if !d.sorted && (count == 1 && key != "kind" || count == 2 && key != "apiVersion") {
+			return fmt.Errorf("%w: kind and apiVersion are not first", ErrNotCanonical)
+		}
+		return d.member(key, from, to)
+	})
+	switch {
+	case err != nil:
+		return Document{}, err
+	case d.meta.to == 0 || d.kind.to == 0 || d.version.to == 0:
+		return Document{}, fmt.Errorf("%w: kind, apiVersion or metadata is missing", ErrNotCanonical)
+	case at+1 != len(value):
+		return Document{}, fmt.Errorf("%w: more than one value", ErrNotCanonical)
+	}
+	if err := d.scanMetadata(); err != nil {
+		return Document{}, err
+	}
+	return d, nil
+}
+
+// member notes where the members every object has are.
+func (d *Document) member(key string, from, to int) error {
+	place, trim := &d.meta, int32(0)
+	switch key {
+	case "kind":
+		place, trim = &d.kind, 1
+	case "apiVersion":
+		place, trim = &d.version, 1
+	case "metadata":
+	default:
+		return nil
+	}
+	text := d.value[from:to]
+	switch {
+	case place.to != 0:
+		return fmt.Errorf("%w: %s comes twice", ErrNotCanonical, key)
+	case trim == 1 && (text[0] != '"' || bytes.IndexByte(text, '\\') >= 0):
+		return fmt.Errorf("%w: %s is no plain string", ErrNotCanonical, key)
+	}
+	*place = span{int32(from) + trim, int32(to) - trim}
+	return nil
+}
+
+// scanMetadata finds the labels and the place of the resourceVersion: before the first member that follows it
+// in the canonical order of the object at hand.
+func (d *Document) scanMetadata() error {
+	from := int(d.meta.from)
+	count, end := 0, from+1
+	err := eachMember(d.value, from, func(key string, start, valueFrom, to int) error {
+		switch key {
+		case "labels":
+			d.labels = span{int32(valueFrom), int32(to)}
+		case "resourceVersion":
+			return fmt.Errorf("%w: metadata has a resourceVersion", ErrNotCanonical)
+		}
+		follows := key != "name" && key != "generateName" && key != "namespace" && key != "selfLink" && key != "uid"
+		if d.sorted {
+			follows = key > "resourceVersion"
+		}
+		if d.insert < 0 && follows {
+			d.insert, d.trail = int32(start), true
+		}
+		count++
+		end = to
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if d.insert < 0 {
+		d.insert, d.lead = int32(end), count > 0
+	}
+	return nil
+}
+
+// IsZero reports whether d is the zero Document.
+func (d Document) IsZero() bool { return d.value == nil }
+
+// Bytes returns the canonical bytes, without resourceVersion. They are shared and must not be changed.
+func (d Document) Bytes() []byte { return d.value }
+
+// APIVersion is the version the document is written in, as "group/version".
+func (d Document) APIVersion() string { return string(d.value[d.version.from:d.version.to]) }
+
+// Kind is the kind the document says it is of.
+func (d Document) Kind() string { return string(d.value[d.kind.from:d.kind.to]) }
+
+// Len is about how many bytes AppendObject appends.
+func (d Document) Len() int { return len(d.value) + len(`"resourceVersion":"",`) + 20 }
+
+// AppendObject appends the document as an object of its own, kind and apiVersion included, with the given
+// resourceVersion; 0 leaves it out, as an object that was never stored has none.
+func (d Document) AppendObject(dst []byte, revision int64) []byte {
+	return d.appendRange(dst, 0, len(d.value), revision)
+}
+
+// AppendItem appends the document as an item of a list: without kind and apiVersion, but for an untyped object,
+// which keeps them.
+func (d Document) AppendItem(dst []byte, revision int64) []byte {
+	if d.sorted {
+		return d.AppendObject(dst, revision)
+	}
+	return d.appendRange(append(dst, '{'), int(d.members), len(d.value), revision)
+}
+
+// AppendMetadata appends the value of metadata, braces included.
+func (d Document) AppendMetadata(dst []byte, revision int64) []byte {
+	return d.appendRange(dst, int(d.meta.from), int(d.meta.to), revision)
+}
+
+// appendRange copies value[from:to], which must contain all of metadata or its value, with the version inserted.
+func (d Document) appendRange(dst []byte, from, to int, revision int64) []byte {
+	if revision == 0 {
+		return append(dst, d.value[from:to]...)
+	}
+	dst = append(dst, d.value[from:d.insert]...)
+	if d.lead {
+		dst = append(dst, ',')
+	}
+	dst = append(dst, `"resourceVersion":"`...)
+	dst = strconv.AppendInt(dst, revision, 10)
+	dst = append(dst, '"')
+	if d.trail {
+		dst = append(dst, ',')
+	}
+	return append(dst, d.value[d.insert:to]...)
+}
+
+// Labels returns the object's labels as a map of the caller's own; nil when it has none.
+func (d Document) Labels() labels.Set {
+	if d.labels.to == 0 {
+		return nil
+	}
+	var set labels.Set
+	if err := json.Unmarshal(d.value[d.labels.from:d.labels.to], &set); err != nil {
+		return nil // ParseDocument saw canonical bytes: labels is a map of strings
+	}
+	return set
+}
+
+// Field returns the text of the scalar at a dotted JSON path ("spec.color"), as field selectors compare it: a
+// string's own text, a number's or boolean's JSON. A missing or null member is "".
+func (d Document) Field(path string) string {
+	at := 0
+	for {
+		name, rest, more := strings.Cut(path, ".")
+		from, to := -1, -1
+		if at >= len(d.value) || d.value[at] != '{' {
+			return ""
+		}
+		_ = eachMember(d.value, at, func(key string, _, vf, vt int) error {
+			if key != name {
+				return nil
+			}
+			from, to = vf, vt
+			return errStop
+		})
+		if from < 0 {
+			return ""
+		}
+		if more {
+			at, path = from, rest
+			continue
+		}
+		text := d.value[from:to]
+		switch text[0] {
+		case '"':
+			var s string
+			if json.Unmarshal(text, &s) != nil {
+				return ""
+			}
+			return s
+		case '{', '[', 'n':
+			return ""
+		}
+		return string(text)
+	}
+}
+
+var errStop = errors.New("stop")
+
+// eachMember calls f for each member of the object that starts at value[at]: its key, where the member starts,
+// and where its value starts and ends. An error from f ends the walk and is returned.
+func eachMember(value []byte, at int, f func(key string, start, from, to int) error) error {
+	if at >= len(value) || value[at] != '{' {
+		return fmt.Errorf("%w: no object at offset %d", ErrNotCanonical, at)
+	}
+	i := at + 1
+	if i < len(value) && value[i] == '}' {
+		return nil
+	}
+	for {
+		start := i
+		end, ok := skipString(value, i)
+		if !ok || end >= len(value) || value[end] != ':' {
+			return fmt.Errorf("%w: no member at offset %d", ErrNotCanonical, start)
+		}
+		raw := value[i+1 : end-1]
+		key := string(raw)
+		if bytes.IndexByte(raw, '\\') >= 0 {
+			if json.Unmarshal(value[i:end], &key) != nil {
+				return fmt.Errorf("%w: bad key at offset %d", ErrNotCanonical, start)
+			}
+		}
+		from := end + 1
+		to, ok := skipValue(value, from)
+		if !ok || to >= len(value) {
+			return fmt.Errorf("%w: no value at offset %d", ErrNotCanonical, from)
+		}
+		if err := f(key, start, from, to); err != nil {
+			return err
+		}
+		switch value[to] {
+		case '}':
+			return nil
+		case ',':
+			i = to + 1
+		default:
+			return fmt.Errorf("%w: unexpected %q at offset %d", ErrNotCanonical, value[to], to)
+		}
+	}
+}
+
+// skipString returns the offset after the string that starts at value[i].
+func skipString(value []byte, i int) (int, bool) {
+	if i >= len(value) || value[i] != '"' {
+		return 0, false
+	}
+	for i++; i < len(value); i++ {
+		switch value[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1, true
+		}
+	}
+	return 0, false
+}
+
+// skipValue returns the offset after the value that starts at value[i]. Canonical bytes have no white space.
+func skipValue(value []byte, i int) (int, bool) {
+	if i >= len(value) {
+		return 0, false
+	}
+	switch value[i] {
+	case '"':
+		return skipString(value, i)
+	case '{', '[':
+		depth := 0
+		for i < len(value) {
+			switch value[i] {
+			case '"':
+				end, ok := skipString(value, i)
+				if !ok {
+					return 0, false
+				}
+				i = end
+				continue
+			case '{', '[':
+				depth++
+			case '}', ']':
+				if depth--; depth == 0 {
+					return i + 1, true
+				}
+			}
+			i++
+		}
+		return 0, false
+	}
+	start := i
+	for i < len(value) && value[i] != ',' && value[i] != '}' && value[i] != ']' {
+		if c := value[i]; c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '"' || c == '{' || c == '[' {
+			return 0, false
+		}
+		i++
+	}
+	return i, i > start
+}

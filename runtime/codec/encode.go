@@ -1,0 +1,81 @@
+package codec
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+
+	"github.com/keelson-dev/keelson/runtime"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Encode returns obj as JSON in the form of a response body: fields in struct order, characters HTML-escaped, a
+// newline at the end. kind and apiVersion are written as obj has them. A list without items has [].
+func Encode(obj runtime.Object) ([]byte, error) {
+	var out bytes.Buffer
+	if err := json.NewEncoder(&out).Encode(withItems(obj)); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// withItems returns obj, or a shallow copy with empty instead of nil Items.
+func withItems(obj runtime.Object) runtime.Object {
+	v := reflect.ValueOf(obj)
+	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
+		return obj
+	}
+	items := v.Elem().FieldByName("Items")
+	if _, isList := obj.(metav1.ListMetaAccessor); !isList || !items.IsValid() || items.Kind() != reflect.Slice || !items.IsNil() {
+		return obj
+	}
+	list := shallow(obj)
+	items = reflect.ValueOf(list).Elem().FieldByName("Items")
+	items.Set(reflect.MakeSlice(items.Type(), 0, 0))
+	return list
+}
+
+// shallow returns a copy of the struct that obj points to.
+func shallow(obj runtime.Object) runtime.Object {
+	c := reflect.New(reflect.TypeOf(obj).Elem())
+	c.Elem().Set(reflect.ValueOf(obj).Elem())
+	return c.Interface().(runtime.Object)
+}
+
+// EncodeDocument returns the canonical form of obj: with the kind and apiVersion of gvk, without resourceVersion.
+// obj is not changed and may be read by others meanwhile.
+func EncodeDocument(obj runtime.Object, gvk schema.GroupVersionKind) (Document, error) {
+	if v := reflect.ValueOf(obj); v.Kind() != reflect.Pointer || v.IsNil() {
+		return Document{}, fmt.Errorf("encode %s: the object is nil or no pointer", gvk)
+	}
+	var c runtime.Object
+	if u, ok := obj.(apiruntime.Unstructured); ok {
+		c = shallowUnstructured(u)
+	} else {
+		c = shallow(obj)
+	}
+	c.GetObjectKind().SetGroupVersionKind(gvk)
+	if m, ok := c.(metav1.Object); ok {
+		m.SetResourceVersion("")
+	}
+	text, err := json.Marshal(c)
+	if err != nil {
+		return Document{}, err
+	}
+	return ParseDocument(text)
+}
+
+// shallowUnstructured copies the two maps that EncodeDocument changes.
+func shallowUnstructured(u apiruntime.Unstructured) runtime.Object {
+	c := u.NewEmptyInstance()
+	content := maps.Clone(u.UnstructuredContent())
+	if m, ok := content["metadata"].(map[string]any); ok {
+		content["metadata"] = maps.Clone(m)
+	}
+	c.SetUnstructuredContent(content)
+	return c
+}

@@ -1,0 +1,150 @@
+package codec
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	nodes "go.yaml.in/yaml/v3"
+	"sigs.k8s.io/yaml"
+)
+
+// JSON returns the format application/json. A pretty response is indented by two spaces
+// and, as kube-apiserver's, has no newline at its end.
+func JSON() Format { return jsonFormat{} }
+
+type jsonFormat struct{}
+
+func (jsonFormat) MediaType() string { return "application/json" }
+func (jsonFormat) Streams() bool     { return true }
+
+func (jsonFormat) ToJSON(body []byte, _ Validation) ([]byte, []error, error) { return body, nil, nil }
+
+func (jsonFormat) FromJSON(text []byte, pretty bool) ([]byte, error) {
+	text = bytes.TrimRight(text, "\n")
+	if !pretty {
+		return append(text[:len(text):len(text)], '\n'), nil
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, text, "", "  "); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// YAML returns the format application/yaml: one document, of the part of YAML that JSON can say. Responses have
+// their keys in alphabetical order; a watch cannot be written in YAML.
+func YAML() Format { return yamlFormat{} }
+
+type yamlFormat struct{}
+
+func (yamlFormat) MediaType() string { return "application/yaml" }
+func (yamlFormat) Streams() bool     { return false }
+
+func (yamlFormat) ToJSON(body []byte, v Validation) ([]byte, []error, error) {
+	if manyDocuments(body) {
+		return nil, nil, errors.New("error converting YAML to JSON: the body has more than one document")
+	}
+	if err := checkAliases(body); err != nil {
+		return nil, nil, err
+	}
+	text, err := yaml.YAMLToJSON(body)
+	if err != nil {
+		return nil, nil, err
+	}
+	if v == Ignore {
+		return text, nil, nil
+	}
+	if _, err := yaml.YAMLToJSONStrict(body); err != nil {
+		return text, []error{shortened(err)}, nil
+	}
+	return text, nil, nil
+}
+
+func (yamlFormat) FromJSON(text []byte, _ bool) ([]byte, error) { return yaml.JSONToYAML(text) }
+
+// maxDuplicates is how many duplicate keys of a YAML body are reported, as many as of a JSON body.
+const maxDuplicates = 100
+
+// shortened returns the YAML library's list of duplicate keys, one a line below a heading, cut to maxDuplicates.
+func shortened(err error) error {
+	lines := strings.SplitAfterN(err.Error(), "\n", maxDuplicates+2)
+	if len(lines) < maxDuplicates+2 {
+		return err
+	}
+	return errors.New(strings.Join(lines[:maxDuplicates+1], "") + "  ...")
+}
+
+// aliasGrowth bounds what a body's aliases may make of it: 1 MiB and so many times its size.
+const aliasGrowth = 4
+
+// checkAliases refuses a body that its aliases blow up. The YAML library bounds the number of values, but an
+// alias of a long string costs it nothing and the JSON its whole length. The nodes that are measured come from
+// the library's newer version, which shows aliases before it follows them.
+func checkAliases(body []byte) error {
+	if bytes.IndexByte(body, '&') < 0 || bytes.IndexByte(body, '*') < 0 {
+		return nil
+	}
+	var doc nodes.Node
+	if err := nodes.Unmarshal(body, &doc); err != nil {
+		return err
+	}
+	limit := 1<<20 + aliasGrowth*len(body)
+	if expanded(&doc, limit, map[*nodes.Node]int{}) >= limit {
+		return errors.New("yaml: document contains excessive aliasing")
+	}
+	return nil
+}
+
+// expanded returns about how large n is with its aliases written out, or limit when it is more.
+func expanded(n *nodes.Node, limit int, known map[*nodes.Node]int) int {
+	if size, ok := known[n]; ok {
+		return size
+	}
+	if n.Kind == nodes.AliasNode {
+		return expanded(n.Alias, limit, known)
+	}
+	known[n] = 0 // for an alias of a node that contains it: the YAML library refuses those
+	size := len(n.Value) + 8
+	for _, c := range n.Content {
+		if size = min(limit, size+expanded(c, limit, known)); size == limit {
+			break
+		}
+	}
+	known[n] = size
+	return size
+}
+
+// manyDocuments reports whether content follows a second document start. The markers count only at the
+// beginning of a line, where YAML allows them nowhere else.
+func manyDocuments(body []byte) bool {
+	open, closed := false, false
+	for line := range bytes.Lines(body) {
+		rest := bytes.TrimRight(line, "\r\n")
+		switch {
+		case marker(rest, "---"):
+			closed = closed || open
+			open = true
+			rest = rest[3:]
+		case marker(rest, "..."):
+			closed = closed || open
+			rest = rest[3:]
+		case !open && bytes.HasPrefix(rest, []byte("%")):
+			continue
+		}
+		rest = bytes.TrimSpace(rest)
+		if len(rest) == 0 || rest[0] == '#' {
+			continue
+		}
+		if closed {
+			return true
+		}
+		open = true
+	}
+	return false
+}
+
+func marker(line []byte, m string) bool {
+	return bytes.HasPrefix(line, []byte(m)) && (len(line) == 3 || line[3] == ' ' || line[3] == '\t')
+}

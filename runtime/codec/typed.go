@@ -1,0 +1,89 @@
+package codec
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/keelson-dev/keelson/runtime"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Typed encodes one Go-typed kind for storage. It may be used concurrently.
+type Typed struct {
+	scheme  *runtime.Scheme
+	storage schema.GroupVersionKind
+	hub     schema.GroupVersionKind
+}
+
+// NewTyped returns the codec that stores a registered kind in the version of storage, and decodes it to the hub.
+func NewTyped(s *runtime.Scheme, storage schema.GroupVersionKind) (*Typed, error) {
+	if s.Lookup(storage) == nil {
+		return nil, fmt.Errorf("storage version: %w", apiruntime.NewNotRegisteredErrForKind("keelson", storage))
+	}
+	hub, _ := s.Hub(storage.GroupKind())
+	return &Typed{scheme: s, storage: storage, hub: hub}, nil
+}
+
+// Encode writes obj, of any version of the kind, in the storage version. obj is not changed.
+func (t *Typed) Encode(obj runtime.Object) (Document, error) {
+	obj, err := t.scheme.ToVersion(obj, t.storage.GroupVersion())
+	if err != nil {
+		return Document{}, err
+	}
+	return EncodeDocument(obj, t.storage)
+}
+
+// Decode makes the object of a document, in the hub version and defaulted; it belongs to the caller.
+func (t *Typed) Decode(d Document) (runtime.Object, error) {
+	obj, _, err := t.read(d.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	if obj, err = t.scheme.ToVersion(obj, t.hub.GroupVersion()); err != nil {
+		return nil, err
+	}
+	return obj, nil
+}
+
+// Entry makes the canonical document of stored bytes, in the version they are stored in: decoded, defaulted,
+// pruned of fields the type does not have, and encoded again. stale says that value is not what Encode would
+// store now: the document differs from it, or is in another version. Bytes that are no object of a registered
+// version of the kind are an error.
+func (t *Typed) Entry(value []byte) (d Document, stale bool, err error) {
+	obj, gvk, err := t.read(value)
+	if err != nil {
+		return Document{}, false, err
+	}
+	if d, err = EncodeDocument(obj, gvk); err != nil {
+		return Document{}, false, err
+	}
+	return d, gvk != t.storage || !bytes.Equal(d.Bytes(), bytes.TrimSuffix(value, []byte("\n"))), nil
+}
+
+// read decodes an object in the version its bytes are in. A panic of a type's own decoding or defaulting becomes an
+// error: stored bytes must not be able to stop a server.
+func (t *Typed) read(value []byte) (obj runtime.Object, gvk schema.GroupVersionKind, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			obj, err = nil, fmt.Errorf("decoding panicked: %v", p)
+		}
+	}()
+	if gvk, err = kindOf(value); err != nil {
+		return nil, gvk, err
+	}
+	if gvk.GroupKind() != t.storage.GroupKind() {
+		return nil, gvk, fmt.Errorf("stored object is a %s, not a %s", gvk.GroupKind(), t.storage.GroupKind())
+	}
+	kind := t.scheme.Lookup(gvk)
+	if kind == nil {
+		return nil, gvk, apiruntime.NewNotRegisteredErrForKind("keelson", gvk)
+	}
+	obj = kind.New()
+	if _, err = Unmarshal(value, obj, Ignore); err != nil {
+		return nil, gvk, err
+	}
+	kind.SetDefaults(obj)
+	obj.GetObjectKind().SetGroupVersionKind(gvk)
+	return obj, gvk, nil
+}

@@ -1,0 +1,184 @@
+package runtime
+
+import (
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// AddConversion joins a version of a kind to its hub. Spoke and Hub must be registered kinds of one group and
+// name, Hub the hub. toHub fills out from in and fromHub the reverse; metadata is copied by the scheme before
+// the call, kind and apiVersion are set after it. Both get an input of their own, whose parts out may keep. An
+// error makes the one conversion fail, and a panic is turned into such an error.
+func AddConversion[SP Pointer[S], HP Pointer[H], S, H any](s *Scheme, toHub func(in SP, out HP) error, fromHub func(in HP, out SP) error) error {
+	spoke, hub := s.KindOf(SP(new(S))), s.KindOf(HP(new(H)))
+	switch {
+	case spoke == nil || hub == nil:
+		return fmt.Errorf("conversion between %v and %v: register both types first", reflect.TypeFor[S](), reflect.TypeFor[H]())
+	case spoke.GVK.GroupKind() != hub.GVK.GroupKind():
+		return fmt.Errorf("conversion between %s and %s: they are not versions of one kind", spoke.GVK, hub.GVK)
+	case spoke == hub:
+		return fmt.Errorf("conversion between %s and itself: a version needs none to itself", hub.GVK)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := s.hubs[hub.GVK.GroupKind()]; h != hub.GVK {
+		return fmt.Errorf("conversion between %s and %s: the hub is %s; convert to it, or set Hub when registering", spoke.GVK, hub.GVK, h)
+	}
+	s.toHub[spoke.GVK] = func(in, out Object) error { return toHub(in.(SP), out.(HP)) }
+	s.fromHub[spoke.GVK] = func(in, out Object) error { return fromHub(in.(HP), out.(SP)) }
+	return nil
+}
+
+// ToVersion returns obj, an object or a list of a registered kind, in version gv, through the hub. An object
+// already in that version, or of a type without versions (Status), is returned as it is, not copied; any other result shares nothing that may be changed
+// with obj, and has kind and apiVersion set. The items of a list carry none.
+func (s *Scheme) ToVersion(obj Object, gv schema.GroupVersion) (Object, error) {
+	t := structType(obj)
+	k := s.KindOf(obj)
+	switch {
+	case k == nil:
+		if _, unversioned := metaKind(obj); unversioned {
+			return obj, nil
+		}
+		return nil, apiruntime.NewNotRegisteredErrForType(schemeName, reflect.TypeOf(obj))
+	case k.GVK.GroupVersion() == gv:
+		return obj, nil
+	}
+	target := s.Lookup(gv.WithKind(k.GVK.Kind))
+	if target == nil {
+		return nil, apiruntime.NewNotRegisteredErrForKind(schemeName, gv.WithKind(k.GVK.Kind))
+	}
+	if t == k.ListType {
+		return s.listToVersion(obj, target)
+	}
+	return s.objectToVersion(obj, k, target)
+}
+
+func (s *Scheme) objectToVersion(obj Object, from, to *Kind) (Object, error) {
+	s.mu.RLock()
+	hub := s.byGVK[s.hubs[from.GVK.GroupKind()]]
+	toHub, fromHub := s.toHub[from.GVK], s.fromHub[to.GVK]
+	s.mu.RUnlock()
+	obj = obj.DeepCopyObject() // a conversion may keep parts of what it reads
+	if from != hub {
+		out, err := convertObject(obj, from, hub, toHub)
+		if err != nil {
+			return nil, err
+		}
+		obj = out
+	}
+	if to != hub {
+		return convertObject(obj, hub, to, fromHub)
+	}
+	return obj, nil
+}
+
+// convertObject makes one step, from or to the hub.
+func convertObject(in Object, from, to *Kind, convert convertFunc) (out Object, err error) {
+	fail := func(cause any) error {
+		return fmt.Errorf("converting %s from %s to %s: %v", to.GVK.GroupKind(), from.GVK.GroupVersion(), to.GVK.GroupVersion(), cause)
+	}
+	if convert == nil {
+		return nil, fail("no conversion is registered; add one with AddConversion")
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			out, err = nil, fail(fmt.Sprintf("the conversion panicked: %v", p))
+		}
+	}()
+	out = to.New()
+	objectMeta(in).DeepCopyInto(objectMeta(out))
+	if err := convert(in, out); err != nil {
+		return nil, fmt.Errorf("converting %s from %s to %s: %w", to.GVK.GroupKind(), from.GVK.GroupVersion(), to.GVK.GroupVersion(), err)
+	}
+	out.GetObjectKind().SetGroupVersionKind(to.GVK)
+	return out, nil
+}
+
+func (s *Scheme) listToVersion(list Object, to *Kind) (Object, error) {
+	out := to.NewList()
+	if out == nil {
+		return nil, apiruntime.NewNotRegisteredErrForKind(schemeName, to.ListGVK)
+	}
+	from, err := meta.ListAccessor(list)
+	if err != nil {
+		return nil, err
+	}
+	dst, err := meta.ListAccessor(out)
+	if err != nil {
+		return nil, err
+	}
+	dst.SetResourceVersion(from.GetResourceVersion())
+	dst.SetContinue(from.GetContinue())
+	dst.SetRemainingItemCount(DeepCopy(from.GetRemainingItemCount()))
+	items := reflect.ValueOf(list).Elem().FieldByName("Items")
+	converted := reflect.MakeSlice(reflect.ValueOf(out).Elem().FieldByName("Items").Type(), items.Len(), items.Len())
+	for i := range items.Len() {
+		item, err := s.ToVersion(items.Index(i).Addr().Interface().(Object), to.GVK.GroupVersion())
+		if err != nil {
+			return nil, err
+		}
+		item.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+		converted.Index(i).Set(reflect.ValueOf(item).Elem())
+	}
+	reflect.ValueOf(out).Elem().FieldByName("Items").Set(converted)
+	out.GetObjectKind().SetGroupVersionKind(to.ListGVK)
+	return out, nil
+}
+
+// objectMeta returns the ObjectMeta of an object of a registered kind.
+func objectMeta(obj Object) *metav1.ObjectMeta {
+	return obj.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta)
+}
+
+// ConvertToVersion implements apimachinery's ObjectConvertor. Like ToVersion, but the result is always a copy with
+// kind and apiVersion set.
+func (s *Scheme) ConvertToVersion(in Object, target apiruntime.GroupVersioner) (Object, error) {
+	kinds, unversioned, err := s.ObjectKinds(in)
+	if err != nil {
+		return nil, err
+	}
+	if unversioned {
+		out := in.DeepCopyObject()
+		out.GetObjectKind().SetGroupVersionKind(kinds[0])
+		return out, nil
+	}
+	gvk, ok := target.KindForGroupVersionKinds(kinds)
+	if !ok {
+		return nil, apiruntime.NewNotRegisteredErrForTarget(schemeName, reflect.TypeOf(in), target)
+	}
+	if gvk == kinds[0] {
+		out := in.DeepCopyObject()
+		out.GetObjectKind().SetGroupVersionKind(gvk)
+		return out, nil
+	}
+	return s.ToVersion(in, gvk.GroupVersion())
+}
+
+// Convert implements apimachinery's ObjectConvertor: it fills out, an empty object of another version of the kind
+// that in is of, or of the same. context is not used.
+func (s *Scheme) Convert(in, out, context any) error {
+	src, ok := in.(Object)
+	dst, ok2 := out.(Object)
+	if !ok || !ok2 {
+		return fmt.Errorf("converting (%T) to (%T): only objects can be converted", in, out)
+	}
+	from, to := s.KindOf(src), s.KindOf(dst)
+	if from == nil || to == nil || from.GVK.GroupKind() != to.GVK.GroupKind() {
+		return fmt.Errorf("converting (%T) to (%T): unknown conversion", in, out)
+	}
+	result, err := s.ConvertToVersion(src, to.GVK.GroupVersion())
+	if err != nil {
+		return err
+	}
+	if structType(result) != structType(dst) {
+		return fmt.Errorf("converting (%T) to (%T): unknown conversion", in, out)
+	}
+	reflect.ValueOf(dst).Elem().Set(reflect.ValueOf(result).Elem())
+	return nil
+}

@@ -1,0 +1,38 @@
+// Package runtime says what an object is and how its kind is known.
+//
+// # The nouns
+//
+//   - An [Object] is any Go value with a kind: the interface is apimachinery's, so one Go type serves here and
+//     is consumed by client-go and controller-runtime without a copy.
+//   - A [Resource] is the shortest way to write a kind: two plain structs, one for spec and one for status.
+//   - A [Scheme] is a value that knows kinds: which Go type stands for which group, version and kind, how a
+//     new one is made, defaulted, deep-copied and converted between versions.
+//
+// A kind is registered with its Go type and nothing else:
+//
+//	type WidgetSpec struct{ Size int32 `json:"size"` }
+//	type WidgetStatus struct{ Ready bool `json:"ready,omitempty"` }
+//	type Widget = runtime.Resource[WidgetSpec, WidgetStatus]
+//
+//	scheme := runtime.NewScheme()
+//	err := runtime.Register[*Widget](scheme, gv.WithKind("Widget"), runtime.KindOptions[*Widget]{})
+//
+// No code generation, no internal types, no list type and no package initialisation are needed. Generated
+// DeepCopy methods are used when a type has them. A kind may also be an own struct with TypeMeta, ObjectMeta
+// and one line:
+//
+//	func (w *Widget) DeepCopyObject() runtime.Object { return runtime.DeepCopy(w) }
+//
+// # Versions
+//
+// One version of a kind is its hub: the storage version unless the program names another. Every other version
+// is a spoke with two functions, to the hub and from it (see [AddConversion]); no internal type is needed.
+//
+// # What will bite
+//
+//   - Two kinds or versions must not share one Go type: a client could not tell them apart, so [Register]
+//     refuses it. Declare a second type: `type WidgetV2 struct { ... }`.
+//   - A struct that embeds Resource inherits its DeepCopyObject, which returns the inner type; [Register]
+//     refuses it and names the cure.
+//   - A Scheme may be read by many goroutines, also while kinds are added.
+package runtime

@@ -1,0 +1,144 @@
+package runtime
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Import adds the kinds that an existing AddToScheme function knows, such as that of k8s.io/api/apps/v1, with
+// their list types and with the defaulting and conversion functions it brings. Types without ObjectMeta, lists,
+// the option types of metav1 and internal versions are not kinds. Where a kind is new to the scheme, its first
+// version in the function's order of priority becomes the hub. It returns the kinds added, by version and name.
+//
+// A kind or Go type that is registered already is an error, and so is a panic of the function; kinds added
+// before the error stay.
+func (s *Scheme) Import(addToScheme func(*apiruntime.Scheme) error) ([]*Kind, error) {
+	src := apiruntime.NewScheme()
+	if err := guard(func() error { return addToScheme(src) }); err != nil {
+		return nil, fmt.Errorf("import: %w", err)
+	}
+	var added []*Kind
+	for _, gvk := range importable(src) {
+		t := src.AllKnownTypes()[gvk]
+		k := &Kind{GVK: gvk, Type: t, ListType: importedList(src, gvk, t), setDefaults: src.Default}
+		if err := s.add(k, false); err != nil {
+			return added, fmt.Errorf("import: %w", err)
+		}
+		added = append(added, k)
+	}
+	for _, k := range added {
+		s.importConversion(src, k)
+	}
+	return added, nil
+}
+
+// importable returns the object kinds of src: by group, the versions in their order of priority, by name.
+func importable(src *apiruntime.Scheme) []schema.GroupVersionKind {
+	rank := map[schema.GroupVersion]int{}
+	var kinds []schema.GroupVersionKind
+	metaTypes := reflect.TypeFor[metav1.Status]().PkgPath()
+	for gvk, t := range src.AllKnownTypes() {
+		_, isObject := reflect.New(t).Interface().(metav1.ObjectMetaAccessor)
+		if gvk.Version == apiruntime.APIVersionInternal || t.PkgPath() == metaTypes || !isObject {
+			continue
+		}
+		kinds = append(kinds, gvk)
+		for i, gv := range src.PrioritizedVersionsForGroup(gvk.Group) {
+			rank[gv] = i
+		}
+	}
+	slices.SortFunc(kinds, func(a, b schema.GroupVersionKind) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(rank[a.GroupVersion()], rank[b.GroupVersion()]), cmp.Compare(a.Kind, b.Kind))
+	})
+	return kinds
+}
+
+// importedList returns the list type that src has for a kind, or nil.
+func importedList(src *apiruntime.Scheme, gvk schema.GroupVersionKind, t reflect.Type) reflect.Type {
+	list, ok := src.AllKnownTypes()[gvk.GroupVersion().WithKind(gvk.Kind+"List")]
+	if !ok {
+		return nil
+	}
+	if items, ok := list.FieldByName("Items"); !ok || items.Type != reflect.SliceOf(t) {
+		return nil
+	}
+	return list
+}
+
+// importConversion joins an imported version to its hub by what src can convert: directly, or through an internal
+// version. src is only read from now on, so conversions may run concurrently.
+func (s *Scheme) importConversion(src *apiruntime.Scheme, k *Kind) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	hub := s.byGVK[s.hubs[k.GVK.GroupKind()]]
+	if hub == k {
+		return
+	}
+	convert := func(in, out Object) error { return src.Convert(in, out, nil) }
+	if !converts(convert, k, hub) {
+		internal := schema.GroupVersionKind{Group: k.GVK.Group, Version: apiruntime.APIVersionInternal, Kind: k.GVK.Kind}
+		convert = func(in, out Object) error {
+			between, err := src.New(internal)
+			if err != nil {
+				return err
+			}
+			if err := src.Convert(in, between, nil); err != nil {
+				return err
+			}
+			return src.Convert(between, out, nil)
+		}
+		if !converts(convert, k, hub) {
+			return
+		}
+	}
+	s.toHub[k.GVK], s.fromHub[k.GVK] = convert, convert
+}
+
+// converts reports whether a conversion works both ways on empty objects.
+func converts(convert convertFunc, a, b *Kind) bool {
+	return guard(func() error { return convert(a.New(), b.New()) }) == nil &&
+		guard(func() error { return convert(b.New(), a.New()) }) == nil
+}
+
+// AddTo fills an apimachinery Scheme, such as a client's, with the kinds of this one, their lists and the types
+// every group version has, so that typed clients can decode them. Defaults and conversions stay here: they are
+// the server's business. A kind for which dst has another Go type is an error.
+func (s *Scheme) AddTo(dst *apiruntime.Scheme) error {
+	s.mu.RLock()
+	kinds := make([]*Kind, 0, len(s.byGVK))
+	for _, k := range s.byGVK {
+		kinds = append(kinds, k)
+	}
+	s.mu.RUnlock()
+	slices.SortFunc(kinds, func(a, b *Kind) int { return cmp.Compare(a.GVK.String(), b.GVK.String()) })
+	return guard(func() error {
+		seen := map[schema.GroupVersion]bool{}
+		for _, k := range kinds {
+			dst.AddKnownTypeWithName(k.GVK, k.New())
+			if list := k.NewList(); list != nil {
+				dst.AddKnownTypeWithName(k.ListGVK, list)
+			}
+			if gv := k.GVK.GroupVersion(); !seen[gv] {
+				seen[gv] = true
+				metav1.AddToGroupVersion(dst, gv)
+			}
+		}
+		return nil
+	})
+}
+
+// guard runs f and makes an error of a panic: apimachinery's registration functions report by panicking.
+func guard(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v", p)
+		}
+	}()
+	return f()
+}

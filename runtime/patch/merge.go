@@ -1,0 +1,64 @@
+package patch
+
+import (
+	"errors"
+)
+
+// MergePatch applies a JSON Merge Patch (RFC 7386) to doc, a JSON object, and returns the result. The patch must
+// be an object too: a patch that replaces the whole document by something else makes no object of any kind.
+func MergePatch(doc, patch []byte) ([]byte, error) {
+	p, err := decode(patch)
+	if err != nil {
+		return nil, undecodable(err)
+	}
+	members, ok := p.(map[string]any)
+	if !ok {
+		return nil, undecodable(errors.New("a merge patch must be a JSON object"))
+	}
+	object, err := decodeDocument(doc)
+	if err != nil {
+		return nil, err
+	}
+	merge(object, members)
+	return encode(object)
+}
+
+// merge changes object as patch says. It recurses as deep as the decoder lets patch be.
+func merge(object, patch map[string]any) {
+	for key, value := range patch {
+		if value == nil {
+			delete(object, key)
+			continue
+		}
+		current, isObject := object[key].(map[string]any)
+		members, ok := value.(map[string]any)
+		switch {
+		case isObject && ok:
+			merge(current, members)
+		case isObject:
+			object[key] = value
+		default:
+			prune(value)
+			object[key] = value
+		}
+	}
+}
+
+// prune removes the members that are null: in a merge patch they delete what is not there. kube-apiserver looks
+// for them inside arrays as well.
+func prune(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, member := range v {
+			if member == nil {
+				delete(v, key)
+			} else {
+				prune(member)
+			}
+		}
+	case []any:
+		for _, item := range v {
+			prune(item)
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package runtime
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Register adds the kind gvk, whose objects are of Go type T, with a list type made for it. It refuses, naming
+// the cure: an empty version or kind, a kind registered already, a Go type that stands for another kind or
+// version already, a type without TypeMeta or ObjectMeta or whose JSON does not show them, a type whose
+// DeepCopyObject returns another type (it embeds a Resource), and a selectable field that the type does not have.
+func Register[P Pointer[T], T any](s *Scheme, gvk schema.GroupVersionKind, opts KindOptions[P]) error {
+	k := &Kind{GVK: gvk, Type: reflect.TypeFor[T](), ListType: reflect.TypeFor[List[T]](), Fields: slices.Clone(opts.SelectableFields)}
+	if opts.Default != nil {
+		k.setDefaults = func(o Object) { opts.Default(o.(P)) }
+	}
+	return s.add(k, opts.Hub)
+}
+
+func (s *Scheme) add(k *Kind, hub bool) error {
+	k.ListGVK = k.GVK.GroupVersion().WithKind(k.GVK.Kind + "List")
+	err := guard(func() error { return checkKind(k) })
+	if err != nil {
+		return fmt.Errorf("register %s: %w", k.GVK, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.checkFree(k); err != nil {
+		return fmt.Errorf("register %s: %w", k.GVK, err)
+	}
+	group := k.GVK.GroupKind()
+	old, exists := s.hubs[group]
+	if exists && hub {
+		for spoke := range s.toHub {
+			if spoke.GroupKind() == group {
+				return fmt.Errorf("register %s: conversions to the hub %s exist already; register the hub before them", k.GVK, old)
+			}
+		}
+	}
+	s.byGVK[k.GVK] = k
+	s.byType[k.Type] = typeEntry{k.GVK, k}
+	if k.ListType != nil {
+		s.byType[k.ListType] = typeEntry{k.ListGVK, k}
+	}
+	if !exists || hub {
+		s.hubs[group] = k.GVK
+	}
+	return nil
+}
+
+// checkFree refuses a kind, name or Go type that is taken. The caller holds mu.
+func (s *Scheme) checkFree(k *Kind) error {
+	if _, ok := s.byGVK[k.GVK]; ok {
+		return fmt.Errorf("the kind is registered already")
+	}
+	for _, other := range s.byGVK {
+		if other.ListGVK == k.GVK || k.ListGVK == other.GVK {
+			return fmt.Errorf("its name, or that of its list, is taken by %s and its list; choose another name", other.GVK)
+		}
+	}
+	other, ok := s.byType[k.Type]
+	if !ok && k.ListType != nil {
+		other, ok = s.byType[k.ListType]
+	}
+	if ok {
+		return fmt.Errorf("Go type %v stands for %s already, and clients could not tell the two apart; give every kind and version a Go type of its own: "+
+			"a second struct, or for a Resource a second spec type as in `type WidgetSpecV2 WidgetSpec`", k.Type, other.gvk)
+	}
+	return nil
+}
+
+// checkKind refuses Go types that cannot serve as a kind.
+func checkKind(k *Kind) error {
+	switch {
+	case k.GVK.Version == "" || k.GVK.Kind == "":
+		return fmt.Errorf("a kind needs a version and a name")
+	case reserved(k.GVK):
+		return fmt.Errorf("the name is reserved in every API; choose another one")
+	case k.Type.Kind() != reflect.Struct:
+		return fmt.Errorf("Go type %v is no struct; a kind is a struct with TypeMeta and ObjectMeta", k.Type)
+	}
+	if f, ok := k.Type.FieldByName("TypeMeta"); !ok || f.Type != reflect.TypeFor[metav1.TypeMeta]() {
+		return fmt.Errorf("Go type %v has no TypeMeta; embed metav1.TypeMeta with the tag `json:\",inline\"`", k.Type)
+	}
+	obj := k.New()
+	if a, ok := obj.(metav1.ObjectMetaAccessor); !ok || !isObjectMeta(a.GetObjectMeta()) {
+		return fmt.Errorf("Go type %v has no ObjectMeta; embed metav1.ObjectMeta with the tag `json:\"metadata,omitempty\"`", k.Type)
+	}
+	if got := reflect.TypeOf(obj.DeepCopyObject()); got != reflect.PointerTo(k.Type) {
+		return fmt.Errorf("DeepCopyObject of *%v returns %v, the type it embeds; give it its own method: `func (x *%s) DeepCopyObject() runtime.Object { return runtime.DeepCopy(x) }`",
+			k.Type, got, k.Type.Name())
+	}
+	if err := checkJSON(k); err != nil {
+		return err
+	}
+	for _, path := range k.Fields {
+		if err := checkSelectable(k.Type, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func isObjectMeta(o metav1.Object) bool {
+	m, ok := o.(*metav1.ObjectMeta)
+	return ok && m != nil
+}
+
+// checkJSON refuses a type whose JSON does not begin with kind and apiVersion, or hides metadata: a wrong or
+// missing tag. Nobody could read such an object.
+func checkJSON(k *Kind) error {
+	obj := k.New()
+	obj.GetObjectKind().SetGroupVersionKind(k.GVK)
+	objectMeta(obj).Name = "name"
+	text, err := json.Marshal(obj)
+	if err != nil {
+		return fmt.Errorf("Go type %v cannot be written as JSON: %w", k.Type, err)
+	}
+	head, err := json.Marshal(metav1.TypeMeta{Kind: k.GVK.Kind, APIVersion: k.GVK.GroupVersion().String()})
+	if err != nil {
+		return err
+	}
+	if !bytes.HasPrefix(text, bytes.TrimSuffix(head, []byte("}"))) {
+		return fmt.Errorf("JSON of Go type %v does not begin with kind and apiVersion; make the first field `metav1.TypeMeta` with the tag `json:\",inline\"`", k.Type)
+	}
+	var seen struct {
+		Metadata struct {
+			Name string `json:"name"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(text, &seen); err != nil || seen.Metadata.Name != "name" {
+		return fmt.Errorf("JSON of Go type %v has no metadata; give the field `metav1.ObjectMeta` the tag `json:\"metadata,omitempty\"`", k.Type)
+	}
+	return nil
+}

@@ -1,0 +1,166 @@
+package schema
+
+import (
+	"reflect"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// RefPrefix begins every reference between definitions, as in OpenAPI v3. [V2] makes the other form.
+const RefPrefix = "#/components/schemas/"
+
+// Options says whose schemas a Builder makes.
+type Options struct {
+	// GroupVersion names the Go structs that have no name of their own.
+	GroupVersion schema.GroupVersion
+	// Docs are the doc comments of types whose kind brings none. nil: none.
+	Docs *Docs
+}
+
+// Kind is a kind to describe, with its list.
+type Kind struct {
+	// GVK is the kind; it may be of another group and version than the Builder's.
+	GVK schema.GroupVersionKind
+	// Type is the Go struct of an object; of a nil or any other type it is only known that it is an object.
+	// ListType is that of a list; nil describes a list as a List[T] is.
+	Type, ListType reflect.Type
+	// Docs are the doc comments of the source that declares Type. nil: those of Options.
+	Docs *Docs
+	// Description is used when neither Docs nor a SwaggerDoc method describes the kind.
+	Description string
+	// WithoutList leaves the list out, for kinds that are never listed.
+	WithoutList bool
+}
+
+// Builder collects Go types and makes their definitions. It is not for concurrent use.
+type Builder struct {
+	opts  Options
+	kinds []Kind
+	types []reflect.Type
+	names *names
+	named map[schema.GroupVersionKind]string // of kinds
+
+	definitions map[string]spec.Schema // nil until built
+}
+
+// NewBuilder returns a Builder without types.
+func NewBuilder(o Options) *Builder {
+	return &Builder{opts: o, names: newNames(o.GroupVersion), named: map[schema.GroupVersionKind]string{}}
+}
+
+// AddKind adds a kind and all it refers to, and returns the name of its definition. Adding a kind or its Go type
+// again changes nothing. Kinds should be added before types that may want the same name.
+func (b *Builder) AddKind(k Kind) string {
+	k.Type, k.ListType = structOf(k.Type), structOf(k.ListType)
+	if k.Docs == nil {
+		k.Docs = b.opts.Docs
+	}
+	if name, ok := b.named[k.GVK]; ok {
+		return name
+	}
+	name, ok := b.names.known(k.Type)
+	if !ok {
+		b.definitions = nil
+		name = b.names.addKind(k)
+		b.kinds = append(b.kinds, k)
+	}
+	b.named[k.GVK] = name
+	return name
+}
+
+// ListName returns the name of the list definition of a kind that AddKind named name.
+func ListName(name string) string { return name + "List" }
+
+// AddType adds a struct type that is not a kind, and all it refers to, and returns the name of its definition. A
+// type that is not a struct has no definition, and "" is returned.
+func (b *Builder) AddType(t reflect.Type) string {
+	if t = structOf(t); t == nil {
+		return ""
+	}
+	b.definitions = nil
+	if !slices.Contains(b.types, t) {
+		b.types = append(b.types, t)
+	}
+	return b.names.of(t)
+}
+
+// Definitions returns all definitions by name. The map is the caller's, the schemas in it are shared and must not
+// be changed.
+func (b *Builder) Definitions() map[string]spec.Schema {
+	if b.definitions == nil {
+		b.definitions = b.build()
+	}
+	out := make(map[string]spec.Schema, len(b.definitions))
+	for name, s := range b.definitions {
+		out[name] = s
+	}
+	return out
+}
+
+func (b *Builder) build() map[string]spec.Schema {
+	r := newReflector(b.names)
+	for _, k := range b.kinds {
+		r.addKind(k, b.named[k.GVK])
+	}
+	for _, t := range b.types {
+		r.docs = b.opts.Docs
+		r.define(t)
+	}
+	b.markMetaKinds(r.out)
+	return r.out
+}
+
+// markMetaKinds says of the types every group has which kinds they are in this group.
+func (b *Builder) markMetaKinds(out map[string]spec.Schema) {
+	core := schema.GroupVersion{Version: "v1"}
+	for _, t := range []reflect.Type{
+		reflect.TypeFor[metav1.DeleteOptions](), reflect.TypeFor[metav1.CreateOptions](), reflect.TypeFor[metav1.UpdateOptions](),
+		reflect.TypeFor[metav1.PatchOptions](), reflect.TypeFor[metav1.GetOptions](), reflect.TypeFor[metav1.ListOptions](),
+		reflect.TypeFor[metav1.WatchEvent](),
+	} {
+		setKinds(out, b.names.of(t), core.WithKind(t.Name()), b.opts.GroupVersion.WithKind(t.Name()))
+	}
+	for _, t := range []reflect.Type{
+		reflect.TypeFor[metav1.Status](), reflect.TypeFor[metav1.APIVersions](), reflect.TypeFor[metav1.APIGroup](),
+		reflect.TypeFor[metav1.APIGroupList](), reflect.TypeFor[metav1.APIResourceList](),
+	} {
+		setKinds(out, b.names.of(t), core.WithKind(t.Name()))
+	}
+}
+
+// setKinds marks a definition as the schema of kinds; kinds without a version and definitions that do not exist
+// are passed over.
+func setKinds(out map[string]spec.Schema, name string, kinds ...schema.GroupVersionKind) {
+	s, ok := out[name]
+	if !ok {
+		return
+	}
+	list := []any{}
+	for i, gvk := range kinds {
+		if gvk.Version == "" || slices.Contains(kinds[:i], gvk) {
+			continue
+		}
+		list = append(list, map[string]any{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind})
+	}
+	s.Extensions = withExtension(s.Extensions, extensionKinds, list)
+	out[name] = s
+}
+
+// structOf returns the struct type that t is or points to, nil when it is none.
+func structOf(t reflect.Type) reflect.Type {
+	t = dereference(t)
+	if t == nil || t.Kind() != reflect.Struct {
+		return nil
+	}
+	return t
+}
+
+func dereference(t reflect.Type) reflect.Type {
+	for t != nil && t.Kind() == reflect.Pointer && t.Name() == "" {
+		t = t.Elem()
+	}
+	return t
+}

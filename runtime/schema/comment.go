@@ -1,0 +1,98 @@
+package schema
+
+import (
+	"encoding/json"
+	"go/ast"
+	"strings"
+)
+
+// markers are the "+name=value" lines of a comment, in order, by name. A marker without a value has the value "".
+type markers map[string][]string
+
+func (m markers) has(name string) bool { return len(m[name]) > 0 }
+
+// value returns the last value of a marker, without the quotes it may have, and whether it is there.
+func (m markers) value(name string) (string, bool) {
+	values := m[name]
+	if len(values) == 0 {
+		return "", false
+	}
+	return values[len(values)-1], true
+}
+
+// newComment reads a doc comment, or when there is none, the comment at the end of the line.
+func newComment(doc, line *ast.CommentGroup) *comment {
+	if doc == nil {
+		doc = line
+	}
+	c := &comment{}
+	if doc != nil {
+		c.text, c.markers = parseComment(strings.Split(strings.TrimSuffix(doc.Text(), "\n"), "\n"), doc)
+	}
+	return c
+}
+
+// parseComment folds the lines of a comment into a description and takes the markers out. Lines of a paragraph are
+// joined, indented lines stay lines of their own, blank lines part paragraphs, and what follows a line of three
+// dashes is for the source's readers only.
+func parseComment(lines []string, doc *ast.CommentGroup) (string, markers) {
+	found := markers{}
+	for _, l := range rawLines(doc) {
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(l), "+"); ok {
+			name, value, _ := strings.Cut(rest, "=")
+			name = strings.TrimSpace(name)
+			found[name] = append(found[name], strings.TrimSpace(value))
+		}
+	}
+	var out strings.Builder
+	pending := "" // what parts the text so far from the next line
+	for _, l := range lines {
+		l = strings.TrimRight(l, " \t")
+		text := strings.TrimLeft(l, " \t")
+		switch {
+		case text == "---":
+			return out.String(), found
+		case text == "":
+			if out.Len() > 0 {
+				pending = "\n\n"
+			}
+		case strings.HasPrefix(text, "+"), strings.HasPrefix(text, "TODO"):
+		case text != l:
+			if pending != "\n\n" && out.Len() > 0 {
+				pending = "\n"
+			}
+			out.WriteString(pending + l)
+			pending = "\n"
+		default:
+			out.WriteString(pending + l)
+			pending = " "
+		}
+	}
+	return out.String(), found
+}
+
+// rawLines returns the lines of a comment group with the comment signs taken off. Unlike CommentGroup.Text it
+// keeps lines that look like directives.
+func rawLines(doc *ast.CommentGroup) []string {
+	var out []string
+	for _, c := range doc.List {
+		text := strings.TrimSuffix(strings.TrimPrefix(c.Text, "/*"), "*/")
+		for l := range strings.SplitSeq(text, "\n") {
+			out = append(out, strings.TrimPrefix(l, "//"))
+		}
+	}
+	return out
+}
+
+// defaultValue reads a +default marker, whose value is JSON.
+func (m markers) defaultValue() (any, bool) {
+	text, ok := m.value("default")
+	if !ok {
+		return nil, false
+	}
+	var v any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		return nil, false
+	}
+	return v, true
+}

@@ -1,0 +1,338 @@
+package schema
+
+import (
+	"encoding"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// The extensions of Kubernetes that schemas carry.
+const (
+	extensionKinds           = "x-kubernetes-group-version-kind"
+	extensionListType        = "x-kubernetes-list-type"
+	extensionListMapKeys     = "x-kubernetes-list-map-keys"
+	extensionMapType         = "x-kubernetes-map-type"
+	extensionPatchStrategy   = "x-kubernetes-patch-strategy"
+	extensionPatchMergeKey   = "x-kubernetes-patch-merge-key"
+	extensionPreserveUnknown = "x-kubernetes-preserve-unknown-fields"
+	extensionEmbedded        = "x-kubernetes-embedded-resource"
+)
+
+// reflector turns Go types into schemas; the named ones go to out.
+type reflector struct {
+	names *names
+	out   map[string]spec.Schema
+	docs  *Docs // of the kind at work
+
+	within  []reflect.Type // named lists and maps at work, to end the description of one that contains itself
+	swagger map[reflect.Type]map[string]string
+	lists   map[reflect.Type]map[string]listRule
+	atomic  []reflect.Type
+}
+
+func newReflector(n *names) *reflector {
+	return &reflector{
+		names: n, out: map[string]spec.Schema{}, swagger: map[reflect.Type]map[string]string{},
+		lists: metaListTypes(), atomic: metaAtomicTypes(),
+	}
+}
+
+// schemaOf returns the schema of a value of type t: a bare reference for named structs. c is the comment of the
+// field that has the type, for anonymous structs inside it.
+func (r *reflector) schemaOf(t reflect.Type, c *comment) spec.Schema {
+	t = dereference(t)
+	if s, ok := r.special(t); ok {
+		return s
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		if t.Name() == "" {
+			return r.object(t, c)
+		}
+		r.define(t)
+		return reference(r.names.of(t))
+	case reflect.Slice, reflect.Array, reflect.Map:
+		return r.collection(t, c)
+	case reflect.Pointer: // a named pointer type
+		return r.schemaOf(t.Elem(), c)
+	}
+	return primitive(t.Kind())
+}
+
+// special describes the types that do not look in JSON as they look in Go.
+func (r *reflector) special(t reflect.Type) (spec.Schema, bool) {
+	if s, ok := wellKnown(t); ok {
+		if name := modelName(t); name != "" {
+			r.out[r.names.of(t)] = s
+			return reference(r.names.of(t)), true
+		}
+		return s, true
+	}
+	if _, ok := methods[json.Marshaler](t); ok {
+		return anything(), true
+	}
+	if _, ok := methods[encoding.TextMarshaler](t); ok {
+		return typed("string", ""), true
+	}
+	return spec.Schema{}, false
+}
+
+func (r *reflector) collection(t reflect.Type, c *comment) spec.Schema {
+	if t.Name() != "" {
+		if slices.Contains(r.within, t) {
+			return anything()
+		}
+		r.within = append(r.within, t)
+		defer func() { r.within = r.within[:len(r.within)-1] }()
+	}
+	if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 {
+		return typed("string", "byte")
+	}
+	elem := r.schemaOf(t.Elem(), c)
+	if t.Kind() == reflect.Map {
+		s := typed("object", "")
+		s.AdditionalProperties = &spec.SchemaOrBool{Allows: true, Schema: &elem}
+		return s
+	}
+	s := typed("array", "")
+	s.Items = &spec.SchemaOrArray{Schema: &elem}
+	return s
+}
+
+// primitive describes kinds that have no parts. What JSON cannot hold, such as a channel, is described as anything.
+func primitive(k reflect.Kind) spec.Schema {
+	switch k {
+	case reflect.Bool:
+		return typed("boolean", "")
+	case reflect.String:
+		return typed("string", "")
+	case reflect.Int8, reflect.Int16, reflect.Int32, reflect.Uint8, reflect.Uint16:
+		return typed("integer", "int32")
+	case reflect.Int, reflect.Int64, reflect.Uint, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return typed("integer", "int64")
+	case reflect.Float32:
+		return typed("number", "float")
+	case reflect.Float64:
+		return typed("number", "double")
+	}
+	return anything()
+}
+
+// define adds the definition of a named struct, once.
+func (r *reflector) define(t reflect.Type) {
+	name := r.names.of(t)
+	if _, ok := r.out[name]; ok {
+		return
+	}
+	if s, ok := r.special(t); ok {
+		if s.Ref.String() == "" {
+			r.out[name] = s
+		}
+		return
+	}
+	r.out[name] = spec.Schema{} // for types that refer to themselves
+	r.out[name] = r.object(t, r.comment(t))
+}
+
+// object describes a struct by its fields.
+func (r *reflector) object(t reflect.Type, docs *comment) spec.Schema {
+	s := typed("object", "")
+	s.Description = docs.description()
+	if text := r.swaggerDoc(t)[""]; text != "" {
+		s.Description = text
+	}
+	r.setMapType(&s, t, docs.marks())
+	for _, f := range r.jsonFields(t, docs) {
+		if s.Properties == nil {
+			s.Properties = map[string]spec.Schema{}
+		}
+		property, required := r.property(f)
+		if required {
+			s.Required = append(s.Required, f.name)
+		}
+		s.Properties[f.name] = property
+	}
+	return s
+}
+
+// property describes one field.
+func (r *reflector) property(f jsonField) (s spec.Schema, required bool) {
+	c := f.docs.field(f.Name)
+	s = r.schemaOf(f.Type, c)
+	if f.asString {
+		s = typed("string", "")
+	}
+	if d := r.defaultOf(f, s, c.marks()); d != nil {
+		s.Default = d
+	}
+	description := c.description()
+	if text := r.swaggerDoc(f.declaring)[f.name]; text != "" {
+		description = text
+	}
+	if description != "" {
+		s.Description = description
+	}
+	r.setListExtensions(&s, f, c.marks())
+	s.Nullable = c.marks().has("nullable")
+	required = !f.omitted && f.Type.Kind() != reflect.Pointer
+	if c.marks().has("required") {
+		required = true
+	} else if c.marks().has("optional") {
+		required = false
+	}
+	return wrapRef(s), required
+}
+
+// defaultOf returns the value that the field has when a client leaves it out, as far as Go's rules say: an empty
+// object for structs, and the zero value for plain fields that are always written.
+func (r *reflector) defaultOf(f jsonField, s spec.Schema, m markers) any {
+	if v, ok := m.defaultValue(); ok {
+		return v
+	}
+	t := f.Type
+	if _, special := r.special(t); special || f.asString {
+		return nil
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		return map[string]any{}
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map, reflect.Interface:
+		return nil
+	}
+	switch {
+	case f.omitted:
+		return nil
+	case s.Type.Contains("string"):
+		return ""
+	case s.Type.Contains("boolean"):
+		return false
+	case s.Type.Contains("integer"), s.Type.Contains("number"):
+		return 0
+	}
+	return nil
+}
+
+// comment returns the comment of a type's declaration.
+func (r *reflector) comment(t reflect.Type) *comment { return r.docs.ofType(t) }
+
+// swaggerDoc returns what a type says of itself, nil when it says nothing.
+func (r *reflector) swaggerDoc(t reflect.Type) map[string]string {
+	text, ok := r.swagger[t]
+	if !ok {
+		text = ownSwaggerDoc(t)
+		r.swagger[t] = text
+	}
+	return text
+}
+
+func ownSwaggerDoc(t reflect.Type) map[string]string {
+	type documented interface{ SwaggerDoc() map[string]string }
+	v, ok := methods[documented](t)
+	if !ok {
+		return nil
+	}
+	text := v.SwaggerDoc()
+	if promoted(t, func(f reflect.Type) bool {
+		inner, ok := methods[documented](f)
+		return ok && maps.Equal(inner.SwaggerDoc(), text)
+	}) {
+		return nil
+	}
+	return text
+}
+
+// setListExtensions says how lists and maps merge, from the struct tags and the markers of a field.
+func (r *reflector) setListExtensions(s *spec.Schema, f jsonField, m markers) {
+	tagOr := func(tag string) string {
+		value, _ := m.value(tag)
+		if v := f.Tag.Get(tag); v != "" {
+			value = v
+		}
+		return value
+	}
+	set := func(extension string, value any) { s.Extensions = withExtension(s.Extensions, extension, value) }
+	for tag, extension := range map[string]string{"patchStrategy": extensionPatchStrategy, "patchMergeKey": extensionPatchMergeKey} {
+		if v := tagOr(tag); v != "" {
+			set(extension, v)
+		}
+	}
+	listType, _ := m.value("listType")
+	keys := m["listMapKey"]
+	mapType, _ := m.value("mapType")
+	if known, ok := r.lists[f.declaring][f.Name]; ok && listType == "" {
+		listType, keys = known.listType, known.keys
+	}
+	if v, ok := m.value("structType"); ok {
+		mapType = v
+	}
+	if listType != "" {
+		set(extensionListType, listType)
+	}
+	if len(keys) > 0 {
+		list := []any{}
+		for _, key := range keys {
+			list = append(list, key)
+		}
+		set(extensionListMapKeys, list)
+	}
+	if mapType != "" {
+		set(extensionMapType, mapType)
+	}
+}
+
+// setMapType says of a struct type whether it is owned as a whole.
+func (r *reflector) setMapType(s *spec.Schema, t reflect.Type, m markers) {
+	for _, marker := range []string{"mapType", "structType"} {
+		if v, ok := m.value(marker); ok {
+			s.Extensions = withExtension(s.Extensions, extensionMapType, v)
+		}
+	}
+	if slices.Contains(r.atomic, t) {
+		s.Extensions = withExtension(s.Extensions, extensionMapType, "atomic")
+	}
+}
+
+// wrapRef puts a reference that has company into allOf: OpenAPI 3.0 ignores what stands beside a $ref.
+func wrapRef(s spec.Schema) spec.Schema {
+	ref := s.Ref
+	if ref.String() == "" || reflect.DeepEqual(s, spec.Schema{SchemaProps: spec.SchemaProps{Ref: ref}}) {
+		return s
+	}
+	s.Ref = spec.Ref{}
+	s.AllOf = []spec.Schema{{SchemaProps: spec.SchemaProps{Ref: ref}}}
+	return s
+}
+
+func reference(name string) spec.Schema {
+	ref, err := spec.NewRef(RefPrefix + strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
+	if err != nil { // a group that is not a DNS name
+		return anything()
+	}
+	return spec.Schema{SchemaProps: spec.SchemaProps{Ref: ref}}
+}
+
+func typed(name, format string) spec.Schema {
+	return spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{name}, Format: format}}
+}
+
+// anything is the schema of any JSON value.
+func anything() spec.Schema { return withAnyFields(spec.Schema{}) }
+
+// withAnyFields lets s have more than it says.
+func withAnyFields(s spec.Schema) spec.Schema {
+	s.Extensions = withExtension(s.Extensions, extensionPreserveUnknown, true)
+	return s
+}
+
+func withExtension(e spec.Extensions, name string, value any) spec.Extensions {
+	if e == nil {
+		e = spec.Extensions{}
+	}
+	e[name] = value
+	return e
+}

@@ -1,0 +1,180 @@
+package runtime
+
+import (
+	"reflect"
+	"strings"
+	"sync"
+
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Scheme knows kinds. Make one with [NewScheme]; the zero Scheme is not usable. All methods may be called
+// concurrently, registration included: a reader sees a kind whole or not at all.
+//
+// A Scheme implements apimachinery's ObjectTyper, ObjectCreater, ObjectDefaulter and ObjectConvertor, so
+// helpers written against those accept it.
+type Scheme struct {
+	mu     sync.RWMutex // guards all below; a *Kind is immutable once in byGVK
+	byGVK  map[schema.GroupVersionKind]*Kind
+	byType map[reflect.Type]typeEntry // pointer-free struct types, kinds and lists
+	hubs   map[schema.GroupKind]schema.GroupVersionKind
+
+	toHub   map[schema.GroupVersionKind]convertFunc // by spoke
+	fromHub map[schema.GroupVersionKind]convertFunc // by spoke
+}
+
+// schemeName is what apimachinery's errors call a Scheme.
+const schemeName = "keelson"
+
+type convertFunc func(in, out Object) error
+
+type typeEntry struct {
+	gvk  schema.GroupVersionKind // of the kind or of the list
+	kind *Kind
+}
+
+// Kind is what a Scheme knows of one registered kind in one version. It is immutable.
+type Kind struct {
+	// GVK is the kind's group, version and name.
+	GVK schema.GroupVersionKind
+	// ListGVK is the kind of its list: the name with "List" appended.
+	ListGVK schema.GroupVersionKind
+	// Type is the Go struct type (not the pointer) of an object, ListType that of a list; nil for an imported kind
+	// that brings no list type.
+	Type, ListType reflect.Type
+	// Fields are the selectable fields beyond metadata.name and metadata.namespace, as dotted JSON paths.
+	// The slice is shared and must not be changed.
+	Fields []string
+
+	setDefaults func(Object) // nil: none
+}
+
+// New returns a new, empty object of the kind, without kind and apiVersion set.
+func (k *Kind) New() Object { return reflect.New(k.Type).Interface().(Object) }
+
+// NewList returns a new, empty list of the kind, without kind and apiVersion set; nil for an imported kind that
+// brings no list type.
+func (k *Kind) NewList() Object {
+	if k.ListType == nil {
+		return nil
+	}
+	return reflect.New(k.ListType).Interface().(Object)
+}
+
+// SetDefaults sets the kind's defaults in place; obj must be of the kind's Go type.
+func (k *Kind) SetDefaults(obj Object) {
+	if k.setDefaults != nil {
+		k.setDefaults(obj)
+	}
+}
+
+// KindOptions refines a registration. The zero value registers a kind with no defaults and no selectable
+// fields beyond its name and namespace.
+type KindOptions[T Object] struct {
+	// Default sets defaults in place. It runs after every decoding, concurrently for different objects, must be
+	// idempotent, and must not keep obj.
+	Default func(obj T)
+	// SelectableFields are dotted JSON paths ("spec.color") which field selectors may name besides
+	// metadata.name and metadata.namespace. Each must lead to a string, boolean or integer field.
+	SelectableFields []string
+	// Hub makes this version the hub of its group and kind, whatever was registered before. Without it the
+	// first version registered is the hub. It comes before the conversions of the kind's versions.
+	Hub bool
+}
+
+// NewScheme returns a Scheme without kinds. It knows only the types that every API has, which are no kinds but can
+// be made and named: Status and the discovery types in v1, Table and PartialObjectMetadata in meta.k8s.io/v1, and
+// the request options and WatchEvent in those two and in every version that has kinds.
+func NewScheme() *Scheme {
+	return &Scheme{
+		byGVK:   map[schema.GroupVersionKind]*Kind{},
+		byType:  map[reflect.Type]typeEntry{},
+		hubs:    map[schema.GroupKind]schema.GroupVersionKind{},
+		toHub:   map[schema.GroupVersionKind]convertFunc{},
+		fromHub: map[schema.GroupVersionKind]convertFunc{},
+	}
+}
+
+// Lookup returns the kind registered under gvk, or nil.
+func (s *Scheme) Lookup(gvk schema.GroupVersionKind) *Kind {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.byGVK[gvk]
+}
+
+// KindOf returns the kind that obj, an object or a list, is of, or nil.
+func (s *Scheme) KindOf(obj Object) *Kind {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.byType[structType(obj)].kind
+}
+
+// Hub returns the hub version of a group and kind, and false when the kind is not registered.
+func (s *Scheme) Hub(gk schema.GroupKind) (schema.GroupVersionKind, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	gvk, ok := s.hubs[gk]
+	return gvk, ok
+}
+
+// New implements apimachinery's ObjectCreater, for kinds, their lists and the types every API has.
+func (s *Scheme) New(gvk schema.GroupVersionKind) (Object, error) {
+	if k := s.Lookup(gvk); k != nil {
+		return k.New(), nil
+	}
+	if name, ok := strings.CutSuffix(gvk.Kind, "List"); ok {
+		if k := s.Lookup(gvk.GroupVersion().WithKind(name)); k != nil && k.ListType != nil {
+			return k.NewList(), nil
+		}
+	}
+	if obj := newMeta(gvk); obj != nil {
+		return obj, nil
+	}
+	if obj := newOptions(gvk.Kind); obj != nil && s.hasVersion(gvk.GroupVersion()) {
+		return obj, nil
+	}
+	return nil, apiruntime.NewNotRegisteredErrForKind(schemeName, gvk)
+}
+
+// ObjectKinds implements apimachinery's ObjectTyper.
+func (s *Scheme) ObjectKinds(obj Object) ([]schema.GroupVersionKind, bool, error) {
+	if u, ok := obj.(apiruntime.Unstructured); ok {
+		gvk := u.GetObjectKind().GroupVersionKind()
+		if gvk.Kind == "" {
+			return nil, false, apiruntime.NewMissingKindErr("unstructured object has no kind")
+		}
+		return []schema.GroupVersionKind{gvk}, false, nil
+	}
+	s.mu.RLock()
+	e, ok := s.byType[structType(obj)]
+	s.mu.RUnlock()
+	if ok {
+		return []schema.GroupVersionKind{e.gvk}, false, nil
+	}
+	if gvk, unversioned := metaKind(obj); gvk.Kind != "" {
+		return []schema.GroupVersionKind{gvk}, unversioned, nil
+	}
+	return nil, false, apiruntime.NewNotRegisteredErrForType(schemeName, reflect.TypeOf(obj))
+}
+
+// Recognizes implements apimachinery's ObjectTyper.
+func (s *Scheme) Recognizes(gvk schema.GroupVersionKind) bool {
+	_, err := s.New(gvk)
+	return err == nil
+}
+
+// Default implements apimachinery's ObjectDefaulter; objects of unregistered types are left alone.
+func (s *Scheme) Default(obj Object) {
+	if k := s.KindOf(obj); k != nil && structType(obj) == k.Type {
+		k.SetDefaults(obj)
+	}
+}
+
+func structType(obj Object) reflect.Type {
+	t := reflect.TypeOf(obj)
+	if t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
+}

@@ -1,0 +1,160 @@
+package storage
+
+import (
+	"context"
+	"time"
+)
+
+// Backend keeps bytes under keys. All methods may be called concurrently. Keys are non-empty, contain no NUL
+// byte and are ordered bytewise. A backend must:
+//
+//   - give every commit a revision of its own, strictly increasing, from one counter for all keys, which is
+//     positive even while the store is empty;
+//   - make commits linearizable, and durable before anybody sees them: no reader, watcher or answer shows a
+//     commit that a crash could still take back;
+//   - answer Get and Range at any retained revision, and say [ErrCompacted] below the window (an [*ExpiredError]
+//     is one, and tells the oldest revision);
+//   - deliver to a watch every change after its start, in order, exactly once.
+//
+// Slices that a backend returns are shared and must not be changed; slices given to it are its own from then on.
+// After Close every method returns ErrClosed.
+//
+// Optional powers are further interfaces: [Compactor], [Healther].
+type Backend interface {
+	// Get returns the value of key at a revision; 0 is the latest. A missing key is no error: Found is false,
+	// and Revision still says when that was true. Errors: ErrCompacted, ErrFuture, ErrClosed.
+	Get(ctx context.Context, key string, at int64) (GetResult, error)
+	// Range returns the values of the keys in [From, To), in key order. Errors as Get.
+	Range(ctx context.Context, r Range) (RangeResult, error)
+	// Commit changes one key if it is still at the expected revision, and returns when the change is durable.
+	// A key found at another revision is ErrConflict and the result's Current tells what is there (Found false:
+	// nothing). Other errors: ErrNoSpace, ErrClosed, or a context error, after which the commit may or may not
+	// have happened.
+	Commit(ctx context.Context, c Commit) (CommitResult, error)
+	// Watch follows the keys that begin with Prefix; "" is every key. Errors: ErrCompacted when changes after From are no longer
+	// retained, ErrClosed. A From in the future is accepted: only later changes are delivered. The watch ends
+	// with ctx or Close, whichever is first.
+	Watch(ctx context.Context, w WatchRange) (Feed, error)
+	// Close ends all watches with ErrClosed, waits for commits under way, and releases what the backend holds.
+	// A second Close does nothing.
+	Close() error
+}
+
+// KV is one key's value at one revision.
+type KV struct {
+	Key      string
+	Value    []byte
+	Revision int64 // of the commit that wrote it
+	Stale    bool  // the value should be rewritten by the next update, even one that changes nothing
+}
+
+// GetResult answers Get.
+type GetResult struct {
+	KV       KV
+	Found    bool
+	Revision int64 // the store's revision at which this is true
+}
+
+// Range names an interval of keys. The bounds may be any strings, a NUL byte in them included; To "" means no
+// upper bound, and an interval whose To is not after From is empty.
+type Range struct {
+	From, To string
+	At       int64 // revision; 0 is the latest
+	Limit    int   // at most this many values; 0 is all
+	// CountOnly asks for Count alone.
+	CountOnly bool
+}
+
+// RangeResult answers Range.
+type RangeResult struct {
+	KVs      []KV
+	Count    int64 // keys in the whole interval, those beyond Limit included
+	Revision int64 // the store's revision at which this is true (At, when At was given)
+}
+
+// AnyRevision as Commit.Expect changes the key whatever is there.
+const AnyRevision = -1
+
+// Commit is one change of one key.
+type Commit struct {
+	Key    string
+	Expect int64  // the revision the key must be at; 0: must be absent; AnyRevision: no condition
+	Value  []byte // ignored when Delete
+	// Delete removes the key. Removing an absent key is ErrConflict, but with Expect AnyRevision it succeeds and
+	// changes nothing: no watch sees it.
+	Delete bool
+	// TTL > 0 asks that the key be deleted that long after the commit, give or take some seconds. A backend
+	// without the power refuses with ErrUnsupported.
+	TTL time.Duration
+}
+
+// CommitResult answers Commit: Revision is the new one, or with ErrConflict Current is what was found, true at
+// Revision.
+type CommitResult struct {
+	Revision int64
+	Current  KV
+	Found    bool
+}
+
+// WatchRange says what a Feed follows: changes after revision From to keys with Prefix.
+type WatchRange struct {
+	Prefix string
+	From   int64 // deliver changes with a greater revision
+	// Prev asks for the previous value of every change.
+	Prev bool
+}
+
+// Change is one commit as a watch shows it.
+type Change struct {
+	Key      string
+	Value    []byte // nil when Deleted
+	Revision int64
+	Deleted  bool
+	Stale    bool
+	Prev     *KV // the value before, when asked for; nil for a created key
+}
+
+// Changes is what Next delivers: changes in order, and a progress mark.
+type Changes struct {
+	Changes []Change
+	// Progress is a revision at or below which nothing more will be delivered. It is never above the store's
+	// revision, so below From while a feed waits for a future From.
+	Progress int64
+}
+
+// Feed is a watch. One goroutine at a time may call Next; RequestProgress and Close may be called by others.
+type Feed interface {
+	// Next waits for changes and returns at least one, or none and a progress mark when one was requested. The
+	// slice is the caller's, the values are shared. It never splits the changes of one revision. Errors:
+	// ErrCompacted when the reader was too slow for the window, ErrClosed after Close of the feed or the
+	// backend, the context's error. After an error other than a context's the feed is over.
+	Next(ctx context.Context) (Changes, error)
+	// RequestProgress makes a current or later Next return soon with the progress it has reached, even if
+	// nothing changed. It does not wait.
+	RequestProgress()
+	// Close ends the feed; a second Close does nothing.
+	Close()
+}
+
+// Compactor is a Backend whose history can be cut: afterwards reads below revision and watches from below it say
+// ErrCompacted; reads at it and watches from it work.
+type Compactor interface {
+	// Compact forgets history below revision; values current at revision stay. Errors: ErrCompacted when that
+	// has been compacted already, ErrFuture.
+	Compact(ctx context.Context, revision int64) error
+}
+
+// Healther is a Backend that can tell whether it works.
+type Healther interface {
+	// Health returns nil or the reason that commits or reads would fail now.
+	Health(ctx context.Context) error
+}
+
+// Opener opens a Backend when a server starts. The opener's caller closes the backend.
+type Opener func(ctx context.Context) (Backend, error)
+
+// Opened is an Opener of a backend that is open already. It gives the same backend each time, and whoever opens
+// it closes it: use it with one server.
+func Opened(b Backend) Opener {
+	return func(context.Context) (Backend, error) { return b, nil }
+}

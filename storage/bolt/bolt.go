@@ -1,0 +1,151 @@
+package bolt
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/keelson-dev/keelson/storage"
+	"go.etcd.io/bbolt"
+)
+
+// Options tunes a Backend. The zero Options is valid.
+type Options struct {
+	// Window is how long history is kept for watches and reads at an earlier revision; 0 is 5 minutes. It is a
+	// lower bound unless WindowChanges or WindowBytes is reached before.
+	Window time.Duration
+	// WindowChanges bounds how many changes the history holds; 0 is 500,000.
+	WindowChanges int64
+	// WindowBytes bounds the keys and values of the history; 0 is 256 MiB. A change larger than that is kept
+	// until the next one.
+	WindowBytes int64
+	// Hooks observe the backend; nil funcs are not called.
+	Hooks Hooks
+
+	// syncing, for tests, runs before the file is flushed, with the number of changes that wait for it. An
+	// error fails the transaction.
+	syncing func(changes int) error
+}
+
+// Hooks are called by the goroutine that writes the file, which waits for them: they must be quick and must not
+// call the Backend.
+type Hooks struct {
+	// Committed is called when a transaction is durable, with the changes it made and the time it took.
+	Committed func(changes int, took time.Duration)
+	// Compacted is called when history up to revision has been removed, with the number of changes forgotten.
+	Compacted func(revision int64, changes int)
+}
+
+func (o Options) withDefaults() (Options, error) {
+	if o.Window < 0 || o.WindowChanges < 0 || o.WindowBytes < 0 {
+		return o, fmt.Errorf("bolt: Window, WindowChanges and WindowBytes must not be negative")
+	}
+	if o.Window == 0 {
+		o.Window = 5 * time.Minute
+	}
+	if o.WindowChanges == 0 {
+		o.WindowChanges = 500_000
+	}
+	if o.WindowBytes == 0 {
+		o.WindowBytes = 256 << 20
+	}
+	return o, nil
+}
+
+// Backend is a storage.Backend in one file. It is also a storage.Compactor and a storage.Healther. All methods
+// may be called concurrently.
+type Backend struct {
+	path string
+	opts Options
+	db   *bbolt.DB
+	tail *tail
+
+	mu      sync.Mutex // guards pending, closed and failed
+	pending []*request
+	closed  bool
+	failed  error // why the last transaction failed; nil after one that did not
+
+	wake    chan struct{} // tells the writer that pending or closed has changed; holds one token
+	stopped chan struct{} // closed when the writer has ended
+	once    sync.Once     // closes
+	closing error         // what closing the file said; set by once
+}
+
+var (
+	_ storage.Backend   = (*Backend)(nil)
+	_ storage.Compactor = (*Backend)(nil)
+	_ storage.Healther  = (*Backend)(nil)
+)
+
+// Open opens the file at path, or creates it (mode 0600) in a directory that exists. Errors name the path, the
+// cause and what to do: the file is open in another process (after about a second), is not one of this package's,
+// is of a later format, is truncated or damaged, cannot be read and written. A file that is refused is not
+// changed. The caller closes the Backend.
+func Open(path string, opts Options) (*Backend, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	db, st, err := openFile(path)
+	if err != nil {
+		return nil, err
+	}
+	b := &Backend{
+		path:    path,
+		opts:    opts,
+		db:      db,
+		tail:    newTail(st),
+		wake:    make(chan struct{}, 1),
+		stopped: make(chan struct{}),
+	}
+	w := newWriter(b, st)
+	go func() {
+		defer close(b.stopped)
+		w.run()
+	}()
+	return b, nil
+}
+
+// At opens path with the zero Options when a server starts.
+func At(path string) storage.Opener {
+	return func(context.Context) (storage.Backend, error) {
+		b, err := Open(path, Options{})
+		if err != nil {
+			return nil, err
+		}
+		return b, nil
+	}
+}
+
+// Close implements storage.Backend: commits that wait are still written.
+func (b *Backend) Close() error {
+	b.once.Do(func() {
+		b.mu.Lock()
+		b.closed = true
+		b.mu.Unlock()
+		b.signal()
+		<-b.stopped
+		b.tail.close()
+		b.closing = b.db.Close()
+	})
+	return b.closing
+}
+
+// Health implements storage.Healther. It reads the file; when the last commit failed it also tries to write.
+func (b *Backend) Health(ctx context.Context) error {
+	b.mu.Lock()
+	closed, failed := b.closed, b.failed
+	b.mu.Unlock()
+	if closed {
+		return storage.ErrClosed
+	}
+	if err := b.view(func(txn) error { return nil }); err != nil {
+		return err
+	}
+	if failed == nil {
+		return nil
+	}
+	_, err := b.submit(ctx, &request{kind: probe})
+	return err
+}

@@ -1,0 +1,117 @@
+package bolt
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/keelson-dev/keelson/storage"
+)
+
+// What a request asks of the writer.
+type kind int
+
+const (
+	write   kind = iota // commit
+	compact             // compact at revision
+	probe               // write nothing, durably
+)
+
+// request waits for the writer.
+type request struct {
+	kind     kind
+	commit   storage.Commit
+	revision int64
+
+	done     chan struct{} // closed when answered
+	answered bool          // used by the writer
+	res      storage.CommitResult
+	err      error
+}
+
+// size is about what the request adds to the file.
+func (r *request) size() int { return len(r.commit.Key) + len(r.commit.Value) }
+
+// answer may be called again, without effect.
+func (r *request) answer(res storage.CommitResult, err error) {
+	if r.answered {
+		return
+	}
+	r.res, r.err, r.answered = res, err, true
+	close(r.done)
+}
+
+// Commit implements storage.Backend. A TTL is refused with ErrUnsupported.
+func (b *Backend) Commit(ctx context.Context, c storage.Commit) (storage.CommitResult, error) {
+	if err := checkKey(c.Key); err != nil {
+		return storage.CommitResult{}, err
+	}
+	if c.TTL > 0 {
+		return storage.CommitResult{}, fmt.Errorf("bolt: TTL: %w", storage.ErrUnsupported)
+	}
+	return b.submit(ctx, &request{kind: write, commit: c})
+}
+
+// Compact implements storage.Compactor. What is forgotten is removed from the file little by little afterwards.
+func (b *Backend) Compact(ctx context.Context, revision int64) error {
+	_, err := b.submit(ctx, &request{kind: compact, revision: revision})
+	return err
+}
+
+// submit queues a request and waits until it is answered. If ctx ends before the writer has taken the request, it
+// never happens; after that it may.
+func (b *Backend) submit(ctx context.Context, r *request) (storage.CommitResult, error) {
+	if err := ctx.Err(); err != nil {
+		return storage.CommitResult{}, err
+	}
+	r.done = make(chan struct{})
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		return storage.CommitResult{}, storage.ErrClosed
+	}
+	b.pending = append(b.pending, r)
+	b.mu.Unlock()
+	b.signal()
+	select {
+	case <-r.done:
+		return r.res, r.err
+	case <-ctx.Done():
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if i := slices.Index(b.pending, r); i >= 0 {
+		b.pending = slices.Delete(b.pending, i, i+1)
+	}
+	return storage.CommitResult{}, ctx.Err()
+}
+
+// signal wakes the writer.
+func (b *Backend) signal() {
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take removes what the writer may put into one transaction from the queue. closed says that nothing will follow.
+func (b *Backend) take() (batch []*request, closed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n, size := 0, 0
+	for n < len(b.pending) && n < batchChanges && size < batchBytes {
+		size += b.pending[n].size()
+		n++
+	}
+	batch, b.pending = b.pending[:n:n], b.pending[n:]
+	if len(b.pending) == 0 {
+		b.pending = nil
+	}
+	return batch, b.closed
+}
+
+func (b *Backend) setFailed(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failed = err
+}

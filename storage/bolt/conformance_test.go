@@ -1,0 +1,22 @@
+package bolt_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/keelson-dev/keelson/storage"
+	"github.com/keelson-dev/keelson/storage/bolt"
+	"github.com/keelson-dev/keelson/storage/storagetest"
+)
+
+func TestConformance(t *testing.T) {
+	storagetest.Backend(t, func(t *testing.T) storage.Backend {
+		return open(t, filepath.Join(t.TempDir(), "test.db"), bolt.Options{})
+	})
+}
+
+func TestDurable(t *testing.T) {
+	storagetest.Durable(t, func(t *testing.T, dir string) storage.Backend {
+		return open(t, filepath.Join(dir, "test.db"), bolt.Options{})
+	})
+}

@@ -1,0 +1,275 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"strings"
+
+	"github.com/keelson-dev/keelson/storage"
+)
+
+// Next returns, and looks at, about this much at once.
+const (
+	nextChanges = 1024
+	nextBytes   = 1 << 20
+)
+
+// feed is a position in the history. Recent changes are taken from the tail that all feeds share, older ones
+// from the file.
+type feed struct {
+	b      *Backend
+	tail   *tail
+	prefix string
+	prev   bool
+	wake   chan struct{} // holds one token when a waiting Next has something to look at
+	detach func() bool   // stops watching the context given to Watch
+
+	// Guarded by tail.mu:
+	pos      int64 // everything up to here has been delivered or does not concern this feed
+	idle     bool  // nothing that concerns this feed is published and undelivered
+	progress bool  // asked for and not yet given
+	err      error // why the feed is over
+}
+
+// Watch implements storage.Backend.
+func (b *Backend) Watch(ctx context.Context, w storage.WatchRange) (storage.Feed, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	f := &feed{b: b, tail: b.tail, prefix: w.Prefix, prev: w.Prev, pos: w.From, wake: make(chan struct{}, 1)}
+	t := b.tail
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return nil, storage.ErrClosed
+	}
+	if w.From < t.floor {
+		return nil, storage.ErrCompacted
+	}
+	f.idle = w.From >= t.head
+	t.feeds[f] = struct{}{}
+	f.detach = context.AfterFunc(ctx, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		f.end(ctx.Err())
+	})
+	return f, nil
+}
+
+// Next implements storage.Feed.
+func (f *feed) Next(ctx context.Context) (storage.Changes, error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return storage.Changes{}, err
+		}
+		found, answer, err := f.look()
+		if err == nil && len(found) > 0 {
+			answer.Changes, err = f.show(found)
+		}
+		if err != nil {
+			return storage.Changes{}, f.fail(err)
+		}
+		if len(answer.Changes) > 0 {
+			return answer, nil
+		}
+		if answer.Progress != 0 {
+			return answer, nil
+		}
+		select {
+		case <-f.wake:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// look takes the changes that come next. An answer without changes but with a progress mark is one that was asked
+// for; an empty one means that Next has to wait (or, with a token in wake, to look again).
+func (f *feed) look() (found []*change, answer storage.Changes, err error) {
+	t := f.tail
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for f.err == nil {
+		switch {
+		case f.pos < t.floor:
+			err = storage.ErrCompacted
+		case f.pos < t.base:
+			found, err = f.lookInFile()
+		default:
+			found = f.lookInTail()
+		}
+		if err != nil {
+			return nil, answer, err
+		}
+		atHead := f.pos >= t.head
+		if len(found) > 0 || atHead && f.progress {
+			f.progress = f.progress && len(found) > 0
+			return found, storage.Changes{Progress: min(f.pos, t.head)}, nil
+		}
+		if atHead {
+			f.idle = true
+			return nil, answer, nil
+		}
+	}
+	return nil, answer, f.err
+}
+
+// lookInTail moves the position over changes in memory. The caller holds tail.mu.
+func (f *feed) lookInTail() (found []*change) {
+	size := 0
+	for _, c := range f.tail.after(f.pos) {
+		if len(found) == nextChanges || size > nextBytes {
+			return found
+		}
+		f.pos = c.revision
+		if strings.HasPrefix(c.key, f.prefix) {
+			found = append(found, c)
+			size += c.size()
+		}
+	}
+	f.pos = max(f.pos, f.tail.head)
+	f.idle = true
+	return found
+}
+
+// lookInFile moves the position over a portion of the log. The caller holds tail.mu, which is released meanwhile.
+func (f *feed) lookInFile() (found []*change, err error) {
+	from, head := f.pos, f.tail.head
+	f.tail.mu.Unlock()
+	pos := head
+	err = f.b.view(func(t txn) error {
+		s, err := t.state()
+		if err != nil {
+			return err
+		}
+		if from < s.compacted {
+			return storage.ErrCompacted
+		}
+		size, visited, c := 0, 0, t.log.Cursor()
+		for k, v := c.Seek(revisionKey(from + 1)); k != nil; k, v = c.Next() {
+			revision := int64(binary.BigEndian.Uint64(k))
+			if revision > head {
+				break
+			}
+			if visited++; visited > nextChanges || size > nextBytes {
+				pos = revision - 1
+				break
+			}
+			e, err := decodeEntry(v)
+			if err != nil {
+				return err
+			}
+			size += len(v)
+			if bytes.HasPrefix(e.key, []byte(f.prefix)) {
+				found = append(found, newChange(e, revision))
+			}
+		}
+		return nil
+	})
+	f.tail.mu.Lock()
+	if err == nil {
+		f.pos = pos
+	}
+	return found, err
+}
+
+// newChange copies an entry out of its transaction.
+func newChange(e entry, revision int64) *change {
+	c := &change{key: string(e.key), revision: revision, deleted: e.deleted, prevAt: e.prev}
+	if !e.deleted {
+		c.value = append([]byte{}, e.value...)
+	}
+	return c
+}
+
+// show makes the caller's slice of changes, with the previous values when the feed has them.
+func (f *feed) show(found []*change) ([]storage.Change, error) {
+	if f.prev {
+		if err := f.b.loadPrev(found); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]storage.Change, len(found))
+	for i, c := range found {
+		out[i] = storage.Change{Key: c.key, Value: c.value, Revision: c.revision, Deleted: c.deleted}
+		if f.prev {
+			out[i].Prev = c.prev.Load()
+		}
+	}
+	return out, nil
+}
+
+// loadPrev reads the previous values that no feed has needed before.
+func (b *Backend) loadPrev(changes []*change) error {
+	var missing []*change
+	for _, c := range changes {
+		if c.prevAt != 0 && c.prev.Load() == nil {
+			missing = append(missing, c)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return b.view(func(t txn) error {
+		s, err := t.state()
+		if err != nil {
+			return err
+		}
+		if missing[0].revision <= s.compacted {
+			return storage.ErrCompacted
+		}
+		for _, c := range missing {
+			e, err := t.change(c.prevAt)
+			if err != nil {
+				return err
+			}
+			c.prev.Store(&storage.KV{Key: c.key, Value: bytes.Clone(e.value), Revision: c.prevAt})
+		}
+		return nil
+	})
+}
+
+// RequestProgress implements storage.Feed.
+func (f *feed) RequestProgress() {
+	f.tail.mu.Lock()
+	defer f.tail.mu.Unlock()
+	f.progress = true
+	f.signal()
+}
+
+// Close implements storage.Feed.
+func (f *feed) Close() {
+	f.tail.mu.Lock()
+	defer f.tail.mu.Unlock()
+	f.end(storage.ErrClosed)
+}
+
+// fail ends the feed with err and returns the reason it is over, which may be an earlier one.
+func (f *feed) fail(err error) error {
+	f.tail.mu.Lock()
+	defer f.tail.mu.Unlock()
+	f.end(err)
+	return f.err
+}
+
+// end makes the feed be over, unless it is already. The caller holds tail.mu.
+func (f *feed) end(err error) {
+	if f.err != nil {
+		return
+	}
+	f.err = err
+	f.idle = false
+	delete(f.tail.feeds, f)
+	if f.detach != nil {
+		f.detach()
+	}
+	f.signal()
+}
+
+// signal makes a waiting Next look again.
+func (f *feed) signal() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}

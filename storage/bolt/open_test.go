@@ -1,0 +1,308 @@
+package bolt_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/keelson-dev/keelson/storage"
+	"github.com/keelson-dev/keelson/storage/bolt"
+	"go.etcd.io/bbolt"
+)
+
+// hold keeps the file open until it is killed, or its parent goes away.
+func hold(path string) error {
+	b, err := bolt.Open(path, bolt.Options{})
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	fmt.Println("open")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	return nil
+}
+
+func TestASecondProcessIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "test.db")
+	cmd, out := child(t, "hold", path)
+	if line, err := out.ReadString('\n'); err != nil || line != "open\n" {
+		t.Fatalf("the child says %q, %v", line, err)
+	}
+	_, err := bolt.Open(path, bolt.Options{})
+	wantError(t, err, path, "another process has it open", "stop that one, or use another file")
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	put(t, open(t, path, bolt.Options{}), "k", "v")
+}
+
+func TestASecondBackendInOneProcessIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "test.db")
+	b := open(t, path, bolt.Options{})
+	_, err := bolt.At(path)(t.Context())
+	wantError(t, err, path, "has it open")
+	put(t, b, "k", "v")
+}
+
+func TestFilesThatAreRefused(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		make func(t *testing.T, path string)
+		want string
+	}{
+		{"text", func(t *testing.T, path string) { writeFile(t, path, []byte("hello\n")) }, "not a storage file"},
+		{"long text", func(t *testing.T, path string) { writeFile(t, path, bytes.Repeat([]byte("hello\n"), 1e5)) }, "not a storage file"},
+		{"zeros", func(t *testing.T, path string) { writeFile(t, path, make([]byte, 1<<20)) }, "not a storage file"},
+		{"another program's bbolt", func(t *testing.T, path string) {
+			edit(t, path, func(tx *bbolt.Tx) error {
+				_, err := tx.CreateBucket([]byte("theirs"))
+				return err
+			})
+		}, "not a storage file"},
+		{"another program's bbolt with a bucket of our name", func(t *testing.T, path string) {
+			edit(t, path, func(tx *bbolt.Tx) error {
+				_, err := tx.CreateBucket([]byte("meta"))
+				return err
+			})
+		}, "not a storage file"},
+		{"a later version", func(t *testing.T, path string) {
+			filled(t, path)
+			edit(t, path, func(tx *bbolt.Tx) error {
+				return tx.Bucket([]byte("meta")).Put([]byte("version"), binary.BigEndian.AppendUint64(nil, 2))
+			})
+		}, "format version 2, and this release knows version 1"},
+		{"no version", func(t *testing.T, path string) {
+			filled(t, path)
+			edit(t, path, func(tx *bbolt.Tx) error { return tx.Bucket([]byte("meta")).Delete([]byte("version")) })
+		}, "damaged"},
+		{"a bucket is missing", func(t *testing.T, path string) {
+			filled(t, path)
+			edit(t, path, func(tx *bbolt.Tx) error { return tx.DeleteBucket([]byte("log")) })
+		}, "damaged"},
+		{"truncated", func(t *testing.T, path string) { truncate(t, path, filled(t, path)/2) }, "truncated"},
+		{"truncated to two pages", func(t *testing.T, path string) {
+			filled(t, path)
+			truncate(t, path, int64(2*os.Getpagesize()))
+		}, "truncated"},
+		{"truncated to less than a page", func(t *testing.T, path string) {
+			filled(t, path)
+			truncate(t, path, 100)
+		}, "not a storage file"},
+		{"damaged pages", func(t *testing.T, path string) {
+			size := filled(t, path)
+			unclean(t, path)
+			garble(t, path, int64(4*os.Getpagesize()), size/2)
+		}, "damaged"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "test.db")
+			test.make(t, path)
+			before, names := readFile(t, path), entries(t, dir)
+			b, err := bolt.Open(path, bolt.Options{})
+			if err == nil {
+				b.Close()
+			}
+			wantError(t, err, path, test.want)
+			if !bytes.Equal(readFile(t, path), before) {
+				t.Error("the file was changed")
+			}
+			if got := entries(t, dir); strings.Join(got, " ") != strings.Join(names, " ") {
+				t.Errorf("the directory holds %q now, before %q", got, names)
+			}
+			// Nobody holds a lock on what was refused.
+			if _, err := bolt.Open(path, bolt.Options{}); err == nil || strings.Contains(err.Error(), "another process") {
+				t.Errorf("the second time: %v", err)
+			}
+		})
+	}
+}
+
+func TestPlacesThatAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	writeFile(t, file, []byte("x"))
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(filepath.Join(dir, "nowhere"), link); err != nil {
+		t.Skip(err)
+	}
+	for path, want := range map[string]string{
+		dir:                                   "it is a directory",
+		filepath.Join(dir, "missing", "a.db"): "create the directory " + filepath.Join(dir, "missing"),
+		filepath.Join(file, "a.db"):           "not a directory",
+		link:                                  "symbolic link to a file that does not exist",
+	} {
+		_, err := bolt.Open(path, bolt.Options{})
+		wantError(t, err, path, want)
+	}
+	if _, err := bolt.Open(filepath.Join(dir, "a.db"), bolt.Options{Window: -1}); err == nil {
+		t.Error("a negative window is accepted")
+	}
+	if got := strings.Join(entries(t, dir), " "); got != "file link" {
+		t.Errorf("the directory holds %q now", got)
+	}
+}
+
+func TestPlacesWithoutPermission(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("everything is permitted to root")
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.db")
+	filled(t, path)
+	if err := os.Chmod(path, 0o400); err != nil {
+		t.Fatal(err)
+	}
+	_, err := bolt.Open(path, bolt.Options{})
+	wantError(t, err, path, "permission denied", "must be readable and writable")
+	if err := os.Chmod(dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	_, err = bolt.Open(filepath.Join(dir, "b.db"), bolt.Options{})
+	wantError(t, err, filepath.Join(dir, "b.db"), "permission denied", dir+" must be readable and writable")
+}
+
+func TestAnEmptyFileIsANewStore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "test.db")
+	writeFile(t, path, nil)
+	put(t, open(t, path, bolt.Options{}), "k", "v")
+}
+
+func TestAHalfMadeFileIsMadeAnew(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "test.db")
+	writeFile(t, path+".keelson-new", []byte("half"))
+	put(t, open(t, path, bolt.Options{}), "k", "v")
+	if got := strings.Join(entries(t, dir), " "); got != "test.db" {
+		t.Errorf("the directory holds %q", got)
+	}
+}
+
+func TestOnlyOneOfManyCreators(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "test.db")
+	var all sync.WaitGroup
+	opened := make(chan *bolt.Backend, 8)
+	for range 8 {
+		all.Go(func() {
+			b, err := bolt.Open(path, bolt.Options{})
+			if err != nil {
+				wantError(t, err, path, "another process")
+				return
+			}
+			opened <- b
+		})
+	}
+	all.Wait()
+	close(opened)
+	n := 0
+	for b := range opened {
+		n++
+		put(t, b, "k", "v")
+		b.Close()
+	}
+	if n != 1 {
+		t.Errorf("%d have opened the file, want 1", n)
+	}
+	res, err := open(t, path, bolt.Options{}).Get(t.Context(), "k", 0)
+	if err != nil || !res.Found {
+		t.Errorf("Get = %+v, %v", res, err)
+	}
+}
+
+// filled makes a store with some content, cleanly closed, and returns its size.
+func filled(t *testing.T, path string) int64 {
+	t.Helper()
+	_ = os.Remove(path)
+	b, err := bolt.Open(path, bolt.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		put(t, b, fmt.Sprint("k", i), strings.Repeat("v", 30_000))
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return int64(len(readFile(t, path)))
+}
+
+// unclean makes a store look as if it had not been closed.
+func unclean(t *testing.T, path string) {
+	t.Helper()
+	b, err := bolt.Open(path, bolt.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, b, "k", "v")
+	content := readFile(t, path)
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, path, content)
+}
+
+func edit(t *testing.T, path string, fn func(*bbolt.Tx) error) {
+	t.Helper()
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Update(fn); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func truncate(t *testing.T, path string, size int64) {
+	t.Helper()
+	if err := os.Truncate(path, size); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func garble(t *testing.T, path string, from, to int64) {
+	t.Helper()
+	content := readFile(t, path)
+	for i := from; i < min(to, int64(len(content))); i++ {
+		content[i] ^= byte(i*31 + 7)
+	}
+	writeFile(t, path, content)
+}
+
+func writeFile(t *testing.T, path string, content []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+func wantError(t *testing.T, err error, texts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("no error, want one with %q", texts)
+		return
+	}
+	for _, text := range texts {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("error %q does not contain %q", err, text)
+		}
+	}
+}
+
+var _ storage.Opener = bolt.At("") // the type the server's options have

@@ -1,0 +1,205 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/keelson-dev/keelson/storage"
+	"go.etcd.io/bbolt"
+	bbolterrors "go.etcd.io/bbolt/errors"
+)
+
+// A Range works in portions of about this much, each in a transaction of its own at the same revision, so that a
+// long one never keeps the writer from growing the file.
+const (
+	portionKeys  = 4096
+	portionBytes = 4 << 20
+)
+
+// guard runs fn and makes an error of a panic: bbolt panics on damaged pages, and a page that the disk cannot
+// deliver is a memory fault.
+func guard(fn func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", errDamaged, p)
+		}
+	}()
+	return fn()
+}
+
+// view runs fn in a read transaction. What it sees may be newer than what is durable: callers read at a revision
+// that the tail has shown.
+func (b *Backend) view(fn func(txn) error) error {
+	err := guard(func() error {
+		return b.db.View(func(tx *bbolt.Tx) error {
+			t, err := newTxn(tx)
+			if err != nil {
+				return err
+			}
+			return fn(t)
+		})
+	})
+	switch {
+	case errors.Is(err, bbolterrors.ErrDatabaseNotOpen):
+		return storage.ErrClosed
+	case errors.Is(err, errDamaged):
+		return fmt.Errorf("bolt: read %s: %w", b.path, err)
+	}
+	return err
+}
+
+// read runs fn in read transactions at a revision: at, or the latest durable one when at is 0. fn is called
+// until it says that it is done; reset is called first, and again if compaction overtook the latest revision.
+func (b *Backend) read(ctx context.Context, at int64, reset func(revision int64), fn func(txn) (done bool, err error)) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		head, err := b.tail.revision()
+		if err != nil {
+			return err
+		}
+		revision := at
+		if at == 0 {
+			revision = head
+		} else if at > head {
+			return storage.ErrFuture
+		}
+		reset(revision)
+		if err = b.readPortions(ctx, revision, fn); at != 0 || !errors.Is(err, storage.ErrCompacted) {
+			return err
+		}
+	}
+}
+
+func (b *Backend) readPortions(ctx context.Context, revision int64, fn func(txn) (bool, error)) error {
+	for done := false; !done; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		err := b.view(func(t txn) error {
+			s, err := t.state()
+			if err != nil {
+				return err
+			}
+			if revision < s.compacted {
+				return storage.ErrCompacted
+			}
+			done, err = fn(t)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Get implements storage.Backend.
+func (b *Backend) Get(ctx context.Context, key string, at int64) (storage.GetResult, error) {
+	if err := checkKey(key); err != nil {
+		return storage.GetResult{}, err
+	}
+	var res storage.GetResult
+	err := b.read(ctx, at, func(revision int64) {
+		res = storage.GetResult{Revision: revision}
+	}, func(t txn) (bool, error) {
+		revision, deleted, err := t.version(key, res.Revision)
+		if err != nil || revision == 0 || deleted {
+			return true, err
+		}
+		e, err := t.change(revision)
+		if err != nil {
+			return true, err
+		}
+		res.KV = storage.KV{Key: key, Value: bytes.Clone(e.value), Revision: revision}
+		res.Found = true
+		return true, nil
+	})
+	if err != nil {
+		return storage.GetResult{}, err
+	}
+	return res, nil
+}
+
+// Range implements storage.Backend.
+func (b *Backend) Range(ctx context.Context, r storage.Range) (storage.RangeResult, error) {
+	if r.To != "" && r.From >= r.To {
+		r.From = r.To // empty, but it still has a revision
+	}
+	var s *scan
+	err := b.read(ctx, r.At, func(revision int64) {
+		s = &scan{Range: r, next: []byte(r.From), res: storage.RangeResult{Revision: revision}}
+	}, func(t txn) (bool, error) { return s.portion(t) })
+	if err != nil {
+		return storage.RangeResult{}, err
+	}
+	return s.res, nil
+}
+
+// scan is a Range under way.
+type scan struct {
+	storage.Range
+	next []byte // where in the index the next portion begins
+	res  storage.RangeResult
+}
+
+// portion goes on from next and reports whether the Range is complete.
+func (s *scan) portion(t txn) (done bool, err error) {
+	var seek []byte
+	size, c, values := 0, t.index.Cursor(), t.log.Cursor()
+	k, v := c.Seek(s.next)
+	for visited := 0; k != nil; visited++ {
+		key, revision, err := splitIndexKey(k)
+		switch {
+		case err != nil:
+			return true, err
+		case s.To != "" && string(key) >= s.To:
+			return true, nil
+		case visited == portionKeys || size > portionBytes:
+			s.next = bytes.Clone(k)
+			return false, nil
+		case string(key) < s.From: // From may end in NUL, and then all versions of the key before it follow
+			seek = append(append(seek[:0], key...), 1)
+			k, v = c.Seek(seek)
+			continue
+		case revision > s.res.Revision:
+			seek = indexKey(seek[:0], key, s.res.Revision)
+			k, v = c.Seek(seek)
+			continue
+		case len(v) != 1:
+			return true, fmt.Errorf("%w: version of key %q", errDamaged, key)
+		}
+		if v[0]&deletedFlag == 0 {
+			n, err := s.take(values, key, revision)
+			if err != nil {
+				return true, err
+			}
+			size += n
+		}
+		seek = append(append(seek[:0], key...), 1)
+		if k, v = c.Next(); k != nil && bytes.Compare(k, seek) < 0 { // an older version: skip them all
+			k, v = c.Seek(seek)
+		}
+	}
+	return true, nil
+}
+
+// take counts a key and adds its value, which it finds with a cursor of the log, if it is wanted. It returns the
+// size of what it added.
+func (s *scan) take(values *bbolt.Cursor, key []byte, revision int64) (int, error) {
+	s.res.Count++
+	if s.CountOnly || s.Limit > 0 && len(s.res.KVs) >= s.Limit {
+		return 0, nil
+	}
+	e, err := changeAt(values, revision)
+	if err != nil {
+		return 0, err
+	}
+	s.res.KVs = append(s.res.KVs, storage.KV{Key: string(key), Value: bytes.Clone(e.value), Revision: revision})
+	return len(e.value), nil
+}

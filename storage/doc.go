@@ -1,0 +1,23 @@
+// Package storage says where objects live.
+//
+// # The nouns
+//
+//   - A [Backend] keeps bytes under keys and counts commits: five methods, one revision counter for the whole
+//     store. memory and bolt are backends.
+//   - A [Record] is one stored object as its readers want it: canonical bytes, shared and immutable, never a
+//     decoded object.
+//   - [Interface] is what a registry sees of one resource: records in, records out. A [Store] implements it over
+//     a Backend; a cache implements it over another Interface, and the registry does not notice.
+//
+// # Keys and values
+//
+// The layout is the one kube-apiserver uses in etcd, so that its data can be opened: an object is stored under
+// <prefix>/<resource path>/<namespace>/<name> (no namespace for cluster-scoped resources), its value is the
+// object's JSON in its storage version without metadata.resourceVersion. The resourceVersion is the revision of
+// the commit that wrote it.
+//
+// # Revisions
+//
+// A revision is a positive int64 that grows by at least one with every commit of the whole store. It is shown to
+// clients as the decimal resourceVersion. A revision once shown is never given to another state.
+package storage

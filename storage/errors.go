@@ -1,0 +1,83 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors of a Backend.
+var (
+	// ErrCompacted is returned when the history asked for is no longer retained.
+	ErrCompacted = errors.New("revision has been compacted")
+	// ErrFuture is returned by a read at a revision that has not happened yet.
+	ErrFuture = errors.New("required revision is a future revision")
+	// ErrConflict is returned by a commit whose key is not at the expected revision.
+	ErrConflict = errors.New("key is at another revision")
+	// ErrNoSpace is returned by a commit for which there was no room on the device or in the quota.
+	ErrNoSpace = errors.New("no space left")
+	// ErrClosed is returned after Close.
+	ErrClosed = errors.New("storage is closed")
+	// ErrUnsupported is returned for a power the backend does not have.
+	ErrUnsupported = errors.New("not supported by this storage backend")
+)
+
+// Errors of an Interface, besides ErrClosed and ErrNoSpace.
+var (
+	// ErrNotFound is returned when there is no object under the key.
+	ErrNotFound = errors.New("not found")
+	// ErrExists is returned by Create when there is one.
+	ErrExists = errors.New("already exists")
+	// ErrTooLarge is returned when the encoded object is larger than the store accepts.
+	ErrTooLarge = errors.New("object is too large")
+	// ErrBadKey is returned by Create for a key under which nothing can be stored: one with the wrong number of
+	// segments for the resource, with an empty segment, with "." or ".." as a segment, or with a NUL byte. Reads
+	// and updates of such a key are ErrNotFound.
+	ErrBadKey = errors.New("invalid key")
+	// ErrBadContinue is returned for a continue token that this library did not make.
+	ErrBadContinue = errors.New("continue key is not valid")
+)
+
+// ExpiredError is returned by List and Watch for a revision, or a continue token, that is no longer retained.
+type ExpiredError struct {
+	// Revision was asked for; Oldest is the oldest one retained, 0 when unknown.
+	Revision, Oldest int64
+	// Continue, set by an expired continue token, goes on from the same key at the latest revision.
+	Continue string
+}
+
+func (e *ExpiredError) Error() string {
+	return fmt.Sprintf("too old resource version: %d (%d)", e.Revision, e.Oldest)
+}
+
+// Unwrap makes an ExpiredError an ErrCompacted.
+func (e *ExpiredError) Unwrap() error { return ErrCompacted }
+
+// FutureError is returned by a read at, or not older than, a revision that did not come within the time the
+// store waits for it.
+type FutureError struct{ Requested, Current int64 }
+
+func (e *FutureError) Error() string {
+	return fmt.Sprintf("Too large resource version: %d, current: %d", e.Requested, e.Current)
+}
+
+// Unwrap makes a FutureError an ErrFuture.
+func (e *FutureError) Unwrap() error { return ErrFuture }
+
+// UnreadableError is returned for stored bytes that cannot be decoded.
+type UnreadableError struct {
+	// Key is relative to the resource; a list also names More keys, up to a hundred.
+	Key  string
+	More []string
+	// Err is what is wrong with the value of Key.
+	Err error
+}
+
+func (e *UnreadableError) Error() string {
+	if len(e.More) > 0 {
+		return fmt.Sprintf("stored objects %q cannot be read: %v", append([]string{e.Key}, e.More...), e.Err)
+	}
+	return fmt.Sprintf("stored object %q cannot be read: %v", e.Key, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *UnreadableError) Unwrap() error { return e.Err }

@@ -1,0 +1,172 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+const (
+	maxChunk      = 10_000 // rows read at once when selectors drop some
+	maxUnreadable = 100    // keys named in an UnreadableError
+)
+
+// List implements Interface.
+func (s *Store) List(ctx context.Context, opts ListOptions) (Page, error) {
+	l := &listing{s: s, opts: opts, scope: s.scope(opts.Selection), limit: int(max(opts.Limit, 0))}
+	if err := l.begin(ctx); err != nil {
+		return Page{}, err
+	}
+	if err := l.collect(ctx); err != nil {
+		return Page{}, err
+	}
+	if l.unreadable != nil {
+		return Page{}, l.unreadable
+	}
+	return l.page(), nil
+}
+
+// listing is one List under way.
+type listing struct {
+	s     *Store
+	opts  ListOptions
+	scope scope
+	limit int    // 0: none
+	from  string // the next key to look at
+	at    int64  // the revision read at; 0 until the first answer, when it is the latest
+	token string // for an ExpiredError: goes on from the same key at the latest state
+
+	records    []Record
+	more       int64 // keys that follow the last one looked at
+	unreadable *UnreadableError
+}
+
+// begin finds where the list starts, and waits for a revision that it needs.
+func (l *listing) begin(ctx context.Context) (err error) {
+	at := l.opts.At
+	l.from = l.scope.prefix
+	if l.opts.Continue != "" {
+		if at.Match == NotOlderThan || at.Match == Exact {
+			return fmt.Errorf("%w: specifying resource version is not allowed when using continue", ErrBadContinue)
+		}
+		l.from, l.at, err = decodeContinue(l.opts.Continue, l.scope.prefix)
+		if err != nil {
+			return err
+		}
+		l.token = encodeContinue(l.from, l.scope.prefix, atLatest)
+		l.at = max(l.at, 0)
+		return nil
+	}
+	switch at.Match {
+	case Any:
+		l.limit = 0
+	case NotOlderThan:
+		return l.s.reach(ctx, at.Revision)
+	case Exact:
+		if err := checkExact(at); err != nil {
+			return err
+		}
+		l.at = at.Revision
+	}
+	return nil
+}
+
+// collect reads rows, all at one revision, until the page is full or the interval is at its end.
+func (l *listing) collect(ctx context.Context) error {
+	chunk := l.limit
+	for {
+		res, err := l.read(ctx, chunk)
+		if err != nil {
+			return err
+		}
+		l.at = res.Revision
+		seen := l.take(res.KVs)
+		l.more = res.Count - int64(seen)
+		if l.more <= 0 || l.full() || l.unreadable != nil {
+			return nil
+		}
+		chunk = min(2*max(chunk, 1), maxChunk)
+	}
+}
+
+// read reads the next rows; a chunk of 0 is all of them. Of a single key a Get is cheaper than a Range.
+func (l *listing) read(ctx context.Context, chunk int) (RangeResult, error) {
+	if l.scope.single && l.from == l.scope.prefix {
+		res, err := l.s.get(ctx, l.scope.prefix[len(l.s.root):], l.at)
+		one := RangeResult{Revision: res.Revision}
+		if res.Found {
+			one.KVs, one.Count = []KV{res.KV}, 1
+		}
+		return one, l.expired(err)
+	}
+	r := Range{From: l.from, To: l.scope.end, At: l.at, Limit: chunk}
+	res, err := l.s.backend.Range(ctx, r)
+	if errors.Is(err, ErrFuture) {
+		if err := l.s.reach(ctx, l.at); err != nil {
+			return RangeResult{}, err
+		}
+		res, err = l.s.backend.Range(ctx, r)
+	}
+	return res, l.expired(err)
+}
+
+func (l *listing) expired(err error) error { return expired(err, l.at, l.token) }
+
+// take adds the rows that match until the page is full, and returns how many it has looked at.
+func (l *listing) take(kvs []KV) (seen int) {
+	if !l.selective() && len(l.records) == 0 {
+		l.records = make([]Record, 0, len(kvs))
+	}
+	for _, kv := range kvs {
+		if l.full() {
+			return seen
+		}
+		seen++
+		l.from = kv.Key + "\x00"
+		if !l.scope.has(kv.Key) {
+			continue
+		}
+		r, err := l.s.record(kv)
+		if err != nil {
+			if l.fail(err); len(l.unreadable.More) == maxUnreadable-1 {
+				return seen
+			}
+			continue
+		}
+		if l.opts.Matches(r) {
+			l.records = append(l.records, r)
+		}
+	}
+	return seen
+}
+
+// fail notes a row that cannot be read; a list names several at once.
+func (l *listing) fail(err error) {
+	var u *UnreadableError
+	switch {
+	case !errors.As(err, &u):
+		l.unreadable = &UnreadableError{Err: err}
+	case l.unreadable == nil:
+		l.unreadable = u
+	default:
+		l.unreadable.More = append(l.unreadable.More, u.Key)
+	}
+}
+
+func (l *listing) full() bool { return l.limit > 0 && len(l.records) >= l.limit }
+
+// selective says that rows of the interval may be left out.
+func (l *listing) selective() bool { return l.opts.Selective() || l.scope.suffix != "" }
+
+func (l *listing) page() Page {
+	p := Page{Records: slices.Values(l.records), Count: len(l.records), Revision: l.at}
+	if l.more > 0 {
+		p.Continue = encodeContinue(l.from, l.scope.prefix, l.at)
+		if !l.selective() {
+			remaining := l.more
+			p.Remaining = &remaining
+		}
+	}
+	return p
+}

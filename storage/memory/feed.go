@@ -1,0 +1,217 @@
+package memory
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"github.com/keelson-dev/keelson/storage"
+)
+
+// maxBatch bounds what one Next returns.
+const maxBatch = 1000
+
+// feed is a storage.Feed: a position in the log.
+type feed struct {
+	b      *Backend
+	w      storage.WatchRange
+	ctx    context.Context // of Watch: the feed's life
+	wake   chan struct{}   // capacity 1: look again
+	closed chan struct{}   // closed by Close
+	once   sync.Once       // closes closed
+
+	// Guarded by b.mu.
+	first    int64 // revision of the first unread change that concerns the feed; 0: none, and the feed is in b.quiet
+	progress bool  // asked for
+	ended    error // what every later Next returns
+}
+
+// Watch implements storage.Backend.
+func (b *Backend) Watch(ctx context.Context, w storage.WatchRange) (storage.Feed, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.done:
+		return nil, storage.ErrClosed
+	case w.From < b.log.floor:
+		return nil, b.expired(w.From)
+	}
+	f := &feed{b: b, w: w, ctx: ctx, wake: make(chan struct{}, 1), closed: make(chan struct{})}
+	f.settle(w.From)
+	return f, nil
+}
+
+// Next implements storage.Feed.
+func (f *feed) Next(ctx context.Context) (storage.Changes, error) {
+	for {
+		changes, ready, err := f.read()
+		if ready || err != nil {
+			return changes, err
+		}
+		select {
+		case <-f.wake:
+		case <-ctx.Done():
+			return storage.Changes{}, ctx.Err()
+		case <-f.ctx.Done():
+		case <-f.closed:
+		case <-f.b.closed:
+		}
+	}
+}
+
+// read takes what there is to take.
+func (f *feed) read() (out storage.Changes, ready bool, err error) {
+	f.b.mu.Lock()
+	defer f.b.mu.Unlock()
+	if f.ended == nil {
+		f.ended = f.over()
+	}
+	if f.ended != nil {
+		f.b.quiet.remove(f)
+		return out, false, f.ended
+	}
+	if f.first == 0 {
+		if !f.progress {
+			return out, false, nil
+		}
+		f.progress = false
+		return storage.Changes{Progress: f.b.revision}, true, nil
+	}
+	f.progress = false
+	reached := f.first - 1
+	for i, entries := 0, f.b.log.after(reached); i < len(entries) && len(out.Changes) < maxBatch; i++ {
+		e := &entries[i]
+		if strings.HasPrefix(e.item.key, f.w.Prefix) {
+			out.Changes = append(out.Changes, e.change(f.w.Prev))
+		}
+		reached = e.revision
+	}
+	out.Progress = f.settle(reached)
+	return out, true, nil
+}
+
+// over returns why the feed cannot go on, or nil. The caller holds b.mu.
+func (f *feed) over() error {
+	select {
+	case <-f.closed:
+		return storage.ErrClosed
+	default:
+	}
+	switch {
+	case f.b.done:
+		return storage.ErrClosed
+	case f.ctx.Err() != nil:
+		return f.ctx.Err()
+	case f.first != 0 && f.first <= f.b.log.floor:
+		return f.b.expired(f.first - 1)
+	}
+	return nil
+}
+
+// settle places a feed that has read up to a revision: at its next unread change, or, when there is none, among the
+// quiet feeds. It returns the progress that this is. The caller holds b.mu.
+func (f *feed) settle(reached int64) int64 {
+	f.first = 0
+	if reached < f.b.revision {
+		entries := f.b.log.after(reached)
+		for i := range entries {
+			if strings.HasPrefix(entries[i].item.key, f.w.Prefix) {
+				f.first = entries[i].revision
+				return f.first - 1
+			}
+		}
+	}
+	f.b.quiet.add(f)
+	return f.b.revision
+}
+
+// RequestProgress implements storage.Feed.
+func (f *feed) RequestProgress() {
+	f.b.mu.Lock()
+	f.progress = true
+	f.b.mu.Unlock()
+	f.nudge()
+}
+
+// Close implements storage.Feed.
+func (f *feed) Close() {
+	f.once.Do(func() {
+		close(f.closed)
+		f.b.mu.Lock()
+		f.b.quiet.remove(f)
+		f.b.mu.Unlock()
+	})
+}
+
+func (f *feed) nudge() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// quiet holds the feeds that have nothing unread, by prefix. Its zero value is empty.
+type quiet struct {
+	prefixes map[string]map[*feed]struct{}
+	lengths  map[int]int // how many prefixes have this length
+}
+
+func (q *quiet) add(f *feed) {
+	feeds := q.prefixes[f.w.Prefix]
+	if feeds == nil {
+		if q.prefixes == nil {
+			q.prefixes, q.lengths = map[string]map[*feed]struct{}{}, map[int]int{}
+		}
+		feeds = map[*feed]struct{}{}
+		q.prefixes[f.w.Prefix] = feeds
+		q.lengths[len(f.w.Prefix)]++
+	}
+	feeds[f] = struct{}{}
+}
+
+func (q *quiet) remove(f *feed) {
+	feeds, ok := q.prefixes[f.w.Prefix]
+	if !ok {
+		return
+	}
+	delete(feeds, f)
+	if len(feeds) == 0 {
+		q.forget(f.w.Prefix)
+	}
+}
+
+func (q *quiet) forget(prefix string) {
+	delete(q.prefixes, prefix)
+	if q.lengths[len(prefix)]--; q.lengths[len(prefix)] == 0 {
+		delete(q.lengths, len(prefix))
+	}
+}
+
+// wake gives the change of a key to the quiet feeds that it concerns: those which begin after it is made, or
+// earlier. They are quiet no more.
+func (q *quiet) wake(key string, revision int64) {
+	for n := range q.lengths {
+		if n > len(key) {
+			continue
+		}
+		prefix := key[:n]
+		feeds, ok := q.prefixes[prefix]
+		if !ok {
+			continue
+		}
+		for f := range feeds {
+			if revision <= f.w.From {
+				continue
+			}
+			f.first = revision
+			f.nudge()
+			delete(feeds, f)
+		}
+		if len(feeds) == 0 {
+			q.forget(prefix)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package memory
+
+import (
+	"time"
+
+	"github.com/keelson-dev/keelson/storage"
+)
+
+// changelog holds the commits of the window, oldest first. Revisions grow by one with each commit, so the change of
+// revision floor+1+i is the i-th.
+type changelog struct {
+	floor   int64   // the last revision dropped: the oldest state that can be read
+	entries []entry // entries[start:] are the log
+	start   int
+	bytes   int64 // of the entries, with their keys and values
+}
+
+// entryBytes is about what an entry and its version take beside key and value.
+const entryBytes = 200
+
+// entry is one commit.
+type entry struct {
+	revision int64
+	at       time.Time
+	bytes    int64
+	item     *item
+	version  version
+	prev     *storage.KV // nil when the key was absent
+}
+
+func (l *changelog) len() int { return len(l.entries) - l.start }
+
+func (l *changelog) first() *entry { return &l.entries[l.start] }
+
+func (l *changelog) append(e entry) {
+	l.entries = append(l.entries, e)
+	l.bytes += e.bytes
+}
+
+// drop removes the first entry and returns it. Dropped room is given back once it is half of the whole.
+func (l *changelog) drop() entry {
+	e := l.entries[l.start]
+	l.entries[l.start] = entry{}
+	l.start++
+	l.bytes -= e.bytes
+	l.floor = e.revision
+	if l.start > 32 && l.start > len(l.entries)/2 {
+		l.entries = append([]entry(nil), l.entries[l.start:]...)
+		l.start = 0
+	}
+	return e
+}
+
+// after returns the changes with a greater revision, which must not be below floor.
+func (l *changelog) after(revision int64) []entry {
+	i := l.start + int(revision-l.floor)
+	if i >= len(l.entries) {
+		return nil
+	}
+	return l.entries[i:]
+}
+
+func (e *entry) change(prev bool) storage.Change {
+	c := storage.Change{Key: e.item.key, Value: e.version.value, Revision: e.revision, Deleted: e.version.deleted}
+	if prev {
+		c.Prev = e.prev
+	}
+	return c
+}

@@ -1,0 +1,107 @@
+package memory
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/keelson-dev/keelson/storage"
+	"github.com/tidwall/btree"
+)
+
+// Options refines a Backend. The zero Options is valid.
+type Options struct {
+	// Window is how long replaced states stay readable and watchable; 0 (or less) is five minutes.
+	Window time.Duration
+	// WindowBytes bounds the memory that the window's changes take, whatever their age; 0 (or less) is 64 MiB. The
+	// newest change is always kept.
+	WindowBytes int64
+}
+
+func (o Options) withDefaults() Options {
+	if o.Window <= 0 {
+		o.Window = 5 * time.Minute
+	}
+	if o.WindowBytes <= 0 {
+		o.WindowBytes = 64 << 20
+	}
+	return o
+}
+
+// Backend is a storage.Backend in memory; make one with [New]. It is a storage.Compactor and a storage.Healther,
+// and it supports TTL.
+type Backend struct {
+	opts   Options
+	closed chan struct{} // closed by Close
+
+	mu       sync.RWMutex // guards all below, and the state of feeds
+	done     bool         // closed is closed
+	revision int64        // of the latest commit
+	items    btree.Map[string, *item]
+	dead     int // items whose current version is a deletion
+	log      changelog
+	quiet    quiet
+	expiry   expiry
+
+	expiring sync.WaitGroup // the expiry timer, from being set until its run is over
+}
+
+// New returns an empty backend, at revision 1.
+func New(o Options) *Backend {
+	return &Backend{
+		opts:     o.withDefaults(),
+		closed:   make(chan struct{}),
+		revision: 1,
+		log:      changelog{floor: 1},
+	}
+}
+
+// Open returns an Opener that makes a new, empty backend each time.
+func Open() storage.Opener {
+	return func(context.Context) (storage.Backend, error) { return New(Options{}), nil }
+}
+
+// Close implements storage.Backend.
+func (b *Backend) Close() error {
+	b.mu.Lock()
+	if !b.done {
+		b.done = true
+		close(b.closed)
+		b.disarm()
+		b.items.Clear()
+		b.expiry.due = nil
+		b.log, b.quiet = changelog{floor: b.revision}, quiet{}
+	}
+	b.mu.Unlock()
+	b.expiring.Wait()
+	return nil
+}
+
+// Health implements storage.Healther: a backend in memory works until it is closed.
+func (b *Backend) Health(context.Context) error {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if b.done {
+		return storage.ErrClosed
+	}
+	return nil
+}
+
+// at checks that the state at a revision can be read and returns which it is. The caller holds mu.
+func (b *Backend) at(revision int64) (int64, error) {
+	switch {
+	case b.done:
+		return 0, storage.ErrClosed
+	case revision == 0:
+		return b.revision, nil
+	case revision > b.revision:
+		return 0, storage.ErrFuture
+	case revision < b.log.floor:
+		return 0, b.expired(revision)
+	}
+	return revision, nil
+}
+
+func (b *Backend) expired(revision int64) error {
+	return &storage.ExpiredError{Revision: revision, Oldest: b.log.floor}
+}

@@ -1,0 +1,125 @@
+package memory
+
+import (
+	"context"
+	"sort"
+
+	"github.com/keelson-dev/keelson/storage"
+)
+
+// item is one key's versions. It stays in the tree while any state of the window has the key.
+type item struct {
+	key string
+	now version
+	old []version // of the window and the one before it, oldest first
+}
+
+// version is one key's value from a revision on.
+type version struct {
+	revision int64
+	value    []byte
+	deleted  bool
+}
+
+func (i *item) kv(v version) storage.KV {
+	return storage.KV{Key: i.key, Value: v.value, Revision: v.revision}
+}
+
+// at returns the version at a revision, and false when there was none.
+func (i *item) at(revision int64) (version, bool) {
+	v := i.now
+	for n := len(i.old); v.revision > revision; n-- {
+		if n == 0 {
+			return version{}, false
+		}
+		v = i.old[n-1]
+	}
+	return v, !v.deleted
+}
+
+// Get implements storage.Backend.
+func (b *Backend) Get(ctx context.Context, key string, at int64) (storage.GetResult, error) {
+	if err := ctx.Err(); err != nil {
+		return storage.GetResult{}, err
+	}
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	at, err := b.at(at)
+	if err != nil {
+		return storage.GetResult{}, err
+	}
+	res := storage.GetResult{Revision: at}
+	if it, ok := b.items.Get(key); ok {
+		if v, ok := it.at(at); ok {
+			res.KV, res.Found = it.kv(v), true
+		}
+	}
+	return res, nil
+}
+
+// Range implements storage.Backend.
+func (b *Backend) Range(ctx context.Context, r storage.Range) (storage.RangeResult, error) {
+	if err := ctx.Err(); err != nil {
+		return storage.RangeResult{}, err
+	}
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	at, err := b.at(r.At)
+	if err != nil {
+		return storage.RangeResult{}, err
+	}
+	res := storage.RangeResult{Revision: at}
+	fast := b.dead == 0 && at == b.revision // every item is a key of this state
+	if fast {
+		res.Count = b.between(r.From, r.To)
+	}
+	if r.CountOnly && fast {
+		return res, nil
+	}
+	if fast {
+		res.KVs = make([]storage.KV, 0, limited(res.Count, r.Limit))
+	}
+	full := func() bool { return r.CountOnly || r.Limit > 0 && len(res.KVs) >= r.Limit }
+	b.items.Ascend(r.From, func(key string, it *item) bool {
+		if r.To != "" && key >= r.To || fast && full() {
+			return false
+		}
+		v, ok := it.at(at)
+		if !ok {
+			return true
+		}
+		if !full() {
+			res.KVs = append(res.KVs, it.kv(v))
+		}
+		if !fast {
+			res.Count++
+		}
+		return true
+	})
+	return res, nil
+}
+
+func limited(count int64, limit int) int64 {
+	if limit > 0 {
+		return min(count, int64(limit))
+	}
+	return count
+}
+
+// between counts the items in [from, to) without walking them. The caller holds mu.
+func (b *Backend) between(from, to string) int64 {
+	first := b.rank(from)
+	last := b.items.Len()
+	if to != "" {
+		last = b.rank(to)
+	}
+	return int64(max(last-first, 0))
+}
+
+// rank returns how many items come before key.
+func (b *Backend) rank(key string) int {
+	return sort.Search(b.items.Len(), func(i int) bool {
+		k, _, _ := b.items.GetAt(i)
+		return k >= key
+	})
+}

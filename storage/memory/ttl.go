@@ -1,0 +1,82 @@
+package memory
+
+import (
+	"container/heap"
+	"time"
+
+	"github.com/keelson-dev/keelson/storage"
+)
+
+// expiry is what is to be deleted when. One timer, set for the earliest deadline, belongs to it; Close stops the
+// timer and waits for a run under way. A backend without TTLs has no timer.
+type expiry struct {
+	due   deadlines
+	timer *time.Timer
+	armed time.Time // what the timer is set for; zero: not set
+}
+
+type deadline struct {
+	at       time.Time
+	key      string
+	revision int64 // only a key still at this revision is deleted
+}
+
+// deadlines is a heap, earliest first.
+type deadlines []deadline
+
+func (d deadlines) Len() int           { return len(d) }
+func (d deadlines) Less(i, j int) bool { return d[i].at.Before(d[j].at) }
+func (d deadlines) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }
+func (d *deadlines) Push(x any)        { *d = append(*d, x.(deadline)) }
+func (d *deadlines) Pop() any {
+	last := len(*d) - 1
+	x := (*d)[last]
+	(*d)[last] = deadline{}
+	*d = (*d)[:last]
+	return x
+}
+
+// expireAt notes that a key shall be deleted. The caller holds mu.
+func (b *Backend) expireAt(key string, revision int64, at time.Time) {
+	heap.Push(&b.expiry.due, deadline{at, key, revision})
+	b.arm()
+}
+
+// arm sets the timer for the earliest deadline. The caller holds mu.
+func (b *Backend) arm() {
+	x := &b.expiry
+	if len(x.due) == 0 || x.armed.Equal(x.due[0].at) {
+		return
+	}
+	b.disarm()
+	x.armed = x.due[0].at
+	b.expiring.Add(1)
+	x.timer = time.AfterFunc(time.Until(x.armed), b.expire)
+}
+
+// disarm stops the timer. A run that has begun already counts in expiring until it is over. The caller holds mu.
+func (b *Backend) disarm() {
+	if b.expiry.timer != nil && b.expiry.timer.Stop() {
+		b.expiring.Done()
+	}
+	b.expiry.timer, b.expiry.armed = nil, time.Time{}
+}
+
+// expire deletes what is due and sets the timer again.
+func (b *Backend) expire() {
+	defer b.expiring.Done()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.done {
+		return
+	}
+	b.expiry.armed = time.Time{}
+	for now := time.Now(); len(b.expiry.due) > 0 && !b.expiry.due[0].at.After(now); {
+		d := heap.Pop(&b.expiry.due).(deadline)
+		it, ok := b.items.Get(d.key)
+		if ok && !it.now.deleted && it.now.revision == d.revision {
+			b.apply(storage.Commit{Key: d.key, Delete: true}, it, true, now)
+		}
+	}
+	b.arm()
+}

@@ -1,0 +1,117 @@
+package storage
+
+import (
+	"sync"
+
+	"github.com/keelson-dev/keelson/runtime/codec"
+	"k8s.io/apimachinery/pkg/fields"
+)
+
+// record makes the record of a stored value. Bytes not known to be canonical pass through the codec first.
+func (s *Store) record(kv KV) (Record, error) {
+	key := kv.Key[len(s.root):]
+	if s.known.has(kv.Revision) {
+		if d, err := codec.ParseDocument(kv.Value); err == nil {
+			return s.recordOf(key, kv.Revision, d, kv.Stale), nil
+		}
+	}
+	d, stale, err := s.opts.Codec.Entry(kv.Value)
+	if err != nil {
+		return Record{}, &UnreadableError{Key: key, Err: err}
+	}
+	if !stale {
+		s.known.add(kv.Revision)
+	}
+	return s.recordOf(key, kv.Revision, d, stale || kv.Stale), nil
+}
+
+// recordOf makes the record of a canonical document.
+func (s *Store) recordOf(key string, revision int64, d codec.Document, stale bool) Record {
+	f := &recordFields{paths: s.opts.Fields, body: d}
+	f.namespace, f.name = s.splitKey(key)
+	return Record{Key: key, Revision: revision, Body: d, Labels: d.Labels(), Fields: f, Stale: stale}
+}
+
+// recordFields are the selectable fields of a record. What is not in its key is looked up in its bytes when asked.
+type recordFields struct {
+	namespace, name string
+	paths           []string
+	body            codec.Document
+}
+
+var _ fields.Fields = (*recordFields)(nil)
+
+// Has implements fields.Fields.
+func (f *recordFields) Has(field string) bool {
+	switch field {
+	case "metadata.name":
+		return true
+	case "metadata.namespace":
+		return f.namespace != ""
+	}
+	for _, p := range f.paths {
+		if p == field {
+			return true
+		}
+	}
+	return false
+}
+
+// Get implements fields.Fields. A field that is not selectable is "".
+func (f *recordFields) Get(field string) string {
+	switch field {
+	case "metadata.name":
+		return f.name
+	case "metadata.namespace":
+		return f.namespace
+	}
+	if !f.Has(field) {
+		return ""
+	}
+	return f.body.Field(field)
+}
+
+// knownRevisions is the set of revisions whose values are known to be canonical, because this process wrote them
+// or has checked them: a revision belongs to one value for ever. It is a bitmap of bounded size, about 3 MiB at
+// most, that forgets some revisions when it is full; they are then checked once more. The zero value is empty.
+type knownRevisions struct {
+	mu     sync.RWMutex // guards blocks
+	blocks map[int64]*revisionBlock
+}
+
+const (
+	revisionsPerBlock = 1024
+	maxRevisionBlocks = 16384
+)
+
+type revisionBlock [revisionsPerBlock / 64]uint64
+
+func (k *knownRevisions) has(revision int64) bool {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	b := k.blocks[revision/revisionsPerBlock]
+	bit := revision % revisionsPerBlock
+	return b != nil && b[bit/64]&(1<<(bit%64)) != 0
+}
+
+func (k *knownRevisions) add(revision int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n := revision / revisionsPerBlock
+	b := k.blocks[n]
+	if b == nil {
+		if len(k.blocks) >= maxRevisionBlocks {
+			for old := range k.blocks {
+				delete(k.blocks, old)
+				break
+			}
+		}
+		if k.blocks == nil {
+			k.blocks = map[int64]*revisionBlock{}
+		}
+		b = new(revisionBlock)
+		k.blocks[n] = b
+	}
+	bit := revision % revisionsPerBlock
+	b[bit/64] |= 1 << (bit % 64)
+}

@@ -1,0 +1,173 @@
+package storagetest
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/keelson-dev/keelson/storage"
+)
+
+var historyTests = []backendTest{
+	{"a random history", func(t *testing.T, b *backend) { randomHistory(t, b, false) }},
+	{"a random history with compactions", func(t *testing.T, b *backend) {
+		b.compactor()
+		randomHistory(t, b, true)
+	}},
+}
+
+// model is what a backend must look like: every state, as a plain map.
+type model struct {
+	revisions []int64                         // of the states, ascending; the first is the empty store
+	states    map[int64]map[string]storage.KV // by revision
+	changes   []string                        // as text, one for each state after the first
+	floor     int                             // index of the oldest state not compacted
+}
+
+func (m *model) now() map[string]storage.KV { return m.states[m.revisions[len(m.revisions)-1]] }
+
+func (m *model) add(revision int64, change string, state map[string]storage.KV) {
+	m.revisions = append(m.revisions, revision)
+	m.states[revision] = state
+	m.changes = append(m.changes, change)
+}
+
+// randomHistory makes random commits, with right and wrong expectations, and compares every state and the watches
+// from every revision with a model.
+func randomHistory(t *testing.T, b *backend, compact bool) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	first := b.revision()
+	m := &model{revisions: []int64{first}, states: map[int64]map[string]storage.KV{first: {}}}
+	var feeds []*followed
+	for step := range 400 {
+		m.step(t, b, rnd, step)
+		switch {
+		case step%40 == 10:
+			feeds = append(feeds, newFollowed(b, m, rnd))
+		case compact && step%60 == 50:
+			at := m.floor + 1 + rnd.IntN(len(m.revisions)-m.floor-1)
+			for _, f := range feeds {
+				f.catchUp(t, m)
+			}
+			b.compact(m.revisions[at])
+			m.floor = at
+		case step%7 == 0 && len(feeds) > 0:
+			feeds[rnd.IntN(len(feeds))].catchUp(t, m)
+		}
+	}
+	for _, f := range feeds {
+		f.catchUp(t, m)
+		f.feed.quiet()
+	}
+	for _, revision := range m.revisions[m.floor:] {
+		m.compare(t, b, revision, rnd)
+	}
+	for i := m.floor; i < len(m.revisions); i += 1 + rnd.IntN(20) {
+		f := b.watch(storage.WatchRange{From: m.revisions[i], Prev: true})
+		f.want(m.changes[i:]...)
+		f.quiet()
+		f.Close()
+	}
+}
+
+// step makes one random commit, in the backend and in the model.
+func (m *model) step(t *testing.T, b *backend, rnd *rand.Rand, step int) {
+	t.Helper()
+	key := fmt.Sprintf("p%d/k%d", rnd.IntN(3), rnd.IntN(6))
+	current, found := m.now()[key]
+	c := storage.Commit{Key: key, Value: []byte(fmt.Sprint("v", step)), Delete: rnd.IntN(3) == 0}
+	switch rnd.IntN(5) {
+	case 0:
+		c.Expect = 0
+	case 1:
+		c.Expect = m.revisions[rnd.IntN(len(m.revisions))]
+	case 2:
+		c.Expect = storage.AnyRevision
+	default:
+		c.Expect = current.Revision
+	}
+	met := c.Expect == storage.AnyRevision || found && c.Expect == current.Revision || !found && c.Expect == 0 && !c.Delete
+	if !met {
+		res := b.refused(c)
+		if res.Found != found || found && (string(res.Current.Value) != string(current.Value) || res.Current.Revision != current.Revision) {
+			t.Fatalf("step %d: Commit(%s) found %+v, want %+v", step, describe(c), res, current)
+		}
+		return
+	}
+	revision := b.commit(c)
+	if c.Delete && !found {
+		return
+	}
+	if last := m.revisions[len(m.revisions)-1]; revision <= last {
+		t.Fatalf("step %d: revision %d after %d", step, revision, last)
+	}
+	state := maps.Clone(m.now())
+	change := storage.Change{Key: key, Value: c.Value, Revision: revision, Deleted: c.Delete}
+	if c.Delete {
+		change.Value = nil
+		delete(state, key)
+	} else {
+		state[key] = storage.KV{Key: key, Value: c.Value, Revision: revision}
+	}
+	if found {
+		change.Prev = &current
+	}
+	m.add(revision, text(change), state)
+}
+
+// compare checks one state: whole, in part, and key by key.
+func (m *model) compare(t *testing.T, b *backend, revision int64, rnd *rand.Rand) {
+	t.Helper()
+	state := m.states[revision]
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(state)) {
+		all = append(all, fmt.Sprintf("%s=%s@%d", key, state[key].Value, state[key].Revision))
+	}
+	res := b.list(storage.Range{At: revision})
+	var got []string
+	for _, kv := range res.KVs {
+		got = append(got, fmt.Sprintf("%s=%s@%d", kv.Key, kv.Value, kv.Revision))
+	}
+	if !slices.Equal(got, all) || res.Count != int64(len(all)) || res.Revision != revision {
+		t.Fatalf("Range at %d = %s, count %d, revision %d; want %s", revision, got, res.Count, res.Revision, all)
+	}
+	prefix := fmt.Sprintf("p%d/", rnd.IntN(3))
+	want := 0
+	for key := range state {
+		if strings.HasPrefix(key, prefix) {
+			want++
+		}
+	}
+	part := b.list(storage.Range{From: prefix, To: prefix[:2] + "0", At: revision, Limit: 2})
+	if part.Count != int64(want) || len(part.KVs) != min(2, want) {
+		t.Fatalf("Range of %q at %d: %d keys, count %d; want count %d", prefix, revision, len(part.KVs), part.Count, want)
+	}
+	key := fmt.Sprintf("p%d/k%d", rnd.IntN(3), rnd.IntN(6))
+	if kv, found := state[key]; found {
+		b.wantGet(key, revision, string(kv.Value), kv.Revision)
+	} else {
+		b.wantMissing(key, revision)
+	}
+}
+
+// followed is a watch which reads now and then.
+type followed struct {
+	feed *feed
+	next int // index of the next change in the model
+}
+
+func newFollowed(b *backend, m *model, rnd *rand.Rand) *followed {
+	at := m.floor + rnd.IntN(len(m.revisions)-m.floor)
+	return &followed{feed: b.watch(storage.WatchRange{From: m.revisions[at], Prev: true}), next: at}
+}
+
+func (f *followed) catchUp(t *testing.T, m *model) {
+	t.Helper()
+	f.feed.want(m.changes[f.next:]...)
+	f.next = len(m.changes)
+}

@@ -1,0 +1,152 @@
+package storagetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/keelson-dev/keelson/storage"
+)
+
+var readTests = []backendTest{
+	{"a missing key says when", func(t *testing.T, b *backend) {
+		r := b.put("a", "1")
+		if res := b.get("b", 0); res.Found || res.Revision != r {
+			t.Errorf("Get = %+v, want nothing at %d", res, r)
+		}
+	}},
+	{"at every revision", func(t *testing.T, b *backend) {
+		start := b.revision()
+		r1 := b.put("a", "1")
+		r2 := b.put("b", "1")
+		r3 := b.put("a", "2")
+		r4 := b.del("a")
+		r5 := b.put("a", "3")
+		b.wantMissing("a", start)
+		b.wantGet("a", r1, "1", r1)
+		b.wantGet("a", r2, "1", r1)
+		b.wantGet("a", r3, "2", r3)
+		b.wantMissing("a", r4)
+		b.wantGet("a", r5, "3", r5)
+		b.wantGet("a", 0, "3", r5)
+		for at, want := range map[int64]string{start: "", r1: "a=1", r2: "a=1 b=1", r3: "a=2 b=1", r4: "b=1", r5: "a=3 b=1", 0: "a=3 b=1"} {
+			res := b.list(storage.Range{At: at})
+			if got := pairs(res.KVs); got != want || res.Count != int64(len(res.KVs)) {
+				t.Errorf("Range at %d = %q, count %d; want %q", at, got, res.Count, want)
+			}
+			if at != 0 && res.Revision != at {
+				t.Errorf("Range at %d says it is at %d", at, res.Revision)
+			}
+		}
+	}},
+	{"the future", func(t *testing.T, b *backend) {
+		now := b.put("a", "1")
+		if _, err := b.Get(b.ctx, "a", now+1); !errors.Is(err, storage.ErrFuture) {
+			t.Errorf("Get: %v, want ErrFuture", err)
+		}
+		if _, err := b.Range(b.ctx, storage.Range{At: now + 1}); !errors.Is(err, storage.ErrFuture) {
+			t.Errorf("Range: %v, want ErrFuture", err)
+		}
+	}},
+	{"intervals", func(t *testing.T, b *backend) {
+		for _, k := range []string{"a", "a/", "a/b", "a/b/c", "a0", "aa", "b", "\xff"} {
+			b.put(k, "v")
+		}
+		for _, test := range []struct {
+			from, to string
+			want     []string
+		}{
+			{"", "", []string{"a", "a/", "a/b", "a/b/c", "a0", "aa", "b", "\xff"}},
+			{"a/", "a0", []string{"a/", "a/b", "a/b/c"}},
+			{"a/b", "a/b\x00", []string{"a/b"}},
+			{"a/b\x00", "a0", []string{"a/b/c"}},
+			{"a/b\x00", "", []string{"a/b/c", "a0", "aa", "b", "\xff"}},
+			{"", "a", nil},
+			{"", "a\x00", []string{"a"}},
+			{"b", "a", nil},
+			{"a", "a", nil},
+			{"c", "d", nil},
+			{"\xff\xff", "", nil},
+		} {
+			for _, at := range []int64{0, b.revision()} {
+				res := b.list(storage.Range{From: test.from, To: test.to, At: at})
+				if got := keys(res.KVs); !slices.Equal(got, test.want) || res.Count != int64(len(test.want)) {
+					t.Errorf("[%q, %q) = %q, count %d; want %q", test.from, test.to, got, res.Count, test.want)
+				}
+			}
+		}
+	}},
+	{"limit and count", func(t *testing.T, b *backend) {
+		for i := range 10 {
+			b.put(fmt.Sprint("k", i), "v")
+		}
+		at := b.revision()
+		b.put("k99", "later")
+		b.del("k3")
+		for _, limit := range []int{1, 4, 9, 10, 11, 1000} {
+			res := b.list(storage.Range{From: "k", To: "l", Limit: limit})
+			if len(res.KVs) != min(limit, 10) || res.Count != 10 {
+				t.Errorf("limit %d: %d keys, count %d; want %d of 10", limit, len(res.KVs), res.Count, min(limit, 10))
+			}
+			res = b.list(storage.Range{From: "k5", At: at, Limit: limit})
+			if len(res.KVs) != min(limit, 5) || res.Count != 5 {
+				t.Errorf("limit %d at %d: %d keys, count %d; want %d of 5", limit, at, len(res.KVs), res.Count, min(limit, 5))
+			}
+		}
+		for _, at := range []int64{0, at} {
+			res := b.list(storage.Range{From: "k2", To: "k5", At: at, CountOnly: true})
+			want := int64(2)
+			if at != 0 {
+				want = 3
+			}
+			if len(res.KVs) != 0 || res.Count != want {
+				t.Errorf("count only at %d: %d keys, count %d; want %d", at, len(res.KVs), res.Count, want)
+			}
+		}
+	}},
+	{"values carry their own revisions", func(t *testing.T, b *backend) {
+		want := map[string]int64{}
+		for i := range 5 {
+			k := fmt.Sprint("k", i)
+			want[k] = b.put(k, "v")
+		}
+		for _, kv := range b.list(storage.Range{}).KVs {
+			if kv.Revision != want[kv.Key] {
+				t.Errorf("%q has revision %d, want %d", kv.Key, kv.Revision, want[kv.Key])
+			}
+		}
+	}},
+	{"slices stay as they are", func(t *testing.T, b *backend) {
+		b.put("a", "first")
+		got := b.get("a", 0).KV.Value
+		listed := b.list(storage.Range{}).KVs[0].Value
+		for range 50 {
+			b.put("a", "other")
+			b.put("b", "other")
+		}
+		b.del("a")
+		if string(got) != "first" || string(listed) != "first" {
+			t.Errorf("the values changed to %q and %q", got, listed)
+		}
+	}},
+}
+
+func keys(kvs []storage.KV) []string {
+	var out []string
+	for _, kv := range kvs {
+		out = append(out, kv.Key)
+	}
+	return out
+}
+
+func pairs(kvs []storage.KV) string {
+	s := ""
+	for i, kv := range kvs {
+		if i > 0 {
+			s += " "
+		}
+		s += fmt.Sprintf("%s=%s", kv.Key, kv.Value)
+	}
+	return s
+}

@@ -1,0 +1,192 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"k8s.io/apimachinery/pkg/api/meta"
+)
+
+// StoreOptions says what a Store stores, and how. Prefix and Codec are required.
+type StoreOptions struct {
+	// Prefix is where the resource's keys are, such as "/registry/example.com/widgets": an object is stored under
+	// Prefix + "/" + its key. It has no slash at its end and no NUL byte.
+	Prefix string
+	// Codec encodes and decodes the kind.
+	Codec Codec
+	// Namespaced says that keys are "namespace/name", and not "name".
+	Namespaced bool
+	// Fields are the kind's selectable fields besides metadata.name and metadata.namespace, as dotted JSON paths.
+	Fields []string
+	// MaxObjectBytes bounds an encoded object; a larger one is ErrTooLarge. 0 is 1.5 MiB, what etcd takes by
+	// default; a negative number is no bound.
+	MaxObjectBytes int
+	// ReadWait is how long a read waits for a revision that has not happened yet; 0 is 3 s.
+	ReadWait time.Duration
+}
+
+func (o StoreOptions) withDefaults() (StoreOptions, error) {
+	switch {
+	case o.Codec == nil:
+		return o, errors.New("storage: a store needs a codec")
+	case o.Prefix == "" || strings.HasSuffix(o.Prefix, "/") || strings.Contains(o.Prefix, "\x00"):
+		return o, fmt.Errorf("storage: bad prefix %q: a path without a slash at its end, such as /registry/example.com/widgets, is needed", o.Prefix)
+	case slices.Contains(o.Fields, "metadata.name") || slices.Contains(o.Fields, "metadata.namespace"):
+		return o, errors.New("storage: metadata.name and metadata.namespace are selectable in every kind; leave them out of Fields")
+	}
+	if o.MaxObjectBytes == 0 {
+		o.MaxObjectBytes = 3 << 19
+	}
+	if o.ReadWait <= 0 {
+		o.ReadWait = 3 * time.Second
+	}
+	return o, nil
+}
+
+// Store is the Interface of one resource over a Backend. It does, once for all backends, what is not about bytes
+// and revisions: encoding, selection, paging, preconditions and retries, selection transitions of watches. It
+// owns no goroutine and has nothing to close; the backend belongs to its opener. All methods may be called
+// concurrently. Make one with [NewStore].
+type Store struct {
+	backend Backend
+	opts    StoreOptions
+	root    string // Prefix + "/"
+	known   knownRevisions
+}
+
+var _ Interface = (*Store)(nil)
+
+// NewStore returns the store of one resource in b. No two stores may share a prefix, or have one within another's,
+// unless they store the same resource.
+func NewStore(b Backend, o StoreOptions) (*Store, error) {
+	if b == nil {
+		return nil, errors.New("storage: a store needs a backend")
+	}
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Store{backend: b, opts: o, root: o.Prefix + "/"}, nil
+}
+
+// Get implements Interface.
+func (s *Store) Get(ctx context.Context, key string, at Read) (Record, error) {
+	revision := int64(0)
+	switch at.Match {
+	case NotOlderThan:
+		if err := s.reach(ctx, at.Revision); err != nil {
+			return Record{}, err
+		}
+	case Exact:
+		if err := checkExact(at); err != nil {
+			return Record{}, err
+		}
+		revision = at.Revision
+	}
+	if s.checkKey(key) != nil {
+		return Record{}, ErrNotFound
+	}
+	res, err := s.get(ctx, key, revision)
+	if err != nil {
+		return Record{}, err
+	}
+	if !res.Found {
+		return Record{}, ErrNotFound
+	}
+	return s.record(res.KV)
+}
+
+// get reads a key at a revision, and waits for one that has not happened yet.
+func (s *Store) get(ctx context.Context, key string, at int64) (GetResult, error) {
+	res, err := s.backend.Get(ctx, s.root+key, at)
+	if errors.Is(err, ErrFuture) {
+		if err := s.reach(ctx, at); err != nil {
+			return GetResult{}, err
+		}
+		res, err = s.backend.Get(ctx, s.root+key, at)
+	}
+	return res, expired(err, at, "")
+}
+
+// Decode implements Interface.
+func (s *Store) Decode(r Record) (runtime.Object, error) {
+	obj, err := s.opts.Codec.Decode(r.Body)
+	if err != nil {
+		return nil, &UnreadableError{Key: r.Key, Err: err}
+	}
+	if r.Revision == 0 {
+		return obj, nil
+	}
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, &UnreadableError{Key: r.Key, Err: err}
+	}
+	m.SetResourceVersion(strconv.FormatInt(r.Revision, 10))
+	return obj, nil
+}
+
+// Revision implements Interface.
+func (s *Store) Revision(ctx context.Context) (int64, error) {
+	res, err := s.backend.Get(ctx, s.opts.Prefix, 0)
+	return res.Revision, err
+}
+
+// reach returns once the store is at a revision or a later one. It waits for the backend's news of it, and after
+// ReadWait gives up with a FutureError.
+func (s *Store) reach(ctx context.Context, revision int64) error {
+	now, err := s.Revision(ctx)
+	if err != nil || now >= revision {
+		return err
+	}
+	wait, cancel := context.WithTimeout(ctx, s.opts.ReadWait)
+	defer cancel()
+	feed, err := s.backend.Watch(wait, WatchRange{From: revision - 1})
+	if err == nil {
+		defer feed.Close()
+		for err == nil {
+			var got Changes
+			got, err = feed.Next(wait)
+			if err == nil && (len(got.Changes) > 0 || got.Progress >= revision) {
+				return nil
+			}
+		}
+	}
+	switch {
+	case errors.Is(err, ErrCompacted): // it came and has gone already
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case wait.Err() == nil:
+		return err
+	}
+	if now, err = s.Revision(ctx); err != nil || now >= revision {
+		return err
+	}
+	return &FutureError{Requested: revision, Current: now}
+}
+
+func checkExact(at Read) error {
+	if at.Revision <= 0 {
+		return fmt.Errorf("storage: no state has revision %d", at.Revision)
+	}
+	return nil
+}
+
+// expired makes what a backend says of a revision that is gone into an ExpiredError, and leaves other errors alone.
+func expired(err error, revision int64, token string) error {
+	if !errors.Is(err, ErrCompacted) {
+		return err
+	}
+	e := &ExpiredError{Revision: revision, Continue: token}
+	var told *ExpiredError
+	if errors.As(err, &told) {
+		e.Oldest = told.Oldest
+	}
+	return e
+}

@@ -1,0 +1,195 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// maxInitial is how many initial events one Next returns.
+const maxInitial = 500
+
+// Watch implements Interface.
+func (s *Store) Watch(ctx context.Context, opts WatchOptions) (Watch, error) {
+	w := &storeWatch{s: s, scope: s.scope(opts.Selection), selection: opts.Selection, from: opts.From}
+	switch {
+	case opts.Initial:
+		if err := w.begin(ctx, opts.At); err != nil {
+			return nil, err
+		}
+	case opts.From == 0:
+		now, err := s.Revision(ctx)
+		if err != nil {
+			return nil, err
+		}
+		w.from = now
+	}
+	feed, err := s.backend.Watch(ctx, WatchRange{Prefix: w.scope.prefix, From: w.from, Prev: true})
+	if err != nil {
+		return nil, expired(err, w.from, "")
+	}
+	w.feed = feed
+	return w, nil
+}
+
+// storeWatch is the Watch of a Store: the feed of the keys it is about, seen through a selection.
+type storeWatch struct {
+	s         *Store
+	scope     scope
+	selection Selection
+	feed      Feed
+	asked     atomic.Bool // for a bookmark
+	closed    atomic.Bool
+
+	// Used by Next alone.
+	initial bool    // initial events and their end are still to be delivered
+	kvs     []KV    // those left
+	from    int64   // events up to this revision have been, or need not be, delivered
+	events  []Event // what Next returned last
+	ended   error   // what every later Next returns
+}
+
+// begin reads the state from which the initial events are made.
+func (w *storeWatch) begin(ctx context.Context, at Read) error {
+	switch at.Match {
+	case NotOlderThan:
+		if err := w.s.reach(ctx, at.Revision); err != nil {
+			return err
+		}
+	case Exact:
+		return fmt.Errorf("storage: a watch cannot begin with the state at exactly one revision")
+	}
+	res, err := w.s.backend.Range(ctx, Range{From: w.scope.prefix, To: w.scope.end})
+	if err != nil {
+		return err
+	}
+	w.initial, w.kvs, w.from = true, res.KVs, res.Revision
+	return nil
+}
+
+// Next implements Watch.
+func (w *storeWatch) Next(ctx context.Context) ([]Event, error) {
+	clear(w.events)
+	w.events = w.events[:0]
+	for len(w.events) == 0 {
+		if w.ended != nil {
+			return nil, w.ended
+		}
+		if w.initial {
+			w.next(ctx, w.nextInitial)
+		} else {
+			w.next(ctx, w.nextChanges)
+		}
+		if err := ctx.Err(); err != nil && len(w.events) == 0 && w.ended == nil {
+			return nil, err
+		}
+	}
+	return w.events, nil
+}
+
+// next appends events by step. An error is kept for later when events came before it.
+func (w *storeWatch) next(ctx context.Context, step func(context.Context) error) {
+	if w.closed.Load() {
+		w.ended = ErrClosed
+		return
+	}
+	if err := step(ctx); err != nil && (ctx.Err() == nil || !errors.Is(err, ctx.Err())) {
+		w.ended = err
+	}
+}
+
+// nextInitial appends some of the initial events, and after the last the bookmark.
+func (w *storeWatch) nextInitial(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for len(w.kvs) > 0 && len(w.events) < maxInitial {
+		kv := w.kvs[0]
+		w.kvs[0], w.kvs = KV{}, w.kvs[1:]
+		if !w.scope.has(kv.Key) {
+			continue
+		}
+		r, err := w.s.record(kv)
+		if err != nil {
+			return err
+		}
+		if w.selection.Matches(r) {
+			w.events = append(w.events, Event{Type: watch.Added, Record: r})
+		}
+	}
+	if len(w.kvs) == 0 {
+		w.initial, w.kvs = false, nil
+		w.events = append(w.events, Event{Type: watch.Bookmark, Record: Record{Revision: w.from}, InitialEnd: true})
+	}
+	return nil
+}
+
+// nextChanges appends the events of the next changes, if any, and the bookmark that was asked for.
+func (w *storeWatch) nextChanges(ctx context.Context) error {
+	got, err := w.feed.Next(ctx)
+	if err != nil {
+		return expired(err, w.from, "")
+	}
+	for _, c := range got.Changes {
+		if err := w.event(c); err != nil {
+			return err
+		}
+		w.from = c.Revision
+	}
+	if got.Progress < w.from {
+		return nil // still before the future revision at which the watch begins
+	}
+	w.from = got.Progress
+	if w.asked.Swap(false) {
+		w.events = append(w.events, Event{Type: watch.Bookmark, Record: Record{Revision: w.from}})
+	}
+	return nil
+}
+
+// event appends what the watcher sees of one change, which may be nothing.
+func (w *storeWatch) event(c Change) error {
+	if !w.scope.has(c.Key) {
+		return nil
+	}
+	var now, was Record
+	var err error
+	matched, matches := c.Prev != nil, !c.Deleted
+	if matches {
+		if now, err = w.s.record(KV{Key: c.Key, Value: c.Value, Revision: c.Revision, Stale: c.Stale}); err != nil {
+			return err
+		}
+		matches = w.selection.Matches(now)
+	}
+	if c.Prev != nil && (c.Deleted || w.selection.Selective()) {
+		was, err = w.s.record(*c.Prev)
+		if err != nil && !matches {
+			return err
+		}
+		matched = err == nil && w.selection.Matches(was)
+		was.Revision = c.Revision
+	}
+	switch {
+	case matches && matched:
+		w.events = append(w.events, Event{Type: watch.Modified, Record: now})
+	case matches:
+		w.events = append(w.events, Event{Type: watch.Added, Record: now})
+	case matched:
+		w.events = append(w.events, Event{Type: watch.Deleted, Record: was})
+	}
+	return nil
+}
+
+// RequestProgress implements Watch.
+func (w *storeWatch) RequestProgress() {
+	w.asked.Store(true)
+	w.feed.RequestProgress()
+}
+
+// Close implements Watch.
+func (w *storeWatch) Close() {
+	w.closed.Store(true)
+	w.feed.Close()
+}

@@ -1,0 +1,130 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/codec"
+)
+
+// Create implements Interface.
+func (s *Store) Create(ctx context.Context, key string, obj runtime.Object, opts WriteOptions) (Record, error) {
+	if err := s.checkKey(key); err != nil {
+		return Record{}, err
+	}
+	body, err := s.opts.Codec.Encode(obj)
+	if err != nil {
+		return Record{}, err
+	}
+	if err := s.checkSize(body); err != nil {
+		return Record{}, err
+	}
+	if opts.DryRun {
+		res, err := s.backend.Get(ctx, s.root+key, 0)
+		if err == nil && res.Found {
+			err = ErrExists
+		}
+		if err != nil {
+			return Record{}, err
+		}
+		return s.recordOf(key, 0, body, false), nil
+	}
+	res, err := s.backend.Commit(ctx, Commit{Key: s.root + key, Value: body.Bytes(), TTL: opts.TTL})
+	if errors.Is(err, ErrConflict) {
+		err = ErrExists
+	}
+	if err != nil {
+		return Record{}, err
+	}
+	return s.written(key, res.Revision, body), nil
+}
+
+// Update implements Interface.
+func (s *Store) Update(ctx context.Context, key string, opts WriteOptions, change ChangeFunc) (Record, error) {
+	if s.checkKey(key) != nil {
+		return Record{}, ErrNotFound
+	}
+	res, err := s.backend.Get(ctx, s.root+key, 0)
+	if err != nil {
+		return Record{}, err
+	}
+	for kv, found := res.KV, res.Found; ; {
+		if !found {
+			return Record{}, ErrNotFound
+		}
+		before, err := s.record(kv)
+		if err != nil {
+			return Record{}, err
+		}
+		after, commit, err := s.plan(ctx, before, change)
+		if err != nil || commit == nil {
+			return after, err
+		}
+		if opts.DryRun {
+			return after, nil
+		}
+		commit.TTL = opts.TTL
+		done, err := s.backend.Commit(ctx, *commit)
+		switch {
+		case err == nil && commit.Delete:
+			after.Revision = done.Revision
+			return after, nil
+		case err == nil:
+			return s.written(key, done.Revision, after.Body), nil
+		case !errors.Is(err, ErrConflict):
+			return Record{}, err
+		}
+		if err := ctx.Err(); err != nil {
+			return Record{}, err
+		}
+		kv, found = done.Current, done.Found
+	}
+}
+
+// plan lets change decide on the state before, and returns the commit that it takes to have the record after, which
+// has the revision of the state before; nil is none.
+func (s *Store) plan(ctx context.Context, before Record, change ChangeFunc) (after Record, commit *Commit, err error) {
+	current, err := s.Decode(before)
+	if err != nil {
+		return Record{}, nil, err
+	}
+	out, err := change(ctx, current, before)
+	if err != nil {
+		return Record{}, nil, err
+	}
+	commit = &Commit{Key: s.root + before.Key, Expect: before.Revision, Delete: out.Delete}
+	switch {
+	case out.Delete:
+		return before, commit, nil
+	case out.Object == nil:
+		return before, nil, nil
+	}
+	body, err := s.opts.Codec.Encode(out.Object)
+	if err != nil {
+		return Record{}, nil, err
+	}
+	if !before.Stale && bytes.Equal(body.Bytes(), before.Body.Bytes()) {
+		return before, nil, nil
+	}
+	if err := s.checkSize(body); err != nil {
+		return Record{}, nil, err
+	}
+	commit.Value = body.Bytes()
+	return s.recordOf(before.Key, before.Revision, body, false), commit, nil
+}
+
+func (s *Store) checkSize(body codec.Document) error {
+	if n := len(body.Bytes()); s.opts.MaxObjectBytes > 0 && n > s.opts.MaxObjectBytes {
+		return fmt.Errorf("%w: %d bytes, at most %d are stored", ErrTooLarge, n, s.opts.MaxObjectBytes)
+	}
+	return nil
+}
+
+// written makes the record of what a commit has stored, whose bytes are canonical.
+func (s *Store) written(key string, revision int64, body codec.Document) Record {
+	s.known.add(revision)
+	return s.recordOf(key, revision, body, false)
+}

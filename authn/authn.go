@@ -1,0 +1,75 @@
+// Package authn finds out who is asking.
+//
+// An [Authenticator] looks at a request and says who made it, that it has no opinion, or that the credentials
+// it was made for are wrong. Authenticators are combined by [Union]; [Anonymous] gives those without credentials
+// the name system:anonymous. The user travels in the request's context ([WithUser], [UserFrom]).
+//
+// The rules are those of https://kubernetes.io/docs/reference/access-authn-authz/authentication/.
+package authn
+
+import (
+	"context"
+	"net/http"
+)
+
+// Names that Kubernetes gives a meaning.
+const (
+	AnonymousUser      = "system:anonymous"
+	UnauthenticatedAll = "system:unauthenticated" // group of the anonymous user
+	AuthenticatedAll   = "system:authenticated"   // group of everybody else
+	MastersGroup       = "system:masters"         // may do everything
+	// CredentialIDKey is the extra key that names the credential of a request.
+	CredentialIDKey = "authentication.kubernetes.io/credential-id"
+)
+
+// User is who makes a request. It is immutable once it is in a context: copy it to change it. The zero User is
+// nobody and must not be authorized for anything.
+type User struct {
+	Name   string
+	UID    string
+	Groups []string
+	Extra  map[string][]string
+}
+
+// InGroup reports whether u is a member of group.
+func (u *User) InGroup(group string) bool {
+	for _, g := range u.Groups {
+		if g == group {
+			return true
+		}
+	}
+	return false
+}
+
+// Response is a successful authentication.
+type Response struct {
+	User User
+	// Audiences the credential is meant for; nil when it is meant for none in particular.
+	Audiences []string
+}
+
+// Authenticator says who made a request. A nil Response with a nil error is no opinion: the request carries none
+// of the credentials this authenticator is for. An error says that it does, and they are wrong. Authenticators
+// are called concurrently and must not change the request.
+type Authenticator interface {
+	Authenticate(r *http.Request) (*Response, error)
+}
+
+// Func is a function that is an Authenticator.
+type Func func(r *http.Request) (*Response, error)
+
+// Authenticate implements Authenticator.
+func (f Func) Authenticate(r *http.Request) (*Response, error) { return f(r) }
+
+type userKey struct{}
+
+// WithUser returns a context that carries u.
+func WithUser(ctx context.Context, u *User) context.Context {
+	return context.WithValue(ctx, userKey{}, u)
+}
+
+// UserFrom returns the user of a context, or nil when nobody was authenticated.
+func UserFrom(ctx context.Context) *User {
+	u, _ := ctx.Value(userKey{}).(*User)
+	return u
+}

@@ -1,0 +1,189 @@
+package authn_test
+
+import (
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/keelson-dev/keelson/authn"
+)
+
+func knows(name string, groups ...string) authn.Authenticator {
+	return authn.Func(func(*http.Request) (*authn.Response, error) {
+		return &authn.Response{User: authn.User{Name: name, Groups: groups}}, nil
+	})
+}
+
+func fails(text string) authn.Authenticator {
+	return authn.Func(func(*http.Request) (*authn.Response, error) { return nil, errors.New(text) })
+}
+
+var silent = authn.Func(func(*http.Request) (*authn.Response, error) { return nil, nil })
+
+// result is "user", "error: text" or "no opinion".
+func result(a authn.Authenticator, r *http.Request) string {
+	resp, err := a.Authenticate(r)
+	switch {
+	case resp != nil && err != nil:
+		return "both"
+	case err != nil:
+		return "error: " + err.Error()
+	case resp == nil:
+		return "no opinion"
+	}
+	return resp.User.Name
+}
+
+func TestUnion(t *testing.T) {
+	r := httptest.NewRequest("GET", "/", nil)
+	for _, tc := range []struct {
+		name    string
+		members []authn.Authenticator
+		want    string
+	}{
+		{"empty", nil, "no opinion"},
+		{"silent", []authn.Authenticator{silent, silent}, "no opinion"},
+		{"first wins", []authn.Authenticator{silent, knows("a"), knows("b")}, "a"},
+		{"success after an error", []authn.Authenticator{fails("x"), knows("a")}, "a"},
+		{"errors are remembered", []authn.Authenticator{fails("x"), silent, fails("y")}, "error: x\ny"},
+	} {
+		if got := result(authn.Union(tc.members...), r); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+	}
+}
+
+func TestWithAnonymous(t *testing.T) {
+	r := httptest.NewRequest("GET", "/", nil)
+	if got := result(authn.WithAnonymous(fails("x")), r); got != "error: x" {
+		t.Errorf("a wrong credential became %s", got)
+	}
+	if got := result(authn.WithAnonymous(knows("a")), r); got != "a" {
+		t.Errorf("a user became %s", got)
+	}
+	resp, err := authn.WithAnonymous(silent).Authenticate(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := authn.User{Name: "system:anonymous", Groups: []string{"system:unauthenticated"}}
+	if diff := cmp.Diff(want, resp.User); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAuthenticatedGroup(t *testing.T) {
+	r := httptest.NewRequest("GET", "/", nil)
+	shared := make([]string, 1, 4) // has room: appending in place would be seen
+	shared[0] = "dev"
+	for _, tc := range []struct {
+		in   authn.Authenticator
+		want []string
+	}{
+		{knows("u"), []string{"system:authenticated"}},
+		{knows("u", shared...), []string{"dev", "system:authenticated"}},
+		{knows("u", "system:authenticated", "x"), []string{"system:authenticated", "x"}},
+		{knows("u", "system:unauthenticated"), []string{"system:unauthenticated"}},
+		{knows("system:anonymous"), nil},
+	} {
+		resp, err := authn.AuthenticatedGroup(tc.in).Authenticate(r)
+		if err != nil || !slices.Equal(resp.User.Groups, tc.want) {
+			t.Errorf("groups %q, error %v; want %q", resp.User.Groups, err, tc.want)
+		}
+	}
+	if got := shared[:2][1]; got != "" {
+		t.Errorf("the authenticator's own groups were changed: %q", got)
+	}
+	if got := result(authn.AuthenticatedGroup(silent), r); got != "no opinion" {
+		t.Error(got)
+	}
+	if got := result(authn.AuthenticatedGroup(fails("x")), r); got != "error: x" {
+		t.Error(got)
+	}
+}
+
+func TestBearerToken(t *testing.T) {
+	tokens := authn.StaticTokens(map[string]authn.User{"s3cret": {Name: "admin"}, "": {Name: "nobody"}})
+	a := authn.BearerToken(tokens)
+	encoded := "base64url.bearer.authorization.k8s.io." + base64.RawURLEncoding.EncodeToString([]byte("s3cret"))
+	for _, tc := range []struct{ name, authorization, protocols, want string }{
+		{"none", "", "", "no opinion"},
+		{"right", "Bearer s3cret", "", "admin"},
+		{"scheme in any case", "bEARER s3cret", "", "admin"},
+		{"surrounding space", "  Bearer s3cret ", "", "admin"},
+		{"wrong", "Bearer other", "", "error: invalid bearer token"},
+		{"prefix of it", "Bearer s3cre", "", "error: invalid bearer token"},
+		{"other scheme", "Basic s3cret", "", "no opinion"},
+		{"no token", "Bearer", "", "no opinion"},
+		{"empty token", "Bearer ", "", "no opinion"},
+		{"websocket", "", encoded + ", v5.channel.k8s.io", "admin"},
+		{"websocket, token only", "", encoded, "error: missing additional subprotocol"},
+		{"websocket, two tokens", "", encoded + "," + encoded + ",x", "error: multiple base64.bearer.authorization tokens specified"},
+		{"websocket, bad base64", "", "base64url.bearer.authorization.k8s.io.*, x", "error: invalid base64.bearer.authorization token encoding"},
+		{"websocket, padded", "", encoded + "==, x", "error: invalid base64.bearer.authorization token encoding"},
+		{"websocket, no UTF-8", "", "base64url.bearer.authorization.k8s.io._w, x", "error: invalid base64.bearer.authorization token"},
+		{"websocket, no token", "", "v5.channel.k8s.io", "no opinion"},
+		{"websocket, wrong", "", "base64url.bearer.authorization.k8s.io.YQ, x", "error: invalid bearer token"},
+	} {
+		r := httptest.NewRequest("GET", "/", nil)
+		if tc.authorization != "" {
+			r.Header.Set("Authorization", tc.authorization)
+		}
+		if tc.protocols != "" {
+			r.Header.Set("Upgrade", "websocket")
+			r.Header.Set("Connection", "keep-alive, Upgrade")
+			r.Header.Set("Sec-WebSocket-Protocol", tc.protocols)
+		}
+		if got := result(a, r); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+		r.Header.Del("Upgrade")
+		if tc.protocols != "" {
+			if got := result(a, r); got != "no opinion" {
+				t.Errorf("%s, but no upgrade: %s", tc.name, got)
+			}
+		}
+	}
+}
+
+func TestStripCredentials(t *testing.T) {
+	h := http.Header{}
+	h.Set("Accept", "application/json")
+	h.Set("X-Remote-Addr", "kept")
+	if got := authn.StripCredentials(h); len(got) != 2 {
+		t.Errorf("headers without credentials: %v", got)
+	}
+	h.Set("Authorization", "Bearer x")
+	h.Add("X-Remote-User", "u")
+	h.Add("X-Remote-Uid", "1")
+	h.Add("X-Remote-Group", "g")
+	h.Add("X-Remote-Extra-Scopes", "s")
+	h.Add("Sec-WebSocket-Protocol", "base64url.bearer.authorization.k8s.io.YQ, a")
+	h.Add("Sec-WebSocket-Protocol", "b")
+	before := h.Clone()
+	got := authn.StripCredentials(h)
+	want := http.Header{"Accept": {"application/json"}, "X-Remote-Addr": {"kept"}, "Sec-Websocket-Protocol": {"a, b"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(before, h); diff != "" {
+		t.Errorf("the argument was changed: %s", diff)
+	}
+}
+
+func TestUserContext(t *testing.T) {
+	if authn.UserFrom(t.Context()) != nil {
+		t.Error("an empty context has a user")
+	}
+	u := &authn.User{Name: "u", Groups: []string{"a", "b"}}
+	if authn.UserFrom(authn.WithUser(t.Context(), u)) != u {
+		t.Error("the user is lost")
+	}
+	if !u.InGroup("b") || u.InGroup("c") || u.InGroup("") || strings.Join(u.Groups, "") != "ab" {
+		t.Error("InGroup")
+	}
+}

@@ -1,0 +1,115 @@
+package authn
+
+import (
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+)
+
+// TokenAuthenticator says whose a bearer token is. A nil Response with a nil error is no opinion. The token is never
+// empty. Implementations are called concurrently and should take the same time for wrong tokens as for right ones.
+type TokenAuthenticator interface {
+	AuthenticateToken(r *http.Request, token string) (*Response, error)
+}
+
+// errInvalidToken is the answer to a token nobody knows.
+var errInvalidToken = errors.New("invalid bearer token")
+
+// BearerToken knows users by a bearer token: that of the header "Authorization: Bearer TOKEN" (RFC 6750) or, in
+// requests that open a WebSocket, whose browsers can set no header, one subprotocol of Sec-WebSocket-Protocol,
+// base64url.bearer.authorization.k8s.io. and the token in base64url without padding; another subprotocol must stand
+// beside it, for the server to choose. A token that tokens does not know is an error, no token is no opinion.
+func BearerToken(tokens TokenAuthenticator) Authenticator {
+	return Func(func(r *http.Request) (*Response, error) {
+		token := headerToken(r.Header)
+		if token == "" {
+			var err error
+			if token, err = protocolToken(r.Header); token == "" || err != nil {
+				return nil, err
+			}
+		}
+		resp, err := tokens.AuthenticateToken(r, token)
+		if err == nil && resp == nil {
+			err = errInvalidToken
+		}
+		if err != nil {
+			return nil, err
+		}
+		return resp, nil
+	})
+}
+
+// headerToken returns the token of the Authorization header, "" when it has none.
+func headerToken(h http.Header) string {
+	scheme, rest, _ := strings.Cut(strings.TrimSpace(h.Get("Authorization")), " ")
+	if !strings.EqualFold(scheme, "bearer") {
+		return ""
+	}
+	token, _, _ := strings.Cut(rest, " ")
+	return token
+}
+
+const (
+	protocolHeader = "Sec-Websocket-Protocol"
+	tokenProtocol  = "base64url.bearer.authorization.k8s.io."
+)
+
+// protocolToken returns the token among the WebSocket subprotocols, "" when there is none.
+func protocolToken(h http.Header) (string, error) {
+	if len(h[protocolHeader]) == 0 || !opensWebSocket(h) {
+		return "", nil
+	}
+	token, seen, others := "", false, 0
+	for p := range protocols(h) {
+		encoded, ok := strings.CutPrefix(p, tokenProtocol)
+		switch {
+		case !ok:
+			others++
+			continue
+		case seen:
+			return "", errors.New("multiple base64.bearer.authorization tokens specified")
+		}
+		decoded, err := base64.RawURLEncoding.DecodeString(encoded)
+		if err != nil {
+			return "", errors.New("invalid base64.bearer.authorization token encoding")
+		}
+		if !utf8.Valid(decoded) {
+			return "", errors.New("invalid base64.bearer.authorization token")
+		}
+		token, seen = string(decoded), true
+	}
+	if token != "" && others == 0 {
+		return "", errors.New("missing additional subprotocol")
+	}
+	return token, nil
+}
+
+// protocols lists the subprotocols of all headers.
+func protocols(h http.Header) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for _, line := range h[protocolHeader] {
+			for p := range strings.SplitSeq(line, ",") {
+				if !yield(strings.TrimSpace(p)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// opensWebSocket reports whether the headers are those of a WebSocket handshake, RFC 6455 section 4.1.
+func opensWebSocket(h http.Header) bool {
+	if !strings.EqualFold(h.Get("Upgrade"), "websocket") {
+		return false
+	}
+	for _, line := range h["Connection"] {
+		for token := range strings.SplitSeq(line, ",") {
+			if strings.EqualFold(strings.TrimSpace(token), "upgrade") {
+				return true
+			}
+		}
+	}
+	return false
+}

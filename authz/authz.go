@@ -1,0 +1,57 @@
+// Package authz says whether a user may do what a request asks.
+//
+// An [Authorizer] answers with a [Verdict]; several are combined by [Union], in order, the first that allows or
+// denies ends it. No opinion at the end is a refusal. The rules are those of
+// https://kubernetes.io/docs/reference/access-authn-authz/authorization/.
+package authz
+
+import (
+	"context"
+
+	"github.com/keelson-dev/keelson/authn"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Verdict is an authorizer's answer. The zero Verdict is NoOpinion, which allows nothing.
+type Verdict int
+
+// The three verdicts.
+const (
+	NoOpinion Verdict = iota
+	Allow
+	Deny
+)
+
+// Attributes is what a request asks for. The slices and maps in it are read-only.
+type Attributes struct {
+	User *authn.User // never nil
+	Verb string      // get, list, watch, create, update, patch, delete, deletecollection; or an HTTP method in lower case
+
+	// Resource tells a request for an API resource from one for a path.
+	Resource bool
+	// Of a resource request.
+	APIGroup, APIVersion, ResourceName, Subresource, Namespace, Name string // ResourceName is the plural, "widgets"
+	// Selectors of a list, watch or deletecollection; nil when there are none or they do not parse.
+	FieldSelector fields.Requirements
+	LabelSelector labels.Requirements
+
+	Path string // of a request for a path
+}
+
+// IsReadOnly reports whether the verb changes nothing.
+func (a Attributes) IsReadOnly() bool {
+	return a.Verb == "get" || a.Verb == "list" || a.Verb == "watch" || a.Verb == "head"
+}
+
+// Authorizer decides. The reason, which may be empty, is shown to the user on refusal. An error without an Allow
+// is reported as an internal error. Authorizers are called concurrently.
+type Authorizer interface {
+	Authorize(ctx context.Context, a Attributes) (Verdict, string, error)
+}
+
+// Func is a function that is an Authorizer.
+type Func func(ctx context.Context, a Attributes) (Verdict, string, error)
+
+// Authorize implements Authorizer.
+func (f Func) Authorize(ctx context.Context, a Attributes) (Verdict, string, error) { return f(ctx, a) }

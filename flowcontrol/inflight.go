@@ -1,0 +1,76 @@
+package flowcontrol
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/keelson-dev/keelson/authn"
+)
+
+// The bounds of an InFlight that is not told any.
+const (
+	DefaultReads  = 400
+	DefaultWrites = 200
+)
+
+// InFlight bounds the requests served at the same time, those that read and those that write apart, so that neither
+// keeps the other out. Nobody waits. Members of system:masters are counted, but never turned away.
+type InFlight struct {
+	reads, writes               gauge
+	releaseReads, releaseWrites func()
+}
+
+// NewInFlight returns a limiter. 0 is the default, 400 reads and 200 writes; a negative number is no bound.
+func NewInFlight(reads, writes int) *InFlight {
+	if reads == 0 {
+		reads = DefaultReads
+	}
+	if writes == 0 {
+		writes = DefaultWrites
+	}
+	l := &InFlight{}
+	l.reads.limit, l.writes.limit = int64(reads), int64(writes)
+	l.releaseReads, l.releaseWrites = l.reads.leave, l.writes.leave
+	return l
+}
+
+// Admit implements Controller. It returns at once.
+func (l *InFlight) Admit(_ context.Context, r Request) (func(), error) {
+	g, release, reason := &l.writes, l.releaseWrites, "mutating requests in flight"
+	if r.IsReadOnly() {
+		g, release, reason = &l.reads, l.releaseReads, "read-only requests in flight"
+	}
+	if g.enter() {
+		return release, nil
+	}
+	if r.User != nil && r.User.InGroup(authn.MastersGroup) {
+		return func() {}, nil
+	}
+	return nil, &Rejection{RetryAfter: time.Second, Reason: reason}
+}
+
+// Served returns how many requests are being served now; exempt ones beyond a bound are not among them.
+func (l *InFlight) Served() (reads, writes int) {
+	return int(l.reads.now.Load()), int(l.writes.now.Load())
+}
+
+// gauge counts up to a limit.
+type gauge struct {
+	limit int64 // negative: none
+	now   atomic.Int64
+}
+
+func (g *gauge) enter() bool {
+	for {
+		n := g.now.Load()
+		if g.limit >= 0 && n >= g.limit {
+			return false
+		}
+		if g.now.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+func (g *gauge) leave() { g.now.Add(-1) }

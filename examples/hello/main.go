@@ -1,0 +1,84 @@
+// Command hello serves one kind, Widget, as a Kubernetes API: try it with
+//
+//	kubectl --kubeconfig hello.kubeconfig get widgets
+package main
+
+import (
+	"context"
+	"embed"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/registry"
+	"github.com/keelson-dev/keelson/storage/bolt"
+	"github.com/keelson-dev/keelson/storage/memory"
+)
+
+// WidgetSpec is what the owner of a widget asks for.
+type WidgetSpec struct {
+	// Size of the widget, in millimetres.
+	Size int32 `json:"size,omitempty"`
+	// Color of the widget, such as "red".
+	Color string `json:"color,omitempty"`
+	// Data is anything the owner wants to keep with the widget.
+	Data string `json:"data,omitempty"`
+	// Replicas is how many of this widget there should be.
+	Replicas int32 `json:"replicas,omitempty"`
+}
+
+// WidgetStatus is what the controller of widgets reports.
+type WidgetStatus struct {
+	// Ready says that the widget can be used.
+	Ready bool `json:"ready,omitempty"`
+	// Replicas is how many of this widget there are.
+	Replicas int32 `json:"replicas,omitempty"`
+	// Selector finds the parts of this widget, in the text form of a label selector.
+	Selector string `json:"selector,omitempty"`
+}
+
+// Widget is a thing with a size and a color.
+type Widget = runtime.Resource[WidgetSpec, WidgetStatus]
+
+//go:embed main.go
+var source embed.FS // the comments above are what kubectl explain prints
+
+func main() {
+	listen := flag.String("listen", "127.0.0.1:6443", "`address` to serve on; port 0 picks a free one")
+	data := flag.String("data", "hello.db", "`file` that keeps the objects, or memory")
+	kubeconfig := flag.String("kubeconfig", "hello.kubeconfig", "`file` to write for kubectl")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	if err := serve(ctx, *listen, *data, *kubeconfig); err != nil {
+		fmt.Fprintln(os.Stderr, "hello:", err)
+		os.Exit(1)
+	}
+}
+
+func serve(ctx context.Context, listen, data, kubeconfig string) error {
+	opts := server.Options{
+		Storage: bolt.At(data), Listen: listen, Credentials: data + ".pki", Kubeconfig: kubeconfig,
+		Ready: func(url, path string) { fmt.Printf("ready %s kubeconfig=%s\n", url, path) },
+		Groups: []server.Group{{Name: "example.com", Versions: []server.Version{{
+			Name: "v1", Docs: source, Resources: []server.Resource{
+				server.Kind("Widget", server.KindOptions[*Widget]{
+					ShortNames: []string{"wd"}, Categories: []string{"all"},
+					Scale: &registry.Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas", LabelSelector: ".status.selector"},
+				}),
+			},
+		}}}},
+	}
+	if data == "memory" {
+		opts.Storage, opts.Credentials = memory.Open(), kubeconfig+".pki"
+	}
+	srv, err := server.New(opts)
+	if err != nil {
+		return err
+	}
+	return srv.Run(ctx)
+}

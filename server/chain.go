@@ -1,0 +1,55 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/keelson-dev/keelson/server/filters"
+)
+
+// NamedFilter is a member of the filter chain.
+type NamedFilter struct {
+	Name   string
+	Filter filters.Filter
+}
+
+// chain is the filter chain, outermost first, with the reason why each filter stands where it does.
+func (s *Server) chain() []NamedFilter {
+	o := s.opts
+	return []NamedFilter{
+		{"recover", filters.Recover(o.Logger)},                                   // around all others: a panic anywhere is one failed request
+		{"audit-id", filters.AuditID()},                                          // before anything can answer: every answer carries it
+		{"received-at", filters.ReceivedAt(o.Now)},                               // deadlines count from here
+		{"request-info", filters.RequestInfo()},                                  // what all below ask for
+		{"log", filters.Log(o.Logger)},                                           // sees the final code of every answer below
+		{"cache-control", filters.CacheControl()},                                // answers must not be cached, refusals included
+		{"in-flight-wait", s.requests.Filter()},                                  // shutdown lets what passed here finish, and nothing else in
+		{"deadline", filters.Deadline(o.RequestTimeout)},                         // the time authentication takes counts
+		{"timeout", filters.Timeout()},                                           // answers when the deadline passes below
+		{"warnings", filters.Warnings()},                                         // collects from all below, and writes headers
+		{"authenticate", filters.Authenticate(s.authenticator)},                  // who: before anything that depends on whom
+		{"in-flight", filters.InFlight(o.MaxReadsInFlight, o.MaxWritesInFlight)}, // after who (masters pass), before the work of authorization
+		{"authorize", filters.Authorize(s.authorizer)},                           // last: whoever is behind it may do what he asks
+	}
+}
+
+// Chain lists the names of the filters a server with these options has, outermost first.
+func (s *Server) Chain() []string {
+	var out []string
+	for _, f := range s.filters {
+		out = append(out, f.Name)
+	}
+	return out
+}
+
+// buildHandler puts the chain around the router.
+func (s *Server) buildHandler() http.Handler {
+	s.filters = s.chain()
+	if s.opts.Filters != nil {
+		s.filters = s.opts.Filters(s.filters)
+	}
+	list := make([]filters.Filter, 0, len(s.filters))
+	for _, f := range s.filters {
+		list = append(list, f.Filter)
+	}
+	return filters.Chain(s.router.Handler(s.fixed), list...)
+}

@@ -1,0 +1,79 @@
+package discovery
+
+import (
+	"cmp"
+	"slices"
+
+	apidiscovery "k8s.io/api/apidiscovery/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// aggregatedKind is what a client names in its Accept header to get aggregated discovery.
+func aggregatedKind() schema.GroupVersionKind {
+	return apidiscovery.SchemeGroupVersion.WithKind("APIGroupDiscoveryList")
+}
+
+// aggregate describes groups with all their resources.
+func aggregate(groups []Group) *apidiscovery.APIGroupDiscoveryList {
+	gvk := aggregatedKind()
+	out := &apidiscovery.APIGroupDiscoveryList{
+		TypeMeta: metav1.TypeMeta{Kind: gvk.Kind, APIVersion: gvk.GroupVersion().String()},
+		Items:    []apidiscovery.APIGroupDiscovery{},
+	}
+	for _, g := range groups {
+		item := apidiscovery.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.Name}}
+		for _, v := range byPriority(g.Versions) {
+			item.Versions = append(item.Versions, aggregateVersion(g.Name, v))
+		}
+		out.Items = append(out.Items, item)
+	}
+	return out
+}
+
+func aggregateVersion(group string, v Version) apidiscovery.APIVersionDiscovery {
+	gv := schema.GroupVersion{Group: group, Version: v.Name}
+	out := apidiscovery.APIVersionDiscovery{Version: v.Name, Freshness: apidiscovery.DiscoveryFreshnessCurrent}
+	for _, r := range v.Resources {
+		if len(r.Verbs) == 0 && len(r.Subresources) == 0 {
+			continue
+		}
+		out.Resources = append(out.Resources, aggregateResource(gv, r))
+	}
+	slices.SortStableFunc(out.Resources, func(a, b apidiscovery.APIResourceDiscovery) int {
+		return cmp.Compare(a.Resource, b.Resource)
+	})
+	return out
+}
+
+func aggregateResource(gv schema.GroupVersion, r Resource) apidiscovery.APIResourceDiscovery {
+	out := apidiscovery.APIResourceDiscovery{
+		Resource: r.Plural, SingularResource: r.Singular, Scope: apidiscovery.ScopeCluster,
+		ResponseKind: responseKind(gv, r.KindVersion.WithKind(r.Kind)),
+		Verbs:        sortedVerbs(r.Verbs),
+		ShortNames:   slices.Clone(r.ShortNames), Categories: slices.Clone(r.Categories),
+	}
+	if r.Namespaced {
+		out.Scope = apidiscovery.ScopeNamespace
+	}
+	if len(r.Verbs) == 0 { // only its subresources are served; clients skip a resource without a kind
+		out.ResponseKind = &metav1.GroupVersionKind{}
+	}
+	for _, sub := range r.Subresources {
+		out.Subresources = append(out.Subresources, apidiscovery.APISubresourceDiscovery{
+			Subresource: sub.Name, ResponseKind: responseKind(gv, sub.Kind), Verbs: sortedVerbs(sub.Verbs),
+		})
+	}
+	slices.SortStableFunc(out.Subresources, func(a, b apidiscovery.APISubresourceDiscovery) int {
+		return cmp.Compare(a.Subresource, b.Subresource)
+	})
+	return out
+}
+
+// responseKind completes a kind without group and version with those of the resource.
+func responseKind(gv schema.GroupVersion, kind schema.GroupVersionKind) *metav1.GroupVersionKind {
+	if kind.GroupVersion().Empty() {
+		kind = gv.WithKind(kind.Kind)
+	}
+	return &metav1.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: kind.Kind}
+}

@@ -1,0 +1,79 @@
+package discovery
+
+import (
+	"net/http"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Group is an API group and the versions it is served in.
+type Group struct {
+	// Name is "" for the core group, which is served at /api; all others are served at /apis.
+	Name     string
+	Versions []Version
+}
+
+// Version is one version of a group. A version without resources is listed all the same.
+type Version struct {
+	Name      string
+	Resources []Resource
+}
+
+// Resource is one resource of a version. Slices may be given in any order; verbs are shown sorted.
+type Resource struct {
+	// Plural is the name in paths, "widgets"; Singular the one that kubectl accepts beside it, "widget".
+	Plural, Singular string
+	Namespaced       bool
+	// Kind is the name of the kind; KindVersion says of which group and version it is when not of the
+	// resource's own (zero).
+	Kind        string
+	KindVersion schema.GroupVersion
+	// ShortNames are abbreviations for the command line, Categories groups of resources such as "all".
+	ShortNames, Categories []string
+	// Verbs are those the resource itself serves: get, list, watch, create, update, patch, delete,
+	// deletecollection. A resource without verbs is not shown, but its subresources are.
+	Verbs []string
+	// StorageKind is the kind in the version the resource is stored in, shown hashed so that clients notice when
+	// it changes. Zero, for resources without storage, shows no hash.
+	StorageKind  schema.GroupVersionKind
+	Subresources []Subresource
+}
+
+// Subresource is a part of a resource with a path of its own, such as status or scale.
+type Subresource struct {
+	Name  string
+	Kind  schema.GroupVersionKind
+	Verbs []string
+}
+
+// Options refines a Service. The zero Options is valid.
+type Options struct {
+	// Error answers a request that cannot be served; err is an apimachinery StatusError (404, 405, 406). nil
+	// answers with err's text as text/plain.
+	Error func(w http.ResponseWriter, r *http.Request, err error)
+	// ServerAddress is the host:port that /api names as the server's own. Empty names the host the client asked
+	// for.
+	ServerAddress string
+}
+
+// Service serves discovery at /api, at /apis, and at the roots of groups and versions below them. Make one with
+// [New]. All methods may be called concurrently.
+type Service struct {
+	opts  Options
+	state atomic.Pointer[state] // never nil
+}
+
+// New returns a Service that serves no groups yet.
+func New(o Options) *Service {
+	if o.Error == nil {
+		o.Error = writeText
+	}
+	s := &Service{opts: o}
+	s.Set(nil)
+	return s
+}
+
+// Set replaces what is served. Requests that are being answered keep what they began with. The slices are not
+// kept.
+func (s *Service) Set(groups []Group) { s.state.Store(newState(groups)) }

@@ -1,0 +1,90 @@
+package discovery
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+)
+
+// legacyGroup describes a group without its resources.
+func legacyGroup(g Group) metav1.APIGroup {
+	out := metav1.APIGroup{Name: g.Name, Versions: []metav1.GroupVersionForDiscovery{}}
+	for _, v := range byPriority(g.Versions) {
+		gv := schema.GroupVersion{Group: g.Name, Version: v.Name}
+		out.Versions = append(out.Versions, metav1.GroupVersionForDiscovery{GroupVersion: gv.String(), Version: v.Name})
+	}
+	if len(out.Versions) > 0 {
+		out.PreferredVersion = out.Versions[0]
+	}
+	return out
+}
+
+// byPriority returns versions by maturity: v10, v2, v1, v11beta2, v10beta3, v3alpha1, then all others by name.
+func byPriority(versions []Version) []Version {
+	sorted := slices.Clone(versions)
+	slices.SortStableFunc(sorted, func(a, b Version) int {
+		return version.CompareKubeAwareVersionStrings(b.Name, a.Name)
+	})
+	return sorted
+}
+
+// legacyResources describes the resources of one version, subresources among them, by name.
+func legacyResources(gv schema.GroupVersion, resources []Resource) *metav1.APIResourceList {
+	out := &metav1.APIResourceList{
+		TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
+		GroupVersion: gv.String(),
+		APIResources: []metav1.APIResource{},
+	}
+	for _, r := range resources {
+		if len(r.Verbs) > 0 {
+			out.APIResources = append(out.APIResources, legacyResource(gv, r))
+		}
+		for _, sub := range r.Subresources {
+			entry := metav1.APIResource{
+				Name: r.Plural + "/" + sub.Name, Namespaced: r.Namespaced, Kind: sub.Kind.Kind, Verbs: sortedVerbs(sub.Verbs),
+			}
+			entry.Group, entry.Version = foreign(gv, sub.Kind.GroupVersion())
+			out.APIResources = append(out.APIResources, entry)
+		}
+	}
+	slices.SortStableFunc(out.APIResources, func(a, b metav1.APIResource) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+func legacyResource(gv schema.GroupVersion, r Resource) metav1.APIResource {
+	entry := metav1.APIResource{
+		Name: r.Plural, SingularName: r.Singular, Namespaced: r.Namespaced, Kind: r.Kind,
+		Verbs: sortedVerbs(r.Verbs), ShortNames: slices.Clone(r.ShortNames), Categories: slices.Clone(r.Categories),
+	}
+	entry.Group, entry.Version = foreign(gv, r.KindVersion)
+	if !r.StorageKind.Empty() {
+		entry.StorageVersionHash = storageVersionHash(r.StorageKind)
+	}
+	return entry
+}
+
+// foreign returns the group and version of a kind that is not of gv, and nothing for one that is.
+func foreign(gv, kind schema.GroupVersion) (group, version string) {
+	if kind.Empty() || kind == gv {
+		return "", ""
+	}
+	return kind.Group, kind.Version
+}
+
+// storageVersionHash is opaque to clients; the form is the one every Kubernetes API server uses, so that moving
+// a resource between servers shows no change.
+func storageVersionHash(gvk schema.GroupVersionKind) string {
+	sum := sha256.Sum256([]byte(gvk.Group + "/" + gvk.Version + "/" + gvk.Kind))
+	return base64.StdEncoding.EncodeToString(sum[:8])
+}
+
+func sortedVerbs(verbs []string) []string {
+	sorted := append([]string{}, verbs...)
+	slices.Sort(sorted)
+	return sorted
+}

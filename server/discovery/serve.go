@@ -1,0 +1,170 @@
+package discovery
+
+import (
+	"crypto/sha512"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/keelson-dev/keelson/runtime/codec"
+)
+
+// state is what is served between two calls of Set. It is immutable; its documents are encoded when first asked
+// for.
+type state struct {
+	core, named document            // aggregated: the core group, and all others
+	versions    []string            // of the core group; nil when there is none
+	legacy      map[string]document // by path without trailing slash
+}
+
+// document is one encoded answer.
+type document func() (json []byte, etag string)
+
+func newState(groups []Group) *state {
+	s := &state{legacy: map[string]document{}}
+	var core, named []Group
+	list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{}}
+	for _, g := range groups {
+		root := "/apis/" + g.Name
+		group := legacyGroup(g)
+		if g.Name == "" {
+			root, core = "/api", append(core, g)
+			for _, v := range group.Versions {
+				s.versions = append(s.versions, v.Version)
+			}
+		} else {
+			named, list.Groups = append(named, g), append(list.Groups, group)
+			group.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
+			s.legacy[root] = encode(group)
+		}
+		for _, v := range g.Versions {
+			gv := schema.GroupVersion{Group: g.Name, Version: v.Name}
+			s.legacy[root+"/"+v.Name] = encode(legacyResources(gv, v.Resources))
+		}
+	}
+	s.legacy["/apis"] = encode(list)
+	s.core, s.named = encode(aggregate(core)), encode(aggregate(named))
+	return s
+}
+
+// encode returns value as JSON, made once. The ETag is that of the JSON without the newline that ends a body.
+func encode(value any) document {
+	return sync.OnceValues(func() ([]byte, string) {
+		body, err := json.Marshal(value)
+		if err != nil { // API types of metav1 and apidiscovery always marshal
+			return nil, ""
+		}
+		return body, fmt.Sprintf("%q", fmt.Sprintf("%X", sha512.Sum512(body)))
+	})
+}
+
+// ServeHTTP answers GET and HEAD for /api, /apis and the roots of groups and versions; any other path is 404.
+func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		s.opts.Error(w, r, refusal(r, http.StatusMethodNotAllowed))
+		return
+	}
+	st, path := s.state.Load(), strings.TrimSuffix(r.URL.Path, "/")
+	root := path == "/apis" || path == "/api" && st.versions != nil
+	doc, found := st.legacy[path]
+	if path == "/api" && root {
+		doc, found = encode(s.apiVersions(st, r)), true
+	}
+	if !found {
+		s.opts.Error(w, r, refusal(r, http.StatusNotFound))
+		return
+	}
+	w.Header().Add("Vary", "Accept")
+	accept, ok := negotiate(r, root)
+	if !ok {
+		s.opts.Error(w, r, codec.NotAcceptable(formats(), false))
+		return
+	}
+	if accept.As.Empty() {
+		s.write(w, r, doc, accept, accept.Format.MediaType())
+		return
+	}
+	doc = st.named
+	if path == "/api" {
+		doc = st.core
+	}
+	_, etag := doc()
+	w.Header().Set("ETag", etag)
+	w.Header().Set("Cache-Control", "public")
+	if matches(r.Header.Values("If-None-Match"), etag) {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	as := accept.As
+	s.write(w, r, doc, accept, accept.Format.MediaType()+";g="+as.Group+";v="+as.Version+";as="+as.Kind)
+}
+
+func formats() []codec.Format { return []codec.Format{codec.JSON(), codec.YAML()} }
+
+// negotiate reads the Accept header; aggregated says that the path has an aggregated form.
+func negotiate(r *http.Request, aggregated bool) (codec.Accept, bool) {
+	limits := codec.Limits{As: func(gvk schema.GroupVersionKind, _ string) bool {
+		return aggregated && gvk == aggregatedKind()
+	}}
+	return codec.NegotiateResponse(strings.Join(r.Header.Values("Accept"), ","), formats(), limits)
+}
+
+func (s *Service) write(w http.ResponseWriter, r *http.Request, doc document, accept codec.Accept, contentType string) {
+	value, _ := doc()
+	body, err := accept.Format.FromJSON(value, accept.Pretty)
+	if err != nil {
+		s.opts.Error(w, r, apierrors.NewInternalError(err))
+		return
+	}
+	w.Header().Set("Content-Type", contentType)
+	_, _ = w.Write(body) // the client has gone: nobody to tell
+}
+
+// apiVersions answers /api, the only document that depends on the request: it names the server's address.
+func (s *Service) apiVersions(st *state, r *http.Request) *metav1.APIVersions {
+	address := s.opts.ServerAddress
+	if address == "" {
+		address = r.Host
+		if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && address == "" {
+			address = local.String()
+		}
+	}
+	return &metav1.APIVersions{
+		TypeMeta:                   metav1.TypeMeta{Kind: "APIVersions"},
+		Versions:                   slices.Clone(st.versions),
+		ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: address}},
+	}
+}
+
+// matches tells whether an If-None-Match header names etag, by the weak comparison of RFC 9110 section 13.1.2.
+func matches(header []string, etag string) bool {
+	for _, value := range strings.Split(strings.Join(header, ","), ",") {
+		value = strings.TrimSpace(value)
+		if value == "*" || strings.TrimPrefix(value, "W/") == etag {
+			return true
+		}
+	}
+	return false
+}
+
+// refusal is the error of a request for which nothing is served.
+func refusal(r *http.Request, code int) error {
+	return apierrors.NewGenericServerResponse(code, strings.ToLower(r.Method), schema.GroupResource{}, "", "", 0, false)
+}
+
+// writeText is the Error of the zero Options.
+func writeText(w http.ResponseWriter, _ *http.Request, err error) {
+	code := http.StatusInternalServerError
+	if status, ok := err.(apierrors.APIStatus); ok {
+		code = int(status.Status().Code)
+	}
+	http.Error(w, err.Error(), code)
+}

@@ -1,0 +1,44 @@
+// Package server is the house: it wires a scheme, storage, registries, handlers and filters into an HTTP server
+// that clients of the Kubernetes API use as if it were kube-apiserver.
+//
+//	type WidgetSpec struct{ Size int32 `json:"size"` }
+//	type WidgetStatus struct{ Ready bool `json:"ready,omitempty"` }
+//	type Widget = runtime.Resource[WidgetSpec, WidgetStatus]
+//
+//	srv, err := server.New(server.Options{
+//		Storage: bolt.At("hello.db"),
+//		Groups: []server.Group{{
+//			Name: "example.com",
+//			Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
+//				server.Kind("Widget", server.KindOptions[*Widget]{}),
+//			}}},
+//		}},
+//	})
+//	...
+//	err = srv.Run(ctx)
+//
+// # The nouns
+//
+//   - A [Server] is a value: any number of them live in one process and share nothing.
+//   - A [Group] has versions, a [Version] has resources. [Kind] serves a Go type from storage with every verb;
+//     [Computed] serves whatever verbs a value of the program's own implements.
+//   - An [Extension] adds groups, paths, checks and background work to a server ([Server.Install]).
+//
+// # A server's life
+//
+// [New] opens the storage and makes everything ready to serve: from then on [Server.Handler] works, mounted in any
+// http.Server. [Server.Run] listens as well, and [Server.Serve] serves a listener of the program's. When its
+// context ends, watches are ended cleanly at once, other requests finish, and the storage is closed. A server that
+// is not run is ended with [Server.Close].
+//
+// # Who may do what
+//
+// Without Options.Authenticator the users are those of [Options.Credentials]: one administrator, by client
+// certificate or bearer token, in the group system:masters. Everybody else is system:anonymous. Without
+// Options.Authorizer system:masters may do everything, and anybody may ask /healthz, /livez, /readyz and /version.
+//
+// # What will bite
+//
+//   - A handler mounted elsewhere sees client certificates only if that http.Server asks for them.
+//   - Without Options.Credentials the certificates and the token are new at every start.
+package server

@@ -1,0 +1,68 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/storage"
+)
+
+// Extension adds a capability to a server. Install is called once, by Server.Install, and may only use the host
+// until it returns; what it starts is given to Host.Go.
+type Extension interface {
+	Install(h *Host) error
+}
+
+// ExtensionFunc is a function that is an Extension.
+type ExtensionFunc func(h *Host) error
+
+// Install implements Extension.
+func (f ExtensionFunc) Install(h *Host) error { return f(h) }
+
+// Host is what an Extension may do to the server that installs it.
+type Host struct{ s *Server }
+
+// Install adds an extension. It may be called at any time before the server ends, also while it serves.
+func (s *Server) Install(e Extension) error {
+	if err := s.life.Err(); err != nil {
+		return errors.New("server: Install: the server has ended")
+	}
+	return e.Install(&Host{s})
+}
+
+// Scheme is the server's; kinds may be registered in it.
+func (h *Host) Scheme() *runtime.Scheme { return h.s.scheme }
+
+// Backend is the server's storage. It is closed by the server, after everything given to Go has returned.
+func (h *Host) Backend() storage.Backend { return h.s.backend }
+
+// Serve adds groups, or resources to groups served already. Either all of them are served afterwards, or none and
+// the error says why.
+func (h *Host) Serve(groups ...Group) error { return h.s.serve(groups) }
+
+// Check adds health checks.
+func (h *Host) Check(checks ...Check) { h.s.health.add(checks...) }
+
+// Handle serves a fixed path ("/metrics") and, when it ends with "/", all below it, behind the filter chain. Paths
+// of the API and those the server has itself are refused.
+func (h *Host) Handle(path string, handler http.Handler) error {
+	if !strings.HasPrefix(path, "/") || path == "/" || strings.ContainsAny(path, "{}*") {
+		return fmt.Errorf("server: path %q: want an absolute path other than / and without patterns", path)
+	}
+	for _, taken := range []string{"/api", "/apis", "/openapi", "/version", "/healthz", "/livez", "/readyz"} {
+		if path == taken || strings.HasPrefix(path, taken+"/") {
+			return fmt.Errorf("server: path %q: the server serves %s itself", path, taken)
+		}
+	}
+	return h.s.fixed.handle(path, handler)
+}
+
+// Go runs work in the background until it returns, which it must soon after ctx ends; the server waits for it
+// before it closes the storage.
+func (h *Host) Go(work func(ctx context.Context)) {
+	h.s.background.Go(func() { work(h.s.life) })
+}

@@ -1,0 +1,61 @@
+package filters
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/authz"
+	"github.com/keelson-dev/keelson/server/request"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Authorize lets through what a allows the user of the context, which [Authenticate] has put there, and answers all
+// else with 403. An error without an Allow is a 500. Without a user in the context the user is the zero User, who may
+// nothing that names its users.
+func Authorize(a authz.Authorizer) Filter {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			info, ok := infoOf(w, r)
+			if !ok {
+				return
+			}
+			attributes := Attributes(authn.UserFrom(r.Context()), info)
+			verdict, reason, err := a.Authorize(r.Context(), attributes)
+			switch {
+			case verdict == authz.Allow:
+				next.ServeHTTP(w, r)
+			case err != nil:
+				http.Error(w, authz.EscapeHTML(fmt.Sprintf("Internal Server Error: %q: %v", r.RequestURI, err)), http.StatusInternalServerError)
+			default:
+				w.Header().Set("X-Content-Type-Options", "nosniff")
+				WriteStatus(w, r, authz.Forbidden(attributes, reason))
+			}
+		})
+	}
+}
+
+// Attributes says in an authorizer's words what user wants with the request of info. A nil user is the zero User.
+// Selectors that do not parse are left out, so that nothing is allowed because of them.
+func Attributes(user *authn.User, info *request.Info) authz.Attributes {
+	if user == nil {
+		user = &authn.User{}
+	}
+	a := authz.Attributes{
+		User: user, Verb: info.Verb, Resource: info.Resource,
+		APIGroup: info.APIGroup, APIVersion: info.APIVersion, ResourceName: info.ResourceName,
+		Subresource: info.Subresource, Namespace: info.Namespace, Name: info.Name, Path: info.Path,
+	}
+	if info.FieldSelector != "" {
+		if s, err := fields.ParseSelector(info.FieldSelector); err == nil {
+			a.FieldSelector = s.Requirements()
+		}
+	}
+	if info.LabelSelector != "" {
+		if s, err := labels.Parse(info.LabelSelector); err == nil {
+			a.LabelSelector, _ = s.Requirements()
+		}
+	}
+	return a
+}

@@ -1,0 +1,68 @@
+package filters
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/keelson-dev/keelson/server/request"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// defaultDeadline is the longest a request may take where nothing else is said.
+const defaultDeadline = 60 * time.Second
+
+// Deadline ends the context of every request at most longest after it was received, and before if its query asks
+// for that with ?timeout=DURATION ("10s"). 0 is 60 s. A timeout of zero or less asks for nothing; one that is no
+// duration is answered with 400. Long-running requests ([request.IsLongRunning]) have no deadline. The filter only
+// ends the context: see [Timeout] for the answer.
+func Deadline(longest time.Duration) Filter {
+	if longest <= 0 {
+		longest = defaultDeadline
+	}
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			info, ok := infoOf(w, r)
+			if !ok {
+				return
+			}
+			if request.IsLongRunning(info) {
+				next.ServeHTTP(w, r)
+				return
+			}
+			timeout, err := requestedTimeout(r, longest)
+			if err != nil {
+				WriteStatus(w, r, err)
+				return
+			}
+			from, known := request.ReceivedFrom(r.Context())
+			if !known {
+				from = time.Now()
+			}
+			ctx, cancel := context.WithDeadline(r.Context(), from.Add(timeout))
+			defer cancel()
+			next.ServeHTTP(w, r.WithContext(ctx))
+		})
+	}
+}
+
+// requestedTimeout is what the query asks for, but at most longest.
+func requestedTimeout(r *http.Request, longest time.Duration) (time.Duration, error) {
+	if !strings.Contains(r.URL.RawQuery, "timeout") { // saves the parsing; an encoded "timeout" is nobody's habit
+		return longest, nil
+	}
+	value := r.URL.Query().Get("timeout")
+	if value == "" {
+		return longest, nil
+	}
+	timeout, err := time.ParseDuration(value)
+	if err != nil {
+		return 0, apierrors.NewBadRequest(fmt.Sprintf("invalid timeout specified in the request URL - %v", err))
+	}
+	if timeout <= 0 {
+		return longest, nil
+	}
+	return min(timeout, longest), nil
+}

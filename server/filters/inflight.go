@@ -1,0 +1,57 @@
+package filters
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/flowcontrol"
+	"github.com/keelson-dev/keelson/server/request"
+)
+
+// InFlight bounds how many requests are served at the same time, reads and writes apart, and answers those beyond
+// with 429 and Retry-After. 0 is 400 reads and 200 writes, a negative number no bound. Members of system:masters
+// are never turned away, and long-running requests are not counted.
+func InFlight(reads, writes int) Filter { return FlowControl(flowcontrol.NewInFlight(reads, writes)) }
+
+// FlowControl lets requests pass when it is their turn, and answers those that are turned away with 429 and
+// Retry-After. Long-running requests pass at once.
+func FlowControl(turns flowcontrol.Controller) Filter {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			info, ok := infoOf(w, r)
+			if !ok {
+				return
+			}
+			if request.IsLongRunning(info) {
+				next.ServeHTTP(w, r)
+				return
+			}
+			release, err := turns.Admit(r.Context(), flowcontrol.Request{
+				User: authn.UserFrom(r.Context()), Verb: info.Verb, Resource: info.Resource,
+				APIGroup: info.APIGroup, APIVersion: info.APIVersion, ResourceName: info.ResourceName,
+				Subresource: info.Subresource, Namespace: info.Namespace, Name: info.Name, Path: info.Path,
+			})
+			if err != nil {
+				turnAway(w, r, err)
+				return
+			}
+			defer release()
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
+// turnAway answers in plain text, as kube-apiserver does: under load not even a Status is made.
+func turnAway(w http.ResponseWriter, r *http.Request, err error) {
+	var rejection *flowcontrol.Rejection
+	if !errors.As(err, &rejection) {
+		WriteStatus(w, r, err)
+		return
+	}
+	seconds := max(1, int((rejection.RetryAfter+time.Second-1)/time.Second))
+	w.Header().Set("Retry-After", strconv.Itoa(seconds))
+	http.Error(w, "Too many requests, please try again later.", http.StatusTooManyRequests)
+}

@@ -1,0 +1,77 @@
+package filters
+
+import (
+	"bufio"
+	"net"
+	"net/http"
+)
+
+// watched is a ResponseWriter that knows what became of the response.
+type watched interface {
+	http.ResponseWriter
+	seen() *response
+}
+
+// watch returns w as a watched writer: itself if it is one already, so that any number of filters costs one wrapper.
+func watch(w http.ResponseWriter) watched {
+	if known, ok := w.(watched); ok {
+		return known
+	}
+	r := &response{ResponseWriter: w}
+	if _, ok := w.(http.Hijacker); ok {
+		return &hijackable{r}
+	}
+	return r
+}
+
+// response remembers the status of what is written through it. Its powers other than these are reached by Unwrap.
+type response struct {
+	http.ResponseWriter
+	code     int // 0: nothing has been written
+	hijacked bool
+}
+
+func (r *response) seen() *response { return r }
+
+// begun reports whether it is too late for another answer.
+func (r *response) begun() bool { return r.code != 0 || r.hijacked }
+
+// WriteHeader implements http.ResponseWriter.
+func (r *response) WriteHeader(code int) {
+	if r.code == 0 && (code >= 200 || code == http.StatusSwitchingProtocols) { // the others of 1xx announce a further one
+		r.code = code
+	}
+	r.ResponseWriter.WriteHeader(code)
+}
+
+// Write implements http.ResponseWriter.
+func (r *response) Write(p []byte) (int, error) {
+	if r.code == 0 {
+		r.code = http.StatusOK
+	}
+	return r.ResponseWriter.Write(p)
+}
+
+// Flush implements http.Flusher.
+func (r *response) Flush() { _ = r.FlushError() } // http.Flusher has no way to say it
+
+// FlushError is Flush for http.ResponseController.
+func (r *response) FlushError() error {
+	if r.code == 0 {
+		r.code = http.StatusOK
+	}
+	return http.NewResponseController(r.ResponseWriter).Flush()
+}
+
+// Unwrap is for http.ResponseController.
+func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// hijackable is a response whose connection can be taken over.
+type hijackable struct{ *response }
+
+// Hijack implements http.Hijacker.
+func (r *hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := r.ResponseWriter.(http.Hijacker).Hijack()
+	r.hijacked = r.hijacked || err == nil
+	return conn, rw, err
+}

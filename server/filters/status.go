@@ -1,0 +1,99 @@
+package filters
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/keelson-dev/keelson/runtime/codec"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// WriteStatus answers with err as a Status: that of an apimachinery StatusError anywhere in its chain; 504 Timeout
+// for a deadline that passed; otherwise 500 with the error's text and no reason. A Status of success is written
+// likewise. The format, JSON or YAML, is one that the request accepts, or else indented JSON, so that no client is
+// left without the reason. JSON is indented for ?pretty and for people (curl, wget, browsers). A Status that says
+// when to try again sets Retry-After; one with code 204 has no body. The response must not have begun.
+func WriteStatus(w http.ResponseWriter, r *http.Request, err error) {
+	status := statusOf(err)
+	h := w.Header()
+	for _, name := range []string{"Content-Length", "Content-Encoding", "Etag"} { // of an answer that did not come
+		h.Del(name)
+	}
+	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
+	}
+	if status.Code == http.StatusNoContent {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	mediaType, body := encodeStatus(r, status)
+	h.Set("Content-Type", mediaType)
+	w.WriteHeader(int(status.Code))
+	_, _ = w.Write(body) // a client that has gone needs no answer
+}
+
+// statusOf makes a complete Status of any error.
+func statusOf(err error) metav1.Status {
+	if err == nil {
+		err = errors.New("an error was to be answered, but there is none")
+	}
+	var status metav1.Status
+	var api apierrors.APIStatus
+	switch {
+	case errors.As(err, &api):
+		status = api.Status()
+	case errors.Is(err, context.DeadlineExceeded):
+		status = errTimeout().ErrStatus
+	default:
+		status = metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}
+	}
+	status.Kind, status.APIVersion = "Status", "v1"
+	if status.Status == "" {
+		status.Status = metav1.StatusFailure
+	}
+	if status.Code < 200 || status.Code > 599 { // no final HTTP status: net/http would panic, or wait for another
+		status.Code = http.StatusInternalServerError
+		if status.Status == metav1.StatusSuccess {
+			status.Code = http.StatusOK
+		}
+	}
+	return status
+}
+
+func encodeStatus(r *http.Request, status metav1.Status) (mediaType string, body []byte) {
+	text, err := json.Marshal(&status)
+	if err != nil { // a Status is texts and numbers
+		return "text/plain; charset=utf-8", []byte(status.Message + "\n")
+	}
+	accept, ok := codec.NegotiateResponse(r.Header.Get("Accept"), []codec.Format{codec.JSON(), codec.YAML()}, codec.Limits{})
+	if !ok {
+		accept = codec.Accept{Format: codec.JSON(), Pretty: true}
+	}
+	body, err = accept.Format.FromJSON(text, wantsPretty(r, accept.Pretty))
+	if err != nil {
+		return codec.JSON().MediaType(), append(text, '\n')
+	}
+	return accept.Format.MediaType(), body
+}
+
+// wantsPretty reports whether JSON is to be indented: what ?pretty says counts, then who asks, then otherwise.
+func wantsPretty(r *http.Request, otherwise bool) bool {
+	if strings.Contains(r.URL.RawQuery, "pretty") {
+		if value := r.URL.Query().Get("pretty"); value != "" {
+			pretty, err := strconv.ParseBool(value)
+			return err == nil && pretty
+		}
+	}
+	agent := r.UserAgent()
+	for _, reader := range []string{"curl", "Wget", "Mozilla/5.0"} {
+		if strings.HasPrefix(agent, reader) {
+			return true
+		}
+	}
+	return otherwise
+}

@@ -1,0 +1,105 @@
+package filters
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"runtime/debug"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Timeout answers when the deadline of a request's context passes ([Deadline] sets it) before its handler has: with
+// 504, or, when the response has begun, by aborting the connection. Requests without a deadline are none of its
+// business.
+//
+// The handler runs in a goroutine of its own. When the deadline passes its context has ended, what it writes is
+// refused with http.ErrHandlerTimeout and what it reads of the body fails, so that it should return soon; the filter
+// does not wait for it, but a [WaitGroup] around the filter does, and a panic in it is told to the [Recover] around.
+// A request whose client has gone is not answered, and its handler is waited for.
+func Timeout() Filter {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			ctx := r.Context()
+			if _, ok := ctx.Deadline(); !ok {
+				next.ServeHTTP(w, r)
+				return
+			}
+			run := &handlerRun{done: make(chan struct{}), group: groupOf(ctx)}
+			run.writer.init(w)
+			go run.serve(next, r)
+			select {
+			case <-run.done:
+			case <-ctx.Done():
+				if errors.Is(ctx.Err(), context.DeadlineExceeded) && run.expire(w, r) {
+					return
+				}
+				<-run.done
+			}
+			run.conclude()
+		})
+	}
+}
+
+func errTimeout() *apierrors.StatusError {
+	return apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
+}
+
+// handlerRun is one handler at work in a goroutine of its own.
+type handlerRun struct {
+	writer deadlineWriter
+	group  *WaitGroup    // waits for a handler that outlives its request; may be nil
+	done   chan struct{} // closed when the handler has returned
+	// Written before done is closed, read after it.
+	returned bool
+	panicked *handlerPanic
+}
+
+// serve runs the handler. It never panics.
+func (h *handlerRun) serve(next http.Handler, r *http.Request) {
+	defer func() {
+		if value := recover(); value != nil {
+			h.panicked = &handlerPanic{value: value, stack: debug.Stack()}
+		}
+		if h.writer.finish() {
+			if h.panicked != nil && h.panicked.value != http.ErrAbortHandler {
+				reportPanic(r, h.panicked)
+			}
+			h.group.leave()
+		}
+		close(h.done)
+	}()
+	next.ServeHTTP(h.writer.forHandler(), r)
+	h.returned = true
+}
+
+// conclude ends a request whose handler has finished in time.
+func (h *handlerRun) conclude() {
+	switch {
+	case h.returned:
+		h.writer.flushHeader()
+	case h.panicked == nil || h.panicked.value == http.ErrAbortHandler: // runtime.Goexit: nobody knows what is missing
+		panic(http.ErrAbortHandler)
+	default:
+		panic(h.panicked)
+	}
+}
+
+// expire takes the response from the handler and answers in its place. false says that the handler has just finished.
+func (h *handlerRun) expire(w http.ResponseWriter, r *http.Request) bool {
+	begun, ok := h.writer.expire(h.group.hold)
+	if !ok {
+		return false
+	}
+	if begun {
+		panic(http.ErrAbortHandler)
+	}
+	if r.ProtoMajor == 1 && r.Body != nil && r.Body != http.NoBody {
+		// The handler may be reading from a client that sends slowly or not at all. To keep the connection net/http
+		// would read the rest itself, behind the handler's back, before it writes the answer; one that is not kept
+		// it answers at once, and then ends the handler's read.
+		w.Header().Set("Connection", "close")
+	}
+	WriteStatus(w, r, errTimeout())
+	return true
+}

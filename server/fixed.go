@@ -1,0 +1,122 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/keelson-dev/keelson/server/request"
+)
+
+// fixed serves the paths that are no API resources.
+type fixed struct {
+	s *Server
+
+	mu      sync.Mutex // guards extra, and is held while mux is replaced
+	extra   map[string]http.Handler
+	current atomic.Pointer[chi.Mux]
+}
+
+func newFixed(s *Server) *fixed {
+	f := &fixed{s: s, extra: map[string]http.Handler{}}
+	f.current.Store(f.build())
+	return f
+}
+
+// ServeHTTP implements http.Handler.
+func (f *fixed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.current.Load().ServeHTTP(w, r)
+}
+
+// handle adds a path.
+func (f *fixed) handle(path string, h http.Handler) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, ok := f.extra[path]; ok {
+		return fmt.Errorf("server: path %q is served already", path)
+	}
+	f.extra[path] = h
+	f.current.Store(f.build())
+	return nil
+}
+
+// build makes the router anew: chi routers must not change while they serve.
+func (f *fixed) build() *chi.Mux {
+	s, mux := f.s, chi.NewMux()
+	mux.NotFound(f.notFound)
+	mux.MethodNotAllowed(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "405: Method Not Allowed", http.StatusMethodNotAllowed)
+	})
+	get := func(path string, h http.HandlerFunc) {
+		mux.Get(path, h)
+		mux.Head(path, h)
+	}
+	get("/", func(w http.ResponseWriter, r *http.Request) { f.index(w, http.StatusOK) })
+	for _, path := range []string{"/version", "/version/"} {
+		get(path, func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.version) })
+	}
+	for _, endpoint := range []string{"healthz", "livez", "readyz"} {
+		get("/"+endpoint, s.health.all(endpoint))
+		get("/"+endpoint+"/*", func(w http.ResponseWriter, r *http.Request) {
+			if !s.health.one(endpoint, strings.TrimPrefix(r.URL.Path, "/"+endpoint+"/"), w, r) {
+				f.notFound(w, r)
+			}
+		})
+	}
+	for _, path := range []string{"/openapi/*", "/openapi"} {
+		mux.Handle(path, s.openapi)
+	}
+	for _, path := range []string{"/api", "/api/*", "/apis", "/apis/*"} {
+		mux.HandleFunc(path, f.discovery)
+	}
+	for path, h := range f.extra {
+		mux.Handle(path, h)
+		if strings.HasSuffix(path, "/") {
+			mux.Handle(path+"*", h)
+		}
+	}
+	return mux
+}
+
+// discovery serves the roots of the API and of its groups; below them only resources exist, which the router
+// would have found.
+func (f *fixed) discovery(w http.ResponseWriter, r *http.Request) {
+	if info := request.InfoFrom(r.Context()); info == nil || !info.Resource {
+		f.s.discovery.ServeHTTP(w, r)
+		return
+	}
+	http.Error(w, "404 page not found", http.StatusNotFound)
+}
+
+func (f *fixed) notFound(w http.ResponseWriter, _ *http.Request) { f.index(w, http.StatusNotFound) }
+
+// index lists the paths of the server.
+func (f *fixed) index(w http.ResponseWriter, code int) {
+	paths := []string{"/openapi/v2", "/openapi/v3", "/version"}
+	paths = append(paths, f.s.health.paths()...)
+	paths = append(paths, f.s.apiPaths()...)
+	f.mu.Lock()
+	for path := range f.extra {
+		paths = append(paths, strings.TrimSuffix(path, "/"))
+	}
+	f.mu.Unlock()
+	slices.Sort(paths)
+	writeJSON(w, code, map[string][]string{"paths": slices.Compact(paths)})
+}
+
+// writeJSON writes v indented, as kube-apiserver writes what is no API object.
+func writeJSON(w http.ResponseWriter, code int, v any) {
+	body, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = w.Write(body) // the client has gone: there is nobody left to tell
+}

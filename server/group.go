@@ -1,0 +1,270 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server/registry"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/duration"
+)
+
+// Group is an API group: everything below /apis/<name>, or /api for the core group, whose name is "".
+type Group struct {
+	Name     string
+	Versions []Version
+	// Conversions join the versions of a kind that has several; see Convert.
+	Conversions []Conversion
+}
+
+// Version is one version of a group.
+type Version struct {
+	Name      string // such as "v1" or "v1beta1"
+	Resources []Resource
+	// Docs is Go source which holds the version's types, as an embed.FS has it: their doc comments become the
+	// descriptions in OpenAPI and kubectl explain. nil: only types with SwaggerDoc are described.
+	Docs fs.FS
+}
+
+// Resource is a kind as one version serves it. Make it with Kind; the zero Resource is refused.
+type Resource struct {
+	kind       string
+	plural     string
+	singular   string
+	shortNames []string
+	categories []string
+	namespaced bool
+
+	goType, listType reflect.Type
+	register         func(s *runtime.Scheme, gvk schema.GroupVersionKind) error
+	strategy         registry.Erased
+	plainStrategy    bool // no strategy was given
+	selectable       []string
+	storagePath      string
+	hub              bool
+	hasStatus        bool // the type has a status which /status serves
+	scale            *registry.Scale
+	table            registry.Tabler
+	custom           any // serves instead of storage
+	subresources     map[string]Subresource
+}
+
+// KindOptions refines Kind. The zero value is a namespaced kind, stored, with every verb, and with /status if
+// the type has a status.
+type KindOptions[P runtime.Object] struct {
+	// Plural names the resource in paths; "" is the English plural of the kind in lower case.
+	Plural string
+	// Singular is an alias for clients; "" is the kind in lower case.
+	Singular   string
+	ShortNames []string
+	// Categories are groups of resources for clients, such as "all" of kubectl get all.
+	Categories    []string
+	ClusterScoped bool
+
+	// Strategy makes the kind different from others.
+	Strategy registry.Strategy[P]
+	// Default sets defaults in place, after every decoding; it must be idempotent.
+	Default func(obj P)
+	// SelectableFields are dotted JSON paths for field selectors, besides metadata.name and metadata.namespace.
+	SelectableFields []string
+	// NoStatus serves no /status: the field status, if there is one, is an ordinary field.
+	NoStatus bool
+	// Scale serves /scale.
+	Scale *registry.Scale
+	// Columns are the table's columns after Name; nil is Age alone.
+	Columns []Column[P]
+	// Subresources are further ones, by name.
+	Subresources map[string]Subresource
+
+	// Storage, when set, serves the resource instead of a backend: any value that implements some of the
+	// capabilities in server/registry (Getter, Lister, Creater, ...) is served with exactly those verbs. Strategy,
+	// SelectableFields, Scale and StoragePath are then refused.
+	Storage any
+	// StoragePath is where in the backend the objects live, below /registry; "" is <group>/<plural>, or <plural>
+	// in the core group.
+	StoragePath string
+	// Hub makes this version the one that the others are converted to and that is stored; without it that is the
+	// first version listed.
+	Hub bool
+}
+
+// Column is a column of a kind's table, as kubectl get prints it.
+type Column[P runtime.Object] struct {
+	Name        string
+	Type        string // OpenAPI type: "string", "integer", "number", "boolean" or "date"; "" is "string"
+	Format      string
+	Description string
+	Priority    int32 // above 0: only in wide tables
+	// Value makes the cell: a string, a number, a boolean or nil.
+	Value func(obj P) any
+}
+
+// Subresource is served below an object's path.
+type Subresource struct {
+	// Storage is any value that implements some of the capabilities in server/registry.
+	Storage any
+	// Kind of its bodies and answers; zero is the kind of the resource. Another kind must be known to the
+	// server's scheme; SubresourceKind registers one.
+	Kind schema.GroupVersionKind
+
+	register func(s *runtime.Scheme, gv schema.GroupVersion) (schema.GroupVersionKind, error)
+}
+
+// SubresourceKind is a Subresource whose bodies are of Go type T, registered as kind in the version of the
+// resource.
+func SubresourceKind[P runtime.Pointer[T], T any](kind string, storage any) Subresource {
+	return Subresource{Storage: storage, register: func(s *runtime.Scheme, gv schema.GroupVersion) (schema.GroupVersionKind, error) {
+		gvk := gv.WithKind(kind)
+		return gvk, registerOnce[P](s, gvk, runtime.KindOptions[P]{})
+	}}
+}
+
+// Kind describes a resource whose objects are of Go type T: Kind[*Widget]("Widget", ...). Mistakes are reported
+// by New.
+func Kind[P runtime.Pointer[T], T any](kind string, opts KindOptions[P]) Resource {
+	gvr, singular := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: kind})
+	r := Resource{
+		kind:       kind,
+		plural:     gvr.Resource,
+		singular:   singular.Resource,
+		shortNames: opts.ShortNames,
+		categories: opts.Categories,
+		namespaced: !opts.ClusterScoped,
+		goType:     reflect.TypeFor[T](),
+		listType:   reflect.TypeFor[runtime.List[T]](),
+		register: func(s *runtime.Scheme, gvk schema.GroupVersionKind) error {
+			return registerOnce[P](s, gvk, runtime.KindOptions[P]{Default: opts.Default, SelectableFields: opts.SelectableFields, Hub: opts.Hub})
+		},
+		strategy:      registry.Erase(opts.Strategy),
+		plainStrategy: reflect.ValueOf(opts.Strategy).IsZero(),
+		selectable:    opts.SelectableFields,
+		storagePath:   opts.StoragePath,
+		hub:           opts.Hub,
+		hasStatus:     hasStatus(reflect.TypeFor[T]()) && !opts.NoStatus,
+		scale:         opts.Scale,
+		custom:        opts.Storage,
+		subresources:  opts.Subresources,
+	}
+	if opts.Plural != "" {
+		r.plural = opts.Plural
+	}
+	if opts.Singular != "" {
+		r.singular = opts.Singular
+	}
+	if opts.Columns != nil {
+		r.table = columns[P](opts.Columns)
+	}
+	return r
+}
+
+// registerOnce registers the kind unless the scheme, given by the program, knows it by that type already.
+func registerOnce[P runtime.Pointer[T], T any](s *runtime.Scheme, gvk schema.GroupVersionKind, opts runtime.KindOptions[P]) error {
+	if k := s.Lookup(gvk); k != nil && k.Type == reflect.TypeFor[T]() && opts.Default == nil && opts.SelectableFields == nil {
+		return nil
+	}
+	return runtime.Register(s, gvk, opts)
+}
+
+// check refuses what cannot be served.
+func (r Resource) check(gv schema.GroupVersion) error {
+	where := func(format string, args ...any) error {
+		return fmt.Errorf("resource %s in %s: %s", r.plural, gv, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case r.register == nil:
+		return fmt.Errorf("a resource in %s is the zero Resource; make it with server.Kind", gv)
+	case r.kind == "" || r.plural == "" || strings.ToLower(r.plural) != r.plural || strings.ContainsAny(r.plural, "/%. "):
+		return where("kind %q and plural %q must not be empty, and the plural must be lower case, fit for a path", r.kind, r.plural)
+	case r.custom != nil && (!r.plainStrategy || r.selectable != nil || r.scale != nil || r.storagePath != ""):
+		return where("Storage is set, so Strategy, SelectableFields, Scale and StoragePath mean nothing; remove them")
+	}
+	for name, sub := range r.subresources {
+		if name == "" || strings.ContainsAny(name, "/%. ") || sub.Storage == nil {
+			return where("subresource %q: want a name fit for a path, and Storage", name)
+		}
+		if name == "status" && r.hasStatus && r.custom == nil || name == "scale" && r.scale != nil {
+			return where("subresource %q is served by the library; set NoStatus or remove Scale to serve another", name)
+		}
+	}
+	return nil
+}
+
+// hasStatus reports whether a kind's JSON has a member status.
+func hasStatus(t reflect.Type) bool {
+	for f := range t.Fields() {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name == "status" {
+			return true
+		}
+	}
+	return false
+}
+
+// Conversion joins one version of a kind to its hub; make it with Convert.
+type Conversion struct {
+	add func(s *runtime.Scheme) error
+}
+
+// Convert joins the version of a kind whose Go type is S to its hub, whose Go type is H; see
+// runtime.AddConversion for what the functions must do.
+func Convert[SP runtime.Pointer[S], HP runtime.Pointer[H], S, H any](toHub func(in SP, out HP) error, fromHub func(in HP, out SP) error) Conversion {
+	return Conversion{add: func(s *runtime.Scheme) error { return runtime.AddConversion(s, toHub, fromHub) }}
+}
+
+// columns makes tables of a kind from its Columns.
+type columns[P runtime.Object] []Column[P]
+
+// Columns implements registry.Tabler.
+func (c columns[P]) Columns() []metav1.TableColumnDefinition {
+	out := []metav1.TableColumnDefinition{{
+		Name: "Name", Type: "string", Format: "name", Description: metav1.ObjectMeta{}.SwaggerDoc()["name"],
+	}}
+	for _, col := range c {
+		def := metav1.TableColumnDefinition{Name: col.Name, Type: col.Type, Format: col.Format, Description: col.Description, Priority: col.Priority}
+		if def.Type == "" {
+			def.Type = "string"
+		}
+		out = append(out, def)
+	}
+	return out
+}
+
+// Row implements registry.Tabler.
+func (c columns[P]) Row(_ context.Context, obj runtime.Object) ([]any, error) {
+	o, ok := obj.(P)
+	if !ok {
+		return nil, fmt.Errorf("table row: %T is not the kind's Go type", obj)
+	}
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, err
+	}
+	cells := []any{accessor.GetName()}
+	for _, col := range c {
+		cells = append(cells, col.Value(o))
+	}
+	return cells, nil
+}
+
+// AgeColumn is the usual last column: how long ago the object was created.
+func AgeColumn[P interface {
+	runtime.Object
+	metav1.Object
+}]() Column[P] {
+	return Column[P]{
+		Name: "Age", Type: "date", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"],
+		Value: func(obj P) any {
+			created := obj.GetCreationTimestamp()
+			if created.IsZero() {
+				return "<unknown>"
+			}
+			return duration.HumanDuration(time.Since(created.Time))
+		},
+	}
+}

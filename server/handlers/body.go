@@ -1,0 +1,143 @@
+package handlers
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/codec"
+	"github.com/keelson-dev/keelson/server/request"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// bodyFormat is the format the Content-Type names.
+func (c *call) bodyFormat() (codec.Format, error) {
+	f, ok := codec.NegotiateBody(c.r.Header.Get("Content-Type"), c.formats)
+	if !ok {
+		return nil, codec.UnsupportedMediaType(codec.MediaTypes(c.formats))
+	}
+	return f, nil
+}
+
+// readBody reads the request body, up to the limit.
+func (c *call) readBody() ([]byte, error) {
+	if c.maxBody > 0 && c.r.ContentLength > c.maxBody {
+		return nil, tooLarge(c.maxBody)
+	}
+	in := io.Reader(c.r.Body)
+	if c.maxBody > 0 {
+		in = io.LimitReader(in, c.maxBody+1)
+	}
+	body, err := io.ReadAll(in)
+	var limited *http.MaxBytesError
+	switch {
+	case errors.As(err, &limited):
+		return nil, tooLarge(limited.Limit)
+	case c.maxBody > 0 && int64(len(body)) > c.maxBody:
+		return nil, tooLarge(c.maxBody)
+	case err != nil && c.ctx.Err() != nil:
+		return nil, c.ctx.Err()
+	case err != nil:
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("unable to read the request body: %v", err))
+	}
+	return body, nil
+}
+
+func tooLarge(limit int64) error {
+	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", limit))
+}
+
+// decode makes the object of a body, in the URL's version, and deals with its unknown and duplicate fields.
+func (c *call) decode(f codec.Format, body []byte, v codec.Validation) (runtime.Object, error) {
+	d, err := codec.Decode(c.scheme, f, body, c.kind, v)
+	if gv := d.GVK.GroupVersion(); d.GVK.Kind == c.kind.Kind && !gv.Empty() && gv != c.kind.GroupVersion() {
+		return nil, wrongVersion(gv, c.kind.GroupVersion())
+	}
+	if err != nil {
+		return nil, c.decodeError(err, d.GVK, body)
+	}
+	if d.GVK != c.kind {
+		return nil, c.decodeError(fmt.Errorf("the object is a %s", d.GVK.Kind), d.GVK, body)
+	}
+	if len(d.Problems) > 0 {
+		if v == codec.Strict {
+			return nil, c.decodeError(codec.StrictError(d.Problems), d.GVK, body)
+		}
+		c.warnAll(d.Problems)
+	}
+	return d.Object, nil
+}
+
+func wrongVersion(got, want schema.GroupVersion) error {
+	return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", got, want))
+}
+
+// decodeError words why a body is no object of the kind.
+func (c *call) decodeError(err error, gvk schema.GroupVersionKind, body []byte) error {
+	if gvk.Kind != "" {
+		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", gvk.Kind, gvk.Version, c.kind.Kind, err))
+	}
+	return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", c.kind.Kind, err, summary(body)))
+}
+
+// summary shows the beginning of a body that could not be understood.
+func summary(body []byte) string {
+	const most = 30
+	head, more := body, ""
+	if len(body) > most {
+		head, more = body[:most], " ..."
+	}
+	switch {
+	case len(body) == 0:
+		return "<empty>"
+	case body[0] == '{':
+		return string(head) + more
+	}
+	return hex.EncodeToString(head) + more
+}
+
+func (c *call) warnAll(problems []error) {
+	for _, p := range problems {
+		request.Warn(c.ctx, p.Error())
+	}
+}
+
+// matchNamespace makes the namespace of a body the request's, or refuses it when it is another.
+func (c *call) matchNamespace(obj metav1.Object) error {
+	want := c.namespace
+	switch {
+	case want == "": // cluster-scoped
+		obj.SetNamespace("")
+	case obj.GetNamespace() == "":
+		obj.SetNamespace(want)
+	case obj.GetNamespace() != want:
+		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
+	return nil
+}
+
+// matchName refuses an object whose name is not the one of the URL.
+func (c *call) matchName(obj metav1.Object) error {
+	switch got := obj.GetName(); {
+	case got == "":
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", c.name))
+	case got != c.name:
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", got, c.name))
+	}
+	return nil
+}
+
+// accessor is meta.Accessor for objects that decode made; a kind in a scheme always has metadata.
+func accessor(obj runtime.Object) (metav1.Object, error) {
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	return m, nil
+}

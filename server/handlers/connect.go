@@ -1,0 +1,35 @@
+package handlers
+
+import (
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// connect hands the request to what the connecter makes of it.
+func (c *call) connect() {
+	if len(c.r.URL.Query()["dryRun"]) > 0 {
+		c.fail(apierrors.NewBadRequest("dryRun is not supported"))
+		return
+	}
+	h, err := c.connecter.Connect(c.ctx, c.name, c.subpath(), c.r)
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	h.ServeHTTP(c.w, c.r)
+}
+
+// subpath is what follows the subresource in the path, with its leading slash and, if it has one, the last.
+func (c *call) subpath() string {
+	var b strings.Builder
+	if len(c.info.Parts) > 3 {
+		for _, part := range c.info.Parts[3:] {
+			b.WriteString("/" + part)
+		}
+	}
+	if strings.HasSuffix(c.info.Path, "/") {
+		b.WriteByte('/')
+	}
+	return b.String()
+}

@@ -1,0 +1,99 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/keelson-dev/keelson/runtime"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// writeLimit bounds the time of one write, whatever the request's own deadline.
+const writeLimit = 34 * time.Second
+
+// limit gives the call the deadline of a write; the function releases what that holds.
+func (c *call) limit() context.CancelFunc {
+	ctx, cancel := context.WithTimeout(c.ctx, writeLimit)
+	c.ctx, c.r = ctx, c.r.WithContext(ctx)
+	return cancel
+}
+
+// create answers POST.
+func (c *call) create() error {
+	defer c.limit()()
+	f, err := c.negotiate(oneObject)
+	if err != nil {
+		return err
+	}
+	format, err := c.bodyFormat()
+	if err != nil {
+		return err
+	}
+	body, err := c.readBody()
+	if err != nil {
+		return err
+	}
+	opts, err := createOptions(c.r.URL.Query())
+	if err != nil {
+		return err
+	}
+	obj, err := c.decode(format, body, fieldValidation(opts.FieldValidation))
+	if err != nil {
+		return err
+	}
+	if err := c.prepareNew(obj); err != nil {
+		return err
+	}
+	if obj, err = c.inHub(obj); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	it, err := c.insert(obj, opts)
+	if err != nil {
+		return err
+	}
+	return c.respondOne(http.StatusCreated, it, f)
+}
+
+// prepareNew takes from a new object what only the server sets, and joins it to the URL.
+func (c *call) prepareNew(obj runtime.Object) error {
+	m, err := accessor(obj)
+	if err != nil {
+		return err
+	}
+	m.SetCreationTimestamp(metav1.Time{})
+	m.SetUID("")
+	m.SetDeletionTimestamp(nil)
+	m.SetDeletionGracePeriodSeconds(nil)
+	m.SetSelfLink("")
+	if err := c.matchNamespace(m); err != nil || c.name == "" {
+		return err
+	}
+	if m.GetName() == "" {
+		m.SetName(c.name)
+	}
+	return c.matchName(m)
+}
+
+func (c *call) insert(obj runtime.Object, opts *metav1.CreateOptions) (item, error) {
+	if c.recordWriter != nil {
+		rec, err := c.recordWriter.CreateRecord(c.ctx, obj, opts)
+		return item{rec: rec}, err
+	}
+	made, err := c.creater.Create(c.ctx, obj, opts)
+	if err == nil && made == nil {
+		made = success(http.StatusCreated, &metav1.StatusDetails{Name: c.name, Kind: c.kind.Kind})
+	}
+	return item{obj: made}, err
+}
+
+// success is the Status of a verb that has no object to show; code 0 leaves the code out.
+func success(code int32, details *metav1.StatusDetails) *metav1.Status {
+	return &metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusSuccess,
+		Code:     code,
+		Details:  details,
+	}
+}

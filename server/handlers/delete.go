@@ -1,0 +1,179 @@
+package handlers
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/keelson-dev/keelson/runtime/codec"
+	"github.com/keelson-dev/keelson/server/registry"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// delete answers DELETE of one object.
+func (c *call) delete() error {
+	defer c.limit()()
+	f, err := c.negotiate(oneObject)
+	if err != nil {
+		return err
+	}
+	opts, err := c.deleteOptions()
+	if err != nil {
+		return err
+	}
+	it, deleted, err := c.remove(opts)
+	if err != nil {
+		return err
+	}
+	code := http.StatusOK
+	if !deleted && opts.OrphanDependents != nil && !*opts.OrphanDependents { //nolint:staticcheck // deprecated, still honoured
+		code = http.StatusAccepted
+	}
+	return c.respondOne(code, it, f)
+}
+
+// remove has the storage delete the object and returns what to answer with: the object while it remains, or when
+// the kind shows what was deleted, else a Status.
+func (c *call) remove(opts *metav1.DeleteOptions) (item, bool, error) {
+	if c.recordDeleter == nil {
+		return c.removeObject(opts)
+	}
+	rec, deleted, err := c.recordDeleter.DeleteRecord(c.ctx, c.name, opts)
+	if err != nil || !deleted || returnsDeleted(c.recordDeleter) {
+		return item{rec: rec}, deleted, err
+	}
+	return item{obj: c.deletedStatus(types.UID(rec.Body.Field("metadata.uid")))}, true, nil
+}
+
+func (c *call) removeObject(opts *metav1.DeleteOptions) (item, bool, error) {
+	obj, deleted, err := c.deleter.Delete(c.ctx, c.name, opts)
+	if err != nil {
+		return item{}, false, err
+	}
+	if _, isStatus := obj.(*metav1.Status); isStatus || obj != nil && (!deleted || returnsDeleted(c.deleter)) {
+		return item{obj: obj}, deleted, nil
+	}
+	var uid types.UID
+	if m, err := meta.Accessor(obj); err == nil {
+		uid = m.GetUID()
+	}
+	return item{obj: c.deletedStatus(uid)}, deleted, nil
+}
+
+// deletedStatus is the answer for an object that is gone.
+func (c *call) deletedStatus(uid types.UID) *metav1.Status {
+	return success(0, &metav1.StatusDetails{Name: c.name, Group: c.gvr.Group, Kind: c.gvr.Resource, UID: uid})
+}
+
+func returnsDeleted(deleter any) bool {
+	r, ok := deleter.(registry.DeletedReturner)
+	return ok && r.ReturnsDeleted()
+}
+
+// deleteCollection answers DELETE of a collection.
+func (c *call) deleteCollection() error {
+	f, err := c.negotiate(manyObjects)
+	if err != nil {
+		return err
+	}
+	l, err := c.listOptions(c.r.URL.Query(), false, "")
+	if err != nil {
+		return err
+	}
+	opts, err := c.deleteOptions()
+	if err != nil {
+		return err
+	}
+	if on := opts.IgnoreStoreReadErrorWithClusterBreakingPotential; on != nil && *on {
+		return invalidOptions("DeleteOptions", field.ErrorList{field.Invalid(
+			field.NewPath("ignoreStoreReadErrorWithClusterBreakingPotential"), true, "is not allowed with DELETECOLLECTION, try again after removing the option")})
+	}
+	if c.recordDeleter == nil {
+		list := l.ListOptions
+		obj, err := c.collectionDeleter.DeleteCollection(c.ctx, opts, &list)
+		if err != nil {
+			return err
+		}
+		if obj == nil {
+			obj = success(http.StatusOK, &metav1.StatusDetails{Kind: c.endpoint.kind.Kind})
+		}
+		return c.respondListObject(obj, f)
+	}
+	list, err := c.storageList(l)
+	if err != nil {
+		return err
+	}
+	page, err := c.recordDeleter.DeleteRecords(c.ctx, opts, list)
+	if err != nil {
+		return err
+	}
+	return c.respondPage(page, f)
+}
+
+// deleteOptions reads the options of a delete: from the body, or without one from the query.
+func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
+	body, err := c.readBody()
+	if err != nil {
+		return nil, err
+	}
+	var opts *metav1.DeleteOptions
+	if len(body) > 0 {
+		opts, err = c.decodeDeleteOptions(body)
+	} else {
+		opts, err = queryDeleteOptions(c.r.URL.Query(), c.name == "")
+	}
+	if err != nil {
+		return nil, err
+	}
+	opts.TypeMeta = optionsKind("DeleteOptions")
+	return opts, invalidOptions("DeleteOptions", metav1validation.ValidateDeleteOptions(opts))
+}
+
+func queryDeleteOptions(q url.Values, collection bool) (*metav1.DeleteOptions, error) {
+	opts := &metav1.DeleteOptions{}
+	if err := metav1.Convert_url_Values_To_v1_DeleteOptions(&q, opts, nil); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	if collection && opts.Preconditions != nil {
+		opts.Preconditions.ResourceVersion = nil // there it is an option of the list
+	}
+	return opts, nil
+}
+
+// decodeDeleteOptions reads a body that says it is DeleteOptions of v1, of meta.k8s.io/v1 or of the resource's
+// own group and version, or that says nothing.
+func (c *call) decodeDeleteOptions(body []byte) (*metav1.DeleteOptions, error) {
+	format, err := c.bodyFormat()
+	if err != nil {
+		return nil, err
+	}
+	text, _, err := format.ToJSON(body, codec.Ignore)
+	if err != nil {
+		return nil, deleteBodyError(err, body)
+	}
+	opts := &metav1.DeleteOptions{}
+	if _, err := codec.Unmarshal(text, opts, codec.Ignore); err != nil {
+		return nil, deleteBodyError(err, body)
+	}
+	gv, err := schema.ParseGroupVersion(opts.APIVersion)
+	if err != nil {
+		return nil, deleteBodyError(err, body)
+	}
+	switch kind := opts.Kind; {
+	case kind != "" && kind != "DeleteOptions":
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a DeleteOptions: no kind %q is registered for version %q", kind, gv.Version, kind, opts.APIVersion))
+	case gv.Empty(), gv == metav1.Unversioned, gv == metav1.SchemeGroupVersion, gv == c.gvr.GroupVersion(), gv == c.endpoint.kind.GroupVersion():
+		return opts, nil
+	}
+	return nil, apierrors.NewBadRequest(fmt.Sprintf("DeleteOptions in version %q cannot be handled as a DeleteOptions: no kind \"DeleteOptions\" is registered for version %q", gv.Version, opts.APIVersion))
+}
+
+func deleteBodyError(err error, body []byte) error {
+	return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type DeleteOptions): %v (%s)", err, summary(body)))
+}

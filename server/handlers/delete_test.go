@@ -1,0 +1,114 @@
+package handlers_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/keelson-dev/keelson/server/registry"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestDelete(t *testing.T) {
+	h := newHouse(t, tune{})
+	h.make(t, "a")
+	uid := h.record(t, "a").Body.Field("metadata.uid")
+	want := `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","details":{"name":"a","group":"example.com","kind":"widgets","uid":"` + uid + `"}}` + "\n"
+	wantBody(t, h.ask("DELETE", base+"/a?dryRun=All", ""), 200, want)
+	wantBody(t, h.ask("DELETE", base+"/a", "", "Accept: application/json;as=Table;g=meta.k8s.io;v=v1"), 200, want)
+	wantStatus(t, h.ask("DELETE", base+"/a", ""), 404, metav1.StatusReasonNotFound, `widgets.example.com "a" not found`)
+}
+
+func TestDeleteReturningTheObject(t *testing.T) {
+	h := newHouse(t, tune{strategy: registry.Strategy[*Widget]{ReturnDeleted: true}})
+	h.make(t, "a")
+	w := h.ask("DELETE", base+"/a", "")
+	if w.Code != 200 || !strings.HasPrefix(w.Body.String(), `{"kind":"Widget",`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+func TestDeleteWithFinalizers(t *testing.T) {
+	h := newHouse(t, tune{})
+	if w := h.ask("POST", base, `{"metadata":{"name":"a","finalizers":["example.com/f"]}}`); w.Code != 201 {
+		t.Fatal(w.Body)
+	}
+	w := h.ask("DELETE", base+"/a", "")
+	wantBody(t, w, 200, h.whole(t, "a")+"\n")
+	if got := w.Body.String(); !strings.Contains(got, `"deletionGracePeriodSeconds":0`) || !strings.Contains(got, `"generation":2`) {
+		t.Errorf("%s", got)
+	}
+	if w := h.ask("DELETE", base+"/a?orphanDependents=false", ""); w.Code != http.StatusAccepted {
+		t.Errorf("orphanDependents=false: %d", w.Code)
+	}
+	if w := h.ask("PATCH", base+"/a", `{"metadata":{"finalizers":null}}`, mergeType); w.Code != 200 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if w := h.ask("GET", base+"/a", ""); w.Code != 404 {
+		t.Errorf("still there: %s", w.Body)
+	}
+}
+
+func TestDeleteBodies(t *testing.T) {
+	for name, c := range map[string]struct {
+		body, head string
+		code       int
+		message    string
+	}{
+		"v1":        {`{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background"}`, "", 200, ""},
+		"meta":      {`{"kind":"DeleteOptions","apiVersion":"meta.k8s.io/v1"}`, "", 200, ""},
+		"own group": {`{"kind":"DeleteOptions","apiVersion":"example.com/v1"}`, "", 200, ""},
+		"silent":    {`{}`, "", 200, ""},
+		"YAML":      {"kind: DeleteOptions\napiVersion: v1\n", "Content-Type: application/yaml", 200, ""},
+		"other":     {`{"kind":"DeleteOptions","apiVersion":"other.io/v7"}`, "", 400, `DeleteOptions in version "v7" cannot be handled as a DeleteOptions: no kind "DeleteOptions" is registered for version "other.io/v7"`},
+		"kind":      {`{"kind":"Widget","apiVersion":"v1"}`, "", 400, `Widget in version "v1" cannot be handled as a DeleteOptions: no kind "Widget" is registered for version "v1"`},
+		"broken":    {`{"kind":`, "", 400, `the object provided is unrecognized (must be of type DeleteOptions): unexpected end of JSON input ({"kind":)`},
+		"type":      {`{"gracePeriodSeconds":"x"}`, "", 400, "*the object provided is unrecognized (must be of type DeleteOptions): json: cannot unmarshal string"},
+		"media":     {`{}`, "Content-Type: text/plain", 415, "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml"},
+		"dryRun":    {`{"dryRun":["x"]}`, "", 422, `DeleteOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: ["x"]: supported values: "All"`},
+		"uid":       {`{"preconditions":{"uid":"x"}}`, "", 409, "*Operation cannot be fulfilled on Widget.example.com \"a\": the UID in the precondition (x) does not match the UID in record ("},
+		"version":   {`{"preconditions":{"resourceVersion":"1"}}`, "", 409, "*Operation cannot be fulfilled on Widget.example.com \"a\": the ResourceVersion in the precondition (1) does not match"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t, tune{})
+			h.make(t, "a")
+			w := h.ask("DELETE", base+"/a", c.body, c.head)
+			if w.Code != c.code {
+				t.Fatalf("%d %s", w.Code, w.Body)
+			}
+			if got := decodeStatus(t, w.Body.Bytes()).Message; got != c.message && (c.message == "" || c.message[0] != '*' || !strings.HasPrefix(got, c.message[1:])) {
+				t.Errorf("message %s", got)
+			}
+			if gone := h.ask("GET", base+"/a", "").Code == 404; gone != (c.code == 200) {
+				t.Errorf("gone: %v", gone)
+			}
+		})
+	}
+}
+
+func TestDeleteByQuery(t *testing.T) {
+	h := newHouse(t, tune{})
+	h.make(t, "a")
+	if w := h.ask("DELETE", base+"/a?uid=x", ""); w.Code != 409 {
+		t.Errorf("uid: %d %s", w.Code, w.Body)
+	}
+	if w := h.ask("DELETE", base+"/a?resourceVersion=1", ""); w.Code != 409 {
+		t.Errorf("resourceVersion: %d %s", w.Code, w.Body)
+	}
+	if w := h.ask("DELETE", base+"/a?propagationPolicy=Background&gracePeriodSeconds=0", ""); w.Code != 200 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+func TestDeleteCollection(t *testing.T) {
+	h := newHouse(t, tune{})
+	h.make(t, "a", "b", "c")
+	items := h.listed(t, "a") + "," + h.listed(t, "b")
+	w := h.ask("DELETE", base+"?labelSelector=n+in+(a,b)", `{"kind":"DeleteOptions","apiVersion":"v1"}`)
+	if got := w.Body.String(); w.Code != 200 || !strings.HasPrefix(got, `{"kind":"WidgetList","apiVersion":"example.com/v1","metadata":{"resourceVersion":"`) || !strings.HasSuffix(got, `},"items":[`+items+"]}\n") {
+		t.Errorf("%d %s", w.Code, got)
+	}
+	if got := decodeList(t, h.ask("GET", base, "")); len(got.Items) != 1 || got.Items[0].Name != "c" {
+		t.Errorf("%+v", got)
+	}
+}

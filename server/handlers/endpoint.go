@@ -1,0 +1,179 @@
+package handlers
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/codec"
+	"github.com/keelson-dev/keelson/server/registry"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// endpoint is a resource or one of its subresources, with the capabilities of its storage. It is immutable.
+type endpoint struct {
+	*Resource
+	sub     string // "" for the resource itself
+	kind    schema.GroupVersionKind
+	version string        // kind's, as apiVersion has it
+	known   *runtime.Kind // nil: not in the scheme
+	table   registry.Tabler
+	verbs   []string
+	marks   bookmarks
+
+	records       registry.Records
+	recordLister  registry.RecordLister
+	recordWatcher registry.RecordWatcher
+	recordWriter  registry.RecordWriter
+	recordUpdater registry.RecordUpdater
+	recordDeleter registry.RecordDeleter
+
+	getter            registry.Getter
+	lister            registry.Lister
+	watcher           registry.Watcher
+	creater           registry.Creater
+	updater           registry.Updater
+	deleter           registry.Deleter
+	collectionDeleter registry.CollectionDeleter
+	connecter         registry.Connecter
+}
+
+func newEndpoint(r *Resource, sub string, kind schema.GroupVersionKind, storage any, table registry.Tabler) (*endpoint, error) {
+	e := &endpoint{Resource: r, sub: sub, kind: kind, version: kind.GroupVersion().String(), known: r.scheme.Lookup(kind), table: table}
+	e.discover(storage)
+	e.listVerbs()
+	if len(e.verbs) == 0 {
+		return nil, fmt.Errorf("handlers: storage %T of %s has none of the capabilities of package registry", storage, e.path())
+	}
+	if e.known == nil && (e.canCreate() || e.canUpdate()) {
+		return nil, fmt.Errorf("handlers: kind %s of %s is not in the scheme, and its bodies could not be decoded; register it", kind, e.path())
+	}
+	var err error
+	if e.marks, err = newBookmarks(e); err != nil {
+		return nil, fmt.Errorf("handlers: kind %s: %w", kind, err)
+	}
+	return e, nil
+}
+
+// discover finds the capabilities of storage. The record interfaces other than RecordDeleter need Records, which
+// decodes what they return.
+func (e *endpoint) discover(storage any) {
+	if e.records, _ = storage.(registry.Records); e.records != nil {
+		e.recordLister, _ = storage.(registry.RecordLister)
+		e.recordWatcher, _ = storage.(registry.RecordWatcher)
+		e.recordWriter, _ = storage.(registry.RecordWriter)
+		e.recordUpdater, _ = storage.(registry.RecordUpdater)
+		e.recordDeleter, _ = storage.(registry.RecordDeleter)
+	}
+	e.getter, _ = storage.(registry.Getter)
+	e.lister, _ = storage.(registry.Lister)
+	e.watcher, _ = storage.(registry.Watcher)
+	e.creater, _ = storage.(registry.Creater)
+	e.updater, _ = storage.(registry.Updater)
+	e.deleter, _ = storage.(registry.Deleter)
+	e.collectionDeleter, _ = storage.(registry.CollectionDeleter)
+	e.connecter, _ = storage.(registry.Connecter)
+}
+
+func (e *endpoint) canGet() bool    { return e.records != nil || e.getter != nil }
+func (e *endpoint) canList() bool   { return e.recordLister != nil || e.lister != nil }
+func (e *endpoint) canWatch() bool  { return e.recordWatcher != nil || e.watcher != nil }
+func (e *endpoint) canCreate() bool { return e.recordWriter != nil || e.creater != nil }
+func (e *endpoint) canUpdate() bool { return e.recordUpdater != nil || e.updater != nil }
+func (e *endpoint) canPatch() bool  { return e.canUpdate() && e.canGet() }
+func (e *endpoint) canDelete() bool { return e.recordDeleter != nil || e.deleter != nil }
+func (e *endpoint) canDeleteCollection() bool {
+	return e.recordDeleter != nil || e.collectionDeleter != nil
+}
+
+func (e *endpoint) listVerbs() {
+	add := func(ok bool, verb string) {
+		if ok && !slices.Contains(e.verbs, verb) {
+			e.verbs = append(e.verbs, verb)
+		}
+	}
+	item := e.sub != "" // a subresource has no collection
+	add(e.canCreate(), "create")
+	add(e.canDelete(), "delete")
+	add(!item && e.canDeleteCollection(), "deletecollection")
+	add(e.canGet(), "get")
+	add(!item && e.canList(), "list")
+	add(e.canPatch(), "patch")
+	add(e.canUpdate(), "update")
+	add(!item && e.canWatch(), "watch")
+	if e.connecter != nil {
+		for _, method := range e.connecter.ConnectMethods() {
+			add(true, methodVerb(method))
+		}
+	}
+	e.verbs = slices.DeleteFunc(e.verbs, func(v string) bool { return v == "" })
+	slices.Sort(e.verbs)
+}
+
+// connects reports whether method is the connecter's.
+func (e *endpoint) connects(method string) bool {
+	return e.connecter != nil && slices.Contains(e.connecter.ConnectMethods(), method)
+}
+
+// path names the endpoint as discovery does: "widgets", "widgets/status".
+func (e *endpoint) path() string {
+	if e.sub == "" {
+		return e.gvr.Resource
+	}
+	return e.gvr.Resource + "/" + e.sub
+}
+
+// methodVerb is the verb of a method on a single object; "" for a method that has none.
+func methodVerb(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead:
+		return "get"
+	case http.MethodPost:
+		return "create"
+	case http.MethodPut:
+		return "update"
+	case http.MethodPatch:
+		return "patch"
+	case http.MethodDelete:
+		return "delete"
+	}
+	return ""
+}
+
+// inVersion returns obj in the version of the URL. obj is of any version of a known kind, or of an unknown one,
+// which is left as it is.
+func (e *endpoint) inVersion(obj runtime.Object) (runtime.Object, error) {
+	k := e.scheme.KindOf(obj)
+	if k == nil || k.GVK == e.kind || k.GVK.GroupKind() != e.kind.GroupKind() {
+		return obj, nil
+	}
+	return e.scheme.ToVersion(obj, e.kind.GroupVersion())
+}
+
+// inHub returns obj, of the URL's version, in the hub version, which registries work in.
+func (e *endpoint) inHub(obj runtime.Object) (runtime.Object, error) {
+	hub, ok := e.scheme.Hub(e.kind.GroupKind())
+	if !ok || hub == e.kind {
+		return obj, nil
+	}
+	return e.scheme.ToVersion(obj, hub.GroupVersion())
+}
+
+// encode returns obj as JSON, kind and apiVersion included, without the newline that ends a body.
+func (e *endpoint) encode(obj runtime.Object) ([]byte, error) {
+	if _, ok := obj.(*metav1.Status); !ok {
+		var err error
+		if obj, err = e.inVersion(obj); err != nil {
+			return nil, err
+		}
+		gvk := e.kind
+		if k := e.scheme.KindOf(obj); k != nil {
+			gvk = k.GVK
+		}
+		obj = withKind(obj, gvk)
+	}
+	b, err := codec.Encode(obj)
+	return trimNewline(b), err
+}

@@ -1,0 +1,207 @@
+// Package handlers answers the HTTP requests for one resource of a Kubernetes-style API.
+//
+// # One resource, one handler
+//
+// A [Resource] is an http.Handler for every path of one resource in one version: its collections, its items,
+// their subresources and the deprecated /watch/ paths. Mount it at the API's own paths, in any router:
+//
+//	h, err := handlers.New(handlers.Options{
+//		Scheme:   scheme,
+//		Resource: gv.WithResource("widgets"),
+//		Kind:     gv.WithKind("Widget"),
+//		Storage:  reg, // a *registry.Registry, or anything with some of its capabilities
+//	})
+//	mux.Handle("/apis/example.com/v1/", h)
+//
+// What a request wants is taken from the request.Info of its context, or else from its URL. The handler
+// authenticates and authorizes nobody and counts nothing: that is the business of filters around it.
+//
+// # Capabilities decide
+//
+// Options.Storage, and the storage of each subresource, is any value that implements some of the interfaces of
+// package registry; it is served with exactly those verbs ([Resource.Verbs]), and every other method is answered
+// with 405. The record interfaces (registry.Records and its companions) come before those of objects
+// (registry.Getter and its companions). PATCH needs an update and a get.
+//
+// # Bytes
+//
+// A record that is stored in the version of the URL, asked for as JSON, is written as its own bytes: a single
+// object, an item of a list, a watch event, and the metadata inside a PartialObjectMetadata or a Table row. No
+// object is decoded for these. Every other answer is decoded, converted and encoded anew.
+//
+// Whatever can fail is done before the first byte of an answer. A failure after it aborts the connection, so
+// that a client never takes half a list for a whole one.
+//
+// # Lists and watches
+//
+// A list is:
+//
+//	{"kind":"WidgetList","apiVersion":"example.com/v1","metadata":{"resourceVersion":"15"},"items":[{...},{...}]}
+//
+// and a watch is a stream of lines:
+//
+//	{"type":"ADDED","object":{"kind":"Widget",...}}
+//
+// The rules for resourceVersion, resourceVersionMatch, sendInitialEvents and bookmarks are those of
+// https://kubernetes.io/docs/reference/using-api/api-concepts/.
+//
+// # What will bite
+//
+//   - Warnings go to the recorder in the request's context (request.WithWarnings), and without one to the headers
+//     of the answer.
+//   - Strategic merge patches and server-side apply are refused with 415; see [PatchTypes].
+//   - A watch needs a ResponseWriter that can flush. Wrappers must have Unwrap, as http.ResponseController asks.
+package handlers
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/codec"
+	"github.com/keelson-dev/keelson/server/registry"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Defaults of Options.
+const (
+	DefaultMaxBodyBytes      = 3 << 20
+	DefaultMinRequestTimeout = 30 * time.Minute
+	DefaultWriteTimeout      = 30 * time.Second
+)
+
+// Options describes a resource. Scheme, Resource, Kind and Storage are required.
+type Options struct {
+	// Scheme knows the kinds of the resource, in all its versions. A kind that it does not know can be read and
+	// deleted, but not created or updated: there is nothing to decode a body into.
+	Scheme *runtime.Scheme
+	// Resource is the group, version and plural of the URL; Kind is the kind that the URL speaks, of the same
+	// group and version.
+	Resource schema.GroupVersionResource
+	Kind     schema.GroupVersionKind
+	// Namespaced resources live under /namespaces/{namespace}/.
+	Namespaced bool
+	// Storage has some of the capabilities of package registry.
+	Storage any
+	// Subresources by name ("status"). The kind of one may be of another group and version ("scale").
+	Subresources map[string]Subresource
+	// Table makes the resource's tables. nil: Storage, if it is a registry.Tabler, else the columns Name and Age.
+	Table registry.Tabler
+	// Formats are the wire formats, the default first. nil: JSON and YAML.
+	Formats []codec.Format
+	// MaxBodyBytes limits request bodies; 0 is 3 MiB, negative is no limit.
+	MaxBodyBytes int64
+	// MinRequestTimeout is the least time a watch lasts that asks for no timeoutSeconds; it lasts up to twice as
+	// long, at random. 0 is 30 minutes.
+	MinRequestTimeout time.Duration
+	// WriteTimeout is how long one write of a watch may be blocked by a client that does not read, before its
+	// connection is given up. 0 is 30 seconds, negative is for ever.
+	WriteTimeout time.Duration
+	// Warnings are shown with every answer, such as that the version is deprecated.
+	Warnings []string
+	// Stop, once closed, ends all watches cleanly. nil: they end with their requests only.
+	Stop <-chan struct{}
+}
+
+// Subresource is one subresource of a resource.
+type Subresource struct {
+	// Kind is the kind of its objects; zero is the resource's own.
+	Kind schema.GroupVersionKind
+	// Storage has some of the capabilities of package registry.
+	Storage any
+}
+
+// Resource serves one resource. Its methods may be called concurrently.
+type Resource struct {
+	scheme     *runtime.Scheme
+	gvr        schema.GroupVersionResource
+	namespaced bool
+	formats    []codec.Format
+	maxBody    int64
+	minTimeout time.Duration
+	write      time.Duration
+	warnings   []string
+	stop       stopper
+	zippers    sync.Pool // of *gzip.Writer
+	buffers    sync.Pool // of *[]byte, for bodies being written
+	main       *endpoint
+	subs       map[string]*endpoint
+}
+
+// New returns the handler of a resource. It refuses options that could serve nothing: without Scheme, Resource,
+// Kind or Storage, with a Kind of another group or version than Resource, or with a storage (of the resource or
+// of a subresource) that has no capability at all.
+func New(o Options) (*Resource, error) {
+	switch {
+	case o.Scheme == nil:
+		return nil, errors.New("handlers: Scheme is required")
+	case o.Resource.Version == "" || o.Resource.Resource == "" || o.Kind.Kind == "":
+		return nil, errors.New("handlers: Resource and Kind are required")
+	case o.Kind.GroupVersion() != o.Resource.GroupVersion():
+		return nil, fmt.Errorf("handlers: kind %s is not of the group and version of %s", o.Kind, o.Resource)
+	}
+	r := &Resource{
+		scheme:     o.Scheme,
+		gvr:        o.Resource,
+		namespaced: o.Namespaced,
+		formats:    o.Formats,
+		maxBody:    o.MaxBodyBytes,
+		minTimeout: o.MinRequestTimeout,
+		write:      o.WriteTimeout,
+		warnings:   slices.Clone(o.Warnings),
+		stop:       stopper{stop: o.Stop},
+		subs:       make(map[string]*endpoint, len(o.Subresources)),
+	}
+	if len(r.formats) == 0 {
+		r.formats = []codec.Format{codec.JSON(), codec.YAML()}
+	}
+	if r.maxBody == 0 {
+		r.maxBody = DefaultMaxBodyBytes
+	}
+	if r.minTimeout <= 0 {
+		r.minTimeout = DefaultMinRequestTimeout
+	}
+	if r.write == 0 {
+		r.write = DefaultWriteTimeout
+	}
+	if o.Table == nil {
+		o.Table, _ = o.Storage.(registry.Tabler)
+	}
+	var err error
+	if r.main, err = newEndpoint(r, "", o.Kind, o.Storage, o.Table); err != nil {
+		return nil, err
+	}
+	for name, sub := range o.Subresources {
+		if sub.Kind.Empty() {
+			sub.Kind = o.Kind
+		}
+		table, ok := sub.Storage.(registry.Tabler)
+		if !ok && sub.Kind == o.Kind {
+			table = o.Table
+		}
+		if r.subs[name], err = newEndpoint(r, name, sub.Kind, sub.Storage, table); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// Verbs returns the verbs of the resource (subresource "") or of a subresource, sorted, as discovery shows them;
+// nil for a subresource that it does not have.
+func (r *Resource) Verbs(subresource string) []string {
+	e := r.main
+	if subresource != "" {
+		e = r.subs[subresource]
+	}
+	if e == nil {
+		return nil
+	}
+	return slices.Clone(e.verbs)
+}
+
+// ServeHTTP answers one request. A path that is none of this resource's is answered with 404.
+func (r *Resource) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.route(w, req) }

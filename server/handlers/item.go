@@ -1,0 +1,121 @@
+package handlers
+
+import (
+	"encoding/json"
+	"reflect"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/storage"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// item is one object of an answer: a record, or an object when obj is not nil.
+type item struct {
+	rec storage.Record
+	obj runtime.Object
+}
+
+// direct reports whether the item's bytes are what the URL's version shows.
+func (e *endpoint) direct(it item) bool {
+	return it.obj == nil && it.rec.Body.APIVersion() == e.version
+}
+
+// object makes the item's object, of any version of its kind. One that a storage returned must not be changed.
+func (e *endpoint) object(it item) (runtime.Object, error) {
+	if it.obj != nil {
+		return it.obj, nil
+	}
+	return e.records.Decode(it.rec)
+}
+
+// appendWhole appends the item as an object of its own, in the URL's version.
+func (e *endpoint) appendWhole(dst []byte, it item) ([]byte, error) {
+	if e.direct(it) {
+		return it.rec.Body.AppendObject(dst, it.rec.Revision), nil
+	}
+	obj, err := e.object(it)
+	if err != nil {
+		return dst, err
+	}
+	text, err := e.encode(obj)
+	return append(dst, text...), err
+}
+
+// appendListed appends the item as an item of a list of the kind: a typed one without kind and apiVersion.
+func (e *endpoint) appendListed(dst []byte, it item) ([]byte, error) {
+	if e.direct(it) {
+		return it.rec.Body.AppendItem(dst, it.rec.Revision), nil
+	}
+	obj, err := e.object(it)
+	if err != nil {
+		return dst, err
+	}
+	if obj, err = e.inVersion(obj); err != nil {
+		return dst, err
+	}
+	if _, untyped := obj.(apiruntime.Unstructured); !untyped {
+		obj = withKind(obj, schema.GroupVersionKind{})
+	}
+	text, err := json.Marshal(obj)
+	return append(dst, text...), err
+}
+
+// appendPartial appends the item as a PartialObjectMetadata of version gv.
+func (e *endpoint) appendPartial(dst []byte, it item, gv schema.GroupVersion) ([]byte, error) {
+	dst = appendHead(dst, gv.WithKind("PartialObjectMetadata"))
+	if it.obj == nil {
+		return append(it.rec.Body.AppendMetadata(dst, it.rec.Revision), '}'), nil
+	}
+	m, err := meta.Accessor(it.obj)
+	if err != nil {
+		return dst, err
+	}
+	text, err := json.Marshal(&meta.AsPartialObjectMetadata(m).ObjectMeta)
+	return append(append(dst, text...), '}'), err
+}
+
+// appendForm appends the item alone, in the form f, which is no table.
+func (e *endpoint) appendForm(dst []byte, it item, f form) ([]byte, error) {
+	if _, isStatus := it.obj.(*metav1.Status); f.isPartial() && !isStatus {
+		return e.appendPartial(dst, it, f.As.GroupVersion())
+	}
+	return e.appendWhole(dst, it)
+}
+
+// appendHead begins an object of the kind gvk, up to the value of its metadata.
+func appendHead(dst []byte, gvk schema.GroupVersionKind) []byte {
+	dst = appendString(append(dst, `{"kind":`...), gvk.Kind)
+	dst = appendString(append(dst, `,"apiVersion":`...), gvk.GroupVersion().String())
+	return append(dst, `,"metadata":`...)
+}
+
+// appendString appends s as a JSON string, escaped as encoding/json does.
+func appendString(dst []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			text, _ := json.Marshal(s) // a string always has a JSON form
+			return append(dst, text...)
+		}
+	}
+	return append(append(append(dst, '"'), s...), '"')
+}
+
+// withKind returns obj if it is of gvk, else a shallow copy that is. obj is not changed.
+func withKind(obj runtime.Object, gvk schema.GroupVersionKind) runtime.Object {
+	if obj.GetObjectKind().GroupVersionKind() == gvk {
+		return obj
+	}
+	v := reflect.ValueOf(obj)
+	if _, untyped := obj.(apiruntime.Unstructured); untyped || v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
+		obj = obj.DeepCopyObject()
+	} else {
+		c := reflect.New(v.Elem().Type())
+		c.Elem().Set(v.Elem())
+		obj = c.Interface().(runtime.Object)
+	}
+	obj.GetObjectKind().SetGroupVersionKind(gvk)
+	return obj
+}

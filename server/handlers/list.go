@@ -1,0 +1,97 @@
+package handlers
+
+import (
+	"fmt"
+	"iter"
+	"net/http"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/storage"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// watchOrList answers GET of a collection.
+func (c *call) watchOrList() error {
+	l, err := c.listOptions(c.r.URL.Query(), c.info.DeprecatedWatch, c.name)
+	if err != nil {
+		return err
+	}
+	switch {
+	case l.Watch && !c.canWatch():
+		return apierrors.NewMethodNotSupported(c.gvr.GroupResource(), "watch")
+	case l.Watch:
+		return c.watch(l)
+	case !c.canList():
+		return apierrors.NewMethodNotSupported(c.gvr.GroupResource(), "list")
+	}
+	return c.list(l)
+}
+
+func (c *call) list(l *listing) error {
+	f, err := c.negotiate(manyObjects)
+	if err != nil {
+		return err
+	}
+	if c.recordLister == nil {
+		opts := l.ListOptions
+		obj, err := c.lister.List(c.ctx, &opts)
+		if err != nil {
+			return err
+		}
+		return c.respondListObject(obj, f)
+	}
+	opts, err := c.storageList(l)
+	if err != nil {
+		return err
+	}
+	page, err := c.recordLister.ListRecords(c.ctx, opts)
+	if err != nil {
+		return err
+	}
+	return c.respondPage(page, f)
+}
+
+// respondPage answers with a page of records.
+func (c *call) respondPage(page storage.Page, f form) error {
+	lm := metav1.ListMeta{
+		ResourceVersion:    resourceVersion(page.Revision),
+		Continue:           page.Continue,
+		RemainingItemCount: page.Remaining,
+	}
+	return c.respondList(http.StatusOK, lm, eachRecord(page.Records), f)
+}
+
+func eachRecord(records iter.Seq[storage.Record]) iter.Seq[item] {
+	return func(yield func(item) bool) {
+		if records == nil {
+			return
+		}
+		for rec := range records {
+			if !yield(item{rec: rec}) {
+				return
+			}
+		}
+	}
+}
+
+// respondListObject answers with a list object that a storage made.
+func (c *call) respondListObject(list runtime.Object, f form) error {
+	if status, ok := list.(*metav1.Status); ok {
+		return c.respondOne(http.StatusOK, item{obj: status}, f)
+	}
+	lm, err := meta.ListAccessor(list)
+	if err != nil {
+		return fmt.Errorf("the list of %s is a %T: %w", c.path(), list, err)
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return fmt.Errorf("the list of %s is a %T: %w", c.path(), list, err)
+	}
+	return c.respondList(http.StatusOK, metav1.ListMeta{
+		ResourceVersion:    lm.GetResourceVersion(),
+		Continue:           lm.GetContinue(),
+		RemainingItemCount: lm.GetRemainingItemCount(),
+	}, eachObject(items), f)
+}

@@ -1,0 +1,85 @@
+package handlers
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/keelson-dev/keelson/runtime/codec"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1beta1 "k8s.io/apimachinery/pkg/apis/meta/v1beta1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// shape says what a verb answers with, as far as it matters to the forms that can be asked for.
+type shape int
+
+const (
+	oneObject shape = iota
+	manyObjects
+	eventStream
+)
+
+// form is how an answer is to be written: a format, and the kind's own form or another.
+type form struct {
+	codec.Accept
+	include metav1.IncludeObjectPolicy // of a Table
+}
+
+func (f form) isTable() bool   { return f.As.Kind == "Table" }
+func (f form) isPartial() bool { return strings.HasPrefix(f.As.Kind, "PartialObjectMetadata") }
+
+// negotiate finds the form of the answer, before anything is done that a refusal would come too late for.
+func (c *call) negotiate(s shape) (form, error) {
+	accept, ok := codec.NegotiateResponse(c.r.Header.Get("Accept"), c.formats, codec.Limits{As: allowed, Stream: s == eventStream})
+	if !ok {
+		return form{}, codec.NotAcceptable(c.formats, s == eventStream)
+	}
+	f := form{Accept: accept}
+	f.Pretty = f.Pretty || wantsPretty(c.r)
+	if text := c.r.URL.Query().Get("pretty"); text != "" {
+		f.Pretty, _ = strconv.ParseBool(text)
+	}
+	switch {
+	case f.As.Kind == "PartialObjectMetadata" && s == manyObjects:
+		return f, notAcceptable("you requested PartialObjectMetadata, but the requested object is a list (*%s.%sList)", c.kind.Version, c.kind.Kind)
+	case f.As.Kind == "PartialObjectMetadataList" && s != manyObjects:
+		return f, notAcceptable("you requested PartialObjectMetadataList, but the requested object is not a list (*%s.%s)", c.kind.Version, c.kind.Kind)
+	case f.isTable():
+		var err error
+		f.include, err = tableOptions(c.r.URL.Query())
+		return f, err
+	}
+	return f, nil
+}
+
+// allowed tells which forms besides the kind's own can be asked for. Tables exist only as text.
+func allowed(gvk schema.GroupVersionKind, mediaType string) bool {
+	if gv := gvk.GroupVersion(); gv != metav1.SchemeGroupVersion && gv != metav1beta1.SchemeGroupVersion {
+		return false
+	}
+	switch gvk.Kind {
+	case "Table":
+		return mediaType == "application/json" || mediaType == "application/yaml"
+	case "PartialObjectMetadata", "PartialObjectMetadataList":
+		return true
+	}
+	return false
+}
+
+// wantsPretty recognises clients that people read from.
+func wantsPretty(r *http.Request) bool {
+	agent := r.UserAgent()
+	return strings.HasPrefix(agent, "curl") || strings.HasPrefix(agent, "Wget") || strings.HasPrefix(agent, "Mozilla/5.0")
+}
+
+func notAcceptable(format string, args ...any) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusNotAcceptable,
+		Reason:  metav1.StatusReasonNotAcceptable,
+		Message: fmt.Sprintf(format, args...),
+	}}
+}

@@ -1,0 +1,256 @@
+package handlers
+
+import (
+	"fmt"
+	"math"
+	"net/url"
+	"strconv"
+
+	"github.com/keelson-dev/keelson/runtime/codec"
+	"github.com/keelson-dev/keelson/storage"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	internalvalidation "k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// invalidOptions is the error for query parameters that parse and make no sense; nil when errs is empty.
+func invalidOptions(kind string, errs field.ErrorList) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
+}
+
+func optionsKind(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: metav1.SchemeGroupVersion.String(), Kind: kind}
+}
+
+func createOptions(q url.Values) (*metav1.CreateOptions, error) {
+	o := &metav1.CreateOptions{}
+	if err := metav1.Convert_url_Values_To_v1_CreateOptions(&q, o, nil); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	o.TypeMeta = optionsKind("CreateOptions")
+	return o, invalidOptions("CreateOptions", metav1validation.ValidateCreateOptions(o))
+}
+
+func updateOptions(q url.Values) (*metav1.UpdateOptions, error) {
+	o := &metav1.UpdateOptions{}
+	if err := metav1.Convert_url_Values_To_v1_UpdateOptions(&q, o, nil); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	o.TypeMeta = optionsKind("UpdateOptions")
+	return o, invalidOptions("UpdateOptions", metav1validation.ValidateUpdateOptions(o))
+}
+
+func patchOptions(q url.Values, t types.PatchType) (*metav1.PatchOptions, error) {
+	o := &metav1.PatchOptions{}
+	if err := metav1.Convert_url_Values_To_v1_PatchOptions(&q, o, nil); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	o.TypeMeta = optionsKind("PatchOptions")
+	return o, invalidOptions("PatchOptions", metav1validation.ValidatePatchOptions(o, t))
+}
+
+// fieldValidation is the directive of valid options.
+func fieldValidation(s string) codec.Validation {
+	switch s {
+	case metav1.FieldValidationStrict:
+		return codec.Strict
+	case metav1.FieldValidationIgnore:
+		return codec.Ignore
+	}
+	return codec.Warn
+}
+
+// getOptions reads the options of a GET of one object, and where they say to read.
+func getOptions(q url.Values) (*metav1.GetOptions, error) {
+	if export := q["export"]; len(export) > 0 {
+		on := true
+		if err := apiruntime.Convert_Slice_string_To_bool(&export, &on, nil); err != nil {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("the export parameter cannot be parsed: %v", err))
+		}
+		if on {
+			return nil, apierrors.NewBadRequest("the export parameter, deprecated since v1.14, is no longer supported")
+		}
+	}
+	o := &metav1.GetOptions{}
+	if err := metav1.Convert_url_Values_To_v1_GetOptions(&q, o, nil); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return o, nil
+}
+
+// revision reads a resourceVersion; "" is 0, as "0" is.
+func revision(rv string) (int64, error) {
+	if rv == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(rv, 10, 64)
+	if err != nil {
+		bad := field.Invalid(field.NewPath("resourceVersion"), rv, err.Error())
+		return 0, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v", bad))
+	}
+	// Revisions are int64 and grow: one beyond them lies as far in the future as the last of them.
+	return int64(min(n, math.MaxInt64-1)), nil
+}
+
+// readAt says at which state a resourceVersion without a match asks to read: the latest, any, or one not older.
+func readAt(rv string) (storage.Read, error) {
+	n, err := revision(rv)
+	switch {
+	case err != nil:
+		return storage.Read{}, err
+	case rv == "":
+		return storage.Read{}, nil
+	case n == 0:
+		return storage.Read{Match: storage.Any}, nil
+	}
+	return storage.Read{Match: storage.NotOlderThan, Revision: n}, nil
+}
+
+// listing is the options of a list, watch or deletecollection, checked.
+type listing struct {
+	metav1.ListOptions
+	labels labels.Selector // nil: all
+	fields fields.Selector // nil: all; labels of the URL's version converted
+}
+
+// listOptions reads and checks the options of a collection. watch says that the path asks for a watch whatever
+// the options say; name, when not "", is the object the path names.
+func (c *call) listOptions(q url.Values, watch bool, name string) (*listing, error) {
+	l := &listing{}
+	if err := metav1.Convert_url_Values_To_v1_ListOptions(&q, &l.ListOptions, nil); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	l.TypeMeta = optionsKind("ListOptions")
+	l.Watch = l.Watch || watch
+	if err := l.parseSelectors(); err != nil {
+		return nil, err
+	}
+	in := &internalversion.ListOptions{
+		Watch: l.Watch, ResourceVersion: l.ResourceVersion, ResourceVersionMatch: l.ResourceVersionMatch,
+		SendInitialEvents: l.SendInitialEvents, Continue: l.Continue,
+	}
+	internalversion.SetListOptionsDefaults(in, true)
+	if err := invalidOptions("ListOptions", internalvalidation.ValidateListOptions(in, true)); err != nil {
+		return nil, err
+	}
+	l.SendInitialEvents, l.ResourceVersionMatch = in.SendInitialEvents, in.ResourceVersionMatch
+	if l.ShardSelector != "" {
+		return nil, apierrors.NewBadRequest("shardSelector is not supported by this server")
+	}
+	return l, c.selectFields(l, name)
+}
+
+func (l *listing) parseSelectors() error {
+	var err error
+	if l.LabelSelector != "" {
+		if l.labels, err = labels.Parse(l.LabelSelector); err != nil {
+			return apierrors.NewBadRequest(err.Error())
+		}
+	}
+	if l.FieldSelector != "" {
+		if l.fields, err = fields.ParseSelector(l.FieldSelector); err != nil {
+			return apierrors.NewBadRequest(err.Error())
+		}
+	}
+	return nil
+}
+
+// selectFields converts the field selector's labels to the names that the storage knows, and joins the name of
+// the path to it.
+func (c *call) selectFields(l *listing, name string) error {
+	if l.fields != nil {
+		sel, err := l.fields.Transform(func(label, value string) (string, string, error) {
+			return c.scheme.ConvertFieldLabel(c.kind, label, value)
+		})
+		if err != nil {
+			return apierrors.NewBadRequest(err.Error())
+		}
+		l.fields = sel
+	}
+	if name != "" {
+		if l.fields == nil || l.fields.Empty() {
+			l.fields = fields.OneTermEqualSelector(metav1.ObjectNameField, name)
+		} else if selected, ok := l.fields.RequiresExactMatch(metav1.ObjectNameField); !ok || selected != name {
+			return apierrors.NewBadRequest("fieldSelector metadata.name doesn't match requested name")
+		}
+	}
+	l.FieldSelector = ""
+	if l.fields != nil {
+		l.FieldSelector = l.fields.String()
+	}
+	return nil
+}
+
+// selection is what a storage is asked to choose. A single name becomes a single key.
+func (c *call) selection(l *listing) storage.Selection {
+	s := storage.Selection{Namespace: c.namespace, Labels: l.labels, Fields: l.fields}
+	if l.fields != nil && (!c.namespaced || c.namespace != "") {
+		if name, ok := l.fields.RequiresExactMatch(metav1.ObjectNameField); ok && checkSegments(name, "") == nil {
+			s.Name = name
+		}
+	}
+	return s
+}
+
+// storageList is a list's options as a storage takes them, with the state to read at. The rules are the table
+// of https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list.
+func (c *call) storageList(l *listing) (storage.ListOptions, error) {
+	o := storage.ListOptions{Selection: c.selection(l), Limit: max(l.Limit, 0), Continue: l.Continue}
+	at, err := readAt(l.ResourceVersion)
+	switch {
+	case err != nil:
+		return o, err
+	case l.Continue != "":
+		if at.Revision != 0 {
+			return o, apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
+		}
+		return o, nil
+	}
+	exact := l.ResourceVersionMatch == metav1.ResourceVersionMatchExact || l.ResourceVersionMatch == "" && o.Limit > 0
+	if exact && at.Match == storage.NotOlderThan {
+		at.Match = storage.Exact
+	}
+	o.At = at
+	return o, nil
+}
+
+// storageWatch is a watch's options as a storage takes them.
+func (c *call) storageWatch(l *listing) (storage.WatchOptions, error) {
+	o := storage.WatchOptions{Selection: c.selection(l)}
+	at, err := readAt(l.ResourceVersion)
+	if err != nil {
+		return o, err
+	}
+	if l.SendInitialEvents != nil && *l.SendInitialEvents {
+		o.Initial, o.At = true, at
+	} else {
+		o.From = at.Revision
+	}
+	return o, nil
+}
+
+// tableOptions checks what a Table's rows are to contain.
+func tableOptions(q url.Values) (metav1.IncludeObjectPolicy, error) {
+	o := &metav1.TableOptions{}
+	if err := metav1.Convert_url_Values_To_v1_TableOptions(&q, o, nil); err != nil {
+		return "", apierrors.NewBadRequest(err.Error())
+	}
+	if errs := metav1validation.ValidateTableOptions(o); len(errs) > 0 {
+		return "", apierrors.NewBadRequest(fmt.Sprintf("Unable to convert to Table as requested: %v", errs[0].Error()))
+	}
+	if o.IncludeObject == "" {
+		return metav1.IncludeMetadata, nil
+	}
+	return o.IncludeObject, nil
+}

@@ -1,0 +1,164 @@
+package handlers_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	bad     = metav1.StatusReasonBadRequest
+	invalid = metav1.StatusReasonInvalid
+)
+
+func TestQueryOptions(t *testing.T) {
+	h := newHouse(t, tune{})
+	h.make(t, "a")
+	const rv = `invalid resource version: resourceVersion: Invalid value: "x": strconv.ParseUint: parsing "x": invalid syntax`
+	options := func(kind, rest string) string { return kind + `.meta.k8s.io "" is invalid: ` + rest }
+	for _, c := range []struct {
+		method, target, body string
+		code                 int
+		reason               metav1.StatusReason
+		message              string
+	}{
+		// unparsable
+		{"GET", base + "?limit=abc", "", 400, bad, `strconv.ParseInt: parsing "abc": invalid syntax`},
+		{"GET", base + "?timeoutSeconds=abc", "", 400, bad, `strconv.ParseInt: parsing "abc": invalid syntax`},
+		{"GET", base + "/a?export=true", "", 400, bad, "the export parameter, deprecated since v1.14, is no longer supported"},
+		{"PATCH", base + "/a?force=maybe", "{}", 0, "", ""},
+		{"DELETE", base + "/a?gracePeriodSeconds=abc", "", 400, bad, `strconv.ParseInt: parsing "abc": invalid syntax`},
+		// resourceVersion
+		{"GET", base + "?resourceVersion=x", "", 400, bad, rv},
+		{"GET", base + "?watch=true&resourceVersion=x", "", 400, bad, rv},
+		{"GET", base + "/a?resourceVersion=x", "", 400, bad, rv},
+		{"GET", base + "?resourceVersion=-1", "", 400, bad, `invalid resource version: resourceVersion: Invalid value: "-1": strconv.ParseUint: parsing "-1": invalid syntax`},
+		{"GET", base + "?resourceVersionMatch=Exact", "", 422, invalid,
+			options("ListOptions", "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided")},
+		{"GET", base + "?resourceVersionMatch=Exact&resourceVersion=0", "", 422, invalid,
+			options("ListOptions", `resourceVersionMatch: Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"`)},
+		{"GET", base + "?resourceVersionMatch=Bogus&resourceVersion=1", "", 422, invalid,
+			options("ListOptions", `resourceVersionMatch: Unsupported value: "Bogus": supported values: "Exact", "NotOlderThan", ""`)},
+		{"GET", base + "?resourceVersionMatch=Exact&resourceVersion=1&continue=x", "", 422, invalid,
+			options("ListOptions", "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when continue is provided")},
+		{"GET", base + "?resourceVersion=1&continue=x", "", 400, bad, "specifying resource version is not allowed when using continue"},
+		{"GET", base + "?continue=x", "", 400, bad, "*invalid continue token: continue key is not valid"},
+		// sendInitialEvents
+		{"GET", base + "?sendInitialEvents=true", "", 422, invalid,
+			options("ListOptions", "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list")},
+		{"GET", base + "?watch=true&sendInitialEvents=true", "", 422, invalid,
+			options("ListOptions", "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")},
+		{"GET", base + "?watch=true&resourceVersionMatch=NotOlderThan", "", 422, invalid,
+			options("ListOptions", "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")},
+		{"GET", base + "?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&continue=x", "", 422, invalid,
+			options("ListOptions", "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when continue is provided")},
+		// selectors
+		{"GET", base + "?labelSelector=a+in", "", 400, bad, "unable to parse requirement: found '' expected: '('"},
+		{"GET", base + "?fieldSelector=foo", "", 400, bad, "invalid selector: 'foo'; can't understand 'foo'"},
+		{"GET", base + "?fieldSelector=spec.foo%3Dbar", "", 400, bad, `"spec.foo" is not a known field selector: only "metadata.name", "metadata.namespace"`},
+		{"GET", "/apis/example.com/v1/watch/namespaces/default/widgets/a?fieldSelector=metadata.name%3Db", "", 400, bad,
+			"fieldSelector metadata.name doesn't match requested name"},
+		{"DELETE", base + "?labelSelector=a+in", "", 400, bad, "unable to parse requirement: found '' expected: '('"},
+		{"GET", base + "?shardSelector=x", "", 400, bad, "shardSelector is not supported by this server"},
+		// dryRun, fieldManager, fieldValidation, force
+		{"POST", base + "?dryRun=foo", "{}", 422, invalid, options("CreateOptions", `dryRun: Unsupported value: ["foo"]: supported values: "All"`)},
+		{"PUT", base + "/a?dryRun=foo", "{}", 422, invalid, options("UpdateOptions", `dryRun: Unsupported value: ["foo"]: supported values: "All"`)},
+		{"PATCH", base + "/a?dryRun=foo", "{}", 422, invalid, options("PatchOptions", `dryRun: Unsupported value: ["foo"]: supported values: "All"`)},
+		{"DELETE", base + "/a?dryRun=foo", "", 422, invalid, options("DeleteOptions", `dryRun: Unsupported value: ["foo"]: supported values: "All"`)},
+		{"POST", base + "?fieldValidation=Bogus", "{}", 422, invalid,
+			options("CreateOptions", `fieldValidation: Unsupported value: "Bogus": supported values: "", "Ignore", "Strict", "Warn"`)},
+		{"POST", base + "?fieldManager=" + strings.Repeat("x", 129), "{}", 422, invalid,
+			options("CreateOptions", "fieldManager: Too long: may not be more than 128 bytes")},
+		{"PATCH", base + "/a?force=true", "{}", 422, invalid, options("PatchOptions", "force: Forbidden: may not be specified for non-apply patch")},
+		{"DELETE", base + "/a?propagationPolicy=Bogus", "", 422, invalid,
+			options("DeleteOptions", `propagationPolicy: Unsupported value: "Bogus": supported values: "Foreground", "Background", "Orphan", "nil"`)},
+		{"DELETE", base + "?ignoreStoreReadErrorWithClusterBreakingPotential=true", "", 422, invalid,
+			options("DeleteOptions", "ignoreStoreReadErrorWithClusterBreakingPotential: Invalid value: true: is not allowed with DELETECOLLECTION, try again after removing the option")},
+	} {
+		if c.code == 0 {
+			continue
+		}
+		w := h.ask(c.method, c.target, c.body, contentType(c.method))
+		message := c.message
+		if strings.HasPrefix(message, "*") && w.Code == c.code {
+			if got := decodeStatus(t, w.Body.Bytes()).Message; strings.HasPrefix(got, message[1:]) {
+				message = got
+			}
+		}
+		s := wantStatus(t, w, c.code, c.reason, message)
+		if t.Failed() {
+			t.Fatalf("%s %s", c.method, c.target)
+		}
+		if c.code == 422 && (s.Details.Group != "meta.k8s.io" || len(s.Details.Causes) == 0) {
+			t.Errorf("%s %s: details %+v", c.method, c.target, s.Details)
+		}
+	}
+	if got := decodeList(t, h.ask("GET", base, "")); len(got.Items) != 1 {
+		t.Errorf("refused requests changed something: %+v", got)
+	}
+}
+
+func contentType(method string) string {
+	if method == "PATCH" {
+		return "Content-Type: application/merge-patch+json"
+	}
+	return "X: y"
+}
+
+func TestReadAtRevisions(t *testing.T) {
+	h := newHouse(t, tune{})
+	h.make(t, "a", "b")
+	first := h.now(t)
+	h.make(t, "c", "d")
+	for query, want := range map[string]int{
+		"": 4, "resourceVersion=0": 4, "resourceVersion=00": 4, "resourceVersion=0&limit=1": 4, "limit=1": 1,
+		"resourceVersion=" + first: 4, "resourceVersion=" + first + "&limit=9": 2,
+		"resourceVersion=" + first + "&resourceVersionMatch=Exact":                2,
+		"resourceVersion=" + first + "&resourceVersionMatch=NotOlderThan":         4,
+		"resourceVersion=" + first + "&resourceVersionMatch=NotOlderThan&limit=1": 1,
+		"resourceVersion=0&resourceVersionMatch=NotOlderThan&limit=1":             4,
+		"fieldSelector=metadata.name%3Da":                                         1,
+		"fieldSelector=metadata.name%3D..":                                        0,
+		"fieldSelector=metadata.name%3Da%2Cmetadata.namespace%3Dother":            0,
+		"fieldSelector=metadata.name%21%3Da":                                      3,
+		"labelSelector=n+in+(a,b)":                                                2,
+		"labelSelector=n%3Da":                                                     1,
+		"limit=-5":                                                                4,
+	} {
+		if got := decodeList(t, h.ask("GET", base+"?"+query, "")); len(got.Items) != want {
+			t.Errorf("%s: %d items, want %d", query, len(got.Items), want)
+		}
+	}
+	if w := h.ask("GET", base+"?limit=1&labelSelector=n", ""); strings.Contains(w.Body.String(), "remainingItemCount") {
+		t.Errorf("remainingItemCount with a selector: %s", w.Body)
+	}
+}
+
+func TestUnknownFutureIsTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, tune{})
+		h.make(t, "a")
+		now := h.now(t)
+		for _, target := range []string{
+			base + "?resourceVersion=99999&resourceVersionMatch=Exact",
+			base + "?resourceVersion=99999&resourceVersionMatch=NotOlderThan",
+			base + "?resourceVersion=99999",
+			base + "/a?resourceVersion=99999",
+		} {
+			w := h.ask("GET", target, "")
+			s := wantStatus(t, w, http.StatusGatewayTimeout, metav1.StatusReasonTimeout, "Timeout: Too large resource version: 99999, current: "+now)
+			if w.Header().Get("Retry-After") != "1" || len(s.Details.Causes) != 1 || s.Details.Causes[0].Type != metav1.CauseTypeResourceVersionTooLarge {
+				t.Errorf("%s: Retry-After %q, details %+v", target, w.Header().Get("Retry-After"), s.Details)
+			}
+		}
+		if w := h.ask("GET", base+"?resourceVersion=99999999999999999999999", ""); w.Code != http.StatusBadRequest {
+			t.Errorf("beyond 64 bits: %d", w.Code)
+		}
+		if w := h.ask("GET", base+"?resourceVersion=18446744073709551615", ""); w.Code != http.StatusGatewayTimeout {
+			t.Errorf("beyond 63 bits: %d", w.Code)
+		}
+	})
+}

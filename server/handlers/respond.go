@@ -1,0 +1,191 @@
+package handlers
+
+import (
+	"bytes"
+	"iter"
+	"net/http"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+)
+
+// respondOne answers with one object, in the form f.
+func (c *call) respondOne(code int, it item, f form) error {
+	buf, done := c.buffer()
+	defer done()
+	text, err := c.appendOne(*buf, it, f)
+	*buf = text
+	if err != nil {
+		return err
+	}
+	return c.respondText(code, text, f)
+}
+
+func (c *call) appendOne(dst []byte, it item, f form) ([]byte, error) {
+	if _, isStatus := it.obj.(*metav1.Status); f.isTable() && !isStatus {
+		return c.newTable(f).appendAlone(dst, c.ctx, it)
+	}
+	return c.appendForm(dst, it, f)
+}
+
+// respondList answers with a list, in the form f. Without a possible failure the items are written as they are
+// made, else all are made first.
+func (c *call) respondList(code int, lm metav1.ListMeta, items iter.Seq[item], f form) error {
+	buf, done := c.buffer()
+	defer done()
+	l := c.listText(lm, f)
+	if f.Format.MediaType() == "application/json" && !f.Pretty && c.cannotFail(items, f) {
+		c.stream(code, l, items, f, buf)
+		return nil
+	}
+	text, err := (*buf)[:0], error(nil)
+	text = append(text, l.head...)
+	comma := false
+	for it := range items {
+		if comma {
+			text = append(text, ',')
+		}
+		comma = true
+		if text, err = l.item(text, it); err != nil {
+			return err
+		}
+	}
+	text = append(text, l.tail...)
+	*buf = text
+	return c.respondText(code, text, f)
+}
+
+// cannotFail reports whether every item can be written from its record alone.
+func (c *call) cannotFail(items iter.Seq[item], f form) bool {
+	if f.isTable() && c.table != nil {
+		return false
+	}
+	wanted := c.direct // the bytes of the URL's version
+	if f.isPartial() || f.isTable() && f.include != metav1.IncludeObject {
+		wanted = func(it item) bool { return it.obj == nil }
+	}
+	for it := range items {
+		if !wanted(it) {
+			return false
+		}
+	}
+	return true
+}
+
+// stream writes a list while it is made. What fails here fails after the first byte.
+func (c *call) stream(code int, l listText, items iter.Seq[item], f form, buf *[]byte) {
+	out := c.newBody(code, f.Format.MediaType())
+	defer out.close()
+	text := append((*buf)[:0], l.head...)
+	comma := false
+	for it := range items {
+		if comma {
+			text = append(text, ',')
+		}
+		comma = true
+		var err error
+		if text, err = l.item(text, it); err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		if len(text) > gzipThreshold {
+			out.write(text)
+			text = text[:0]
+		}
+	}
+	text = append(append(text, l.tail...), '\n')
+	*buf = text
+	out.end(text)
+}
+
+// listText is what a list is written from: item appends one item, head and tail go around them.
+type listText struct {
+	head, tail []byte
+	item       func(dst []byte, it item) ([]byte, error)
+}
+
+func (c *call) listText(lm metav1.ListMeta, f form) listText {
+	gv := f.As.GroupVersion()
+	switch {
+	case f.isTable():
+		t := c.newTable(f)
+		return listText{
+			head: t.appendHead(nil, lm), tail: []byte("]}"),
+			item: func(dst []byte, it item) ([]byte, error) { return t.appendRow(dst, c.ctx, it) },
+		}
+	case f.isPartial():
+		head := appendListMeta(appendHead(nil, gv.WithKind("PartialObjectMetadataList")), lm)
+		return listText{
+			head: append(head, `,"items":[`...), tail: []byte("]}"),
+			item: func(dst []byte, it item) ([]byte, error) { return c.appendPartial(dst, it, gv) },
+		}
+	}
+	head := appendListMeta(appendHead(nil, c.kind.GroupVersion().WithKind(c.kind.Kind+"List")), lm)
+	return listText{head: append(head, `,"items":[`...), tail: []byte("]}"), item: c.appendListed}
+}
+
+// appendListMeta appends the metadata of a list: its fields in order, those without a value left out.
+func appendListMeta(dst []byte, lm metav1.ListMeta) []byte {
+	dst = append(dst, '{')
+	comma := func() {
+		if dst[len(dst)-1] != '{' {
+			dst = append(dst, ',')
+		}
+	}
+	if lm.ResourceVersion != "" {
+		dst = appendString(append(dst, `"resourceVersion":`...), lm.ResourceVersion)
+	}
+	if lm.Continue != "" {
+		comma()
+		dst = appendString(append(dst, `"continue":`...), lm.Continue)
+	}
+	if lm.RemainingItemCount != nil {
+		comma()
+		dst = strconv.AppendInt(append(dst, `"remainingItemCount":`...), *lm.RemainingItemCount, 10)
+	}
+	return append(dst, '}')
+}
+
+// respondText answers with JSON text, of one value without a newline at its end, in the format of f.
+func (c *call) respondText(code int, text []byte, f form) error {
+	if f.Format.MediaType() == "application/json" && !f.Pretty {
+		text = append(text, '\n')
+	} else {
+		var err error
+		if text, err = f.Format.FromJSON(text, f.Pretty); err != nil {
+			return err
+		}
+	}
+	out := c.newBody(code, f.Format.MediaType())
+	defer out.close()
+	out.end(text)
+	return nil
+}
+
+// buffer returns an empty buffer to make a body in, and what gives it back.
+func (c *call) buffer() (*[]byte, func()) {
+	const most = 1 << 20 // larger ones are left to the garbage collector
+	b, ok := c.buffers.Get().(*[]byte)
+	if !ok {
+		b = new([]byte)
+	}
+	*b = (*b)[:0]
+	return b, func() {
+		if cap(*b) <= most {
+			c.buffers.Put(b)
+		}
+	}
+}
+
+func trimNewline(b []byte) []byte { return bytes.TrimSuffix(b, []byte("\n")) }
+
+// eachObject walks the items of a list object.
+func eachObject(list []apiruntime.Object) iter.Seq[item] {
+	return func(yield func(item) bool) {
+		for _, obj := range list {
+			if !yield(item{obj: obj}) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package handlers
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/keelson-dev/keelson/server/registry"
+	"github.com/keelson-dev/keelson/server/request"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+)
+
+// call is one request on its way through an endpoint.
+type call struct {
+	*endpoint
+	w         http.ResponseWriter
+	r         *http.Request
+	ctx       context.Context // r's, with info and namespace
+	info      *request.Info
+	namespace string // "" for cluster-scoped resources and across all namespaces
+	name      string // "" for a collection
+}
+
+// route finds what a request is for and answers it.
+func (r *Resource) route(w http.ResponseWriter, req *http.Request) {
+	ctx := req.Context()
+	info := request.InfoFrom(ctx)
+	if info == nil {
+		var err error
+		if info, err = request.Resolve(req); err != nil {
+			writeError(w, req, err)
+			return
+		}
+		ctx = request.WithInfo(ctx, info)
+	}
+	if !r.owns(info) {
+		http.NotFound(w, req)
+		return
+	}
+	if request.WarningsFrom(ctx) == nil {
+		ctx = request.WithWarnings(ctx, request.NewWarnings(w.Header()))
+	}
+	for _, text := range r.warnings {
+		request.Warn(ctx, text)
+	}
+	c := &call{endpoint: r.main, w: w, info: info, namespace: info.Namespace}
+	if !r.namespaced {
+		c.namespace = ""
+	}
+	c.ctx = registry.WithNamespace(ctx, c.namespace)
+	c.r = req.WithContext(c.ctx)
+	if len(info.Parts) > 1 {
+		c.name = info.Parts[1]
+	}
+	if err := checkSegments(c.name, c.namespace); err != nil {
+		c.fail(err)
+		return
+	}
+	if len(info.Parts) > 2 {
+		if c.endpoint = r.subs[info.Parts[2]]; c.endpoint == nil {
+			c.endpoint = r.main
+			c.fail(apierrors.NewNotFound(r.gvr.GroupResource(), c.name))
+			return
+		}
+	}
+	c.dispatch()
+}
+
+// owns reports whether a path is one of this resource's: of its group, version and plural, with a namespace
+// where there must be one and none where there must not.
+func (r *Resource) owns(info *request.Info) bool {
+	if !info.Resource || len(info.Parts) == 0 || info.Parts[0] != r.gvr.Resource ||
+		info.APIGroup != r.gvr.Group || info.APIVersion != r.gvr.Version {
+		return false
+	}
+	if len(info.Parts) > 3 && (r.subs[info.Parts[2]] == nil || r.subs[info.Parts[2]].connecter == nil) {
+		return false
+	}
+	if info.DeprecatedWatch && len(info.Parts) > 2 || len(info.Parts) > 1 && info.Parts[1] == "" {
+		return false
+	}
+	switch {
+	case !r.namespaced:
+		// The path of a namespace itself reads as if it were inside.
+		return info.Namespace == "" || r.gvr.Resource == "namespaces" && len(info.Parts) > 1 && info.Namespace == info.Parts[1]
+	case info.Namespace == "":
+		return len(info.Parts) == 1
+	}
+	return true
+}
+
+// checkSegments refuses names that no object can have, before they become part of a key.
+func checkSegments(name, namespace string) error {
+	if msgs := content.IsPathSegmentName(name); len(msgs) > 0 {
+		return apierrors.NewBadRequest(fmt.Sprintf("Name parameter invalid: %q: %s", name, strings.Join(msgs, ";")))
+	}
+	if msgs := content.IsPathSegmentName(namespace); len(msgs) > 0 {
+		return apierrors.NewBadRequest(fmt.Sprintf("Namespace parameter invalid: %q: %s", namespace, strings.Join(msgs, ";")))
+	}
+	return nil
+}
+
+// dispatch answers with the verb that method and path ask for, if the endpoint has it.
+func (c *call) dispatch() {
+	method := c.r.Method
+	switch {
+	case c.info.DeprecatedWatch:
+		if verb := methodVerb(method); verb != "get" {
+			c.refuse(verb)
+			return
+		}
+		c.serve(c.canWatch(), "watch", c.watchOrList)
+	case c.name == "":
+		c.dispatchCollection(methodVerb(method))
+	case c.connects(method):
+		c.connect()
+	case len(c.info.Parts) > 3 && c.connecter != nil:
+		c.refuse(methodVerb(method))
+	default:
+		c.dispatchItem(methodVerb(method))
+	}
+}
+
+func (c *call) dispatchItem(verb string) {
+	switch verb {
+	case "get":
+		c.serve(c.canGet(), verb, c.get)
+	case "update":
+		c.serve(c.canUpdate(), verb, c.update)
+	case "patch":
+		c.serve(c.canPatch(), verb, c.patch)
+	case "delete":
+		c.serve(c.canDelete(), verb, c.delete)
+	case "create":
+		// A subresource's objects are created at the path of the item: POST .../pods/x/binding.
+		c.serve(c.sub != "" && c.canCreate(), verb, c.create)
+	default:
+		c.refuse("")
+	}
+}
+
+func (c *call) dispatchCollection(verb string) {
+	everywhere := c.namespaced && c.namespace == "" // across all namespaces only reads are possible
+	switch verb {
+	case "get":
+		c.serve(c.canList() || c.canWatch(), "list", c.watchOrList)
+	case "create":
+		c.serve(!everywhere && c.canCreate(), verb, c.create)
+	case "delete":
+		c.serve(!everywhere && c.canDeleteCollection(), "deletecollection", c.deleteCollection)
+	case "update", "patch":
+		c.refuse(verb)
+	default:
+		c.refuse("")
+	}
+}
+
+// serve runs f, if the endpoint has the verb, and answers with its error.
+func (c *call) serve(has bool, verb string, f func() error) {
+	if !has {
+		c.refuse(verb)
+		return
+	}
+	if err := f(); err != nil {
+		c.fail(err)
+	}
+}
+
+func (c *call) refuse(verb string) {
+	c.fail(apierrors.NewMethodNotSupported(c.gvr.GroupResource(), verb))
+}

@@ -1,0 +1,136 @@
+package handlers_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/keelson-dev/keelson/server/handlers"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestMethodsNotSupported(t *testing.T) {
+	h := newHouse(t, tune{})
+	h.make(t, "a")
+	for _, c := range []struct{ method, target, action string }{
+		{"POST", all, "create"},
+		{"DELETE", all, "deletecollection"},
+		{"PUT", base, "update"},
+		{"PATCH", base, "patch"},
+		{"POST", base + "/a", "create"},
+		{"POST", base + "/a/status", "create"},
+		{"DELETE", base + "/a/status", "delete"},
+		{"OPTIONS", base, ""},
+		{"TRACE", base + "/a", ""},
+		{"POST", "/apis/example.com/v1/watch/widgets", "create"},
+	} {
+		w := h.ask(c.method, c.target, "")
+		wantStatus(t, w, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed,
+			c.action+` is not supported on resources of kind "widgets.example.com"`)
+	}
+}
+
+func TestUnknownPaths(t *testing.T) {
+	h := newHouse(t, tune{})
+	h.make(t, "a")
+	for _, target := range []string{
+		"/", "/apis", "/apis/example.com/v1", "/apis/example.com/v1/gadgets", "/apis/example.com/v2/widgets", "/apis/other.io/v1/widgets",
+		"/api/v1/widgets", all + "/a", base + "/a/status/more", base + "/a/none/more", "/apis/example.com/v1/watch/namespaces/default/widgets/a/status",
+	} {
+		w := h.ask("GET", target, "")
+		if w.Code != http.StatusNotFound || w.Body.String() != "404 page not found\n" {
+			t.Errorf("%s: %d %s", target, w.Code, w.Body)
+		}
+	}
+	wantStatus(t, h.ask("GET", base+"/a/none", ""), http.StatusNotFound, metav1.StatusReasonNotFound, `widgets.example.com "a" not found`)
+}
+
+func TestClusterScopedHasNoNamespace(t *testing.T) {
+	h := newHouse(t, tune{handlers: func(o *handlers.Options) { o.Namespaced = false }})
+	if w := h.ask("GET", base, ""); w.Code != http.StatusNotFound || w.Body.String() != "404 page not found\n" {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if w := h.ask("GET", all, ""); w.Code != http.StatusOK {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+func TestNamesThatNoObjectCanHave(t *testing.T) {
+	h := newHouse(t, tune{})
+	for target, message := range map[string]string{
+		base + "/.":        `Name parameter invalid: ".": may not be '.'`,
+		base + "/..":       `Name parameter invalid: "..": may not be '..'`,
+		base + "/a%2Fb":    `Name parameter invalid: "a/b": may not contain '/'`,
+		base + "/a%25b":    `Name parameter invalid: "a%b": may not contain '%'`,
+		base + "/%2E%2E":   `Name parameter invalid: "..": may not be '..'`,
+		base + "/..%2Fx/y": `Name parameter invalid: "../x": may not contain '/'`,
+	} {
+		for _, method := range []string{"GET", "PUT", "PATCH", "DELETE"} {
+			wantStatus(t, h.ask(method, target, "{}"), http.StatusBadRequest, metav1.StatusReasonBadRequest, message)
+		}
+	}
+	wantStatus(t, h.ask("GET", "/apis/example.com/v1/namespaces/%2e%2e/widgets/a", ""), http.StatusBadRequest, metav1.StatusReasonBadRequest,
+		`Namespace parameter invalid: "..": may not be '..'`)
+}
+
+func TestHeadIsGetWithoutBody(t *testing.T) {
+	h := newHouse(t, tune{})
+	h.make(t, "a")
+	for _, target := range []string{base + "/a", base, base + "?watch=true"} {
+		w := h.ask("HEAD", target, "")
+		if w.Code != http.StatusOK || w.Body.Len() != 0 || w.Header().Get("Content-Type") != "application/json" {
+			t.Errorf("%s: %d %q %s", target, w.Code, w.Header(), w.Body)
+		}
+	}
+	if w := h.ask("HEAD", base+"/none", ""); w.Code != http.StatusNotFound {
+		t.Errorf("HEAD of a missing object: %d", w.Code)
+	}
+}
+
+func TestVerbs(t *testing.T) {
+	h := newHouse(t, tune{})
+	for sub, want := range map[string]string{
+		"":       "create delete deletecollection get list patch update watch",
+		"status": "get patch update",
+		"scale":  "get patch update",
+		"none":   "",
+	} {
+		if got := strings.Join(h.resource.Verbs(sub), " "); got != want {
+			t.Errorf("%q: %s, want %s", sub, got, want)
+		}
+	}
+	verbs := h.resource.Verbs("")
+	verbs[0] = "x"
+	if slices.Contains(h.resource.Verbs(""), "x") {
+		t.Error("Verbs gives its own slice away")
+	}
+}
+
+func TestWarningsOfTheResource(t *testing.T) {
+	h := newHouse(t, tune{handlers: func(o *handlers.Options) { o.Warnings = []string{"example.com/v1 Widget is deprecated"} }})
+	w := h.ask("GET", base, "")
+	if got := w.Header().Values("Warning"); len(got) != 1 || got[0] != `299 - "example.com/v1 Widget is deprecated"` {
+		t.Errorf("Warning %q", got)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	for name, change := range map[string]func(o *handlers.Options){
+		"no scheme":         func(o *handlers.Options) { o.Scheme = nil },
+		"no resource":       func(o *handlers.Options) { o.Resource.Resource = "" },
+		"no kind":           func(o *handlers.Options) { o.Kind.Kind = "" },
+		"another version":   func(o *handlers.Options) { o.Kind.Version = "v2" },
+		"no storage":        func(o *handlers.Options) { o.Storage = nil },
+		"no capability":     func(o *handlers.Options) { o.Storage = struct{}{} },
+		"unknown kind":      func(o *handlers.Options) { o.Kind.Kind = "Gadget" },
+		"empty subresource": func(o *handlers.Options) { o.Subresources["status"] = handlers.Subresource{} },
+	} {
+		var options handlers.Options
+		newHouse(t, tune{handlers: func(o *handlers.Options) { options = *o }})
+		change(&options)
+		if _, err := handlers.New(options); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package handlers
+
+import (
+	"compress/gzip"
+	"errors"
+	"net/http"
+	"time"
+)
+
+// errSinkClosed is returned by a sink whose client is gone.
+var errSinkClosed = errors.New("the client is gone")
+
+// sink is where the events of a watch go.
+type sink interface {
+	// begin tells the client that the watch has begun.
+	begin()
+	// event takes one event; it may be kept until flush, but not beyond the call that frame is given to.
+	event(frame []byte) error
+	// flush sends what event took.
+	flush() error
+}
+
+// httpSink writes a watch as the body of a response: one event a line, and with gzip one member a flush, so that a
+// client reads each event when it is sent.
+type httpSink struct {
+	*watching
+	control *http.ResponseController
+	buf     []byte
+	zip     bool
+	gz      *gzip.Writer // between two flushes, when zip
+}
+
+func (w *watching) newHTTPSink() *httpSink {
+	list := w.listing.SendInitialEvents != nil && *w.listing.SendInitialEvents && w.listing.AllowWatchBookmarks
+	return &httpSink{watching: w, control: http.NewResponseController(w.w), zip: list && acceptsGzip(w.r)}
+}
+
+func (s *httpSink) begin() {
+	h := s.w.Header()
+	h.Set("Content-Type", s.form.Format.MediaType())
+	if s.zip {
+		h.Set("Content-Encoding", "gzip")
+		h.Add("Vary", "Accept-Encoding")
+	}
+	s.w.WriteHeader(http.StatusOK)
+	s.within(s.control.Flush)
+}
+
+func (s *httpSink) event(frame []byte) error {
+	s.buf = append(s.buf, frame...)
+	if len(s.buf) > gzipThreshold {
+		s.within(s.write)
+	}
+	return nil
+}
+
+func (s *httpSink) flush() error {
+	const most = 64 << 10 // kept by an idle watch
+	s.within(func() error {
+		if err := s.write(); err != nil {
+			return err
+		}
+		if s.gz != nil {
+			// Flushed before it is closed: a reader that looks for the next member right after the last byte
+			// has then delivered all of this one.
+			if err := errors.Join(s.gz.Flush(), s.gz.Close()); err != nil {
+				return err
+			}
+			s.release()
+		}
+		return s.control.Flush()
+	})
+	if cap(s.buf) > most {
+		s.buf = nil
+	}
+	return nil
+}
+
+func (s *httpSink) write() error {
+	if s.r.Method == http.MethodHead || len(s.buf) == 0 {
+		return nil
+	}
+	var err error
+	if s.zip {
+		if s.gz == nil {
+			s.gz = s.zipper(s.w)
+		}
+		_, err = s.gz.Write(s.buf)
+	} else {
+		_, err = s.w.Write(s.buf)
+	}
+	s.buf = s.buf[:0]
+	return err
+}
+
+// within does f within the time that a client may block a write. A client that takes longer, or is gone, has its
+// connection aborted.
+func (s *httpSink) within(f func() error) {
+	if s.Resource.write > 0 && s.control.SetWriteDeadline(time.Now().Add(s.Resource.write)) == nil {
+		defer func() { _ = s.control.SetWriteDeadline(time.Time{}) }()
+	}
+	if err := f(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+func (s *httpSink) release() {
+	s.putZipper(s.gz)
+	s.gz = nil
+}
+
+// close releases what the sink holds.
+func (s *httpSink) close() {
+	if s.gz != nil {
+		s.release()
+	}
+}

@@ -1,0 +1,77 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server/registry"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// update answers PUT.
+func (c *call) update() error {
+	defer c.limit()()
+	f, err := c.negotiate(oneObject)
+	if err != nil {
+		return err
+	}
+	body, err := c.readBody()
+	if err != nil {
+		return err
+	}
+	opts, err := updateOptions(c.r.URL.Query())
+	if err != nil {
+		return err
+	}
+	format, err := c.bodyFormat()
+	if err != nil {
+		return err
+	}
+	obj, err := c.decode(format, body, fieldValidation(opts.FieldValidation))
+	if err != nil {
+		return err
+	}
+	if err := c.matchURL(obj); err != nil {
+		return err
+	}
+	if obj, err = c.inHub(obj); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	// The change may be made several times, and each time the registry may complete what it gets.
+	replace := func(context.Context, runtime.Object) (runtime.Object, error) { return obj.DeepCopyObject(), nil }
+	return c.change(replace, opts, f)
+}
+
+// matchURL joins an object to the namespace and name of the URL, or refuses it.
+func (c *call) matchURL(obj runtime.Object) error {
+	m, err := accessor(obj)
+	if err != nil {
+		return err
+	}
+	if err := c.matchNamespace(m); err != nil {
+		return err
+	}
+	return c.matchName(m)
+}
+
+// change has the storage make a change, and answers with its result.
+func (c *call) change(change registry.ObjectUpdate, opts *metav1.UpdateOptions, f form) error {
+	var it item
+	var created bool
+	var err error
+	if c.recordUpdater != nil {
+		it.rec, created, err = c.recordUpdater.UpdateRecord(c.ctx, c.name, change, opts)
+	} else {
+		it.obj, created, err = c.updater.Update(c.ctx, c.name, change, opts)
+	}
+	if err != nil {
+		return err
+	}
+	code := http.StatusOK
+	if created {
+		code = http.StatusCreated
+	}
+	return c.respondOne(code, it, f)
+}

@@ -1,0 +1,100 @@
+package handlers
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"golang.org/x/net/websocket"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// isWebSocket reports whether the client asks for a WebSocket (RFC 6455).
+func isWebSocket(r *http.Request) bool {
+	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		return false
+	}
+	for token := range strings.SplitSeq(strings.Join(r.Header.Values("Connection"), ","), ",") {
+		if strings.EqualFold(strings.TrimSpace(token), "upgrade") {
+			return true
+		}
+	}
+	return false
+}
+
+// serveWebSocket runs a watch over a WebSocket: one text message an event. The client sends nothing; that it
+// closes is noticed by reading.
+func (w *watching) serveWebSocket(ctx context.Context, next func(context.Context) error) {
+	conn, rw, err := http.NewResponseController(w.w).Hijack()
+	if err != nil { // HTTP/2, or a ResponseWriter that cannot
+		w.fail(apierrors.NewBadRequest(fmt.Sprintf("unable to upgrade to a websocket: %v", err)))
+		return
+	}
+	server := websocket.Server{
+		Handshake: func(config *websocket.Config, _ *http.Request) error {
+			config.Protocol = offered(config.Protocol)
+			config.Header = http.Header{"Content-Type": {w.form.Format.MediaType()}}
+			return nil
+		},
+		Handler: func(conn *websocket.Conn) {
+			ctx, cancel := context.WithCancel(ctx)
+			gone := make(chan struct{})
+			go func() {
+				defer close(gone)
+				defer cancel()
+				_, _ = io.Copy(io.Discard, conn) // until the connection ends, for whatever reason
+			}()
+			w.run(ctx, &socketSink{conn: conn, limit: w.Resource.write}, next)
+			w.stopBookmarks()
+			_ = conn.Close()
+			<-gone
+		},
+	}
+	server.ServeHTTP(hijacked{w.w, conn, rw}, w.r)
+}
+
+// hijacked is a ResponseWriter whose connection was taken over already.
+type hijacked struct {
+	http.ResponseWriter
+	conn net.Conn
+	rw   *bufio.ReadWriter
+}
+
+// Hijack implements http.Hijacker.
+func (h hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) { return h.conn, h.rw, nil }
+
+// offered is the subprotocol to agree on: the first that does not carry a credential.
+func offered(protocols []string) []string {
+	for _, p := range protocols {
+		if !strings.HasPrefix(p, "base64url.bearer.authorization.k8s.io.") {
+			return []string{p}
+		}
+	}
+	return nil
+}
+
+type socketSink struct {
+	conn  *websocket.Conn
+	limit time.Duration
+}
+
+func (s *socketSink) begin() {}
+
+func (s *socketSink) event(frame []byte) error {
+	if s.limit > 0 {
+		if err := s.conn.SetWriteDeadline(time.Now().Add(s.limit)); err != nil {
+			return errSinkClosed
+		}
+	}
+	if err := websocket.Message.Send(s.conn, string(frame)); err != nil {
+		return errSinkClosed
+	}
+	return nil
+}
+
+func (s *socketSink) flush() error { return nil }

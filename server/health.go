@@ -1,0 +1,135 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"go.uber.org/zap"
+)
+
+// Check is a named health check. It is called for every health request that does not exclude it, concurrently,
+// and should answer within a second or two.
+type Check struct {
+	Name  string
+	Check func(ctx context.Context) error
+	// ReadyOnly leaves the check out of /healthz and /livez: the server is alive, but not ready to serve.
+	ReadyOnly bool
+}
+
+// health serves /healthz, /livez and /readyz, in the form of
+// https://kubernetes.io/docs/reference/using-api/health-checks/.
+type health struct {
+	logger *zap.Logger
+
+	mu     sync.RWMutex // guards checks
+	checks []Check
+}
+
+func (h *health) add(checks ...Check) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.checks = append(h.checks, checks...)
+}
+
+// of returns the checks of an endpoint.
+func (h *health) of(endpoint string) []Check {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	var out []Check
+	for _, c := range h.checks {
+		if !c.ReadyOnly || endpoint == "readyz" {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// paths lists every path the health endpoints answer.
+func (h *health) paths() []string {
+	var out []string
+	for _, endpoint := range []string{"healthz", "livez", "readyz"} {
+		out = append(out, "/"+endpoint)
+		for _, c := range h.of(endpoint) {
+			out = append(out, "/"+endpoint+"/"+c.Name)
+		}
+	}
+	return out
+}
+
+// all answers an endpoint as a whole.
+func (h *health) all(endpoint string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		query := r.URL.Query()
+		excluded := map[string]bool{} // name -> used
+		for _, name := range query["exclude"] {
+			excluded[name] = false
+		}
+		var report, failures strings.Builder
+		for _, c := range h.of(endpoint) {
+			if _, ok := excluded[c.Name]; ok {
+				excluded[c.Name] = true
+				fmt.Fprintf(&report, "[+]%s excluded: ok\n", c.Name)
+				continue
+			}
+			if err := c.Check(r.Context()); err != nil {
+				fmt.Fprintf(&report, "[-]%s failed: reason withheld\n", c.Name)
+				fmt.Fprintf(&failures, "%s: %v; ", c.Name, err)
+				continue
+			}
+			fmt.Fprintf(&report, "[+]%s ok\n", c.Name)
+		}
+		if unknown := unused(excluded); len(unknown) > 0 {
+			fmt.Fprintf(&report, "warn: some health checks cannot be excluded: no matches for %s\n", strings.Join(unknown, ", "))
+		}
+		healthHeaders(w)
+		if failures.Len() > 0 {
+			h.logger.Warn("health check failed", zap.String("endpoint", endpoint), zap.String("failures", failures.String()))
+			w.WriteHeader(http.StatusInternalServerError)
+			fmt.Fprintf(w, "%s%s check failed\n", report.String(), endpoint)
+			return
+		}
+		if _, verbose := query["verbose"]; !verbose {
+			fmt.Fprint(w, "ok")
+			return
+		}
+		fmt.Fprintf(w, "%s%s check passed\n", report.String(), endpoint)
+	}
+}
+
+// unused returns the names that excluded nothing, quoted and in order.
+func unused(excluded map[string]bool) []string {
+	var out []string
+	for name, used := range excluded {
+		if !used {
+			out = append(out, fmt.Sprintf("%q", name))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// one answers a single check of an endpoint; false says that there is none of that name.
+func (h *health) one(endpoint, name string, w http.ResponseWriter, r *http.Request) bool {
+	checks := h.of(endpoint)
+	i := slices.IndexFunc(checks, func(c Check) bool { return c.Name == name })
+	if i < 0 {
+		return false
+	}
+	healthHeaders(w)
+	if err := checks[i].Check(r.Context()); err != nil {
+		w.WriteHeader(http.StatusInternalServerError)
+		fmt.Fprintf(w, "internal server error: %v\n", err)
+		return true
+	}
+	fmt.Fprint(w, "ok")
+	return true
+}
+
+func healthHeaders(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+}

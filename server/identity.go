@@ -1,0 +1,42 @@
+package server
+
+import (
+	"crypto/x509"
+	"net"
+
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/authz"
+	"github.com/keelson-dev/keelson/server/credentials"
+)
+
+// openCredentials makes or reads the server's credentials and, where the options name none, the authenticator and
+// the authorizer.
+func (s *Server) openCredentials() error {
+	host, _, err := net.SplitHostPort(s.opts.Listen)
+	if err != nil {
+		return err
+	}
+	s.creds, err = credentials.Open(credentials.Options{Dir: s.opts.Credentials, Host: host})
+	if err != nil {
+		return err
+	}
+	if s.authenticator = s.opts.Authenticator; s.authenticator == nil {
+		s.authenticator = s.ownUsers()
+	}
+	if s.authorizer = s.opts.Authorizer; s.authorizer == nil {
+		s.authorizer = authz.Union(
+			authz.Masters(),
+			authz.AllowPaths("/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/readyz/*", "/version", "/version/"),
+		)
+	}
+	return nil
+}
+
+// ownUsers knows the administrator by certificate and by token, and everybody else as anonymous.
+func (s *Server) ownUsers() authn.Authenticator {
+	admin := authn.User{Name: s.creds.User, Groups: s.creds.Groups}
+	return authn.WithAnonymous(authn.AuthenticatedGroup(authn.Union(
+		authn.X509(func() *x509.CertPool { return s.creds.ClientCAs }),
+		authn.BearerToken(authn.StaticTokens(map[string]authn.User{s.creds.Token: admin})),
+	)))
+}

@@ -1,0 +1,157 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/keelson-dev/keelson/server/credentials"
+	"go.uber.org/zap"
+)
+
+// Run listens on Options.Listen and serves until ctx ends; see Serve.
+func (s *Server) Run(ctx context.Context) error {
+	var lc net.ListenConfig
+	ln, err := lc.Listen(ctx, "tcp", s.opts.Listen)
+	if err != nil {
+		return errors.Join(fmt.Errorf("server: listen on %s: %w", s.opts.Listen, err), s.Close())
+	}
+	return s.Serve(ctx, ln)
+}
+
+// Serve serves TLS on ln until ctx ends, and then ends the server: /readyz fails, watches end cleanly at once, new
+// requests are refused, requests under way finish within Options.RequestTimeout, and the storage is closed. It
+// returns nil after such an end, and otherwise what went wrong. It closes ln. A server serves once.
+func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+	errorLog, err := zap.NewStdLogAt(s.opts.Logger, zap.DebugLevel)
+	if err != nil {
+		errorLog = log.Default()
+	}
+	hs := &http.Server{
+		Handler:           s.handler,
+		TLSConfig:         s.tlsConfig(),
+		ReadHeaderTimeout: 32 * time.Second,
+		IdleTimeout:       90 * time.Second,
+		MaxHeaderBytes:    1 << 20,
+		ErrorLog:          errorLog,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 100},
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- hs.ServeTLS(ln, "", "") }()
+	err = s.announce(ctx, ln.Addr())
+	if err == nil {
+		select {
+		case <-ctx.Done():
+		case <-s.life.Done(): // Close was called
+		case err = <-failed:
+			failed <- err
+		}
+	}
+	s.opts.Logger.Info("stopping")
+	s.drain(hs)
+	if serveErr := <-failed; err == nil && !errors.Is(serveErr, http.ErrServerClosed) {
+		err = serveErr
+	}
+	err = errors.Join(err, s.Close())
+	s.opts.Logger.Info("stopped", zap.Error(err))
+	return err
+}
+
+// announce writes the kubeconfig and says that the server is ready.
+func (s *Server) announce(ctx context.Context, addr net.Addr) error {
+	url := "https://" + credentials.DialableHost(addr)
+	var path string
+	if s.opts.Kubeconfig != "" {
+		var err error
+		if path, err = s.creds.WriteKubeconfig(s.opts.Kubeconfig, url); err != nil {
+			return err
+		}
+	}
+	if err := s.waitReady(ctx); err != nil {
+		return err
+	}
+	s.opts.Logger.Info("serving", zap.String("url", url))
+	if s.opts.Ready != nil {
+		s.opts.Ready(url, path)
+	}
+	return nil
+}
+
+// waitReady returns when every check passes, or nil as soon as ctx ends.
+func (s *Server) waitReady(ctx context.Context) error {
+	for wait := time.Millisecond; ; wait = min(2*wait, time.Second) {
+		err := s.notReady(ctx)
+		if err == nil || ctx.Err() != nil || s.life.Err() != nil {
+			return nil
+		}
+		s.opts.Logger.Warn("not ready yet", zap.Error(err))
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		case <-s.life.Done():
+		}
+	}
+}
+
+// notReady returns the first failing check.
+func (s *Server) notReady(ctx context.Context) error {
+	for _, c := range s.health.of("readyz") {
+		if err := c.Check(ctx); err != nil {
+			return fmt.Errorf("%s: %w", c.Name, err)
+		}
+	}
+	return nil
+}
+
+// lastWords is how long connections have, once no request is under way, to take the end of a watch or a GOAWAY.
+const lastWords = time.Second
+
+// drain ends watches, lets requests finish and closes the connections.
+func (s *Server) drain(hs *http.Server) {
+	s.end()
+	ctx, cancel := context.WithTimeout(context.Background(), s.opts.RequestTimeout)
+	defer cancel()
+	s.requests.Close()
+	quiet := make(chan struct{})
+	go func() {
+		defer close(quiet)
+		s.requests.Wait(ctx)
+		select {
+		case <-time.After(lastWords):
+			cancel() // what is still open now is idle: a connection without a request
+		case <-ctx.Done():
+		}
+	}()
+	if err := hs.Shutdown(ctx); err != nil {
+		_ = hs.Close() // its error is that of listeners, closed by Shutdown already
+	}
+	cancel()
+	<-quiet
+}
+
+// Close ends a server that is not run: watches end, background work is waited for, the storage is closed. Run and
+// Serve return after it. It returns the storage's error, each time it is called.
+func (s *Server) Close() error {
+	s.closing.Do(func() {
+		s.end()
+		s.background.Wait()
+		if s.backend != nil {
+			if err := s.backend.Close(); err != nil {
+				s.closed = fmt.Errorf("server: close storage: %w", err)
+			}
+		}
+	})
+	return s.closed
+}
+
+// tlsConfig offers HTTP/2 and HTTP/1.1.
+func (s *Server) tlsConfig() *tls.Config {
+	config := s.creds.TLSConfig()
+	config.NextProtos = []string{"h2", "http/1.1"}
+	return config
+}

@@ -1,0 +1,178 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/storage/bolt"
+)
+
+// running is a server on a port of the loopback interface.
+type running struct {
+	*server.Server
+	url, kubeconfig string
+	stop            context.CancelFunc
+	ended           chan error
+}
+
+func run(t *testing.T, opts server.Options) *running {
+	t.Helper()
+	r := &running{ended: make(chan error, 1)}
+	ready := make(chan struct{})
+	opts.Ready = func(url, kubeconfig string) { r.url, r.kubeconfig = url, kubeconfig; close(ready) }
+	var err error
+	if r.Server, err = server.New(opts); err != nil {
+		t.Fatal(err)
+	}
+	var ctx context.Context
+	ctx, r.stop = context.WithCancel(context.Background())
+	go func() { r.ended <- r.Run(ctx) }()
+	t.Cleanup(func() { r.stop(); <-r.ended })
+	select {
+	case <-ready:
+	case err := <-r.ended:
+		r.ended <- err
+		t.Fatalf("ended before it was ready: %v", err)
+	}
+	return r
+}
+
+func (r *running) client(t *testing.T) *http.Client {
+	t.Helper()
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(r.Credentials().CAPEM) {
+		t.Fatal("no CA")
+	}
+	tr := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}
+	t.Cleanup(tr.CloseIdleConnections)
+	return &http.Client{Transport: tr}
+}
+
+func TestShutdownEndsWatchesCleanlyAndFinishesRequests(t *testing.T) {
+	t.Parallel()
+	srv := run(t, server.Options{Groups: []server.Group{widgets()}})
+	c, auth := srv.client(t), "Bearer "+srv.Credentials().Token
+
+	req, _ := http.NewRequestWithContext(t.Context(), "GET", srv.url+widgetsPath+"?watch=1", nil)
+	req.Header.Set("Authorization", auth)
+	watch, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = watch.Body.Close() }()
+
+	// A request whose body is still being sent when the server is told to end.
+	body, writer := io.Pipe()
+	req, _ = http.NewRequestWithContext(t.Context(), "POST", srv.url+widgetsPath, body)
+	req.Header.Set("Authorization", auth)
+	answered := make(chan string, 1)
+	go func() {
+		resp, err := c.Do(req)
+		if err != nil {
+			answered <- err.Error()
+			return
+		}
+		_ = resp.Body.Close()
+		answered <- resp.Status
+	}()
+	if _, err := io.WriteString(writer, `{"metadata":`); err != nil {
+		t.Fatal(err)
+	}
+	// The slow request is inside when a later one, on the same connection, has been answered.
+	code, text := call(t, c, "GET", srv.url+widgetsPath, "", "Authorization", auth)
+	wantCode(t, 200, code, text)
+
+	srv.stop()
+	if rest, err := io.ReadAll(watch.Body); err != nil || len(rest) != 0 {
+		t.Errorf("the watch ended with %q, %v; want a clean end", rest, err)
+	}
+	if _, err := io.WriteString(writer, `{"name":"late"}}`); err != nil {
+		t.Fatal(err)
+	}
+	_ = writer.Close()
+	if got := <-answered; got != "201 Created" {
+		t.Errorf("the request under way was answered %q", got)
+	}
+	err = <-srv.ended
+	srv.ended <- nil
+	if err != nil {
+		t.Errorf("Run returned %v", err)
+	}
+}
+
+func TestRestartOnTheSameFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	opts := server.Options{
+		Groups: []server.Group{widgets()}, Storage: bolt.At(filepath.Join(dir, "x.db")),
+		Credentials: filepath.Join(dir, "x.pki"), Kubeconfig: filepath.Join(dir, "x.kubeconfig"),
+	}
+	first := run(t, opts)
+	auth := "Bearer " + first.Credentials().Token
+	code, created := call(t, first.client(t), "POST", first.url+widgetsPath, `{"metadata":{"name":"a"}}`, "Authorization", auth)
+	wantCode(t, 201, code, created)
+	first.stop()
+	if err := <-first.ended; err != nil {
+		t.Fatal(err)
+	}
+	first.ended <- nil
+	second := run(t, opts)
+	if second.Credentials().Token != first.Credentials().Token {
+		t.Error("the token is another after a restart")
+	}
+	code, got := call(t, second.client(t), "GET", second.url+widgetsPath+"/a", "", "Authorization", auth)
+	wantCode(t, 200, code, got)
+	if got != created {
+		t.Errorf("after the restart: %s, want %s", got, created)
+	}
+	info, err := os.Stat(second.kubeconfig)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("kubeconfig: %v, %v", info, err)
+	}
+	if !filepath.IsAbs(second.kubeconfig) {
+		t.Errorf("kubeconfig path %q is not absolute", second.kubeconfig)
+	}
+}
+
+func TestWatchSeesWhatHappens(t *testing.T) {
+	t.Parallel()
+	srv := run(t, server.Options{Groups: []server.Group{widgets()}})
+	c, auth := srv.client(t), "Bearer "+srv.Credentials().Token
+	req, _ := http.NewRequestWithContext(t.Context(), "GET", srv.url+widgetsPath+"?watch=1", nil)
+	req.Header.Set("Authorization", auth)
+	resp, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	code, created := call(t, c, "POST", srv.url+widgetsPath, `{"metadata":{"name":"a"}}`, "Authorization", auth)
+	wantCode(t, 201, code, created)
+	line, err := bufio.NewReader(resp.Body).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"type":"ADDED","object":` + strings.TrimSuffix(created, "\n") + "}\n"; line != want {
+		t.Errorf("got  %swant %s", line, want)
+	}
+}
+
+func TestListenErrorsAreNamed(t *testing.T) {
+	t.Parallel()
+	taken := run(t, server.Options{})
+	srv, err := server.New(server.Options{Listen: strings.TrimPrefix(taken.url, "https://")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "listen on 127.0.0.1:") {
+		t.Errorf("Run on a taken port: %v", err)
+	}
+}

@@ -1,0 +1,30 @@
+// Package openapi describes a server's API in the documents of OpenAPI.
+//
+// A [Service] serves, from a description of the groups, versions and resources there are:
+//
+//   - /openapi/v3, the list of documents: one for each group version (apis/example.com/v1), one for each group
+//     (apis/example.com), and one each for apis, api and version;
+//   - /openapi/v3/NAME, a document of OpenAPI 3.0. Its address in the list carries ?hash=, and under that address
+//     it may be cached for ever; with another hash the answer is 301 to the right one;
+//   - /openapi/v2, one document of OpenAPI 2.0 for all.
+//
+// Documents come as JSON or, as Go clients ask for them, in the protobuf form of gnostic:
+// application/com.github.proto-openapi.spec.v3.v1.0+protobuf (and v2), of which the old spelling with an @ is
+// accepted too. They are made when they are first asked for, and the same description gives the same bytes, and so
+// the same hash, in every process. Setting a new description keeps the documents of what has not changed.
+//
+//	service := openapi.New(openapi.Options{Title: "widgets", Version: "v1.0.0"})
+//	service.Set([]openapi.GroupVersion{{Group: "example.com", Version: "v1", Resources: []openapi.Resource{{
+//		Plural: "widgets", Kind: gvk, Namespaced: true, Type: reflect.TypeFor[Widget](),
+//		Verbs: []string{"get", "list", "watch", "patch"}, PatchTypes: []string{"application/merge-patch+json"},
+//	}}}})
+//
+// # What clients look for
+//
+// kubectl reads schemas by their x-kubernetes-group-version-kind for explain, apply and diff, and decides that the
+// server validates fields when the PATCH operation of a kind has the parameter fieldValidation. So each resource
+// must be described with the verbs and patch types that it really serves.
+//
+// The schemas come from package runtime/schema. Form and names of operations are those of
+// https://kubernetes.io/docs/concepts/overview/kubernetes-api/#openapi-interface-definition.
+package openapi

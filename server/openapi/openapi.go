@@ -1,0 +1,103 @@
+package openapi
+
+import (
+	"net/http"
+	"reflect"
+	"sync"
+	"sync/atomic"
+
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/keelson-dev/keelson/runtime/schema"
+)
+
+// GroupVersion is one version of a group and what is served in it.
+type GroupVersion struct {
+	Group, Version string // the core group is ""
+	Resources      []Resource
+}
+
+// Resource is one resource. A verb that is not given has no operation in the documents.
+type Resource struct {
+	Plural     string
+	Kind       apischema.GroupVersionKind
+	Namespaced bool
+	// Verbs as discovery shows them: get, list, watch, create, update, patch, delete, deletecollection.
+	Verbs []string
+	// Type is the Go struct of an object, ListType of a list. A nil ListType describes lists as a List[T] does.
+	Type, ListType reflect.Type
+	// Docs are the doc comments of the Go source that declares Type, nil when not known.
+	Docs *schema.Docs
+	// Description is the kind's, for kinds that neither Docs nor a SwaggerDoc method describes.
+	Description string
+	// PatchTypes are the media types that PATCH accepts.
+	PatchTypes   []string
+	Subresources []Subresource
+}
+
+// Subresource is a part of a resource with a path of its own.
+type Subresource struct {
+	Name string
+	// Kind is what it answers with: the resource's own kind for status, autoscaling/v1 Scale for scale. Type is
+	// its Go struct; nil is right for the resource's own kind.
+	Kind apischema.GroupVersionKind
+	Type reflect.Type
+	// Verbs are among get, create, update, patch and delete.
+	Verbs      []string
+	PatchTypes []string
+	// ConnectMethods are the HTTP methods of a subresource that is not an object but a connection (proxy, exec);
+	// Verbs is then ignored.
+	ConnectMethods []string
+}
+
+// Options refines a Service. The zero Options is valid.
+type Options struct {
+	// Title and Version are the info of every document; empty is "Keelson" and "unversioned".
+	Title, Version string
+	// MediaTypes are those in which objects are answered; nil is JSON and YAML.
+	MediaTypes []string
+	// StreamTypes are the media types of watches; nil is application/json;stream=watch.
+	StreamTypes []string
+	// Error answers a request that cannot be served; err is an apimachinery StatusError (404, 405, 406, 500). nil
+	// answers with err's text as text/plain.
+	Error func(w http.ResponseWriter, r *http.Request, err error)
+}
+
+// Service serves /openapi/v2 and /openapi/v3 and all below. Make one with [New]. All methods may be called
+// concurrently.
+type Service struct {
+	opts  Options
+	setMu sync.Mutex // one Set at a time
+	state atomic.Pointer[state]
+}
+
+// New returns a Service that describes no resources yet.
+func New(o Options) *Service {
+	if o.Title == "" {
+		o.Title = "Keelson"
+	}
+	if o.Version == "" {
+		o.Version = "unversioned"
+	}
+	if o.MediaTypes == nil {
+		o.MediaTypes = []string{"application/json", "application/yaml"}
+	}
+	if o.StreamTypes == nil {
+		o.StreamTypes = []string{"application/json;stream=watch"}
+	}
+	if o.Error == nil {
+		o.Error = writeText
+	}
+	s := &Service{opts: o}
+	s.Set(nil)
+	return s
+}
+
+// Set replaces what is described. The documents are made when they are first asked for; those of group versions
+// that are the same as before are kept. Requests that are being answered keep what they began with. The slices
+// belong to the Service from the call on.
+func (s *Service) Set(groups []GroupVersion) {
+	s.setMu.Lock()
+	defer s.setMu.Unlock()
+	s.state.Store(newState(s.opts, groups, s.state.Load()))
+}

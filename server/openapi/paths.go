@@ -1,0 +1,287 @@
+package openapi
+
+import (
+	"maps"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/keelson-dev/keelson/runtime/schema"
+)
+
+// describer makes the parts of one group version's document.
+type describer struct {
+	opts    Options
+	gv      GroupVersion
+	builder *schema.Builder
+	paths   map[string]spec.PathItem
+}
+
+func newDescriber(o Options, gv GroupVersion) *describer {
+	return &describer{
+		opts: o, gv: gv, paths: map[string]spec.PathItem{},
+		builder: schema.NewBuilder(schema.Options{GroupVersion: apischema.GroupVersion{Group: gv.Group, Version: gv.Version}}),
+	}
+}
+
+func (d *describer) parts() parts { return parts{d.paths, d.builder.Definitions()} }
+
+func (d *describer) add(path string, pathParameters []spec.Parameter, operations ...operation) {
+	if item, ok := attach(d.gv, pathParameters, operations); ok {
+		d.paths[path] = item
+	}
+}
+
+func (d *describer) meta(t reflect.Type) string { return d.builder.AddType(t) }
+
+// groupVersionParts describes a group version: its resources, and the list of them.
+func groupVersionParts(o Options, gv GroupVersion) parts {
+	d := newDescriber(o, gv)
+	d.add(gv.root()+"/", nil, operation{
+		method: http.MethodGet, id: "get", rest: "APIResources", description: "get available resources",
+		produces: o.MediaTypes, responses: map[int]string{http.StatusOK: d.meta(reflect.TypeFor[metav1.APIResourceList]())},
+	})
+	resources := slices.SortedStableFunc(slices.Values(gv.Resources), func(a, b Resource) int {
+		return strings.Compare(a.Plural, b.Plural)
+	})
+	for _, r := range resources { // all kinds before their subresources: a kind has the first claim to its name
+		d.builder.AddKind(r.kind())
+	}
+	for _, r := range resources {
+		d.addResource(r)
+	}
+	return d.parts()
+}
+
+func (r Resource) kind() schema.Kind {
+	return schema.Kind{
+		GVK: r.Kind, Type: r.Type, ListType: r.ListType, Docs: r.Docs, Description: r.Description,
+		WithoutList: !slices.Contains(r.Verbs, "list") && !slices.Contains(r.Verbs, "watch"),
+	}
+}
+
+// groupParts describes a group by itself.
+func groupParts(o Options, group string) parts {
+	d := newDescriber(o, GroupVersion{Group: group})
+	d.add("/apis/"+group+"/", nil, operation{
+		method: http.MethodGet, id: "get", rest: "APIGroup", description: "get information of a group",
+		produces: o.MediaTypes, responses: map[int]string{http.StatusOK: d.meta(reflect.TypeFor[metav1.APIGroup]())},
+	})
+	return d.parts()
+}
+
+// groupListParts describes /apis.
+func groupListParts(o Options) parts {
+	return rootParts(o, "/apis/", "apis", "getAPIVersions", "get available API versions", reflect.TypeFor[metav1.APIGroupList]())
+}
+
+// coreVersionsParts describes /api.
+func coreVersionsParts(o Options) parts {
+	return rootParts(o, "/api/", "core", "getCoreAPIVersions", "get available API versions", reflect.TypeFor[metav1.APIVersions]())
+}
+
+// versionParts describes /version.
+func versionParts() parts {
+	o := Options{MediaTypes: []string{mediaTypeJSON}}
+	return rootParts(o, "/version/", "version", "getCodeVersion", "get the version information for this server", reflect.TypeFor[version.Info]())
+}
+
+func rootParts(o Options, path, tag, id, description string, answer reflect.Type) parts {
+	d := newDescriber(o, GroupVersion{})
+	item, _ := attach(d.gv, nil, []operation{{
+		method: http.MethodGet, description: description, produces: o.MediaTypes,
+		responses: map[int]string{http.StatusOK: d.meta(answer)},
+	}})
+	item.Get.ID, item.Get.Tags = id, []string{tag}
+	d.paths[path] = item
+	return d.parts()
+}
+
+// resourcePaths describes the paths of one resource.
+type resourcePaths struct {
+	*describer
+	r         Resource
+	kind      string // of the resource: "Widget"
+	scoped    string // in the names of operations: "NamespacedWidget"
+	name      string // of the definition of an object
+	root      string // of the collection
+	container []spec.Parameter
+}
+
+func (d *describer) addResource(r Resource) {
+	p := resourcePaths{
+		describer: d, r: r, kind: r.Kind.Kind, scoped: r.Kind.Kind, name: d.builder.AddKind(r.kind()),
+		root: d.gv.root() + "/" + r.Plural, container: []spec.Parameter{prettyParameter()},
+	}
+	if r.Namespaced {
+		p.scoped, p.root = "Namespaced"+p.kind, d.gv.root()+"/namespaces/{namespace}/"+r.Plural
+		p.container = append(p.container, namespaceParameter())
+	}
+	p.add(p.root, p.container, p.collection()...)
+	if r.Namespaced && p.has("list") {
+		list := p.list()
+		list.rest = p.kind + "ForAllNamespaces"
+		p.add(d.gv.root()+"/"+r.Plural, []spec.Parameter{prettyParameter()}, list)
+	}
+	item := append(slices.Clone(p.container), nameParameter(p.kind))
+	p.add(p.root+"/{name}", item, p.item(p.asPart())...)
+	for _, sub := range slices.SortedStableFunc(slices.Values(r.Subresources), func(a, b Subresource) int {
+		return strings.Compare(a.Name, b.Name)
+	}) {
+		path, part := p.root+"/{name}/"+sub.Name, p.subresource(sub)
+		if len(sub.ConnectMethods) > 0 {
+			p.add(path, item, p.connections(sub)...)
+			continue
+		}
+		p.add(path, item, append(p.create(part), p.item(part)...)...)
+	}
+}
+
+func (p resourcePaths) has(verb string) bool { return slices.Contains(p.r.Verbs, verb) }
+
+// collection are the operations on the resource as a whole.
+func (p resourcePaths) collection() []operation {
+	var out []operation
+	if p.has("list") {
+		out = append(out, p.list())
+	}
+	out = append(out, p.create(p.asPart())...)
+	if p.has("deletecollection") {
+		status := p.meta(reflect.TypeFor[metav1.Status]())
+		out = append(out, operation{
+			method: http.MethodDelete, id: "delete", rest: "Collection" + p.scoped, action: "deletecollection", kind: p.r.Kind,
+			description: "delete collection of " + p.kind, parameters: deleteCollectionParameters(),
+			body: p.meta(reflect.TypeFor[metav1.DeleteOptions]()), produces: p.opts.MediaTypes,
+			responses: map[int]string{http.StatusOK: status},
+		})
+	}
+	return out
+}
+
+func (p resourcePaths) list() operation {
+	o := operation{
+		method: http.MethodGet, id: "list", rest: p.scoped, action: "list", kind: p.r.Kind,
+		description: "list objects of kind " + p.kind, parameters: listParameters(p.has("watch")),
+		produces: p.opts.MediaTypes, responses: map[int]string{http.StatusOK: schema.ListName(p.name)},
+	}
+	if p.has("watch") {
+		o.description = "list or watch objects of kind " + p.kind
+		o.produces = append(slices.Clone(p.opts.MediaTypes), p.opts.StreamTypes...)
+		p.meta(reflect.TypeFor[metav1.WatchEvent]())
+	}
+	return o
+}
+
+// part is what create, get, update, patch and delete are about: the object itself or a subresource.
+type part struct {
+	kind       apischema.GroupVersionKind
+	definition string
+	verbs      []string
+	patchTypes []string
+	suffix     string // of the operations' names
+	of         string // in descriptions: "", or "status of "
+}
+
+func (p resourcePaths) asPart() part {
+	return part{kind: p.r.Kind, definition: p.name, verbs: p.r.Verbs, patchTypes: p.r.PatchTypes}
+}
+
+func (p resourcePaths) subresource(sub Subresource) part {
+	out := part{
+		kind: sub.Kind, definition: p.name, verbs: sub.Verbs, patchTypes: sub.PatchTypes,
+		suffix: camelCase(sub.Name), of: sub.Name + " of ",
+	}
+	if out.kind.Empty() {
+		out.kind = p.r.Kind
+	}
+	if sub.Type != nil && sub.Type != p.r.Type {
+		out.definition = p.builder.AddKind(schema.Kind{GVK: out.kind, Type: sub.Type, Docs: p.r.Docs, WithoutList: true})
+	}
+	return out
+}
+
+// operation begins an operation on an object or a part of it.
+func (p resourcePaths) operation(method, id, action string, of part) operation {
+	return operation{
+		method: method, id: id, rest: p.scoped + of.suffix, action: action, kind: of.kind,
+		produces: p.opts.MediaTypes, responses: map[int]string{http.StatusOK: of.definition},
+	}
+}
+
+func (p resourcePaths) create(of part) []operation {
+	if !slices.Contains(of.verbs, "create") {
+		return nil
+	}
+	o := p.operation(http.MethodPost, "create", "post", of)
+	o.description = "create " + of.of + article(p.kind)
+	o.parameters, o.body = createParameters(), of.definition
+	o.responses[http.StatusCreated], o.responses[http.StatusAccepted] = of.definition, of.definition
+	return []operation{o}
+}
+
+// item are the operations on one object, or on a part of it.
+func (p resourcePaths) item(of part) []operation {
+	var out []operation
+	for _, verb := range of.verbs {
+		switch verb {
+		case "get":
+			o := p.operation(http.MethodGet, "read", "get", of)
+			o.description = "read " + of.of + "the specified " + p.kind
+			out = append(out, o)
+		case "update":
+			o := p.operation(http.MethodPut, "replace", "put", of)
+			o.description = "replace " + of.of + "the specified " + p.kind
+			o.parameters, o.body = updateParameters(), of.definition
+			o.responses[http.StatusCreated] = of.definition
+			out = append(out, o)
+		case "patch":
+			out = append(out, p.patch(of))
+		case "delete":
+			o := p.operation(http.MethodDelete, "delete", "delete", of)
+			o.description = "delete " + of.of + article(p.kind)
+			o.parameters, o.body = deleteParameters(), p.meta(reflect.TypeFor[metav1.DeleteOptions]())
+			status := p.meta(reflect.TypeFor[metav1.Status]())
+			o.responses = map[int]string{http.StatusOK: status, http.StatusAccepted: status}
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// patch creates an object only by server-side apply.
+func (p resourcePaths) patch(of part) operation {
+	o := p.operation(http.MethodPatch, "patch", "patch", of)
+	o.description = "partially update " + of.of + "the specified " + p.kind
+	o.parameters, o.body, o.bodyTypes = patchParameters(), p.meta(reflect.TypeFor[metav1.Patch]()), slices.Clone(of.patchTypes)
+	if slices.ContainsFunc(of.patchTypes, func(t string) bool { return strings.HasPrefix(t, "application/apply-patch") }) {
+		o.responses[http.StatusCreated] = of.definition
+	}
+	return o
+}
+
+// connections are the operations of a subresource that answers as it likes.
+func (p resourcePaths) connections(sub Subresource) []operation {
+	methods := map[string]bool{}
+	for _, m := range sub.ConnectMethods {
+		methods[m] = true
+	}
+	kind := sub.Kind
+	if kind.Empty() {
+		kind = p.r.Kind
+	}
+	var out []operation
+	for _, method := range slices.Sorted(maps.Keys(methods)) {
+		out = append(out, operation{
+			method: method, id: "connect", rest: camelCase(strings.ToLower(method)) + p.scoped + camelCase(sub.Name),
+			action: "connect", kind: kind, description: "connect " + method + " requests to " + sub.Name + " of " + p.kind,
+			produces: []string{"*/*"}, responses: map[int]string{http.StatusOK: plainString},
+		})
+	}
+	return out
+}

@@ -1,0 +1,131 @@
+package openapi
+
+import (
+	"bytes"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/munnerz/goautoneg"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const (
+	mediaTypeJSON       = "application/json"
+	mediaTypeV2Protobuf = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+	mediaTypeV3Protobuf = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
+)
+
+// ServeHTTP answers GET and HEAD for /openapi/v2, /openapi/v3 and the documents below it; any other path is 404.
+func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		s.opts.Error(w, r, refusal(r, http.StatusMethodNotAllowed))
+		return
+	}
+	st := s.state.Load()
+	switch path := strings.TrimSuffix(r.URL.Path, "/"); path {
+	case "/openapi/v2":
+		s.serveDocument(w, r, st.v2(), mediaTypeV2Protobuf)
+	case "/openapi/v3":
+		s.serveIndex(w, r, st.index())
+	default:
+		key, ok := strings.CutPrefix(path, "/openapi/v3/")
+		d := st.documents[key]
+		if !ok || d == nil {
+			s.opts.Error(w, r, refusal(r, http.StatusNotFound))
+			return
+		}
+		s.serveV3(w, r, key, d.get())
+	}
+}
+
+func (s *Service) serveIndex(w http.ResponseWriter, r *http.Request, e *encoded) {
+	if e.err != nil {
+		s.opts.Error(w, r, apierrors.NewInternalError(e.err))
+		return
+	}
+	w.Header().Set("Content-Type", mediaTypeJSON)
+	w.Header().Set("Etag", strconv.Quote(e.hash))
+	http.ServeContent(w, r, "", e.modified, bytes.NewReader(e.json))
+}
+
+// serveV3 answers a document. Under its address with the right hash it never changes; a wrong hash leads there.
+func (s *Service) serveV3(w http.ResponseWriter, r *http.Request, key string, e *encoded) {
+	if hash := r.URL.Query().Get("hash"); hash != "" && e.err == nil {
+		if hash != e.hash {
+			w.Header().Set("Vary", "Accept")
+			w.Header().Set("Etag", strconv.Quote(e.hash))
+			http.Redirect(w, r, address(key, e.hash), http.StatusMovedPermanently)
+			return
+		}
+		w.Header().Set("Cache-Control", "public, immutable")
+		w.Header().Set("Expires", time.Now().AddDate(1, 0, 0).UTC().Format(http.TimeFormat))
+	}
+	s.serveDocument(w, r, e, mediaTypeV3Protobuf)
+}
+
+// serveDocument answers a document as JSON or protobuf. http.ServeContent answers If-None-Match, HEAD and ranges.
+func (s *Service) serveDocument(w http.ResponseWriter, r *http.Request, e *encoded, protobuf string) {
+	w.Header().Set("Vary", "Accept")
+	mediaType, ok := negotiate(r, protobuf)
+	body, err := e.json, e.err
+	if ok && err == nil && mediaType == protobuf {
+		body, err = e.protobuf()
+	}
+	switch {
+	case err != nil:
+		w.Header().Del("Cache-Control")
+		w.Header().Del("Expires")
+		s.opts.Error(w, r, apierrors.NewInternalError(err))
+	case !ok:
+		w.Header().Del("Cache-Control")
+		w.Header().Del("Expires")
+		s.opts.Error(w, r, refusal(r, http.StatusNotAcceptable))
+	default:
+		w.Header().Set("Content-Type", mediaType)
+		w.Header().Set("Etag", strconv.Quote(e.hash))
+		http.ServeContent(w, r, "", e.modified, bytes.NewReader(body))
+	}
+}
+
+// negotiate picks JSON or protobuf by the Accept header. The old spelling of the protobuf type has an @ before
+// its version.
+func negotiate(r *http.Request, protobuf string) (string, bool) {
+	accept := strings.Join(r.Header.Values("Accept"), ",")
+	if accept == "" {
+		return mediaTypeJSON, true
+	}
+	old := strings.Replace(protobuf, ".v1.0", "@v1.0", 1)
+	for _, clause := range goautoneg.ParseAccept(accept) {
+		for _, offer := range [][2]string{{mediaTypeJSON, mediaTypeJSON}, {protobuf, protobuf}, {old, protobuf}} {
+			kind, subtype, _ := strings.Cut(offer[0], "/")
+			if (clause.Type == kind || clause.Type == "*") && (clause.SubType == subtype || clause.SubType == "*") {
+				return offer[1], true
+			}
+		}
+	}
+	return "", false
+}
+
+// address is where a document is found, with its hash.
+func address(key, hash string) string {
+	u := url.URL{Path: "/openapi/v3/" + key, RawQuery: url.Values{"hash": {hash}}.Encode()}
+	return u.String()
+}
+
+// refusal is the error of a request for which nothing is served.
+func refusal(r *http.Request, code int) error {
+	return apierrors.NewGenericServerResponse(code, strings.ToLower(r.Method), apischema.GroupResource{}, "", "", 0, false)
+}
+
+// writeText is the Error of the zero Options.
+func writeText(w http.ResponseWriter, _ *http.Request, err error) {
+	code := http.StatusInternalServerError
+	if status, ok := err.(apierrors.APIStatus); ok {
+		code = int(status.Status().Code)
+	}
+	http.Error(w, err.Error(), code)
+}

@@ -1,0 +1,227 @@
+package openapi_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/keelson-dev/keelson/server/openapi"
+)
+
+const shopDocument = "/openapi/v3/apis/shop.example.com/v1"
+
+func TestAddressWithItsHashNeverChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := shopService(t)
+		address := index(t, s)["apis/shop.example.com/v1"]
+		r := get(t, s, address)
+		expires, err := http.ParseTime(r.Header.Get("Expires"))
+		if err != nil || !expires.Equal(time.Now().AddDate(1, 0, 0)) {
+			t.Errorf("Expires %q, %v", r.Header.Get("Expires"), err)
+		}
+		if got := r.Header.Get("Vary"); got != "Accept" {
+			t.Errorf("Vary %q", got)
+		}
+	})
+}
+
+func TestWrongHashLeadsToTheRightOne(t *testing.T) {
+	s := shopService(t)
+	r := get(t, s, shopDocument+"?hash=00")
+	want := index(t, s)["apis/shop.example.com/v1"]
+	if r.StatusCode != http.StatusMovedPermanently || r.Header.Get("Location") != want {
+		t.Errorf("%d to %s, want 301 to %s", r.StatusCode, r.Header.Get("Location"), want)
+	}
+	if r.Header.Get("Etag") == "" || r.Header.Get("Cache-Control") != "" {
+		t.Errorf("headers %v", r.Header)
+	}
+}
+
+func TestDocumentWithoutHashIsNotCachedForEver(t *testing.T) {
+	r := get(t, shopService(t), shopDocument)
+	if r.StatusCode != http.StatusOK || r.Header.Get("Cache-Control") != "" || r.Header.Get("Expires") != "" {
+		t.Errorf("%d, headers %v", r.StatusCode, r.Header)
+	}
+}
+
+func TestNegotiation(t *testing.T) {
+	const json, v2, v3 = "application/json", "application/com.github.proto-openapi.spec.v2.v1.0+protobuf", "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
+	s := shopService(t)
+	for _, tc := range []struct{ path, accept, want string }{
+		{shopDocument, "", json},
+		{shopDocument, "*/*", json},
+		{shopDocument, "application/*", json},
+		{shopDocument, "text/html, application/json;q=0.5", json},
+		{shopDocument, v3 + ", application/json", v3},
+		{shopDocument, v3 + ";q=0.1, application/json", json},
+		{shopDocument, strings.Replace(v3, ".v1.0", "@v1.0", 1), v3},
+		{shopDocument, v2, ""},
+		{shopDocument, "text/html", ""},
+		{"/openapi/v2", "", json},
+		{"/openapi/v2", v2, v2},
+		{"/openapi/v2", strings.Replace(v2, ".v1.0", "@v1.0", 1), v2},
+		{"/openapi/v2", v3, ""},
+		{"/openapi/v3", "text/html", json}, // the list is JSON, whatever was asked for
+	} {
+		var header []string
+		if tc.accept != "" {
+			header = []string{"Accept", tc.accept}
+		}
+		r := get(t, s, tc.path, header...)
+		switch {
+		case tc.want == "" && r.StatusCode != http.StatusNotAcceptable:
+			t.Errorf("%s for %q: %d, want 406", tc.path, tc.accept, r.StatusCode)
+		case tc.want != "" && (r.StatusCode != http.StatusOK || r.Header.Get("Content-Type") != tc.want):
+			t.Errorf("%s for %q: %d %s, want %s", tc.path, tc.accept, r.StatusCode, r.Header.Get("Content-Type"), tc.want)
+		}
+		if got := r.Header.Get("Vary"); tc.path != "/openapi/v3" && got != "Accept" {
+			t.Errorf("%s for %q: Vary %q", tc.path, tc.accept, got)
+		}
+	}
+}
+
+func TestClientThatHasTheDocumentGets304(t *testing.T) {
+	s := shopService(t)
+	for _, path := range []string{"/openapi/v2", "/openapi/v3", shopDocument} {
+		first := get(t, s, path)
+		again := get(t, s, path, "If-None-Match", first.Header.Get("Etag"))
+		if again.StatusCode != http.StatusNotModified || len(body(t, again)) != 0 {
+			t.Errorf("%s: %d, want 304", path, again.StatusCode)
+		}
+		if other := get(t, s, path, "If-None-Match", `"00"`); other.StatusCode != http.StatusOK {
+			t.Errorf("%s with another ETag: %d, want 200", path, other.StatusCode)
+		}
+		if first.Header.Get("Last-Modified") == "" {
+			t.Errorf("%s has no Last-Modified", path)
+		}
+	}
+}
+
+func TestWhatIsNotServed(t *testing.T) {
+	var got error
+	s := openapi.New(openapi.Options{Error: func(w http.ResponseWriter, _ *http.Request, err error) {
+		got = err
+		w.WriteHeader(http.StatusTeapot)
+	}})
+	for _, tc := range []struct {
+		method, path string
+		code         int32
+	}{
+		{"GET", "/openapi/v3/apis/none.example.com/v1", 404},
+		{"GET", "/openapi/v3/api/v1", 404},
+		{"GET", "/openapi/v3//", 404},
+		{"GET", "/openapi", 404},
+		{"GET", "/openapi/v1", 404},
+		{"GET", "/elsewhere", 404},
+		{"POST", "/openapi/v2", 405},
+		{"DELETE", "/openapi/v3", 405},
+	} {
+		got = nil
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequest(tc.method, tc.path, nil))
+		var status apierrors.APIStatus
+		if !errors.As(got, &status) || status.Status().Code != tc.code || w.Code != http.StatusTeapot {
+			t.Errorf("%s %s: %v, want %d", tc.method, tc.path, got, tc.code)
+		}
+	}
+	r := get(t, openapi.New(openapi.Options{}), "/openapi/v3/none")
+	if r.StatusCode != http.StatusNotFound || !strings.Contains(string(body(t, r)), "could not find the requested resource") {
+		t.Errorf("without an Error option: %d", r.StatusCode)
+	}
+}
+
+func TestHeadAnswersWithoutABody(t *testing.T) {
+	s, w := shopService(t), httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequest(http.MethodHead, "/openapi/v2", nil))
+	if w.Code != http.StatusOK || w.Body.Len() != 0 || w.Header().Get("Content-Length") == "" {
+		t.Errorf("%d, %d bytes, headers %v", w.Code, w.Body.Len(), w.Header())
+	}
+}
+
+func TestTheSameDescriptionGivesTheSameHashes(t *testing.T) {
+	first := index(t, shopService(t))
+	for range 5 {
+		for name, address := range index(t, shopService(t)) {
+			if first[name] != address {
+				t.Errorf("%s has the address %s, before it was %s", name, address, first[name])
+			}
+		}
+	}
+}
+
+func TestSetKeepsWhatHasNotChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // a document made anew would have a new Last-Modified
+		s, groups := shopService(t), shopGroups(t)
+		groups[0].Resources[0].Docs, groups[0].Resources[1].Docs = nil, nil
+		s.Set(groups)
+		modified := func(path string) string { return get(t, s, path).Header.Get("Last-Modified") }
+		before, core := modified(shopDocument), modified("/openapi/v3/api/v1")
+		old := index(t, s)
+
+		time.Sleep(time.Hour)
+		fresh := shopGroups(t)
+		fresh[0].Resources[0].Docs, fresh[0].Resources[1].Docs = nil, nil
+		fresh[1].Resources[0].Verbs = []string{"get", "patch"}
+		s.Set(fresh)
+		if got := modified(shopDocument); got != before {
+			t.Errorf("the unchanged document was made again: %s, before %s", got, before)
+		}
+		if got := modified("/openapi/v3/api/v1"); got == core {
+			t.Error("the changed document was kept")
+		}
+		now := index(t, s)
+		for name := range old {
+			if changed := old[name] != now[name]; changed != (name == "api/v1") {
+				t.Errorf("%s changed: %v", name, changed)
+			}
+		}
+		s.Set(nil)
+		if r := get(t, s, shopDocument); r.StatusCode != http.StatusNotFound {
+			t.Errorf("a document that is gone: %d", r.StatusCode)
+		}
+	})
+}
+
+// Every answer is of one description or the other, never of a mixture.
+func TestServingWhileSetting(t *testing.T) {
+	s, groups := openapi.New(openapi.Options{}), shopGroups(t)
+	var setters, readers sync.WaitGroup
+	for i := range 2 {
+		setters.Go(func() {
+			for j := range 20 {
+				s.Set(groups[:(i+j)%2*len(groups)])
+			}
+		})
+		readers.Go(func() {
+			for range 20 {
+				if r := get(t, s, shopDocument); r.StatusCode != http.StatusOK && r.StatusCode != http.StatusNotFound {
+					t.Errorf("document: %d", r.StatusCode)
+				}
+				if n := len(index(t, s)); n != 2 && n != 6 {
+					t.Errorf("%d documents, want 2 or 6", n)
+				}
+			}
+		})
+	}
+	setters.Wait()
+	readers.Wait()
+}
+
+func TestKindWithoutAGoTypeIsAnyObject(t *testing.T) {
+	s := openapi.New(openapi.Options{})
+	s.Set([]openapi.GroupVersion{{Group: "shop.example.com", Version: "v1", Resources: []openapi.Resource{
+		{Plural: "widgets", Kind: widgetKind, Verbs: []string{"get", "list"}},
+	}}})
+	d := document(t, s, "apis/shop.example.com/v1")
+	widget := d.Components.Schemas["com.example.shop.v1.Widget"]
+	if widget == nil || widget.Extensions["x-kubernetes-preserve-unknown-fields"] != true || d.Components.Schemas["com.example.shop.v1.WidgetList"] == nil {
+		t.Errorf("widget is %+v", widget)
+	}
+}

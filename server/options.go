@@ -1,0 +1,99 @@
+package server
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/keelson-dev/keelson/admission"
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/authz"
+	"github.com/keelson-dev/keelson/storage"
+	"github.com/keelson-dev/keelson/storage/memory"
+	"go.uber.org/zap"
+)
+
+// Options says what a server serves and how. The zero Options is a server in memory, on a free port of the
+// loopback interface, that serves no groups.
+type Options struct {
+	// Storage opens where objects live, such as bolt.At("hello.db"). nil keeps them in memory.
+	Storage storage.Opener
+	// Groups are the API groups served from the start; see also Install.
+	Groups []Group
+
+	// Listen is the TCP address of Run, "host:port"; "" is "127.0.0.1:0", and port 0 any free one.
+	Listen string
+	// Credentials is a directory (made with mode 0700 when missing) for the CA, the serving certificate and the
+	// administrator's client certificate and token, all made at first use and used again while they are valid.
+	// "" keeps them in memory: they end with the server.
+	Credentials string
+	// Kubeconfig is a file, rewritten when Run or Serve begins to serve, with which kubectl reaches the server as
+	// administrator; "" writes none.
+	Kubeconfig string
+	// Ready is called once, from Run or Serve, when /readyz answers 200. kubeconfig is the absolute path of the
+	// file written, or "".
+	Ready func(url, kubeconfig string)
+
+	// Authenticator says who makes a request; nil: the administrator of Credentials, and system:anonymous.
+	Authenticator authn.Authenticator
+	// Authorizer says who may do what; nil: system:masters everything, and everybody the health paths and
+	// /version.
+	Authorizer authz.Authorizer
+	// Admission judges and completes changes to every kind; the zero Chain accepts all.
+	Admission admission.Chain
+	// Checks are further health checks.
+	Checks []Check
+	// Filters rearranges the filter chain, outermost first; nil leaves it as Chain lists it. The slice is the
+	// function's own.
+	Filters func([]NamedFilter) []NamedFilter
+
+	// RequestTimeout bounds every request that is not a watch; 0 is 60 s.
+	RequestTimeout time.Duration
+	// MinWatchTimeout is the least time after which a watch without timeoutSeconds is ended; the time is drawn
+	// between it and its double. 0 is 30 min.
+	MinWatchTimeout time.Duration
+	// MaxReadsInFlight and MaxWritesInFlight bound the requests served at the same time, watches aside; beyond
+	// that the answer is 429. 0 is 400 and 200; negative is no bound.
+	MaxReadsInFlight, MaxWritesInFlight int
+	// MaxBodyBytes bounds a request's body; 0 is 3 MiB.
+	MaxBodyBytes int64
+	// MaxObjectBytes bounds an encoded object; 0 is 1.5 MiB, as etcd has it.
+	MaxObjectBytes int
+	// Now is the clock of creation timestamps; nil is time.Now.
+	Now func() time.Time
+	// Logger gets starts, stops, panics and 5xx answers; nil is silent.
+	Logger *zap.Logger
+}
+
+// complete checks o and fills in what is left to its default.
+func (o Options) complete() (Options, error) {
+	if o.Storage == nil {
+		o.Storage = memory.Open()
+	}
+	o.Listen = cmp.Or(o.Listen, "127.0.0.1:0")
+	if _, _, err := net.SplitHostPort(o.Listen); err != nil {
+		return o, fmt.Errorf("server: Listen %q: want host:port, such as 127.0.0.1:6443: %w", o.Listen, err)
+	}
+	o.RequestTimeout = cmp.Or(o.RequestTimeout, 60*time.Second)
+	o.MinWatchTimeout = cmp.Or(o.MinWatchTimeout, 30*time.Minute)
+	if o.RequestTimeout < 0 || o.MinWatchTimeout < 0 {
+		return o, errors.New("server: RequestTimeout and MinWatchTimeout must not be negative")
+	}
+	o.MaxReadsInFlight = cmp.Or(o.MaxReadsInFlight, 400)
+	o.MaxWritesInFlight = cmp.Or(o.MaxWritesInFlight, 200)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = zap.NewNop()
+	}
+	for _, c := range o.Checks {
+		if c.Name == "" || strings.ContainsAny(c.Name, "?#% ") || c.Check == nil {
+			return o, fmt.Errorf("server: health check %q: want a name that fits in a path, and a function", c.Name)
+		}
+	}
+	return o, nil
+}

@@ -1,0 +1,135 @@
+package registry
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/storage"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The capabilities of a resource, one interface a verb. A handler serves a verb if and only if the resource has
+// its capability. All methods are called concurrently; the namespace, user, warnings and deadline are in the
+// context (NamespaceFrom). Errors should be apimachinery StatusErrors; any other is answered as 500.
+//
+// Objects that a resource returns are encoded at the edge and must not be changed afterwards.
+type (
+	// Getter answers GET of one object.
+	Getter interface {
+		Get(ctx context.Context, name string, opts *metav1.GetOptions) (runtime.Object, error)
+	}
+	// Lister answers GET of a collection with a list object: its Items are objects of the kind. The selectors in
+	// opts are valid, and applying them is the lister's business, as are limit and continue if it pages.
+	Lister interface {
+		List(ctx context.Context, opts *metav1.ListOptions) (runtime.Object, error)
+	}
+	// Watcher answers watches. The watch ends with ctx.
+	Watcher interface {
+		Watch(ctx context.Context, opts *metav1.ListOptions) (ObjectWatch, error)
+	}
+	// Creater answers POST.
+	Creater interface {
+		Create(ctx context.Context, obj runtime.Object, opts *metav1.CreateOptions) (runtime.Object, error)
+	}
+	// Updater answers PUT and, for resources that are also Getters, PATCH.
+	Updater interface {
+		Update(ctx context.Context, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (obj runtime.Object, created bool, err error)
+	}
+	// Deleter answers DELETE of one object. deleted says that the object is gone, not only marked for deletion.
+	Deleter interface {
+		Delete(ctx context.Context, name string, opts *metav1.DeleteOptions) (obj runtime.Object, deleted bool, err error)
+	}
+	// CollectionDeleter answers DELETE of a collection with the list of what it deleted.
+	CollectionDeleter interface {
+		DeleteCollection(ctx context.Context, opts *metav1.DeleteOptions, list *metav1.ListOptions) (runtime.Object, error)
+	}
+	// Connecter answers the HTTP methods it names itself.
+	Connecter interface {
+		// ConnectMethods are HTTP methods, upper case.
+		ConnectMethods() []string
+		// Connect returns what answers the request for the object name; subpath is the rest of the path, with its
+		// leading slash, or "".
+		Connect(ctx context.Context, name, subpath string, r *http.Request) (http.Handler, error)
+	}
+	// Tabler makes its own tables; without it a table has the columns Name and Age.
+	Tabler interface {
+		// Columns describes the table's columns; Row makes the cells of one object, as many as there are columns.
+		Columns() []metav1.TableColumnDefinition
+		Row(ctx context.Context, obj runtime.Object) ([]any, error)
+	}
+)
+
+// ObjectUpdate makes the new state of an object from the current one, in the hub version. It may be called
+// several times. current belongs to the callee and is nil when the object does not exist and the resource
+// creates on update.
+type ObjectUpdate func(ctx context.Context, current runtime.Object) (runtime.Object, error)
+
+// ObjectWatch is the stream of a Watcher that has no records.
+type ObjectWatch interface {
+	// Next waits for the next event. Errors end the watch and are shown to the client as its last event, but for
+	// the context's.
+	Next(ctx context.Context) (ObjectEvent, error)
+	Close()
+}
+
+// ObjectEvent is an event of an ObjectWatch. Object of a BOOKMARK needs only a resourceVersion.
+type ObjectEvent struct {
+	Type   string // ADDED, MODIFIED, DELETED, BOOKMARK
+	Object runtime.Object
+}
+
+// Records is the capability of a stored resource: every verb in records, so that handlers can answer in bytes.
+// A *Registry and its status view have it; handlers prefer it to the interfaces above. Reads and writes are in
+// the namespace of the context.
+type Records interface {
+	// GetRecord returns one record.
+	GetRecord(ctx context.Context, name string, at storage.Read) (storage.Record, error)
+	// Decode makes the caller's own object, in the hub version, of a record.
+	Decode(r storage.Record) (runtime.Object, error)
+}
+
+// RecordLister is Records for collections.
+type RecordLister interface {
+	ListRecords(ctx context.Context, opts storage.ListOptions) (storage.Page, error)
+}
+
+// RecordWatcher is Records for watches.
+type RecordWatcher interface {
+	WatchRecords(ctx context.Context, opts storage.WatchOptions) (storage.Watch, error)
+}
+
+// RecordWriter is Records for writes. obj, in the hub version, belongs to the registry from the call on.
+type RecordWriter interface {
+	CreateRecord(ctx context.Context, obj runtime.Object, opts *metav1.CreateOptions) (storage.Record, error)
+}
+
+// RecordUpdater is Records for PUT and PATCH.
+type RecordUpdater interface {
+	UpdateRecord(ctx context.Context, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (rec storage.Record, created bool, err error)
+}
+
+// RecordDeleter is Records for DELETE. deleted says that the record is gone, not only marked.
+type RecordDeleter interface {
+	DeleteRecord(ctx context.Context, name string, opts *metav1.DeleteOptions) (rec storage.Record, deleted bool, err error)
+	DeleteRecords(ctx context.Context, opts *metav1.DeleteOptions, list storage.ListOptions) (storage.Page, error)
+}
+
+// DeletedReturner is a Deleter or RecordDeleter that may want DELETE answered with the deleted object. Without it,
+// or when it says false, the answer is a Status.
+type DeletedReturner interface {
+	ReturnsDeleted() bool
+}
+
+type namespaceKey struct{}
+
+// WithNamespace returns a context for requests in namespace ns; "" is cluster-scoped or all namespaces.
+func WithNamespace(ctx context.Context, ns string) context.Context {
+	return context.WithValue(ctx, namespaceKey{}, ns)
+}
+
+// NamespaceFrom returns the namespace of a context.
+func NamespaceFrom(ctx context.Context) string {
+	ns, _ := ctx.Value(namespaceKey{}).(string)
+	return ns
+}

@@ -1,0 +1,227 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/keelson-dev/keelson/admission"
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/storage"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// DeleteRecord implements RecordDeleter. opts is not changed, and expected to be valid.
+func (r *Registry) DeleteRecord(ctx context.Context, name string, opts *metav1.DeleteOptions) (storage.Record, bool, error) {
+	if opts == nil {
+		opts = &metav1.DeleteOptions{}
+	}
+	key, err := r.key(ctx, name)
+	if err != nil {
+		return storage.Record{}, false, err
+	}
+	d := &deletion{registry: r, name: name, opts: opts}
+	rec, err := r.store.Update(ctx, key, storage.WriteOptions{DryRun: isDryRun(opts.DryRun)}, d.apply)
+	if err != nil {
+		return storage.Record{}, false, r.status(err, name)
+	}
+	return rec, d.gone, nil
+}
+
+// DeleteRecords implements RecordDeleter: it lists, deletes one after the other, and returns the page as it was
+// listed. Records that have disappeared in the meantime are passed over; another error ends it, with the
+// deletions until then done.
+func (r *Registry) DeleteRecords(ctx context.Context, opts *metav1.DeleteOptions, list storage.ListOptions) (storage.Page, error) {
+	page, err := r.ListRecords(ctx, list)
+	if err != nil {
+		return storage.Page{}, err
+	}
+	for rec := range page.Records {
+		if err := ctx.Err(); err != nil {
+			return storage.Page{}, r.status(err, "")
+		}
+		where, name := ctx, rec.Key
+		if r.namespaced {
+			ns, rest, _ := strings.Cut(rec.Key, "/")
+			where, name = WithNamespace(ctx, ns), rest
+		}
+		if _, _, err := r.DeleteRecord(where, name, opts); err != nil && !apierrors.IsNotFound(err) {
+			return storage.Page{}, err
+		}
+	}
+	return page, nil
+}
+
+// deletion is one DELETE under way. gone is that of the last call of apply.
+type deletion struct {
+	registry *Registry
+	name     string
+	opts     *metav1.DeleteOptions
+
+	gone bool
+}
+
+// apply is the storage.Change of a DELETE: the object goes, or is marked and waits for its finalizers or the end
+// of its grace period.
+func (d *deletion) apply(ctx context.Context, obj runtime.Object, _ storage.Record) (storage.Outcome, error) {
+	d.gone = false
+	r := d.registry
+	m, err := r.accept(obj)
+	if err != nil {
+		return storage.Outcome{}, err
+	}
+	if err := d.preconditions(m); err != nil {
+		return storage.Outcome{}, err
+	}
+	if err := d.admit(ctx, obj); err != nil {
+		return storage.Outcome{}, err
+	}
+	opts := d.opts.DeepCopy()
+	if p := opts.GracePeriodSeconds; p != nil && *p < 0 {
+		*p = 1
+	}
+	graceful, pending, err := d.grace(ctx, obj, m, opts)
+	if err != nil || pending {
+		return storage.Outcome{}, err
+	}
+	if r.gc {
+		m.SetFinalizers(collectorFinalizers(m.GetFinalizers(), opts))
+	}
+	waits := len(m.GetFinalizers()) > 0
+	if waits && !graceful {
+		d.mark(m)
+	}
+	if waits || graceful && *m.GetDeletionGracePeriodSeconds() > 0 {
+		return storage.Outcome{Object: obj}, nil
+	}
+	d.gone = true
+	return storage.Outcome{Delete: true}, nil
+}
+
+func (d *deletion) preconditions(m metav1.Object) error {
+	p := d.opts.Preconditions
+	if p == nil {
+		return nil
+	}
+	// The kind stands where other conflicts name the resource.
+	kind := schema.GroupResource{Group: d.registry.kind.GVK.Group, Resource: d.registry.kind.GVK.Kind}
+	if p.UID != nil && *p.UID != m.GetUID() {
+		return apierrors.NewConflict(kind, d.name, fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, m.GetUID()))
+	}
+	if p.ResourceVersion != nil && *p.ResourceVersion != m.GetResourceVersion() {
+		return apierrors.NewConflict(kind, d.name, fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, m.GetResourceVersion()))
+	}
+	return nil
+}
+
+// admit asks the whole admission chain: there is no new object to change, but a mutator may refuse.
+func (d *deletion) admit(ctx context.Context, obj runtime.Object) error {
+	r := d.registry
+	if r.admission.IsZero() {
+		return nil
+	}
+	req := r.request(ctx, admission.Delete, d.name, isDryRun(d.opts.DryRun))
+	req.Old, req.Options = obj.DeepCopyObject(), d.opts.DeepCopy()
+	if err := r.admission.Mutate(ctx, req); err != nil {
+		return r.refused(err, d.name)
+	}
+	return r.validateAdmission(ctx, req, d.name, nil, obj)
+}
+
+// grace marks an object for deletion after a grace period, when its strategy has one. pending says that the
+// object waits already, and that nothing changes.
+func (d *deletion) grace(ctx context.Context, obj runtime.Object, m metav1.Object, opts *metav1.DeleteOptions) (graceful, pending bool, err error) {
+	check := d.registry.strategy.gracefulDelete
+	if check == nil {
+		return false, false, nil
+	}
+	if since := m.GetDeletionTimestamp(); since != nil {
+		old := m.GetDeletionGracePeriodSeconds()
+		if old == nil {
+			return false, false, nil
+		}
+		if opts.GracePeriodSeconds == nil || *opts.GracePeriodSeconds >= *old {
+			return false, true, nil
+		}
+		// Only a shorter period may be asked for now; it counts from the same moment.
+		period := *opts.GracePeriodSeconds
+		at := metav1.NewTime(since.Add(time.Duration(period-*old) * time.Second))
+		m.SetDeletionTimestamp(&at)
+		m.SetDeletionGracePeriodSeconds(&period)
+		return true, false, nil
+	}
+	if !check(ctx, obj, opts) {
+		return false, false, nil
+	}
+	if opts.GracePeriodSeconds == nil {
+		return false, false, apierrors.NewInternalError(fmt.Errorf("GracefulDelete of %s set no GracePeriodSeconds", d.registry.kind.GVK))
+	}
+	period := max(*opts.GracePeriodSeconds, 0)
+	at := metav1.NewTime(d.registry.timestamp().Add(time.Duration(period) * time.Second))
+	m.SetDeletionTimestamp(&at)
+	m.SetDeletionGracePeriodSeconds(&period)
+	countDeletion(m)
+	return true, false, nil
+}
+
+// mark says that an object waits for its finalizers.
+func (d *deletion) mark(m metav1.Object) {
+	now := d.registry.timestamp()
+	switch at := m.GetDeletionTimestamp(); {
+	case at == nil:
+		countDeletion(m)
+		m.SetDeletionTimestamp(&now)
+	case at.After(now.Time):
+		m.SetDeletionTimestamp(&now)
+	}
+	m.SetDeletionGracePeriodSeconds(new(int64))
+}
+
+// countDeletion lets controllers that follow the generation see that the object is to be deleted.
+func countDeletion(m metav1.Object) {
+	if m.GetGeneration() > 0 {
+		m.SetGeneration(m.GetGeneration() + 1)
+	}
+}
+
+// collectorFinalizers returns the finalizers with those of the garbage collector as the options want them.
+func collectorFinalizers(finalizers []string, opts *metav1.DeleteOptions) []string {
+	want := ""
+	switch policy := opts.PropagationPolicy; {
+	case opts.OrphanDependents != nil && *opts.OrphanDependents:
+		want = metav1.FinalizerOrphanDependents
+	case opts.OrphanDependents != nil:
+	case policy != nil && *policy == metav1.DeletePropagationOrphan:
+		want = metav1.FinalizerOrphanDependents
+	case policy != nil && *policy == metav1.DeletePropagationForeground:
+		want = metav1.FinalizerDeleteDependents
+	case policy != nil:
+	default: // what the object says
+		return finalizers
+	}
+	if want != "" && slices.Contains(finalizers, want) && !slices.Contains(finalizers, other(want)) {
+		return finalizers
+	}
+	kept := make([]string, 0, len(finalizers)+1)
+	for _, f := range finalizers {
+		if f != metav1.FinalizerOrphanDependents && f != metav1.FinalizerDeleteDependents {
+			kept = append(kept, f)
+		}
+	}
+	if want != "" {
+		kept = append(kept, want)
+	}
+	return kept
+}
+
+// other is the other of the collector's two finalizers.
+func other(finalizer string) string {
+	if finalizer == metav1.FinalizerOrphanDependents {
+		return metav1.FinalizerDeleteDependents
+	}
+	return metav1.FinalizerOrphanDependents
+}

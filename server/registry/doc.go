@@ -1,0 +1,39 @@
+// Package registry says what the verbs mean for a kind.
+//
+// # Stored resources
+//
+// A [Registry] serves one stored resource over a storage.Interface: it applies the metadata rules every kind has
+// (names, generateName, uid, generation, finalizers, owner references, deletion), the kind's own [Strategy], and
+// admission. It knows no HTTP: handlers drive it in records ([Records] and its kin), so that bytes are passed on
+// without being decoded, and a program drives it in process with objects of its own Go type:
+//
+//	reg, err := registry.New(registry.Options{Scheme: scheme, Kind: kind, Resource: resource, Storage: store,
+//		Strategy: registry.Erase(registry.Strategy[*Widget]{Validate: validateWidget})})
+//	widgets, err := registry.For[*Widget](reg)
+//	w, err := widgets.Change(ctx, "default", "a", func(w *Widget) error { w.Spec.Size++; return nil })
+//
+// The registry's objects are seen through two more doors: [Registry.Status], where only the status can be written,
+// and [Registry.ScaleView], which shows them as autoscaling/v1 Scale.
+//
+// A write walks, in this order: system metadata; mutating admission; what the endpoint may not change is put back;
+// the strategy's Prepare; validation of metadata and of the strategy; warnings; Canonicalize; validating admission
+// on copies; storage. An update does all of this again when another write came between, so the functions it calls
+// must bear being called again. A request that names a resourceVersion is never applied to another one: it ends
+// with 409 Conflict.
+//
+// # Resources that nothing stores
+//
+// They need no Registry: any value that implements some of [Getter], [Lister], [Watcher], [Creater], [Updater],
+// [Deleter], [CollectionDeleter] and [Connecter] is served with exactly those verbs.
+//
+// # Errors
+//
+// Errors are apimachinery's StatusErrors, worded as kube-apiserver words them. What a storage error becomes is
+// said in one place, status.go.
+//
+// # Sources
+//
+// https://kubernetes.io/docs/reference/using-api/api-concepts/,
+// https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/ and
+// https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md.
+package registry

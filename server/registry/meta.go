@@ -1,0 +1,137 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/keelson-dev/keelson/server/request"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// wipe removes what only the server writes from a new object's metadata.
+func wipe(m metav1.Object) {
+	m.SetCreationTimestamp(metav1.Time{})
+	m.SetUID("")
+	m.SetDeletionTimestamp(nil)
+	m.SetDeletionGracePeriodSeconds(nil)
+	m.SetSelfLink("")
+	if isReset(m.GetManagedFields()) {
+		m.SetManagedFields(nil)
+	}
+}
+
+// isReset recognises the list of one empty entry, with which a client clears managedFields.
+func isReset(entries []metav1.ManagedFieldsEntry) bool {
+	return len(entries) == 1 && equality.Semantic.DeepEqual(entries[0], metav1.ManagedFieldsEntry{})
+}
+
+// keepManagedFields gives the new state old's managedFields unless it brings its own: clients that do not know
+// the field must not lose it.
+func keepManagedFields(m, old metav1.Object) {
+	switch entries := m.GetManagedFields(); {
+	case isReset(entries):
+		m.SetManagedFields(nil)
+	case len(entries) == 0:
+		m.SetManagedFields(old.GetManagedFields())
+	}
+}
+
+// settleNamespace makes the object's namespace the request's.
+func (r *Registry) settleNamespace(ctx context.Context, m metav1.Object) error {
+	want := ""
+	if r.namespaced {
+		want = NamespaceFrom(ctx)
+	}
+	if got := m.GetNamespace(); want != "" && got != "" && got != want {
+		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
+	m.SetNamespace(want)
+	return nil
+}
+
+// dedupOwners removes repeated identical owner references and returns the warning that this deserves, or "".
+func dedupOwners(m metav1.Object, when string) string {
+	refs := m.GetOwnerReferences()
+	seen := make(map[types.UID][]metav1.OwnerReference, len(refs))
+	kept := make([]metav1.OwnerReference, 0, len(refs))
+	var repeated []string
+	for _, ref := range refs {
+		if containsOwner(seen[ref.UID], ref) {
+			repeated = append(repeated, string(ref.UID))
+			continue
+		}
+		seen[ref.UID] = append(seen[ref.UID], ref)
+		kept = append(kept, ref)
+	}
+	if len(repeated) == 0 {
+		return ""
+	}
+	m.SetOwnerReferences(kept)
+	return fmt.Sprintf(".metadata.ownerReferences contains duplicate entries%s; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: %s",
+		when, strings.Join(repeated, ", "))
+}
+
+// The second place where owner references are looked at.
+const afterMutation = " after mutating admission happens"
+
+func containsOwner(refs []metav1.OwnerReference, ref metav1.OwnerReference) bool {
+	for _, other := range refs {
+		if equality.Semantic.DeepEqual(other, ref) {
+			return true
+		}
+	}
+	return false
+}
+
+// Generated names are a prefix, cut to what leaves room, and random characters that spell no words.
+const (
+	nameAlphabet  = "bcdfghjklmnpqrstvwxz2456789"
+	nameRandom    = 5
+	namePrefixMax = 63 - nameRandom
+	generateNames = 8 // attempts to find a free name
+	generateRetry = 1 // seconds, told to the client after the last attempt
+)
+
+func generateName(prefix string) string {
+	name := []byte(prefix[:min(len(prefix), namePrefixMax)])
+	for range nameRandom {
+		name = append(name, nameAlphabet[rand.IntN(len(nameAlphabet))])
+	}
+	return string(name)
+}
+
+var metadataPath = field.NewPath("metadata")
+
+// checkNew finds what is wrong with a new object's metadata.
+func (r *Registry) checkNew(m metav1.Object) field.ErrorList {
+	return validation.ValidateObjectMetaAccessor(m, r.namespaced, r.checkName, metadataPath)
+}
+
+// checkName applies the kind's rule for names, and the one for all: a name is one segment of a path.
+func (r *Registry) checkName(name string, prefix bool) []string {
+	rule := r.strategy.validateName
+	if rule == nil {
+		rule = validation.NameIsDNSSubdomain
+	}
+	if problems := rule(name, prefix); len(problems) > 0 {
+		return problems
+	}
+	return path.ValidatePathSegmentName(name, prefix)
+}
+
+// warn shows texts to the client of the context, if there is one.
+func warn(ctx context.Context, texts []string) {
+	for _, text := range texts {
+		if text != "" {
+			request.Warn(ctx, text)
+		}
+	}
+}

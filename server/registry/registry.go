@@ -1,0 +1,193 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/keelson-dev/keelson/admission"
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/storage"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Options says what a Registry serves. Scheme, Kind, Resource and Storage are required.
+type Options struct {
+	// Scheme knows Kind.
+	Scheme *runtime.Scheme
+	// Kind is the kind in its hub version: objects go in and come out as its Go type.
+	Kind schema.GroupVersionKind
+	// Resource is the group and the plural, as error messages name them.
+	Resource schema.GroupResource
+	// Singular is the resource's singular; "" is the kind in lower case.
+	Singular string
+	// Namespaced says that objects live in namespaces; the zero value is cluster-scoped.
+	Namespaced bool
+	// Storage holds the objects. The registry does not close it.
+	Storage storage.Interface
+	// Strategy is the kind's own rules; the zero value has none.
+	Strategy Erased
+	// Admission judges every write; the zero Chain accepts all.
+	Admission admission.Chain
+	// GarbageCollection says that a garbage collector looks after the objects, so that DELETE with the policies
+	// Orphan and Foreground leaves the collector's finalizers on them. Without one nobody would take those
+	// finalizers away again: the zero value adds none.
+	GarbageCollection bool
+	// Now is the clock of creation and deletion timestamps; nil is time.Now.
+	Now func() time.Time
+}
+
+// Registry serves one stored resource. Make one with [New]. All methods may be called concurrently. It keeps
+// nothing but its Options: two registries over one storage see the same objects.
+//
+// Methods take the namespace from the context, see [WithNamespace]. Their errors are apimachinery StatusErrors,
+// but for the context's own and what strategies, admission and ObjectUpdate functions return.
+type Registry struct {
+	kind       *runtime.Kind
+	resource   schema.GroupResource
+	singular   string
+	namespaced bool
+	store      storage.Interface
+	strategy   Erased
+	admission  admission.Chain
+	gc         bool
+	now        func() time.Time
+	shape      shape
+}
+
+// New returns a registry. It refuses Options without a required field, a kind that is not registered or not the
+// hub, a resource of another group, and a strategy for another Go type.
+func New(o Options) (*Registry, error) {
+	r, err := newRegistry(o)
+	if err != nil {
+		return nil, fmt.Errorf("registry of %s: %w", o.Kind, err)
+	}
+	return r, nil
+}
+
+func newRegistry(o Options) (*Registry, error) {
+	switch {
+	case o.Scheme == nil:
+		return nil, errors.New("a Scheme is required")
+	case o.Storage == nil:
+		return nil, errors.New("a Storage is required")
+	case o.Resource.Resource == "":
+		return nil, errors.New("a Resource is required")
+	case o.Resource.Group != o.Kind.Group:
+		return nil, fmt.Errorf("resource %s is of another group", o.Resource)
+	}
+	kind := o.Scheme.Lookup(o.Kind)
+	if kind == nil {
+		return nil, errors.New("the kind is not registered in the scheme")
+	}
+	if hub, _ := o.Scheme.Hub(o.Kind.GroupKind()); hub != o.Kind {
+		return nil, fmt.Errorf("the kind's hub is %s", hub)
+	}
+	if want := reflect.PointerTo(kind.Type); o.Strategy.object != nil && !want.AssignableTo(o.Strategy.object) {
+		return nil, fmt.Errorf("the strategy is for %v, the kind is %v", o.Strategy.object, want)
+	}
+	r := &Registry{
+		kind:       kind,
+		resource:   o.Resource,
+		singular:   o.Singular,
+		namespaced: o.Namespaced,
+		store:      o.Storage,
+		strategy:   o.Strategy,
+		admission:  o.Admission,
+		gc:         o.GarbageCollection,
+		now:        o.Now,
+		shape:      shapeOf(kind.Type),
+	}
+	if r.singular == "" {
+		r.singular = strings.ToLower(o.Kind.Kind)
+	}
+	if r.now == nil {
+		r.now = time.Now
+	}
+	return r, nil
+}
+
+// Kind returns the kind, in its hub version.
+func (r *Registry) Kind() schema.GroupVersionKind { return r.kind.GVK }
+
+// Resource returns the group and plural.
+func (r *Registry) Resource() schema.GroupResource { return r.resource }
+
+// Singular returns the resource's singular.
+func (r *Registry) Singular() string { return r.singular }
+
+// Namespaced reports whether objects live in namespaces.
+func (r *Registry) Namespaced() bool { return r.namespaced }
+
+// ReturnsDeleted implements DeletedReturner with the strategy's ReturnDeleted.
+func (r *Registry) ReturnsDeleted() bool { return r.strategy.returnDeleted }
+
+// Decode implements Records.
+func (r *Registry) Decode(rec storage.Record) (runtime.Object, error) {
+	obj, err := r.store.Decode(rec)
+	return obj, r.status(err, rec.Key[strings.LastIndexByte(rec.Key, '/')+1:])
+}
+
+// key is where the object called name is stored, in the namespace of the context.
+func (r *Registry) key(ctx context.Context, name string) (string, error) {
+	if name == "" {
+		return "", apierrors.NewBadRequest("Name parameter required.")
+	}
+	if msgs := path.IsValidPathSegmentName(name); len(msgs) > 0 {
+		return "", apierrors.NewBadRequest(fmt.Sprintf("Name parameter invalid: %q: %s", name, strings.Join(msgs, ";")))
+	}
+	if !r.namespaced {
+		return name, nil
+	}
+	ns := NamespaceFrom(ctx)
+	if ns == "" {
+		return "", apierrors.NewBadRequest("Namespace parameter required.")
+	}
+	if msgs := path.IsValidPathSegmentName(ns); len(msgs) > 0 {
+		return "", apierrors.NewBadRequest(fmt.Sprintf("Namespace parameter invalid: %q: %s", ns, strings.Join(msgs, ";")))
+	}
+	return ns + "/" + name, nil
+}
+
+// accept returns the metadata of an object that a caller handed in, or an error when it is not of the kind.
+func (r *Registry) accept(obj runtime.Object) (metav1.Object, error) {
+	if obj == nil || reflect.TypeOf(obj) != reflect.PointerTo(r.kind.Type) || reflect.ValueOf(obj).IsNil() {
+		return nil, apierrors.NewInternalError(fmt.Errorf("got a %T for %s", obj, r.kind.GVK))
+	}
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	return m, nil
+}
+
+// timestamp is now as metadata has it: in UTC and whole seconds.
+func (r *Registry) timestamp() metav1.Time {
+	return metav1.NewTime(r.now().UTC().Truncate(time.Second))
+}
+
+// request is the frame of an admission request.
+func (r *Registry) request(ctx context.Context, op admission.Operation, name string, dryRun bool) *admission.Request {
+	req := &admission.Request{
+		Operation: op,
+		Kind:      r.kind.GVK,
+		Resource:  r.resource.WithVersion(r.kind.GVK.Version),
+		Name:      name,
+		DryRun:    dryRun,
+		User:      authn.UserFrom(ctx),
+	}
+	if r.namespaced {
+		req.Namespace = NamespaceFrom(ctx)
+	}
+	return req
+}
+
+func isDryRun(values []string) bool { return len(values) > 0 }

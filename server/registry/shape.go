@@ -1,0 +1,110 @@
+package registry
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
+
+	"github.com/keelson-dev/keelson/runtime"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// shape is what a registry knows of the inside of an object beyond its metadata. Both objects of a call are of
+// the kind.
+type shape interface {
+	// hasStatus reports whether the kind has a status that its users do not write.
+	hasStatus() bool
+	// dropStatus empties the status.
+	dropStatus(obj runtime.Object)
+	// takeStatus makes a copy of from's status obj's.
+	takeStatus(obj, from runtime.Object)
+	// sameContent reports whether two objects are equal in all but kind, apiVersion, metadata and status.
+	sameContent(a, b runtime.Object) bool
+}
+
+// structShape is the shape of a Go struct, by the JSON names of its fields.
+type structShape struct {
+	status  []int   // index of the field "status"; nil: none
+	content [][]int // indexes of the fields that are neither metadata nor status
+}
+
+// shapeOf returns the shape of the struct type t. A status without any field is none: a Resource without a status
+// has struct{} there.
+func shapeOf(t reflect.Type) shape {
+	s := &structShape{}
+	s.scan(t, nil)
+	return s
+}
+
+// scan sorts t's fields, those of embedded structs without a JSON name included.
+func (s *structShape) scan(t reflect.Type, at []int) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		index := append(at[:len(at):len(at)], i)
+		switch {
+		case name == "-" || !f.IsExported() && !f.Anonymous:
+		case f.Type == reflect.TypeFor[metav1.TypeMeta]() || f.Type == reflect.TypeFor[metav1.ObjectMeta]():
+		case f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct:
+			s.scan(f.Type, index)
+		case !f.IsExported():
+		case name == "status" || name == "" && f.Name == "status":
+			if !isEmptyStruct(f.Type) {
+				s.status = index
+			}
+		case isEmptyStruct(f.Type):
+		default:
+			s.content = append(s.content, index)
+		}
+	}
+}
+
+func isEmptyStruct(t reflect.Type) bool { return t.Kind() == reflect.Struct && t.NumField() == 0 }
+
+func (s *structShape) hasStatus() bool { return s.status != nil }
+
+func (s *structShape) dropStatus(obj runtime.Object) {
+	if s.status != nil {
+		reflect.ValueOf(obj).Elem().FieldByIndex(s.status).SetZero()
+	}
+}
+
+func (s *structShape) takeStatus(obj, from runtime.Object) {
+	if s.status == nil {
+		return
+	}
+	to := reflect.ValueOf(obj).Elem().FieldByIndex(s.status)
+	if v := reflect.ValueOf(runtime.DeepCopy(reflect.ValueOf(from).Elem().FieldByIndex(s.status).Interface())); v.IsValid() {
+		to.Set(v)
+	} else {
+		to.SetZero()
+	}
+}
+
+func (s *structShape) sameContent(a, b runtime.Object) bool {
+	x, y := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
+	for _, index := range s.content {
+		if !sameValue(x.FieldByIndex(index), y.FieldByIndex(index)) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameValue compares two values of one type by what is written of them: times in two zones are the same, and so
+// are, as with omitempty, empty and nil.
+func sameValue(x, y reflect.Value) bool {
+	switch x.Kind() {
+	case reflect.Map, reflect.Slice:
+		if x.Len() == 0 && y.Len() == 0 {
+			return true
+		}
+	}
+	if reflect.DeepEqual(x.Interface(), y.Interface()) {
+		return true
+	}
+	a, errA := json.Marshal(x.Interface())
+	b, errB := json.Marshal(y.Interface())
+	return errA == nil && errB == nil && bytes.Equal(a, b)
+}

@@ -1,0 +1,55 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/storage"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// StatusView is a registry's objects as the status subresource shows them: reads are those of the object, and
+// updates change nothing but the status. It implements Records and RecordUpdater; all methods may be called
+// concurrently.
+type StatusView struct {
+	registry *Registry
+}
+
+// Status returns the status subresource. A kind without a status has none: that is an error.
+func (r *Registry) Status() (*StatusView, error) {
+	if !r.shape.hasStatus() {
+		return nil, fmt.Errorf("registry of %s: the kind has no status", r.kind.GVK)
+	}
+	return &StatusView{r}, nil
+}
+
+// GetRecord implements Records.
+func (v *StatusView) GetRecord(ctx context.Context, name string, at storage.Read) (storage.Record, error) {
+	return v.registry.GetRecord(ctx, name, at)
+}
+
+// Decode implements Records.
+func (v *StatusView) Decode(rec storage.Record) (runtime.Object, error) {
+	return v.registry.Decode(rec)
+}
+
+// UpdateRecord implements RecordUpdater. Of what update returns only the status counts, and uid and
+// resourceVersion as preconditions. The generation stays, and nothing is ever created.
+func (v *StatusView) UpdateRecord(ctx context.Context, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (storage.Record, bool, error) {
+	r := v.registry
+	return r.update(ctx, name, update, opts, endpoint{
+		subresource: "status",
+		kind:        r.kind.GVK,
+		settle:      r.settleStatus,
+		prepare:     r.strategy.prepareForStatusUpdate,
+		validate:    r.strategy.validateStatusUpdate,
+	})
+}
+
+// settleStatus returns the stored object with the new status.
+func (r *Registry) settleStatus(obj, old runtime.Object) runtime.Object {
+	out := old.DeepCopyObject()
+	r.shape.takeStatus(out, obj)
+	return out
+}

@@ -1,0 +1,59 @@
+package registry
+
+import (
+	"context"
+
+	"github.com/keelson-dev/keelson/runtime"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Strategy is what makes a kind different from others. Every field may be nil, and the zero Strategy is a kind
+// whose every well-formed object is valid. The functions are called concurrently. They get objects in the hub
+// version, of their own to change only where it says so; old is never to be changed.
+//
+// Before a function is called the registry has applied the rules for all kinds: on create the status is dropped
+// and generation is 1; on update through the main endpoint the status is the old one and generation grows with
+// every change outside metadata and status; on update through /status everything but the status is the old.
+type Strategy[T runtime.Object] struct {
+	// PrepareForCreate completes a new object in place, before validation.
+	PrepareForCreate func(ctx context.Context, obj T)
+	// PrepareForUpdate completes the new state in place, before validation.
+	PrepareForUpdate func(ctx context.Context, obj, old T)
+	// PrepareForStatusUpdate is PrepareForUpdate for /status.
+	PrepareForStatusUpdate func(ctx context.Context, obj, old T)
+
+	// Validate finds what is wrong with a new object; the paths begin at the object ("spec.size"). It is also
+	// called on updates when ValidateUpdate is nil.
+	Validate func(ctx context.Context, obj T) field.ErrorList
+	// ValidateUpdate finds what is wrong with a change; call Validate from it if that should hold too.
+	ValidateUpdate func(ctx context.Context, obj, old T) field.ErrorList
+	// ValidateStatusUpdate is ValidateUpdate for /status.
+	ValidateStatusUpdate func(ctx context.Context, obj, old T) field.ErrorList
+
+	// WarnOnCreate and WarnOnUpdate return texts for Warning headers.
+	WarnOnCreate func(ctx context.Context, obj T) []string
+	WarnOnUpdate func(ctx context.Context, obj, old T) []string
+
+	// Canonicalize brings a valid object into its normal form, in place, before it is stored.
+	Canonicalize func(obj T)
+
+	// ValidateName finds what is wrong with a name, or with a generateName prefix; nil asks for a DNS-1123
+	// subdomain. k8s.io/apimachinery/pkg/api/validation has others.
+	ValidateName func(name string, prefix bool) []string
+
+	// GracefulDelete is asked when an object is to be deleted and may set options.GracePeriodSeconds; true marks
+	// the object for deletion after that many seconds instead of deleting it. nil deletes at once.
+	GracefulDelete func(ctx context.Context, obj T, options *metav1.DeleteOptions) bool
+
+	// NoGeneration leaves metadata.generation alone, as kinds do that are plain data, without a desired state
+	// that a controller follows (a ConfigMap).
+	NoGeneration bool
+	// RequireResourceVersion refuses a PUT without metadata.resourceVersion (422), which otherwise overwrites
+	// whatever is stored.
+	RequireResourceVersion bool
+	// CreateOnUpdate lets PUT create an object that does not exist; otherwise it is 404.
+	CreateOnUpdate bool
+	// ReturnDeleted makes DELETE answer with the deleted object instead of a Status.
+	ReturnDeleted bool
+}

@@ -1,0 +1,117 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/storage"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Typed drives a registry with objects of its Go type, in process: the same rules, strategy and admission as
+// through HTTP, without the HTTP. Make one with [For]. The namespace of every method is "" for a cluster-scoped
+// kind. Objects that are passed in are copied, objects returned are the caller's own. All methods may be called
+// concurrently; errors are the Registry's.
+type Typed[T runtime.Object] struct {
+	registry *Registry
+}
+
+// For returns the typed face of a registry. T must be the Go type of the registry's kind.
+func For[T runtime.Object](r *Registry) (*Typed[T], error) {
+	if want, got := reflect.PointerTo(r.kind.Type), reflect.TypeFor[T](); want != got {
+		return nil, fmt.Errorf("registry of %s: objects are %v, not %v", r.kind.GVK, want, got)
+	}
+	return &Typed[T]{r}, nil
+}
+
+// Get returns one object.
+func (t *Typed[T]) Get(ctx context.Context, namespace, name string) (T, error) {
+	return t.decode(t.registry.GetRecord(WithNamespace(ctx, namespace), name, storage.Read{}))
+}
+
+// List returns the objects of a namespace, or of all with "", that the selector chooses; a nil selector chooses
+// all.
+func (t *Typed[T]) List(ctx context.Context, namespace string, selector labels.Selector) ([]T, error) {
+	page, err := t.registry.ListRecords(WithNamespace(ctx, namespace), storage.ListOptions{Selection: storage.Selection{Labels: selector}})
+	if err != nil {
+		return nil, err
+	}
+	items := make([]T, 0, page.Count)
+	for rec := range page.Records {
+		obj, err := t.decode(rec, nil)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, obj)
+	}
+	return items, nil
+}
+
+// Create stores a new object and returns it as stored.
+func (t *Typed[T]) Create(ctx context.Context, namespace string, obj T) (T, error) {
+	return t.decode(t.registry.CreateRecord(WithNamespace(ctx, namespace), obj.DeepCopyObject(), nil))
+}
+
+// Update replaces the object of the same name by obj: like a PUT, with a conflict when obj's resourceVersion is
+// not the stored one, and overwriting when it is "".
+func (t *Typed[T]) Update(ctx context.Context, namespace string, obj T) (T, error) {
+	return t.replace(ctx, namespace, obj, t.registry)
+}
+
+// UpdateStatus replaces the status of the object of the same name, and nothing else.
+func (t *Typed[T]) UpdateStatus(ctx context.Context, namespace string, obj T) (T, error) {
+	view, err := t.registry.Status()
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return t.replace(ctx, namespace, obj, view)
+}
+
+func (t *Typed[T]) replace(ctx context.Context, namespace string, obj T, to RecordUpdater) (T, error) {
+	m, err := t.registry.accept(obj)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	put := func(context.Context, runtime.Object) (runtime.Object, error) { return obj.DeepCopyObject(), nil }
+	rec, _, err := to.UpdateRecord(WithNamespace(ctx, namespace), m.GetName(), put, nil)
+	return t.decode(rec, err)
+}
+
+// Change updates an object from what it is now, again and again until nobody came between. An error of change
+// ends it and is returned; change may be called several times.
+func (t *Typed[T]) Change(ctx context.Context, namespace, name string, change func(obj T) error) (T, error) {
+	patch := func(_ context.Context, current runtime.Object) (runtime.Object, error) {
+		obj, ok := current.(T)
+		if !ok { // the kind creates on update, and there is no object
+			obj = t.registry.kind.New().(T)
+		}
+		return obj, change(obj)
+	}
+	rec, _, err := t.registry.UpdateRecord(WithNamespace(ctx, namespace), name, patch, nil)
+	return t.decode(rec, err)
+}
+
+// Delete deletes an object, or marks it for deletion while finalizers or a grace period keep it; opts may be nil.
+// It returns the object as it was last, and whether it is gone.
+func (t *Typed[T]) Delete(ctx context.Context, namespace, name string, opts *metav1.DeleteOptions) (last T, gone bool, err error) {
+	rec, gone, err := t.registry.DeleteRecord(WithNamespace(ctx, namespace), name, opts)
+	last, err = t.decode(rec, err)
+	return last, gone && err == nil, err
+}
+
+func (t *Typed[T]) decode(rec storage.Record, err error) (T, error) {
+	var none T
+	if err != nil {
+		return none, err
+	}
+	obj, err := t.registry.Decode(rec)
+	if err != nil {
+		return none, err
+	}
+	return obj.(T), nil
+}

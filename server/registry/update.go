@@ -1,0 +1,328 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/keelson-dev/keelson/admission"
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/codec"
+	"github.com/keelson-dev/keelson/storage"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// errModified is the reason of an optimistic lock that failed.
+var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
+
+// createAttempts bounds an update that creates, against others that delete and create the same object.
+const createAttempts = 8
+
+// endpoint is what one way to update an object does differently. The functions get the new state and the stored
+// one, and change only the new.
+type endpoint struct {
+	subresource string
+	// kind is what admission is shown: it and subject say how.
+	kind schema.GroupVersionKind
+	// subject makes what the validators are shown of an object; nil: the object.
+	subject func(obj runtime.Object) (runtime.Object, error)
+	// mutates says that the caller's update function runs the mutators itself.
+	mutates bool
+	// settle returns the new state without the changes this endpoint does not make; the next three are the
+	// strategy's.
+	settle   func(obj, old runtime.Object) runtime.Object
+	prepare  func(ctx context.Context, obj, old runtime.Object)
+	validate func(ctx context.Context, obj, old runtime.Object) field.ErrorList
+	warn     func(ctx context.Context, obj, old runtime.Object) []string
+	// generation says that a change of content counts.
+	generation bool
+	// creates says that an object which is missing may be created.
+	creates bool
+}
+
+// main is the endpoint of the object itself.
+func (r *Registry) main() endpoint {
+	e := endpoint{
+		kind:       r.kind.GVK,
+		settle:     r.settleMain,
+		prepare:    r.strategy.prepareForUpdate,
+		validate:   r.strategy.validateUpdate,
+		warn:       r.strategy.warnOnUpdate,
+		generation: !r.strategy.noGeneration,
+		creates:    r.strategy.createOnUpdate,
+	}
+	if f := r.strategy.validate; e.validate == nil && f != nil {
+		e.validate = func(ctx context.Context, obj, _ runtime.Object) field.ErrorList { return f(ctx, obj) }
+	}
+	return e
+}
+
+// settleMain gives the new state the stored status.
+func (r *Registry) settleMain(obj, old runtime.Object) runtime.Object {
+	r.shape.takeStatus(obj, old)
+	return obj
+}
+
+// UpdateRecord implements RecordUpdater. update sees every state the object has until the write succeeds; what it
+// returns with the resourceVersion of an older state is a conflict, and without one overwrites.
+func (r *Registry) UpdateRecord(ctx context.Context, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (storage.Record, bool, error) {
+	return r.update(ctx, name, update, opts, r.main())
+}
+
+func (r *Registry) update(ctx context.Context, name string, update ObjectUpdate, opts *metav1.UpdateOptions, e endpoint) (storage.Record, bool, error) {
+	if opts == nil {
+		opts = &metav1.UpdateOptions{}
+	}
+	key, err := r.key(ctx, name)
+	if err != nil {
+		return storage.Record{}, false, err
+	}
+	var last error
+	for range createAttempts {
+		c := &change{registry: r, endpoint: e, name: name, update: update, opts: opts}
+		rec, err := r.store.Update(ctx, key, storage.WriteOptions{DryRun: isDryRun(opts.DryRun)}, c.apply)
+		if err == nil {
+			warn(ctx, c.warnings)
+			if c.final != nil {
+				rec = *c.final
+			}
+			return rec, false, nil
+		}
+		if !errors.Is(err, storage.ErrNotFound) || !e.creates {
+			return storage.Record{}, false, r.status(err, name)
+		}
+		if rec, err = r.createMissing(ctx, name, update, opts); !apierrors.IsAlreadyExists(err) {
+			return rec, err == nil, err
+		}
+		last = err
+	}
+	return storage.Record{}, false, last
+}
+
+// createMissing makes the object that an update found missing.
+func (r *Registry) createMissing(ctx context.Context, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (storage.Record, error) {
+	obj, err := update(ctx, nil)
+	if err != nil {
+		return storage.Record{}, err
+	}
+	m, err := r.accept(obj)
+	if err != nil {
+		return storage.Record{}, err
+	}
+	if uid := m.GetUID(); uid != "" {
+		return storage.Record{}, r.uidConflict(ctx, name, string(uid), "")
+	}
+	if rv := m.GetResourceVersion(); rv != "" && rv != "0" {
+		return storage.Record{}, apierrors.NewNotFound(r.resource, name)
+	}
+	switch got := m.GetName(); got {
+	case "":
+		m.SetName(name)
+	case name:
+	default:
+		return storage.Record{}, apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", got, name))
+	}
+	return r.CreateRecord(ctx, obj, &metav1.CreateOptions{
+		DryRun: opts.DryRun, FieldManager: opts.FieldManager, FieldValidation: opts.FieldValidation,
+	})
+}
+
+// change is one update under way. Its fields below opts are those of the last call of apply.
+type change struct {
+	registry *Registry
+	endpoint endpoint
+	name     string
+	update   ObjectUpdate
+	opts     *metav1.UpdateOptions
+
+	warnings []string
+	final    *storage.Record // what to answer when the update deleted the object
+}
+
+// apply is the storage.Change of an update.
+func (c *change) apply(ctx context.Context, old runtime.Object, rec storage.Record) (storage.Outcome, error) {
+	c.warnings, c.final = nil, nil
+	r := c.registry
+	was, err := r.accept(old)
+	if err != nil {
+		return storage.Outcome{}, err
+	}
+	obj, err := c.update(ctx, old.DeepCopyObject())
+	if err != nil {
+		return storage.Outcome{}, err
+	}
+	m, err := r.accept(obj)
+	if err != nil {
+		return storage.Outcome{}, err
+	}
+	if err := c.preconditions(ctx, m, was); err != nil {
+		return storage.Outcome{}, err
+	}
+	c.warn(dedupOwners(m, ""))
+	req := r.request(ctx, admission.Update, c.name, isDryRun(c.opts.DryRun))
+	req.Kind, req.Subresource, req.Options = c.endpoint.kind, c.endpoint.subresource, c.opts
+	if !c.endpoint.mutates {
+		req.Object, req.Old = obj, old
+		if err := r.admission.Mutate(ctx, req); err != nil {
+			return storage.Outcome{}, r.refused(err, c.name)
+		}
+		obj = req.Object
+		if m, err = r.accept(obj); err != nil {
+			return storage.Outcome{}, err
+		}
+		c.warn(dedupOwners(m, afterMutation))
+	}
+	if m.GetName() == "" {
+		m.SetName(was.GetName())
+	}
+	if err := r.settleNamespace(ctx, m); err != nil {
+		return storage.Outcome{}, err
+	}
+	obj = c.endpoint.settle(obj, old)
+	if m, err = r.accept(obj); err != nil {
+		return storage.Outcome{}, err
+	}
+	c.complete(ctx, obj, old, m, was)
+	if err := c.judge(ctx, req, obj, old); err != nil {
+		return storage.Outcome{}, err
+	}
+	if finished(m, was) {
+		return c.remove(obj, m, rec)
+	}
+	return storage.Outcome{Object: obj}, nil
+}
+
+func (c *change) warn(texts ...string) { c.warnings = append(c.warnings, texts...) }
+
+// preconditions compares the identity and version the request knows with those stored.
+func (c *change) preconditions(ctx context.Context, m, was metav1.Object) error {
+	r := c.registry
+	if uid := m.GetUID(); uid != "" && uid != was.GetUID() {
+		return r.uidConflict(ctx, c.name, string(uid), string(was.GetUID()))
+	}
+	rv := m.GetResourceVersion()
+	version := uint64(0)
+	if rv != "" {
+		var err error
+		if version, err = strconv.ParseUint(rv, 10, 64); err != nil {
+			return apierrors.NewBadRequest(fmt.Sprintf("invalid resource version %q: %v", rv, err))
+		}
+	}
+	switch {
+	case version == 0 && r.strategy.requireResourceVersion:
+		return apierrors.NewInvalid(schema.GroupKind{Group: r.resource.Group, Kind: r.resource.Resource}, c.name, field.ErrorList{
+			field.Invalid(metadataPath.Child("resourceVersion"), version, "must be specified for an update"),
+		})
+	case version != 0 && rv != was.GetResourceVersion():
+		return apierrors.NewConflict(r.resource, c.name, errModified)
+	}
+	return nil
+}
+
+// uidConflict is worded as kube-apiserver's storage does, the key with its usual prefix included.
+func (r *Registry) uidConflict(ctx context.Context, name, want, got string) error {
+	key := "/registry/" + r.resource.Resource
+	if r.resource.Group != "" {
+		key = "/registry/" + r.resource.Group + "/" + r.resource.Resource
+	}
+	if ns := NamespaceFrom(ctx); r.namespaced {
+		key += "/" + ns
+	}
+	return apierrors.NewConflict(r.resource, name, fmt.Errorf(
+		"StorageError: invalid object, Code: 4, Key: %s/%s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %s, UID in object meta: %s",
+		key, name, want, got))
+}
+
+// complete gives the new state what the request cannot change, and what changes with it.
+func (c *change) complete(ctx context.Context, obj, old runtime.Object, m, was metav1.Object) {
+	keepManagedFields(m, was)
+	keepSystem(m, was)
+	if f := c.endpoint.prepare; f != nil {
+		f(ctx, obj, old)
+	}
+	if c.endpoint.generation && !c.registry.shape.sameContent(obj, old) {
+		m.SetGeneration(was.GetGeneration() + 1)
+	}
+}
+
+// keepSystem gives the new state the metadata that only the server writes. A deletionTimestamp cannot be taken
+// back; to set one is refused by validation, as the field is immutable.
+func keepSystem(m, was metav1.Object) {
+	m.SetResourceVersion(was.GetResourceVersion())
+	m.SetGeneration(was.GetGeneration())
+	m.SetUID(was.GetUID())
+	m.SetCreationTimestamp(was.GetCreationTimestamp())
+	m.SetSelfLink(was.GetSelfLink())
+	if was.GetDeletionTimestamp() != nil {
+		m.SetDeletionTimestamp(was.GetDeletionTimestamp())
+	}
+	if was.GetDeletionGracePeriodSeconds() != nil {
+		m.SetDeletionGracePeriodSeconds(was.GetDeletionGracePeriodSeconds())
+	}
+}
+
+// judge validates the new state, brings it into its normal form and asks the validators.
+func (c *change) judge(ctx context.Context, req *admission.Request, obj, old runtime.Object) error {
+	r := c.registry
+	m, err := r.accept(obj)
+	if err != nil {
+		return err
+	}
+	was, err := r.accept(old)
+	if err != nil {
+		return err
+	}
+	problems := validation.ValidateObjectMetaAccessorUpdate(m, was, metadataPath)
+	if f := c.endpoint.validate; f != nil {
+		problems = append(problems, f(ctx, obj, old)...)
+	}
+	if len(problems) > 0 {
+		return apierrors.NewInvalid(r.kind.GVK.GroupKind(), c.name, problems)
+	}
+	if f := c.endpoint.warn; f != nil {
+		c.warn(f(ctx, obj, old)...)
+	}
+	if f := r.strategy.canonicalize; f != nil {
+		f(obj)
+	}
+	if len(r.admission.Validators) == 0 {
+		return nil
+	}
+	if f := c.endpoint.subject; f != nil {
+		if obj, err = f(obj); err != nil {
+			return err
+		}
+		if old, err = f(old); err != nil {
+			return err
+		}
+	}
+	return r.validateAdmission(ctx, req, c.name, obj, old)
+}
+
+// finished reports whether nothing keeps an object that was marked for deletion any longer.
+func finished(m, was metav1.Object) bool {
+	if len(m.GetFinalizers()) > 0 || was.GetDeletionTimestamp() == nil {
+		return false
+	}
+	grace := was.GetDeletionGracePeriodSeconds()
+	return grace == nil || *grace == 0
+}
+
+// remove deletes the object, and remembers its new state as the answer: it was never stored.
+func (c *change) remove(obj runtime.Object, m metav1.Object, rec storage.Record) (storage.Outcome, error) {
+	doc, err := codec.EncodeDocument(obj, c.registry.kind.GVK)
+	if err != nil {
+		return storage.Outcome{}, apierrors.NewInternalError(err)
+	}
+	c.final = &storage.Record{
+		Key: rec.Key, Revision: rec.Revision, Body: doc,
+		Labels: labels.Set(m.GetLabels()), Fields: rec.Fields,
+	}
+	return storage.Outcome{Delete: true}, nil
+}

@@ -1,0 +1,40 @@
+package request
+
+import "context"
+
+// Info is what a request's method and path say it wants. It is immutable once it is in a context.
+type Info struct {
+	// Resource tells a request for an API resource from one for a plain path.
+	Resource bool
+	Path     string // the URL path, as received
+	Verb     string // get, list, watch, create, update, patch, delete, deletecollection; else the HTTP method in lower case
+
+	// Of a resource request.
+	APIPrefix    string // "api" or "apis"
+	APIGroup     string // "" for the core group
+	APIVersion   string
+	Namespace    string // "" when cluster-scoped or across all namespaces
+	Name         string // "" for a collection; from fieldSelector metadata.name for list and watch
+	ResourceName string // the plural, "widgets"
+	Subresource  string
+	// Parts are the path's segments from the resource on, decoded: [resource, name, subresource, ...]. A name or
+	// namespace may hold anything here, slashes, "%" and ".." included: whoever serves objects refuses those.
+	Parts []string
+	// Selectors of list, watch and deletecollection as sent, which may not parse; "" with a watch in the path.
+	FieldSelector, LabelSelector string
+	// DeprecatedWatch marks the old form /watch/ in the path.
+	DeprecatedWatch bool
+}
+
+type infoKey struct{}
+
+// WithInfo returns a context that carries info.
+func WithInfo(ctx context.Context, info *Info) context.Context {
+	return context.WithValue(ctx, infoKey{}, info)
+}
+
+// InfoFrom returns the info of a context, or nil.
+func InfoFrom(ctx context.Context) *Info {
+	info, _ := ctx.Value(infoKey{}).(*Info)
+	return info
+}

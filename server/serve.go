@@ -1,0 +1,298 @@
+package server
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/keelson-dev/keelson/runtime/codec"
+	apischema "github.com/keelson-dev/keelson/runtime/schema"
+	"github.com/keelson-dev/keelson/server/discovery"
+	"github.com/keelson-dev/keelson/server/handlers"
+	"github.com/keelson-dev/keelson/server/openapi"
+	"github.com/keelson-dev/keelson/server/registry"
+	"github.com/keelson-dev/keelson/storage"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// served is one resource in one version, as it is served.
+type served struct {
+	Resource
+	gvr     schema.GroupVersionResource
+	gvk     schema.GroupVersionKind
+	hub     schema.GroupVersionKind
+	docs    *apischema.Docs
+	handler *handlers.Resource
+	subs    map[string]handlers.Subresource
+}
+
+// serve adds groups. Types are registered first; if anything fails nothing is served that was not before.
+func (s *Server) serve(groups []Group) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var added []*served
+	for _, g := range groups {
+		list, err := s.describe(g)
+		if err != nil {
+			return fmt.Errorf("server: group %q: %w", g.Name, err)
+		}
+		added = append(added, list...)
+	}
+	routes := map[schema.GroupVersionResource]http.Handler{}
+	stores := map[schema.GroupResource]*registry.Registry{}
+	for _, r := range added {
+		if _, ok := routes[r.gvr]; ok || s.isServed(r.gvr) {
+			return fmt.Errorf("server: %s is served twice", r.gvr)
+		}
+		if err := s.build(r, stores); err != nil {
+			return fmt.Errorf("server: resource %s: %w", r.gvr, err)
+		}
+		routes[r.gvr] = r.handler
+	}
+	s.served = append(s.served, added...)
+	s.router.Set(routes)
+	s.discovery.Set(s.discoveryGroups())
+	s.openapi.Set(s.openAPIVersions())
+	return nil
+}
+
+func (s *Server) isServed(gvr schema.GroupVersionResource) bool {
+	return slices.ContainsFunc(s.served, func(r *served) bool { return r.gvr == gvr })
+}
+
+// describe registers a group's types and conversions and lists its resources.
+func (s *Server) describe(g Group) ([]*served, error) {
+	var out []*served
+	for _, v := range g.Versions {
+		gv := schema.GroupVersion{Group: g.Name, Version: v.Name}
+		if v.Name == "" {
+			return nil, errors.New("a version has no name")
+		}
+		docs := &apischema.Docs{}
+		if v.Docs != nil {
+			var err error
+			if docs, err = apischema.ParseDocs(v.Docs); err != nil {
+				return nil, fmt.Errorf("version %s: Docs: %w", v.Name, err)
+			}
+		}
+		for _, r := range v.Resources {
+			if err := r.check(gv); err != nil {
+				return nil, err
+			}
+			gvk := gv.WithKind(r.kind)
+			if err := r.register(s.scheme, gvk); err != nil {
+				return nil, err
+			}
+			out = append(out, &served{Resource: r, gvr: gv.WithResource(r.plural), gvk: gvk, docs: docs})
+		}
+	}
+	for _, c := range g.Conversions {
+		if c.add == nil {
+			return nil, errors.New("a conversion is the zero Conversion; make it with server.Convert")
+		}
+		if err := c.add(s.scheme); err != nil {
+			return nil, err
+		}
+	}
+	for _, r := range out {
+		r.hub, _ = s.scheme.Hub(r.gvk.GroupKind())
+	}
+	// The hub first: it brings the strategy and the storage that the other versions share.
+	slices.SortStableFunc(out, func(a, b *served) int { return cmp.Compare(spoke(a), spoke(b)) })
+	return out, nil
+}
+
+func spoke(r *served) int {
+	if r.gvk == r.hub {
+		return 0
+	}
+	return 1
+}
+
+// build makes the handler of one resource, and its registry when this is the hub.
+func (s *Server) build(r *served, stores map[schema.GroupResource]*registry.Registry) error {
+	var err error
+	opts := handlers.Options{
+		Scheme:            s.scheme,
+		Resource:          r.gvr,
+		Kind:              r.gvk,
+		Namespaced:        r.namespaced,
+		Storage:           r.custom,
+		Table:             r.table,
+		MaxBodyBytes:      s.opts.MaxBodyBytes,
+		MinRequestTimeout: s.opts.MinWatchTimeout,
+		Stop:              s.life.Done(),
+		Subresources:      map[string]handlers.Subresource{},
+	}
+	if r.custom == nil {
+		if opts.Storage, err = s.store(r, stores, opts.Subresources); err != nil {
+			return err
+		}
+	}
+	for name, sub := range r.subresources {
+		kind := sub.Kind
+		if sub.register != nil {
+			if kind, err = sub.register(s.scheme, r.gvr.GroupVersion()); err != nil {
+				return fmt.Errorf("subresource %q: %w", name, err)
+			}
+		}
+		if kind.Empty() {
+			kind = r.gvk
+		}
+		opts.Subresources[name] = handlers.Subresource{Kind: kind, Storage: sub.Storage}
+	}
+	r.subs = opts.Subresources
+	r.handler, err = handlers.New(opts)
+	return err
+}
+
+// store returns the registry of a stored resource, which the versions of a kind share, and adds the subresources
+// it serves.
+func (s *Server) store(r *served, stores map[schema.GroupResource]*registry.Registry, subs map[string]handlers.Subresource) (any, error) {
+	reg := stores[r.gvr.GroupResource()]
+	if reg == nil {
+		if r.gvk != r.hub {
+			return nil, fmt.Errorf("its hub %s is not served with it", r.hub)
+		}
+		var err error
+		if reg, err = s.newRegistry(r); err != nil {
+			return nil, err
+		}
+		stores[r.gvr.GroupResource()] = reg
+	} else if !r.plainStrategy {
+		return nil, fmt.Errorf("only the hub %s may have a Strategy", r.hub)
+	}
+	if r.hasStatus {
+		view, err := reg.Status()
+		if err != nil {
+			return nil, err
+		}
+		subs["status"] = handlers.Subresource{Kind: r.gvk, Storage: view}
+	}
+	if r.scale != nil {
+		view, err := reg.ScaleView(*r.scale)
+		if err != nil {
+			return nil, err
+		}
+		if err := registerOnce[*autoscalingv1.Scale](s.scheme, autoscalingv1.SchemeGroupVersion.WithKind("Scale"), scaleKind); err != nil {
+			return nil, err
+		}
+		subs["scale"] = handlers.Subresource{Kind: autoscalingv1.SchemeGroupVersion.WithKind("Scale"), Storage: view}
+	}
+	return reg, nil
+}
+
+func (s *Server) newRegistry(r *served) (*registry.Registry, error) {
+	typed, err := codec.NewTyped(s.scheme, r.gvk)
+	if err != nil {
+		return nil, err
+	}
+	path := r.storagePath
+	if path == "" {
+		path = r.gvr.Resource
+		if r.gvr.Group != "" {
+			path = r.gvr.Group + "/" + path
+		}
+	}
+	store, err := storage.NewStore(s.backend, storage.StoreOptions{
+		Prefix:         "/registry/" + path,
+		Codec:          typed,
+		Namespaced:     r.namespaced,
+		Fields:         r.selectable,
+		MaxObjectBytes: s.opts.MaxObjectBytes,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return registry.New(registry.Options{
+		Scheme:     s.scheme,
+		Kind:       r.gvk,
+		Resource:   r.gvr.GroupResource(),
+		Singular:   r.singular,
+		Namespaced: r.namespaced,
+		Storage:    store,
+		Strategy:   r.strategy,
+		Admission:  s.opts.Admission,
+		Now:        s.opts.Now,
+	})
+}
+
+// discoveryGroups describes what is served for discovery, in the order in which it was added.
+func (s *Server) discoveryGroups() []discovery.Group {
+	var groups []discovery.Group
+	for _, r := range s.served {
+		g := slices.IndexFunc(groups, func(g discovery.Group) bool { return g.Name == r.gvr.Group })
+		if g < 0 {
+			g, groups = len(groups), append(groups, discovery.Group{Name: r.gvr.Group})
+		}
+		versions := groups[g].Versions
+		v := slices.IndexFunc(versions, func(v discovery.Version) bool { return v.Name == r.gvr.Version })
+		if v < 0 {
+			v, versions = len(versions), append(versions, discovery.Version{Name: r.gvr.Version})
+		}
+		d := discovery.Resource{
+			Plural: r.plural, Singular: r.singular, Namespaced: r.namespaced, Kind: r.kind,
+			ShortNames: r.shortNames, Categories: r.categories, Verbs: r.handler.Verbs(""),
+		}
+		if r.custom == nil {
+			d.StorageKind = r.hub
+		}
+		for _, name := range r.subNames() {
+			d.Subresources = append(d.Subresources, discovery.Subresource{Name: name, Kind: r.subs[name].Kind, Verbs: r.handler.Verbs(name)})
+		}
+		versions[v].Resources = append(versions[v].Resources, d)
+		groups[g].Versions = versions
+	}
+	return groups
+}
+
+// openAPIVersions describes what is served for OpenAPI.
+func (s *Server) openAPIVersions() []openapi.GroupVersion {
+	var out []openapi.GroupVersion
+	for _, r := range s.served {
+		i := slices.IndexFunc(out, func(v openapi.GroupVersion) bool { return v.Group == r.gvr.Group && v.Version == r.gvr.Version })
+		if i < 0 {
+			i, out = len(out), append(out, openapi.GroupVersion{Group: r.gvr.Group, Version: r.gvr.Version})
+		}
+		o := openapi.Resource{
+			Plural: r.plural, Kind: r.gvk, Namespaced: r.namespaced, Verbs: r.handler.Verbs(""),
+			Type: r.goType, ListType: r.listType, Docs: r.docs, PatchTypes: handlers.PatchTypes(),
+		}
+		for _, name := range r.subNames() {
+			sub := openapi.Subresource{Name: name, Kind: r.subs[name].Kind, Verbs: r.handler.Verbs(name), PatchTypes: handlers.PatchTypes()}
+			if k := s.scheme.Lookup(sub.Kind); k != nil {
+				sub.Type = k.Type
+			}
+			o.Subresources = append(o.Subresources, sub)
+		}
+		out[i].Resources = append(out[i].Resources, o)
+	}
+	return out
+}
+
+func (r *served) subNames() []string {
+	var out []string
+	for name := range r.subs {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// apiPaths lists the roots of what is served.
+func (s *Server) apiPaths() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := []string{"/apis"}
+	for _, r := range s.served {
+		if r.gvr.Group == "" {
+			out = append(out, "/api", "/api/"+r.gvr.Version)
+			continue
+		}
+		out = append(out, "/apis/"+r.gvr.Group, "/apis/"+r.gvr.Group+"/"+r.gvr.Version)
+	}
+	return out
+}

@@ -1,0 +1,128 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/authz"
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server/credentials"
+	"github.com/keelson-dev/keelson/server/discovery"
+	"github.com/keelson-dev/keelson/server/filters"
+	"github.com/keelson-dev/keelson/server/openapi"
+	"github.com/keelson-dev/keelson/server/router"
+	"github.com/keelson-dev/keelson/storage"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apiversion "k8s.io/apimachinery/pkg/version"
+)
+
+// Server is an API server. Make one with New; the zero Server is not usable. Its methods may be called
+// concurrently.
+type Server struct {
+	opts    Options
+	scheme  *runtime.Scheme
+	backend storage.Backend
+	creds   *credentials.Bundle
+	version apiversion.Info
+
+	authenticator authn.Authenticator
+	authorizer    authz.Authorizer
+
+	health    *health
+	router    router.Table
+	discovery *discovery.Service
+	openapi   *openapi.Service
+	fixed     *fixed
+	filters   []NamedFilter
+	handler   http.Handler
+	requests  *filters.WaitGroup // requests under way, watches aside
+
+	life       context.Context // ends when the server does: watches and background work end with it
+	end        context.CancelFunc
+	background sync.WaitGroup // what extensions run
+	closing    sync.Once
+	closed     error // of the backend; written once by closing
+
+	mu     sync.Mutex // guards served, and is held while what is served changes
+	served []*served
+}
+
+// scaleKind has no defaults and no selectable fields.
+var scaleKind runtime.KindOptions[*autoscalingv1.Scale]
+
+// New makes a server: it opens the storage, makes or reads the credentials and registers the groups. The caller
+// must end it, by Run, Serve or Close. An error says which option is wrong, or what could not be opened.
+func New(opts Options) (*Server, error) {
+	opts, err := opts.complete()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{opts: opts, scheme: runtime.NewScheme(), version: versionInfo()}
+	s.life, s.end = context.WithCancel(context.Background())
+	if err := s.open(); err != nil {
+		s.end()
+		return nil, err
+	}
+	if err := s.serve(opts.Groups); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// open makes all that groups are added to.
+func (s *Server) open() error {
+	if err := s.openCredentials(); err != nil {
+		return err
+	}
+	backend, err := s.opts.Storage(s.life)
+	if err != nil {
+		return fmt.Errorf("server: open storage: %w", err)
+	}
+	s.backend = backend
+	s.requests = filters.NewWaitGroup()
+	s.health = &health{logger: s.opts.Logger}
+	s.health.add(s.standardChecks()...)
+	s.health.add(s.opts.Checks...)
+	s.discovery = discovery.New(discovery.Options{Error: filters.WriteStatus})
+	s.openapi = openapi.New(openapi.Options{Title: "Kubernetes", Version: s.version.GitVersion, Error: filters.WriteStatus})
+	s.fixed = newFixed(s)
+	s.handler = s.buildHandler()
+	return nil
+}
+
+// standardChecks are those of every server.
+func (s *Server) standardChecks() []Check {
+	checks := []Check{
+		{Name: "ping", Check: func(context.Context) error { return nil }},
+		{Name: "storage", Check: func(ctx context.Context) error {
+			h, ok := s.backend.(storage.Healther)
+			if !ok {
+				return nil
+			}
+			ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+			defer cancel()
+			return h.Health(ctx)
+		}},
+		{Name: "shutdown", ReadyOnly: true, Check: func(context.Context) error {
+			if s.life.Err() != nil {
+				return errors.New("process is shutting down")
+			}
+			return nil
+		}},
+	}
+	return checks
+}
+
+// Scheme is the server's: it knows every kind that is served.
+func (s *Server) Scheme() *runtime.Scheme { return s.scheme }
+
+// Handler is the whole server as an http.Handler, filter chain included. It works until the server ends.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// Credentials are the CA, the serving certificate and the administrator's credentials of this server.
+func (s *Server) Credentials() *credentials.Bundle { return s.creds }

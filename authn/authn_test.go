@@ -40,7 +40,7 @@ func result(a authn.Authenticator, r *http.Request) string {
 }
 
 func TestUnion(t *testing.T) {
-	r := httptest.NewRequest("GET", "/", nil)
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	for _, tc := range []struct {
 		name    string
 		members []authn.Authenticator
@@ -59,7 +59,7 @@ func TestUnion(t *testing.T) {
 }
 
 func TestWithAnonymous(t *testing.T) {
-	r := httptest.NewRequest("GET", "/", nil)
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	if got := result(authn.WithAnonymous(fails("x")), r); got != "error: x" {
 		t.Errorf("a wrong credential became %s", got)
 	}
@@ -77,7 +77,7 @@ func TestWithAnonymous(t *testing.T) {
 }
 
 func TestAuthenticatedGroup(t *testing.T) {
-	r := httptest.NewRequest("GET", "/", nil)
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	shared := make([]string, 1, 4) // has room: appending in place would be seen
 	shared[0] = "dev"
 	for _, tc := range []struct {
@@ -129,7 +129,7 @@ func TestBearerToken(t *testing.T) {
 		{"websocket, no token", "", "v5.channel.k8s.io", "no opinion"},
 		{"websocket, wrong", "", "base64url.bearer.authorization.k8s.io.YQ, x", "error: invalid bearer token"},
 	} {
-		r := httptest.NewRequest("GET", "/", nil)
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		if tc.authorization != "" {
 			r.Header.Set("Authorization", tc.authorization)
 		}

@@ -2,6 +2,7 @@ package authn_test
 
 import (
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 
 	"github.com/keelson-dev/keelson/authn"
@@ -12,7 +13,7 @@ func Example() {
 	who := authn.WithAnonymous(authn.AuthenticatedGroup(authn.Union(authn.BearerToken(tokens))))
 
 	for _, token := range []string{"s3cret", "", "wrong"} {
-		r := httptest.NewRequest("GET", "/", nil)
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		if token != "" {
 			r.Header.Set("Authorization", "Bearer "+token)
 		}

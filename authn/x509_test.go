@@ -11,6 +11,7 @@ import (
 	"encoding/asn1"
 	"encoding/hex"
 	"math/big"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -99,7 +100,7 @@ func TestX509(t *testing.T) {
 		{"two UIDs", []*x509.Certificate{client(t, root, uid("a", "b"))}, "error: the certificate's subject has more than one UID"},
 		{"empty UID", []*x509.Certificate{client(t, root, uid(""))}, "error: the certificate's subject has a UID that is no text"},
 	} {
-		r := httptest.NewRequest("GET", "/", nil)
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.TLS = &tls.ConnectionState{PeerCertificates: tc.chain}
 		if got := result(a, r); !strings.HasPrefix(got, tc.want) {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
@@ -110,7 +111,7 @@ func TestX509(t *testing.T) {
 		name := uid("id-1")
 		name.Organization = []string{"dev", "ops"}
 		cert := client(t, root, name)
-		r := httptest.NewRequest("GET", "/", nil)
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}}
 		resp, err := a.Authenticate(r)
 		if err != nil {
@@ -125,7 +126,7 @@ func TestX509(t *testing.T) {
 		}
 	})
 	t.Run("no TLS, no roots", func(t *testing.T) {
-		r := httptest.NewRequest("GET", "/", nil)
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		if got := result(a, r); got != "no opinion" {
 			t.Error(got)
 		}

@@ -16,7 +16,7 @@ func Example() {
 	fmt.Println(err)
 
 	_, err = turns.Admit(context.Background(), read)
-	var rejection *flowcontrol.Rejection
+	var rejection *flowcontrol.RejectedError
 	if errors.As(err, &rejection) {
 		fmt.Println(err, "- try again in", rejection.RetryAfter)
 	}

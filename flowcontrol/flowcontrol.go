@@ -1,7 +1,7 @@
 // Package flowcontrol says whose turn it is when more is asked of a server than it should do at once.
 //
 // A [Controller] is asked before a request is served, and lets it pass, makes it wait, or turns it away with a
-// [Rejection]. It knows nothing of HTTP: a [Request] is the little it judges by. Requests that last, such as
+// [RejectedError]. It knows nothing of HTTP: a [Request] is the little it judges by. Requests that last, such as
 // watches, are not shown to it.
 //
 // [InFlight] is the simplest one: it bounds how many requests that read, and how many that write, are served at the
@@ -10,7 +10,7 @@
 //	limit := flowcontrol.NewInFlight(400, 200)
 //	release, err := limit.Admit(ctx, flowcontrol.Request{User: user, Verb: "list"})
 //	if err != nil {
-//		return err // a *Rejection: ask again after its RetryAfter
+//		return err // a *RejectedError: ask again after its RetryAfter
 //	}
 //	defer release()
 //
@@ -45,12 +45,12 @@ func (r Request) IsReadOnly() bool {
 // Controller decides whose turn it is. Controllers are called concurrently.
 type Controller interface {
 	// Admit returns when it is r's turn; release must then be called exactly once, when r is done. Otherwise
-	// release is nil and the error is a *Rejection, or that of ctx, which ended while r waited.
+	// release is nil and the error is a *RejectedError, or that of ctx, which ended while r waited.
 	Admit(ctx context.Context, r Request) (release func(), err error)
 }
 
-// Rejection is the error for a request that is turned away.
-type Rejection struct {
+// RejectedError is the error for a request that is turned away.
+type RejectedError struct {
 	// RetryAfter is how long the client should wait before it asks again, in whole seconds.
 	RetryAfter time.Duration
 	// Reason says which bound was reached.
@@ -58,4 +58,4 @@ type Rejection struct {
 }
 
 // Error implements error.
-func (r *Rejection) Error() string { return "too many requests: " + r.Reason }
+func (r *RejectedError) Error() string { return "too many requests: " + r.Reason }

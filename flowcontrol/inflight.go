@@ -47,7 +47,7 @@ func (l *InFlight) Admit(_ context.Context, r Request) (func(), error) {
 	if r.User != nil && r.User.InGroup(authn.MastersGroup) {
 		return func() {}, nil
 	}
-	return nil, &Rejection{RetryAfter: time.Second, Reason: reason}
+	return nil, &RejectedError{RetryAfter: time.Second, Reason: reason}
 }
 
 // Served returns how many requests are being served now; exempt ones beyond a bound are not among them.

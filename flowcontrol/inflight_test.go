@@ -26,7 +26,7 @@ func TestInFlight(t *testing.T) {
 	}
 	for _, verb := range []string{"get", "watch", "head", "update", "deletecollection", "post", ""} {
 		release, err := admit(verb)
-		var rejection *flowcontrol.Rejection
+		var rejection *flowcontrol.RejectedError
 		if !errors.As(err, &rejection) || rejection.RetryAfter != time.Second || release != nil {
 			t.Errorf("%s beyond the limit: %v", verb, err)
 		}

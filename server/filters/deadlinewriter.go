@@ -19,6 +19,7 @@ type deadlineWriter struct {
 	mu       sync.Mutex // guards all below, and is held while w is used by the handler
 	w        http.ResponseWriter
 	begun    bool // the header is written, or the connection hijacked
+	failing  bool // the header is that of an error
 	expired  bool // the response has been taken away
 	finished bool // the handler has returned
 }
@@ -44,6 +45,7 @@ func (d *deadlineWriter) WriteHeader(code int) {
 		return
 	}
 	d.copyHeader()
+	d.failing = d.failing || !d.begun && code >= 400
 	d.begun = d.begun || code >= 200 || code == http.StatusSwitchingProtocols
 	d.w.WriteHeader(code)
 }
@@ -119,6 +121,13 @@ func (d *deadlineWriter) copyHeader() {
 	maps.Copy(out, d.header)
 }
 
+// silent reports whether the handler has written nothing.
+func (d *deadlineWriter) silent() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !d.begun
+}
+
 // flushHeader hands over what the handler, which has returned, left in its header: all of it when nothing was
 // written, and trailers in any case.
 func (d *deadlineWriter) flushHeader() {
@@ -129,7 +138,7 @@ func (d *deadlineWriter) flushHeader() {
 }
 
 // expire takes the response away; hold is called before anybody can see that. begun says that part of it is written.
-// false says that there is nothing to take away, since the handler has returned.
+// false says that it is the handler's: it has returned, or is answering with an error, its own word on the deadline.
 func (d *deadlineWriter) expire(hold func()) (begun, ok bool) {
 	if d.writing.Load() {
 		// The response has begun and will be aborted: its client may be too slow to take what is written, and must
@@ -138,7 +147,7 @@ func (d *deadlineWriter) expire(hold func()) (begun, ok bool) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.finished {
+	if d.finished || d.failing {
 		return d.begun, false
 	}
 	hold()

@@ -18,9 +18,9 @@ func Example() {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		info, user := request.InfoFrom(r.Context()), authn.UserFrom(r.Context())
-		fmt.Fprintf(w, "%s may %s %s", user.Name, info.Verb, info.Path)
+		_, _ = fmt.Fprintf(w, "%s may %s %s", user.Name, info.Verb, info.Path)
 		if info.Resource {
-			fmt.Fprintf(w, ": %s of group %s in namespace %s", info.ResourceName, info.APIGroup, info.Namespace)
+			_, _ = fmt.Fprintf(w, ": %s of group %s in namespace %s", info.ResourceName, info.APIGroup, info.Namespace)
 		}
 	})
 
@@ -38,7 +38,7 @@ func Example() {
 	defer srv.Close()
 
 	get := func(path, token string) {
-		r, err := http.NewRequest("GET", srv.URL+path, nil)
+		r, err := http.NewRequest(http.MethodGet, srv.URL+path, nil)
 		if err != nil {
 			panic(err)
 		}

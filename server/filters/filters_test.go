@@ -50,7 +50,7 @@ func TestChain(t *testing.T) {
 		}
 	}
 	h := filters.Chain(http.HandlerFunc(ok), mark("a"), nil, mark("b"))
-	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
 	if !slices.Equal(order, []string{"a", "b"}) {
 		t.Errorf("order %q", order)
 	}
@@ -59,7 +59,7 @@ func TestChain(t *testing.T) {
 func TestAuditID(t *testing.T) {
 	var inner string
 	h := func(_ http.ResponseWriter, r *http.Request) { inner = request.AuditIDFrom(r.Context()) }
-	r := httptest.NewRequest("GET", "/", nil)
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	w := serve(filters.AuditID(), h, r)
 	if got := w.Header().Get("Audit-Id"); !regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-`).MatchString(got) || got != inner {
 		t.Errorf("answer %q, context %q", got, inner)
@@ -76,12 +76,12 @@ func TestReceivedAt(t *testing.T) {
 		if got, known := request.ReceivedFrom(r.Context()); !known || !got.Equal(at) {
 			t.Errorf("%v, %v", got, known)
 		}
-	}, httptest.NewRequest("GET", "/", nil))
+	}, httptest.NewRequest(http.MethodGet, "/", nil))
 	serve(filters.ReceivedAt(nil), func(_ http.ResponseWriter, r *http.Request) {
 		if got, _ := request.ReceivedFrom(r.Context()); got.IsZero() {
 			t.Error("zero")
 		}
-	}, httptest.NewRequest("GET", "/", nil))
+	}, httptest.NewRequest(http.MethodGet, "/", nil))
 }
 
 func TestRequestInfo(t *testing.T) {
@@ -89,18 +89,18 @@ func TestRequestInfo(t *testing.T) {
 		if info := request.InfoFrom(r.Context()); info == nil || info.ResourceName != "widgets" || info.Verb != "list" {
 			t.Errorf("%+v", info)
 		}
-	}, httptest.NewRequest("GET", "/apis/g/v/widgets", nil))
+	}, httptest.NewRequest(http.MethodGet, "/apis/g/v/widgets", nil))
 	if w.Code != 200 {
 		t.Errorf("code %d", w.Code)
 	}
-	w = serve(filters.RequestInfo(), func(http.ResponseWriter, *http.Request) { t.Error("served") }, httptest.NewRequest("GET", "/api/v1/watch", nil))
+	w = serve(filters.RequestInfo(), func(http.ResponseWriter, *http.Request) { t.Error("served") }, httptest.NewRequest(http.MethodGet, "/api/v1/watch", nil))
 	if s := status(t, w.Body); w.Code != 400 || s.Reason != "BadRequest" || s.Message != "unable to determine kind and namespace from url, /api/v1/watch" {
 		t.Errorf("%d %+v", w.Code, s)
 	}
 }
 
 func TestCacheControl(t *testing.T) {
-	r := httptest.NewRequest("GET", "/", nil)
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	if got := serve(filters.CacheControl(), ok, r).Header().Get("Cache-Control"); got != "no-cache, private" {
 		t.Error(got)
 	}
@@ -139,7 +139,7 @@ func TestDeadline(t *testing.T) {
 		{"/apis/g/v/widgets?watch=1&timeout=abc", 0},
 		{"/apis/g/v/watch/widgets", 0},
 	} {
-		r := httptest.NewRequest("GET", tc.target, nil)
+		r := httptest.NewRequest(http.MethodGet, tc.target, nil)
 		r = r.WithContext(request.WithReceived(r.Context(), from))
 		served := false
 		serve(filters.Deadline(0), func(_ http.ResponseWriter, r *http.Request) {
@@ -153,7 +153,7 @@ func TestDeadline(t *testing.T) {
 			t.Errorf("%s: not served", tc.target)
 		}
 	}
-	w := serve(filters.Deadline(time.Second), func(http.ResponseWriter, *http.Request) { t.Error("served") }, httptest.NewRequest("GET", "/apis/g/v/widgets?timeout=abc", nil))
+	w := serve(filters.Deadline(time.Second), func(http.ResponseWriter, *http.Request) { t.Error("served") }, httptest.NewRequest(http.MethodGet, "/apis/g/v/widgets?timeout=abc", nil))
 	s := status(t, w.Body)
 	if want := `invalid timeout specified in the request URL - time: invalid duration "abc"`; w.Code != 400 || s.Message != want || s.Reason != "BadRequest" {
 		t.Errorf("%d %+v", w.Code, s)
@@ -164,8 +164,8 @@ func TestWarnings(t *testing.T) {
 	w := serve(filters.Warnings(), func(w http.ResponseWriter, r *http.Request) {
 		request.Warn(r.Context(), `unknown field "spec.foo"`)
 		request.Warn(r.Context(), "second")
-		w.WriteHeader(201)
-	}, httptest.NewRequest("GET", "/", nil))
+		w.WriteHeader(http.StatusCreated)
+	}, httptest.NewRequest(http.MethodGet, "/", nil))
 	if got := w.Result().Header["Warning"]; !slices.Equal(got, []string{`299 - "unknown field \"spec.foo\""`, `299 - "second"`}) {
 		t.Errorf("%q", got)
 	}
@@ -198,7 +198,7 @@ func TestAuthenticate(t *testing.T) {
 		{"Bearer bad", 1, "", false},
 		{"Bearer bad", 2, "", true},
 	} {
-		r := httptest.NewRequest("GET", "/", nil)
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.ProtoMajor = tc.proto
 		r.Header.Set("X-Remote-User", "root")
 		if tc.credential != "" {
@@ -232,7 +232,7 @@ func TestAuthorize(t *testing.T) {
 		return verdict, "because", fault
 	})
 	get := func(target string) *httptest.ResponseRecorder {
-		r := httptest.NewRequest("GET", target, nil)
+		r := httptest.NewRequest(http.MethodGet, target, nil)
 		return serve(filters.Authorize(a), ok, r.WithContext(authn.WithUser(r.Context(), &authn.User{Name: "u"})))
 	}
 	w := get("/apis/example.com/v1/namespaces/ns/widgets?fieldSelector=metadata.name%3Da,x%3Dy&labelSelector=k+in+(v)")
@@ -265,7 +265,7 @@ func TestAuthorize(t *testing.T) {
 		t.Errorf("allowed, with an error beside: %d", w.Code)
 	}
 	verdict, fault = authz.NoOpinion, nil
-	serve(filters.Authorize(a), ok, httptest.NewRequest("GET", "/x", nil))
+	serve(filters.Authorize(a), ok, httptest.NewRequest(http.MethodGet, "/x", nil))
 	if got.User == nil || got.User.Name != "" {
 		t.Errorf("nobody: %+v", got.User)
 	}

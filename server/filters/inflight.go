@@ -46,7 +46,7 @@ func FlowControl(turns flowcontrol.Controller) Filter {
 
 // turnAway answers in plain text, as kube-apiserver does: under load not even a Status is made.
 func turnAway(w http.ResponseWriter, r *http.Request, err error) {
-	var rejection *flowcontrol.Rejection
+	var rejection *flowcontrol.RejectedError
 	if !errors.As(err, &rejection) {
 		WriteStatus(w, r, err)
 		return

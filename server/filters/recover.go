@@ -2,6 +2,7 @@ package filters
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"net/http"
@@ -29,10 +30,10 @@ func Recover(log *zap.Logger) Filter {
 				if value == nil {
 					return
 				}
-				if value == http.ErrAbortHandler {
-					panic(value)
+				if isAbort(value) {
+					panic(http.ErrAbortHandler)
 				}
-				if p, ok := value.(*handlerPanic); ok {
+				if p, ok := value.(*panicError); ok {
 					report(p.value, p.stack)
 				} else {
 					report(value, debug.Stack())
@@ -47,11 +48,17 @@ func Recover(log *zap.Logger) Filter {
 	}
 }
 
+// isAbort reports whether a panic is a handler's wish to abort the connection.
+func isAbort(value any) bool {
+	err, ok := value.(error)
+	return ok && errors.Is(err, http.ErrAbortHandler)
+}
+
 type reportKey struct{}
 
 // reportPanic tells of a panic that can reach nobody up the stack: Recover's log, or else where net/http would have
 // written it.
-func reportPanic(r *http.Request, p *handlerPanic) {
+func reportPanic(r *http.Request, p *panicError) {
 	if report, ok := r.Context().Value(reportKey{}).(func(any, []byte)); ok {
 		report(p.value, p.stack)
 		return
@@ -63,11 +70,11 @@ func reportPanic(r *http.Request, p *handlerPanic) {
 	printf("http: panic serving %v after its deadline: %v", r.RemoteAddr, p)
 }
 
-// handlerPanic is a panic on its way from the goroutine of a handler to that of the request.
-type handlerPanic struct {
+// panicError is a panic on its way from the goroutine of a handler to that of the request.
+type panicError struct {
 	value any
 	stack []byte
 }
 
 // Error implements error, for whoever recovers it.
-func (p *handlerPanic) Error() string { return fmt.Sprintf("%v\n\n%s", p.value, p.stack) }
+func (p *panicError) Error() string { return fmt.Sprintf("%v\n\n%s", p.value, p.stack) }

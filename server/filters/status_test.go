@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"testing"
 
@@ -64,7 +65,7 @@ func TestWriteStatusFormat(t *testing.T) {
 		{"by parameter", "", "application/json;pretty=1", "", "application/json", notFoundPretty},
 		{"nonsense", "", ";;,/,=", "", "application/json", notFoundPretty},
 	} {
-		r := httptest.NewRequest("GET", "/x?"+tc.query, nil)
+		r := httptest.NewRequest(http.MethodGet, "/x?"+tc.query, nil)
 		if tc.accept != "" {
 			r.Header.Set("Accept", tc.accept)
 		}
@@ -100,7 +101,7 @@ func TestWriteStatusErrors(t *testing.T) {
 		{"nil", nil, 500, "", "an error was to be answered, but there is none", ""},
 	} {
 		w := httptest.NewRecorder()
-		filters.WriteStatus(w, httptest.NewRequest("GET", "/", nil), tc.err)
+		filters.WriteStatus(w, httptest.NewRequest(http.MethodGet, "/", nil), tc.err)
 		s := status(t, w.Body)
 		if w.Code != tc.code || int(s.Code) != tc.code || s.Status != "Failure" || s.Reason != tc.reason || s.Message != tc.message ||
 			w.Header().Get("Retry-After") != tc.retry || s.Kind != "Status" || s.APIVersion != "v1" {
@@ -109,7 +110,7 @@ func TestWriteStatusErrors(t *testing.T) {
 	}
 	for code, wantBody := range map[int32]bool{204: false, 0: true} {
 		w := httptest.NewRecorder()
-		filters.WriteStatus(w, httptest.NewRequest("GET", "/", nil), &apierrors.StatusError{ErrStatus: metav1.Status{Status: "Success", Code: code}})
+		filters.WriteStatus(w, httptest.NewRequest(http.MethodGet, "/", nil), &apierrors.StatusError{ErrStatus: metav1.Status{Status: "Success", Code: code}})
 		if (w.Body.Len() > 0) != wantBody || (code == 0 && w.Code != 200) || (code != 0 && w.Code != int(code)) {
 			t.Errorf("success with code %d: %d %q", code, w.Code, w.Body)
 		}

@@ -16,7 +16,7 @@ import (
 // The handler runs in a goroutine of its own. When the deadline passes its context has ended, what it writes is
 // refused with http.ErrHandlerTimeout and what it reads of the body fails, so that it should return soon; the filter
 // does not wait for it, but a [WaitGroup] around the filter does, and a panic in it is told to the [Recover] around.
-// A request whose client has gone is not answered, and its handler is waited for.
+// A handler that is just writing an error may finish. A request whose client has gone is not answered, and its handler is waited for.
 func Timeout() Filter {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -36,7 +36,7 @@ func Timeout() Filter {
 				}
 				<-run.done
 			}
-			run.conclude()
+			run.conclude(w, r)
 		})
 	}
 }
@@ -52,17 +52,17 @@ type handlerRun struct {
 	done   chan struct{} // closed when the handler has returned
 	// Written before done is closed, read after it.
 	returned bool
-	panicked *handlerPanic
+	panicked *panicError
 }
 
 // serve runs the handler. It never panics.
 func (h *handlerRun) serve(next http.Handler, r *http.Request) {
 	defer func() {
 		if value := recover(); value != nil {
-			h.panicked = &handlerPanic{value: value, stack: debug.Stack()}
+			h.panicked = &panicError{value: value, stack: debug.Stack()}
 		}
 		if h.writer.finish() {
-			if h.panicked != nil && h.panicked.value != http.ErrAbortHandler {
+			if h.panicked != nil && !isAbort(h.panicked.value) {
 				reportPanic(r, h.panicked)
 			}
 			h.group.leave()
@@ -74,18 +74,21 @@ func (h *handlerRun) serve(next http.Handler, r *http.Request) {
 }
 
 // conclude ends a request whose handler has finished in time.
-func (h *handlerRun) conclude() {
+func (h *handlerRun) conclude(w http.ResponseWriter, r *http.Request) {
 	switch {
+	case h.returned && h.writer.silent() && errors.Is(r.Context().Err(), context.DeadlineExceeded):
+		WriteStatus(w, r, errTimeout()) // it gave up, which must not look like an empty success
 	case h.returned:
 		h.writer.flushHeader()
-	case h.panicked == nil || h.panicked.value == http.ErrAbortHandler: // runtime.Goexit: nobody knows what is missing
+	case h.panicked == nil || isAbort(h.panicked.value): // runtime.Goexit: nobody knows what is missing
 		panic(http.ErrAbortHandler)
 	default:
 		panic(h.panicked)
 	}
 }
 
-// expire takes the response from the handler and answers in its place. false says that the handler has just finished.
+// expire takes the response from the handler and answers in its place. false says that the
+// handler has just finished, or is about to.
 func (h *handlerRun) expire(w http.ResponseWriter, r *http.Request) bool {
 	begun, ok := h.writer.expire(h.group.hold)
 	if !ok {

@@ -34,13 +34,13 @@ func TestTimeoutInTime(t *testing.T) {
 		if r.URL.Path == "/silent" {
 			return
 		}
-		w.WriteHeader(201)
+		w.WriteHeader(http.StatusCreated)
 		_, _ = io.WriteString(w, "body")
 	}, time.Minute)
 	for path, want := range map[string]string{"/": "body", "/silent": ""} {
 		w := httptest.NewRecorder()
 		w.Header().Set("X-Outer", "1")
-		h.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 		if w.Header().Get("X-Own") != "1" || w.Header().Get("X-Outer") != "" || w.Body.String() != want || (want != "" && w.Code != 201) {
 			t.Errorf("%s: %d %v %q", path, w.Code, w.Header(), w.Body)
 		}
@@ -54,14 +54,14 @@ func TestTimeoutAnswers(t *testing.T) {
 		h, group := limited(func(hw http.ResponseWriter, r *http.Request) {
 			<-leave // heeds no context
 			hw.Header().Set("X-Late", "1")
-			hw.WriteHeader(200)
+			hw.WriteHeader(http.StatusOK)
 			_, err := io.WriteString(hw, "late")
 			late <- err
 			late <- http.NewResponseController(hw).Flush()
 			late <- http.NewResponseController(hw).SetWriteDeadline(time.Time{})
 		}, 10*time.Second)
 		start := time.Now()
-		h.ServeHTTP(w, httptest.NewRequest("GET", "/apis/g/v/widgets", nil))
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/apis/g/v/widgets", nil))
 		if took := time.Since(start); took != 10*time.Second {
 			t.Errorf("answered after %v", took)
 		}
@@ -91,14 +91,15 @@ func TestTimeoutAborts(t *testing.T) {
 		h, group := limited(func(w http.ResponseWriter, r *http.Request) {
 			ok(w, r)
 			<-r.Context().Done()
+			time.Sleep(time.Second)
 		}, time.Second)
 		func() {
 			defer func() {
-				if value := recover(); value != http.ErrAbortHandler {
+				if value := recover(); !aborts(value) {
 					t.Errorf("panic %v", value)
 				}
 			}()
-			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
 		}()
 		group.Close()
 		if err := group.Wait(t.Context()); err != nil {
@@ -107,11 +108,44 @@ func TestTimeoutAborts(t *testing.T) {
 	})
 }
 
+// TestTimeoutHandlerHeedsContext has handlers that end with their context: whoever comes first, the answer is 504.
+func TestTimeoutHandlerHeedsContext(t *testing.T) {
+	for name, h := range map[string]http.HandlerFunc{
+		"silently": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"saying so": func(w http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+			filters.WriteStatus(w, r, r.Context().Err())
+		},
+		"slowly": func(w http.ResponseWriter, r *http.Request) {
+			time.Sleep(500 * time.Millisecond)
+			w.WriteHeader(http.StatusGatewayTimeout)
+			<-r.Context().Done()
+			time.Sleep(time.Second)
+			_, _ = io.WriteString(w, `{"reason":"Timeout"}`)
+		},
+	} {
+		for range 20 {
+			synctest.Test(t, func(t *testing.T) {
+				limit, group := limited(h, time.Second)
+				w := httptest.NewRecorder()
+				limit.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+				if s := status(t, w.Body); w.Code != http.StatusGatewayTimeout || s.Reason != "Timeout" {
+					t.Errorf("%s: %d %+v", name, w.Code, s)
+				}
+				group.Close()
+				if err := group.Wait(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
 func TestTimeoutWithoutDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, _ := limited(func(w http.ResponseWriter, r *http.Request) { time.Sleep(time.Hour); ok(w, r) }, time.Second)
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest("GET", "/apis/g/v/widgets?watch=1", nil))
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/apis/g/v/widgets?watch=1", nil))
 		if w.Body.String() != "ok" {
 			t.Errorf("%d %q", w.Code, w.Body)
 		}
@@ -124,7 +158,7 @@ func TestTimeoutClientGone(t *testing.T) {
 		h, _ := limited(func(http.ResponseWriter, *http.Request) { time.Sleep(time.Hour); returned = true }, time.Minute)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil).WithContext(ctx))
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil).WithContext(ctx))
 		if !returned {
 			t.Error("the handler was not waited for")
 		}
@@ -147,7 +181,7 @@ func TestTimeoutPanics(t *testing.T) {
 	t.Run("in time", func(t *testing.T) {
 		h, _ := limited(func(http.ResponseWriter, *http.Request) { panicHere() }, time.Minute, filters.Recover(zap.New(core)))
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
 		if w.Code != 500 || w.Body.String() != panicText {
 			t.Errorf("%d %q", w.Code, w.Body)
 		}
@@ -157,7 +191,7 @@ func TestTimeoutPanics(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			h, group := limited(func(http.ResponseWriter, *http.Request) { time.Sleep(time.Hour); panicHere() }, time.Minute, filters.Recover(zap.New(core)))
 			w := httptest.NewRecorder()
-			h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
 			if w.Code != 504 {
 				t.Errorf("code %d", w.Code)
 			}
@@ -172,14 +206,14 @@ func TestTimeoutPanics(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h, _ := limited(func(http.ResponseWriter, *http.Request) { leave() }, time.Minute, filters.Recover(zap.New(core)))
 			defer func() {
-				if value := recover(); value != http.ErrAbortHandler {
+				if value := recover(); !aborts(value) {
 					t.Errorf("panic %v", value)
 				}
 				if n := logs.Len(); n != 0 {
 					t.Errorf("%d lines", n)
 				}
 			}()
-			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
 		})
 	}
 }
@@ -190,7 +224,7 @@ func panicHere() { panic("here") }
 // that does not read.
 func TestTimeoutOnTheWire(t *testing.T) {
 	h, group := limited(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == "POST" {
+		if r.Method == http.MethodPost {
 			_, _ = io.Copy(io.Discard, r.Body)
 			return
 		}
@@ -214,14 +248,14 @@ func TestTimeoutOnTheWire(t *testing.T) {
 		return conn
 	}
 	stuck := dial("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-	defer stuck.Close()
+	defer func() { _ = stuck.Close() }()
 	slow := dial("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\npart")
-	defer slow.Close()
+	defer func() { _ = slow.Close() }()
 	resp, err := http.ReadResponse(bufio.NewReader(slow), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := status(t, resp.Body); resp.StatusCode != 504 || s.Reason != "Timeout" || !resp.Close {
+	if s := status(t, resp.Body); resp.StatusCode != http.StatusGatewayTimeout || s.Reason != "Timeout" || !resp.Close {
 		t.Errorf("%v %+v", resp.Header, s)
 	}
 	group.Close()
@@ -242,13 +276,13 @@ func TestTimeoutHTTP2(t *testing.T) {
 	srv.StartTLS()
 	defer srv.Close()
 	body, feed := io.Pipe()
-	defer feed.Close()
+	defer func() { _ = feed.Close() }()
 	resp, err := srv.Client().Post(srv.URL, "application/json", body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	text, err := io.ReadAll(resp.Body)
-	if resp.ProtoMajor != 2 || resp.StatusCode != 504 || err != nil || !strings.Contains(string(text), `"reason":"Timeout"`) {
+	if resp.ProtoMajor != 2 || resp.StatusCode != http.StatusGatewayTimeout || err != nil || !strings.Contains(string(text), `"reason":"Timeout"`) {
 		t.Errorf("%v %q %v", resp, text, err)
 	}
 	_ = resp.Body.Close()
@@ -256,12 +290,12 @@ func TestTimeoutHTTP2(t *testing.T) {
 	// Only the stream has ended: others on the connection go on.
 	reused := false
 	trace := &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) { reused = c.Reused }}
-	again, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), "GET", srv.URL, nil)
+	again, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodGet, srv.URL, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	close(leave)
-	if resp, err = srv.Client().Do(again); err != nil || resp.StatusCode != 200 || !reused {
+	if resp, err = srv.Client().Do(again); err != nil || resp.StatusCode != http.StatusOK || !reused {
 		t.Errorf("%v %v, connection reused: %v", resp, err, reused)
 	}
 	_ = resp.Body.Close()

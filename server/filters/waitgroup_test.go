@@ -23,7 +23,7 @@ func TestWaitGroup(t *testing.T) {
 		}), group.Filter())
 		get := func(target string) *httptest.ResponseRecorder {
 			w := httptest.NewRecorder()
-			h.ServeHTTP(w, httptest.NewRequest("GET", target, nil).WithContext(t.Context()))
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, target, nil).WithContext(t.Context()))
 			return w
 		}
 		done := make(chan *httptest.ResponseRecorder, 2)

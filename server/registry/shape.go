@@ -92,8 +92,8 @@ func (s *structShape) sameContent(a, b runtime.Object) bool {
 	return true
 }
 
-// sameValue compares two values of one type by what is written of them: times in two zones are the same, and so
-// are, as with omitempty, empty and nil.
+// sameValue compares two values of one type by their JSON: API times in two zones are the same, and so are, as with
+// omitempty, empty and nil.
 func sameValue(x, y reflect.Value) bool {
 	switch x.Kind() {
 	case reflect.Map, reflect.Slice:

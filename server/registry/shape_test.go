@@ -23,7 +23,7 @@ type Odd struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	Common            `json:",inline"`
-	When              time.Time     `json:"when"`
+	When              metav1.Time   `json:"when"`
 	Status            *WidgetStatus `json:"status,omitempty"`
 	note              string
 }
@@ -46,7 +46,7 @@ func TestOddShape(t *testing.T) {
 	must(t, err)
 
 	ctx := t.Context()
-	o := &Odd{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: &WidgetStatus{Ready: true}, When: start, note: "n"}
+	o := &Odd{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: &WidgetStatus{Ready: true}, When: metav1.NewTime(start), note: "n"}
 	o.Addr = netip.MustParseAddr("::1")
 	got, err := odds.Create(ctx, "", o)
 	must(t, err)
@@ -61,11 +61,11 @@ func TestOddShape(t *testing.T) {
 		change func(*Odd)
 		want   int64
 	}{
-		{"the zone", func(o *Odd) { o.When = o.When.UTC() }, 1},
+		{"the zone", func(o *Odd) { o.When = metav1.NewTime(o.When.UTC()) }, 1},
 		{"an empty map", func(o *Odd) { o.Extra = map[string]string{} }, 1},
 		{"an embedded field", func(o *Odd) { o.Extra = map[string]string{"a": "b"} }, 2},
 		{"the address", func(o *Odd) { o.Addr = netip.MustParseAddr("::2") }, 3},
-		{"the time", func(o *Odd) { o.When = o.When.Add(1) }, 4},
+		{"the time", func(o *Odd) { o.When = metav1.NewTime(o.When.Add(time.Second)) }, 4},
 		{"the status", func(o *Odd) { o.Status = nil }, 4},
 	} {
 		got, err := odds.Change(ctx, "", "a", func(o *Odd) error { c.change(o); return nil })

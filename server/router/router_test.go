@@ -48,6 +48,7 @@ func TestTableFindsAndForgets(t *testing.T) {
 		"/api/v1/pods":                                      "pods",
 		"/apis/example.com/v1":                              "rest",
 		"/healthz":                                          "rest",
+		"/apis//v1/pods":                                    "rest",
 	} {
 		if got := ask(h, path); got != want {
 			t.Errorf("%s: %s, want %s", path, got, want)

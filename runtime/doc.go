@@ -28,10 +28,16 @@
 // One version of a kind is its hub: the storage version unless the program names another. Every other version
 // is a spoke with two functions, to the hub and from it (see [AddConversion]); no internal type is needed.
 //
+// # Living with apimachinery
+//
+// [Scheme.Import] takes the kinds of an existing AddToScheme function, such as that of k8s.io/api/apps/v1, with
+// their list types, defaults and conversions. [Scheme.AddTo] fills a client's apimachinery Scheme with the kinds
+// registered here. A Scheme itself is an ObjectTyper, ObjectCreater, ObjectDefaulter and ObjectConvertor.
+//
 // # What will bite
 //
 //   - Two kinds or versions must not share one Go type: a client could not tell them apart, so [Register]
-//     refuses it. Declare a second type: `type WidgetV2 struct { ... }`.
+//     refuses it. Declare a second struct, or for a Resource a second spec type: `type WidgetSpecV2 WidgetSpec`.
 //   - A struct that embeds Resource inherits its DeepCopyObject, which returns the inner type; [Register]
 //     refuses it and names the cure.
 //   - A Scheme may be read by many goroutines, also while kinds are added.

@@ -69,7 +69,7 @@ func (s *Scheme) checkFree(k *Kind) error {
 		other, ok = s.byType[k.ListType]
 	}
 	if ok {
-		return fmt.Errorf("Go type %v stands for %s already, and clients could not tell the two apart; give every kind and version a Go type of its own: "+
+		return fmt.Errorf("type %v stands for %s already, and clients could not tell the two apart; give every kind and version a Go type of its own: "+
 			"a second struct, or for a Resource a second spec type as in `type WidgetSpecV2 WidgetSpec`", k.Type, other.gvk)
 	}
 	return nil
@@ -83,14 +83,19 @@ func checkKind(k *Kind) error {
 	case reserved(k.GVK):
 		return fmt.Errorf("the name is reserved in every API; choose another one")
 	case k.Type.Kind() != reflect.Struct:
-		return fmt.Errorf("Go type %v is no struct; a kind is a struct with TypeMeta and ObjectMeta", k.Type)
+		return fmt.Errorf("type %v is no struct; a kind is a struct with TypeMeta and ObjectMeta", k.Type)
 	}
 	if f, ok := k.Type.FieldByName("TypeMeta"); !ok || f.Type != reflect.TypeFor[metav1.TypeMeta]() {
-		return fmt.Errorf("Go type %v has no TypeMeta; embed metav1.TypeMeta with the tag `json:\",inline\"`", k.Type)
+		return fmt.Errorf("type %v has no TypeMeta; embed metav1.TypeMeta with the tag `json:\",inline\"`", k.Type)
+	}
+	for i := range k.Type.NumField() {
+		if f := k.Type.Field(i); f.Anonymous && f.Type.Kind() == reflect.Pointer {
+			return fmt.Errorf("type %v embeds the pointer %v, which is nil in a new object; embed the struct itself", k.Type, f.Type)
+		}
 	}
 	obj := k.New()
 	if a, ok := obj.(metav1.ObjectMetaAccessor); !ok || !isObjectMeta(a.GetObjectMeta()) {
-		return fmt.Errorf("Go type %v has no ObjectMeta; embed metav1.ObjectMeta with the tag `json:\"metadata,omitempty\"`", k.Type)
+		return fmt.Errorf("type %v has no ObjectMeta; embed metav1.ObjectMeta with the tag `json:\"metadata,omitempty\"`", k.Type)
 	}
 	if got := reflect.TypeOf(obj.DeepCopyObject()); got != reflect.PointerTo(k.Type) {
 		return fmt.Errorf("DeepCopyObject of *%v returns %v, the type it embeds; give it its own method: `func (x *%s) DeepCopyObject() runtime.Object { return runtime.DeepCopy(x) }`",
@@ -120,14 +125,14 @@ func checkJSON(k *Kind) error {
 	objectMeta(obj).Name = "name"
 	text, err := json.Marshal(obj)
 	if err != nil {
-		return fmt.Errorf("Go type %v cannot be written as JSON: %w", k.Type, err)
+		return fmt.Errorf("type %v cannot be written as JSON: %w", k.Type, err)
 	}
 	head, err := json.Marshal(metav1.TypeMeta{Kind: k.GVK.Kind, APIVersion: k.GVK.GroupVersion().String()})
 	if err != nil {
 		return err
 	}
 	if !bytes.HasPrefix(text, bytes.TrimSuffix(head, []byte("}"))) {
-		return fmt.Errorf("JSON of Go type %v does not begin with kind and apiVersion; make the first field `metav1.TypeMeta` with the tag `json:\",inline\"`", k.Type)
+		return fmt.Errorf("JSON of type %v does not begin with kind and apiVersion; make the first field `metav1.TypeMeta` with the tag `json:\",inline\"`", k.Type)
 	}
 	var seen struct {
 		Metadata struct {
@@ -135,7 +140,7 @@ func checkJSON(k *Kind) error {
 		} `json:"metadata"`
 	}
 	if err := json.Unmarshal(text, &seen); err != nil || seen.Metadata.Name != "name" {
-		return fmt.Errorf("JSON of Go type %v has no metadata; give the field `metav1.ObjectMeta` the tag `json:\"metadata,omitempty\"`", k.Type)
+		return fmt.Errorf("JSON of type %v has no metadata; give the field `metav1.ObjectMeta` the tag `json:\"metadata,omitempty\"`", k.Type)
 	}
 	return nil
 }

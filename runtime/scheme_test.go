@@ -226,7 +226,7 @@ func TestRegisterRefusesAndNamesTheCure(t *testing.T) {
 		"metadata first":       {register[*metaFirst]("X"), []string{"does not begin with kind", "first field"}},
 		"embeds a Resource":    {register[*embeds]("X"), []string{"func (x *embeds) DeepCopyObject() runtime.Object { return runtime.DeepCopy(x) }"}},
 		"embeds it deeper":     {register[*embedsMore]("X"), []string{"func (x *embedsMore) DeepCopyObject()"}},
-		"embeds a pointer":     {register[*embedsPtr]("X"), []string{"X"}},
+		"embeds a pointer":     {register[*embedsPtr]("X"), []string{"embeds the pointer", "embed the struct itself"}},
 		"cannot be written":    {register[*unwritable]("X"), []string{"cannot be written as JSON"}},
 		"panics":               {register[*panics]("X"), []string{"no copy"}},
 		"field unknown":        {register[*embedsOwn]("X", "spec.colour"), []string{`"spec.colour"`, `no JSON field "colour"`, `"spec.color"`}},

@@ -196,11 +196,11 @@ func (r Resource) check(gv schema.GroupVersion) error {
 	return nil
 }
 
-// hasStatus reports whether a kind's JSON has a member status.
+// hasStatus reports whether a kind has a status in which anything can be written: struct{} is none.
 func hasStatus(t reflect.Type) bool {
 	for f := range t.Fields() {
 		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name == "status" {
-			return true
+			return f.Type.Kind() != reflect.Struct || f.Type.NumField() > 0
 		}
 	}
 	return false

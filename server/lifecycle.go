@@ -108,9 +108,6 @@ func (s *Server) notReady(ctx context.Context) error {
 	return nil
 }
 
-// lastWords is how long connections have, once no request is under way, to take the end of a watch or a GOAWAY.
-const lastWords = time.Second
-
 // drain ends watches, lets requests finish and closes the connections.
 func (s *Server) drain(hs *http.Server) {
 	s.end()
@@ -122,8 +119,8 @@ func (s *Server) drain(hs *http.Server) {
 		defer close(quiet)
 		s.requests.Wait(ctx)
 		select {
-		case <-time.After(lastWords):
-			cancel() // what is still open now is idle: a connection without a request
+		case <-time.After(s.opts.CloseDelay):
+			cancel() // what is open still is idle: a connection without a request
 		case <-ctx.Done():
 		}
 	}()

@@ -55,6 +55,9 @@ type Options struct {
 	// MinWatchTimeout is the least time after which a watch without timeoutSeconds is ended; the time is drawn
 	// between it and its double. 0 is 30 min.
 	MinWatchTimeout time.Duration
+	// CloseDelay is how long, at the end, connections without a request stay open, so that clients can read how
+	// their last ones ended; 0 is 2 s (net/http closes those of HTTP/2 after 1 s).
+	CloseDelay time.Duration
 	// MaxReadsInFlight and MaxWritesInFlight bound the requests served at the same time, watches aside; beyond
 	// that the answer is 429. 0 is 400 and 200; negative is no bound.
 	MaxReadsInFlight, MaxWritesInFlight int
@@ -79,8 +82,9 @@ func (o Options) complete() (Options, error) {
 	}
 	o.RequestTimeout = cmp.Or(o.RequestTimeout, 60*time.Second)
 	o.MinWatchTimeout = cmp.Or(o.MinWatchTimeout, 30*time.Minute)
-	if o.RequestTimeout < 0 || o.MinWatchTimeout < 0 {
-		return o, errors.New("server: RequestTimeout and MinWatchTimeout must not be negative")
+	o.CloseDelay = cmp.Or(o.CloseDelay, 2*time.Second)
+	if o.RequestTimeout < 0 || o.MinWatchTimeout < 0 || o.CloseDelay < 0 {
+		return o, errors.New("server: RequestTimeout, MinWatchTimeout and CloseDelay must not be negative")
 	}
 	o.MaxReadsInFlight = cmp.Or(o.MaxReadsInFlight, 400)
 	o.MaxWritesInFlight = cmp.Or(o.MaxWritesInFlight, 200)

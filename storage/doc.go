@@ -20,4 +20,15 @@
 //
 // A revision is a positive int64 that grows by at least one with every commit of the whole store. It is shown to
 // clients as the decimal resourceVersion. A revision once shown is never given to another state.
+//
+// # What a Store does
+//
+// Values that this process wrote, or has checked once, are served as they are; others pass through the codec on
+// their way in, and a record whose stored bytes would be written differently now is Stale. A list is one state of
+// the store however many pages it has; its continue tokens are those of kube-apiserver
+// (https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks). A watch is
+// pulled by its reader and costs no goroutine; one that reads too slowly for the backend's window ends with an
+// [*ExpiredError].
+//
+// Whether something is a Backend or an Interface is decided by the tests of package storagetest.
 package storage

@@ -121,11 +121,16 @@ func TestClusterScoped(t *testing.T) {
 	if _, err := s.Create(t.Context(), "ns/a", gadget("ns/a"), storage.WriteOptions{}); !errors.Is(err, storage.ErrBadKey) {
 		t.Errorf("Create: %v, want ErrBadKey", err)
 	}
-	for want, sel := range map[string]storage.Selection{
-		"a b": {},
-		"a":   {Name: "a"},
-		"":    {Namespace: "ns"},
+	for _, test := range []struct {
+		sel  storage.Selection
+		want string
+	}{
+		{storage.Selection{}, "a b"},
+		{storage.Selection{Name: "a"}, "a"},
+		{storage.Selection{Namespace: "ns"}, ""},
+		{storage.Selection{Namespace: "ns", Name: "a"}, ""},
 	} {
+		sel, want := test.sel, test.want
 		p, err := s.List(t.Context(), storage.ListOptions{Selection: sel})
 		if err != nil {
 			t.Fatal(err)
@@ -317,6 +322,36 @@ func TestASlowWatcherExpires(t *testing.T) {
 	if !errors.As(err, &expired) || expired.Oldest != now {
 		t.Errorf("Next: %v, want an ExpiredError with oldest %d", err, now)
 	}
+}
+
+// A bookmark below a watch's start would send its reader back.
+func TestNoBookmarkBeforeTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, b := gadgets(t)
+		defer b.Close()
+		w, err := s.Watch(t.Context(), storage.WatchOptions{From: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		got := make(chan []storage.Event)
+		go func() {
+			events, err := w.Next(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			got <- events
+		}()
+		for _, key := range []string{"a/2", "a/3", "a/4", "a/5"} {
+			w.RequestProgress()
+			synctest.Wait()
+			create(t, s, key)
+		}
+		events := <-got
+		if e := events[0]; e.Record.Revision < 4 {
+			t.Errorf("got %s %q at %d, want nothing below 4", e.Type, e.Record.Key, e.Record.Revision)
+		}
+	})
 }
 
 func TestReadsThatCannotBeMeant(t *testing.T) {

@@ -32,8 +32,7 @@ type span struct{ from, to int32 }
 
 // ErrNotCanonical is returned by ParseDocument for bytes which are not in the canonical form: no JSON object,
 // kind and apiVersion not first (an untyped object has apiVersion first), no metadata, or a resourceVersion
-// already in it. Decoding and encoding anew
-// makes canonical bytes of any readable object.
+// already in it. Decoding and encoding anew makes canonical bytes of any readable object.
 var ErrNotCanonical = errors.New("not in canonical form")
 
 // ParseDocument finds the places in value, whose bytes it keeps. A single trailing newline is left out. It
@@ -46,16 +45,16 @@ func ParseDocument(value []byte) (Document, error) {
 	}
 	d := Document{value: value, insert: -1}
 	at, count := 1, 0
-	err := eachMember(value, 0, func(key string, start, from, to int) error {
+	err := eachMember(value, 0, func(key []byte, start, from, to int) error {
 		at = to
 		count++
 		switch count {
 		case 1:
-			d.sorted = key == "apiVersion"
+			d.sorted = string(key) == "apiVersion"
 		case 3:
 			d.members = int32(start)
 		}
-		if !d.sorted && (count == 1 && key != "kind" || count == 2 && key != "apiVersion") {
+		if !d.sorted && (count == 1 && string(key) != "kind" || count == 2 && string(key) != "apiVersion") {
 			return fmt.Errorf("%w: kind and apiVersion are not first", ErrNotCanonical)
 		}
 		return d.member(key, from, to)
@@ -75,9 +74,9 @@ func ParseDocument(value []byte) (Document, error) {
 }
 
 // member notes where the members every object has are.
-func (d *Document) member(key string, from, to int) error {
+func (d *Document) member(key []byte, from, to int) error {
 	place, trim := &d.meta, int32(0)
-	switch key {
+	switch string(key) {
 	case "kind":
 		place, trim = &d.kind, 1
 	case "apiVersion":
@@ -102,16 +101,18 @@ func (d *Document) member(key string, from, to int) error {
 func (d *Document) scanMetadata() error {
 	from := int(d.meta.from)
 	count, end := 0, from+1
-	err := eachMember(d.value, from, func(key string, start, valueFrom, to int) error {
-		switch key {
+	err := eachMember(d.value, from, func(key []byte, start, valueFrom, to int) error {
+		follows := true
+		switch string(key) {
 		case "labels":
 			d.labels = span{int32(valueFrom), int32(to)}
 		case "resourceVersion":
 			return fmt.Errorf("%w: metadata has a resourceVersion", ErrNotCanonical)
+		case "name", "generateName", "namespace", "selfLink", "uid":
+			follows = false
 		}
-		follows := key != "name" && key != "generateName" && key != "namespace" && key != "selfLink" && key != "uid"
 		if d.sorted {
-			follows = key > "resourceVersion"
+			follows = string(key) > "resourceVersion"
 		}
 		if d.insert < 0 && follows {
 			d.insert, d.trail = int32(start), true
@@ -204,8 +205,8 @@ func (d Document) Field(path string) string {
 		if at >= len(d.value) || d.value[at] != '{' {
 			return ""
 		}
-		_ = eachMember(d.value, at, func(key string, _, vf, vt int) error {
-			if key != name {
+		_ = eachMember(d.value, at, func(key []byte, _, vf, vt int) error {
+			if string(key) != name {
 				return nil
 			}
 			from, to = vf, vt
@@ -235,9 +236,9 @@ func (d Document) Field(path string) string {
 
 var errStop = errors.New("stop")
 
-// eachMember calls f for each member of the object that starts at value[at]: its key, where the member starts,
-// and where its value starts and ends. An error from f ends the walk and is returned.
-func eachMember(value []byte, at int, f func(key string, start, from, to int) error) error {
+// eachMember calls f for each member of the object that starts at value[at]: its key, unescaped and only to be
+// read, where the member starts, and where its value starts and ends. An error from f ends the walk and is returned.
+func eachMember(value []byte, at int, f func(key []byte, start, from, to int) error) error {
 	if at >= len(value) || value[at] != '{' {
 		return fmt.Errorf("%w: no object at offset %d", ErrNotCanonical, at)
 	}
@@ -251,12 +252,13 @@ func eachMember(value []byte, at int, f func(key string, start, from, to int) er
 		if !ok || end >= len(value) || value[end] != ':' {
 			return fmt.Errorf("%w: no member at offset %d", ErrNotCanonical, start)
 		}
-		raw := value[i+1 : end-1]
-		key := string(raw)
-		if bytes.IndexByte(raw, '\\') >= 0 {
-			if json.Unmarshal(value[i:end], &key) != nil {
+		key := value[i+1 : end-1]
+		if bytes.IndexByte(key, '\\') >= 0 {
+			var text string
+			if json.Unmarshal(value[i:end], &text) != nil {
 				return fmt.Errorf("%w: bad key at offset %d", ErrNotCanonical, start)
 			}
+			key = []byte(text)
 		}
 		from := end + 1
 		to, ok := skipValue(value, from)
@@ -282,7 +284,16 @@ func skipString(value []byte, i int) (int, bool) {
 	if i >= len(value) || value[i] != '"' {
 		return 0, false
 	}
-	for i++; i < len(value); i++ {
+	i++
+	quote := bytes.IndexByte(value[i:], '"')
+	if quote < 0 {
+		return 0, false
+	}
+	escape := bytes.IndexByte(value[i:i+quote], '\\')
+	if escape < 0 {
+		return i + quote + 1, true
+	}
+	for i += escape; i < len(value); i++ {
 		switch value[i] {
 		case '\\':
 			i++

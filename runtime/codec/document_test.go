@@ -35,7 +35,7 @@ func filler(seed int64) *randfill.Filler {
 			*q = *resource.NewQuantity(c.Int63n(1e6), resource.DecimalSI)
 		},
 		func(i *intstr.IntOrString, c randfill.Continue) { *i = intstr.FromInt32(c.Int31()) },
-		func(f *metav1.FieldsV1, c randfill.Continue) { f.Raw = []byte(`{"f:spec":{}}`) },
+		func(f *metav1.FieldsV1, c randfill.Continue) { f.SetRawBytes([]byte(`{"f:spec":{}}`)) },
 		func(e *apiruntime.RawExtension, c randfill.Continue) { e.Raw = []byte(`{"a":[{"b":"]}"}]}`) },
 		func(m *metav1.TypeMeta, c randfill.Continue) {},
 		func(m *map[string]any, c randfill.Continue) {

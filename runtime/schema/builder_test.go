@@ -235,6 +235,15 @@ func TestKindsAreMarked(t *testing.T) {
 	}
 }
 
+func TestTypesOfTheCoreGroupAreOfOneKind(t *testing.T) {
+	b := schema.NewBuilder(schema.Options{GroupVersion: apischema.GroupVersion{Version: "v1"}})
+	name := b.AddType(reflect.TypeFor[metav1.DeleteOptions]())
+	got := b.Definitions()[name].Extensions["x-kubernetes-group-version-kind"]
+	if diff := cmp.Diff([]any{kind("", "v1", "DeleteOptions")}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func kind(group, version, kind string) map[string]any {
 	return map[string]any{"group": group, "version": version, "kind": kind}
 }

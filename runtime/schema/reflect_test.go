@@ -90,9 +90,8 @@ func TestPropertiesAreWhatJSONWrites(t *testing.T) {
 	checkKeys[ambiguous](t)
 	checkKeys[taggedWins](t)
 	checkKeys[namedEmbedding](t)
-	checkKeys[selfEmbedding](t)
+	checkKeys[SelfEmbedding](t)
 	checkKeys[embeddedWord](t)
-	checkKeys[unexportedEmbedding](t)
 	checkKeys[metav1.ObjectMeta](t, "name", "namespace", "generateName", "selfLink", "uid", "resourceVersion", "generation",
 		"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences",
 		"finalizers", "managedFields")
@@ -119,12 +118,10 @@ func checkKeys[T any](t *testing.T, want ...string) {
 }
 
 type plain struct {
-	A  int
-	B  int `json:"b"`
-	C  int `json:"-"`
-	D  int `json:"-,"`
-	E  int `json:",string"`
-	ff int
+	A int
+	B int `json:"b"`
+	C int `json:"-"`
+	E int `json:",string"`
 }
 
 type shadowing struct {
@@ -153,11 +150,9 @@ type namedEmbedding struct {
 	Right right `json:",inline"`
 }
 
-// Left is exported, so its fields show even through a pointer.
-type Left struct{ Deep int }
-
-type selfEmbedding struct {
-	*selfEmbedding
+// SelfEmbedding embeds itself through a pointer.
+type SelfEmbedding struct {
+	*SelfEmbedding
 	Z int
 }
 
@@ -168,13 +163,6 @@ type embeddedWord struct {
 	Word
 	N int
 }
-
-type unexportedEmbedding struct {
-	word
-	left
-	N int
-}
-type word string
 
 func TestRequiredFields(t *testing.T) {
 	type fields struct {

@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"maps"
 	"strings"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -21,7 +20,6 @@ func V2(definitions map[string]spec.Schema) map[string]spec.Schema {
 }
 
 func downConvert(s spec.Schema) spec.Schema {
-	s.Extensions = maps.Clone(s.Extensions)
 	if len(s.OneOf) > 0 && len(s.Type) == 0 {
 		s.Type = commonType(s.OneOf)
 	}

@@ -163,7 +163,9 @@ func (e *endpoint) inHub(obj runtime.Object) (runtime.Object, error) {
 
 // encode returns obj as JSON, kind and apiVersion included, without the newline that ends a body.
 func (e *endpoint) encode(obj runtime.Object) ([]byte, error) {
-	if _, ok := obj.(*metav1.Status); !ok {
+	if status, ok := obj.(*metav1.Status); ok {
+		obj = withKind(status, schema.GroupVersionKind{Version: "v1", Kind: "Status"})
+	} else {
 		var err error
 		if obj, err = e.inVersion(obj); err != nil {
 			return nil, err

@@ -113,7 +113,7 @@ func TestWatchListGzip(t *testing.T) {
 	h := newHouse(t, tune{})
 	h.make(t, "a")
 	server := httptest.NewServer(h)
-	defer server.Close()
+	t.Cleanup(server.Close)
 	request := func(query string) *http.Response {
 		r, err := http.NewRequestWithContext(t.Context(), "GET", server.URL+base+"?watch=1"+query, nil)
 		must(t, err)

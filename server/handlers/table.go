@@ -91,23 +91,33 @@ func (t *table) appendCells(dst []byte, ctx context.Context, it item) ([]byte, e
 		dst = appendString(append(dst, ','), age(created, t.now))
 		return append(dst, ']'), nil
 	}
-	obj, err := t.object(it)
-	if err != nil {
-		return dst, err
-	}
-	cells, err := t.table.Row(ctx, obj)
+	cells, err := t.cells(ctx, it)
 	switch {
 	case err != nil && t.lenient:
 		cells = make([]any, t.count)
 	case err != nil:
 		return dst, err
-	case len(cells) != t.count:
-		return dst, fmt.Errorf("a row of %s has %d cells for %d columns", t.path(), len(cells), t.count)
-	case cells == nil:
-		cells = []any{}
 	}
 	text, err := json.Marshal(cells)
 	return append(dst, text...), err
+}
+
+// cells asks the Tabler for the cells of one row.
+func (t *table) cells(ctx context.Context, it item) ([]any, error) {
+	obj, err := t.object(it)
+	if err != nil {
+		return nil, err
+	}
+	cells, err := t.table.Row(ctx, obj)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(cells) != t.count:
+		return nil, fmt.Errorf("a row of %s has %d cells for %d columns", t.path(), len(cells), t.count)
+	case cells == nil:
+		return []any{}, nil
+	}
+	return cells, nil
 }
 
 func nameAndCreation(it item) (string, time.Time) {

@@ -113,3 +113,20 @@ func TestWatchInAnotherVersion(t *testing.T) {
 		}
 	})
 }
+
+// The empty object of a bookmark cannot be converted here, and need not be.
+func TestWatchTableBookmarkInAnotherVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, young := newer(t)
+		s, _, stop := young.watching(base2+"?watch=1&allowWatchBookmarks=1", asTable)
+		defer stop()
+		other, _, stopOther := young.watching(base2 + "?watch=1&allowWatchBookmarks=1")
+		defer stopOther()
+		synctest.Wait()
+		if got := s.text(); !strings.HasPrefix(got, `{"type":"BOOKMARK",`) || !strings.Contains(got, `k8s.io/initial-events-end`) {
+			t.Errorf("%s", got)
+		}
+		rv := young.now(t)
+		wantWatch(t, other, frame("BOOKMARK", `{"kind":"Widget","apiVersion":"example.com/v2","metadata":{"resourceVersion":"`+rv+`","annotations":{"k8s.io/initial-events-end":"true"}},"spec":{"size":""},"status":{}}`))
+	})
+}

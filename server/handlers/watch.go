@@ -36,7 +36,6 @@ func (c *call) watch(l *listing) error {
 	w := &watching{call: c, listing: l, form: f, end: time.Now().Add(timeout)}
 	if f.isTable() {
 		w.table = c.newTable(f)
-		w.table.lenient = true
 	}
 	next, closeSource, err := w.open(ctx)
 	switch {
@@ -57,10 +56,8 @@ func (c *call) watch(l *listing) error {
 // watchTimeout is how long the watch lasts.
 func (c *call) watchTimeout(l *listing) time.Duration {
 	if l.TimeoutSeconds != nil && *l.TimeoutSeconds != 0 {
-		if *l.TimeoutSeconds > int64(math.MaxInt64/time.Second) {
-			return math.MaxInt64
-		}
-		return time.Duration(*l.TimeoutSeconds) * time.Second
+		const most = int64(math.MaxInt64 / time.Second)
+		return time.Duration(min(max(*l.TimeoutSeconds, 0), most)) * time.Second
 	}
 	return time.Duration(float64(c.minTimeout) * (1 + rand.Float64()))
 }
@@ -218,6 +215,7 @@ func (w *watching) appendEvent(dst []byte, kind string, it item) ([]byte, error)
 	dst = append(dst, `,"object":`...)
 	var err error
 	if w.table != nil {
+		w.table.now, w.table.lenient = time.Now(), kind == string(apiwatch.Bookmark)
 		dst, err = w.table.appendAlone(dst, w.ctx, it)
 		w.table.headless()
 	} else {

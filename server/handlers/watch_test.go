@@ -291,6 +291,54 @@ func TestWatchTable(t *testing.T) {
 	}
 }
 
+func TestWatchTableAges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, tune{})
+		h.make(t, "a")
+		s, _, stop := h.watching(base+"?watch=1&includeObject=None", asTable)
+		defer stop()
+		time.Sleep(5 * time.Minute)
+		h.make(t, "b")
+		h.ask("PATCH", base+"/a", `{"spec":{"size":2}}`, mergeType)
+		synctest.Wait()
+		if got := s.text(); !strings.Contains(got, `["a","0s"]`) || !strings.Contains(got, `["b","0s"]`) || !strings.Contains(got, `["a","5m"]`) {
+			t.Errorf("%s", got)
+		}
+	})
+}
+
+func TestWatchTimeoutSecondsOutOfRange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, tune{})
+		for _, seconds := range []string{"-1", "-9223372036854775808", "-9000000000000000000"} {
+			s, done, _ := h.watching(base + "?watch=1&timeoutSeconds=" + seconds)
+			<-done
+			if s.code != 200 {
+				t.Errorf("%s: %d", seconds, s.code)
+			}
+		}
+		_, done, stop := h.watching(base + "?watch=1&timeoutSeconds=9223372036854775807")
+		time.Sleep(time.Hour)
+		select {
+		case <-done:
+			t.Error("ended")
+		default:
+		}
+		stop()
+	})
+}
+
+func TestWatchTablerFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, tune{handlers: func(o *handlers.Options) { o.Table = sizes{} }})
+		s, done, _ := h.watching(base+"?watch=1", asTable)
+		synctest.Wait()
+		h.ask("POST", base, `{"metadata":{"name":"b"},"spec":{"color":"red"}}`)
+		<-done
+		wantWatch(t, s, frame("ERROR", `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"red","code":500}`))
+	})
+}
+
 func TestWatchTablerBookmark(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, tune{handlers: func(o *handlers.Options) { o.Table = sizes{} }})

@@ -1,6 +1,7 @@
 package handlers_test
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -25,7 +26,7 @@ func TestWebSocketWatch(t *testing.T) {
 	h := newHouse(t, tune{handlers: func(o *handlers.Options) { o.Stop = stop }})
 	h.make(t, "a")
 	server := httptest.NewServer(h)
-	defer server.Close()
+	t.Cleanup(server.Close)
 	conn := dial(t, server, base+"?watch=1&allowWatchBookmarks=1")
 	next := func(want string) {
 		t.Helper()
@@ -52,10 +53,15 @@ func TestWebSocketWatch(t *testing.T) {
 
 func TestWebSocketWatchEndsWithTheClient(t *testing.T) {
 	h := newHouse(t, tune{})
-	server := httptest.NewServer(h)
+	ended := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer close(ended)
+		h.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
 	conn := dial(t, server, base+"?watch=1")
 	_ = conn.Close()
-	server.Close() // waits for the handlers
+	<-ended
 }
 
 func TestWebSocketNeedsAConnection(t *testing.T) {

@@ -38,8 +38,9 @@ type Resource struct {
 // Subresource is a part of a resource with a path of its own.
 type Subresource struct {
 	Name string
-	// Kind is what it answers with: the resource's own kind for status, autoscaling/v1 Scale for scale. Type is
-	// its Go struct; nil is right for the resource's own kind.
+	// Kind is what it answers with: the resource's own kind for status, autoscaling/v1 Scale for scale; zero is
+	// the resource's own. Type is its Go struct; nil is right for these two, and of any other kind it then is only
+	// known that it is an object.
 	Kind apischema.GroupVersionKind
 	Type reflect.Type
 	// Verbs are among get, create, update, patch and delete.

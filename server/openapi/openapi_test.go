@@ -373,8 +373,47 @@ func TestV2HasThePathsOfAllDocuments(t *testing.T) {
 	if diff := cmp.Diff(patchTypes, patch.Consumes); diff != "" {
 		t.Errorf("patch types (-want +got):\n%s", diff)
 	}
-	kinds := swagger.Definitions["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"].Extensions["x-kubernetes-group-version-kind"]
-	if got := len(kinds.([]any)); got != 2 {
-		t.Errorf("DeleteOptions stands for %v, want both groups' kinds", kinds)
+}
+
+func TestV2JoinsTheKindsOfATypeThatGroupsShare(t *testing.T) {
+	s := openapi.New(openapi.Options{})
+	var groups []openapi.GroupVersion
+	for _, group := range []string{"a.example.com", "b.example.com"} {
+		groups = append(groups, openapi.GroupVersion{Group: group, Version: "v1", Resources: []openapi.Resource{{
+			Plural: "things", Kind: apischema.GroupVersionKind{Group: group, Version: "v1", Kind: "Thing"}, Verbs: []string{"delete"},
+		}}})
+	}
+	s.Set(groups)
+	var swagger spec.Swagger
+	if err := json.Unmarshal(body(t, get(t, s, "/openapi/v2")), &swagger); err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprint(swagger.Definitions["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"].Extensions["x-kubernetes-group-version-kind"])
+	want := "[map[group: kind:DeleteOptions version:v1] map[group:a.example.com kind:DeleteOptions version:v1] map[group:b.example.com kind:DeleteOptions version:v1]]"
+	if got != want {
+		t.Errorf("DeleteOptions stands for %s, want %s", got, want)
+	}
+}
+
+func TestGroupsInTheNamesOfOperations(t *testing.T) {
+	for group, want := range map[string]string{
+		"":                          "readCoreV1beta1Thing core_v1beta1",
+		"apps":                      "readAppsV1beta1Thing apps_v1beta1",
+		"rbac.authorization.k8s.io": "readRbacAuthorizationV1beta1Thing rbacAuthorization_v1beta1",
+		"my-group.example.io":       "readMyGroupExampleIoV1beta1Thing myGroupExampleIo_v1beta1",
+	} {
+		s := openapi.New(openapi.Options{})
+		gv := openapi.GroupVersion{Group: group, Version: "v1beta1", Resources: []openapi.Resource{{
+			Plural: "things", Kind: apischema.GroupVersionKind{Group: group, Version: "v1beta1", Kind: "Thing"}, Verbs: []string{"get"},
+		}}}
+		s.Set([]openapi.GroupVersion{gv})
+		name := "apis/" + group + "/v1beta1"
+		if group == "" {
+			name = "api/v1beta1"
+		}
+		op := document(t, s, name).Paths.Paths["/"+name+"/things/{name}"].Get
+		if got := op.OperationId + " " + op.Tags[0]; got != want {
+			t.Errorf("%q: %s, want %s", group, got, want)
+		}
 	}
 }

@@ -225,3 +225,27 @@ func TestKindWithoutAGoTypeIsAnyObject(t *testing.T) {
 		t.Errorf("widget is %+v", widget)
 	}
 }
+
+func TestSubresourcesWithoutAGoType(t *testing.T) {
+	s, review := openapi.New(openapi.Options{}), widgetKind.GroupVersion().WithKind("Review")
+	s.Set([]openapi.GroupVersion{{Group: "shop.example.com", Version: "v1", Resources: []openapi.Resource{{
+		Plural: "widgets", Kind: widgetKind, Subresources: []openapi.Subresource{
+			{Name: "scale", Kind: scaleKind, Verbs: []string{"get"}}, {Name: "status", Verbs: []string{"get"}},
+			{Name: "review", Kind: review, Verbs: []string{"create"}},
+		},
+	}}}})
+	d := document(t, s, "apis/shop.example.com/v1")
+	for path, want := range map[string]string{
+		"scale": "io.k8s.api.autoscaling.v1.Scale", "status": "com.example.shop.v1.Widget", "review": "com.example.shop.v1.Review",
+	} {
+		for _, m := range methods(d.Paths.Paths["/apis/shop.example.com/v1/widgets/{name}/"+path]) {
+			got := m.op.Responses.StatusCodeResponses[http.StatusOK].Content["application/json"].Schema.Ref.String()
+			if got != "#/components/schemas/"+want || d.Components.Schemas[want] == nil {
+				t.Errorf("%s answers with %s, want %s", path, got, want)
+			}
+		}
+	}
+	if d.Components.Schemas["io.k8s.api.autoscaling.v1.Scale"].Properties["spec"].Default == nil {
+		t.Error("Scale is not described")
+	}
+}

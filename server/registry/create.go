@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -128,7 +129,8 @@ func (r *Registry) explainExists(ctx context.Context, key string, exists error) 
 	if err != nil || m.GetDeletionTimestamp() == nil {
 		return exists
 	}
-	if status, ok := exists.(*apierrors.StatusError); ok {
+	var status *apierrors.StatusError
+	if errors.As(exists, &status) {
 		status.ErrStatus.Message = fmt.Sprintf("object is being deleted: %s", status.ErrStatus.Message)
 	}
 	return exists

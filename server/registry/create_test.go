@@ -23,7 +23,8 @@ func TestCreateSetsSystemMetadata(t *testing.T) {
 	f := setup(t, nil)
 	old := metav1.NewTime(time.Unix(1, 0))
 	got := f.create("a", func(w *Widget) {
-		w.UID, w.CreationTimestamp, w.SelfLink = "mine", old, "/mine"
+		w.UID, w.CreationTimestamp = "mine", old
+		w.SetSelfLink("/mine")
 		w.DeletionTimestamp, w.DeletionGracePeriodSeconds = &old, ptr(int64(5))
 		w.Generation = 7
 		w.ManagedFields = []metav1.ManagedFieldsEntry{{}}
@@ -35,7 +36,7 @@ func TestCreateSetsSystemMetadata(t *testing.T) {
 	if want := time.Date(2026, 5, 4, 2, 2, 1, 0, time.UTC); !got.CreationTimestamp.Time.Equal(want) {
 		t.Errorf("creationTimestamp %v, want %v", got.CreationTimestamp, want)
 	}
-	if got.DeletionTimestamp != nil || got.DeletionGracePeriodSeconds != nil || got.SelfLink != "" || got.ManagedFields != nil {
+	if got.DeletionTimestamp != nil || got.DeletionGracePeriodSeconds != nil || got.GetSelfLink() != "" || got.ManagedFields != nil {
 		t.Errorf("system metadata of the request stayed: %+v", got.ObjectMeta)
 	}
 	equal(t, "generation", got.Generation, 1)
@@ -254,7 +255,7 @@ func TestCreateOrder(t *testing.T) {
 }
 
 func TestAdmissionRefuses(t *testing.T) {
-	refusal := error(errors.New("not today"))
+	refusal := errors.New("not today")
 	refuse := admission.ValidatorFunc(func(context.Context, *admission.Request) error { return refusal })
 	f := setup(t, func(o *registry.Options) { o.Admission.Validators = []admission.Validator{refuse} })
 	_, err := f.typed.Create(f.ctx, "ns", widget("a"))

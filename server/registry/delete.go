@@ -191,10 +191,11 @@ func countDeletion(m metav1.Object) {
 // collectorFinalizers returns the finalizers with those of the garbage collector as the options want them.
 func collectorFinalizers(finalizers []string, opts *metav1.DeleteOptions) []string {
 	want := ""
+	orphan := opts.OrphanDependents //nolint:staticcheck // clients may still send it
 	switch policy := opts.PropagationPolicy; {
-	case opts.OrphanDependents != nil && *opts.OrphanDependents:
+	case orphan != nil && *orphan:
 		want = metav1.FinalizerOrphanDependents
-	case opts.OrphanDependents != nil:
+	case orphan != nil:
 	case policy != nil && *policy == metav1.DeletePropagationOrphan:
 		want = metav1.FinalizerOrphanDependents
 	case policy != nil && *policy == metav1.DeletePropagationForeground:

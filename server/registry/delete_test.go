@@ -129,6 +129,10 @@ func TestEmptiedFinalizersDryRun(t *testing.T) {
 	f.get("a")
 }
 
+func orphanDependents(v bool) metav1.DeleteOptions {
+	return metav1.DeleteOptions{OrphanDependents: &v} //nolint:staticcheck // clients may still send it
+}
+
 func TestPropagation(t *testing.T) {
 	orphan, foreground, background := metav1.DeletePropagationOrphan, metav1.DeletePropagationForeground, metav1.DeletePropagationBackground
 	for _, c := range []struct {
@@ -141,14 +145,14 @@ func TestPropagation(t *testing.T) {
 	}{
 		{"no collector, orphan", false, "", metav1.DeleteOptions{PropagationPolicy: &orphan}, "", true},
 		{"no collector, foreground", false, "", metav1.DeleteOptions{PropagationPolicy: &foreground}, "", true},
-		{"no collector, orphanDependents", false, "", metav1.DeleteOptions{OrphanDependents: ptr(true)}, "", true},
+		{"no collector, orphanDependents", false, "", orphanDependents(true), "", true},
 		{"no collector, the client's own", false, "orphan", metav1.DeleteOptions{PropagationPolicy: &background}, "orphan", false},
 		{"nothing", true, "", metav1.DeleteOptions{}, "", true},
 		{"background", true, "", metav1.DeleteOptions{PropagationPolicy: &background}, "", true},
 		{"orphan", true, "", metav1.DeleteOptions{PropagationPolicy: &orphan}, "orphan", false},
 		{"foreground", true, "example.com/f", metav1.DeleteOptions{PropagationPolicy: &foreground}, "example.com/f foregroundDeletion", false},
-		{"orphanDependents", true, "", metav1.DeleteOptions{OrphanDependents: ptr(true)}, "orphan", false},
-		{"not orphanDependents", true, "orphan", metav1.DeleteOptions{OrphanDependents: ptr(false)}, "", true},
+		{"orphanDependents", true, "", orphanDependents(true), "orphan", false},
+		{"not orphanDependents", true, "orphan", orphanDependents(false), "", true},
 		{"the object decides", true, "orphan", metav1.DeleteOptions{}, "orphan", false},
 		{"foreground for orphan", true, "orphan", metav1.DeleteOptions{PropagationPolicy: &foreground}, "foregroundDeletion", false},
 		{"orphan for foreground", true, "foregroundDeletion", metav1.DeleteOptions{PropagationPolicy: &orphan}, "orphan", false},

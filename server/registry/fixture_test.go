@@ -142,7 +142,7 @@ func wantStatus(t *testing.T, err error, code int32, reason metav1.StatusReason,
 	got := s.Status()
 	prefix, open := strings.CutSuffix(message, "...")
 	if got.Code != code || got.Reason != reason || got.Status != metav1.StatusFailure ||
-		got.Message != message && !(open && strings.HasPrefix(got.Message, prefix)) {
+		got.Message != message && (!open || !strings.HasPrefix(got.Message, prefix)) {
 		t.Fatalf("got  %d %s %q\nwant %d %s %q", got.Code, got.Reason, got.Message, code, reason, message)
 	}
 	return got

@@ -9,8 +9,8 @@ import (
 	"github.com/keelson-dev/keelson/server/request"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -124,7 +124,10 @@ func (r *Registry) checkName(name string, prefix bool) []string {
 	if problems := rule(name, prefix); len(problems) > 0 {
 		return problems
 	}
-	return path.ValidatePathSegmentName(name, prefix)
+	if prefix {
+		return content.IsPathSegmentPrefix(name)
+	}
+	return content.IsPathSegmentName(name)
 }
 
 // warn shows texts to the client of the context, if there is one.

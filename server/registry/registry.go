@@ -14,7 +14,7 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -141,7 +141,7 @@ func (r *Registry) key(ctx context.Context, name string) (string, error) {
 	if name == "" {
 		return "", apierrors.NewBadRequest("Name parameter required.")
 	}
-	if msgs := path.IsValidPathSegmentName(name); len(msgs) > 0 {
+	if msgs := content.IsPathSegmentName(name); len(msgs) > 0 {
 		return "", apierrors.NewBadRequest(fmt.Sprintf("Name parameter invalid: %q: %s", name, strings.Join(msgs, ";")))
 	}
 	if !r.namespaced {
@@ -151,7 +151,7 @@ func (r *Registry) key(ctx context.Context, name string) (string, error) {
 	if ns == "" {
 		return "", apierrors.NewBadRequest("Namespace parameter required.")
 	}
-	if msgs := path.IsValidPathSegmentName(ns); len(msgs) > 0 {
+	if msgs := content.IsPathSegmentName(ns); len(msgs) > 0 {
 		return "", apierrors.NewBadRequest(fmt.Sprintf("Namespace parameter invalid: %q: %s", ns, strings.Join(msgs, ";")))
 	}
 	return ns + "/" + name, nil

@@ -119,7 +119,7 @@ func TestStorageErrors(t *testing.T) {
 		}
 	}
 	for _, plain := range []error{context.Canceled, errors.New("something else")} {
-		if _, err := failingRegistry(t, plain).GetRecord(ctx, "a", storage.Read{}); err != plain {
+		if _, err := failingRegistry(t, plain).GetRecord(ctx, "a", storage.Read{}); !errors.Is(err, plain) {
 			t.Errorf("got %v, want %v as it is", err, plain)
 		}
 	}

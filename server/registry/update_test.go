@@ -64,11 +64,11 @@ func TestUpdateUID(t *testing.T) {
 
 func TestUpdateKeepsSystemMetadata(t *testing.T) {
 	f := setup(t, nil)
-	entry := metav1.ManagedFieldsEntry{Manager: "m", Operation: "Update", APIVersion: "example.com/v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)}}
+	entry := metav1.ManagedFieldsEntry{Manager: "m", Operation: "Update", APIVersion: "example.com/v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)}
 	first := f.create("a", func(w *Widget) { w.ManagedFields = []metav1.ManagedFieldsEntry{entry} })
 	f.now = f.now.Add(time.Hour)
 	got, err := f.put(widget("a", func(w *Widget) {
-		w.CreationTimestamp, w.Generation, w.SelfLink = metav1.Now(), 77, "/x"
+		w.CreationTimestamp, w.Generation = metav1.Now(), 77
 		w.Labels = map[string]string{"a": "b"}
 	}))
 	must(t, err)
@@ -259,7 +259,7 @@ func TestUpdateErrorsPassThrough(t *testing.T) {
 // A request that has no resourceVersion of its own is applied again to what came between; one that has is not.
 func TestUpdateRetries(t *testing.T) {
 	f := setup(t, nil)
-	first := f.create("a")
+	f.create("a")
 	calls := 0
 	between := func() {
 		if calls++; calls == 1 {
@@ -273,7 +273,7 @@ func TestUpdateRetries(t *testing.T) {
 	equal(t, "calls", calls, 2)
 
 	calls = 0
-	first = f.get("a")
+	first := f.get("a")
 	pinned := func(context.Context, runtime.Object) (runtime.Object, error) {
 		between()
 		return widget("a", func(w *Widget) { w.ResourceVersion = first.ResourceVersion; w.Spec.Size = 3 }), nil

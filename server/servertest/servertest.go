@@ -35,6 +35,7 @@ type Server struct {
 	Token string
 
 	listener *listener
+	label    string // of the goroutines that the server starts
 	stop     func()
 	tls      *tls.Config
 }
@@ -52,8 +53,11 @@ func New(t testing.TB, groups ...server.Group) *Server {
 func Start(t testing.TB, opts server.Options) *Server {
 	t.Helper()
 	s := &Server{URL: "https://" + host, listener: newListener()}
-	label := fmt.Sprintf("%s@%p", t.Name(), s)
+	s.label = fmt.Sprintf("%s@%p", t.Name(), s)
 	ready, served := make(chan struct{}), make(chan error, 1)
+	if opts.CloseDelay == 0 {
+		opts.CloseDelay = time.Millisecond // what is written to a pipe has been read
+	}
 	then := opts.Ready
 	opts.Ready = func(url, kubeconfig string) {
 		if then != nil {
@@ -62,8 +66,7 @@ func Start(t testing.TB, opts server.Options) *Server {
 		close(ready)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	// Goroutines inherit the labels of the one that starts them: so the server's own can be told from others'.
-	pprof.Do(ctx, pprof.Labels("servertest", label), func(ctx context.Context) {
+	s.labelled(ctx, func(ctx context.Context) {
 		srv, err := server.New(opts)
 		if err != nil {
 			cancel()
@@ -77,7 +80,7 @@ func Start(t testing.TB, opts server.Options) *Server {
 		if err := <-served; err != nil {
 			t.Errorf("servertest: the server ended with an error: %v", err)
 		}
-		if left := leaked(label); left != "" {
+		if left := leaked(s.label); left != "" {
 			t.Errorf("servertest: the server left goroutines behind:\n%s", left)
 		}
 	})
@@ -94,6 +97,18 @@ func Start(t testing.TB, opts server.Options) *Server {
 	pool.AppendCertsFromPEM(s.CA)
 	s.tls = &tls.Config{RootCAs: pool, ServerName: host, MinVersion: tls.VersionTLS12}
 	return s
+}
+
+// labelled runs f so that the goroutines it starts, and those that they start, can be told from others: goroutines
+// inherit the labels of the one that starts them.
+func (s *Server) labelled(ctx context.Context, f func(ctx context.Context)) {
+	pprof.Do(ctx, pprof.Labels("servertest", s.label), f)
+}
+
+// Install adds an extension, whose goroutines are the server's own.
+func (s *Server) Install(e server.Extension) (err error) {
+	s.labelled(context.Background(), func(context.Context) { err = s.Server.Install(e) })
+	return err
 }
 
 // Stop ends the server before its test does, and waits for it.

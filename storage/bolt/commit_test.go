@@ -169,6 +169,9 @@ func TestACommitThatIsGivenUpWhileItWaitsNeverHappens(t *testing.T) {
 		_, err := b.Commit(ctx, create("second", "1"))
 		second <- err
 	}()
+	for b.Pending() == 0 {
+		time.Sleep(time.Millisecond)
+	}
 	cancel()
 	if err := <-second; !errors.Is(err, context.Canceled) {
 		t.Errorf("Commit: %v, want context.Canceled", err)

@@ -35,6 +35,13 @@ func (b *Backend) WriteUnseen(key, value string) (revision int64, err error) {
 	return revision, err
 }
 
+// Pending counts the requests that wait for the writer.
+func (b *Backend) Pending() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.pending)
+}
+
 // Versions counts what the log and the index hold.
 func (b *Backend) Versions() (log, index int, err error) {
 	err = b.db.View(func(tx *bbolt.Tx) error {

@@ -163,6 +163,7 @@ func TestPlacesWithoutPermission(t *testing.T) {
 	if err := os.Chmod(dir, 0o500); err != nil {
 		t.Fatal(err)
 	}
+	defer os.Chmod(dir, 0o700)
 	_, err = bolt.Open(filepath.Join(dir, "b.db"), bolt.Options{})
 	wantError(t, err, filepath.Join(dir, "b.db"), "permission denied", dir+" must be readable and writable")
 }

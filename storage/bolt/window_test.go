@@ -106,6 +106,10 @@ func TestAQuietWatchDoesNotExpire(t *testing.T) {
 			put(t, b, "loud", fmt.Sprint(i))
 			time.Sleep(time.Minute)
 		}
+		quiet.RequestProgress()
+		if got, err := quiet.Next(t.Context()); err != nil || got.Progress != revision(t, b) {
+			t.Errorf("Next = %+v, %v, want progress %d", got, err, revision(t, b))
+		}
 		r := put(t, b, "quiet", "1")
 		wantChanges(t, quiet, fmt.Sprintf("quiet=1@%d", r))
 		if got, err := slow.Next(t.Context()); !errors.Is(err, storage.ErrCompacted) {
@@ -141,6 +145,24 @@ func TestHistoryIsBounded(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestTheNewestChangeIsKeptWhateverItsSize(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "test.db")
+	compacted := make(chan int64, 10)
+	o := bolt.Options{WindowBytes: 10}
+	o.Hooks.Compacted = func(revision int64, _ int) { compacted <- revision }
+	b := open(t, path, o)
+	r1 := put(t, b, "a", "larger than ten bytes")
+	r2 := put(t, b, "b", "larger than ten bytes")
+	if got := <-compacted; got != r1 {
+		t.Errorf("compacted up to %d, want %d", got, r1)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b = open(t, path, bolt.Options{})
+	wantChanges(t, watch(t, b, storage.WatchRange{From: r1}), fmt.Sprintf("b=larger than ten bytes@%d", r2))
 }
 
 func TestCompactionIsTidiedUpAfterARestart(t *testing.T) {

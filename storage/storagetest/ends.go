@@ -73,6 +73,21 @@ var compactTests = []backendTest{
 		f.fails(storage.ErrCompacted)
 		f.fails(storage.ErrCompacted)
 	}},
+	{"an unread change is delivered or missed aloud", func(t *testing.T, b *backend) {
+		b.compactor()
+		f := b.watch(storage.WatchRange{From: b.revision()})
+		r1 := b.put("a", "1")
+		r2 := b.put("a", "2")
+		b.compact(r1)
+		got, err := f.Next(b.ctx)
+		switch {
+		case errors.Is(err, storage.ErrCompacted):
+		case err != nil:
+			t.Errorf("Next: %v", err)
+		case len(got.Changes) == 0 || got.Changes[0].Revision != r1:
+			t.Errorf("Next: %+v, want the changes of revisions %d and %d, or ErrCompacted", got, r1, r2)
+		}
+	}},
 	{"a reader at the head has lost nothing", func(t *testing.T, b *backend) {
 		b.compactor()
 		f := b.watch(storage.WatchRange{From: b.revision()})

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/keelson-dev/keelson/storage"
+	"k8s.io/apimachinery/pkg/watch"
 )
 
 // Values that no build of the storage's own codec has written.
@@ -90,10 +91,13 @@ var foreignTests = []objectTest{
 	}},
 	{name: "a watch sees an unreadable object replaced", run: func(t *testing.T, s *objects) {
 		s.plant("a/x", notJSON)
-		w := s.watch(storage.WatchOptions{})
+		all, some := s.watch(storage.WatchOptions{}), s.watch(storage.WatchOptions{Selection: byLabel("on")})
 		s.plant("a/x", older)
-		if e := w.next(); e.Record.Key != "a/x" || e.Record.Fields.Get("spec.color") != "red" {
+		if e := all.next(); e.Record.Key != "a/x" || e.Record.Fields.Get("spec.color") != "red" {
 			t.Errorf("got %+v", e)
+		}
+		if e := some.next(); e.Record.Key != "a/x" || e.Type != watch.Added {
+			t.Errorf("with a selector, got %+v", e)
 		}
 	}},
 	{name: "neighbours in the backend are not seen", run: func(t *testing.T, s *objects) {

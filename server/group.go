@@ -49,7 +49,7 @@ type Resource struct {
 	selectable       []string
 	storagePath      string
 	hub              bool
-	hasStatus        bool // the type has a status which /status serves
+	noStatus         bool
 	scale            *registry.Scale
 	table            registry.Tabler
 	custom           any // serves instead of storage
@@ -74,7 +74,8 @@ type KindOptions[P runtime.Object] struct {
 	Default func(obj P)
 	// SelectableFields are dotted JSON paths for field selectors, besides metadata.name and metadata.namespace.
 	SelectableFields []string
-	// NoStatus serves no /status: the field status, if there is one, is an ordinary field.
+	// NoStatus serves no /status: the field status, if there is one, is an ordinary field. Without it a type with
+	// a status (other than struct{}) has /status, and only there can it be written.
 	NoStatus bool
 	// Scale serves /scale.
 	Scale *registry.Scale
@@ -147,7 +148,7 @@ func Kind[P runtime.Pointer[T], T any](kind string, opts KindOptions[P]) Resourc
 		selectable:    opts.SelectableFields,
 		storagePath:   opts.StoragePath,
 		hub:           opts.Hub,
-		hasStatus:     hasStatus(reflect.TypeFor[T]()) && !opts.NoStatus,
+		noStatus:      opts.NoStatus,
 		scale:         opts.Scale,
 		custom:        opts.Storage,
 		subresources:  opts.Subresources,
@@ -189,21 +190,8 @@ func (r Resource) check(gv schema.GroupVersion) error {
 		if name == "" || strings.ContainsAny(name, "/%. ") || sub.Storage == nil {
 			return where("subresource %q: want a name fit for a path, and Storage", name)
 		}
-		if name == "status" && r.hasStatus && r.custom == nil || name == "scale" && r.scale != nil {
-			return where("subresource %q is served by the library; set NoStatus or remove Scale to serve another", name)
-		}
 	}
 	return nil
-}
-
-// hasStatus reports whether a kind has a status in which anything can be written: struct{} is none.
-func hasStatus(t reflect.Type) bool {
-	for f := range t.Fields() {
-		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name == "status" {
-			return f.Type.Kind() != reflect.Struct || f.Type.NumField() > 0
-		}
-	}
-	return false
 }
 
 // Conversion joins one version of a kind to its hub; make it with Convert.

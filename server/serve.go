@@ -133,6 +133,9 @@ func (s *Server) build(r *served, stores map[schema.GroupResource]*registry.Regi
 		}
 	}
 	for name, sub := range r.subresources {
+		if _, ok := opts.Subresources[name]; ok {
+			return fmt.Errorf("subresource %q is served by the library; set NoStatus or remove Scale to serve another", name)
+		}
 		kind := sub.Kind
 		if sub.register != nil {
 			if kind, err = sub.register(s.scheme, r.gvr.GroupVersion()); err != nil {
@@ -165,7 +168,7 @@ func (s *Server) store(r *served, stores map[schema.GroupResource]*registry.Regi
 	} else if !r.plainStrategy {
 		return nil, fmt.Errorf("only the hub %s may have a Strategy", r.hub)
 	}
-	if r.hasStatus {
+	if reg.HasStatus() {
 		view, err := reg.Status()
 		if err != nil {
 			return nil, err
@@ -216,6 +219,7 @@ func (s *Server) newRegistry(r *served) (*registry.Registry, error) {
 		Storage:    store,
 		Strategy:   r.strategy,
 		Admission:  s.opts.Admission,
+		NoStatus:   r.noStatus,
 		Now:        s.opts.Now,
 	})
 }

@@ -327,3 +327,23 @@ func TestMistakesAreNamed(t *testing.T) {
 		}
 	}
 }
+
+func TestStatusCanBeAnOrdinaryField(t *testing.T) {
+	t.Parallel()
+	srv := servertest.New(t, server.Group{Name: "example.com", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
+		server.Kind("Widget", server.KindOptions[*Widget]{NoStatus: true}),
+	}}}})
+	c := srv.Client()
+	code, body := call(t, c, "POST", srv.URL+widgetsPath, `{"metadata":{"name":"a"},"status":{"ready":true}}`)
+	wantCode(t, 201, code, body)
+	if !strings.HasSuffix(body, `"status":{"ready":true}}`+"\n") {
+		t.Errorf("created: %s", body)
+	}
+	code, body = call(t, c, "PUT", srv.URL+widgetsPath+"/a", `{"metadata":{"name":"a"},"status":{"replicas":2}}`)
+	wantCode(t, 200, code, body)
+	if !strings.Contains(body, `"generation":2`) || !strings.HasSuffix(body, `"status":{"replicas":2}}`+"\n") {
+		t.Errorf("updated: %s", body)
+	}
+	code, body = call(t, c, "GET", srv.URL+widgetsPath+"/a/status", "")
+	wantCode(t, 404, code, body)
+}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // record makes the record of a stored value. Bytes not known to be canonical pass through the codec first.
@@ -27,17 +28,44 @@ func (s *Store) record(kv KV) (Record, error) {
 
 // recordOf makes the record of a canonical document.
 func (s *Store) recordOf(key string, revision int64, d codec.Document, stale bool) Record {
-	f := &recordFields{paths: s.opts.Fields, body: d}
-	f.namespace, f.name = s.splitKey(key)
-	return Record{Key: key, Revision: revision, Body: d, Labels: d.Labels(), Fields: f, Stale: stale}
+	a := &attributes{paths: s.opts.Fields, body: d}
+	a.namespace, a.name = s.splitKey(key)
+	return Record{Key: key, Revision: revision, Body: d, Labels: (*recordLabels)(a), Fields: (*recordFields)(a), Stale: stale}
 }
 
-// recordFields are the selectable fields of a record. What is not in its key is looked up in its bytes when asked.
-type recordFields struct {
+// attributes is what selectors ask of a record. What is not in its key is looked up in its bytes when asked, so that
+// a record nobody selects costs no map.
+type attributes struct {
 	namespace, name string
 	paths           []string
 	body            codec.Document
 }
+
+// recordLabels are the labels of a record.
+type recordLabels attributes
+
+var _ labels.Labels = (*recordLabels)(nil)
+
+// Has implements labels.Labels.
+func (l *recordLabels) Has(label string) bool {
+	_, ok := l.body.Label(label)
+	return ok
+}
+
+// Get implements labels.Labels.
+func (l *recordLabels) Get(label string) string {
+	value, _ := l.body.Label(label)
+	return value
+}
+
+// Lookup implements labels.Labels.
+func (l *recordLabels) Lookup(label string) (string, bool) { return l.body.Label(label) }
+
+// String is the labels in the form of a selector that asks for all of them.
+func (l *recordLabels) String() string { return l.body.Labels().String() }
+
+// recordFields are the selectable fields of a record.
+type recordFields attributes
 
 var _ fields.Fields = (*recordFields)(nil)
 

@@ -43,7 +43,7 @@ type Record struct {
 	Key      string // relative to the resource
 	Revision int64  // its resourceVersion; 0 for one that was not stored (dry run)
 	Body     codec.Document
-	Labels   labels.Set // shared; never changed
+	Labels   labels.Labels // never nil; read lazily from Body, or a shared set
 	// Fields answers metadata.name, metadata.namespace and the kind's selectable fields; shared.
 	Fields fields.Fields
 	// Stale says that the stored bytes are not Body (they come from another build or are sealed by an old key):

@@ -188,11 +188,33 @@ func (d Document) Labels() labels.Set {
 	if d.labels.to == 0 {
 		return nil
 	}
-	var set labels.Set
-	if err := json.Unmarshal(d.value[d.labels.from:d.labels.to], &set); err != nil {
-		return nil // ParseDocument saw canonical bytes: labels is a map of strings
+	set := labels.Set{}
+	err := eachMember(d.value, int(d.labels.from), func(key []byte, _, from, to int) error {
+		text, err := stringValue(d.value[from:to])
+		set[string(key)] = text
+		return err
+	})
+	if err != nil {
+		return nil // no canonical bytes: there labels is a map of strings
 	}
 	return set
+}
+
+// Label returns the value of one label, and whether the object has it. It makes nothing but the value.
+func (d Document) Label(name string) (value string, ok bool) {
+	if d.labels.to == 0 {
+		return "", false
+	}
+	_ = eachMember(d.value, int(d.labels.from), func(key []byte, _, from, to int) error {
+		if string(key) != name {
+			return nil
+		}
+		var err error
+		value, err = stringValue(d.value[from:to])
+		ok = err == nil
+		return errStop
+	})
+	return value, ok
 }
 
 // Field returns the text of the scalar at a dotted JSON path ("spec.color"), as field selectors compare it: a
@@ -222,8 +244,8 @@ func (d Document) Field(path string) string {
 		text := d.value[from:to]
 		switch text[0] {
 		case '"':
-			var s string
-			if json.Unmarshal(text, &s) != nil {
+			s, err := stringValue(text)
+			if err != nil {
 				return ""
 			}
 			return s
@@ -235,6 +257,15 @@ func (d Document) Field(path string) string {
 }
 
 var errStop = errors.New("stop")
+
+// stringValue returns the text of a JSON string.
+func stringValue(text []byte) (s string, err error) {
+	if n := len(text); n >= 2 && text[0] == '"' && bytes.IndexByte(text, '\\') < 0 {
+		return string(text[1 : n-1]), nil
+	}
+	err = json.Unmarshal(text, &s)
+	return s, err
+}
 
 // eachMember calls f for each member of the object that starts at value[at]: its key, unescaped and only to be
 // read, where the member starts, and where its value starts and ends. An error from f ends the walk and is returned.

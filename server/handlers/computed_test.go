@@ -211,3 +211,22 @@ func TestWritesHaveADeadline(t *testing.T) {
 		}
 	})
 }
+
+// twice makes every update two times, and spoils what it got the first time.
+type twice struct{ slow }
+
+func (twice) Update(ctx context.Context, _ string, update registry.ObjectUpdate, _ *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	first, err := update(ctx, &Widget{})
+	if err != nil {
+		return nil, false, err
+	}
+	first.(*Widget).Spec.Color += "spoiled"
+	second, err := update(ctx, &Widget{})
+	return second, true, err
+}
+
+func TestUpdateMadeTwice(t *testing.T) {
+	h := serve(t, twice{}, nil)
+	w := h.ask("PUT", all+"/x", `{"metadata":{"name":"x"},"spec":{"color":"red"}}`)
+	wantBody(t, w, 201, `{"kind":"Widget","apiVersion":"example.com/v1","metadata":{"name":"x"},"spec":{"size":0,"color":"red","replicas":0},"status":{}}`+"\n")
+}

@@ -112,3 +112,15 @@ func TestDeleteCollection(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// In the query of a collection resourceVersion says at which state to list, not at which the objects must be.
+func TestDeleteCollectionAtARevision(t *testing.T) {
+	h := newHouse(t, tune{})
+	h.make(t, "a", "b")
+	if w := h.ask("DELETE", base+"?resourceVersionMatch=NotOlderThan&resourceVersion="+h.now(t), ""); w.Code != 200 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if got := decodeList(t, h.ask("GET", base, "")); len(got.Items) != 0 {
+		t.Errorf("%+v", got)
+	}
+}

@@ -65,7 +65,7 @@ func Example() {
 		"/apis/geo.example.com/v1/cities/rome",
 	} {
 		w := httptest.NewRecorder()
-		router.ServeHTTP(w, httptest.NewRequest("GET", target, nil))
+		router.ServeHTTP(w, httptest.NewRequest(http.MethodGet, target, nil))
 		fmt.Print(w.Code, " ", w.Body)
 	}
 	// Output:

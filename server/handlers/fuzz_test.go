@@ -35,12 +35,12 @@ func FuzzQuery(f *testing.F) {
 	h.make(f, "a", "b")
 	f.Fuzz(func(t *testing.T, query, accept string) {
 		for _, path := range []string{base, base + "/a", "/apis/example.com/v1/watch/widgets"} {
-			r := httptest.NewRequest("GET", path, nil)
+			r := httptest.NewRequest(http.MethodGet, path, nil)
 			r.URL.RawQuery = query
 			r.Header.Set("Accept", accept)
 			asked(t, h, r)
 		}
-		r := httptest.NewRequest("DELETE", base, nil)
+		r := httptest.NewRequest(http.MethodDelete, base, nil)
 		r.URL.RawQuery = query + "&dryRun=All"
 		asked(t, h, r)
 	})
@@ -56,9 +56,9 @@ func FuzzSelectors(f *testing.F) {
 		for _, path := range []string{base, all} {
 			for _, option := range []string{"labelSelector", "fieldSelector"} {
 				query := url.Values{option: {selector}}
-				asked(t, h, httptest.NewRequest("GET", path+"?"+query.Encode(), nil))
+				asked(t, h, httptest.NewRequest(http.MethodGet, path+"?"+query.Encode(), nil))
 				query.Set("watch", "1")
-				asked(t, h, httptest.NewRequest("GET", path+"?"+query.Encode(), nil))
+				asked(t, h, httptest.NewRequest(http.MethodGet, path+"?"+query.Encode(), nil))
 			}
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -225,7 +226,7 @@ func (s *stream) text() string {
 // watching runs a watch in the background; stop ends it and waits.
 func (h *house) watching(target string, head ...string) (s *stream, done <-chan struct{}, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := httptest.NewRequest("GET", target, nil).WithContext(ctx)
+	r := httptest.NewRequest(http.MethodGet, target, nil).WithContext(ctx)
 	for _, line := range head {
 		name, value, _ := strings.Cut(line, ": ")
 		r.Header.Add(name, value)
@@ -263,4 +264,10 @@ func decodeList(t testing.TB, w *httptest.ResponseRecorder) widgetList {
 		t.Fatalf("%d %v: %s", w.Code, err, w.Body)
 	}
 	return l
+}
+
+// aborts reports whether a panic is the one that aborts a connection.
+func aborts(p any) bool {
+	err, _ := p.(error)
+	return errors.Is(err, http.ErrAbortHandler)
 }

@@ -130,7 +130,7 @@ func TestBodyLimit(t *testing.T) {
 
 func TestBrokenBody(t *testing.T) {
 	h := newHouse(t, tune{})
-	r := httptest.NewRequest("POST", base, io.MultiReader(strings.NewReader(`{"metadata"`), errReader{}))
+	r := httptest.NewRequest(http.MethodPost, base, io.MultiReader(strings.NewReader(`{"metadata"`), errReader{}))
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	wantStatus(t, w, 400, bad, "unable to read the request body: unexpected EOF")

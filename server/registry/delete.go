@@ -65,7 +65,7 @@ type deletion struct {
 	gone bool
 }
 
-// apply is the storage.Change of a DELETE: the object goes, or is marked and waits for its finalizers or the end
+// apply is the storage.ChangeFunc of a DELETE: the object goes, or is marked and waits for its finalizers or the end
 // of its grace period.
 func (d *deletion) apply(ctx context.Context, obj runtime.Object, _ storage.Record) (storage.Outcome, error) {
 	d.gone = false

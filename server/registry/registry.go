@@ -41,6 +41,9 @@ type Options struct {
 	// Orphan and Foreground leaves the collector's finalizers on them. Without one nobody would take those
 	// finalizers away again: the zero value adds none.
 	GarbageCollection bool
+	// NoStatus says that a field status, if the kind has one, is an ordinary field: its users write it, and it
+	// counts for the generation.
+	NoStatus bool
 	// Now is the clock of creation and deletion timestamps; nil is time.Now.
 	Now func() time.Time
 }
@@ -104,7 +107,7 @@ func newRegistry(o Options) (*Registry, error) {
 		admission:  o.Admission,
 		gc:         o.GarbageCollection,
 		now:        o.Now,
-		shape:      shapeOf(kind.Type),
+		shape:      shapeOf(kind.Type, !o.NoStatus),
 	}
 	if r.singular == "" {
 		r.singular = strings.ToLower(o.Kind.Kind)

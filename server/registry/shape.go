@@ -29,11 +29,15 @@ type structShape struct {
 	content [][]int // indexes of the fields that are neither metadata nor status
 }
 
-// shapeOf returns the shape of the struct type t. A status without any field is none: a Resource without a status
+// shapeOf returns the shape of the struct type t; withStatus false makes its status content. A status without any field is none: a Resource without a status
 // has struct{} there.
-func shapeOf(t reflect.Type) shape {
+func shapeOf(t reflect.Type, withStatus bool) shape {
 	s := &structShape{}
 	s.scan(t, nil)
+	if !withStatus && s.status != nil {
+		s.content = append(s.content, s.status)
+		s.status = nil
+	}
 	return s
 }
 

@@ -16,6 +16,9 @@ type StatusView struct {
 	registry *Registry
 }
 
+// HasStatus reports whether the kind has a status that its users do not write: whether Status works.
+func (r *Registry) HasStatus() bool { return r.shape.hasStatus() }
+
 // Status returns the status subresource. A kind without a status has none: that is an error.
 func (r *Registry) Status() (*StatusView, error) {
 	if !r.shape.hasStatus() {

@@ -145,7 +145,7 @@ type change struct {
 	final    *storage.Record // what to answer when the update deleted the object
 }
 
-// apply is the storage.Change of an update.
+// apply is the storage.ChangeFunc of an update.
 func (c *change) apply(ctx context.Context, old runtime.Object, rec storage.Record) (storage.Outcome, error) {
 	c.warnings, c.final = nil, nil
 	r := c.registry

@@ -20,3 +20,14 @@ func TestDurable(t *testing.T) {
 		return open(t, filepath.Join(dir, "test.db"), bolt.Options{})
 	})
 }
+
+func TestInterface(t *testing.T) {
+	storagetest.Interface(t, func(t *testing.T, o storage.StoreOptions) (storage.Interface, storage.Backend) {
+		b := open(t, filepath.Join(t.TempDir(), "test.db"), bolt.Options{})
+		s, err := storage.NewStore(b, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s, b
+	})
+}

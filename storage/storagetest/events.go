@@ -191,7 +191,7 @@ var eventTests = []objectTest{
 		s.unlabel("a/x")
 		w.next()
 		e := w.next()
-		if _, on := e.Record.Labels["on"]; e.Type != watch.Deleted || !on {
+		if e.Type != watch.Deleted || !e.Record.Labels.Has("on") {
 			t.Errorf("got %s with labels %v, want the old labels", e.Type, e.Record.Labels)
 		}
 	}},

@@ -26,7 +26,7 @@ var foreignTests = []objectTest{
 		if !r.Stale || g.Spec.Size != 1 || g.Spec.Color != "red" || strings.Contains(string(r.Body.Bytes()), "gone") {
 			t.Errorf("the record is %s, stale %v", r.Body.Bytes(), r.Stale)
 		}
-		if _, on := r.Labels["on"]; !on || r.Fields.Get("spec.color") != "red" {
+		if !r.Labels.Has("on") || r.Fields.Get("spec.color") != "red" {
 			t.Errorf("the labels are %v, the color %q", r.Labels, r.Fields.Get("spec.color"))
 		}
 		p := s.list(storage.ListOptions{Selection: byLabel("on")})

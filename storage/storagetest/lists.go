@@ -86,7 +86,7 @@ var listTests = []objectTest{
 			p := s.list(storage.ListOptions{At: storage.Read{Match: storage.Exact, Revision: revision}})
 			var got []string
 			for r := range p.Records {
-				got = append(got, r.Key+"@"+r.Labels["v"])
+				got = append(got, r.Key+"@"+r.Labels.Get("v"))
 			}
 			if strings.Join(got, " ") != want || p.Revision != revision {
 				t.Errorf("at %d: %q at %d, want %q", revision, got, p.Revision, want)

@@ -25,7 +25,7 @@ var getTests = []objectTest{
 		if !strings.HasPrefix(string(r.Body.Bytes()), want) {
 			t.Errorf("the body is %s", r.Body.Bytes())
 		}
-		if r.Labels["app"] != "x" || len(r.Labels) != 1 {
+		if r.Labels.Get("app") != "x" || r.Labels.Has("x") {
 			t.Errorf("the labels are %v", r.Labels)
 		}
 		for field, want := range map[string]string{"metadata.name": "a", "metadata.namespace": "ns", "spec.color": "red"} {
@@ -173,7 +173,7 @@ var createTests = []objectTest{
 		}
 		g.Labels["app"], g.Spec.Size = "y", 99
 		for _, r := range []storage.Record{made, s.get("ns/a", storage.Read{})} {
-			if bytes.Contains(r.Body.Bytes(), []byte("77")) || bytes.Contains(r.Body.Bytes(), []byte("99")) || r.Labels["app"] != "x" {
+			if bytes.Contains(r.Body.Bytes(), []byte("77")) || bytes.Contains(r.Body.Bytes(), []byte("99")) || r.Labels.Get("app") != "x" {
 				t.Errorf("the record is %s, labels %v", r.Body.Bytes(), r.Labels)
 			}
 		}
@@ -181,7 +181,7 @@ var createTests = []objectTest{
 	{name: "the record is what Get returns", run: func(t *testing.T, s *objects) {
 		made := s.create("ns/a", "app=x", "color:red")
 		got := s.get("ns/a", storage.Read{})
-		if made.Revision != got.Revision || !bytes.Equal(made.Body.Bytes(), got.Body.Bytes()) || made.Labels["app"] != "x" ||
+		if made.Revision != got.Revision || !bytes.Equal(made.Body.Bytes(), got.Body.Bytes()) || made.Labels.Get("app") != "x" ||
 			made.Fields.Get("spec.color") != "red" {
 			t.Errorf("Create returned %+v, Get %+v", made, got)
 		}
@@ -286,7 +286,7 @@ var updateTests = []objectTest{
 	{name: "deletion", run: func(t *testing.T, s *objects) {
 		r1 := s.create("ns/a", "app=x")
 		r2 := s.remove("ns/a")
-		if r2.Revision <= r1.Revision || r2.Revision != s.revision() || r2.Labels["app"] != "x" || !bytes.Equal(r1.Body.Bytes(), r2.Body.Bytes()) {
+		if r2.Revision <= r1.Revision || r2.Revision != s.revision() || r2.Labels.Get("app") != "x" || !bytes.Equal(r1.Body.Bytes(), r2.Body.Bytes()) {
 			t.Errorf("the deletion returned %+v, want the last record at the deletion's revision %d", r2, s.revision())
 		}
 		s.gone("ns/a")

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -16,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/keelson-dev/keelson/runtime/codec"
+	"github.com/keelson-dev/keelson/server/request"
 )
 
 // state is what is served between two calls of Set. It is immutable; its documents are encoded when first asked
@@ -120,25 +120,13 @@ func negotiate(r *http.Request, aggregated bool) (codec.Accept, bool) {
 
 func (s *Service) write(w http.ResponseWriter, r *http.Request, doc document, accept codec.Accept, contentType string) {
 	value, _ := doc()
-	body, err := accept.Format.FromJSON(value, indented(r, accept.Pretty))
+	body, err := accept.Format.FromJSON(value, request.Pretty(r, accept.Pretty))
 	if err != nil {
 		s.opts.Error(w, r, apierrors.NewInternalError(err))
 		return
 	}
 	w.Header().Set("Content-Type", contentType)
 	_, _ = w.Write(body) // the client has gone: nobody to tell
-}
-
-// indented tells whether JSON is to be laid out for reading: what ?pretty says counts, then who asks, then what the
-// Accept header says.
-func indented(r *http.Request, accepted bool) bool {
-	if value := r.URL.Query().Get("pretty"); value != "" {
-		pretty, err := strconv.ParseBool(value)
-		return err == nil && pretty
-	}
-	return accepted || slices.ContainsFunc([]string{"curl", "Wget", "Mozilla/5.0"}, func(reader string) bool {
-		return strings.HasPrefix(r.UserAgent(), reader)
-	})
 }
 
 // apiVersions answers /api, the only document that depends on the request: it names the server's address.

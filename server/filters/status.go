@@ -6,9 +6,9 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/keelson-dev/keelson/runtime/codec"
+	"github.com/keelson-dev/keelson/server/request"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -74,26 +74,9 @@ func encodeStatus(r *http.Request, status metav1.Status) (mediaType string, body
 	if !ok {
 		accept = codec.Accept{Format: codec.JSON(), Pretty: true}
 	}
-	body, err = accept.Format.FromJSON(text, wantsPretty(r, accept.Pretty))
+	body, err = accept.Format.FromJSON(text, request.Pretty(r, accept.Pretty))
 	if err != nil {
 		return codec.JSON().MediaType(), append(text, '\n')
 	}
 	return accept.Format.MediaType(), body
-}
-
-// wantsPretty reports whether JSON is to be indented: what ?pretty says counts, then who asks, then otherwise.
-func wantsPretty(r *http.Request, otherwise bool) bool {
-	if strings.Contains(r.URL.RawQuery, "pretty") {
-		if value := r.URL.Query().Get("pretty"); value != "" {
-			pretty, err := strconv.ParseBool(value)
-			return err == nil && pretty
-		}
-	}
-	agent := r.UserAgent()
-	for _, reader := range []string{"curl", "Wget", "Mozilla/5.0"} {
-		if strings.HasPrefix(agent, reader) {
-			return true
-		}
-	}
-	return otherwise
 }

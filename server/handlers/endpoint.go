@@ -2,12 +2,12 @@ package handlers
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/server/registry"
+	"github.com/keelson-dev/keelson/server/request"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -105,7 +105,7 @@ func (e *endpoint) listVerbs() {
 	add(!item && e.canWatch(), "watch")
 	if e.connecter != nil {
 		for _, method := range e.connecter.ConnectMethods() {
-			add(true, methodVerb(method))
+			add(true, request.MethodVerb(method))
 		}
 	}
 	e.verbs = slices.DeleteFunc(e.verbs, func(v string) bool { return v == "" })
@@ -123,23 +123,6 @@ func (e *endpoint) path() string {
 		return e.gvr.Resource
 	}
 	return e.gvr.Resource + "/" + e.sub
-}
-
-// methodVerb is the verb of a method on a single object; "" for a method that has none.
-func methodVerb(method string) string {
-	switch method {
-	case http.MethodGet, http.MethodHead:
-		return "get"
-	case http.MethodPost:
-		return "create"
-	case http.MethodPut:
-		return "update"
-	case http.MethodPatch:
-		return "patch"
-	case http.MethodDelete:
-		return "delete"
-	}
-	return ""
 }
 
 // inVersion returns obj in the version of the URL. obj is of any version of a known kind, or of an unknown one,

@@ -3,10 +3,10 @@ package handlers
 import (
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/keelson-dev/keelson/runtime/codec"
+	"github.com/keelson-dev/keelson/server/request"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1beta1 "k8s.io/apimachinery/pkg/apis/meta/v1beta1"
@@ -38,10 +38,7 @@ func (c *call) negotiate(s shape) (form, error) {
 		return form{}, codec.NotAcceptable(c.formats, s == eventStream)
 	}
 	f := form{Accept: accept}
-	f.Pretty = f.Pretty || wantsPretty(c.r)
-	if text := c.r.URL.Query().Get("pretty"); text != "" {
-		f.Pretty, _ = strconv.ParseBool(text)
-	}
+	f.Pretty = request.Pretty(c.r, f.Pretty)
 	switch {
 	case f.As.Kind == "PartialObjectMetadata" && s == manyObjects:
 		return f, notAcceptable("you requested PartialObjectMetadata, but the requested object is a list (*%s.%sList)", c.kind.Version, c.kind.Kind)
@@ -67,12 +64,6 @@ func allowed(gvk schema.GroupVersionKind, mediaType string) bool {
 		return true
 	}
 	return false
-}
-
-// wantsPretty recognises clients that people read from.
-func wantsPretty(r *http.Request) bool {
-	agent := r.UserAgent()
-	return strings.HasPrefix(agent, "curl") || strings.HasPrefix(agent, "Wget") || strings.HasPrefix(agent, "Mozilla/5.0")
 }
 
 func notAcceptable(format string, args ...any) error {

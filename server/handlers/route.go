@@ -107,19 +107,19 @@ func (c *call) dispatch() {
 	method := c.r.Method
 	switch {
 	case c.info.DeprecatedWatch:
-		if verb := methodVerb(method); verb != "get" {
+		if verb := request.MethodVerb(method); verb != "get" {
 			c.refuse(verb)
 			return
 		}
 		c.serve(c.canWatch(), "watch", c.watchOrList)
 	case c.name == "":
-		c.dispatchCollection(methodVerb(method))
+		c.dispatchCollection(request.MethodVerb(method))
 	case c.connects(method):
 		c.connect()
 	case len(c.info.Parts) > 3 && c.connecter != nil:
-		c.refuse(methodVerb(method))
+		c.refuse(request.MethodVerb(method))
 	default:
-		c.dispatchItem(methodVerb(method))
+		c.dispatchItem(request.MethodVerb(method))
 	}
 }
 

@@ -57,7 +57,7 @@ func Resolve(r *http.Request) (*Info, error) {
 		info.Verb, info.DeprecatedWatch = parts[0], parts[0] == "watch"
 		parts = parts[1:]
 	} else {
-		info.Verb = methodVerb(r.Method)
+		info.Verb = MethodVerb(r.Method)
 	}
 	info.place(parts)
 	if anySlash(info.APIGroup, info.APIVersion, info.ResourceName, info.Subresource) {
@@ -110,8 +110,8 @@ func encodedSlash(u *url.URL) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("the path %q has an encoded slash where no name stands", u.EscapedPath()))
 }
 
-// methodVerb is the verb of a method on one object.
-func methodVerb(method string) string {
+// MethodVerb is the verb of an HTTP method on one object; "" for a method that has none.
+func MethodVerb(method string) string {
 	switch method {
 	case http.MethodPost:
 		return "create"

@@ -117,7 +117,9 @@ func (s *Server) drain(hs *http.Server) {
 	quiet := make(chan struct{})
 	go func() {
 		defer close(quiet)
-		s.requests.Wait(ctx)
+		if s.requests.Wait(ctx) != nil {
+			return // out of time, or all connections are closed
+		}
 		select {
 		case <-time.After(s.opts.CloseDelay):
 			cancel() // what is open still is idle: a connection without a request

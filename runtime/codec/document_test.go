@@ -137,7 +137,7 @@ func TestDocumentOfUnstructuredObjects(t *testing.T) {
 		meta, err := apiruntime.DefaultUnstructuredConverter.ToUnstructured(&typed)
 		must(t, err)
 		meta["zeta"], meta["resourceVersionX"] = "after", "after"
-		u := &unstructured.Unstructured{Object: map[string]any{"metadata": meta, "spec": map[string]any{"a": int64(seed), "<": nil}}}
+		u := &unstructured.Unstructured{Object: map[string]any{"metadata": meta, "spec": map[string]any{"a": seed, "<": nil}}}
 		if seed%4 == 0 {
 			u.Object["metadata"] = map[string]any{}
 		}

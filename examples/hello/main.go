@@ -52,8 +52,10 @@ func main() {
 	data := flag.String("data", "hello.db", "`file` that keeps the objects, or memory")
 	kubeconfig := flag.String("kubeconfig", "hello.kubeconfig", "`file` to write for kubectl")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() { <-signals; cancel(); <-signals; os.Exit(1) }() // a second signal ends the program at once
 	if err := serve(ctx, *listen, *data, *kubeconfig); err != nil {
 		fmt.Fprintln(os.Stderr, "hello:", err)
 		os.Exit(1)

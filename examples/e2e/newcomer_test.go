@@ -1,0 +1,72 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The first program of somebody who has never seen the library builds in a module of its own, outside any
+// workspace, and brings none of the machinery that the library replaces.
+func TestNewcomersProgram(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	checkout, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, "go.mod", fmt.Sprintf("module example.org/newcomer\n\ngo 1.26.0\n\nrequire github.com/keelson-dev/keelson v0.0.0\n\nreplace github.com/keelson-dev/keelson => %s\n", checkout))
+	// The library's own checksums, so that nothing has to be asked for that was not downloaded for these tests.
+	write(t, dir, "go.sum", read(t, filepath.Join(checkout, "go.sum")))
+	write(t, dir, "main.go", read(t, "testdata/newcomer/main.go"))
+
+	run := func(name string, args ...string) string {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, name, args...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+		}
+		return string(out)
+	}
+	run("go", "build", "-o", "newcomer", ".")
+	run("go", "vet", ".")
+	modules := strings.Fields(run("go", "list", "-m", "-f", "{{.Path}}", "all"))
+	linked := strings.Fields(run("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "."))
+	distinct := map[string]bool{}
+	for _, m := range linked {
+		distinct[m] = true
+	}
+	t.Logf("go list -m all names %d modules; the program is built from %d of them", len(modules), len(distinct))
+	for _, m := range modules {
+		switch m {
+		case "k8s.io/apiserver", "k8s.io/client-go", "k8s.io/component-base", "k8s.io/apiextensions-apiserver", "k8s.io/kube-aggregator":
+			t.Errorf("the program requires %s", m)
+		}
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+func write(t *testing.T, dir, name, content string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

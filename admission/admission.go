@@ -35,8 +35,8 @@ type Request struct {
 	Subresource string
 	Namespace   string
 	Name        string         // "" for a create with generateName
-	Object      runtime.Object // the new object, a Mutator may change it in place; nil for Delete
-	Old         runtime.Object // the stored object, not to be changed; nil for Create and Connect
+	Object      runtime.Object // the new object, a Mutator may change it in place; nil for Delete and Connect
+	Old         runtime.Object // the stored object, not to be changed; nil for Create and Connect, and for Delete of what no registry keeps
 	Options     runtime.Object // the verb's options, such as *metav1.CreateOptions
 	DryRun      bool
 	User        *authn.User // nil in process, without authentication

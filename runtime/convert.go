@@ -34,6 +34,14 @@ func AddConversion[SP Pointer[S], HP Pointer[H], S, H any](s *Scheme, toHub func
 	return nil
 }
 
+// Converts reports whether objects of the kind gvk can be converted to the hub and back: it is the hub, or has a
+// conversion. It says nothing of single objects, for which a conversion may still fail.
+func (s *Scheme) Converts(gvk schema.GroupVersionKind) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.byGVK[gvk] != nil && (s.hubs[gvk.GroupKind()] == gvk || s.toHub[gvk] != nil)
+}
+
 // ToVersion returns obj, an object or a list of a registered kind, in version gv, through the hub. An object
 // already in that version, or of a type without versions (Status), is returned as it is, not copied; any other result shares nothing that may be changed
 // with obj, and has kind and apiVersion set. The items of a list carry none.

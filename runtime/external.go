@@ -108,7 +108,8 @@ func converts(convert convertFunc, a, b *Kind) bool {
 
 // AddTo fills an apimachinery Scheme, such as a client's, with the kinds of this one, their lists and the types
 // every group version has, so that typed clients can decode them. Defaults and conversions stay here: they are
-// the server's business. A kind for which dst has another Go type is an error.
+// the server's business. A kind for which dst has another Go type is an error; a list type that dst has already for
+// a kind registered with [Register], as client-go's scheme has for the types of k8s.io/api, stays.
 func (s *Scheme) AddTo(dst *apiruntime.Scheme) error {
 	s.mu.RLock()
 	kinds := make([]*Kind, 0, len(s.byGVK))
@@ -121,7 +122,7 @@ func (s *Scheme) AddTo(dst *apiruntime.Scheme) error {
 		seen := map[schema.GroupVersion]bool{}
 		for _, k := range kinds {
 			dst.AddKnownTypeWithName(k.GVK, k.New())
-			if list := k.NewList(); list != nil {
+			if list := k.NewList(); list != nil && !(k.listMade && dst.Recognizes(k.ListGVK)) {
 				dst.AddKnownTypeWithName(k.ListGVK, list)
 			}
 			if gv := k.GVK.GroupVersion(); !seen[gv] {

@@ -16,7 +16,7 @@ import (
 // version already, a type without TypeMeta or ObjectMeta or whose JSON does not show them, a type whose
 // DeepCopyObject returns another type (it embeds a Resource), and a selectable field that the type does not have.
 func Register[P Pointer[T], T any](s *Scheme, gvk schema.GroupVersionKind, opts KindOptions[P]) error {
-	k := &Kind{GVK: gvk, Type: reflect.TypeFor[T](), ListType: reflect.TypeFor[List[T]](), Fields: slices.Clone(opts.SelectableFields)}
+	k := &Kind{GVK: gvk, Type: reflect.TypeFor[T](), ListType: reflect.TypeFor[List[T]](), Fields: slices.Clone(opts.SelectableFields), listMade: true}
 	if opts.Default != nil {
 		k.setDefaults = func(o Object) { opts.Default(o.(P)) }
 	}

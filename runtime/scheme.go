@@ -48,6 +48,7 @@ type Kind struct {
 	Fields []string
 
 	setDefaults func(Object) // nil: none
+	listMade    bool         // ListType is List[T], not a type of the program's
 }
 
 // New returns a new, empty object of the kind, without kind and apiVersion set.
@@ -68,6 +69,9 @@ func (k *Kind) SetDefaults(obj Object) {
 		k.setDefaults(obj)
 	}
 }
+
+// HasDefaults reports whether SetDefaults may do anything.
+func (k *Kind) HasDefaults() bool { return k.setDefaults != nil }
 
 // KindOptions refines a registration. The zero value registers a kind with no defaults and no selectable
 // fields beyond its name and namespace.

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/keelson-dev/keelson/server/filters"
 )
@@ -18,7 +20,7 @@ func (s *Server) chain() []NamedFilter {
 	return []NamedFilter{
 		{"recover", filters.Recover(o.Logger)},                                   // around all others: a panic anywhere is one failed request
 		{"audit-id", filters.AuditID()},                                          // before anything can answer: every answer carries it
-		{"received-at", filters.ReceivedAt(o.Now)},                               // deadlines count from here
+		{"received-at", filters.ReceivedAt(time.Now)},                            // deadlines count from here, by the real clock
 		{"request-info", filters.RequestInfo()},                                  // what all below ask for
 		{"log", filters.Log(o.Logger)},                                           // sees the final code of every answer below
 		{"cache-control", filters.CacheControl()},                                // answers must not be cached, refusals included
@@ -42,14 +44,17 @@ func (s *Server) Chain() []string {
 }
 
 // buildHandler puts the chain around the router.
-func (s *Server) buildHandler() http.Handler {
+func (s *Server) buildHandler() (http.Handler, error) {
 	s.filters = s.chain()
 	if s.opts.Filters != nil {
 		s.filters = s.opts.Filters(s.filters)
 	}
 	list := make([]filters.Filter, 0, len(s.filters))
 	for _, f := range s.filters {
+		if f.Filter == nil {
+			return nil, fmt.Errorf("server: Options.Filters: the filter %q is nil", f.Name)
+		}
 		list = append(list, f.Filter)
 	}
-	return filters.Chain(s.router.Handler(s.fixed), list...)
+	return filters.Chain(s.router.Handler(s.fixed), list...), nil
 }

@@ -21,7 +21,7 @@
 //
 //   - A [Server] is a value: any number of them live in one process and share nothing.
 //   - A [Group] has versions, a [Version] has resources. [Kind] serves a Go type from storage with every verb;
-//     [Computed] serves whatever verbs a value of the program's own implements.
+//     with [KindOptions].Storage it serves whatever verbs a value of the program's own implements.
 //   - An [Extension] adds groups, paths, checks and background work to a server ([Server.Install]).
 //
 // # A server's life

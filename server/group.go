@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Group is an API group: everything below /apis/<name>, or /api for the core group, whose name is "".
@@ -54,6 +55,8 @@ type Resource struct {
 	table            registry.Tabler
 	custom           any // serves instead of storage
 	subresources     map[string]Subresource
+	deprecated       string
+	mistake          error // found by Kind, reported by New
 }
 
 // KindOptions refines Kind. The zero value is a namespaced kind, stored, with every verb, and with /status if
@@ -72,12 +75,14 @@ type KindOptions[P runtime.Object] struct {
 	Strategy registry.Strategy[P]
 	// Default sets defaults in place, after every decoding; it must be idempotent.
 	Default func(obj P)
-	// SelectableFields are dotted JSON paths for field selectors, besides metadata.name and metadata.namespace.
+	// SelectableFields are dotted JSON paths for field selectors, besides metadata.name and metadata.namespace. Of
+	// a kind with several versions, those of the hub are the ones that can be selected by; another version may
+	// have the same paths or some of them.
 	SelectableFields []string
 	// NoStatus serves no /status: the field status, if there is one, is an ordinary field. Without it a type with
 	// a status (other than struct{}) has /status, and only there can it be written.
 	NoStatus bool
-	// Scale serves /scale.
+	// Scale serves /scale. Its paths are those of the hub, in every version.
 	Scale *registry.Scale
 	// Columns are the table's columns after Name; nil is Age alone.
 	Columns []Column[P]
@@ -86,14 +91,19 @@ type KindOptions[P runtime.Object] struct {
 
 	// Storage, when set, serves the resource instead of a backend: any value that implements some of the
 	// capabilities in server/registry (Getter, Lister, Creater, ...) is served with exactly those verbs. Strategy,
-	// SelectableFields, Scale and StoragePath are then refused.
+	// SelectableFields, Scale and StoragePath are then refused. Options.Admission judges its writes and connections
+	// too, unless it is a registry, which has its own.
 	Storage any
 	// StoragePath is where in the backend the objects live, below /registry; "" is <group>/<plural>, or <plural>
 	// in the core group.
 	StoragePath string
 	// Hub makes this version the one that the others are converted to and that is stored; without it that is the
-	// first version listed.
+	// first version listed. Strategy, NoStatus and StoragePath are the hub's alone to have; all other options are
+	// each version's own.
 	Hub bool
+	// Deprecated, when not empty, is shown in a Warning header with every answer of this version, such as
+	// "example.com/v1beta1 Widget is deprecated; use example.com/v1 Widget".
+	Deprecated string
 }
 
 // Column is a column of a kind's table, as kubectl get prints it.
@@ -103,7 +113,7 @@ type Column[P runtime.Object] struct {
 	Format      string
 	Description string
 	Priority    int32 // above 0: only in wide tables
-	// Value makes the cell: a string, a number, a boolean or nil.
+	// Value makes the cell: a string, a number, a boolean or nil. obj is of the version of the request.
 	Value func(obj P) any
 }
 
@@ -152,6 +162,7 @@ func Kind[P runtime.Pointer[T], T any](kind string, opts KindOptions[P]) Resourc
 		scale:         opts.Scale,
 		custom:        opts.Storage,
 		subresources:  opts.Subresources,
+		deprecated:    opts.Deprecated,
 	}
 	if opts.Plural != "" {
 		r.plural = opts.Plural
@@ -161,13 +172,17 @@ func Kind[P runtime.Pointer[T], T any](kind string, opts KindOptions[P]) Resourc
 	}
 	if opts.Columns != nil {
 		r.table = columns[P](opts.Columns)
+		r.mistake = columns[P](opts.Columns).check()
 	}
 	return r
 }
 
 // registerOnce registers the kind unless the scheme, given by the program, knows it by that type already.
 func registerOnce[P runtime.Pointer[T], T any](s *runtime.Scheme, gvk schema.GroupVersionKind, opts runtime.KindOptions[P]) error {
-	if k := s.Lookup(gvk); k != nil && k.Type == reflect.TypeFor[T]() && opts.Default == nil && opts.SelectableFields == nil {
+	if k := s.Lookup(gvk); k != nil && k.Type == reflect.TypeFor[T]() {
+		if opts.Default != nil || opts.SelectableFields != nil {
+			return fmt.Errorf("%s is in the server's scheme already, so Default and SelectableFields would come too late: remove them, or the earlier registration or import", gvk)
+		}
 		return nil
 	}
 	return runtime.Register(s, gvk, opts)
@@ -181,8 +196,10 @@ func (r Resource) check(gv schema.GroupVersion) error {
 	switch {
 	case r.register == nil:
 		return fmt.Errorf("a resource in %s is the zero Resource; make it with server.Kind", gv)
-	case r.kind == "" || r.plural == "" || strings.ToLower(r.plural) != r.plural || strings.ContainsAny(r.plural, "/%. "):
-		return where("kind %q and plural %q must not be empty, and the plural must be lower case, fit for a path", r.kind, r.plural)
+	case len(validation.IsDNS1035Label(r.plural)) > 0 || len(validation.IsDNS1035Label(strings.ToLower(r.kind))) > 0:
+		return where("kind %q and plural %q must not be empty, and consist of letters, digits and '-'; the plural must be lower case", r.kind, r.plural)
+	case r.mistake != nil:
+		return where("%v", r.mistake)
 	case r.custom != nil && (!r.plainStrategy || r.selectable != nil || r.scale != nil || r.storagePath != ""):
 		return where("Storage is set, so Strategy, SelectableFields, Scale and StoragePath mean nothing; remove them")
 	}
@@ -207,6 +224,16 @@ func Convert[SP runtime.Pointer[S], HP runtime.Pointer[H], S, H any](toHub func(
 
 // columns makes tables of a kind from its Columns.
 type columns[P runtime.Object] []Column[P]
+
+// check refuses columns that could show nothing.
+func (c columns[P]) check() error {
+	for i, col := range c {
+		if col.Name == "" || col.Value == nil {
+			return fmt.Errorf("column %d, %q, needs a Name and a Value", i, col.Name)
+		}
+	}
+	return nil
+}
 
 // Columns implements registry.Tabler.
 func (c columns[P]) Columns() []metav1.TableColumnDefinition {

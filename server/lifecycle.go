@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/server/credentials"
+	"github.com/keelson-dev/keelson/server/handlers"
 	"go.uber.org/zap"
 )
 
@@ -39,7 +40,11 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		IdleTimeout:       90 * time.Second,
 		MaxHeaderBytes:    1 << 20,
 		ErrorLog:          errorLog,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 100},
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: 100,
+			// The deadline of a stream cannot end a write that blocks its whole connection: this does.
+			WriteByteTimeout: handlers.DefaultWriteTimeout,
+		},
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- hs.ServeTLS(ln, "", "") }()

@@ -16,6 +16,7 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // served is one resource in one version, as it is served.
@@ -41,6 +42,9 @@ func (s *Server) serve(groups []Group) error {
 		}
 		added = append(added, list...)
 	}
+	if err := s.checkVersions(added); err != nil {
+		return err
+	}
 	routes := map[schema.GroupVersionResource]http.Handler{}
 	stores := map[schema.GroupResource]*registry.Registry{}
 	for _, r := range added {
@@ -65,11 +69,14 @@ func (s *Server) isServed(gvr schema.GroupVersionResource) bool {
 
 // describe registers a group's types and conversions and lists its resources.
 func (s *Server) describe(g Group) ([]*served, error) {
+	if g.Name != "" && len(validation.IsDNS1123Subdomain(g.Name)) > 0 {
+		return nil, errors.New("the name must be a DNS name such as example.com, or empty for the core group")
+	}
 	var out []*served
 	for _, v := range g.Versions {
 		gv := schema.GroupVersion{Group: g.Name, Version: v.Name}
-		if v.Name == "" {
-			return nil, errors.New("a version has no name")
+		if len(validation.IsDNS1035Label(v.Name)) > 0 {
+			return nil, fmt.Errorf("version %q: a version's name is letters, digits and '-', such as v1 or v1beta1", v.Name)
 		}
 		docs := &apischema.Docs{}
 		if v.Docs != nil {
@@ -121,9 +128,11 @@ func (s *Server) build(r *served, stores map[schema.GroupResource]*registry.Regi
 		Kind:              r.gvk,
 		Namespaced:        r.namespaced,
 		Storage:           r.custom,
+		Admission:         s.opts.Admission,
 		Table:             r.table,
 		MaxBodyBytes:      s.opts.MaxBodyBytes,
 		MinRequestTimeout: s.opts.MinWatchTimeout,
+		Warnings:          r.warnings(),
 		Stop:              s.life.Done(),
 		Subresources:      map[string]handlers.Subresource{},
 	}
@@ -145,7 +154,7 @@ func (s *Server) build(r *served, stores map[schema.GroupResource]*registry.Regi
 		if kind.Empty() {
 			kind = r.gvk
 		}
-		opts.Subresources[name] = handlers.Subresource{Kind: kind, Storage: sub.Storage}
+		opts.Subresources[name] = handlers.Subresource{Kind: kind, Storage: sub.Storage, Admission: s.opts.Admission}
 	}
 	r.subs = opts.Subresources
 	r.handler, err = handlers.New(opts)
@@ -158,17 +167,15 @@ func (s *Server) store(r *served, stores map[schema.GroupResource]*registry.Regi
 	reg := stores[r.gvr.GroupResource()]
 	if reg == nil {
 		if r.gvk != r.hub {
-			return nil, fmt.Errorf("its hub %s is not served with it", r.hub)
+			return nil, fmt.Errorf("its hub %s is not served with it; serve all versions of a kind in one call", r.hub)
 		}
 		var err error
 		if reg, err = s.newRegistry(r); err != nil {
 			return nil, err
 		}
 		stores[r.gvr.GroupResource()] = reg
-	} else if !r.plainStrategy {
-		return nil, fmt.Errorf("only the hub %s may have a Strategy", r.hub)
 	}
-	if reg.HasStatus() {
+	if reg.HasStatus() && (r.gvk == r.hub || r.hasStatus()) {
 		view, err := reg.Status()
 		if err != nil {
 			return nil, err
@@ -193,15 +200,8 @@ func (s *Server) newRegistry(r *served) (*registry.Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	path := r.storagePath
-	if path == "" {
-		path = r.gvr.Resource
-		if r.gvr.Group != "" {
-			path = r.gvr.Group + "/" + path
-		}
-	}
 	store, err := storage.NewStore(s.backend, storage.StoreOptions{
-		Prefix:         "/registry/" + path,
+		Prefix:         "/registry/" + r.path(),
 		Codec:          typed,
 		Namespaced:     r.namespaced,
 		Fields:         r.selectable,

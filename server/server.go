@@ -76,14 +76,15 @@ func New(opts Options) (*Server, error) {
 
 // open makes all that groups are added to.
 func (s *Server) open() error {
-	if err := s.openCredentials(); err != nil {
-		return err
-	}
 	backend, err := s.opts.Storage(s.life)
 	if err != nil {
 		return fmt.Errorf("server: open storage: %w", err)
 	}
 	s.backend = backend
+	// After the storage: where that is refused nothing is left behind, and only the process that has it makes keys.
+	if err := s.openCredentials(); err != nil {
+		return errors.Join(err, backend.Close())
+	}
 	s.requests = filters.NewWaitGroup()
 	s.health = &health{logger: s.opts.Logger}
 	s.health.add(s.standardChecks()...)
@@ -91,7 +92,9 @@ func (s *Server) open() error {
 	s.discovery = discovery.New(discovery.Options{Error: filters.WriteStatus})
 	s.openapi = openapi.New(openapi.Options{Title: "Kubernetes", Version: s.version.GitVersion, Error: filters.WriteStatus})
 	s.fixed = newFixed(s)
-	s.handler = s.buildHandler()
+	if s.handler, err = s.buildHandler(); err != nil {
+		return errors.Join(err, backend.Close())
+	}
 	return nil
 }
 

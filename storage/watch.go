@@ -9,8 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// maxInitial is how many initial events one Next returns.
-const maxInitial = 500
+const (
+	maxInitial = 500 // events that one Next returns of the initial ones
+	maxIdle    = 32  // events that a watch which waits keeps room for
+)
 
 // Watch implements Interface.
 func (s *Store) Watch(ctx context.Context, opts WatchOptions) (Watch, error) {
@@ -74,6 +76,9 @@ func (w *storeWatch) begin(ctx context.Context, at Read) error {
 func (w *storeWatch) Next(ctx context.Context) ([]Event, error) {
 	clear(w.events)
 	w.events = w.events[:0]
+	if cap(w.events) > maxIdle {
+		w.events = nil
+	}
 	for len(w.events) == 0 {
 		if w.ended != nil {
 			return nil, w.ended

@@ -258,11 +258,14 @@ func checkDecode(t *testing.T, f codec.Format, s *runtime.Scheme, body []byte) {
 	if err != nil && strings.ContainsRune(string(body), '&') && strings.ContainsRune(string(body), '*') {
 		return // aliases are judged before the oracle's parser sees them
 	}
+	if err != nil && strings.Contains(err.Error(), "more than one document") {
+		return // of which the oracle reads the first
+	}
 	want, gvk, wantErr := oracle(f, s).Decode(body, &v1Widget, nil)
 	problems, strict := apiruntime.AsStrictDecodingError(wantErr)
 	switch {
 	case err != nil && (wantErr == nil || strict):
-		if text := err.Error(); got.GVK.GroupKind() != v1Widget.GroupKind() || strings.Contains(text, "one document") {
+		if got.GVK.GroupKind() != v1Widget.GroupKind() {
 			return // what we refuse and it does not
 		}
 		t.Fatalf("%q: error %v where there should be none", body, err)

@@ -11,7 +11,7 @@ import (
 )
 
 // JSON returns the format application/json. A pretty response is indented by two spaces
-// and, as kube-apiserver's, has no newline at its end.
+// and, as kube-apiserver's, has no newline at its end; one that would become many times as large is not indented.
 func JSON() Format { return jsonFormat{} }
 
 type jsonFormat struct{}
@@ -23,7 +23,7 @@ func (jsonFormat) ToJSON(body []byte, _ Validation) ([]byte, []error, error) { r
 
 func (jsonFormat) FromJSON(text []byte, pretty bool) ([]byte, error) {
 	text = bytes.TrimRight(text, "\n")
-	if !pretty {
+	if !pretty || sprawls(text) {
 		return append(text[:len(text):len(text)], '\n'), nil
 	}
 	var out bytes.Buffer
@@ -34,7 +34,8 @@ func (jsonFormat) FromJSON(text []byte, pretty bool) ([]byte, error) {
 }
 
 // YAML returns the format application/yaml: one document, of the part of YAML that JSON can say. Responses have
-// their keys in alphabetical order; a watch cannot be written in YAML.
+// their keys in alphabetical order; a watch cannot be written in YAML. What the YAML library cannot write, or only with
+// many times its size, is written in YAML's flow style, which is JSON.
 func YAML() Format { return yamlFormat{} }
 
 type yamlFormat struct{}
@@ -62,7 +63,45 @@ func (yamlFormat) ToJSON(body []byte, v Validation) ([]byte, []error, error) {
 	return text, nil, nil
 }
 
-func (yamlFormat) FromJSON(text []byte, _ bool) ([]byte, error) { return yaml.JSONToYAML(text) }
+func (yamlFormat) FromJSON(text []byte, _ bool) ([]byte, error) {
+	readable := readableAsYAML(bytes.TrimRight(text, "\n"))
+	if !sprawls(readable) {
+		out, err := yaml.JSONToYAML(readable)
+		if err == nil || !json.Valid(text) {
+			return out, err
+		}
+	}
+	return append(readable[:len(readable):len(readable)], '\n'), nil // JSON is YAML too, in its flow style
+}
+
+// layoutGrowth bounds what laying a text out on indented lines may add to it: 1 MiB and so many times its size.
+const layoutGrowth = 16
+
+// sprawls tells of a text that is mostly indentation when it is laid out: one nested some thousand levels deep, of which
+// each line would be as long as the text itself.
+func sprawls(text []byte) bool {
+	limit := 1<<20 + layoutGrowth*len(text)
+	added, depth := 0, 0
+	for i := 0; i < len(text) && added <= limit; i++ {
+		switch text[i] {
+		case '"':
+			end, ok := skipString(text, i)
+			if !ok {
+				return false
+			}
+			i = end - 1
+		case '{', '[':
+			depth++
+			added += 2 * depth
+		case '}', ']':
+			added += 2 * depth
+			depth--
+		case ',':
+			added += 2 * depth
+		}
+	}
+	return added > limit
+}
 
 // maxDuplicates is how many duplicate keys of a YAML body are reported, as many as of a JSON body.
 const maxDuplicates = 100

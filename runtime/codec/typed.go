@@ -25,13 +25,20 @@ func NewTyped(s *runtime.Scheme, storage schema.GroupVersionKind) (*Typed, error
 	return &Typed{scheme: s, storage: storage, hub: hub}, nil
 }
 
-// Encode writes obj, of any version of the kind, in the storage version. obj is not changed.
+// Encode writes obj, of any version of the kind, in the storage version and with its defaults: what Decode would make
+// of the document must be what its readers see. obj is not changed.
 func (t *Typed) Encode(obj runtime.Object) (Document, error) {
-	obj, err := t.scheme.ToVersion(obj, t.storage.GroupVersion())
+	out, err := t.scheme.ToVersion(obj, t.storage.GroupVersion())
 	if err != nil {
 		return Document{}, err
 	}
-	return EncodeDocument(obj, t.storage)
+	if kind := t.scheme.Lookup(t.storage); kind.HasDefaults() {
+		if out == obj {
+			out = obj.DeepCopyObject()
+		}
+		kind.SetDefaults(out)
+	}
+	return EncodeDocument(out, t.storage)
 }
 
 // Decode makes the object of a document, in the hub version and defaulted; it belongs to the caller.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -140,12 +141,16 @@ func (d *deadlineWriter) flushHeader() {
 // expire takes the response away; hold is called before anybody can see that. begun says that part of it is written.
 // false says that it is the handler's: it has returned, or is answering with an error, its own word on the deadline.
 func (d *deadlineWriter) expire(hold func()) (begun, ok bool) {
-	if d.writing.Load() {
-		// The response has begun and will be aborted: its client may be too slow to take what is written, and must
-		// not hold us up. Only this goroutine ends the use of w, so that it may be told so without mu.
-		_ = http.NewResponseController(d.w).SetWriteDeadline(time.Unix(1, 0))
+	for !d.mu.TryLock() { // who has it is writing, or done at once
+		if d.writing.Load() {
+			// The response has begun and will be aborted: its client may be too slow to take what is written, and must
+			// not hold us up. Only this goroutine ends the use of w, so that it may be told so without mu.
+			_ = http.NewResponseController(d.w).SetWriteDeadline(time.Unix(1, 0))
+			d.mu.Lock()
+			break
+		}
+		runtime.Gosched()
 	}
-	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.finished || d.failing {
 		return d.begun, false

@@ -6,12 +6,13 @@ import (
 	"net/http"
 	"runtime/debug"
 
+	"github.com/keelson-dev/keelson/server/request"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // Timeout answers when the deadline of a request's context passes ([Deadline] sets it) before its handler has: with
 // 504, or, when the response has begun, by aborting the connection. Requests without a deadline are none of its
-// business.
+// business, nor are long-running ones: a watch under a deadline that somebody else has set ends by itself, cleanly.
 //
 // The handler runs in a goroutine of its own. When the deadline passes its context has ended, what it writes is
 // refused with http.ErrHandlerTimeout and what it reads of the body fails, so that it should return soon; the filter
@@ -21,7 +22,7 @@ func Timeout() Filter {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			ctx := r.Context()
-			if _, ok := ctx.Deadline(); !ok {
+			if _, ok := ctx.Deadline(); !ok || request.IsLongRunning(request.InfoFrom(ctx)) {
 				next.ServeHTTP(w, r)
 				return
 			}

@@ -9,8 +9,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
+	"os"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -302,5 +304,60 @@ func TestTimeoutHTTP2(t *testing.T) {
 	group.Close()
 	if err := group.Wait(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// stuckWriter is a ResponseWriter whose client takes an answer of a Status, but not of one byte: writing that ends only
+// when the deadline of writes is set to the past.
+type stuckWriter struct {
+	http.ResponseWriter
+	once  sync.Once
+	freed chan struct{}
+}
+
+func (w *stuckWriter) free() { w.once.Do(func() { close(w.freed) }) }
+
+func (w *stuckWriter) Write(p []byte) (int, error) {
+	if len(p) > 1 {
+		return len(p), nil
+	}
+	<-w.freed
+	return 0, os.ErrDeadlineExceeded
+}
+
+func (w *stuckWriter) SetWriteDeadline(at time.Time) error {
+	if !at.IsZero() && at.Before(time.Now()) {
+		w.free()
+	}
+	return nil
+}
+
+// TestTimeoutOfAWriteThatJustBegins: a handler that begins to write to a stuck client in the very moment of the deadline
+// does not hold the request up.
+func TestTimeoutOfAWriteThatJustBegins(t *testing.T) {
+	for i := 0; i < 2000 && !t.Failed(); i++ {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Microsecond)
+		written := make(chan struct{})
+		h := filters.Timeout()(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			defer close(written)
+			<-r.Context().Done()
+			_, _ = w.Write([]byte("x"))
+		}))
+		stuck := &stuckWriter{ResponseWriter: httptest.NewRecorder(), freed: make(chan struct{})}
+		guard := time.AfterFunc(10*time.Second, func() {
+			t.Error("held up")
+			stuck.free()
+		})
+		func() {
+			defer func() {
+				if p := recover(); p != nil && !aborts(p) {
+					t.Errorf("panic %v", p)
+				}
+			}()
+			h.ServeHTTP(stuck, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
+		}()
+		<-written
+		guard.Stop()
+		cancel()
 	}
 }

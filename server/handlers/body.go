@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
@@ -105,9 +106,18 @@ func summary(body []byte) string {
 	return hex.EncodeToString(head) + more
 }
 
+// warnAll warns of each problem. The duplicate keys of a YAML body are one error of several lines below a heading, and
+// a warning each.
 func (c *call) warnAll(problems []error) {
 	for _, p := range problems {
-		request.Warn(c.ctx, p.Error())
+		text := p.Error()
+		if _, lines, ok := strings.Cut(text, "yaml: unmarshal errors:\n"); ok {
+			for line := range strings.SplitSeq(lines, "\n") {
+				request.Warn(c.ctx, strings.TrimSpace(line))
+			}
+			continue
+		}
+		request.Warn(c.ctx, text)
 	}
 }
 

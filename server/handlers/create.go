@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/runtime"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -47,7 +46,7 @@ func (c *call) create() error {
 		return err
 	}
 	if obj, err = c.inHub(obj); err != nil {
-		return apierrors.NewBadRequest(err.Error())
+		return c.decodeError(err, c.kind, body)
 	}
 	it, err := c.insert(obj, opts)
 	if err != nil {

@@ -116,7 +116,8 @@ func (c *call) deleteCollection() error {
 	return c.respondPage(page, f)
 }
 
-// deleteOptions reads the options of a delete: from the body, or without one from the query.
+// deleteOptions reads the options of a delete: from the body, or without one from the query. A dryRun counts wherever it
+// stands: kube-apiserver reads no query when there is a body, and deletes for good what was to be tried only.
 func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 	body, err := c.readBody()
 	if err != nil {
@@ -130,6 +131,9 @@ func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if len(opts.DryRun) == 0 {
+		opts.DryRun = c.r.URL.Query()["dryRun"]
 	}
 	opts.TypeMeta = optionsKind("DeleteOptions")
 	return opts, invalidOptions("DeleteOptions", metav1validation.ValidateDeleteOptions(opts))

@@ -2,6 +2,7 @@ package handlers_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -122,5 +123,67 @@ func TestDeleteCollectionAtARevision(t *testing.T) {
 	}
 	if got := decodeList(t, h.ask("GET", base, "")); len(got.Items) != 0 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestDeleteHonoursDryRunOfTheQuery: a body, even one that says nothing, does not turn a trial into a deletion.
+func TestDeleteHonoursDryRunOfTheQuery(t *testing.T) {
+	h := newHouse(t, tune{})
+	h.make(t, "a")
+	before := h.now(t)
+	for _, body := range []string{"", "{}", "null", `{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background"}`, `{"dryRun":["All"]}`} {
+		for _, target := range []string{base + "/a", base} {
+			if w := h.ask("DELETE", target+"?dryRun=All", body); w.Code != 200 {
+				t.Errorf("%s %q: %d %s", target, body, w.Code, w.Body)
+			}
+		}
+		if now := h.now(t); now != before {
+			t.Fatalf("%q: the dry run was written", body)
+		}
+		if w := h.ask("DELETE", base+"/a?dryRun=Some", body); body != `{"dryRun":["All"]}` && w.Code != 422 {
+			t.Errorf("%q: dryRun=Some: %d %s", body, w.Code, w.Body)
+		}
+		before = h.now(t)
+	}
+}
+
+// TestDeleteOfUnreadableOnly: the option for objects that cannot be read does not delete others.
+func TestDeleteOfUnreadableOnly(t *testing.T) {
+	h := newHouse(t, tune{})
+	h.make(t, "a")
+	const option = "ignoreStoreReadErrorWithClusterBreakingPotential"
+	for _, name := range []string{"a", "b"} {
+		s := wantStatus(t, h.ask("DELETE", base+"/"+name, `{"`+option+`":true}`), 422, metav1.StatusReasonInvalid,
+			`widgets.example.com "`+name+`" is invalid: `+option+`: Invalid value: true: is exclusively used to delete corrupt object(s), try again by removing this option`)
+		if s.Details.Kind != "widgets" || s.Details.Name != name {
+			t.Errorf("details %+v", s.Details)
+		}
+	}
+	if w := h.ask("GET", base+"/a", ""); w.Code != 200 {
+		t.Errorf("it was deleted: %d %s", w.Code, w.Body)
+	}
+	if w := h.ask("DELETE", base+"/a", `{"`+option+`":false}`); w.Code != 200 {
+		t.Errorf("without the option: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestUnreadableQueryChangesNothing: a query that net/url reads in part only is refused, not followed in part.
+func TestUnreadableQueryChangesNothing(t *testing.T) {
+	h := newHouse(t, tune{})
+	h.make(t, "a")
+	for _, query := range []string{"labelSelector=n%zzb", "labelSelector=n%3Db;x", "dryRun=All;", "%=1", "a=%"} {
+		for _, target := range []string{"DELETE " + base, "DELETE " + base + "/a", "GET " + base, "POST " + base} {
+			method, path, _ := strings.Cut(target, " ")
+			r := httptest.NewRequest(method, path, nil)
+			r.URL.RawQuery = query
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if s := decodeStatus(t, w.Body.Bytes()); w.Code != 400 || !strings.HasPrefix(s.Message, "the query of the request cannot be read: ") {
+				t.Errorf("%s ? %s: %d %s", target, query, w.Code, w.Body)
+			}
+		}
+	}
+	if w := h.ask("GET", base+"/a", ""); w.Code != 200 {
+		t.Errorf("it was deleted: %d %s", w.Code, w.Body)
 	}
 }

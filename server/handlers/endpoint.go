@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/server/request"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -40,12 +42,17 @@ type endpoint struct {
 	connecter         registry.Connecter
 }
 
-func newEndpoint(r *Resource, sub string, kind schema.GroupVersionKind, storage any, table registry.Tabler) (*endpoint, error) {
+// newEndpoint makes the endpoint of the subresource sub, or, when that is "", of the resource.
+func newEndpoint(r *Resource, sub string, o Subresource, table registry.Tabler) (*endpoint, error) {
+	kind := o.Kind
 	e := &endpoint{Resource: r, sub: sub, kind: kind, version: kind.GroupVersion().String(), known: r.scheme.Lookup(kind), table: table}
-	e.discover(storage)
+	e.discover(o.Storage)
+	if !o.Admission.IsZero() {
+		e.guard(o.Admission)
+	}
 	e.listVerbs()
 	if len(e.verbs) == 0 {
-		return nil, fmt.Errorf("handlers: storage %T of %s has none of the capabilities of package registry", storage, e.path())
+		return nil, fmt.Errorf("handlers: storage %T of %s has none of the capabilities of package registry", o.Storage, e.path())
 	}
 	if e.known == nil && (e.canCreate() || e.canUpdate()) {
 		return nil, fmt.Errorf("handlers: kind %s of %s is not in the scheme, and its bodies could not be decoded; register it", kind, e.path())
@@ -75,6 +82,16 @@ func (e *endpoint) discover(storage any) {
 	e.deleter, _ = storage.(registry.Deleter)
 	e.collectionDeleter, _ = storage.(registry.CollectionDeleter)
 	e.connecter, _ = storage.(registry.Connecter)
+}
+
+// guard puts admission before all that could change something.
+func (e *endpoint) guard(chain admission.Chain) {
+	g := registry.Gate{Admission: chain, Kind: e.kind, Resource: e.gvr, Subresource: e.sub}
+	if hub, ok := e.scheme.Hub(e.kind.GroupKind()); ok {
+		g.Kind = hub
+	}
+	e.creater, e.updater, e.deleter = g.Creater(e.creater), g.Updater(e.updater), g.Deleter(e.deleter)
+	e.collectionDeleter, e.connecter = g.CollectionDeleter(e.collectionDeleter), g.Connecter(e.connecter)
 }
 
 func (e *endpoint) canGet() bool    { return e.records != nil || e.getter != nil }
@@ -144,6 +161,15 @@ func (e *endpoint) inHub(obj runtime.Object) (runtime.Object, error) {
 	return e.scheme.ToVersion(obj, hub.GroupVersion())
 }
 
+// untyped reports whether obj may stand for an object of any kind.
+func untyped(obj runtime.Object) bool {
+	switch obj.(type) {
+	case apiruntime.Unstructured, *metav1.PartialObjectMetadata:
+		return true
+	}
+	return false
+}
+
 // encode returns obj as JSON, kind and apiVersion included, without the newline that ends a body.
 func (e *endpoint) encode(obj runtime.Object) ([]byte, error) {
 	if status, ok := obj.(*metav1.Status); ok {
@@ -156,6 +182,8 @@ func (e *endpoint) encode(obj runtime.Object) ([]byte, error) {
 		gvk := e.kind
 		if k := e.scheme.KindOf(obj); k != nil {
 			gvk = k.GVK
+		} else if e.known != nil && !untyped(obj) {
+			return nil, fmt.Errorf("the storage of %s returned a %T, which is no kind of the scheme", e.path(), obj)
 		}
 		obj = withKind(obj, gvk)
 	}

@@ -3,6 +3,7 @@ package handlers
 import (
 	"net/http"
 
+	"github.com/keelson-dev/keelson/server/registry"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -28,7 +29,7 @@ func (c *call) fetch(opts *metav1.GetOptions) (item, error) {
 		obj, err := c.getter.Get(c.ctx, c.name, opts)
 		return item{obj: obj}, err
 	}
-	at, err := readAt(opts.ResourceVersion)
+	at, err := registry.ReadAt(opts.ResourceVersion)
 	if err != nil {
 		return item{}, err
 	}

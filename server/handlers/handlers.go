@@ -61,6 +61,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/server/registry"
@@ -87,6 +88,9 @@ type Options struct {
 	Namespaced bool
 	// Storage has some of the capabilities of package registry.
 	Storage any
+	// Admission judges writes and connections to a Storage that is no registry.Records, which has its own judged by
+	// itself; the zero Chain accepts all.
+	Admission admission.Chain
 	// Subresources by name ("status"). The kind of one may be of another group and version ("scale").
 	Subresources map[string]Subresource
 	// Table makes the resource's tables. nil: Storage, if it is a registry.Tabler, else the columns Name and Age.
@@ -113,6 +117,8 @@ type Subresource struct {
 	Kind schema.GroupVersionKind
 	// Storage has some of the capabilities of package registry.
 	Storage any
+	// Admission is as in Options, for this subresource. It must be zero for the views of a Registry.
+	Admission admission.Chain
 }
 
 // Resource serves one resource. Its methods may be called concurrently.
@@ -172,7 +178,7 @@ func New(o Options) (*Resource, error) {
 		o.Table, _ = o.Storage.(registry.Tabler)
 	}
 	var err error
-	if r.main, err = newEndpoint(r, "", o.Kind, o.Storage, o.Table); err != nil {
+	if r.main, err = newEndpoint(r, "", Subresource{o.Kind, o.Storage, o.Admission}, o.Table); err != nil {
 		return nil, err
 	}
 	for name, sub := range o.Subresources {
@@ -183,7 +189,7 @@ func New(o Options) (*Resource, error) {
 		if !ok && sub.Kind == o.Kind {
 			table = o.Table
 		}
-		if r.subs[name], err = newEndpoint(r, name, sub.Kind, sub.Storage, table); err != nil {
+		if r.subs[name], err = newEndpoint(r, name, sub, table); err != nil {
 			return nil, err
 		}
 	}

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 
 	"github.com/keelson-dev/keelson/runtime"
@@ -25,8 +26,11 @@ func (e *endpoint) direct(it item) bool {
 
 // object makes the item's object, of any version of its kind. One that a storage returned must not be changed.
 func (e *endpoint) object(it item) (runtime.Object, error) {
-	if it.obj != nil {
+	switch {
+	case it.obj != nil:
 		return it.obj, nil
+	case e.records == nil:
+		return nil, fmt.Errorf("the storage of %s returned neither an object nor an error", e.path())
 	}
 	return e.records.Decode(it.rec)
 }

@@ -2,11 +2,10 @@ package handlers
 
 import (
 	"fmt"
-	"math"
 	"net/url"
-	"strconv"
 
 	"github.com/keelson-dev/keelson/runtime/codec"
+	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -87,34 +86,6 @@ func getOptions(q url.Values) (*metav1.GetOptions, error) {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	return o, nil
-}
-
-// revision reads a resourceVersion; "" is 0, as "0" is.
-func revision(rv string) (int64, error) {
-	if rv == "" {
-		return 0, nil
-	}
-	n, err := strconv.ParseUint(rv, 10, 64)
-	if err != nil {
-		bad := field.Invalid(field.NewPath("resourceVersion"), rv, err.Error())
-		return 0, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v", bad))
-	}
-	// Revisions are int64 and grow: one beyond them lies as far in the future as the last of them.
-	return int64(min(n, math.MaxInt64-1)), nil
-}
-
-// readAt says at which state a resourceVersion without a match asks to read: the latest, any, or one not older.
-func readAt(rv string) (storage.Read, error) {
-	n, err := revision(rv)
-	switch {
-	case err != nil:
-		return storage.Read{}, err
-	case rv == "":
-		return storage.Read{}, nil
-	case n == 0:
-		return storage.Read{Match: storage.Any}, nil
-	}
-	return storage.Read{Match: storage.NotOlderThan, Revision: n}, nil
 }
 
 // listing is the options of a list, watch or deletecollection, checked.
@@ -207,7 +178,7 @@ func (c *call) selection(l *listing) storage.Selection {
 // of https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list.
 func (c *call) storageList(l *listing) (storage.ListOptions, error) {
 	o := storage.ListOptions{Selection: c.selection(l), Limit: max(l.Limit, 0), Continue: l.Continue}
-	at, err := readAt(l.ResourceVersion)
+	at, err := registry.ReadAt(l.ResourceVersion)
 	switch {
 	case err != nil:
 		return o, err
@@ -228,7 +199,7 @@ func (c *call) storageList(l *listing) (storage.ListOptions, error) {
 // storageWatch is a watch's options as a storage takes them.
 func (c *call) storageWatch(l *listing) (storage.WatchOptions, error) {
 	o := storage.WatchOptions{Selection: c.selection(l)}
-	at, err := readAt(l.ResourceVersion)
+	at, err := registry.ReadAt(l.ResourceVersion)
 	if err != nil {
 		return o, err
 	}

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -72,6 +73,9 @@ func (p *patcher) check() error {
 	}
 	var err error
 	if p.kind == types.JSONPatchType {
+		if !json.Valid(p.text) {
+			return apierrors.NewBadRequest("invalid JSON patch")
+		}
 		var operations []any
 		p.problems, err = codec.Unmarshal(p.text, &operations, p.validation)
 		for i, problem := range p.problems {
@@ -113,7 +117,10 @@ func (p *patcher) apply(_ context.Context, current runtime.Object) (runtime.Obje
 	if err := p.matchURL(obj); err != nil {
 		return nil, err
 	}
-	return p.inHub(obj)
+	if obj, err = p.inHub(obj); err != nil {
+		return nil, invalidPatch(text, err)
+	}
+	return obj, nil
 }
 
 // decodePatched makes the object of a patched text. What is wrong with it is the patch's fault.

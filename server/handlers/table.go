@@ -105,6 +105,9 @@ func (t *table) appendCells(dst []byte, ctx context.Context, it item) ([]byte, e
 // cells asks the Tabler for the cells of one row.
 func (t *table) cells(ctx context.Context, it item) ([]any, error) {
 	obj, err := t.object(it)
+	if err == nil {
+		obj, err = t.inVersion(obj)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server/registry"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -37,7 +36,7 @@ func (c *call) update() error {
 		return err
 	}
 	if obj, err = c.inHub(obj); err != nil {
-		return apierrors.NewBadRequest(err.Error())
+		return c.decodeError(err, c.kind, body)
 	}
 	// The change may be made several times, and each time the registry may complete what it gets.
 	replace := func(context.Context, runtime.Object) (runtime.Object, error) { return obj.DeepCopyObject(), nil }

@@ -54,7 +54,8 @@ type (
 	}
 	// Tabler makes its own tables; without it a table has the columns Name and Age.
 	Tabler interface {
-		// Columns describes the table's columns; Row makes the cells of one object, as many as there are columns.
+		// Columns describes the table's columns; Row makes the cells of one object, as many as there are columns. Of a
+		// kind that is in the scheme, the object is of the version of the request.
 		Columns() []metav1.TableColumnDefinition
 		Row(ctx context.Context, obj runtime.Object) ([]any, error)
 	}

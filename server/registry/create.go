@@ -44,6 +44,7 @@ func (r *Registry) CreateRecord(ctx context.Context, obj runtime.Object, opts *m
 	if m, err = r.accept(obj); err != nil {
 		return storage.Record{}, err
 	}
+	r.kind.SetDefaults(obj) // of what a caller in process or a mutator left out
 	if err := r.settleNamespace(ctx, m); err != nil {
 		return storage.Record{}, err
 	}

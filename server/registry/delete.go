@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // DeleteRecord implements RecordDeleter. opts is not changed, and expected to be valid.
@@ -24,12 +26,26 @@ func (r *Registry) DeleteRecord(ctx context.Context, name string, opts *metav1.D
 	if err != nil {
 		return storage.Record{}, false, err
 	}
+	if on := opts.IgnoreStoreReadErrorWithClusterBreakingPotential; on != nil && *on {
+		return storage.Record{}, false, r.refuseUnread(ctx, key, name)
+	}
 	d := &deletion{registry: r, name: name, opts: opts}
 	rec, err := r.store.Update(ctx, key, storage.WriteOptions{DryRun: isDryRun(opts.DryRun)}, d.apply)
 	if err != nil {
 		return storage.Record{}, false, r.status(err, name)
 	}
 	return rec, d.gone, nil
+}
+
+// refuseUnread answers a DELETE of an object that is to go although it cannot be read: one that can be read needs no such
+// option, and of one that cannot the reader's error is told.
+func (r *Registry) refuseUnread(ctx context.Context, key, name string) error {
+	var unreadable *storage.UnreadableError
+	if _, err := r.store.Get(ctx, key, storage.Read{}); errors.As(err, &unreadable) {
+		return r.status(err, name)
+	}
+	return apierrors.NewInvalid(schema.GroupKind{Group: r.resource.Group, Kind: r.resource.Resource}, name, field.ErrorList{field.Invalid(
+		field.NewPath("ignoreStoreReadErrorWithClusterBreakingPotential"), true, "is exclusively used to delete corrupt object(s), try again by removing this option")})
 }
 
 // DeleteRecords implements RecordDeleter: it lists, deletes one after the other, and returns the page as it was

@@ -2,9 +2,32 @@ package registry
 
 import (
 	"context"
+	"fmt"
+	"math"
+	"strconv"
 
 	"github.com/keelson-dev/keelson/storage"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
+
+// ReadAt says at which state the resourceVersion of a GET, or of a LIST without a resourceVersionMatch, asks to read:
+// at the latest ("") or any ("0"), or at one not older. One that is no number is a BadRequest.
+func ReadAt(resourceVersion string) (storage.Read, error) {
+	if resourceVersion == "" {
+		return storage.Read{}, nil
+	}
+	n, err := strconv.ParseUint(resourceVersion, 10, 64)
+	switch {
+	case err != nil:
+		bad := field.Invalid(field.NewPath("resourceVersion"), resourceVersion, err.Error())
+		return storage.Read{}, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v", bad))
+	case n == 0:
+		return storage.Read{Match: storage.Any}, nil
+	}
+	// Revisions are int64 and grow: one beyond them lies as far in the future as the last of them.
+	return storage.Read{Match: storage.NotOlderThan, Revision: int64(min(n, math.MaxInt64-1))}, nil
+}
 
 // GetRecord implements Records.
 func (r *Registry) GetRecord(ctx context.Context, name string, at storage.Read) (storage.Record, error) {

@@ -42,8 +42,15 @@ func (r *Registry) ScaleView(s Scale) (*ScaleView, error) {
 var scaleKind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
 
 // Get implements Getter.
-func (v *ScaleView) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
-	rec, err := v.registry.GetRecord(ctx, name, storage.Read{})
+func (v *ScaleView) Get(ctx context.Context, name string, opts *metav1.GetOptions) (runtime.Object, error) {
+	at := storage.Read{}
+	if opts != nil {
+		var err error
+		if at, err = ReadAt(opts.ResourceVersion); err != nil {
+			return nil, err
+		}
+	}
+	rec, err := v.registry.GetRecord(ctx, name, at)
 	if err != nil {
 		return nil, err
 	}
@@ -122,16 +129,21 @@ func (v *ScaleView) rescale(ctx context.Context, name string, obj runtime.Object
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("wrong object passed to Scale update: %T", req.Object))
 	}
 	if scale.Spec.Replicas < 0 {
-		return nil, apierrors.NewInvalid(r.kind.GVK.GroupKind(), name, field.ErrorList{
-			field.Invalid(field.NewPath(v.paths.SpecReplicas), scale.Spec.Replicas, "should be a non-negative integer"),
+		return nil, apierrors.NewInvalid(scaleKind.GroupKind(), name, field.ErrorList{
+			field.Invalid(field.NewPath("spec", "replicas"), scale.Spec.Replicas, "must be greater than or equal to 0"),
 		})
 	}
 	m, err := r.accept(obj)
 	if err != nil {
 		return nil, err
 	}
-	m.SetUID(scale.UID)
-	m.SetResourceVersion(scale.ResourceVersion)
+	// What the Scale leaves out is no precondition, also where an update of the object itself needs one.
+	if scale.UID != "" {
+		m.SetUID(scale.UID)
+	}
+	if scale.ResourceVersion != "" {
+		m.SetResourceVersion(scale.ResourceVersion)
+	}
 	v.specReplicas.setInteger(obj, scale.Spec.Replicas)
 	return obj, nil
 }

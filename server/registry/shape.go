@@ -41,6 +41,10 @@ func shapeOf(t reflect.Type, withStatus bool) shape {
 	return s
 }
 
+// HasStatus reports whether objects of the Go struct type t have a status: a field "status" in JSON, of a type that
+// is not an empty struct.
+func HasStatus(t reflect.Type) bool { return shapeOf(t, true).hasStatus() }
+
 // scan sorts t's fields, those of embedded structs without a JSON name included.
 func (s *structShape) scan(t reflect.Type, at []int) {
 	for i := range t.NumField() {

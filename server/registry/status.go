@@ -119,11 +119,5 @@ func isStatus(err error) bool {
 
 // refused makes the error of an admission plug-in a StatusError: any plain error is a Forbidden.
 func (r *Registry) refused(err error, name string) error {
-	if err == nil || isStatus(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	if name == "" {
-		name = "Unknown"
-	}
-	return apierrors.NewForbidden(r.resource, name, err)
+	return refused(err, r.resource, name)
 }

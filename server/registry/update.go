@@ -178,6 +178,7 @@ func (c *change) apply(ctx context.Context, old runtime.Object, rec storage.Reco
 		}
 		c.warn(dedupOwners(m, afterMutation))
 	}
+	r.kind.SetDefaults(obj) // of what a caller in process or a mutator left out
 	if m.GetName() == "" {
 		m.SetName(was.GetName())
 	}

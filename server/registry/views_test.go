@@ -154,7 +154,7 @@ func TestScaleView(t *testing.T) {
 	wantStatus(t, err, 409, metav1.StatusReasonConflict, `Operation cannot be fulfilled on widgets.example.com "a": StorageError: ...`)
 	scaled.UID, scaled.Spec.Replicas = "", -3
 	_, _, err = view.Update(f.ctx, "a", putOf(scaled), nil)
-	wantStatus(t, err, 422, metav1.StatusReasonInvalid, `Widget.example.com "a" is invalid: .spec.replicas: Invalid value: -3: should be a non-negative integer`)
+	wantStatus(t, err, 422, metav1.StatusReasonInvalid, `Scale.autoscaling "a" is invalid: spec.replicas: Invalid value: -3: must be greater than or equal to 0`)
 	scaled.Spec.Replicas = 7
 	_, _, err = view.Update(f.ctx, "a", putOf(scaled), &metav1.UpdateOptions{DryRun: []string{"All"}})
 	must(t, err)

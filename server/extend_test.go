@@ -1,0 +1,363 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/authz"
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/registry"
+	"github.com/keelson-dev/keelson/server/request"
+	"github.com/keelson-dev/keelson/server/servertest"
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// reviews answers questions and keeps nothing.
+type reviews struct{}
+
+func (reviews) Create(ctx context.Context, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
+	review := obj.(*authorizationv1.SubjectAccessReview)
+	if review.Spec.User == "" {
+		return nil, apierrors.NewBadRequest("whose access?")
+	}
+	request.Warn(ctx, "reviewed")
+	review.Status.Allowed = review.Spec.User == "joe"
+	return review, nil
+}
+
+func TestReviewIsCreateOnly(t *testing.T) {
+	t.Parallel()
+	srv := servertest.New(t, server.Group{Name: "authorization.k8s.io", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
+		server.Kind("SubjectAccessReview", server.KindOptions[*authorizationv1.SubjectAccessReview]{ClusterScoped: true, Storage: reviews{}}),
+	}}}})
+	c := srv.Client()
+	const path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+	code, body := call(t, c, "POST", srv.URL+path, `{"spec":{"user":"joe"}}`)
+	wantCode(t, 201, code, body)
+	if want := `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","metadata":{},"spec":{"user":"joe"},"status":{"allowed":true}}` + "\n"; body != want {
+		t.Errorf("got  %swant %s", body, want)
+	}
+	code, body = call(t, c, "POST", srv.URL+path, `{}`)
+	wantCode(t, 400, code, body)
+	for _, method := range []string{"GET", "DELETE"} {
+		code, body = call(t, c, method, srv.URL+path, "")
+		wantCode(t, 405, code, body)
+	}
+	code, body = call(t, c, "GET", srv.URL+"/apis/authorization.k8s.io/v1", "")
+	wantCode(t, 200, code, body)
+	if !strings.Contains(body, `"verbs":["create"]`) {
+		t.Errorf("discovery: %s", body)
+	}
+}
+
+// clocks is computed, can be watched, and has two subresources.
+type clocks struct{}
+
+type Clock = runtime.Resource[struct {
+	Zone string `json:"zone"`
+}, struct{}]
+
+type Winding struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Turns             int `json:"turns"`
+}
+
+func (w *Winding) DeepCopyObject() runtime.Object { return runtime.DeepCopy(w) }
+
+func (clocks) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
+	switch name {
+	case "forgotten":
+		return nil, nil
+	case "strange":
+		return &corev1.Pod{}, nil
+	}
+	return &Clock{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: registry.NamespaceFrom(ctx)}}, nil
+}
+
+func (clocks) Watch(context.Context, *metav1.ListOptions) (registry.ObjectWatch, error) {
+	return &ticks{left: 2}, nil
+}
+
+type ticks struct{ left int }
+
+func (k *ticks) Next(context.Context) (registry.ObjectEvent, error) {
+	if k.left--; k.left < 0 {
+		return registry.ObjectEvent{}, apierrors.NewResourceExpired("the spring is loose")
+	}
+	return registry.ObjectEvent{Type: "ADDED", Object: &Clock{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("tick-", k.left), ResourceVersion: "8"}}}, nil
+}
+
+func (*ticks) Close() {}
+
+type bells struct{}
+
+func (bells) ConnectMethods() []string { return []string{"GET", "POST"} }
+
+func (bells) Connect(ctx context.Context, name, subpath string, _ *http.Request) (http.Handler, error) {
+	if name == "broken" {
+		return nil, apierrors.NewConflict(corev1.Resource("clocks"), name, errors.New("no bell"))
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%s %s/%s%s?%s", r.Method, registry.NamespaceFrom(ctx), name, subpath, r.URL.RawQuery)
+	}), nil
+}
+
+type keys struct{}
+
+func (keys) Create(_ context.Context, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
+	w := obj.(*Winding)
+	w.Turns++
+	return w, nil
+}
+
+func clockGroup() server.Group {
+	return server.Group{Name: "time.example.com", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
+		server.Kind("Clock", server.KindOptions[*Clock]{Storage: clocks{}, Subresources: map[string]server.Subresource{
+			"bell": {Storage: bells{}}, "winding": server.SubresourceKind[*Winding]("Winding", keys{}),
+		}}),
+	}}}}
+}
+
+const clocksPath = "/apis/time.example.com/v1/namespaces/default/clocks"
+
+func TestComputedWatch(t *testing.T) {
+	t.Parallel()
+	srv := servertest.New(t, clockGroup())
+	resp, err := srv.Client().Get(srv.URL + clocksPath + "?watch=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var got []string
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+		got = append(got, lines.Text())
+	}
+	want := []string{
+		`{"type":"ADDED","object":{"kind":"Clock","apiVersion":"time.example.com/v1","metadata":{"name":"tick-1","resourceVersion":"8"},"spec":{"zone":""},"status":{}}}`,
+		`{"type":"ADDED","object":{"kind":"Clock","apiVersion":"time.example.com/v1","metadata":{"name":"tick-0","resourceVersion":"8"},"spec":{"zone":""},"status":{}}}`,
+		`{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the spring is loose","reason":"Expired","code":410}}`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestSubresourcesOfTheProgram(t *testing.T) {
+	t.Parallel()
+	srv := servertest.New(t, clockGroup())
+	c := srv.Client()
+	for _, step := range []struct {
+		method, path, body string
+		code               int
+		want               string
+	}{
+		{"GET", "/a/bell/loud/twice?n=2", "", 200, "GET default/a/loud/twice?n=2"},
+		{"POST", "/a/bell", "", 200, "POST default/a?"},
+		{"PUT", "/a/bell", "", 405, `"reason":"MethodNotAllowed"`},
+		{"GET", "/broken/bell", "", 409, "no bell"},
+		{"POST", "/a/winding", `{"turns":3}`, 201, `{"kind":"Winding","apiVersion":"time.example.com/v1","metadata":{"name":"a","namespace":"default"},"turns":4}`},
+		{"POST", "/a/winding", `{"kind":"Clock","turns":3}`, 400, `Clock in version \"v1\" cannot be handled as a Winding`},
+		{"GET", "/a/winding", "", 405, `"reason":"MethodNotAllowed"`},
+	} {
+		code, body := call(t, c, step.method, srv.URL+clocksPath+step.path, step.body)
+		if code != step.code || !strings.Contains(body, step.want) {
+			t.Errorf("%s %s: %d %s\nwant %d with %s", step.method, step.path, code, body, step.code, step.want)
+		}
+	}
+	code, body := call(t, c, "GET", srv.URL+"/apis/time.example.com/v1", "")
+	wantCode(t, 200, code, body)
+	for _, want := range []string{
+		`{"name":"clocks","singularName":"clock","namespaced":true,"kind":"Clock","verbs":["get","watch"]}`,
+		`{"name":"clocks/bell","singularName":"","namespaced":true,"kind":"Clock","verbs":["create","get"]}`,
+		`{"name":"clocks/winding","singularName":"","namespaced":true,"kind":"Winding","verbs":["create"]}`,
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("discovery: %s\nlacks %s", body, want)
+		}
+	}
+}
+
+func TestStorageThatAnswersNonsenseIsNamed(t *testing.T) {
+	t.Parallel()
+	srv := servertest.New(t, clockGroup())
+	for name, want := range map[string]string{
+		"forgotten": `"message":"the storage of clocks returned neither an object nor an error"`,
+		"strange":   `"message":"the storage of clocks returned a *v1.Pod, which is no kind of the scheme"`,
+	} {
+		code, body := call(t, srv.Client(), "GET", srv.URL+clocksPath+"/"+name, "")
+		wantCode(t, 500, code, body)
+		if !strings.Contains(body, want) {
+			t.Errorf("%s: %s", name, body)
+		}
+	}
+}
+
+func TestOwnUsersAndRights(t *testing.T) {
+	t.Parallel()
+	srv := servertest.Start(t, server.Options{
+		Groups: []server.Group{widgets()},
+		Authenticator: authn.WithAnonymous(authn.AuthenticatedGroup(authn.Func(func(r *http.Request) (*authn.Response, error) {
+			switch name := r.Header.Get("X-User"); name {
+			case "":
+				return nil, nil
+			case "mallory":
+				return nil, errors.New("bad credentials")
+			default:
+				return &authn.Response{User: authn.User{Name: name}}, nil
+			}
+		}))),
+		Authorizer: authz.Union(authz.AllowPaths("/readyz"), authz.Func(func(_ context.Context, a authz.Attributes) (authz.Verdict, string, error) {
+			switch {
+			case a.User.Name == "reader" && a.IsReadOnly():
+				return authz.Allow, "", nil
+			case a.User.Name == "eve":
+				return authz.Deny, "eve may not", nil
+			case a.User.Name == "lost":
+				return authz.NoOpinion, "", errors.New("the book of rights is lost")
+			}
+			return authz.NoOpinion, "", nil
+		})),
+	})
+	const forbidden = `widgets.example.com is forbidden: User \"%s\" cannot %s resource \"widgets\" in API group \"example.com\" in the namespace \"default\"`
+	for _, row := range []struct {
+		user, method string
+		code         int
+		want         string
+	}{
+		{"reader", "GET", 200, `"kind":"WidgetList"`},
+		{"reader", "POST", 403, fmt.Sprintf(forbidden, "reader", "create") + `"`},
+		{"eve", "GET", 403, fmt.Sprintf(forbidden, "eve", "list") + `: eve may not"`},
+		{"", "GET", 403, fmt.Sprintf(forbidden, "system:anonymous", "list") + `"`},
+		{"mallory", "GET", 401, `"message":"Unauthorized"`},
+		{"lost", "GET", 500, "the book of rights is lost"},
+	} {
+		code, body := call(t, srv.Anonymous(), row.method, srv.URL+widgetsPath, `{"metadata":{"name":"a"}}`, "X-User", row.user)
+		if code != row.code || !strings.Contains(body, row.want) {
+			t.Errorf("%s %s: %d %s\nwant %d with %s", row.method, row.user, code, body, row.code, row.want)
+		}
+	}
+	code, body := call(t, srv.Anonymous(), "GET", srv.URL+"/readyz", "")
+	wantCode(t, 200, code, body)
+}
+
+func TestFiltersCanBeRearranged(t *testing.T) {
+	t.Parallel()
+	stamp := func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if info := request.InfoFrom(r.Context()); info != nil {
+				w.Header().Set("X-Verb", info.Verb)
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+	srv := servertest.Start(t, server.Options{Groups: []server.Group{widgets()}, Filters: func(list []server.NamedFilter) []server.NamedFilter {
+		list = slices.DeleteFunc(list, func(f server.NamedFilter) bool { return f.Name == "in-flight" })
+		at := slices.IndexFunc(list, func(f server.NamedFilter) bool { return f.Name == "request-info" })
+		return slices.Insert(list, at+1, server.NamedFilter{Name: "stamp", Filter: stamp})
+	}})
+	if chain := strings.Join(srv.Chain(), " "); !strings.Contains(chain, "request-info stamp log") || strings.Contains(chain, "in-flight authorize") {
+		t.Errorf("chain: %s", chain)
+	}
+	resp, err := srv.Client().Get(srv.URL + widgetsPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if got := resp.Header.Get("X-Verb"); got != "list" {
+		t.Errorf("X-Verb %q", got)
+	}
+}
+
+func TestHandlerInAForeignRouter(t *testing.T) {
+	t.Parallel()
+	srv, err := server.New(server.Options{Groups: []server.Group{widgets()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = srv.Close() }()
+	mux := chi.NewRouter()
+	mux.Get("/mine", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "mine") })
+	mux.Mount("/", srv.Handler())
+	foreign := httptest.NewServer(mux)
+	defer foreign.Close()
+	for path, want := range map[string]string{"/mine": "mine", "/readyz": "ok", widgetsPath: `"kind":"WidgetList"`, "/apis": `"kind":"APIGroupList"`} {
+		code, body := call(t, foreign.Client(), "GET", foreign.URL+path, "", "Authorization", "Bearer "+srv.Credentials().Token)
+		if code != 200 || !strings.Contains(body, want) {
+			t.Errorf("GET %s: %d %s", path, code, body)
+		}
+	}
+}
+
+func TestMoreMistakesAreNamed(t *testing.T) {
+	t.Parallel()
+	group := func(name, version string, resources ...server.Resource) server.Options {
+		return server.Options{Groups: []server.Group{{Name: name, Versions: []server.Version{{Name: version, Resources: resources}}}}}
+	}
+	widget := func(o server.KindOptions[*Widget]) server.Resource { return server.Kind("Widget", o) }
+	column := func(c server.Column[*Widget]) server.Options {
+		return group("example.com", "v1", widget(server.KindOptions[*Widget]{Columns: []server.Column[*Widget]{c}}))
+	}
+	none := widget(server.KindOptions[*Widget]{})
+	for name, c := range map[string]struct {
+		opts server.Options
+		want string
+	}{
+		"group":            {group("Example Com", "v1", none), "DNS name"},
+		"version":          {group("example.com", "v1/x", none), "version"},
+		"number":           {group("example.com", "1", none), "v1"},
+		"kind":             {group("example.com", "v1", server.Kind("My Widget", server.KindOptions[*Widget]{})), "My Widget"},
+		"plural":           {group("example.com", "v1", widget(server.KindOptions[*Widget]{Plural: "Widgets"})), "lower case"},
+		"column unnamed":   {column(server.Column[*Widget]{Value: func(*Widget) any { return 1 }}), "Name"},
+		"column valueless": {column(server.Column[*Widget]{Name: "Size"}), "Value"},
+		"same place":       {group("example.com", "v1", none, server.Kind("Sail", server.KindOptions[*Sail]{StoragePath: "example.com/widgets"})), "StoragePath"},
+		"place above":      {group("example.com", "v1", none, server.Kind("Sail", server.KindOptions[*Sail]{StoragePath: "example.com"})), "StoragePath"},
+		"filter":           {server.Options{Filters: func(l []server.NamedFilter) []server.NamedFilter { return append(l, server.NamedFilter{Name: "mine"}) }}, `"mine"`},
+	} {
+		srv, err := server.New(c.opts)
+		if err == nil {
+			_ = srv.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v\nwant it to name %q", name, err, c.want)
+		}
+	}
+}
+
+func TestImportedKindsAreServed(t *testing.T) {
+	t.Parallel()
+	srv := servertest.New(t)
+	deployments := func(o server.KindOptions[*appsv1.Deployment]) server.Group {
+		return server.Group{Name: "apps", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{server.Kind("Deployment", o)}}}}
+	}
+	var late error
+	err := srv.Install(server.ExtensionFunc(func(h *server.Host) error {
+		if _, err := h.Scheme().Import(appsv1.AddToScheme); err != nil {
+			return err
+		}
+		late = h.Serve(deployments(server.KindOptions[*appsv1.Deployment]{Default: func(*appsv1.Deployment) {}}))
+		return h.Serve(deployments(server.KindOptions[*appsv1.Deployment]{}))
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if late == nil || !strings.Contains(late.Error(), "scheme already, so Default and SelectableFields would come too late") {
+		t.Errorf("defaults for an imported kind: %v", late)
+	}
+	code, body := call(t, srv.Client(), "GET", srv.URL+"/apis/apps/v1/deployments", "")
+	wantCode(t, 200, code, body)
+}

@@ -1,0 +1,42 @@
+package filters_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/keelson-dev/keelson/server/filters"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+)
+
+// Clients that go away are everyday life, and what is answered to them fails nobody.
+func TestLogTellsFailuresThatSomebodySees(t *testing.T) {
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	late, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	for _, test := range []struct {
+		name string
+		ctx  context.Context
+		code int
+		want int
+	}{
+		{"served", t.Context(), http.StatusOK, 0},
+		{"refused", t.Context(), http.StatusNotFound, 0},
+		{"failed", t.Context(), http.StatusInternalServerError, 1},
+		{"too late", late, http.StatusGatewayTimeout, 1},
+		{"given up by the client", gone, http.StatusGatewayTimeout, 0},
+	} {
+		core, logged := observer.New(zapcore.DebugLevel)
+		h := filters.Log(zap.New(core))(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(test.code)
+		}))
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(test.ctx, "GET", "/apis", http.NoBody))
+		if got := logged.Len(); got != test.want {
+			t.Errorf("%s: %d lines, want %d: %v", test.name, got, test.want, logged.All())
+		}
+	}
+}

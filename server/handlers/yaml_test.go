@@ -1,0 +1,65 @@
+package handlers_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// TestYAMLDuplicatesAreWarnings: each duplicate key of a YAML body is a warning of its own, as kube-apiserver words it.
+func TestYAMLDuplicatesAreWarnings(t *testing.T) {
+	h := newHouse(t, tune{})
+	w := h.ask("POST", base, "metadata:\n  name: a\nspec:\n  size: 1\n  size: 2\n  color: x\n  color: z\n  foo: 1\n", "Content-Type: application/yaml")
+	want := []string{`299 - "line 5: key \"size\" already set in map"`, `299 - "line 7: key \"color\" already set in map"`, `299 - "unknown field \"spec.foo\""`}
+	if got := w.Header()["Warning"]; w.Code != 201 || !slices.Equal(got, want) {
+		t.Errorf("%d %s\ngot  %q\nwant %q", w.Code, w.Body, got, want)
+	}
+}
+
+// TestYAMLOfControlCharacters: a string that YAML must escape does not make a write fail after it was made.
+func TestYAMLOfControlCharacters(t *testing.T) {
+	h := newHouse(t, tune{})
+	w := h.ask("POST", base, `{"metadata":{"name":"a"},"spec":{"color":"x\u007f\u0085\ufeff\uffffy"}}`, "Accept: application/yaml")
+	if w.Code != 201 {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	for _, target := range []string{base + "/a", base} {
+		w := h.ask("GET", target, "", "Accept: application/yaml")
+		var got struct {
+			Spec  WidgetSpec
+			Items []Widget
+		}
+		if err := yaml.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != 200 {
+			t.Fatalf("%d %v %s", w.Code, err, w.Body)
+		}
+		if len(got.Items) > 0 {
+			got.Spec = got.Items[0].Spec
+		}
+		if want := "x\u007f\u0085\ufeff\uffffy"; got.Spec.Color != want {
+			t.Errorf("%s: color %q, want %q", target, got.Spec.Color, want)
+		}
+	}
+}
+
+// TestLayoutOfADeepObject: an object nested thousands of levels deep, which managedFields of any kind can hold, is not
+// answered with gigabytes of indentation.
+func TestLayoutOfADeepObject(t *testing.T) {
+	h := newHouse(t, tune{})
+	const depth = 9000
+	fields := strings.Repeat(`{"f":`, depth) + "[" + strings.Repeat("1,", 200_000) + "1]" + strings.Repeat("}", depth)
+	w := h.ask("POST", base, `{"metadata":{"name":"a","managedFields":[{"manager":"m","operation":"Update","apiVersion":"example.com/v1","fieldsType":"FieldsV1","fieldsV1":`+fields+`}]}}`)
+	if w.Code != 201 {
+		t.Fatalf("%d %.300s", w.Code, w.Body)
+	}
+	for _, target := range []string{base + "/a", base} {
+		plain := h.ask("GET", target, "").Body.Len()
+		for _, head := range []string{"Accept: application/yaml", "User-Agent: curl/8"} {
+			w := h.ask("GET", target, "", head)
+			if w.Code != 200 || w.Body.Len() != plain {
+				t.Errorf("%s, %s: %d, %d bytes of %d", target, head, w.Code, w.Body.Len(), plain)
+			}
+		}
+	}
+}

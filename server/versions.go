@@ -1,0 +1,95 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/keelson-dev/keelson/server/registry"
+)
+
+// checkVersions refuses resources that do not fit together: versions of one kind that disagree about what they
+// share, and kinds that would be stored in one place.
+func (s *Server) checkVersions(added []*served) error {
+	for _, r := range added {
+		if r.custom != nil {
+			continue
+		}
+		if r.gvk != r.hub {
+			if err := s.checkSpoke(r, added); err != nil {
+				return fmt.Errorf("server: resource %s: %w", r.gvr, err)
+			}
+			continue
+		}
+		if other := s.storedNear(r, added); other != nil {
+			return fmt.Errorf("server: %s would be stored in the same place as %s, %q: give one of them another StoragePath", r.gvr, other.gvr, other.path())
+		}
+	}
+	return nil
+}
+
+// checkSpoke refuses a version that does not fit its hub.
+func (s *Server) checkSpoke(r *served, added []*served) error {
+	i := slices.IndexFunc(added, func(o *served) bool { return o.gvk == r.hub })
+	if i < 0 {
+		return nil // store says so, unless another call has served the hub
+	}
+	hub := added[i]
+	if extra := slices.DeleteFunc(slices.Clone(r.selectable), func(f string) bool { return slices.Contains(hub.selectable, f) }); len(extra) > 0 {
+		return fmt.Errorf("SelectableFields %q are not those of the hub %s, by which objects are stored and selected; give the hub the same paths, or remove them here", extra, r.hub)
+	}
+	switch {
+	case r.plural != hub.plural:
+		return fmt.Errorf("the hub %s has the plural %q; the versions of a kind share one, see KindOptions.Plural", r.hub, hub.plural)
+	case r.namespaced != hub.namespaced:
+		return fmt.Errorf("the hub %s and this version must both be ClusterScoped, or neither", r.hub)
+	case hub.custom != nil:
+		return fmt.Errorf("the hub %s has a Storage of its own, so this version needs one too", r.hub)
+	case r.Resource.hub:
+		return fmt.Errorf("%s is the Hub too; a kind has one", r.hub)
+	case !r.plainStrategy:
+		return fmt.Errorf("only the hub %s may have a Strategy", r.hub)
+	case r.storagePath != "" || r.noStatus:
+		return fmt.Errorf("only the hub %s may have StoragePath and NoStatus; they hold for all versions", r.hub)
+	case !s.scheme.Converts(r.gvk):
+		return fmt.Errorf("nothing converts it to the hub %s and back; add a server.Convert to Group.Conversions", r.hub)
+	}
+	return nil
+}
+
+// storedNear returns another kind whose place in the backend is that of r, or above or below it, or nil.
+func (s *Server) storedNear(r *served, added []*served) *served {
+	mine := r.path() + "/"
+	for _, o := range slices.Concat(s.served, added) {
+		if o == r || o.custom != nil || o.gvk != o.hub || o.gvk == r.gvk || o.gvr == r.gvr {
+			continue
+		}
+		if theirs := o.path() + "/"; strings.HasPrefix(mine, theirs) || strings.HasPrefix(theirs, mine) {
+			return o
+		}
+	}
+	return nil
+}
+
+// path is where in the backend the objects live, below /registry.
+func (r *served) path() string {
+	switch {
+	case r.storagePath != "":
+		return r.storagePath
+	case r.gvr.Group == "":
+		return r.gvr.Resource
+	}
+	return r.gvr.Group + "/" + r.gvr.Resource
+}
+
+// hasStatus reports whether objects of this version have a status to show and write.
+func (r *served) hasStatus() bool {
+	return registry.HasStatus(r.goType)
+}
+
+func (r *served) warnings() []string {
+	if r.deprecated == "" {
+		return nil
+	}
+	return []string{r.deprecated}
+}

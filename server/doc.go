@@ -39,6 +39,7 @@
 //
 // # What will bite
 //
-//   - A handler mounted elsewhere sees client certificates only if that http.Server asks for them.
+//   - A handler mounted elsewhere sees client certificates only if that http.Server asks for them, and clients that
+//     stop reading an HTTP/2 connection hold it until that server's HTTP2.WriteByteTimeout.
 //   - Without Options.Credentials the certificates and the token are new at every start.
 package server

@@ -207,7 +207,7 @@ func TestVersionsAreWatchedEachInItsOwn(t *testing.T) {
 	srv := servertest.New(t, sails())
 	c := srv.Client()
 	watch := func(v string) func() string {
-		req, err := http.NewRequestWithContext(t.Context(), "GET", srv.URL+sailsPath(v)+"?watch=1", nil)
+		req, err := http.NewRequestWithContext(t.Context(), "GET", srv.URL+sailsPath(v)+"?watch=1&timeoutSeconds=20", nil)
 		if err != nil {
 			t.Fatal(err)
 		}

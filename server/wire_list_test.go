@@ -125,10 +125,9 @@ func TestWireList(t *testing.T) {
 			{"fieldSelector=metadata.namespace=default", "l1 l2 l3 l4 l5"}, {"fieldSelector=metadata.namespace=other", ""}, {"fieldSelector=metadata.name=l1,metadata.name=l2", ""},
 			{"fieldSelector=metadata.name=l2&labelSelector=n=9", ""}, {"fieldSelector=metadata.name=..", ""}, {"fieldSelector=metadata.name=a/b", ""}, {"fieldSelector=", "l1 l2 l3 l4 l5"},
 		} {
-			name, value, _ := strings.Cut(c.query, "=")
 			query := url.Values{}
 			for part := range strings.SplitSeq(c.query, "&") {
-				name, value, _ = strings.Cut(part, "=")
+				name, value, _ := strings.Cut(part, "=")
 				query.Set(name, strings.ReplaceAll(value, "+", " "))
 			}
 			if got := w.list(t, widgetList+"?"+query.Encode()).names(); got != c.want {

@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"bytes"
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
@@ -555,23 +554,6 @@ func TestWireWhoIsAsking(t *testing.T) {
 		w.askAs(t, nobody, "GET", "/version", "", "Authorization", "Basic YTpi").want(t, 200)
 		w.askAs(t, nobody, "GET", widgetList, "", "Authorization", "Basic YTpi").want(t, 403)
 	})
-}
-
-// equalJSON compares two JSON texts as values.
-func equalJSON(t *testing.T, got, want string) {
-	t.Helper()
-	var g, x any
-	if err := json.Unmarshal([]byte(got), &g); err != nil {
-		t.Fatalf("%v in %s", err, got)
-	}
-	if err := json.Unmarshal([]byte(want), &x); err != nil {
-		t.Fatalf("%v in %s", err, want)
-	}
-	gb, _ := json.Marshal(g)
-	xb, _ := json.Marshal(x)
-	if !bytes.Equal(gb, xb) {
-		t.Errorf("got  %s\nwant %s", gb, xb)
-	}
 }
 
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -47,7 +47,7 @@ func TestWireCreate(t *testing.T) {
 	})
 	t.Run("what only the server sets is replaced", func(t *testing.T) {
 		m := w.make(t, widgetList, `{"metadata":{"name":"sys","uid":"1-2-3","creationTimestamp":"2001-01-01T00:00:00Z","selfLink":"/x","deletionTimestamp":"2001-01-01T00:00:00Z","deletionGracePeriodSeconds":3}}`)
-		if m.UID == "1-2-3" || m.CreationTimestamp.Year() == 2001 || m.SelfLink != "" || m.DeletionTimestamp != nil || m.DeletionGracePeriodSeconds != nil {
+		if m.UID == "1-2-3" || m.CreationTimestamp.Year() == 2001 || m.GetSelfLink() != "" || m.DeletionTimestamp != nil || m.DeletionGracePeriodSeconds != nil {
 			t.Errorf("%+v", m)
 		}
 	})

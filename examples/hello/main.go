@@ -52,6 +52,10 @@ func main() {
 	data := flag.String("data", "hello.db", "`file` that keeps the objects, or memory")
 	kubeconfig := flag.String("kubeconfig", "hello.kubeconfig", "`file` to write for kubectl")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "hello: unexpected argument %q\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)

@@ -340,24 +340,22 @@ func TestMoreMistakesAreNamed(t *testing.T) {
 
 func TestImportedKindsAreServed(t *testing.T) {
 	t.Parallel()
-	srv := servertest.New(t)
-	deployments := func(o server.KindOptions[*appsv1.Deployment]) server.Group {
-		return server.Group{Name: "apps", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{server.Kind("Deployment", o)}}}}
+	deployments := func(o server.KindOptions[*appsv1.Deployment]) []server.Group {
+		return []server.Group{{Name: "apps", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{server.Kind("Deployment", o)}}}}}
 	}
-	var late error
-	err := srv.Install(server.ExtensionFunc(func(h *server.Host) error {
-		if _, err := h.Scheme().Import(appsv1.AddToScheme); err != nil {
-			return err
+	imported := func() *runtime.Scheme {
+		s := runtime.NewScheme()
+		if _, err := s.Import(appsv1.AddToScheme); err != nil {
+			t.Fatal(err)
 		}
-		late = h.Serve(deployments(server.KindOptions[*appsv1.Deployment]{Default: func(*appsv1.Deployment) {}}))
-		return h.Serve(deployments(server.KindOptions[*appsv1.Deployment]{}))
-	}))
-	if err != nil {
-		t.Fatal(err)
+		return s
 	}
-	if late == nil || !strings.Contains(late.Error(), "scheme already, so Default and SelectableFields would come too late") {
-		t.Errorf("defaults for an imported kind: %v", late)
+	srv := servertest.Start(t, server.Options{Scheme: imported(), Groups: deployments(server.KindOptions[*appsv1.Deployment]{})})
+	code, body := call(t, srv.Client(), "POST", srv.URL+"/apis/apps/v1/namespaces/a/deployments", `{"metadata":{"name":"d"}}`)
+	wantCode(t, 201, code, body)
+	late := server.KindOptions[*appsv1.Deployment]{Default: func(*appsv1.Deployment) {}}
+	if _, err := server.New(server.Options{Scheme: imported(), Groups: deployments(late)}); err == nil ||
+		!strings.Contains(err.Error(), "scheme already, so Default and SelectableFields would come too late") {
+		t.Errorf("defaults for an imported kind: %v", err)
 	}
-	code, body := call(t, srv.Client(), "GET", srv.URL+"/apis/apps/v1/deployments", "")
-	wantCode(t, 200, code, body)
 }

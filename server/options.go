@@ -11,6 +11,7 @@ import (
 	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/authz"
+	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/storage/memory"
 	"go.uber.org/zap"
@@ -23,6 +24,9 @@ type Options struct {
 	Storage storage.Opener
 	// Groups are the API groups served from the start; see also Install.
 	Groups []Group
+	// Scheme knows kinds beforehand, such as those that its Import took from an existing AddToScheme with their
+	// defaults and conversions: Kind then serves them. It is the server's from New on. nil is an empty one.
+	Scheme *runtime.Scheme
 
 	// Listen is the TCP address of Run, "host:port"; "" is "127.0.0.1:0", and port 0 any free one.
 	Listen string
@@ -73,6 +77,9 @@ type Options struct {
 
 // complete checks o and fills in what is left to its default.
 func (o Options) complete() (Options, error) {
+	if o.Scheme == nil {
+		o.Scheme = runtime.NewScheme()
+	}
 	if o.Storage == nil {
 		o.Storage = memory.Open()
 	}

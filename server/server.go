@@ -62,7 +62,7 @@ func New(opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{opts: opts, scheme: runtime.NewScheme(), version: versionInfo()}
+	s := &Server{opts: opts, scheme: opts.Scheme, version: versionInfo()}
 	s.life, s.end = context.WithCancel(context.Background())
 	if err := s.open(); err != nil {
 		s.end()

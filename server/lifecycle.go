@@ -8,6 +8,8 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/keelson-dev/keelson/server/credentials"
@@ -22,13 +24,30 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("server: listen on %s: %w", s.opts.Listen, err), s.Close())
 	}
-	return s.Serve(ctx, ln)
+	return s.serveAt(ctx, ln, reachedAt(s.opts.Listen, ln.Addr()))
+}
+
+// reachedAt is where clients reach a server that was told to listen on listen and got addr: at the DNS name it was
+// told, since the certificate is valid for that and need not be for the address behind it, or else at the address.
+func reachedAt(listen string, addr net.Addr) string {
+	host, _, err := net.SplitHostPort(listen)
+	if _, notIP := netip.ParseAddr(host); err == nil && host != "" && notIP != nil {
+		if _, port, err := net.SplitHostPort(addr.String()); err == nil {
+			return net.JoinHostPort(strings.TrimSuffix(host, "."), port)
+		}
+	}
+	return credentials.DialableHost(addr)
 }
 
 // Serve serves TLS on ln until ctx ends, and then ends the server: /readyz fails, watches end cleanly at once, new
 // requests are refused, requests under way finish within Options.RequestTimeout, and the storage is closed. It
 // returns nil after such an end, and otherwise what went wrong. It closes ln. A server serves once.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+	return s.serveAt(ctx, ln, credentials.DialableHost(ln.Addr()))
+}
+
+// serveAt is Serve for clients that reach ln at host, "host:port".
+func (s *Server) serveAt(ctx context.Context, ln net.Listener, host string) error {
 	errorLog, err := zap.NewStdLogAt(s.opts.Logger, zap.DebugLevel)
 	if err != nil {
 		errorLog = log.Default()
@@ -48,7 +67,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- hs.ServeTLS(ln, "", "") }()
-	err = s.announce(ctx, ln.Addr())
+	err = s.announce(ctx, "https://"+host)
 	if err == nil {
 		select {
 		case <-ctx.Done():
@@ -68,8 +87,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 }
 
 // announce writes the kubeconfig and says that the server is ready.
-func (s *Server) announce(ctx context.Context, addr net.Addr) error {
-	url := "https://" + credentials.DialableHost(addr)
+func (s *Server) announce(ctx context.Context, url string) error {
 	var path string
 	if s.opts.Kubeconfig != "" {
 		var err error

@@ -28,7 +28,8 @@ type Options struct {
 	// defaults and conversions: Kind then serves them. It is the server's from New on. nil is an empty one.
 	Scheme *runtime.Scheme
 
-	// Listen is the TCP address of Run, "host:port"; "" is "127.0.0.1:0", and port 0 any free one.
+	// Listen is the TCP address of Run, "host:port"; "" is "127.0.0.1:0", and port 0 any free one. The serving
+	// certificate is valid for its host, and for localhost, 127.0.0.1 and ::1; that is so with Serve too.
 	Listen string
 	// Credentials is a directory (made with mode 0700 when missing) for the CA, the serving certificate and the
 	// administrator's client certificate and token, all made at first use and used again while they are valid.

@@ -33,6 +33,14 @@ func TestWireCreate(t *testing.T) {
 		a.want(t, 201)
 		a.wantBody(t, `{"kind":"Planet","apiVersion":"example.com/v1","metadata":{"name":"mars","uid":"U","resourceVersion":"N","generation":1,"creationTimestamp":"T"},"spec":{"moons":2},"status":{}}`+"\n")
 	})
+	t.Run("any namespace of the right form", func(t *testing.T) {
+		// Nobody serves namespaces here, so none has to be there first.
+		for _, ns := range []string{"elsewhere", "0", "a-1", strings.Repeat("n", 63)} {
+			if m := w.make(t, "/apis/example.com/v1/namespaces/"+ns+"/widgets", `{"metadata":{"name":"a"}}`); m.Namespace != ns {
+				t.Errorf("made in %q, want %q", m.Namespace, ns)
+			}
+		}
+	})
 	t.Run("core group without generation", func(t *testing.T) {
 		a := w.ask(t, "POST", "/api/v1/namespaces/b/configmaps", `{"metadata":{"name":"a"},"data":{"k":"v"}}`)
 		a.want(t, 201)
@@ -148,6 +156,16 @@ func TestWireCreateRefused(t *testing.T) {
 			bad(`the object provided is unrecognized (must be of type Widget): couldn't get version/kind; json parse error: unexpected end of JSON input (<empty>)`)},
 		"a list": {post, widgetList, `[]`, nil,
 			bad(`the object provided is unrecognized (must be of type Widget): couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" } (5b5d)`)},
+	})
+	t.Run("namespaces of no form", func(t *testing.T) {
+		defer w.unchanged(t)()
+		for _, ns := range []string{"No_where", "a.b", "-a", strings.Repeat("n", 64)} {
+			a := w.ask(t, "POST", "/apis/example.com/v1/namespaces/"+ns+"/widgets", `{"metadata":{"name":"b"}}`)
+			a.want(t, 422)
+			if s := a.status(t); s.Reason != metav1.StatusReasonInvalid || len(s.Details.Causes) != 1 || s.Details.Causes[0].Field != "metadata.namespace" {
+				t.Errorf("%s: %s", ns, a.body)
+			}
+		}
 	})
 	t.Run("another kind", func(t *testing.T) {
 		defer w.unchanged(t)()

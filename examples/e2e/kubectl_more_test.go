@@ -140,19 +140,28 @@ func TestKubectlGetRaw(t *testing.T) {
 	if !slices.IsSorted(rootPaths.Paths) {
 		t.Errorf("the paths are not sorted: %q", rootPaths.Paths)
 	}
-	for _, path := range []string{"/healthz", "/livez", "/readyz", "/readyz/ping"} {
-		if r := raw(path); r.Stdout != "ok" {
-			t.Errorf("%s answers %q", path, r.Stdout)
-		}
-	}
-	for _, check := range []string{"healthz", "livez", "readyz"} {
-		r := raw("/" + check + "?verbose")
-		if !strings.HasPrefix(r.Stdout, "[+]ping ok\n") || !strings.HasSuffix(r.Stdout, "\n"+check+" check passed\n") {
-			t.Errorf("/%s?verbose answers:\n%s", check, r.Stdout)
-		}
-	}
-	raw("/readyz?verbose&exclude=ping").Contains("[+]ping excluded: ok\n")
 	raw("/apis/example.com/v1").Contains(`"kind":"APIResourceList"`, `"name":"widgets/status"`, `"name":"widgets/scale"`)
 	raw("/apis/example.com/v1/namespaces/default/widgets").Contains(`"kind":"WidgetList"`, `"items":[]`)
 	hello.Kubectl("get", "--raw", "/nowhere").Fails("the server could not find the requested resource")
+}
+
+func TestKubectlHealthz(t *testing.T) { testHealth(t, "healthz") }
+func TestKubectlLivez(t *testing.T)   { testHealth(t, "livez") }
+func TestKubectlReadyz(t *testing.T)  { testHealth(t, "readyz") }
+
+// testHealth asks for all checks of a path, in short and in words, for one, and for all but one.
+func testHealth(t *testing.T, path string) {
+	hello := start(t)
+	raw := func(suffix string) harness.Result {
+		t.Helper()
+		return hello.Kubectl("get", "--raw", "/"+path+suffix)
+	}
+	raw("").Want("ok", "")
+	raw("/ping").Want("ok", "")
+	raw("/storage").Want("ok", "")
+	if r := raw("?verbose").OK(); !strings.HasPrefix(r.Stdout, "[+]ping ok\n") || !strings.HasSuffix(r.Stdout, "\n"+path+" check passed\n") {
+		t.Errorf("not the checks one by one: %s", r)
+	}
+	raw("?verbose&exclude=ping").Contains("[+]ping excluded: ok\n")
+	raw("/nothing").Fails("the server could not find the requested resource")
 }

@@ -75,14 +75,6 @@ func TestHelloRestart(t *testing.T) {
 	if a, b := admin(now), admin(kubeconfig); a.Token != b.Token || string(a.ClientCertificateData) != string(b.ClientCertificateData) {
 		t.Error("the credentials changed with the restart")
 	}
-	again.Stop()
-
-	// Another address: the old CA signs a certificate for it.
-	other := harness.Start(t, harness.Options{Dir: hello.Dir, Listen: "localhost:0"})
-	other.Kubectl("get", "widget", "beta").OK()
-	if string(server(load(t, other.Kubeconfig)).CertificateAuthorityData) != string(server(kubeconfig).CertificateAuthorityData) {
-		t.Error("the CA changed with the address")
-	}
 }
 
 // readAll reads the files of a directory, which only its owner may look into.

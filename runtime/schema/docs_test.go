@@ -65,6 +65,22 @@ func describeWith[T any](t *testing.T, docs *schema.Docs) spec.Schema {
 	return b.Definitions()[name]
 }
 
+// swaggered describes itself, as the types of Kubernetes do.
+type swaggered struct {
+	Field string `json:"field,omitempty"`
+}
+
+func (swaggered) SwaggerDoc() map[string]string {
+	return map[string]string{"": "It.", "field": "Its field."}
+}
+
+func TestTypesDescribeThemselves(t *testing.T) {
+	got := describeWith[swaggered](t, nil)
+	if got.Description != "It." || got.Properties["field"].Description != "Its field." {
+		t.Errorf("described as %q, its field as %q", got.Description, got.Properties["field"].Description)
+	}
+}
+
 func TestCommentsOfDeclarations(t *testing.T) {
 	for what, tc := range map[string]struct{ source, typ, field string }{
 		"of its own":        {"// It.\ntype documented struct{}", "It.", ""},

@@ -130,7 +130,7 @@ func killTime(t *testing.T) time.Duration {
 	if testing.Short() {
 		return 2 * time.Second
 	}
-	return 10 * time.Second
+	return 30 * time.Second
 }
 
 // killStorm lets a storm rage for a moment, kills it and collects what it has acknowledged.

@@ -1,0 +1,121 @@
+package server_test
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/keelson-dev/keelson/authz"
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/servertest"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// swells is computed, and does what a program's storage should not do.
+type swells struct {
+	entered chan struct{} // told of each reader of "slack"
+	release chan struct{} // closed to let them go
+}
+
+func (s swells) Get(_ context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
+	switch name {
+	case "rip":
+		panic("carried away")
+	case "slack": // deaf to its context
+		s.entered <- struct{}{}
+		<-s.release
+	}
+	m := &Moon{}
+	m.Name = name
+	return m, nil
+}
+
+const swellsPath = "/apis/sea.example.com/v1/swells/"
+
+// startSwells starts a server of swells to whom everybody may do everything: members of system:masters are never
+// turned away, so the others are those of interest here.
+func startSwells(t *testing.T, opts server.Options) (*servertest.Server, swells) {
+	t.Helper()
+	s := swells{make(chan struct{}, 10), make(chan struct{})}
+	opts.Authorizer = authz.AlwaysAllow()
+	opts.Groups = []server.Group{{Name: "sea.example.com", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
+		server.Kind("Swell", server.KindOptions[*Moon]{ClusterScoped: true, Storage: s}),
+	}}}}}
+	srv := servertest.Start(t, opts)
+	t.Cleanup(func() { // before the server ends
+		select {
+		case <-s.release:
+		default:
+			close(s.release)
+		}
+	})
+	return srv, s
+}
+
+func TestChainHasEveryFilterInItsPlace(t *testing.T) {
+	t.Parallel()
+	want := []string{
+		"recover", "audit-id", "received-at", "request-info", "log", "cache-control", "in-flight-wait",
+		"deadline", "timeout", "warnings", "authenticate", "in-flight", "authorize",
+	}
+	if got := servertest.New(t).Chain(); !slices.Equal(got, want) {
+		t.Errorf("the chain is %q, want %q", got, want)
+	}
+}
+
+func TestAPanicIsOneFailedRequest(t *testing.T) {
+	t.Parallel()
+	srv, _ := startSwells(t, server.Options{})
+	code, body := call(t, srv.Client(), "GET", srv.URL+swellsPath+"rip", "")
+	if code != 500 || !strings.Contains(body, "This request caused apiserver to panic. Look in the logs for details.") || strings.Contains(body, "carried away") {
+		t.Errorf("answered %d %s", code, body)
+	}
+	code, body = call(t, srv.Client(), "GET", srv.URL+swellsPath+"neap", "")
+	wantCode(t, 200, code, body)
+}
+
+func TestRequestsHaveATimeout(t *testing.T) {
+	t.Parallel()
+	srv, _ := startSwells(t, server.Options{RequestTimeout: 50 * time.Millisecond})
+	code, body := call(t, srv.Client(), "GET", srv.URL+swellsPath+"slack", "")
+	if code != 504 || !strings.Contains(body, `"kind":"Status"`) || !strings.Contains(body, `"reason":"Timeout"`) {
+		t.Errorf("answered %d %s", code, body)
+	}
+}
+
+func TestRequestsInFlightAreBounded(t *testing.T) {
+	t.Parallel()
+	srv, s := startSwells(t, server.Options{MaxReadsInFlight: 1})
+	anybody, admin := srv.Anonymous(), srv.Client()
+	first := make(chan int, 1)
+	go func() { // ends when the swell is released
+		resp, err := anybody.Get(srv.URL + swellsPath + "slack")
+		if err != nil {
+			first <- 0
+			return
+		}
+		_ = resp.Body.Close()
+		first <- resp.StatusCode
+	}()
+	<-s.entered
+	resp, err := anybody.Get(srv.URL + swellsPath + "neap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") == "" {
+		t.Errorf("one read too many is answered %s, Retry-After %q", resp.Status, resp.Header.Get("Retry-After"))
+	}
+	code, body := call(t, admin, "GET", srv.URL+swellsPath+"neap", "")
+	wantCode(t, 200, code, body)
+	close(s.release)
+	if code := <-first; code != 200 {
+		t.Errorf("the first read is answered %d", code)
+	}
+	code, body = call(t, anybody, "GET", srv.URL+swellsPath+"neap", "")
+	wantCode(t, 200, code, body)
+}

@@ -1,13 +1,13 @@
 package credentials
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"sigs.k8s.io/yaml"
 )
@@ -58,8 +58,8 @@ type contextInfo struct {
 
 // WriteKubeconfig writes a kubeconfig for the server at a URL (https://host:port), mode 0600, with everything in
 // it: kubectl --kubeconfig=path needs nothing else. Its one user has the client certificate and the token, each of
-// which works alone. A file that is there is replaced as a whole; one that this package did not write is left
-// alone, with an error. It returns the absolute path of the file.
+// which works alone. A file that is there is replaced as a whole; only a kubeconfig that names other clusters or
+// users is left alone, with an error. It returns the absolute path of the file.
 func (b *Bundle) WriteKubeconfig(path, server string) (string, error) {
 	if u, err := url.Parse(server); err != nil || u.Scheme != "https" || u.Host == "" {
 		return "", fmt.Errorf("credentials: server %q is not a URL that begins with https://", server)
@@ -96,26 +96,24 @@ func (b *Bundle) kubeconfig(server string) ([]byte, error) {
 	})
 }
 
-// checkOurs keeps the kubeconfig that somebody uses for other clusters, or any other file, from being overwritten.
+// checkOurs keeps a kubeconfig that somebody uses for other clusters from being overwritten. Anything else at the
+// path, such as what is left of an older file, is replaced.
 func checkOurs(path string) error {
 	content, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(bytes.TrimSpace(content)) == 0 {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("credentials: write kubeconfig: %w", err)
 	}
 	var there kubeconfig
-	err = yaml.Unmarshal(content, &there)
-	ours := err == nil && there.Kind == "Config"
-	for _, c := range there.Clusters {
-		ours = ours && c.Name == entryName
+	if yaml.Unmarshal(content, &there) != nil || there.Kind != "Config" {
+		return nil
 	}
-	for _, u := range there.Users {
-		ours = ours && u.Name == entryName
-	}
-	if !ours {
-		return fmt.Errorf("credentials: %s is not a kubeconfig that was written here, and would be overwritten: "+
+	others := slices.ContainsFunc(there.Clusters, func(c namedCluster) bool { return c.Name != entryName }) ||
+		slices.ContainsFunc(there.Users, func(u namedUser) bool { return u.Name != entryName })
+	if others {
+		return fmt.Errorf("credentials: %s is a kubeconfig for other clusters, which would be lost: "+
 			"move it away, or write to another file", path)
 	}
 	return nil

@@ -100,13 +100,16 @@ func TestAKubeconfigIsRewrittenAsAWhole(t *testing.T) {
 	}
 }
 
-func TestOtherFilesAreNotOverwritten(t *testing.T) {
+func TestKubeconfigsForOthersAreNotOverwritten(t *testing.T) {
 	b := open(t, credentials.Options{})
 	path := filepath.Join(t.TempDir(), "config")
+	for _, content := range []string{"package main\n", "{}", "a: b\n", "", "apiVersion: v1\nkind: Config\n", "\x00\xff"} {
+		write(t, path, []byte(content))
+		if _, err := b.WriteKubeconfig(path, "https://127.0.0.1:1"); err != nil || !strings.Contains(string(read(t, path)), "server: https://127.0.0.1:1") {
+			t.Errorf("%q was not replaced: %v", content, err)
+		}
+	}
 	for _, content := range []string{
-		"package main\n",
-		"{}",
-		"a: b\n",
 		"apiVersion: v1\nkind: Config\nclusters: [{name: production, cluster: {server: https://example.com}}]\n",
 		"apiVersion: v1\nkind: Config\nusers: [{name: me, user: {token: x}}]\n",
 	} {

@@ -359,3 +359,28 @@ func TestImportedKindsAreServed(t *testing.T) {
 		t.Errorf("defaults for an imported kind: %v", err)
 	}
 }
+
+// Whoever may only update cannot create by it.
+func TestPutThatCreatesNeedsCreate(t *testing.T) {
+	t.Parallel()
+	only := authz.Func(func(_ context.Context, a authz.Attributes) (authz.Verdict, string, error) {
+		if a.User.Name == "admin" || a.Verb == "update" || a.Verb == "get" {
+			return authz.Allow, "", nil
+		}
+		return authz.NoOpinion, "", nil
+	})
+	srv := servertest.Start(t, server.Options{Authorizer: only, Groups: []server.Group{{Name: "example.com", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
+		server.Kind("Widget", server.KindOptions[*Widget]{Strategy: registry.Strategy[*Widget]{CreateOnUpdate: true}}),
+	}}}}}})
+	code, body := call(t, srv.Anonymous(), "PUT", srv.URL+widgetsPath+"/a", `{"metadata":{"name":"a"}}`)
+	wantCode(t, 403, code, body)
+	if want := `widgets.example.com \"a\" is forbidden: User \"system:anonymous\" cannot create resource \"widgets\" in API group \"example.com\" in the namespace \"default\"`; !strings.Contains(body, want) {
+		t.Errorf("refused with %s", body)
+	}
+	code, body = call(t, srv.Anonymous(), "GET", srv.URL+widgetsPath+"/a", "")
+	wantCode(t, 404, code, body)
+	code, body = call(t, srv.Client(), "PUT", srv.URL+widgetsPath+"/a", `{"metadata":{"name":"a"}}`)
+	wantCode(t, 201, code, body)
+	code, body = call(t, srv.Anonymous(), "PUT", srv.URL+widgetsPath+"/a", `{"metadata":{"name":"a"},"spec":{"size":2}}`)
+	wantCode(t, 200, code, body)
+}

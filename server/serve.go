@@ -133,6 +133,7 @@ func (s *Server) build(r *served, stores map[schema.GroupResource]*registry.Regi
 		MaxBodyBytes:      s.opts.MaxBodyBytes,
 		MinRequestTimeout: s.opts.MinWatchTimeout,
 		Warnings:          r.warnings(),
+		Authorizer:        s.authorizer,
 		Stop:              s.life.Done(),
 		Subresources:      map[string]handlers.Subresource{},
 	}

@@ -62,6 +62,7 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/admission"
+	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/server/registry"
@@ -91,6 +92,9 @@ type Options struct {
 	// Admission judges writes and connections to a Storage that is no registry.Records, which has its own judged by
 	// itself; the zero Chain accepts all.
 	Admission admission.Chain
+	// Authorizer is asked whether the user of a PUT which creates its object may create it: what let the request in
+	// was asked for an update. nil: he may.
+	Authorizer authz.Authorizer
 	// Subresources by name ("status"). The kind of one may be of another group and version ("scale").
 	Subresources map[string]Subresource
 	// Table makes the resource's tables. nil: Storage, if it is a registry.Tabler, else the columns Name and Age.
@@ -134,6 +138,7 @@ type Resource struct {
 	stop       stopper
 	zippers    sync.Pool // of *gzip.Writer
 	buffers    sync.Pool // of *[]byte, for bodies being written
+	authorizer authz.Authorizer
 	main       *endpoint
 	subs       map[string]*endpoint
 }
@@ -160,6 +165,7 @@ func New(o Options) (*Resource, error) {
 		write:      o.WriteTimeout,
 		warnings:   slices.Clone(o.Warnings),
 		stop:       stopper{stop: o.Stop},
+		authorizer: o.Authorizer,
 		subs:       make(map[string]*endpoint, len(o.Subresources)),
 	}
 	if len(r.formats) == 0 {

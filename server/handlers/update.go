@@ -4,8 +4,12 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server/filters"
 	"github.com/keelson-dev/keelson/server/registry"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -39,8 +43,32 @@ func (c *call) update() error {
 		return c.decodeError(err, c.kind, body)
 	}
 	// The change may be made several times, and each time the registry may complete what it gets.
-	replace := func(context.Context, runtime.Object) (runtime.Object, error) { return obj.DeepCopyObject(), nil }
+	replace := func(ctx context.Context, current runtime.Object) (runtime.Object, error) {
+		if current == nil {
+			if err := c.mayCreate(ctx); err != nil {
+				return nil, err
+			}
+		}
+		return obj.DeepCopyObject(), nil
+	}
 	return c.change(replace, opts, f)
+}
+
+// mayCreate asks whether the user of an update may create the object that was not there.
+func (c *call) mayCreate(ctx context.Context) error {
+	if c.authorizer == nil {
+		return nil
+	}
+	a := filters.Attributes(authn.UserFrom(ctx), c.info)
+	a.Verb = "create"
+	verdict, reason, err := c.authorizer.Authorize(ctx, a)
+	switch {
+	case verdict == authz.Allow:
+		return nil
+	case err != nil:
+		return apierrors.NewInternalError(err)
+	}
+	return authz.Forbidden(a, reason)
 }
 
 // matchURL joins an object to the namespace and name of the URL, or refuses it.

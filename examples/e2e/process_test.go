@@ -374,6 +374,8 @@ func TestHelloStopsWithOpenWatches(t *testing.T) {
 			}
 			kubectl := hello.Begin("get", "widgets", "-w")
 			harness.Eventually(t, "kubectl shows alpha", func() bool { return strings.Contains(kubectl.Stdout.String(), "alpha") })
+			create(t, hello, "beta") // alpha was listed; what comes after it is watched
+			harness.Eventually(t, "kubectl shows beta", func() bool { return strings.Contains(kubectl.Stdout.String(), "beta") })
 
 			hello.Stop()
 			for range watches {

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
@@ -115,7 +116,10 @@ func runManager(t *testing.T, hello *harness.Server) (context.Context, client.Cl
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Named("widgets-" + t.Name()).Complete(reconciler{mgr.GetClient()}); err != nil {
+	// controller-runtime keeps the names of controllers for the life of the process: with -count a test comes again.
+	again := true
+	widgets := ctrl.NewControllerManagedBy(mgr).For(&Widget{}).WithOptions(controller.Options{SkipNameValidation: &again})
+	if err := widgets.Complete(reconciler{mgr.GetClient()}); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)

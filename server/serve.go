@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
 	apischema "github.com/keelson-dev/keelson/runtime/schema"
 	"github.com/keelson-dev/keelson/server/discovery"
@@ -176,7 +177,7 @@ func (s *Server) store(r *served, stores map[schema.GroupResource]*registry.Regi
 		}
 		stores[r.gvr.GroupResource()] = reg
 	}
-	if reg.HasStatus() && (r.gvk == r.hub || r.hasStatus()) {
+	if reg.HasStatus() && registry.HasStatus(r.goType) { // a version need not have the status its hub has
 		view, err := reg.Status()
 		if err != nil {
 			return nil, err
@@ -188,7 +189,7 @@ func (s *Server) store(r *served, stores map[schema.GroupResource]*registry.Regi
 		if err != nil {
 			return nil, err
 		}
-		if err := registerOnce[*autoscalingv1.Scale](s.scheme, autoscalingv1.SchemeGroupVersion.WithKind("Scale"), scaleKind); err != nil {
+		if err := registerOnce[*autoscalingv1.Scale](s.scheme, autoscalingv1.SchemeGroupVersion.WithKind("Scale"), runtime.KindOptions[*autoscalingv1.Scale]{}); err != nil {
 			return nil, err
 		}
 		subs["scale"] = handlers.Subresource{Kind: autoscalingv1.SchemeGroupVersion.WithKind("Scale"), Storage: view}

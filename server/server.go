@@ -17,7 +17,6 @@ import (
 	"github.com/keelson-dev/keelson/server/openapi"
 	"github.com/keelson-dev/keelson/server/router"
 	"github.com/keelson-dev/keelson/storage"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apiversion "k8s.io/apimachinery/pkg/version"
 )
 
@@ -51,9 +50,6 @@ type Server struct {
 	mu     sync.Mutex // guards served, and is held while what is served changes
 	served []*served
 }
-
-// scaleKind has no defaults and no selectable fields.
-var scaleKind runtime.KindOptions[*autoscalingv1.Scale]
 
 // New makes a server: it opens the storage, makes or reads the credentials and registers the groups. The caller
 // must end it, by Run, Serve or Close. An error says which option is wrong, or what could not be opened.

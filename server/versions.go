@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/keelson-dev/keelson/server/registry"
 )
 
 // checkVersions refuses resources that do not fit together: versions of one kind that disagree about what they
@@ -80,11 +78,6 @@ func (r *served) path() string {
 		return r.gvr.Resource
 	}
 	return r.gvr.Group + "/" + r.gvr.Resource
-}
-
-// hasStatus reports whether objects of this version have a status to show and write.
-func (r *served) hasStatus() bool {
-	return registry.HasStatus(r.goType)
 }
 
 func (r *served) warnings() []string {

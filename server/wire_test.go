@@ -117,7 +117,13 @@ func (w *wire) ask(t *testing.T, method, path, body string, header ...string) an
 
 func (w *wire) askAs(t *testing.T, c *http.Client, method, path, body string, header ...string) answer {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, w.URL+path, strings.NewReader(body))
+	return roundTrip(t, c, method, w.URL+path, body, header...)
+}
+
+// roundTrip makes a request, with the header's names and values in turn, and returns the answer.
+func roundTrip(t *testing.T, c *http.Client, method, url, body string, header ...string) answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -107,11 +107,13 @@ func Open(o Options) (*Bundle, error) {
 
 // TLSConfig returns a new configuration for the server. Clients are asked for a certificate but need none, and one
 // that they show is not verified by the handshake: that is the authenticator's part, which can answer 401.
+//
+// It names no authorities to clients: many would then keep a certificate of another one to themselves, and be taken
+// for anonymous instead of being told.
 func (b *Bundle) TLSConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion:   tls.VersionTLS12,
 		Certificates: []tls.Certificate{b.Serving},
-		ClientCAs:    b.ClientCAs,
 		ClientAuth:   tls.RequestClientCert,
 	}
 }

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"iter"
 	"time"
 )
 
@@ -11,15 +12,17 @@ import (
 //   - give every commit a revision of its own, strictly increasing, from one counter for all keys, which is
 //     positive even while the store is empty;
 //   - make commits linearizable, and durable before anybody sees them: no reader, watcher or answer shows a
-//     commit that a crash could still take back;
+//     commit that a crash could still take back, unless the backend was opened to be weaker;
+//   - never give a revision that was shown to another state: what a weaker backend has lost in a crash leaves a gap
+//     in the revisions, and reads and watches from within it are ErrCompacted;
 //   - answer Get and Range at any retained revision, and say [ErrCompacted] below the window (an [*ExpiredError]
 //     is one, and tells the oldest revision);
 //   - deliver to a watch every change after its start, in order, exactly once.
 //
 // Slices that a backend returns are shared and must not be changed; slices given to it are its own from then on.
-// After Close every method returns ErrClosed.
+// After Close every method returns ErrClosed. Any method may return ErrUnavailable when the store cannot be asked.
 //
-// Optional powers are further interfaces: [Compactor], [Healther].
+// Optional powers are further interfaces: [Compactor], [Healther], [Readier], [Loader], [Raiser].
 type Backend interface {
 	// Get returns the value of key at a revision; 0 is the latest. A missing key is no error: Found is false,
 	// and Revision still says when that was true. Errors: ErrCompacted, ErrFuture, ErrClosed.
@@ -28,8 +31,8 @@ type Backend interface {
 	Range(ctx context.Context, r Range) (RangeResult, error)
 	// Commit changes one key if it is still at the expected revision, and returns when the change is durable.
 	// A key found at another revision is ErrConflict and the result's Current tells what is there (Found false:
-	// nothing). Other errors: ErrNoSpace, ErrClosed, or a context error, after which the commit may or may not
-	// have happened.
+	// nothing). Other errors: ErrNoSpace, ErrTooLarge, ErrClosed, and ErrUnavailable or a context error, after
+	// which the commit may or may not have happened, or may still happen.
 	Commit(ctx context.Context, c Commit) (CommitResult, error)
 	// Watch follows the keys that begin with Prefix; "" is every key. Errors: ErrCompacted when changes after From are no longer
 	// retained, ErrClosed. A From in the future is accepted: only later changes are delivered. The watch ends
@@ -46,6 +49,7 @@ type KV struct {
 	Value    []byte
 	Revision int64 // of the commit that wrote it
 	Stale    bool  // the value should be rewritten by the next update, even one that changes nothing
+	Expiring bool  // the value was committed with a TTL
 }
 
 // GetResult answers Get.
@@ -111,6 +115,7 @@ type Change struct {
 	Revision int64
 	Deleted  bool
 	Stale    bool
+	Expiring bool
 	Prev     *KV // the value before, when asked for; nil for a created key
 }
 
@@ -127,7 +132,8 @@ type Feed interface {
 	// Next waits for changes and returns at least one, or none and a progress mark when one was requested. The
 	// slice is the caller's, the values are shared. It never splits the changes of one revision. Errors:
 	// ErrCompacted when the reader was too slow for the window, ErrClosed after Close of the feed or the
-	// backend, the context's error. After an error other than a context's the feed is over.
+	// backend, the context's error. After an error other than a context's the feed is over. A store that cannot
+	// be asked for a while is no error: Next waits, and goes on where it was.
 	Next(ctx context.Context) (Changes, error)
 	// RequestProgress makes a current or later Next return soon with the progress it has reached, even if
 	// nothing changed. It does not wait.
@@ -148,6 +154,29 @@ type Compactor interface {
 type Healther interface {
 	// Health returns nil or the reason that commits or reads would fail now.
 	Health(ctx context.Context) error
+}
+
+// Readier is a Backend that can be alive and yet not ready to serve all requests.
+type Readier interface {
+	// Ready returns nil or the reason that requests should go to another server now.
+	Ready(ctx context.Context) error
+}
+
+// Loader is a Backend that can begin with the content of another one and keep its revisions.
+type Loader interface {
+	// Load stores kvs, which come in key order, each at its own revision, and makes revision, which is at or above
+	// them all, the store's: history below it is compacted. Nobody else uses the backend meanwhile. One that was
+	// ever written to is ErrNotEmpty, and unchanged. After another error, one of kvs included, the content is
+	// incomplete: a durable backend refuses to be opened again.
+	Load(ctx context.Context, revision int64, kvs iter.Seq2[KV, error]) error
+}
+
+// Raiser is a Backend whose revision can be raised without changing a value.
+type Raiser interface {
+	// Raise makes the store's revision greater than revision and compacts the history below the new one. It needs
+	// an empty commit for each revision in between; if these are more than limit, it does nothing and returns a
+	// *RaiseError.
+	Raise(ctx context.Context, revision, limit int64) error
 }
 
 // Opener opens a Backend when a server starts. The opener's caller closes the backend.

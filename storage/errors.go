@@ -15,20 +15,25 @@ var (
 	ErrConflict = errors.New("key is at another revision")
 	// ErrNoSpace is returned by a commit for which there was no room on the device or in the quota.
 	ErrNoSpace = errors.New("no space left")
+	// ErrTooLarge is returned when a value, or the encoded object, is larger than the store accepts.
+	ErrTooLarge = errors.New("object is too large")
+	// ErrUnavailable is returned when the store cannot be asked at present: it cannot be reached, has no leader, or
+	// does not answer in time. The same call may work later.
+	ErrUnavailable = errors.New("storage is unavailable")
+	// ErrNotEmpty is returned by Load and Copy for a destination that is in use.
+	ErrNotEmpty = errors.New("the destination is not empty")
 	// ErrClosed is returned after Close.
 	ErrClosed = errors.New("storage is closed")
 	// ErrUnsupported is returned for a power the backend does not have.
 	ErrUnsupported = errors.New("not supported by this storage backend")
 )
 
-// Errors of an Interface, besides ErrClosed and ErrNoSpace.
+// Errors of an Interface, besides ErrClosed, ErrNoSpace, ErrTooLarge and ErrUnavailable.
 var (
 	// ErrNotFound is returned when there is no object under the key.
 	ErrNotFound = errors.New("not found")
 	// ErrExists is returned by Create when there is one.
 	ErrExists = errors.New("already exists")
-	// ErrTooLarge is returned when the encoded object is larger than the store accepts.
-	ErrTooLarge = errors.New("object is too large")
 	// ErrBadKey is returned by Create for a key under which nothing can be stored: one with the wrong number of
 	// segments for the resource, with an empty segment, with "." or ".." as a segment, or with a NUL byte. Reads
 	// and updates of such a key are ErrNotFound.
@@ -62,6 +67,17 @@ func (e *FutureError) Error() string {
 
 // Unwrap makes a FutureError an ErrFuture.
 func (e *FutureError) Unwrap() error { return ErrFuture }
+
+// RaiseError is returned by Raise and Copy when more empty commits would be needed than are allowed.
+type RaiseError struct {
+	Current, Wanted int64 // revisions
+	Needed, Limit   int64 // commits
+}
+
+func (e *RaiseError) Error() string {
+	return fmt.Sprintf("the store's revision is %d and must become greater than %d: that takes %d empty commits, and at most %d are allowed",
+		e.Current, e.Wanted, e.Needed, e.Limit)
+}
 
 // UnreadableError is returned for stored bytes that cannot be decoded.
 type UnreadableError struct {

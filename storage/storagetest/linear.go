@@ -1,0 +1,3 @@
+package storagetest
+
+import _ "github.com/anishathalye/porcupine" // decides whether a history of concurrent calls is linearizable

@@ -53,7 +53,7 @@ var leafImports = []struct {
 	{"flag", []string{"examples"}, "options are values; only programs have flags"},
 	{"github.com/spf13/pflag", []string{"examples"}, "options are values; only programs have flags"},
 	{"k8s.io/klog/v2", nil, "it logs to a global"},
-	{"go.uber.org/zap", []string{"server", "examples"}, "engines log nothing; the server does"},
+	{"go.uber.org/zap", []string{"server", "examples", "storage/etcd"}, "engines log nothing; the server does, and etcd's client must be told not to"},
 	{"go.etcd.io/bbolt", []string{"storage/bolt"}, "one backend is its only user"},
 	{"go.etcd.io/etcd", []string{"storage/etcd"}, "one backend is its only user"},
 	{"github.com/google/cel-go", []string{"runtime/cel"}, "one package hides which version of CEL is spoken"},

@@ -162,6 +162,9 @@ func (s *Server) Close() error {
 	s.closing.Do(func() {
 		s.end()
 		s.background.Wait()
+		for _, p := range s.probes {
+			p.close()
+		}
 		if s.backend != nil {
 			if err := s.backend.Close(); err != nil {
 				s.closed = fmt.Errorf("server: close storage: %w", err)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/authz"
@@ -33,6 +32,7 @@ type Server struct {
 	authorizer    authz.Authorizer
 
 	health    *health
+	probes    []*probe // of the storage
 	router    router.Table
 	discovery *discovery.Service
 	openapi   *openapi.Service
@@ -94,27 +94,32 @@ func (s *Server) open() error {
 	return nil
 }
 
-// standardChecks are those of every server.
+// standardChecks are those of every server, and of its storage what that can tell.
 func (s *Server) standardChecks() []Check {
+	healthy := func(context.Context) error { return nil }
+	if h, ok := s.backend.(storage.Healther); ok {
+		healthy = s.probe(h.Health)
+	}
 	checks := []Check{
 		{Name: "ping", Check: func(context.Context) error { return nil }},
-		{Name: "storage", Check: func(ctx context.Context) error {
-			h, ok := s.backend.(storage.Healther)
-			if !ok {
-				return nil
-			}
-			ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-			defer cancel()
-			return h.Health(ctx)
-		}},
-		{Name: "shutdown", ReadyOnly: true, Check: func(context.Context) error {
-			if s.life.Err() != nil {
-				return errors.New("process is shutting down")
-			}
-			return nil
-		}},
+		{Name: "storage", Check: healthy},
 	}
-	return checks
+	if r, ok := s.backend.(storage.Readier); ok {
+		checks = append(checks, Check{Name: "storage-readiness", ReadyOnly: true, Check: s.probe(r.Ready)})
+	}
+	return append(checks, Check{Name: "shutdown", ReadyOnly: true, Check: func(context.Context) error {
+		if s.life.Err() != nil {
+			return errors.New("process is shutting down")
+		}
+		return nil
+	}})
+}
+
+// probe makes a check of a question to the storage.
+func (s *Server) probe(ask func(ctx context.Context) error) func(ctx context.Context) error {
+	p := newProbe(s.life, ask)
+	s.probes = append(s.probes, p)
+	return p.check
 }
 
 // Scheme is the server's: it knows every kind that is served.

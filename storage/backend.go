@@ -31,8 +31,8 @@ type Backend interface {
 	Range(ctx context.Context, r Range) (RangeResult, error)
 	// Commit changes one key if it is still at the expected revision, and returns when the change is durable.
 	// A key found at another revision is ErrConflict and the result's Current tells what is there (Found false:
-	// nothing). Other errors: ErrNoSpace, ErrTooLarge, ErrClosed, and ErrUnavailable or a context error, after
-	// which the commit may or may not have happened, or may still happen.
+	// nothing). After ErrNoSpace and ErrTooLarge the commit has not happened; after ErrUnavailable, ErrClosed or a
+	// context error it may have happened or not, or may still happen.
 	Commit(ctx context.Context, c Commit) (CommitResult, error)
 	// Watch follows the keys that begin with Prefix; "" is every key. Errors: ErrCompacted when changes after From are no longer
 	// retained, ErrClosed. A From in the future is accepted: only later changes are delivered. The watch ends

@@ -3,7 +3,7 @@
 // # The nouns
 //
 //   - A [Backend] keeps bytes under keys and counts commits: five methods, one revision counter for the whole
-//     store. memory and bolt are backends.
+//     store. memory, bolt and etcd are backends.
 //   - A [Record] is one stored object as its readers want it: canonical bytes, shared and immutable, never a
 //     decoded object.
 //   - [Interface] is what a registry sees of one resource: records in, records out. A [Store] implements it over
@@ -14,7 +14,8 @@
 // The layout is the one kube-apiserver uses in etcd, so that its data can be opened: an object is stored under
 // <prefix>/<resource path>/<namespace>/<name> (no namespace for cluster-scoped resources), its value is the
 // object's JSON in its storage version without metadata.resourceVersion. The resourceVersion is the revision of
-// the commit that wrote it.
+// the commit that wrote it. Values that kube-apiserver wrote as protobuf are read too, for types that have the
+// generated code; the next update writes them as JSON.
 //
 // # Revisions
 //

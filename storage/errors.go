@@ -3,6 +3,8 @@ package storage
 import (
 	"errors"
 	"fmt"
+	"iter"
+	"strings"
 )
 
 // Errors of a Backend.
@@ -34,6 +36,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrExists is returned by Create when there is one.
 	ErrExists = errors.New("already exists")
+	// ErrReadable is returned by DeleteUnreadable for an object that can be read.
+	ErrReadable = errors.New("the object can be read")
 	// ErrBadKey is returned by Create for a key under which nothing can be stored: one with the wrong number of
 	// segments for the resource, with an empty segment, with "." or ".." as a segment, or with a NUL byte. Reads
 	// and updates of such a key are ErrNotFound.
@@ -81,19 +85,53 @@ func (e *RaiseError) Error() string {
 
 // UnreadableError is returned for stored bytes that cannot be decoded.
 type UnreadableError struct {
-	// Key is relative to the resource; a list also names More keys, up to a hundred.
-	Key  string
-	More []string
-	// Err is what is wrong with the value of Key.
-	Err error
+	// Key is relative to the resource, StoredKey is the backend's, Revision the value's own, and Err what is wrong with it.
+	// An Interface that does not know StoredKey or Revision leaves them zero.
+	Key       string
+	StoredKey string
+	Revision  int64
+	Err       error
+	// More are the others that a list has met, in key order, up to a hundred with this one. They have no More.
+	More []*UnreadableError
+	// Truncated says that there are others still, which are not named.
+	Truncated bool
 }
+
+// All are this one and the others that a list has met.
+func (e *UnreadableError) All() iter.Seq[*UnreadableError] {
+	return func(yield func(*UnreadableError) bool) {
+		if !yield(e) {
+			return
+		}
+		for _, other := range e.More {
+			if !yield(other) {
+				return
+			}
+		}
+	}
+}
+
+// maxTold is how many keys the text of an UnreadableError names.
+const maxTold = 10
 
 func (e *UnreadableError) Error() string {
-	if len(e.More) > 0 {
-		return fmt.Sprintf("stored objects %q cannot be read: %v", append([]string{e.Key}, e.More...), e.Err)
+	if len(e.More) == 0 && !e.Truncated {
+		return fmt.Sprintf("stored object %q cannot be read: %v", e.Key, e.Err)
 	}
-	return fmt.Sprintf("stored object %q cannot be read: %v", e.Key, e.Err)
+	var text strings.Builder
+	fmt.Fprintf(&text, "stored objects cannot be read: %q: %v", e.Key, e.Err)
+	told := e.More[:min(len(e.More), maxTold-1)]
+	for _, other := range told {
+		fmt.Fprintf(&text, "; %q: %v", other.Key, other.Err)
+	}
+	switch left := len(e.More) - len(told); {
+	case e.Truncated:
+		text.WriteString("; and others")
+	case left > 0:
+		fmt.Fprintf(&text, "; and %d others", left)
+	}
+	return text.String()
 }
 
-// Unwrap returns the cause.
+// Unwrap returns what is wrong with the first.
 func (e *UnreadableError) Unwrap() error { return e.Err }

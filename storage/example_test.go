@@ -70,6 +70,22 @@ func Example() {
 	// {"kind":"Boat","apiVersion":"example.com/v1","metadata":{"name":"dinghy","namespace":"harbour","resourceVersion":"3"},"spec":{"masts":1},"status":{}}
 }
 
+// A program moves from one backend to another, and keeps its resourceVersions.
+func ExampleCopy() {
+	ctx := context.Background()
+	old, next := memory.New(memory.Options{}), memory.New(memory.Options{})
+	defer old.Close()
+	defer next.Close()
+	_, err := old.Commit(ctx, storage.Commit{Key: "/registry/example.com/boats/harbour/dinghy", Value: []byte("{}")})
+	must(err)
+
+	done, err := storage.Copy(ctx, next, old, storage.CopyOptions{})
+	must(err)
+	fmt.Printf("%d value, at revision %d\n", done.Values, done.Revision)
+	// Output:
+	// 1 value, at revision 2
+}
+
 func must(err error) {
 	if err != nil {
 		panic(err)

@@ -129,7 +129,7 @@ func (l *listing) take(kvs []KV) (seen int) {
 		}
 		r, err := l.s.record(kv)
 		if err != nil {
-			if l.fail(err); len(l.unreadable.More) == maxUnreadable-1 {
+			if l.fail(err); l.unreadable.Truncated {
 				return seen
 			}
 			continue
@@ -146,11 +146,13 @@ func (l *listing) fail(err error) {
 	var u *UnreadableError
 	switch {
 	case !errors.As(err, &u):
-		l.unreadable = &UnreadableError{Err: err}
+		l.unreadable = &UnreadableError{Err: err, Truncated: true}
 	case l.unreadable == nil:
 		l.unreadable = u
+	case len(l.unreadable.More) == maxUnreadable-1:
+		l.unreadable.Truncated = true
 	default:
-		l.unreadable.More = append(l.unreadable.More, u.Key)
+		l.unreadable.More = append(l.unreadable.More, u)
 	}
 }
 

@@ -18,12 +18,17 @@ func (s *Store) record(kv KV) (Record, error) {
 	}
 	d, stale, err := s.opts.Codec.Entry(kv.Value)
 	if err != nil {
-		return Record{}, &UnreadableError{Key: key, Err: err}
+		return Record{}, s.unreadable(key, kv.Revision, err)
 	}
 	if !stale {
 		s.known.add(kv.Revision)
 	}
 	return s.recordOf(key, kv.Revision, d, stale || kv.Stale), nil
+}
+
+// unreadable is the error for the value of a key.
+func (s *Store) unreadable(key string, revision int64, err error) error {
+	return &UnreadableError{Key: key, StoredKey: s.root + key, Revision: revision, Err: err}
 }
 
 // recordOf makes the record of a canonical document.

@@ -15,7 +15,8 @@ import (
 // Interface is the storage of one resource. Keys are relative to the resource: "namespace/name", or "name" for a
 // cluster-scoped one. All methods may be called concurrently. Records are shared: nobody changes their bytes.
 //
-// Errors are the sentinels and types of this package; a context's error is returned as it is.
+// Errors are the sentinels and types of this package; a context's error is returned as it is. An optional power is a
+// further interface: [UnreadableDeleter].
 type Interface interface {
 	// Get returns one record, or ErrNotFound.
 	Get(ctx context.Context, key string, at Read) (Record, error)
@@ -36,6 +37,15 @@ type Interface interface {
 	Decode(r Record) (runtime.Object, error)
 	// Revision is the store's revision now, by a linearizable read.
 	Revision(ctx context.Context) (int64, error)
+}
+
+// UnreadableDeleter is an Interface that can delete an object which it cannot read.
+type UnreadableDeleter interface {
+	// DeleteUnreadable deletes what is under key if it cannot be read, in the very state that was found so: with no
+	// regard to finalizers or to anything else in it. It returns the deletion's revision. A watch that had to show
+	// the object ends with an *UnreadableError. With opts.DryRun it does everything but delete, and the revision is that
+	// of the value; opts.TTL is ignored. Errors: ErrNotFound, ErrReadable.
+	DeleteUnreadable(ctx context.Context, key string, opts WriteOptions) (revision int64, err error)
 }
 
 // Record is one stored object.

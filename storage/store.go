@@ -60,7 +60,10 @@ type Store struct {
 	known   knownRevisions
 }
 
-var _ Interface = (*Store)(nil)
+var (
+	_ Interface         = (*Store)(nil)
+	_ UnreadableDeleter = (*Store)(nil)
+)
 
 // NewStore returns the store of one resource in b. No two stores may share a prefix, or have one within another's,
 // unless they store the same resource.
@@ -118,14 +121,14 @@ func (s *Store) get(ctx context.Context, key string, at int64) (GetResult, error
 func (s *Store) Decode(r Record) (runtime.Object, error) {
 	obj, err := s.opts.Codec.Decode(r.Body)
 	if err != nil {
-		return nil, &UnreadableError{Key: r.Key, Err: err}
+		return nil, s.unreadable(r.Key, r.Revision, err)
 	}
 	if r.Revision == 0 {
 		return obj, nil
 	}
 	m, err := meta.Accessor(obj)
 	if err != nil {
-		return nil, &UnreadableError{Key: r.Key, Err: err}
+		return nil, s.unreadable(r.Key, r.Revision, err)
 	}
 	m.SetResourceVersion(strconv.FormatInt(r.Revision, 10))
 	return obj, nil

@@ -3,6 +3,7 @@ package storage_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -432,5 +433,148 @@ func TestTheBackendsStaleFlagReachesReaders(t *testing.T) {
 	})
 	if err != nil || r.Revision <= made.Revision || r.Stale {
 		t.Errorf("an update that changes nothing: %+v, %v; want it to write", r, err)
+	}
+}
+
+// unreadable is what is wrong with values in the tests of unsafe deletion.
+const unreadable = "\x00 no object"
+
+// race is a backend to which something happens before the next commit.
+type race struct {
+	storage.Backend
+	before func()
+}
+
+func (r *race) Commit(ctx context.Context, c storage.Commit) (storage.CommitResult, error) {
+	if f := r.before; f != nil {
+		r.before = nil
+		f()
+	}
+	return r.Backend.Commit(ctx, c)
+}
+
+func TestDeleteUnreadable(t *testing.T) {
+	s, b := gadgets(t)
+	good := create(t, s, "a/good")
+	plant := func(key, value string) {
+		commit(t, b, storage.Commit{Key: gadgetOptions(t).Prefix + "/" + key, Expect: storage.AnyRevision, Value: []byte(value)})
+	}
+	plant("a/bad", unreadable)
+	w, err := s.Watch(t.Context(), storage.WatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if revision, err := s.DeleteUnreadable(t.Context(), "a/bad", storage.WriteOptions{DryRun: true}); err != nil || revision != good.Revision+1 {
+		t.Fatalf("a trial: %d, %v; want revision %d", revision, err, good.Revision+1)
+	}
+	revision, err := s.DeleteUnreadable(t.Context(), "a/bad", storage.WriteOptions{})
+	if err != nil || revision != good.Revision+2 {
+		t.Fatalf("%d, %v; want revision %d", revision, err, good.Revision+2)
+	}
+	var u *storage.UnreadableError
+	if _, err := w.Next(t.Context()); !errors.As(err, &u) || u.Key != "a/bad" {
+		t.Errorf("the watch ends with %v, want an UnreadableError", err)
+	}
+	if p, err := s.List(t.Context(), storage.ListOptions{}); err != nil || p.Count != 1 || p.Revision != revision {
+		t.Errorf("List afterwards: %+v, %v", p, err)
+	}
+	for key, want := range map[string]error{"a/good": storage.ErrReadable, "a/bad": storage.ErrNotFound, "a": storage.ErrNotFound, "a/b/c": storage.ErrNotFound} {
+		if _, err := s.DeleteUnreadable(t.Context(), key, storage.WriteOptions{}); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", key, err, want)
+		}
+	}
+	if r, err := s.Get(t.Context(), "a/good", storage.Read{}); err != nil || r.Revision != good.Revision {
+		t.Errorf("the readable object is %+v, %v", r, err)
+	}
+}
+
+// An object that comes, goes or is repaired between the look and the commit is looked at again.
+func TestDeleteUnreadableLooksAgain(t *testing.T) {
+	readable := `{"kind":"Gadget","apiVersion":"test.example.com/v1","metadata":{"name":"x","namespace":"a"}}`
+	for name, c := range map[string]struct {
+		meanwhile storage.Commit
+		want      error
+	}{
+		"repaired": {storage.Commit{Value: []byte(readable)}, storage.ErrReadable},
+		"gone":     {storage.Commit{Delete: true}, storage.ErrNotFound},
+		"replaced": {storage.Commit{Value: []byte(unreadable)}, nil},
+	} {
+		m := inMemory(t)
+		r := &race{Backend: m}
+		s := newStore(t, r, gadgetOptions(t))
+		key := gadgetOptions(t).Prefix + "/a/x"
+		commit(t, m, storage.Commit{Key: key, Value: []byte(unreadable)})
+		c.meanwhile.Key, c.meanwhile.Expect = key, storage.AnyRevision
+		r.before = func() { commit(t, m, c.meanwhile) }
+		if _, err := s.DeleteUnreadable(t.Context(), "a/x", storage.WriteOptions{}); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+		if res, err := m.Get(t.Context(), key, 0); err != nil || res.Found != (name == "repaired") {
+			t.Errorf("%s: afterwards %+v, %v", name, res, err)
+		}
+	}
+}
+
+// undecodable is a codec whose documents can be made, but no objects of them.
+type undecodable struct{ storage.Codec }
+
+func (undecodable) Decode(codec.Document) (runtime.Object, error) {
+	return nil, errors.New("no such conversion")
+}
+
+// What Update cannot begin with can be deleted, also when its bytes are canonical.
+func TestDeleteUnreadableOfAnUnconvertible(t *testing.T) {
+	o := gadgetOptions(t)
+	o.Codec = undecodable{o.Codec}
+	s := newStore(t, inMemory(t), o)
+	create(t, s, "a/x")
+	var u *storage.UnreadableError
+	_, err := s.Update(t.Context(), "a/x", storage.WriteOptions{}, func(context.Context, runtime.Object, storage.Record) (storage.Outcome, error) {
+		return storage.Outcome{Delete: true}, nil
+	})
+	if !errors.As(err, &u) {
+		t.Fatalf("Update: %v, want an UnreadableError", err)
+	}
+	if _, err := s.DeleteUnreadable(t.Context(), "a/x", storage.WriteOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A list says of each key what is wrong with it, and of how many it does not.
+func TestUnreadableListGivesReasons(t *testing.T) {
+	s, b := gadgets(t)
+	prefix := gadgetOptions(t).Prefix
+	commit(t, b, storage.Commit{Key: prefix + "/a/0", Value: []byte(unreadable)})
+	commit(t, b, storage.Commit{Key: prefix + "/a/1", Value: []byte(`{"kind":"Other","apiVersion":"v1"}`)})
+	var u *storage.UnreadableError
+	if _, err := s.List(t.Context(), storage.ListOptions{}); !errors.As(err, &u) {
+		t.Fatalf("%v, want an UnreadableError", err)
+	}
+	reasons := map[string]string{}
+	for one := range u.All() {
+		reasons[one.Key] = one.Err.Error()
+		if one.StoredKey != prefix+"/"+one.Key || one.Revision == 0 {
+			t.Errorf("%q is %q of revision %d in the backend", one.Key, one.StoredKey, one.Revision)
+		}
+	}
+	if len(reasons) != 2 || u.Truncated || reasons["a/0"] == reasons["a/1"] || !strings.Contains(reasons["a/1"], "Other") {
+		t.Errorf("reasons %q", reasons)
+	}
+	for _, reason := range reasons {
+		if !strings.Contains(u.Error(), reason) {
+			t.Errorf("%q does not say %q", u, reason)
+		}
+	}
+	for i := range 99 {
+		commit(t, b, storage.Commit{Key: fmt.Sprintf("%s/b/%02d", prefix, i), Value: []byte(unreadable)})
+		_, err := s.List(t.Context(), storage.ListOptions{})
+		named := min(3+i, 100)
+		if !errors.As(err, &u) || len(u.More) != named-1 || u.Truncated != (3+i > 100) {
+			t.Fatalf("with %d unreadable objects: %d named, truncated %v: %v", 3+i, 1+len(u.More), u.Truncated, err)
+		}
+	}
+	if text := u.Error(); strings.Count(text, "no object")+strings.Count(text, "json") > 40 || !strings.Contains(text, "and others") {
+		t.Errorf("the text is %q", text)
 	}
 }

@@ -84,6 +84,45 @@ func (s *Store) Update(ctx context.Context, key string, opts WriteOptions, chang
 	}
 }
 
+// DeleteUnreadable implements UnreadableDeleter.
+func (s *Store) DeleteUnreadable(ctx context.Context, key string, opts WriteOptions) (int64, error) {
+	if s.checkKey(key) != nil {
+		return 0, ErrNotFound
+	}
+	res, err := s.backend.Get(ctx, s.root+key, 0)
+	if err != nil {
+		return 0, err
+	}
+	for kv, found := res.KV, res.Found; ; {
+		if !found {
+			return 0, ErrNotFound
+		}
+		if err := s.readable(kv); err == nil {
+			return 0, ErrReadable
+		}
+		if opts.DryRun {
+			return kv.Revision, nil
+		}
+		done, err := s.backend.Commit(ctx, Commit{Key: kv.Key, Expect: kv.Revision, Delete: true})
+		if !errors.Is(err, ErrConflict) {
+			return done.Revision, err
+		}
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		kv, found = done.Current, done.Found
+	}
+}
+
+// readable returns nil if an object can be made of a value: what Update begins with.
+func (s *Store) readable(kv KV) error {
+	r, err := s.record(kv)
+	if err == nil {
+		_, err = s.Decode(r)
+	}
+	return err
+}
+
 // plan lets change decide on the state before, and returns the commit that it takes to have the record after, which
 // has the revision of the state before; nil is none.
 func (s *Store) plan(ctx context.Context, before Record, change ChangeFunc) (after Record, commit *Commit, err error) {

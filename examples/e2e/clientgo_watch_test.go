@@ -188,7 +188,18 @@ func TestClientGoInformerOutlivesServer(t *testing.T) {
 func restart(t *testing.T, hello *harness.Server) *harness.Server {
 	t.Helper()
 	hello.Stop()
-	return harness.Start(t, harness.Options{Dir: hello.Dir, Listen: strings.TrimPrefix(hello.URL, "https://")})
+	return harness.Start(t, harness.Options{Dir: hello.Dir, Etcd: hello.Etcd, Listen: strings.TrimPrefix(hello.URL, "https://")})
+}
+
+// watchFrom follows the widgets after a resourceVersion.
+func watchFrom(t *testing.T, client rest.Interface, rv string) watch.Interface {
+	t.Helper()
+	w, err := client.Get().Resource("widgets").VersionedParams(&metav1.ListOptions{Watch: true, ResourceVersion: rv}, parameters(t)).Watch(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Stop)
+	return w
 }
 
 func TestClientGoWatchResume(t *testing.T) {
@@ -198,16 +209,7 @@ func TestClientGoWatchResume(t *testing.T) {
 	from := alpha.ResourceVersion
 	post(t, client, newWidget("beta", 1))
 
-	open := func(rv string) watch.Interface {
-		t.Helper()
-		w, err := client.Get().Resource("widgets").VersionedParams(&metav1.ListOptions{Watch: true, ResourceVersion: rv}, parameters(t)).Watch(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(w.Stop)
-		return w
-	}
-	first := open(from)
+	first := watchFrom(t, client, from)
 	wantEvents(t, first, "ADDED beta")
 	first.Stop()
 
@@ -219,7 +221,7 @@ func TestClientGoWatchResume(t *testing.T) {
 	hello = restart(t, hello)
 	client = typed(t, hello.Config())
 	post(t, client, newWidget("gamma", 1))
-	wantEvents(t, open(from), "ADDED beta", "MODIFIED alpha", "ADDED gamma")
+	wantEvents(t, watchFrom(t, client, from), "ADDED beta", "MODIFIED alpha", "ADDED gamma")
 
 	// A RetryWatcher sees every event once, though its connections end again and again.
 	lw := cache.NewListWatchFromClient(client, "widgets", namespace, fields.Everything())

@@ -10,12 +10,14 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage/bolt"
+	"github.com/keelson-dev/keelson/storage/etcd"
 	"github.com/keelson-dev/keelson/storage/memory"
 )
 
@@ -49,7 +51,8 @@ var source embed.FS // the comments above are what kubectl explain prints
 
 func main() {
 	listen := flag.String("listen", "127.0.0.1:6443", "`address` to serve on; port 0 picks a free one")
-	data := flag.String("data", "hello.db", "`file` that keeps the objects, or memory")
+	data := flag.String("data", "hello.db", "`file` that keeps the objects, or memory; keys and certificates are in file.pki")
+	endpoints := flag.String("etcd", "", "`endpoints` of an etcd cluster, comma separated: it keeps the objects, and not the file")
 	kubeconfig := flag.String("kubeconfig", "hello.kubeconfig", "`file` to write for kubectl")
 	flag.Parse()
 	if flag.NArg() > 0 {
@@ -60,13 +63,13 @@ func main() {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() { <-signals; cancel(); <-signals; os.Exit(1) }() // a second signal ends the program at once
-	if err := serve(ctx, *listen, *data, *kubeconfig); err != nil {
+	if err := serve(ctx, *listen, *data, *endpoints, *kubeconfig); err != nil {
 		fmt.Fprintln(os.Stderr, "hello:", err)
 		os.Exit(1)
 	}
 }
 
-func serve(ctx context.Context, listen, data, kubeconfig string) error {
+func serve(ctx context.Context, listen, data, endpoints, kubeconfig string) error {
 	opts := server.Options{
 		Storage: bolt.At(data), Listen: listen, Credentials: data + ".pki", Kubeconfig: kubeconfig,
 		Ready: func(url, path string) { fmt.Printf("ready %s kubeconfig=%s\n", url, path) },
@@ -81,6 +84,9 @@ func serve(ctx context.Context, listen, data, kubeconfig string) error {
 	}
 	if data == "memory" {
 		opts.Storage, opts.Credentials = memory.Open(), kubeconfig+".pki"
+	}
+	if endpoints != "" {
+		opts.Storage = etcd.At(strings.Split(endpoints, ",")...)
 	}
 	srv, err := server.New(opts)
 	if err != nil {

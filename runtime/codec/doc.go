@@ -11,6 +11,14 @@
 //
 // An untyped (unstructured) object has its keys in alphabetical order instead, apiVersion first.
 //
-// A Document keeps those bytes and where in them the resourceVersion goes, so that one immutable slice serves
+// # Values of kube-apiserver
+//
+// A [Typed] also reads what kube-apiserver has stored in protobuf, for Go types with a generated Unmarshal method, and
+// says so of values that it cannot read because they are encrypted
+// (https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding). It writes JSON.
+//
+// # Documents
+//
+// A Document keeps canonical bytes and where in them the resourceVersion goes, so that one immutable slice serves
 // storage, single objects, list items and watch events.
 package codec

@@ -57,40 +57,49 @@ func (t *Typed) Decode(d Document) (runtime.Object, error) {
 // pruned of fields the type does not have, and encoded again. stale says that value is not what Encode would
 // store now: the document differs from it, or is in another version. Bytes that are no object of a registered
 // version of the kind are an error.
+//
+// A value in kube-apiserver's protobuf envelope is read if the Go type has a generated Unmarshal method, as those of
+// k8s.io/api have, and is stale; one that kube-apiserver has encrypted is an error that names the provider and key.
 func (t *Typed) Entry(value []byte) (d Document, stale bool, err error) {
-	obj, gvk, err := t.read(value)
+	obj, from, err := t.read(value)
 	if err != nil {
 		return Document{}, false, err
 	}
+	gvk := from.gvk
 	if d, err = EncodeDocument(obj, gvk); err != nil {
 		return Document{}, false, err
+	}
+	if from.protobuf { // not every message survives JSON as it is: a string may be no UTF-8
+		d, _, err = t.Entry(d.Bytes())
+		return d, err == nil, err
 	}
 	return d, gvk != t.storage || !bytes.Equal(d.Bytes(), bytes.TrimSuffix(value, []byte("\n"))), nil
 }
 
 // read decodes an object in the version its bytes are in. A panic of a type's own decoding or defaulting becomes an
 // error: stored bytes must not be able to stop a server.
-func (t *Typed) read(value []byte) (obj runtime.Object, gvk schema.GroupVersionKind, err error) {
+func (t *Typed) read(value []byte) (obj runtime.Object, from content, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			obj, err = nil, fmt.Errorf("decoding panicked: %v", p)
 		}
 	}()
-	if gvk, err = kindOf(value); err != nil {
-		return nil, gvk, err
+	if from, err = contentOf(value); err != nil {
+		return nil, from, err
 	}
+	gvk := from.gvk
 	if gvk.GroupKind() != t.storage.GroupKind() {
-		return nil, gvk, fmt.Errorf("stored object is a %s, not a %s", gvk.GroupKind(), t.storage.GroupKind())
+		return nil, from, fmt.Errorf("stored object is a %s, not a %s", gvk.GroupKind(), t.storage.GroupKind())
 	}
 	kind := t.scheme.Lookup(gvk)
 	if kind == nil {
-		return nil, gvk, apiruntime.NewNotRegisteredErrForKind("keelson", gvk)
+		return nil, from, apiruntime.NewNotRegisteredErrForKind("keelson", gvk)
 	}
 	obj = kind.New()
-	if _, err = Unmarshal(value, obj, Ignore); err != nil {
-		return nil, gvk, err
+	if err = from.fill(obj); err != nil {
+		return nil, from, err
 	}
 	kind.SetDefaults(obj)
 	obj.GetObjectKind().SetGroupVersionKind(gvk)
-	return obj, gvk, nil
+	return obj, from, nil
 }

@@ -27,6 +27,11 @@ func (c *call) delete() error {
 	if err != nil {
 		return err
 	}
+	if unsafe(opts) {
+		if err := c.mayDeleteUnsafely(); err != nil {
+			return err
+		}
+	}
 	it, deleted, err := c.remove(opts)
 	if err != nil {
 		return err
@@ -45,7 +50,10 @@ func (c *call) remove(opts *metav1.DeleteOptions) (item, bool, error) {
 		return c.removeObject(opts)
 	}
 	rec, deleted, err := c.recordDeleter.DeleteRecord(c.ctx, c.name, opts)
-	if err != nil || !deleted || returnsDeleted(c.recordDeleter) {
+	switch {
+	case err == nil && unsafe(opts): // nothing is known of what is gone
+		return item{obj: success(http.StatusOK, &metav1.StatusDetails{Name: c.name, Kind: c.endpoint.kind.Kind})}, true, nil
+	case err != nil || !deleted || returnsDeleted(c.recordDeleter):
 		return item{rec: rec}, deleted, err
 	}
 	return item{obj: c.deletedStatus(types.UID(rec.Body.Field("metadata.uid")))}, true, nil
@@ -90,9 +98,9 @@ func (c *call) deleteCollection() error {
 	if err != nil {
 		return err
 	}
-	if on := opts.IgnoreStoreReadErrorWithClusterBreakingPotential; on != nil && *on {
+	if unsafe(opts) {
 		return invalidOptions("DeleteOptions", field.ErrorList{field.Invalid(
-			field.NewPath("ignoreStoreReadErrorWithClusterBreakingPotential"), true, "is not allowed with DELETECOLLECTION, try again after removing the option")})
+			field.NewPath(unsafeOption), true, "is not allowed with DELETECOLLECTION, try again after removing the option")})
 	}
 	if c.recordDeleter == nil {
 		list := l.ListOptions

@@ -1,12 +1,18 @@
 package handlers_test
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/keelson-dev/keelson/authz"
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server/handlers"
 	"github.com/keelson-dev/keelson/server/registry"
+	"github.com/keelson-dev/keelson/storage"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -149,20 +155,130 @@ func TestDeleteHonoursDryRunOfTheQuery(t *testing.T) {
 
 // TestDeleteOfUnreadableOnly: the option for objects that cannot be read does not delete others.
 func TestDeleteOfUnreadableOnly(t *testing.T) {
-	h := newHouse(t, tune{})
+	h := newHouse(t, tune{handlers: func(o *handlers.Options) { o.Authorizer = authz.AlwaysAllow() }})
 	h.make(t, "a")
-	const option = "ignoreStoreReadErrorWithClusterBreakingPotential"
-	for _, name := range []string{"a", "b"} {
-		s := wantStatus(t, h.ask("DELETE", base+"/"+name, `{"`+option+`":true}`), 422, metav1.StatusReasonInvalid,
-			`widgets.example.com "`+name+`" is invalid: `+option+`: Invalid value: true: is exclusively used to delete corrupt object(s), try again by removing this option`)
-		if s.Details.Kind != "widgets" || s.Details.Name != name {
+	for _, body := range []string{`{"` + option + `":true}`, `{"` + option + `":true,"dryRun":["All"]}`} {
+		s := wantStatus(t, h.ask("DELETE", base+"/a", body), 422, metav1.StatusReasonInvalid,
+			`widgets.example.com "a" is invalid: `+option+`: Invalid value: true: is exclusively used to delete corrupt object(s), try again by removing this option`)
+		if s.Details.Kind != "widgets" || s.Details.Name != "a" {
 			t.Errorf("details %+v", s.Details)
 		}
+		wantStatus(t, h.ask("DELETE", base+"/b", body), 404, metav1.StatusReasonNotFound, `widgets.example.com "b" not found`)
 	}
 	if w := h.ask("GET", base+"/a", ""); w.Code != 200 {
 		t.Errorf("it was deleted: %d %s", w.Code, w.Body)
 	}
 	if w := h.ask("DELETE", base+"/a", `{"`+option+`":false}`); w.Code != 200 {
+		t.Errorf("without the option: %d %s", w.Code, w.Body)
+	}
+}
+
+const option = "ignoreStoreReadErrorWithClusterBreakingPotential"
+
+// damage makes the widget called name unreadable.
+func (h *house) damage(t *testing.T, name string) {
+	t.Helper()
+	c := storage.Commit{Key: "/registry/example.com/widgets/default/" + name, Expect: storage.AnyRevision, Value: []byte("\x01")}
+	_, err := h.backend.Commit(t.Context(), c)
+	must(t, err)
+}
+
+// TestUnsafeDelete: an object that cannot be read goes at once, whatever would keep another one.
+func TestUnsafeDelete(t *testing.T) {
+	h := newHouse(t, tune{
+		strategy: registry.Strategy[*Widget]{ReturnDeleted: true},
+		handlers: func(o *handlers.Options) { o.Authorizer = authz.AlwaysAllow() },
+	})
+	for _, c := range []struct{ query, body string }{
+		{"?" + option + "=true", ""},
+		{"", `{"` + option + `":true}`},
+		{"", `{"kind":"DeleteOptions","apiVersion":"v1","` + option + `":true}`},
+	} {
+		h.damage(t, "a")
+		wantBody(t, h.ask("DELETE", base+"/a"+c.query, c.body), 200,
+			`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","details":{"name":"a","kind":"Widget"},"code":200}`+"\n")
+		if w := h.ask("GET", base+"/a", ""); w.Code != 404 {
+			t.Errorf("it is there: %d %s", w.Code, w.Body)
+		}
+	}
+}
+
+// TestUnsafeDeleteDryRun: a trial is answered as the deletion would be, and deletes nothing.
+func TestUnsafeDeleteDryRun(t *testing.T) {
+	h := newHouse(t, tune{handlers: func(o *handlers.Options) { o.Authorizer = authz.AlwaysAllow() }})
+	h.damage(t, "a")
+	before := h.now(t)
+	for query, body := range map[string]string{
+		"?dryRun=All&" + option + "=true": "", "?dryRun=All": `{"` + option + `":true}`, "": `{"dryRun":["All"],"` + option + `":true}`,
+	} {
+		wantBody(t, h.ask("DELETE", base+"/a"+query, body), 200,
+			`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","details":{"name":"a","kind":"Widget"},"code":200}`+"\n")
+	}
+	if w := h.ask("GET", base+"/a", ""); w.Code != 500 || h.now(t) != before {
+		t.Errorf("it was deleted: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestUnsafeDeleteRefusesCompany: options that would have to look at the object are refused.
+func TestUnsafeDeleteRefusesCompany(t *testing.T) {
+	h := newHouse(t, tune{handlers: func(o *handlers.Options) { o.Authorizer = authz.AlwaysAllow() }})
+	h.damage(t, "a")
+	for more, name := range map[string]string{
+		`"propagationPolicy":"Background"`: "propagationPolicy",
+		`"orphanDependents":false`:         "orphanDependents",
+		`"gracePeriodSeconds":0`:           "gracePeriodSeconds",
+		`"preconditions":{"uid":"1"}`:      "preconditions",
+	} {
+		wantStatus(t, h.ask("DELETE", base+"/a", `{"`+option+`":true,`+more+`}`), 422, metav1.StatusReasonInvalid,
+			`DeleteOptions.meta.k8s.io "" is invalid: `+option+`: Invalid value: true: cannot be set together with .`+name)
+	}
+	if w := h.ask("GET", base+"/a", ""); w.Code != 500 {
+		t.Errorf("it was deleted: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestUnsafeDeleteNeedsItsOwnPermission: in kube-apiserver's words, whether or not the object can be read.
+func TestUnsafeDeleteNeedsItsOwnPermission(t *testing.T) {
+	const verb = "unsafe-delete-ignore-read-errors"
+	for _, c := range []struct {
+		authorizer authz.Authorizer
+		code       int
+		reason     metav1.StatusReason
+		message    string
+	}{
+		{authz.Func(func(context.Context, authz.Attributes) (authz.Verdict, string, error) {
+			return authz.Deny, "not you", nil
+		}),
+			403, metav1.StatusReasonForbidden, `widgets.example.com "a" is forbidden: not permitted to do "` + verb + `", reason: not you`},
+		{authz.Func(func(context.Context, authz.Attributes) (authz.Verdict, string, error) {
+			return authz.Allow, "", errors.New("no rules")
+		}), 403, metav1.StatusReasonForbidden, `widgets.example.com "a" is forbidden: error while checking permission for "` + verb + `", no rules`},
+		{nil, 500, metav1.StatusReasonInternalError, "Internal error occurred: no authorizer provided, unable to authorize unsafe delete"},
+	} {
+		h := newHouse(t, tune{handlers: func(o *handlers.Options) { o.Authorizer = c.authorizer }})
+		h.damage(t, "a")
+		h.make(t, "b")
+		before := h.now(t)
+		wantStatus(t, h.ask("DELETE", base+"/a?"+option+"=true", ""), c.code, c.reason, c.message)
+		wantStatus(t, h.ask("DELETE", base+"/b?"+option+"=true", ""), c.code, c.reason, strings.Replace(c.message, `"a"`, `"b"`, 1))
+		if h.now(t) != before {
+			t.Errorf("%s: something was deleted", c.message)
+		}
+	}
+}
+
+// removable is a resource that keeps no bytes which could be broken.
+type removable struct{ readings }
+
+func (removable) Delete(context.Context, string, *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	return nil, true, nil
+}
+
+func TestUnsafeDeleteWithoutAStore(t *testing.T) {
+	h := serve(t, removable{}, func(o *handlers.Options) { o.Authorizer = authz.AlwaysAllow() })
+	wantStatus(t, h.ask("DELETE", all+"/a?"+option+"=true", ""), 500, metav1.StatusReasonInternalError,
+		"Internal error occurred: no unsafe deleter provided, can not honor "+option)
+	if w := h.ask("DELETE", all+"/a?"+option+"=false", ""); w.Code != 200 {
 		t.Errorf("without the option: %d %s", w.Code, w.Body)
 	}
 }

@@ -52,6 +52,8 @@ func watchStatus(err error) metav1.Status {
 			Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
 			Reason: metav1.StatusReasonStoreReadError, Message: unreadable.Error(),
 		}
+	case errors.Is(err, storage.ErrUnavailable):
+		out = apierrors.NewServiceUnavailable(err.Error()).ErrStatus
 	default:
 		out = metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}
 	}

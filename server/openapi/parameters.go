@@ -45,8 +45,8 @@ func parameterType(t reflect.Type) string {
 	return ""
 }
 
-// The parameters of each verb. What the server would not honour is left out: unsafe deletion of unreadable objects
-// and selection of shards.
+// The parameters of each verb. What the server would not honour is left out: selection of shards, and the deletion of
+// collections of unreadable objects.
 
 func listParameters(watch bool) []spec.Parameter {
 	without := []string{"shardSelector"}
@@ -57,12 +57,12 @@ func listParameters(watch bool) []spec.Parameter {
 }
 
 func deleteParameters() []spec.Parameter {
-	return optionParameters(metav1.DeleteOptions{}, "preconditions", "ignoreStoreReadErrorWithClusterBreakingPotential")
+	return optionParameters(metav1.DeleteOptions{}, "preconditions")
 }
 
 func deleteCollectionParameters() []spec.Parameter {
 	list := optionParameters(metav1.ListOptions{}, "shardSelector", "watch", "allowWatchBookmarks")
-	return append(list, deleteParameters()...)
+	return append(list, optionParameters(metav1.DeleteOptions{}, "preconditions", "ignoreStoreReadErrorWithClusterBreakingPotential")...)
 }
 
 func createParameters() []spec.Parameter { return optionParameters(metav1.CreateOptions{}) }

@@ -110,7 +110,8 @@ type RecordUpdater interface {
 	UpdateRecord(ctx context.Context, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (rec storage.Record, created bool, err error)
 }
 
-// RecordDeleter is Records for DELETE. deleted says that the record is gone, not only marked.
+// RecordDeleter is Records for DELETE. deleted says that the record is gone, not only marked. Of one that could not be
+// read, and is gone by the option for these, the record is zero.
 type RecordDeleter interface {
 	DeleteRecord(ctx context.Context, name string, opts *metav1.DeleteOptions) (rec storage.Record, deleted bool, err error)
 	DeleteRecords(ctx context.Context, opts *metav1.DeleteOptions, list storage.ListOptions) (storage.Page, error)

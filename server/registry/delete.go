@@ -17,7 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// DeleteRecord implements RecordDeleter. opts is not changed, and expected to be valid.
+// DeleteRecord implements RecordDeleter. opts is not changed, and expected to be valid. With the option
+// IgnoreStoreReadErrorWithClusterBreakingPotential it deletes what cannot be read, and nothing else; whether the user may
+// is the caller's business, as all authorization is.
 func (r *Registry) DeleteRecord(ctx context.Context, name string, opts *metav1.DeleteOptions) (storage.Record, bool, error) {
 	if opts == nil {
 		opts = &metav1.DeleteOptions{}
@@ -27,7 +29,8 @@ func (r *Registry) DeleteRecord(ctx context.Context, name string, opts *metav1.D
 		return storage.Record{}, false, err
 	}
 	if on := opts.IgnoreStoreReadErrorWithClusterBreakingPotential; on != nil && *on {
-		return storage.Record{}, false, r.refuseUnread(ctx, key, name)
+		err := r.deleteUnreadable(ctx, key, name, opts)
+		return storage.Record{}, err == nil, err
 	}
 	d := &deletion{registry: r, name: name, opts: opts}
 	rec, err := r.store.Update(ctx, key, storage.WriteOptions{DryRun: isDryRun(opts.DryRun)}, d.apply)
@@ -37,15 +40,20 @@ func (r *Registry) DeleteRecord(ctx context.Context, name string, opts *metav1.D
 	return rec, d.gone, nil
 }
 
-// refuseUnread answers a DELETE of an object that is to go although it cannot be read: one that can be read needs no such
-// option, and of one that cannot the reader's error is told.
-func (r *Registry) refuseUnread(ctx context.Context, key, name string) error {
-	var unreadable *storage.UnreadableError
-	if _, err := r.store.Get(ctx, key, storage.Read{}); errors.As(err, &unreadable) {
-		return r.status(err, name)
+// deleteUnreadable deletes an object that cannot be read, without admission, preconditions and finalizers, which all
+// would have to look at it. One that can be read needs no such option, and is refused as kube-apiserver does up to 1.36;
+// from 1.37 it says Conflict, which clients answer by trying again.
+func (r *Registry) deleteUnreadable(ctx context.Context, key, name string, opts *metav1.DeleteOptions) error {
+	store, ok := r.store.(storage.UnreadableDeleter)
+	if !ok {
+		return apierrors.NewInternalError(errors.New("no unsafe deleter provided, can not honor ignoreStoreReadErrorWithClusterBreakingPotential"))
 	}
-	return apierrors.NewInvalid(schema.GroupKind{Group: r.resource.Group, Kind: r.resource.Resource}, name, field.ErrorList{field.Invalid(
-		field.NewPath("ignoreStoreReadErrorWithClusterBreakingPotential"), true, "is exclusively used to delete corrupt object(s), try again by removing this option")})
+	_, err := store.DeleteUnreadable(ctx, key, storage.WriteOptions{DryRun: isDryRun(opts.DryRun)})
+	if errors.Is(err, storage.ErrReadable) {
+		return apierrors.NewInvalid(schema.GroupKind{Group: r.resource.Group, Kind: r.resource.Resource}, name, field.ErrorList{field.Invalid(
+			field.NewPath("ignoreStoreReadErrorWithClusterBreakingPotential"), true, "is exclusively used to delete corrupt object(s), try again by removing this option")})
+	}
+	return r.status(err, name)
 }
 
 // DeleteRecords implements RecordDeleter: it lists, deletes one after the other, and returns the page as it was

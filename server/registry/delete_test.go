@@ -2,12 +2,14 @@ package registry_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -254,4 +256,51 @@ func TestDeleteCollection(t *testing.T) {
 	left, err = f.typed.List(f.ctx, "", nil)
 	must(t, err)
 	equal(t, "left in all namespaces", len(left), 1)
+}
+
+// plant stores under the widget's key what is no widget.
+func (f *fixture) plant(name string) {
+	f.t.Helper()
+	c := storage.Commit{Key: "/registry/example.com/widgets/ns/" + name, Expect: storage.AnyRevision, Value: []byte("\x01")}
+	_, err := f.backend.Commit(f.ctx, c)
+	must(f.t, err)
+}
+
+func unsafely() *metav1.DeleteOptions {
+	return &metav1.DeleteOptions{IgnoreStoreReadErrorWithClusterBreakingPotential: new(true)}
+}
+
+func TestDeleteOfAnUnreadableObject(t *testing.T) {
+	f := setup(t, func(o *registry.Options) {
+		refuse := admission.ValidatorFunc(func(context.Context, *admission.Request) error { return errors.New("nothing is deleted") })
+		o.Admission = admission.Chain{Validators: []admission.Validator{refuse}}
+	})
+	f.plant("a")
+	_, _, err := f.reg.DeleteRecord(f.ctx, "a", nil)
+	wantStatus(t, err, 500, metav1.StatusReasonInternalError, "Internal error occurred: StorageError: corrupt object, ...")
+	rec, gone, err := f.reg.DeleteRecord(f.ctx, "a", unsafely())
+	if err != nil || !gone || !rec.Body.IsZero() {
+		t.Errorf("%+v, %v, %v", rec, gone, err)
+	}
+	_, err = f.reg.GetRecord(f.ctx, "a", storage.Read{})
+	wantStatus(t, err, 404, metav1.StatusReasonNotFound, "...")
+
+	f.plant("a")
+	if last, gone, err := f.typed.Delete(f.ctx, "ns", "a", unsafely()); err != nil || !gone || last != nil {
+		t.Errorf("typed: %+v, %v, %v", last, gone, err)
+	}
+	f.plant("a")
+	try := unsafely()
+	try.DryRun = []string{metav1.DryRunAll}
+	if rec, gone, err := f.reg.DeleteRecord(f.ctx, "a", try); err != nil || !gone || !rec.Body.IsZero() {
+		t.Errorf("a trial: %+v, %v, %v", rec, gone, err)
+	}
+	_, err = f.reg.GetRecord(f.ctx, "a", storage.Read{})
+	wantStatus(t, err, 500, metav1.StatusReasonInternalError, "...")
+	_, _, err = f.reg.DeleteRecord(f.ctx, "never", unsafely())
+	wantStatus(t, err, 404, metav1.StatusReasonNotFound, "...")
+
+	// A store without the power says so.
+	_, _, err = failingRegistry(t, storage.ErrNotFound).DeleteRecord(f.ctx, "a", unsafely())
+	wantStatus(t, err, 500, metav1.StatusReasonInternalError, "Internal error occurred: no unsafe deleter provided, can not honor ignoreStoreReadErrorWithClusterBreakingPotential")
 }

@@ -36,7 +36,7 @@ func (r *Registry) GetRecord(ctx context.Context, name string, at storage.Read) 
 		return storage.Record{}, err
 	}
 	rec, err := r.store.Get(ctx, key, at)
-	return rec, r.status(err, name)
+	return rec, r.readStatus(err, name)
 }
 
 // ListRecords implements RecordLister. The namespace of the context, if any, replaces the one in opts.
@@ -56,7 +56,7 @@ func (r *Registry) WatchRecords(ctx context.Context, opts storage.WatchOptions) 
 	opts.Selection = r.selection(ctx, opts.Selection)
 	w, err := r.store.Watch(ctx, opts)
 	if err != nil {
-		return nil, r.status(r.watchStatus(err), "")
+		return nil, r.readStatus(r.watchStatus(err), "")
 	}
 	return &watch{w, r}, nil
 }

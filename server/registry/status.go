@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ func (r *Registry) status(err error, name string) error {
 	case errors.As(err, &future):
 		return tooLargeVersion(future)
 	case errors.As(err, &unreadable):
-		return r.unreadable(unreadable, name)
+		return apierrors.NewInternalError(corrupt(unreadable))
 	case errors.Is(err, storage.ErrTooLarge):
 		return apierrors.NewRequestEntityTooLargeError(err.Error())
 	case errors.Is(err, storage.ErrBadContinue):
@@ -53,17 +54,38 @@ func (r *Registry) status(err error, name string) error {
 		return apierrors.NewInternalError(fmt.Errorf("the storage cannot take the write: %w", err))
 	case errors.Is(err, storage.ErrClosed):
 		return apierrors.NewServiceUnavailable(err.Error())
+	case errors.Is(err, storage.ErrUnavailable):
+		// Without a Retry-After: clients would repeat by themselves what may have been done.
+		return apierrors.NewServiceUnavailable(fmt.Sprintf("%v; if this was a change, it may have been made", err))
 	case errors.Is(err, context.DeadlineExceeded):
 		return apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
 	}
 	return err
 }
 
-// listStatus is status for lists; continued says that there was a continue token.
+// readStatus is status for reads, which clients may repeat by themselves.
+func (r *Registry) readStatus(err error, name string) error {
+	if err == nil || isStatus(err) || !errors.Is(err, storage.ErrUnavailable) {
+		return r.status(err, name)
+	}
+	again := apierrors.NewServiceUnavailable(err.Error())
+	again.ErrStatus.Details = &metav1.StatusDetails{Group: r.resource.Group, Kind: r.resource.Resource, Name: name, RetryAfterSeconds: 1}
+	return again
+}
+
+// listStatus is readStatus for lists; continued says that there was a continue token.
 func (r *Registry) listStatus(err error, continued bool) error {
-	var expired *storage.ExpiredError
-	if !errors.As(err, &expired) {
-		return r.status(err, "")
+	var (
+		expired    *storage.ExpiredError
+		unreadable *storage.UnreadableError
+	)
+	switch {
+	case isStatus(err):
+		return err
+	case errors.As(err, &unreadable):
+		return r.unreadable(unreadable, "list") // the name that kube-apiserver gives
+	case !errors.As(err, &expired):
+		return r.readStatus(err, "")
 	}
 	switch {
 	case expired.Continue != "":
@@ -76,16 +98,23 @@ func (r *Registry) listStatus(err error, continued bool) error {
 	return apierrors.NewResourceExpired(listExpired)
 }
 
-// watchStatus is status for watches, but leaves what ends a watch without an error event as it is.
+// watchStatus is readStatus for watches, but leaves what ends a watch without an error event as it is.
 func (r *Registry) watchStatus(err error) error {
-	var expired *storage.ExpiredError
+	var (
+		expired    *storage.ExpiredError
+		unreadable *storage.UnreadableError
+	)
 	switch {
+	case isStatus(err):
+		return err
+	case errors.As(err, &unreadable):
+		return r.unreadable(unreadable, "")
 	case errors.Is(err, storage.ErrClosed) || errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.As(err, &expired) && expired.Oldest == 0:
 		return apierrors.NewResourceExpired(watchExpired)
 	}
-	return r.status(err, "")
+	return r.readStatus(err, "")
 }
 
 func tooLargeVersion(future *storage.FutureError) error {
@@ -97,17 +126,32 @@ func tooLargeVersion(future *storage.FutureError) error {
 	return err
 }
 
+// corrupt is what kube-apiserver says of one object that cannot be read.
+func corrupt(err *storage.UnreadableError) error {
+	return fmt.Errorf("StorageError: corrupt object, Code: 7, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: object not decodable revision=%d: %w",
+		storedKey(err), err.Revision, err.Err)
+}
+
+// storedKey is the key in the backend, by which an administrator finds the value.
+func storedKey(err *storage.UnreadableError) string { return cmp.Or(err.StoredKey, err.Key) }
+
+// unreadable is the error for what a list or a watch cannot show, with a cause for each object. The message names
+// several as well, where kube-apiserver's names the first: kubectl shows nothing else.
 func (r *Registry) unreadable(err *storage.UnreadableError, name string) error {
+	var causes []metav1.StatusCause
+	for one := range err.All() {
+		causes = append(causes, metav1.StatusCause{
+			Type: metav1.CauseTypeUnexpectedServerResponse, Field: storedKey(one), Message: fmt.Sprint(one.Err),
+		})
+	}
+	if err.Truncated {
+		causes = append(causes, metav1.StatusCause{Type: metav1.CauseTypeTooMany, Message: "too many errors, the list is truncated"})
+	}
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure,
-		Code:   http.StatusInternalServerError,
-		Reason: metav1.StatusReasonStoreReadError,
-		Details: &metav1.StatusDetails{
-			Group: r.resource.Group, Kind: r.resource.Resource, Name: name,
-			Causes: []metav1.StatusCause{{
-				Type: metav1.CauseTypeUnexpectedServerResponse, Field: err.Key, Message: err.Err.Error(),
-			}},
-		},
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusInternalServerError,
+		Reason:  metav1.StatusReasonStoreReadError,
+		Details: &metav1.StatusDetails{Group: r.resource.Group, Kind: r.resource.Resource, Name: name, Causes: causes},
 		Message: fmt.Sprintf("failed to read one or more %s from the storage: %v", r.resource.String(), err),
 	}}
 }

@@ -99,7 +99,6 @@ func TestStorageErrors(t *testing.T) {
 		{fmt.Errorf("%w: 9 bytes", storage.ErrTooLarge), 413, metav1.StatusReasonRequestEntityTooLarge, "Request entity too large: object is too large: 9 bytes"},
 		{storage.ErrNoSpace, 500, metav1.StatusReasonInternalError, "Internal error occurred: the storage cannot take the write: no space left"},
 		{storage.ErrClosed, 503, metav1.StatusReasonServiceUnavailable, "storage is closed"},
-		{&storage.UnreadableError{Key: "ns/a", Err: errors.New("bad bytes")}, 500, metav1.StatusReasonStoreReadError, `failed to read one or more widgets.example.com from the storage: stored object "ns/a" cannot be read: bad bytes`},
 		{context.DeadlineExceeded, 504, metav1.StatusReasonTimeout, "Timeout: request did not complete within the allotted timeout"},
 	} {
 		reg := failingRegistry(t, c.err)
@@ -123,6 +122,68 @@ func TestStorageErrors(t *testing.T) {
 			t.Errorf("got %v, want %v as it is", err, plain)
 		}
 	}
+}
+
+// Clients repeat by themselves what they are told to: a read, but no write whose outcome is not known.
+func TestUnavailable(t *testing.T) {
+	ctx := registry.WithNamespace(t.Context(), "ns")
+	reg := failingRegistry(t, fmt.Errorf("etcd: %w: no leader", storage.ErrUnavailable))
+	const cause = "etcd: storage is unavailable: no leader"
+	var reads, writes []error
+	_, err := reg.GetRecord(ctx, "a", storage.Read{})
+	reads = append(reads, err)
+	_, err = reg.ListRecords(ctx, storage.ListOptions{})
+	reads = append(reads, err)
+	_, err = reg.WatchRecords(ctx, storage.WatchOptions{})
+	reads = append(reads, err)
+	_, err = reg.CreateRecord(ctx, widget("a"), nil)
+	writes = append(writes, err)
+	_, _, err = reg.UpdateRecord(ctx, "a", putOf(widget("a")), nil)
+	writes = append(writes, err)
+	_, _, err = reg.DeleteRecord(ctx, "a", nil)
+	writes = append(writes, err)
+	for _, err := range reads {
+		if s := wantStatus(t, err, 503, metav1.StatusReasonServiceUnavailable, cause); s.Details.RetryAfterSeconds != 1 {
+			t.Errorf("a read has details %+v", s.Details)
+		}
+	}
+	for _, err := range writes {
+		if s := wantStatus(t, err, 503, metav1.StatusReasonServiceUnavailable, cause+"; if this was a change, it may have been made"); s.Details != nil {
+			t.Errorf("a write has details %+v", s.Details)
+		}
+	}
+}
+
+// Of one object kube-apiserver answers other than of a list.
+func TestUnreadableObject(t *testing.T) {
+	ctx := registry.WithNamespace(t.Context(), "ns")
+	reg := failingRegistry(t, &storage.UnreadableError{Key: "ns/a", StoredKey: "/registry/widgets/ns/a", Revision: 7, Err: errors.New("bad bytes")})
+	_, get := reg.GetRecord(ctx, "a", storage.Read{})
+	_, _, put := reg.UpdateRecord(ctx, "a", putOf(widget("a")), nil)
+	_, _, remove := reg.DeleteRecord(ctx, "a", nil)
+	for _, err := range []error{get, put, remove} {
+		s := wantStatus(t, err, 500, metav1.StatusReasonInternalError, "Internal error occurred: StorageError: corrupt object, Code: 7, "+
+			"Key: /registry/widgets/ns/a, ResourceVersion: 0, AdditionalErrorMsg: object not decodable revision=7: bad bytes")
+		equal(t, "causes", len(s.Details.Causes), 1)
+	}
+	_, err := reg.WatchRecords(ctx, storage.WatchOptions{})
+	wantStatus(t, err, 500, metav1.StatusReasonStoreReadError, "failed to read one or more widgets.example.com from the storage: ...")
+}
+
+func TestUnreadableListNamesEachKey(t *testing.T) {
+	ctx := registry.WithNamespace(t.Context(), "ns")
+	u := &storage.UnreadableError{
+		Key: "ns/a", StoredKey: "/registry/widgets/ns/a", Err: errors.New("bad"),
+		More: []*storage.UnreadableError{{Key: "ns/b", Err: errors.New("worse")}}, Truncated: true,
+	}
+	_, err := failingRegistry(t, u).ListRecords(ctx, storage.ListOptions{})
+	s := wantStatus(t, err, 500, metav1.StatusReasonStoreReadError, `failed to read one or more widgets.example.com from the storage: stored objects cannot be read: "ns/a": bad; "ns/b": worse; and others`)
+	equal(t, "causes", fmt.Sprint(s.Details.Causes), fmt.Sprint([]metav1.StatusCause{
+		{Type: metav1.CauseTypeUnexpectedServerResponse, Field: "/registry/widgets/ns/a", Message: "bad"},
+		{Type: metav1.CauseTypeUnexpectedServerResponse, Field: "ns/b", Message: "worse"},
+		{Type: metav1.CauseTypeTooMany, Message: "too many errors, the list is truncated"},
+	}))
+	equal(t, "details", s.Details.Name+" "+s.Details.Kind, "list widgets")
 }
 
 func TestExpired(t *testing.T) {

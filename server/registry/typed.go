@@ -100,6 +100,9 @@ func (t *Typed[T]) Change(ctx context.Context, namespace, name string, change fu
 // It returns the object as it was last, and whether it is gone.
 func (t *Typed[T]) Delete(ctx context.Context, namespace, name string, opts *metav1.DeleteOptions) (last T, gone bool, err error) {
 	rec, gone, err := t.registry.DeleteRecord(WithNamespace(ctx, namespace), name, opts)
+	if err == nil && rec.Body.IsZero() {
+		return last, gone, nil
+	}
 	last, err = t.decode(rec, err)
 	return last, gone && err == nil, err
 }

@@ -13,25 +13,107 @@ import (
 
 func BenchmarkCreate(b *testing.B) {
 	value := strings.Repeat("v", 1000)
-	for _, creators := range []int{1, 64} {
-		b.Run(fmt.Sprint(creators), func(b *testing.B) {
-			s := open(b, filepath.Join(b.TempDir(), "test.db"), bolt.Options{})
-			b.ResetTimer()
-			var all sync.WaitGroup
-			for c := range creators {
-				all.Go(func() {
-					for i := c; i < b.N; i += creators {
-						if _, err := s.Commit(b.Context(), create(fmt.Sprint("/registry/widgets/", i), value)); err != nil {
-							b.Error(err)
-							return
+	for _, mode := range []struct {
+		name string
+		sync bolt.Sync
+	}{{"always", bolt.SyncAlways}, {"interval", bolt.SyncInterval}, {"never", bolt.NoSync}} {
+		for _, creators := range []int{1, 64} {
+			b.Run(fmt.Sprint(mode.name, "/", creators), func(b *testing.B) {
+				s := open(b, filepath.Join(b.TempDir(), "test.db"), bolt.Options{Sync: mode.sync})
+				b.ResetTimer()
+				var all sync.WaitGroup
+				for c := range creators {
+					all.Go(func() {
+						for i := c; i < b.N; i += creators {
+							if _, err := s.Commit(b.Context(), create(fmt.Sprint("/registry/widgets/", i), value)); err != nil {
+								b.Error(err)
+								return
+							}
 						}
+					})
+				}
+				all.Wait()
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "creates/s")
+			})
+		}
+	}
+}
+
+// BenchmarkFreePages commits to a file with 100,000 free pages, which are not next to each other, and to one with
+// the same content and none.
+func BenchmarkFreePages(b *testing.B) {
+	const keys = 200_000
+	value := []byte(strings.Repeat("v", 3000)) // a page each
+	for _, free := range []bool{false, true} {
+		b.Run(fmt.Sprint("free=", free), func(b *testing.B) {
+			tidied := make(chan int64, keys)
+			s := open(b, filepath.Join(b.TempDir(), "test.db"), bolt.Options{
+				Sync: bolt.NoSync, WindowChanges: 1,
+				Hooks: bolt.Hooks{Compacted: func(revision int64, _ int) {
+					select {
+					case tidied <- revision:
+					default:
 					}
-				})
+				}},
+			})
+			step := 1
+			if !free {
+				step = 2
 			}
-			all.Wait()
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "creates/s")
+			err := s.Load(b.Context(), keys+2, func(yield func(storage.KV, error) bool) {
+				for i := 0; i < keys; i += step {
+					if !yield(storage.KV{Key: fmt.Sprintf("k%06d", i), Value: value, Revision: int64(i + 2)}, nil) {
+						return
+					}
+				}
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+			if free {
+				deleteOdd(b, s, keys)
+				for now := int64(keys + 2 + keys/2); <-tidied < now-1; {
+				}
+			}
+			b.ResetTimer()
+			for i := range b.N {
+				c := storage.Commit{Key: fmt.Sprintf("k%06d", i*2%keys), Expect: storage.AnyRevision, Value: value}
+				if _, err := s.Commit(b.Context(), c); err != nil {
+					b.Fatal(err)
+				}
+			}
 		})
 	}
+}
+
+func deleteOdd(b *testing.B, s *bolt.Backend, keys int) {
+	const writers = 64
+	var all sync.WaitGroup
+	for w := range writers {
+		all.Go(func() {
+			for i := 2*w + 1; i < keys; i += 2 * writers {
+				c := storage.Commit{Key: fmt.Sprintf("k%06d", i), Expect: storage.AnyRevision, Delete: true}
+				if _, err := s.Commit(b.Context(), c); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// BenchmarkLoad loads a million small values whose revisions are in no order.
+func BenchmarkLoad(b *testing.B) {
+	const n = 1_000_000
+	kvs, last := values(n, 200)
+	for range b.N {
+		s := open(b, filepath.Join(b.TempDir(), "test.db"), bolt.Options{})
+		if err := s.Load(b.Context(), last, kvs); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(n*b.N)/b.Elapsed().Seconds(), "values/s")
 }
 
 func BenchmarkRead(b *testing.B) {

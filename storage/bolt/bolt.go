@@ -2,7 +2,10 @@ package bolt
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"runtime"
 	"sync"
 	"time"
 
@@ -20,6 +23,14 @@ type Options struct {
 	// WindowBytes bounds the keys and values of the history; 0 is 256 MiB. A change larger than that is kept
 	// until the next one.
 	WindowBytes int64
+	// Sync says when a commit is durable; the zero value is SyncAlways.
+	Sync Sync
+	// Interval is how often SyncInterval writes; 0 is 100 ms. Only for SyncInterval.
+	Interval time.Duration
+	// Shrink makes Open copy a file of which more than half is free, and more than 1 MiB, into a compact one that
+	// takes its place. That takes time and room for the copy; without the room the file stays as it is, and
+	// Hooks.Shrunk tells why. Not on Windows.
+	Shrink bool
 	// Hooks observe the backend; nil funcs are not called.
 	Hooks Hooks
 
@@ -35,11 +46,23 @@ type Hooks struct {
 	Committed func(changes int, took time.Duration)
 	// Compacted is called when history up to revision has been removed, with the number of changes forgotten.
 	Compacted func(revision int64, changes int)
+	// Shrunk is called by Open when it has tried to make the file smaller, with its sizes in bytes, equal if err says
+	// why it has stayed as it was.
+	Shrunk func(before, after int64, err error)
 }
 
 func (o Options) withDefaults() (Options, error) {
 	if o.Window < 0 || o.WindowChanges < 0 || o.WindowBytes < 0 {
 		return o, fmt.Errorf("bolt: Window, WindowChanges and WindowBytes must not be negative")
+	}
+	if err := o.Sync.check(o.Interval); err != nil {
+		return o, err
+	}
+	if o.Shrink && runtime.GOOS == "windows" {
+		return o, fmt.Errorf("bolt: Shrink: %w", storage.ErrUnsupported)
+	}
+	if o.Interval == 0 {
+		o.Interval = 100 * time.Millisecond
 	}
 	if o.Window == 0 {
 		o.Window = 5 * time.Minute
@@ -53,48 +76,53 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Backend is a storage.Backend in one file. It is also a storage.Compactor and a storage.Healther. All methods
-// may be called concurrently.
+// Backend is a storage.Backend in one file. It is also a storage.Compactor, a storage.Healther and a
+// storage.Loader. All methods may be called concurrently.
 type Backend struct {
 	path string
 	opts Options
 	db   *bbolt.DB
+	file *os.File // of db, to be read while a transaction of db is open
 	tail *tail
 
-	mu      sync.Mutex // guards pending, closed and failed
+	mu      sync.Mutex // guards pending, closed, failed and refuses
 	pending []*request
 	closed  bool
 	failed  error // why the last transaction failed; nil after one that did not
+	refuses error // why nothing can be written any more: Load has failed
 
 	wake    chan struct{} // tells the writer that pending or closed has changed; holds one token
 	stopped chan struct{} // closed when the writer has ended
+	lost    error         // what the writer could not write in the end; set before stopped is closed
 	once    sync.Once     // closes
-	closing error         // what closing the file said; set by once
+	closing error         // what Close returns; set by once
 }
 
 var (
 	_ storage.Backend   = (*Backend)(nil)
 	_ storage.Compactor = (*Backend)(nil)
 	_ storage.Healther  = (*Backend)(nil)
+	_ storage.Loader    = (*Backend)(nil)
 )
 
 // Open opens the file at path, or creates it (mode 0600) in a directory that exists. Errors name the path, the
 // cause and what to do: the file is open in another process (after about a second), is not one of this package's,
-// is of a later format, is truncated or damaged, cannot be read and written. A file that is refused is not
-// changed. The caller closes the Backend.
+// is of a later format, is truncated or damaged, holds an unfinished Load, cannot be read and written. A file that
+// is refused is not changed. The caller closes the Backend.
 func Open(path string, opts Options) (*Backend, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	db, st, err := openFile(path)
+	f, st, err := openFile(path, opts)
 	if err != nil {
 		return nil, err
 	}
 	b := &Backend{
 		path:    path,
 		opts:    opts,
-		db:      db,
+		db:      f.DB,
+		file:    f.file,
 		tail:    newTail(st),
 		wake:    make(chan struct{}, 1),
 		stopped: make(chan struct{}),
@@ -102,7 +130,11 @@ func Open(path string, opts Options) (*Backend, error) {
 	w := newWriter(b, st)
 	go func() {
 		defer close(b.stopped)
-		w.run()
+		if opts.Sync == SyncInterval {
+			b.lost = newDeferred(w).run()
+		} else {
+			w.run()
+		}
 	}()
 	return b, nil
 }
@@ -118,7 +150,8 @@ func At(path string) storage.Opener {
 	}
 }
 
-// Close implements storage.Backend: commits that wait are still written.
+// Close implements storage.Backend: commits that wait are still written. Its error tells which could not be
+// (SyncInterval). In every mode, what was committed before a Close without error is durable.
 func (b *Backend) Close() error {
 	b.once.Do(func() {
 		b.mu.Lock()
@@ -127,7 +160,7 @@ func (b *Backend) Close() error {
 		b.signal()
 		<-b.stopped
 		b.tail.close()
-		b.closing = b.db.Close()
+		b.closing = errors.Join(b.lost, b.db.Close())
 	})
 	return b.closing
 }
@@ -135,10 +168,13 @@ func (b *Backend) Close() error {
 // Health implements storage.Healther. It reads the file; when the last commit failed it also tries to write.
 func (b *Backend) Health(ctx context.Context) error {
 	b.mu.Lock()
-	closed, failed := b.closed, b.failed
+	closed, failed, refuses := b.closed, b.failed, b.refuses
 	b.mu.Unlock()
 	if closed {
 		return storage.ErrClosed
+	}
+	if refuses != nil {
+		return refuses
 	}
 	if err := b.view(func(txn) error { return nil }); err != nil {
 		return err

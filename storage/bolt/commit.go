@@ -14,14 +14,50 @@ type kind int
 const (
 	write   kind = iota // commit
 	compact             // compact at revision
-	probe               // write nothing, durably
+	probe               // write nothing, durably; what is shown is durable then
+	borrow              // have the file, and the writer with it, until returned is closed
 )
+
+// What becomes of a commit.
+type verdict int
+
+const (
+	applies   verdict = iota
+	conflicts         // its key is at another revision
+	idle              // there is nothing to delete
+)
+
+// judge decides about a commit whose key has a value of revision live, or, when that is 0, none.
+func judge(c storage.Commit, live int64) verdict {
+	switch {
+	case c.Expect != storage.AnyRevision && (c.Expect != live || c.Delete && live == 0):
+		return conflicts
+	case c.Delete && live == 0:
+		return idle
+	}
+	return applies
+}
+
+// next gives a commit the next revision. live is that of the value it replaces, 0 for none.
+func (s *state) next(c storage.Commit, live int64) *change {
+	value := c.Value
+	if c.Delete {
+		value = nil
+	} else if value == nil {
+		value = []byte{}
+	}
+	s.revision++
+	s.total += int64(len(c.Key) + len(value))
+	return &change{key: c.Key, value: value, revision: s.revision, deleted: c.Delete, prevAt: live, total: s.total}
+}
 
 // request waits for the writer.
 type request struct {
 	kind     kind
 	commit   storage.Commit
 	revision int64
+	writer   *writer       // lent with the answer to borrow
+	returned chan struct{} // closed by a borrower
 
 	done     chan struct{} // closed when answered
 	answered bool          // used by the writer
@@ -66,9 +102,12 @@ func (b *Backend) submit(ctx context.Context, r *request) (storage.CommitResult,
 	}
 	r.done = make(chan struct{})
 	b.mu.Lock()
-	if b.closed {
+	if err := b.refuses; b.closed || err != nil {
 		b.mu.Unlock()
-		return storage.CommitResult{}, storage.ErrClosed
+		if err == nil {
+			err = storage.ErrClosed
+		}
+		return storage.CommitResult{}, err
 	}
 	b.pending = append(b.pending, r)
 	b.mu.Unlock()

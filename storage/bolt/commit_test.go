@@ -37,6 +37,9 @@ func TestConcurrentCommitsShareOneFlush(t *testing.T) {
 		})
 	}
 	all.Wait()
+	if err := b.Close(); err != nil { // the hook is called after the commit is answered
+		t.Error(err)
+	}
 	t.Logf("%d commits with %d flushes", committed.Load(), flushes.Load())
 	if committed.Load() != creators*each {
 		t.Errorf("the hook counted %d changes, want %d", committed.Load(), creators*each)

@@ -71,23 +71,23 @@ func (w *writer) rest(now time.Time) (time.Duration, bool) {
 }
 
 // outdated returns the revision up to which history has been given up or has become too old or too long.
-func (w *writer) outdated(s state) int64 {
-	return max(s.compacted, w.history.expired, s.revision-w.b.opts.WindowChanges)
+func (o *Options) outdated(s state, expired int64) int64 {
+	return max(s.compacted, expired, s.revision-o.WindowChanges)
 }
 
 // due says that there is something to forget.
 func (w *writer) due() bool {
 	s := w.state
-	return s.scrubbed < w.outdated(s) ||
+	return s.scrubbed < min(w.b.opts.outdated(s, w.history.expired), s.revision) ||
 		s.scrubbed < s.revision-1 && s.total-s.scrubbedTotal > w.b.opts.WindowBytes
 }
 
 // compact applies a request for compaction.
 func (a *attempt) compact(r *request) {
 	switch {
-	case r.revision > a.writer.state.revision:
+	case r.revision > a.head:
 		r.answer(storage.CommitResult{}, storage.ErrFuture)
-	case r.revision <= a.writer.state.compacted:
+	case r.revision <= a.durable.compacted:
 		r.answer(storage.CommitResult{}, storage.ErrCompacted)
 	case r.revision <= a.state.compacted:
 		a.wait(r, storage.CommitResult{}, storage.ErrCompacted)
@@ -101,7 +101,7 @@ func (a *attempt) compact(r *request) {
 // scrub forgets at most limit changes, the oldest first. Forgetting one removes the value it replaced, and of a
 // deletion every trace.
 func (a *attempt) scrub(limit int) error {
-	olds, err := a.outdatedChanges(limit)
+	olds, reached, err := a.outdatedChanges(limit)
 	if err != nil {
 		return err
 	}
@@ -116,8 +116,11 @@ func (a *attempt) scrub(limit int) error {
 				return err
 			}
 		}
-		a.state.scrubbed, a.state.scrubbedTotal = o.revision, o.total
-		a.state.compacted = max(a.state.compacted, o.revision)
+		a.state.scrubbedTotal = o.total
+	}
+	if reached > a.state.scrubbed {
+		a.state.scrubbed = reached
+		a.state.compacted = max(a.state.compacted, reached)
 		a.dirty = true
 	}
 	a.scrubbed = len(olds)
@@ -130,28 +133,33 @@ type old struct {
 	revision int64
 }
 
-// outdatedChanges collects them first: a cursor must not be used while its bucket changes.
-func (a *attempt) outdatedChanges(limit int) (olds []old, err error) {
-	durable := a.writer.state.revision
-	outdated := min(a.outdated(a.state), durable)
+// outdatedChanges collects them first: a cursor must not be used while its bucket changes. reached is the revision
+// up to which nothing else has to be forgotten; there may be none with a change of its own at the end of a gap.
+func (a *attempt) outdatedChanges(limit int) (olds []old, reached int64, err error) {
+	durable := a.durable.revision
+	outdated := min(a.opts.outdated(a.state, a.expired), durable)
 	kept := a.state.total - a.state.scrubbedTotal
-	if a.state.scrubbed >= outdated && kept <= a.b.opts.WindowBytes {
-		return nil, nil
+	reached = a.state.scrubbed
+	if reached >= outdated && kept <= a.opts.WindowBytes {
+		return nil, reached, nil
 	}
 	c := a.log.Cursor()
-	for k, v := c.Seek(revisionKey(a.state.scrubbed + 1)); k != nil && len(olds) < limit; k, v = c.Next() {
+	for k, v := c.Seek(revisionKey(a.state.scrubbed + 1)); k != nil; k, v = c.Next() {
 		revision := int64(binary.BigEndian.Uint64(k))
-		tooMuch := kept > a.b.opts.WindowBytes && revision < durable
+		tooMuch := kept > a.opts.WindowBytes && revision < durable
 		if revision > outdated && !tooMuch {
 			break
 		}
-		e, err := decodeEntry(v)
+		if len(olds) == limit {
+			return olds, reached, nil
+		}
+		e, err := decodeEntry(revision, v)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		kept = a.state.total - e.total
 		e.key, e.value = bytes.Clone(e.key), nil
-		olds = append(olds, old{e, revision})
+		olds, reached = append(olds, old{e, revision}), revision
 	}
-	return olds, nil
+	return olds, max(reached, outdated), nil
 }

@@ -3,31 +3,101 @@ package bolt_test
 import (
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/storage/bolt"
 	"github.com/keelson-dev/keelson/storage/storagetest"
 )
 
+// everyMode runs a test with each Sync.
+func everyMode(t *testing.T, test func(t *testing.T, o bolt.Options)) {
+	t.Helper()
+	for name, mode := range map[string]bolt.Sync{
+		"always": bolt.SyncAlways, "interval": bolt.SyncInterval, "never": bolt.NoSync,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, bolt.Options{Sync: mode}) })
+	}
+}
+
 func TestConformance(t *testing.T) {
-	storagetest.Backend(t, func(t *testing.T) storage.Backend {
-		return open(t, filepath.Join(t.TempDir(), "test.db"), bolt.Options{})
+	everyMode(t, func(t *testing.T, o bolt.Options) {
+		storagetest.Backend(t, func(t *testing.T) storage.Backend {
+			return open(t, filepath.Join(t.TempDir(), "test.db"), o)
+		})
 	})
 }
 
 func TestDurable(t *testing.T) {
-	storagetest.Durable(t, func(t *testing.T, dir string) storage.Backend {
-		return open(t, filepath.Join(dir, "test.db"), bolt.Options{})
+	everyMode(t, func(t *testing.T, o bolt.Options) {
+		storagetest.Durable(t, func(t *testing.T, dir string) storage.Backend {
+			return open(t, filepath.Join(dir, "test.db"), o)
+		})
 	})
 }
 
 func TestInterface(t *testing.T) {
-	storagetest.Interface(t, func(t *testing.T, o storage.StoreOptions) (storage.Interface, storage.Backend) {
-		b := open(t, filepath.Join(t.TempDir(), "test.db"), bolt.Options{})
-		s, err := storage.NewStore(b, o)
-		if err != nil {
+	everyMode(t, func(t *testing.T, o bolt.Options) {
+		storagetest.Interface(t, func(t *testing.T, s storage.StoreOptions) (storage.Interface, storage.Backend) {
+			b := open(t, filepath.Join(t.TempDir(), "test.db"), o)
+			store, err := storage.NewStore(b, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return store, b
+		})
+	})
+}
+
+// killed are the stores that storagetest kills, by the name of their mode.
+func killed() map[string]storagetest.Killed {
+	in := func(mode bolt.Sync) func(dir string) (storage.Backend, error) {
+		return func(dir string) (storage.Backend, error) {
+			o := bolt.Options{Sync: mode, WindowChanges: 2000}
+			if mode == bolt.SyncInterval {
+				o.Interval = 10 * time.Millisecond
+			}
+			return bolt.Open(filepath.Join(dir, "test.db"), o)
+		}
+	}
+	return map[string]storagetest.Killed{
+		"always":   {Open: in(bolt.SyncAlways)},
+		"interval": {Open: in(bolt.SyncInterval), Weaker: true},
+		"never":    {Open: in(bolt.NoSync)},
+	}
+}
+
+func TestKilled(t *testing.T) {
+	for name := range killed() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			storagetest.Kill(t, killed(), name)
+		})
+	}
+}
+
+func TestFaults(t *testing.T) {
+	everyMode(t, func(t *testing.T, o bolt.Options) {
+		t.Parallel()
+		disk := newBroken()
+		if o.Sync == bolt.SyncInterval {
+			o.Interval = 10 * time.Millisecond
+		}
+		path := filepath.Join(t.TempDir(), "test.db")
+		b := open(t, path, o.WithSyncing(disk.sync))
+		storagetest.Faults(t, storagetest.Faulty{
+			Backends: []storage.Backend{b},
+			Faults: []storagetest.Fault{{
+				Name:   "disk full",
+				Strike: func(*testing.T) { disk.ok.Store(false) },
+				Heal:   func(*testing.T) { disk.ok.Store(true) },
+			}},
+		})
+		if err := b.Close(); err != nil {
 			t.Fatal(err)
 		}
-		return s, b
+		if err := bolt.Verify(path); err != nil {
+			t.Error(err)
+		}
 	})
 }

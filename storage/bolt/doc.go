@@ -18,27 +18,67 @@
 // revision go on across a restart. Times are not stored: after a restart all history found in the file counts as
 // new, and is kept for one Window more.
 //
+// # Weaker modes
+//
+// Options.Sync trades durability for speed; a file may be opened in another mode each time.
+//
+//   - [SyncAlways], the default, is described above.
+//   - [SyncInterval] answers at once and writes what has come in one durable transaction every Options.Interval. A
+//     crash takes back at most the newest commits, those since the last transaction; the file is always intact.
+//   - [NoSync] writes at once and flushes nothing. A killed process loses nothing; a power failure may damage the file.
+//
+// No mode gives a revision to two states. The weaker ones reserve revisions in blocks, durably, before any is shown;
+// after an unclean stop the store goes on behind the block, and everything before is storage.ErrCompacted: clients
+// list again. After Close nothing is lost, and there is no gap.
+//
+// # Backups
+//
+// [Backend.Snapshot] writes a consistent copy while commits go on, [Restore] makes a new file of one after it has
+// verified the whole, and [Verify] and [Backend.Verify] check a file. A restored store is older than what clients
+// may have seen, so its revisions go on 1,000,000,000 above the snapshot's and its history is forgotten, unless
+// RestoreOptions say otherwise. Copying the file of a running store with other tools makes a damaged file; once it
+// is closed, any copy is good. A snapshot of a store in a weaker mode that is opened as it is, without Restore, goes
+// on behind the revisions reserved, as after an unclean stop.
+//
+//	b.Snapshot(ctx, out)
+//	err := bolt.Restore("new.db", in, bolt.RestoreOptions{})
+//
 // # What will bite
 //
 // One process at a time has the file open; a second one is refused after about a second. The file must be on a
-// filesystem with working locks and flushes (not every network filesystem is). It grows as needed and never
-// shrinks; room freed by deletions and compaction is used again. After an unclean stop, Open reads the whole file
-// once to find its free pages, which takes time in proportion to its size; after Close it does not.
+// filesystem with working locks and flushes (not every network filesystem is).
+//
+// The file grows as needed, to two or three times the data and its history under steady writes: freed pages are used
+// again, but not given back. Options.Shrink makes Open copy a file that is mostly free into a compact one, which
+// takes its place atomically: this needs room for the copy, and time. A file whose name ends in .keelson-shrink is
+// one that was not finished, and Open removes it.
+//
+// A transaction that stays open, of Snapshot or Verify, keeps the pages it sees; what is committed meanwhile needs
+// other ones. After an unclean stop, Open reads the whole file to find its free pages and damage, which takes time in
+// proportion to its size; after Close it does not, and damage shows when it is read, or with Verify. On a full disk a
+// failed commit reads the file's pages too. A file is mapped into 4 GiB of address space, or four times its size if
+// that is more. This takes no memory, but a process with a limit (ulimit -v) maps less, and then growing waits for
+// readers.
 //
 // Values that are read are copies: a Range of everything needs the memory for everything.
 //
 // # The file
 //
-// The file is a bbolt database (go.etcd.io/bbolt) with three buckets. Integers are 8 bytes, big endian.
+// The file is a bbolt database (go.etcd.io/bbolt) with three buckets. Integers are 8 bytes, big endian; checksums
+// are CRC-32C, 4 bytes, big endian.
 //
-//   - meta: "format" is the text keelson/bolt, "version" the integer 1, "state" six integers: the revision, the
-//     revision compacted at, the revision up to which compaction has cleaned up, the sum of sizes up to that
-//     revision, the sum of sizes of all changes ever written, and 1 after a clean Close.
+//   - meta: "format" is the text keelson/bolt, "version" the integer 1, "state" seven integers and their checksum:
+//     the revision, the revision compacted at, the revision up to which compaction has cleaned up, the sum of sizes
+//     up to that revision, the sum of sizes of all changes ever written, 1 after a clean Close, and the revision up
+//     to which revisions are reserved. "unfinished" is there while the store is being loaded.
 //   - log: revision → one change: a byte of flags (1: a deletion), the revision of the value before (0: there was
-//     none), the sum of sizes up to this change, the key with its length as uvarint before it, the value.
+//     none), the sum of sizes up to this change, the checksum of the revision and all of the change but the
+//     checksum, the key with its length as uvarint before it, the value.
 //     It holds every change after the compacted revision, and those before whose value is still current.
 //   - index: key, a NUL byte, the complement of a revision → a byte of flags as in log. The versions of a key
 //     stand together, the newest first, and a reader at revision R seeks the first one not newer than R.
 //
-// Format version 1 will be read by later releases; a file of a later version is refused.
+// A size is that of a key and its value. Where the store was not closed cleanly and revisions are reserved above its
+// own, its revision is the one after them. Format version 1 will be read by later releases; a file of a later version
+// is refused.
 package bolt

@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"context"
 	"errors"
 
 	"go.etcd.io/bbolt"
@@ -28,7 +29,7 @@ func (b *Backend) WriteUnseen(key, value string) (revision int64, err error) {
 		s.total += int64(len(key) + len(value))
 		revision = s.revision
 		return errors.Join(
-			t.put(s.revision, entry{total: s.total, key: []byte(key), value: []byte(value)}),
+			t.put(&change{key: key, value: []byte(value), revision: revision, total: s.total}),
 			t.setState(s),
 		)
 	})
@@ -53,4 +54,82 @@ func (b *Backend) Versions() (log, index int, err error) {
 		return nil
 	})
 	return log, index, err
+}
+
+// Unflushed counts the changes that are in memory only.
+func (b *Backend) Unflushed() int {
+	now, err := b.tail.see()
+	if err != nil || now.overlay == nil {
+		return 0
+	}
+	return now.overlay.versions.Len()
+}
+
+// Flush makes everything durable that was committed before.
+func (b *Backend) Flush(ctx context.Context) error {
+	_, err := b.submit(ctx, &request{kind: probe})
+	return err
+}
+
+// Syncs tells whether every transaction is flushed.
+func (b *Backend) Syncs() bool { return !b.db.NoSync || !b.db.NoGrowSync }
+
+// FileRevision reads what the file at path says its revision is.
+func FileRevision(path string) (int64, error) {
+	f, err := openDB(path, openOptions{readOnly: true})
+	if err != nil {
+		return 0, err
+	}
+	var s state
+	err = f.View(func(tx *bbolt.Tx) (err error) {
+		s, err = checkContent(tx)
+		return err
+	})
+	return s.revision, errors.Join(err, f.Close())
+}
+
+// WaitStopped waits until Close has ended the writer.
+func (b *Backend) WaitStopped() { <-b.stopped }
+
+// EditState changes the counters of a file: revision, compacted, scrubbed, scrubbedTotal, total, clean, reserved.
+func EditState(fn func([]int64)) func(tx *bbolt.Tx) error {
+	return func(tx *bbolt.Tx) error {
+		t, err := newTxn(tx)
+		if err != nil {
+			return err
+		}
+		s, err := t.state()
+		if err != nil {
+			return err
+		}
+		var counters []int64
+		for _, f := range s.fields() {
+			counters = append(counters, *f)
+		}
+		fn(counters)
+		for i, f := range s.fields() {
+			*f = counters[i]
+		}
+		return t.setState(s)
+	}
+}
+
+// EditPrev makes the newest change say that it follows the one of another revision, with the right checksum.
+func EditPrev(prev int64) func(tx *bbolt.Tx) error {
+	return func(tx *bbolt.Tx) error {
+		t, err := newTxn(tx)
+		if err != nil {
+			return err
+		}
+		s, err := t.state()
+		if err != nil {
+			return err
+		}
+		e, err := t.change(s.revision)
+		if err != nil {
+			return err
+		}
+		e.prev = prev
+		return t.log.Put(revisionKey(s.revision), e.encode(s.revision))
+	}
 }

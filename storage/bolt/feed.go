@@ -44,10 +44,10 @@ func (b *Backend) Watch(ctx context.Context, w storage.WatchRange) (storage.Feed
 	if t.closed {
 		return nil, storage.ErrClosed
 	}
-	if w.From < t.floor {
-		return nil, storage.ErrCompacted
+	if w.From < t.shown.floor {
+		return nil, expired(w.From, t.shown.floor)
 	}
-	f.idle = w.From >= t.head
+	f.idle = w.From >= t.shown.revision
 	t.feeds[f] = struct{}{}
 	f.detach = context.AfterFunc(ctx, func() {
 		t.mu.Lock()
@@ -91,8 +91,8 @@ func (f *feed) look() (found []*change, answer storage.Changes, err error) {
 	defer t.mu.Unlock()
 	for f.err == nil {
 		switch {
-		case f.pos < t.floor:
-			err = storage.ErrCompacted
+		case f.pos < t.shown.floor:
+			err = expired(f.pos, t.shown.floor)
 		case f.pos < t.base:
 			found, err = f.lookInFile()
 		default:
@@ -101,10 +101,10 @@ func (f *feed) look() (found []*change, answer storage.Changes, err error) {
 		if err != nil {
 			return nil, answer, err
 		}
-		atHead := f.pos >= t.head
+		atHead := f.pos >= t.shown.revision
 		if len(found) > 0 || atHead && f.progress {
 			f.progress = f.progress && len(found) > 0
-			return found, storage.Changes{Progress: min(f.pos, t.head)}, nil
+			return found, storage.Changes{Progress: min(f.pos, t.shown.revision)}, nil
 		}
 		if atHead {
 			f.idle = true
@@ -127,35 +127,35 @@ func (f *feed) lookInTail() (found []*change) {
 			size += c.size()
 		}
 	}
-	f.pos = max(f.pos, f.tail.head)
+	f.pos = max(f.pos, f.tail.shown.revision)
 	f.idle = true
 	return found
 }
 
 // lookInFile moves the position over a portion of the log. The caller holds tail.mu, which is released meanwhile.
 func (f *feed) lookInFile() (found []*change, err error) {
-	from, head := f.pos, f.tail.head
+	from, upTo := f.pos, f.tail.base
 	f.tail.mu.Unlock()
-	pos := head
+	pos := upTo
 	err = f.b.view(func(t txn) error {
 		s, err := t.state()
 		if err != nil {
 			return err
 		}
 		if from < s.compacted {
-			return storage.ErrCompacted
+			return expired(from, s.compacted)
 		}
 		size, visited, c := 0, 0, t.log.Cursor()
 		for k, v := c.Seek(revisionKey(from + 1)); k != nil; k, v = c.Next() {
 			revision := int64(binary.BigEndian.Uint64(k))
-			if revision > head {
+			if revision > upTo {
 				break
 			}
 			if visited++; visited > nextChanges || size > nextBytes {
 				pos = revision - 1
 				break
 			}
-			e, err := decodeEntry(v)
+			e, err := decodeEntry(revision, v)
 			if err != nil {
 				return err
 			}
@@ -216,7 +216,7 @@ func (b *Backend) loadPrev(changes []*change) error {
 			return err
 		}
 		if missing[0].revision <= s.compacted {
-			return storage.ErrCompacted
+			return expired(missing[0].revision-1, s.compacted)
 		}
 		for _, c := range missing {
 			e, err := t.change(c.prevAt)

@@ -3,6 +3,7 @@ package bolt_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -17,16 +18,24 @@ import (
 
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/storage/bolt"
+	"github.com/keelson-dev/keelson/storage/storagetest"
 )
 
 // A test that needs another process starts the test binary with these variables: what to do, and on which file.
 const (
 	childRole = "KEELSON_BOLT_CHILD"
 	childFile = "KEELSON_BOLT_FILE"
+	childSync = "KEELSON_BOLT_SYNC" // the mode, as a number
 )
 
 func TestMain(m *testing.M) {
-	roles := map[string]func(path string) error{"storm": storm, "hold": hold, "fill": fill}
+	if storagetest.Child(killed()) {
+		return
+	}
+	roles := map[string]func(path string) error{
+		"storm": storm, "hold": hold, "fill": fill, "fillInterval": fillInterval, "fillCopies": fillCopies,
+		"shrink": shrinkForEver, "load": loadForEver,
+	}
 	if role := os.Getenv(childRole); role != "" {
 		if err := roles[role](os.Getenv(childFile)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -38,10 +47,10 @@ func TestMain(m *testing.M) {
 }
 
 // child is a process that this test binary plays.
-func child(t *testing.T, role, path string) (*exec.Cmd, *bufio.Reader) {
+func child(t *testing.T, role, path string, env ...string) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childRole+"="+role, childFile+"="+path)
+	cmd.Env = append(append(os.Environ(), childRole+"="+role, childFile+"="+path), env...)
 	cmd.Stderr = os.Stderr
 	if _, err := cmd.StdinPipe(); err != nil { // stays open as long as this process lives
 		t.Fatal(err)
@@ -62,10 +71,33 @@ func value(key string, n int) string {
 	return s + strings.Repeat(s, (n*7919+len(key))%400) + "."
 }
 
-// storm writes until it is killed, and says after each commit what is durable now: "key n revision", with n
-// negative for a deletion.
+// Every writer of a storm has keys of its own, and does one thing after the other.
+const (
+	stormWriters = 8
+	stormKeys    = 5
+)
+
+// stormStep is what a writer does the ith time. n is negative for a deletion. base makes numbers that no earlier
+// round has used.
+func stormStep(writer, base, i int) (key string, n int) {
+	key, n = fmt.Sprintf("w%d/%d", writer, i%stormKeys), base+i
+	if i%7 == 6 {
+		n = -n
+	}
+	return key, n
+}
+
+// storm writes until it is killed, and says after each commit what is acknowledged now: "writer i n revision".
 func storm(path string) error {
-	b, err := bolt.Open(path, bolt.Options{WindowChanges: 300})
+	mode, err := strconv.Atoi(os.Getenv(childSync))
+	if err != nil {
+		return err
+	}
+	o := bolt.Options{WindowChanges: 300, Sync: bolt.Sync(mode)}
+	if o.Sync == bolt.SyncInterval {
+		o.Interval = 20 * time.Millisecond
+	}
+	b, err := bolt.Open(path, o)
 	if err != nil {
 		return err
 	}
@@ -73,24 +105,22 @@ func storm(path string) error {
 	if err != nil {
 		return err
 	}
+	fmt.Fprintf(os.Stdout, "%d\n", start.Revision)
 	var all sync.WaitGroup
-	for w := range 8 {
+	for w := range stormWriters {
 		all.Go(func() {
 			for i := 0; ; i++ {
-				// The revision of the start makes numbers that no earlier round has used.
-				n := int(start.Revision)*1000 + i
-				c := storage.Commit{Key: fmt.Sprintf("w%d/%d", w, i%5), Expect: storage.AnyRevision}
-				c.Delete = i%7 == 6
-				c.Value = []byte(value(c.Key, n))
+				key, n := stormStep(w, int(start.Revision)*1000, i)
+				c := storage.Commit{Key: key, Expect: storage.AnyRevision, Delete: n < 0}
+				if !c.Delete {
+					c.Value = []byte(value(key, n))
+				}
 				res, err := b.Commit(context.Background(), c)
 				if err != nil {
 					fmt.Fprintln(os.Stderr, err)
 					return
 				}
-				if c.Delete {
-					n = -n
-				}
-				fmt.Fprintf(os.Stdout, "%s %d %d\n", c.Key, n, res.Revision) // one write: lines are whole
+				fmt.Fprintf(os.Stdout, "%d %d %d %d\n", w, i, n, res.Revision) // one write: lines are whole
 			}
 		})
 	}
@@ -98,78 +128,110 @@ func storm(path string) error {
 	return nil
 }
 
-// acknowledged is the last thing a storm has said about a key.
-type acknowledged struct {
-	n        int
-	revision int64
+// ack is something that a storm has said.
+type ack struct {
+	writer, i, n int
+	revision     int64
+}
+
+// history is what all storms over a file have shown.
+type history struct {
+	mode  bolt.Sync
+	owner map[int64]string // of every revision ever shown
+	last  int64            // the greatest of them
+	base  int              // of the last storm
+	acks  []ack            // of the last storm
+	state map[string]int   // n by key, as the file was before it
 }
 
 func TestKill(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "test.db")
-	last := map[string]acknowledged{}
-	owner := map[int64]string{} // of every revision ever shown
-	rounds, commits := 0, 0
-	for end := time.Now().Add(killTime(t)); time.Now().Before(end) || rounds < 3; rounds++ {
-		commits += killStorm(t, path, last, owner)
-		verify(t, path, last, owner)
-		if t.Failed() {
-			break
+	everyMode(t, func(t *testing.T, o bolt.Options) {
+		t.Parallel()
+		path := filepath.Join(t.TempDir(), "test.db")
+		h := &history{mode: o.Sync, owner: map[int64]string{}, state: map[string]int{}}
+		rounds, commits := 0, 0
+		for end := time.Now().Add(killTime(t, o.Sync)); time.Now().Before(end) || rounds < 3; rounds++ {
+			h.storm(t, path)
+			commits += len(h.acks)
+			h.verify(t, path)
+			if t.Failed() {
+				break
+			}
 		}
-	}
-	t.Logf("%d rounds, %d commits", rounds, commits)
+		t.Logf("%d rounds, %d commits", rounds, commits)
+	})
 }
 
-func killTime(t *testing.T) time.Duration {
-	if s := os.Getenv("KEELSON_SOAK"); s != "" {
-		d, err := time.ParseDuration(s)
+func killTime(t *testing.T, mode bolt.Sync) time.Duration {
+	switch soak := os.Getenv("KEELSON_SOAK"); {
+	case soak != "":
+		d, err := time.ParseDuration(soak)
 		if err != nil {
 			t.Fatalf("KEELSON_SOAK: %v", err)
 		}
 		return d
-	}
-	if testing.Short() {
+	case testing.Short():
 		return 2 * time.Second
+	case mode == bolt.SyncAlways:
+		return 30 * time.Second
 	}
-	return 30 * time.Second
+	return 10 * time.Second
 }
 
-// killStorm lets a storm rage for a moment, kills it and collects what it has acknowledged.
-func killStorm(t *testing.T, path string, last map[string]acknowledged, owner map[int64]string) (commits int) {
+// storm lets a storm rage for a moment, kills it and collects what it has acknowledged.
+func (h *history) storm(t *testing.T, path string) {
 	t.Helper()
-	cmd, out := child(t, "storm", path)
+	cmd, out := child(t, "storm", path, fmt.Sprint(childSync, "=", int(h.mode)))
 	go func() {
 		time.Sleep(time.Duration(10+rand.IntN(150)) * time.Millisecond)
 		_ = cmd.Process.Kill()
 	}()
+	h.acks, h.base = nil, 0
+	if line, err := out.ReadString('\n'); err == nil {
+		start, _ := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+		h.base = int(start) * 1000
+	}
 	for {
 		line, err := out.ReadString('\n')
 		if err != nil {
 			break // killed; a line cut short was not acknowledged
 		}
-		f := strings.Fields(line)
-		n, _ := strconv.Atoi(f[1])
-		revision, _ := strconv.ParseInt(f[2], 10, 64)
-		what := f[0] + " " + f[1]
-		if other, used := owner[revision]; used {
-			t.Errorf("revision %d is that of %q and of %q", revision, other, what)
+		var a ack
+		if _, err := fmt.Sscan(line, &a.writer, &a.i, &a.n, &a.revision); err != nil {
+			t.Fatalf("the storm says %q", line)
 		}
-		owner[revision] = what
-		last[f[0]] = acknowledged{n, revision}
-		commits++
+		key, _ := stormStep(a.writer, h.base, a.i)
+		h.own(t, a.revision, key, a.n)
+		h.last = max(h.last, a.revision)
+		h.acks = append(h.acks, a)
 	}
 	_ = cmd.Wait()
-	return commits
 }
 
-// verify opens the file that a storm has left.
-func verify(t *testing.T, path string, last map[string]acknowledged, owner map[int64]string) {
+// own notes that a revision was shown with a change.
+func (h *history) own(t *testing.T, revision int64, key string, n int) {
+	what := fmt.Sprint(key, " ", n)
+	if other, used := h.owner[revision]; used && other != what {
+		t.Errorf("revision %d is that of %q and of %q", revision, other, what)
+	}
+	h.owner[revision] = what
+}
+
+// verify checks the file that a storm has left.
+func (h *history) verify(t *testing.T, path string) {
 	t.Helper()
+	kept := int64(1) // up to here nothing is lost
+	if _, err := os.Stat(path); err == nil {
+		if kept, err = bolt.FileRevision(path); err != nil {
+			t.Fatal(err)
+		}
+	}
 	b, err := bolt.Open(path, bolt.Options{WindowChanges: 300})
 	if err != nil {
 		t.Fatalf("after a kill: %v", err)
 	}
 	defer func() {
-		if err := b.Close(); err != nil {
+		if err := errors.Join(b.Close(), bolt.Verify(path)); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -177,9 +239,12 @@ func verify(t *testing.T, path string, last map[string]acknowledged, owner map[i
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := map[string]storage.KV{}
+	if h.mode != bolt.SyncInterval && kept < h.last || res.Revision < h.last {
+		t.Errorf("revision %d was acknowledged, the file is at %d and opens at %d", h.last, kept, res.Revision)
+	}
+	h.last = max(h.last, res.Revision)
+	found := map[string]int{}
 	for _, kv := range res.KVs {
-		found[kv.Key] = kv
 		_, number, _ := strings.Cut(string(kv.Value), "#")
 		number, _, _ = strings.Cut(number, " ")
 		n, _ := strconv.Atoi(number)
@@ -187,34 +252,68 @@ func verify(t *testing.T, path string, last map[string]acknowledged, owner map[i
 			t.Errorf("%s holds half a value: %.100q", kv.Key, kv.Value)
 		}
 		// What was never acknowledged may be there; whatever is there is shown from now on.
-		what := fmt.Sprintf("%s %d", kv.Key, n)
-		if other, used := owner[kv.Revision]; used && other != what {
-			t.Errorf("revision %d is that of %q and of %q", kv.Revision, other, what)
-		}
-		owner[kv.Revision] = what
+		h.own(t, kv.Revision, kv.Key, n)
+		found[kv.Key] = n
 	}
-	for key, ack := range last {
-		kv, there := found[key]
-		switch {
-		case ack.revision > res.Revision:
-			t.Errorf("revision %d was acknowledged, the file is at %d", ack.revision, res.Revision)
-		case ack.n >= 0 && !there:
-			// A later deletion may have happened without an answer. The history tells.
-			wantDeletedAfter(t, b, key, ack.revision)
-		case there && kv.Revision < ack.revision:
-			t.Errorf("%s is at revision %d, acknowledged was %d", key, kv.Revision, ack.revision)
-		case there && kv.Revision == ack.revision && string(kv.Value) != value(key, ack.n):
-			t.Errorf("%s at revision %d is not what was acknowledged", key, kv.Revision)
-		}
+	h.replay(t, found, kept)
+	h.look(t, b)
+	if h.mode == bolt.SyncAlways {
+		verifyHistory(t, b, res)
 	}
-	verifyHistory(t, b, res)
 }
 
-func wantDeletedAfter(t *testing.T, b *bolt.Backend, key string, revision int64) {
+// replay checks that the content is what all that was acknowledged up to revision kept has made, and that nothing
+// later is in it, except what a writer was doing when it was killed.
+func (h *history) replay(t *testing.T, found map[string]int, kept int64) {
 	t.Helper()
-	res, err := b.Get(t.Context(), key, revision)
-	if err != nil || !res.Found || res.KV.Revision != revision {
-		t.Errorf("%s was acknowledged at revision %d: Get = %.100v, %v", key, revision, res, err)
+	next := [stormWriters]int{}
+	whole := [stormWriters]bool{}
+	for w := range whole {
+		whole[w] = true
+	}
+	set := func(state map[string]int, key string, n int) {
+		if delete(state, key); n > 0 {
+			state[key] = n
+		}
+	}
+	for _, a := range h.acks { // of one writer, they come in order
+		if a.revision > kept {
+			whole[a.writer] = false
+			continue
+		}
+		key, n := stormStep(a.writer, h.base, a.i)
+		set(h.state, key, n)
+		next[a.writer] = a.i + 1
+	}
+	for w := range stormWriters {
+		if !whole[w] || h.base == 0 {
+			continue
+		}
+		if key, n := stormStep(w, h.base, next[w]); found[key] != h.state[key] {
+			set(h.state, key, n)
+		}
+	}
+	for w := range stormWriters {
+		for k := range stormKeys {
+			if key := fmt.Sprintf("w%d/%d", w, k); found[key] != h.state[key] {
+				t.Errorf("%s is number %d after the kill, want %d: the file has everything up to revision %d",
+					key, found[key], h.state[key], kept)
+			}
+		}
+	}
+}
+
+// look reads at revisions that were shown: what is found must be what was shown.
+func (h *history) look(t *testing.T, b *bolt.Backend) {
+	t.Helper()
+	for _, a := range h.acks[max(0, len(h.acks)-50):] {
+		key, n := stormStep(a.writer, h.base, a.i)
+		res, err := b.Get(t.Context(), key, a.revision)
+		switch {
+		case errors.Is(err, storage.ErrCompacted):
+		case err != nil, res.Found != (n > 0), n > 0 && (res.KV.Revision != a.revision || string(res.KV.Value) != value(key, n)):
+			t.Errorf("%s was shown as number %d at revision %d; it is %.100v now, %v", key, n, a.revision, res, err)
+		}
 	}
 }
 
@@ -267,7 +366,7 @@ func TestKillDuringCreation(t *testing.T) {
 	dir := t.TempDir()
 	for i := range rounds {
 		path := filepath.Join(dir, fmt.Sprint(i, ".db"))
-		cmd, out := child(t, "storm", path)
+		cmd, out := child(t, "storm", path, childSync+"=0")
 		time.Sleep(time.Duration(rand.IntN(30)) * time.Millisecond)
 		_ = cmd.Process.Kill()
 		_, _ = io.Copy(io.Discard, out)

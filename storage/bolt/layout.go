@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"strings"
 
 	"go.etcd.io/bbolt"
@@ -16,9 +17,10 @@ const (
 	logBucket   = "log"
 	indexBucket = "index"
 
-	formatKey  = "format"
-	versionKey = "version"
-	stateKey   = "state"
+	formatKey     = "format"
+	versionKey    = "version"
+	stateKey      = "state"
+	unfinishedKey = "unfinished"
 
 	formatName    = "keelson/bolt"
 	formatVersion = 1
@@ -32,6 +34,9 @@ const (
 // errDamaged is wrapped by errors about content that this package never writes.
 var errDamaged = errors.New("the file is damaged")
 
+// castagnoli makes the checksums, which processors compute in hardware.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
 // state is what meta keeps: the counters of the whole file.
 type state struct {
 	revision      int64 // of the last commit
@@ -40,21 +45,30 @@ type state struct {
 	scrubbedTotal int64 // total as of scrubbed
 	total         int64 // sizes of all changes ever written
 	clean         int64 // 1 after Close: the free pages are listed in the file
+	reserved      int64 // no revision above it, nor above revision, was ever shown
+}
+
+func (s *state) fields() []*int64 {
+	return []*int64{&s.revision, &s.compacted, &s.scrubbed, &s.scrubbedTotal, &s.total, &s.clean, &s.reserved}
 }
 
 func (s state) encode() []byte {
 	var b []byte
-	for _, n := range []int64{s.revision, s.compacted, s.scrubbed, s.scrubbedTotal, s.total, s.clean} {
-		b = binary.BigEndian.AppendUint64(b, uint64(n))
+	for _, n := range s.fields() {
+		b = binary.BigEndian.AppendUint64(b, uint64(*n))
 	}
-	return b
+	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
 func decodeState(b []byte) (state, error) {
 	var s state
-	fields := []*int64{&s.revision, &s.compacted, &s.scrubbed, &s.scrubbedTotal, &s.total, &s.clean}
-	if len(b) != 8*len(fields) {
+	fields := s.fields()
+	n := 8 * len(fields)
+	switch {
+	case len(b) != n+4:
 		return s, fmt.Errorf("%w: state of %d bytes", errDamaged, len(b))
+	case binary.BigEndian.Uint32(b[n:]) != crc32.Checksum(b[:n], castagnoli):
+		return s, fmt.Errorf("%w: the checksum of the state is wrong", errDamaged)
 	}
 	for i, f := range fields {
 		*f = int64(binary.BigEndian.Uint64(b[8*i:]))
@@ -74,29 +88,47 @@ type entry struct {
 	value   []byte
 }
 
-func encodeEntry(deleted bool, prev, total int64, key string, value []byte) []byte {
-	b := make([]byte, 0, 17+binary.MaxVarintLen32+len(key)+len(value))
-	b = append(b, flags(deleted))
-	b = binary.BigEndian.AppendUint64(b, uint64(prev))
-	b = binary.BigEndian.AppendUint64(b, uint64(total))
-	b = binary.AppendUvarint(b, uint64(len(key)))
-	b = append(b, key...)
-	return append(b, value...)
+// entryHeader is the size of what stands before the key's length: flags, prev, total and the checksum.
+const entryHeader = 1 + 8 + 8 + 4
+
+func (e entry) encode(revision int64) []byte {
+	b := make([]byte, 0, entryHeader+binary.MaxVarintLen32+len(e.key)+len(e.value))
+	b = append(b, flags(e.deleted))
+	b = binary.BigEndian.AppendUint64(b, uint64(e.prev))
+	b = binary.BigEndian.AppendUint64(b, uint64(e.total))
+	b = append(b, 0, 0, 0, 0)
+	b = binary.AppendUvarint(b, uint64(len(e.key)))
+	b = append(b, e.key...)
+	b = append(b, e.value...)
+	binary.BigEndian.PutUint32(b[entryHeader-4:], checksum(revision, b))
+	return b
 }
 
-func decodeEntry(b []byte) (entry, error) {
-	if len(b) < 18 {
-		return entry{}, fmt.Errorf("%w: change of %d bytes", errDamaged, len(b))
+// checksum is that of an encoded entry, the revision it stands under included.
+func checksum(revision int64, b []byte) uint32 {
+	var head [8 + entryHeader - 4]byte
+	binary.BigEndian.PutUint64(head[:], uint64(revision))
+	copy(head[8:], b)
+	return crc32.Update(crc32.Checksum(head[:], castagnoli), castagnoli, b[entryHeader:])
+}
+
+// decodeEntry decodes the change of a revision, and tells a damaged one.
+func decodeEntry(revision int64, b []byte) (entry, error) {
+	if len(b) <= entryHeader {
+		return entry{}, fmt.Errorf("%w: the change of revision %d has %d bytes", errDamaged, revision, len(b))
+	}
+	if binary.BigEndian.Uint32(b[entryHeader-4:]) != checksum(revision, b) {
+		return entry{}, fmt.Errorf("%w: the checksum of the change of revision %d is wrong", errDamaged, revision)
 	}
 	e := entry{
 		deleted: b[0]&deletedFlag != 0,
 		prev:    int64(binary.BigEndian.Uint64(b[1:])),
 		total:   int64(binary.BigEndian.Uint64(b[9:])),
 	}
-	n, size := binary.Uvarint(b[17:])
-	rest := b[17:]
+	rest := b[entryHeader:]
+	n, size := binary.Uvarint(rest)
 	if size <= 0 || n > uint64(len(rest)-size) {
-		return entry{}, fmt.Errorf("%w: change with a key of %d bytes", errDamaged, n)
+		return entry{}, fmt.Errorf("%w: the change of revision %d has a key of %d bytes", errDamaged, revision, n)
 	}
 	rest = rest[size:]
 	e.key, e.value = rest[:n], rest[n:]
@@ -146,11 +178,13 @@ func checkKey(key string) error {
 
 // txn is a bbolt transaction seen through the layout. Slices it returns are valid until the transaction ends.
 type txn struct {
+	tx               *bbolt.Tx
 	meta, log, index *bbolt.Bucket
 }
 
 func newTxn(tx *bbolt.Tx) (txn, error) {
 	t := txn{
+		tx:    tx,
 		meta:  tx.Bucket([]byte(metaBucket)),
 		log:   tx.Bucket([]byte(logBucket)),
 		index: tx.Bucket([]byte(indexBucket)),
@@ -173,7 +207,7 @@ func changeAt(c *bbolt.Cursor, revision int64) (entry, error) {
 	var key [8]byte
 	binary.BigEndian.PutUint64(key[:], uint64(revision))
 	if k, v := c.Seek(key[:]); bytes.Equal(k, key[:]) {
-		return decodeEntry(v)
+		return decodeEntry(revision, v)
 	}
 	return entry{}, fmt.Errorf("%w: the change of revision %d is missing", errDamaged, revision)
 }
@@ -193,12 +227,12 @@ func (t txn) version(key string, at int64) (revision int64, deleted bool, err er
 }
 
 // put writes one version of a key.
-func (t txn) put(revision int64, e entry) error {
-	key := string(e.key)
-	if err := t.index.Put(indexKey(nil, key, revision), []byte{flags(e.deleted)}); err != nil {
+func (t txn) put(c *change) error {
+	if err := t.index.Put(indexKey(nil, c.key, c.revision), []byte{flags(c.deleted)}); err != nil {
 		return err
 	}
-	return t.log.Put(revisionKey(revision), encodeEntry(e.deleted, e.prev, e.total, key, e.value))
+	e := entry{deleted: c.deleted, prev: c.prevAt, total: c.total, key: []byte(c.key), value: c.value}
+	return t.log.Put(revisionKey(c.revision), e.encode(c.revision))
 }
 
 // drop removes one version of a key.

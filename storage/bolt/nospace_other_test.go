@@ -4,4 +4,6 @@ package bolt_test
 
 import "errors"
 
-func fill(string) error { return errors.New("not on this system") }
+func fill(string) error         { return errors.New("not on this system") }
+func fillInterval(string) error { return fill("") }
+func fillCopies(string) error   { return fill("") }

@@ -3,22 +3,28 @@
 package bolt_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/storage/bolt"
 )
 
-func TestAFullDisk(t *testing.T) {
+func TestAFullDisk(t *testing.T)         { fullDisk(t, "fill") }
+func TestAFullDiskInterval(t *testing.T) { fullDisk(t, "fillInterval") }
+
+func fullDisk(t *testing.T, role string) {
 	path := filepath.Join(t.TempDir(), "test.db")
-	cmd, out := child(t, "fill", path)
+	cmd, out := child(t, role, path)
 	line, err := out.ReadString('\n')
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("the child: %v", err)
@@ -37,20 +43,14 @@ func TestAFullDisk(t *testing.T) {
 // fill meets a limit of the file's size, which to a program is a full disk, has it lifted, and says how many keys
 // there are in the end.
 func fill(path string) error {
-	signal.Ignore(syscall.SIGXFSZ)
 	ctx := context.Background()
 	b, err := bolt.Open(path, bolt.Options{})
 	if err != nil {
 		return err
 	}
 	defer b.Close()
-	var old syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &old); err != nil {
-		return err
-	}
-	limit := old
-	limit.Cur = 2 << 20
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+	lift, err := limitFiles(2 << 20)
+	if err != nil {
 		return err
 	}
 	large := []byte(strings.Repeat("v", 10_000))
@@ -70,7 +70,7 @@ func fill(path string) error {
 	if err := whileFull(ctx, b, n, large); err != nil {
 		return err
 	}
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old); err != nil {
+	if err := lift(); err != nil {
 		return err
 	}
 	if err := b.Health(ctx); err != nil {
@@ -116,4 +116,155 @@ func whileFull(ctx context.Context, b *bolt.Backend, n int, large []byte) error 
 		}
 	}
 	return nil
+}
+
+// limitFiles makes files that grow beyond size meet a full disk, as this process sees it.
+func limitFiles(size uint64) (lift func() error, err error) {
+	signal.Ignore(syscall.SIGXFSZ)
+	var old syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &old); err != nil {
+		return nil, err
+	}
+	limit := old
+	limit.Cur = size
+	return func() error { return syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old) },
+		syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit)
+}
+
+// fillInterval is fill with SyncInterval: everything acknowledged stays readable, and is in the file in the end.
+func fillInterval(path string) error {
+	ctx := context.Background()
+	b, err := bolt.Open(path, bolt.Options{Sync: bolt.SyncInterval, Interval: time.Millisecond})
+	if err != nil {
+		return err
+	}
+	lift, err := limitFiles(2 << 20)
+	if err != nil {
+		return err
+	}
+	large := []byte(strings.Repeat("v", 10_000))
+	n := 0
+	for ; err == nil; n++ {
+		if n > 3000 {
+			return errors.New("the limit was not met")
+		}
+		_, err = b.Commit(ctx, storage.Commit{Key: fmt.Sprint("k", n), Value: large})
+	}
+	n--
+	if !errors.Is(err, storage.ErrNoSpace) || !strings.Contains(err.Error(), path) {
+		return fmt.Errorf("Commit: %w, want ErrNoSpace naming the file", err)
+	}
+	if err := b.Health(ctx); !errors.Is(err, storage.ErrNoSpace) {
+		return fmt.Errorf("Health: %w, want ErrNoSpace", err)
+	}
+	if err := whileFull(ctx, b, n, large); err != nil {
+		return err
+	}
+	if err := lift(); err != nil {
+		return err
+	}
+	if err := b.Health(ctx); err != nil {
+		return fmt.Errorf("Health with room again: %w", err)
+	}
+	for end := n + 20; n < end; n++ {
+		if _, err := b.Commit(ctx, storage.Commit{Key: fmt.Sprint("k", n), Value: large}); err != nil {
+			return fmt.Errorf("with room again: %w", err)
+		}
+	}
+	fmt.Println(n)
+	return b.Close()
+}
+
+func TestCopiesOnAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	cmd, out := child(t, "fillCopies", filepath.Join(dir, "test.db"))
+	line, _ := out.ReadString('\n')
+	if err := cmd.Wait(); err != nil || line != "done\n" {
+		t.Fatalf("the child says %q, %v", line, err)
+	}
+	if got := strings.Join(entries(t, dir), " "); got != "load.db snapshot test.db" {
+		t.Errorf("the directory holds %q", got)
+	}
+	if err := bolt.Verify(filepath.Join(dir, "test.db")); err != nil {
+		t.Error(err)
+	}
+	_, err := bolt.Open(filepath.Join(dir, "load.db"), bolt.Options{})
+	wantError(t, err, "a copy into it was interrupted")
+}
+
+// fillCopies has no room for a snapshot, a restored file, a shrunk one and a loaded one.
+func fillCopies(path string) error {
+	ctx := context.Background()
+	dir := filepath.Dir(path)
+	b, err := bolt.Open(path, bolt.Options{Sync: bolt.NoSync, WindowChanges: 10})
+	if err != nil {
+		return err
+	}
+	value := []byte(strings.Repeat("v", 20_000))
+	for i := range 600 { // of 12 MB, 2 stay
+		c := storage.Commit{Key: fmt.Sprint("k", i%500), Expect: storage.AnyRevision, Value: value, Delete: i >= 500}
+		if i >= 500 {
+			c.Key = fmt.Sprint("k", i-500)
+		}
+		if _, err := b.Commit(ctx, c); err != nil {
+			return err
+		}
+	}
+	for i := 100; i < 400; i++ {
+		if _, err := b.Commit(ctx, storage.Commit{Key: fmt.Sprint("k", i), Expect: storage.AnyRevision, Delete: true}); err != nil {
+			return err
+		}
+	}
+	var content bytes.Buffer
+	if _, err := b.Snapshot(ctx, &content); err != nil {
+		return err
+	}
+	lift, err := limitFiles(1 << 20)
+	if err != nil {
+		return err
+	}
+	out, err := os.Create(filepath.Join(dir, "snapshot"))
+	if err != nil {
+		return err
+	}
+	if _, err := b.Snapshot(ctx, out); !errors.Is(err, storage.ErrNoSpace) {
+		return fmt.Errorf("Snapshot: %w, want ErrNoSpace", err)
+	}
+	restored := filepath.Join(dir, "restored")
+	if err := bolt.Restore(restored, &content, bolt.RestoreOptions{}); !errors.Is(err, storage.ErrNoSpace) || !strings.Contains(err.Error(), restored) {
+		return fmt.Errorf("Restore: %w, want ErrNoSpace", err)
+	}
+	if err := lift(); err != nil {
+		return err
+	}
+	if err := b.Close(); err != nil {
+		return err
+	}
+	if lift, err = limitFiles(1 << 20); err != nil {
+		return err
+	}
+	var shrunk error
+	o := bolt.Options{Shrink: true, Hooks: bolt.Hooks{Shrunk: func(_, _ int64, err error) { shrunk = err }}}
+	if b, err = bolt.Open(path, o); err != nil {
+		return fmt.Errorf("Open that cannot shrink: %w", err)
+	}
+	if !errors.Is(shrunk, storage.ErrNoSpace) || !strings.Contains(shrunk.Error(), path) {
+		return fmt.Errorf("Shrunk: %w, want ErrNoSpace", shrunk)
+	}
+	if res, err := b.Range(ctx, storage.Range{CountOnly: true}); err != nil || res.Count != 100 {
+		return fmt.Errorf("%d keys, %w; want 100", res.Count, err)
+	}
+	loaded, err := bolt.Open(filepath.Join(dir, "load.db"), bolt.Options{})
+	if err != nil {
+		return err
+	}
+	err = loaded.Load(ctx, 1<<40, func(yield func(storage.KV, error) bool) {
+		for i := 0; yield(storage.KV{Key: fmt.Sprintf("%09d", i), Value: value, Revision: int64(i + 2)}, nil); i++ {
+		}
+	})
+	if !errors.Is(err, storage.ErrNoSpace) {
+		return fmt.Errorf("Load: %w, want ErrNoSpace", err)
+	}
+	fmt.Println("done")
+	return errors.Join(loaded.Close(), lift(), b.Close())
 }

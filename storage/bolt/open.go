@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -18,21 +19,18 @@ import (
 // Open looks twice, once to check and once to stay, and waits so long each time for another process to let go.
 const lockWait = 700 * time.Millisecond
 
-// mapSize is the address space a file is mapped into from the start: until it has grown to that size, growing
-// does not wait for readers.
-const mapSize = 256 << 20
+// mapSize is the address space a file is mapped into from the start, if there is so much: until it has grown to that
+// size, growing does not wait for readers. A larger file has four times its size.
+const mapSize = 4 << 30
 
-var (
-	errLocked    = errors.New("another process has it open: stop that one, or use another file")
-	errForeign   = errors.New("it is not a storage file of this library (another program's data?): use another file")
-	errDirectory = errors.New("it is a directory: name a file")
-	errIrregular = errors.New("it is not a regular file: use another one")
-	errDangling  = errors.New("it is a symbolic link to a file that does not exist")
-	errTruncated = errors.New("the file is truncated: restore it from a backup")
-)
+// dbFile is an open bbolt database and the file it is in.
+type dbFile struct {
+	*bbolt.DB
+	file *os.File
+}
 
 // openFile opens the file at path, which it creates if there is none, and returns its state.
-func openFile(path string) (db *bbolt.DB, s state, err error) {
+func openFile(path string, opts Options) (f *dbFile, s state, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("bolt: open %s: %w", path, explain(path, err))
@@ -44,39 +42,29 @@ func openFile(path string) (db *bbolt.DB, s state, err error) {
 	if err := check(path); err != nil {
 		return nil, s, err
 	}
-	db, err = openDB(path, false)
-	if err != nil {
+	if opts.Shrink {
+		if err := shrink(path, opts.Hooks.Shrunk); err != nil {
+			return nil, s, err
+		}
+	}
+	if f, err = openInPlace(path, openOptions{}); err != nil {
 		return nil, s, err
 	}
 	err = guard(func() error {
-		return db.View(func(tx *bbolt.Tx) (err error) {
+		return f.View(func(tx *bbolt.Tx) (err error) {
 			s, err = checkContent(tx)
 			return err
 		})
 	})
+	if err == nil && s.clean == 0 {
+		err = f.Sync() // a killed process may have left something that is not on the disk yet
+	}
 	if err != nil {
-		return nil, s, errors.Join(err, db.Close())
+		return nil, s, errors.Join(err, f.Close())
 	}
+	f.NoSync, f.NoGrowSync = opts.Sync == NoSync, opts.Sync == NoSync
 	tidy(path)
-	return db, s, nil
-}
-
-// explain gives the system's and bbolt's errors a cure.
-func explain(path string, err error) error {
-	dir := filepath.Dir(path)
-	switch {
-	case errors.Is(err, bbolterrors.ErrTimeout):
-		return errLocked
-	case errors.Is(err, bbolterrors.ErrInvalid), errors.Is(err, bbolterrors.ErrVersionMismatch):
-		return fmt.Errorf("%w (%w)", errForeign, err)
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w: the file and its directory %s must be readable and writable", err, dir)
-	case errors.Is(err, errDamaged), errors.Is(err, bbolterrors.ErrChecksum):
-		return fmt.Errorf("%w: restore it from a backup", err)
-	case noSpace(err):
-		return fmt.Errorf("%w: free some space, or use another file", err)
-	}
-	return err
+	return f, s.recovered(), nil
 }
 
 // ensure creates the file if there is none, and refuses what is not a regular file.
@@ -107,8 +95,12 @@ func ensure(path string) error {
 // unfinished names the file that becomes path when it is complete.
 func unfinished(path string) string { return path + ".keelson-new" }
 
-// tidy removes the other name of the file, left by a creation that was killed after it had given it its own.
+// tidy removes what was left over by a process that was killed: the other name of the file, after its creation had
+// given it its own, and a half-made compact copy. The file is locked.
 func tidy(path string) {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		_ = os.Remove(compactCopy(real))
+	}
 	file, err := os.Stat(path)
 	if err != nil {
 		return
@@ -132,24 +124,38 @@ func create(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Link(tmp, path); err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) {
-		return os.Rename(tmp, path) // a filesystem without links
+	if err := place(tmp, path); err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// place gives a complete file its name, unless there is another one of that name, which is fs.ErrExist. tmp is gone
+// afterwards.
+func place(tmp, path string) error {
+	linked := os.Link(tmp, path)
+	if linked != nil && !errors.Is(linked, fs.ErrExist) && !errors.Is(linked, fs.ErrNotExist) {
+		if _, err := os.Lstat(path); err == nil {
+			linked = fs.ErrExist
+		} else { // a filesystem without links
+			linked = os.Rename(tmp, path)
+		}
 	}
 	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
+	return errors.Join(linked, syncDir(filepath.Dir(path)))
 }
 
 // initialise writes the buckets of an empty store, unless they are there.
 func initialise(path string) error {
-	db, err := openDB(path, false)
+	f, err := openDB(path, openOptions{})
 	if err != nil {
 		return err
 	}
-	db.NoFreelistSync = false
-	err = guard(func() error { return db.Update(addBuckets) })
-	return errors.Join(err, db.Close())
+	f.NoFreelistSync = false
+	err = guard(func() error { return f.Update(addBuckets) })
+	return errors.Join(err, f.Close())
 }
 
 func addBuckets(tx *bbolt.Tx) error {
@@ -169,108 +175,79 @@ func addBuckets(tx *bbolt.Tx) error {
 	)
 }
 
-// check reads the file without changing it. A file that was not closed is read as a whole, because bbolt will do
-// so next, in a goroutine whose panics nobody could catch.
-func check(path string) error {
-	db, err := openDB(path, true)
-	if err != nil {
-		return err
-	}
-	err = guard(func() error {
-		return db.View(func(tx *bbolt.Tx) error {
-			info, err := os.Stat(path)
-			if err != nil {
-				return err
-			}
-			if info.Size() < tx.Size() {
-				return fmt.Errorf("%w (it has %d of %d bytes)", errTruncated, info.Size(), tx.Size())
-			}
-			s, err := checkContent(tx)
-			if err != nil || s.clean != 0 {
-				return err
-			}
-			return readAll(tx)
-		})
-	})
-	return errors.Join(err, db.Close())
+type openOptions struct {
+	readOnly   bool
+	statistics bool // have DB.Stats count
 }
 
-// checkContent makes sure that the file is one of this package and of a version it knows.
-func checkContent(tx *bbolt.Tx) (state, error) {
-	meta := tx.Bucket([]byte(metaBucket))
-	if meta == nil || string(meta.Get([]byte(formatKey))) != formatName {
-		return state{}, errForeign
-	}
-	version := meta.Get([]byte(versionKey))
-	if len(version) != 8 {
-		return state{}, fmt.Errorf("%w: no format version", errDamaged)
-	}
-	if n := binary.BigEndian.Uint64(version); n != formatVersion {
-		return state{}, fmt.Errorf("it has format version %d, and this release knows version %d only: use a release "+
-			"that knows it", n, formatVersion)
-	}
-	t, err := newTxn(tx)
-	if err != nil {
-		return state{}, err
-	}
-	return t.state()
-}
-
-// readAll visits everything in the file, and so makes a damaged page known.
-func readAll(tx *bbolt.Tx) error {
-	t, err := newTxn(tx)
-	if err != nil {
-		return err
-	}
-	err = t.index.ForEach(func(k, v []byte) error {
-		_, _, err := splitIndexKey(k)
-		if err == nil && len(v) != 1 {
-			err = fmt.Errorf("%w: version %q", errDamaged, k)
+// openDB opens a bbolt file and locks it. Nothing is left open after an error.
+func openDB(path string, o openOptions) (*dbFile, error) {
+	size := int64(0)
+	if !o.readOnly && strconv.IntSize == 64 && runtime.GOOS != "windows" { // there, the file would have this size
+		size = mapSize
+		if info, err := os.Stat(path); err == nil {
+			size = max(size, 4*info.Size())
 		}
-		return err
-	})
-	if err != nil {
-		return err
 	}
-	return t.log.ForEach(func(k, v []byte) error {
-		if len(k) != 8 {
-			return fmt.Errorf("%w: revision %q", errDamaged, k)
-		}
-		_, err := decodeEntry(v)
-		return err
-	})
-}
-
-// openDB opens a bbolt file. Nothing is left open after an error.
-func openDB(path string, readOnly bool) (db *bbolt.DB, err error) {
-	var opened *os.File
-	options := &bbolt.Options{
-		Timeout:        lockWait,
-		ReadOnly:       readOnly,
-		NoFreelistSync: true, // the list is written by Close alone
-		FreelistType:   bbolt.FreelistMapType,
-		NoStatistics:   true,
-		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
-			f, err := os.OpenFile(name, flag, mode)
-			opened = f
-			return f, err
-		},
-	}
-	if !readOnly && strconv.IntSize == 64 && runtime.GOOS != "windows" { // there, the file would have this size
-		options.InitialMmapSize = mapSize
-	}
-	err = guard(func() (err error) {
-		db, err = bbolt.Open(path, 0o600, options)
-		return err
-	})
-	if errors.Is(err, errDamaged) && opened != nil {
-		_ = opened.Close() // bbolt panicked, and has kept it and its lock
+	f, err := openMapped(path, o, int(size))
+	if errors.Is(err, syscall.ENOMEM) { // the address space of the process is limited
+		f, err = openMapped(path, o, 0)
 	}
 	if err != nil {
 		return nil, err
 	}
-	db.AllocSize = minGrowth
-	return db, nil
+	f.AllocSize = minGrowth
+	return f, nil
+}
+
+// openInPlace is openDB for the file that has the name in the end: whoever waited for the lock may have got one on a
+// file that Shrink has replaced meanwhile.
+func openInPlace(path string, o openOptions) (*dbFile, error) {
+	for range 3 {
+		f, err := openDB(path, o)
+		if err != nil {
+			return nil, err
+		}
+		mine, err := f.file.Stat()
+		if err == nil {
+			there, missing := os.Stat(path)
+			if err = missing; err == nil && os.SameFile(mine, there) {
+				return f, nil
+			}
+		}
+		if err = errors.Join(err, f.Close()); err != nil {
+			return nil, err
+		}
+	}
+	return nil, errReplaced
+}
+
+func openMapped(path string, o openOptions, size int) (*dbFile, error) {
+	f := &dbFile{}
+	options := &bbolt.Options{
+		Timeout:         lockWait,
+		ReadOnly:        o.readOnly,
+		NoFreelistSync:  true, // the list is written by Close alone
+		FreelistType:    bbolt.FreelistMapType,
+		NoStatistics:    !o.statistics,
+		InitialMmapSize: size,
+		OpenFile: func(name string, flag int, mode os.FileMode) (file *os.File, err error) {
+			file, err = os.OpenFile(name, flag, mode)
+			f.file = file
+			return file, err
+		},
+	}
+	err := guard(func() (err error) {
+		f.DB, err = bbolt.Open(path, 0o600, options)
+		return err
+	})
+	if errors.Is(err, errDamaged) && f.file != nil {
+		_ = f.file.Close() // bbolt panicked, and has kept it and its lock
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 // syncDir makes a new name in a directory durable. Windows has no such operation, and needs none.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/storage/bolt"
@@ -72,9 +73,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 		}, "not a storage file"},
 		{"a later version", func(t *testing.T, path string) {
 			filled(t, path)
-			edit(t, path, func(tx *bbolt.Tx) error {
-				return tx.Bucket([]byte("meta")).Put([]byte("version"), binary.BigEndian.AppendUint64(nil, 2))
-			})
+			edit(t, path, laterVersion)
 		}, "format version 2, and this release knows version 1"},
 		{"no version", func(t *testing.T, path string) {
 			filled(t, path)
@@ -92,7 +91,30 @@ func TestFilesThatAreRefused(t *testing.T) {
 		{"truncated to less than a page", func(t *testing.T, path string) {
 			filled(t, path)
 			truncate(t, path, 100)
+		}, "truncated"},
+		{"truncated to a few bytes", func(t *testing.T, path string) {
+			filled(t, path)
+			truncate(t, path, 50)
 		}, "not a storage file"},
+		{"sqlite", func(t *testing.T, path string) {
+			writeFile(t, path, append([]byte("SQLite format 3\x00\x10\x00\x01\x01"), make([]byte, 8172)...))
+		}, "not a storage file"},
+		{"an unfinished copy", func(t *testing.T, path string) {
+			filled(t, path)
+			edit(t, path, unfinished)
+		}, "a copy into it was interrupted, and its content is incomplete: delete the file and copy again"},
+		{"both meta pages damaged", func(t *testing.T, path string) {
+			filled(t, path)
+			garble(t, path, 0, int64(2*os.Getpagesize()))
+		}, "not a storage file"},
+		{"a damaged state", func(t *testing.T, path string) {
+			filled(t, path)
+			edit(t, path, func(tx *bbolt.Tx) error {
+				state := bytes.Clone(tx.Bucket([]byte("meta")).Get([]byte("state")))
+				state[7]++
+				return tx.Bucket([]byte("meta")).Put([]byte("state"), state)
+			})
+		}, "the checksum of the state is wrong"},
 		{"damaged pages", func(t *testing.T, path string) {
 			size := filled(t, path)
 			unclean(t, path)
@@ -103,7 +125,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "test.db")
 			test.make(t, path)
-			before, names := readFile(t, path), entries(t, dir)
+			before, names, changed := readFile(t, path), entries(t, dir), modified(t, path)
 			b, err := bolt.Open(path, bolt.Options{})
 			if err == nil {
 				b.Close()
@@ -111,6 +133,9 @@ func TestFilesThatAreRefused(t *testing.T) {
 			wantError(t, err, path, test.want)
 			if !bytes.Equal(readFile(t, path), before) {
 				t.Error("the file was changed")
+			}
+			if got := modified(t, path); !got.Equal(changed) {
+				t.Errorf("the file was written at %v", got)
 			}
 			if got := entries(t, dir); strings.Join(got, " ") != strings.Join(names, " ") {
 				t.Errorf("the directory holds %q now, before %q", got, names)
@@ -121,6 +146,60 @@ func TestFilesThatAreRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+func modified(t *testing.T, path string) time.Time {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.ModTime()
+}
+
+// A file that lost its end is refused wherever that is, whether it was closed or not.
+func TestTruncatedFilesAreRefused(t *testing.T) {
+	for name, stop := range map[string]func(t *testing.T, path string){
+		"closed": func(*testing.T, string) {}, "killed": unclean,
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "test.db")
+			filled(t, path)
+			stop(t, path)
+			content := readFile(t, path)
+			used := usedBytes(t, content)
+			page := int64(os.Getpagesize())
+			var sizes []int64
+			for size := page; size < used; size += page {
+				sizes = append(sizes, size)
+			}
+			sizes = append(sizes, 100, page-1, page+1, 2*page-1, 2*page+80, 3*page+1, used-1, used-page+17)
+			for _, size := range sizes {
+				writeFile(t, path, content[:size])
+				_, err := bolt.Open(path, bolt.Options{})
+				wantError(t, err, path, "the file is truncated", "restore it from a backup")
+				wantError(t, bolt.Verify(path), path, "the file is truncated")
+				if t.Failed() {
+					t.Fatalf("with %d of %d bytes", size, used)
+				}
+			}
+			writeFile(t, path, content[:used]) // what is behind is not in use
+			put(t, open(t, path, bolt.Options{}), "k", "v")
+		})
+	}
+}
+
+// usedBytes is how much of a file is in use, as its newer meta page says.
+func usedBytes(t *testing.T, content []byte) int64 {
+	t.Helper()
+	pages, txid := uint64(0), uint64(0)
+	for i := range 2 {
+		meta := content[i*os.Getpagesize()+16:]
+		if id := binary.NativeEndian.Uint64(meta[48:]); id >= txid {
+			pages, txid = binary.NativeEndian.Uint64(meta[40:]), id
+		}
+	}
+	return int64(pages) * int64(os.Getpagesize())
 }
 
 func TestPlacesThatAreRefused(t *testing.T) {

@@ -52,24 +52,33 @@ func (b *Backend) view(fn func(txn) error) error {
 	return err
 }
 
-// read runs fn in read transactions at a revision: at, or the latest durable one when at is 0. fn is called
-// until it says that it is done; reset is called first, and again if compaction overtook the latest revision.
-func (b *Backend) read(ctx context.Context, at int64, reset func(revision int64), fn func(txn) (done bool, err error)) error {
+// expired says that a revision is no longer retained.
+func expired(revision, oldest int64) error {
+	return &storage.ExpiredError{Revision: revision, Oldest: oldest}
+}
+
+// read runs fn in read transactions at a revision: at, or the latest one shown when at is 0. fn is called until it
+// says that it is done; reset is called first, and again if compaction overtook the latest revision. What the file
+// does not have yet is in the overlay that reset is given, which must be looked at before the file.
+func (b *Backend) read(ctx context.Context, at int64, reset func(revision int64, o *overlay), fn func(txn) (done bool, err error)) error {
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		head, err := b.tail.revision()
+		now, err := b.tail.see()
 		if err != nil {
 			return err
 		}
 		revision := at
-		if at == 0 {
-			revision = head
-		} else if at > head {
+		switch {
+		case at == 0:
+			revision = now.revision
+		case at > now.revision:
 			return storage.ErrFuture
+		case at < now.floor:
+			return expired(at, now.floor)
 		}
-		reset(revision)
+		reset(revision, now.overlay)
 		if err = b.readPortions(ctx, revision, fn); at != 0 || !errors.Is(err, storage.ErrCompacted) {
 			return err
 		}
@@ -87,7 +96,7 @@ func (b *Backend) readPortions(ctx context.Context, revision int64, fn func(txn)
 				return err
 			}
 			if revision < s.compacted {
-				return storage.ErrCompacted
+				return expired(revision, s.compacted)
 			}
 			done, err = fn(t)
 			return err
@@ -105,9 +114,15 @@ func (b *Backend) Get(ctx context.Context, key string, at int64) (storage.GetRes
 		return storage.GetResult{}, err
 	}
 	var res storage.GetResult
-	err := b.read(ctx, at, func(revision int64) {
+	var unflushed *change
+	err := b.read(ctx, at, func(revision int64, o *overlay) {
 		res = storage.GetResult{Revision: revision}
-	}, func(t txn) (bool, error) {
+		unflushed = o.version(key, revision)
+	}, func(t txn) (done bool, err error) {
+		if unflushed != nil {
+			res.KV, res.Found = unflushed.kv()
+			return true, nil
+		}
 		revision, deleted, err := t.version(key, res.Revision)
 		if err != nil || revision == 0 || deleted {
 			return true, err
@@ -132,8 +147,9 @@ func (b *Backend) Range(ctx context.Context, r storage.Range) (storage.RangeResu
 		r.From = r.To // empty, but it still has a revision
 	}
 	var s *scan
-	err := b.read(ctx, r.At, func(revision int64) {
+	err := b.read(ctx, r.At, func(revision int64, o *overlay) {
 		s = &scan{Range: r, next: []byte(r.From), res: storage.RangeResult{Revision: revision}}
+		s.unflushed = o.between(r.From, r.To, revision)
 	}, func(t txn) (bool, error) { return s.portion(t) })
 	if err != nil {
 		return storage.RangeResult{}, err
@@ -144,8 +160,9 @@ func (b *Backend) Range(ctx context.Context, r storage.Range) (storage.RangeResu
 // scan is a Range under way.
 type scan struct {
 	storage.Range
-	next []byte // where in the index the next portion begins
-	res  storage.RangeResult
+	next      []byte    // where in the index the next portion begins
+	unflushed []*change // what the file may not have: one change of a key each, in key order
+	res       storage.RangeResult
 }
 
 // portion goes on from next and reports whether the Range is complete.
@@ -159,6 +176,7 @@ func (s *scan) portion(t txn) (done bool, err error) {
 		case err != nil:
 			return true, err
 		case s.To != "" && string(key) >= s.To:
+			s.overlaid(nil)
 			return true, nil
 		case visited == portionKeys || size > portionBytes:
 			s.next = bytes.Clone(k)
@@ -174,7 +192,7 @@ func (s *scan) portion(t txn) (done bool, err error) {
 		case len(v) != 1:
 			return true, fmt.Errorf("%w: version of key %q", errDamaged, key)
 		}
-		if v[0]&deletedFlag == 0 {
+		if !s.overlaid(key) && v[0]&deletedFlag == 0 {
 			n, err := s.take(values, key, revision)
 			if err != nil {
 				return true, err
@@ -186,14 +204,36 @@ func (s *scan) portion(t txn) (done bool, err error) {
 			k, v = c.Seek(seek)
 		}
 	}
+	s.overlaid(nil)
 	return true, nil
+}
+
+// overlaid adds the values of the overlay up to key, all if that is nil, and reports whether it has one for key.
+func (s *scan) overlaid(key []byte) (found bool) {
+	for len(s.unflushed) > 0 && !found {
+		c := s.unflushed[0]
+		if key != nil && c.key > string(key) {
+			return false
+		}
+		s.unflushed = s.unflushed[1:]
+		found = key != nil && c.key == string(key)
+		if kv, live := c.kv(); live && s.wanted() {
+			s.res.KVs = append(s.res.KVs, kv)
+		}
+	}
+	return found
+}
+
+// wanted counts a key and reports whether its value is asked for.
+func (s *scan) wanted() bool {
+	s.res.Count++
+	return !s.CountOnly && (s.Limit <= 0 || len(s.res.KVs) < s.Limit)
 }
 
 // take counts a key and adds its value, which it finds with a cursor of the log, if it is wanted. It returns the
 // size of what it added.
 func (s *scan) take(values *bbolt.Cursor, key []byte, revision int64) (int, error) {
-	s.res.Count++
-	if s.CountOnly || s.Limit > 0 && len(s.res.KVs) >= s.Limit {
+	if !s.wanted() {
 		return 0, nil
 	}
 	e, err := changeAt(values, revision)

@@ -15,26 +15,34 @@ const (
 	tailBytes   = 4 << 20
 )
 
-// change is a durable change as all feeds share it.
+// change is a change as all feeds share it.
 type change struct {
 	key      string
 	value    []byte
 	revision int64
 	deleted  bool
 	prevAt   int64 // revision of the value before; 0 if there was none
+	total    int64 // sizes of all changes ever written, up to this one; 0 when read from the file
 
-	// prev is the value before, once a feed has needed it.
+	// prev is the value before, once a feed has needed it, or from the start if that value was not in the file.
 	prev atomic.Pointer[storage.KV]
 }
 
 func (c *change) size() int { return len(c.key) + len(c.value) }
 
-// tail is the newest part of the history, and the revision that everybody may see.
+// shown is what everybody may see.
+type shown struct {
+	revision int64 // the newest one
+	floor    int64 // history below is forgotten, even if it is still here
+	flushed  int64 // later changes are in memory only; revision, except with SyncInterval
+	overlay  *overlay
+}
+
+// tail is the newest part of the history, and what everybody may see.
 type tail struct {
 	mu      sync.Mutex // guards everything below, and the position of every feed
-	base    int64      // the changes are those of (base, head]
-	head    int64      // the newest durable revision
-	floor   int64      // history below is forgotten, even if it is still here
+	shown   shown
+	base    int64 // the changes are those of (base, shown.revision], and base is at most shown.flushed
 	changes []*change
 	size    int // of the changes
 	feeds   map[*feed]struct{}
@@ -42,29 +50,36 @@ type tail struct {
 }
 
 func newTail(s state) *tail {
-	return &tail{base: s.revision, head: s.revision, floor: s.compacted, feeds: map[*feed]struct{}{}}
+	return &tail{
+		base:  s.revision,
+		shown: shown{revision: s.revision, floor: s.compacted, flushed: s.revision},
+		feeds: map[*feed]struct{}{},
+	}
 }
 
-// revision returns the newest durable revision, or ErrClosed.
-func (t *tail) revision() (int64, error) {
+// see returns what may be seen, or ErrClosed.
+func (t *tail) see() (shown, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
-		return 0, storage.ErrClosed
+		return shown{}, storage.ErrClosed
 	}
-	return t.head, nil
+	return t.shown, nil
 }
 
-// publish shows changes, which follow the head, and the state after them, which is durable, to readers and feeds.
-func (t *tail) publish(changes []*change, s state) {
+// publish shows changes, which follow the newest one, and the state after them to readers and feeds.
+func (t *tail) publish(changes []*change, now shown) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.head, t.floor = s.revision, s.compacted
+	t.shown = now
 	for _, c := range changes {
 		t.changes = append(t.changes, c)
 		t.size += c.size()
 	}
 	for len(t.changes) > tailChanges || t.size > tailBytes {
+		if t.changes[0].revision > now.flushed {
+			break
+		}
 		t.base = t.changes[0].revision
 		t.size -= t.changes[0].size()
 		t.changes[0] = nil
@@ -73,6 +88,14 @@ func (t *tail) publish(changes []*change, s state) {
 	for f := range t.feeds {
 		f.notice(changes)
 	}
+}
+
+// restart shows a state whose history is not here.
+func (t *tail) restart(s state) {
+	t.publish(nil, shown{revision: s.revision, floor: s.compacted, flushed: s.revision})
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.base, t.changes, t.size = s.revision, nil, 0
 }
 
 // after returns the changes that follow a revision at or above base. The caller holds mu.
@@ -106,5 +129,5 @@ func (f *feed) notice(changes []*change) {
 			return
 		}
 	}
-	f.pos = max(f.pos, f.tail.head)
+	f.pos = max(f.pos, f.tail.shown.revision)
 }

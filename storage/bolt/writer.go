@@ -20,7 +20,7 @@ const (
 	batchBytes   = 8 << 20
 )
 
-// The file grows by a quarter of its size, within these bounds.
+// The file grows by an eighth of its size, within these bounds.
 const (
 	minGrowth = 256 << 10
 	maxGrowth = 16 << 20
@@ -32,7 +32,7 @@ var errNothing = errors.New("nothing to write")
 // writer makes all changes to the file, in one goroutine. Its fields belong to that goroutine.
 type writer struct {
 	b       *Backend
-	state   state // as of the last transaction known to be durable
+	state   state // as of the last transaction known to be durable (written, with NoSync)
 	history history
 	retry   time.Time // compaction has failed and rests until then
 }
@@ -49,6 +49,7 @@ func (w *writer) run() {
 	defer timer.Stop()
 	for {
 		batch, closed := w.b.take()
+		batch = w.lend(batch)
 		now := time.Now()
 		w.history.note(now, w.state.revision)
 		switch {
@@ -101,15 +102,32 @@ func (w *writer) commit(batch []*request) {
 	}
 }
 
+// lend gives the file to those in the batch who asked for it, one after the other, and returns the others.
+func (w *writer) lend(batch []*request) (others []*request) {
+	for _, r := range batch {
+		if r.kind != borrow {
+			others = append(others, r)
+			continue
+		}
+		r.writer = w
+		r.answer(storage.CommitResult{}, nil)
+		<-r.returned
+	}
+	return others
+}
+
 // transact applies the batch, and some compaction, in one durable transaction, publishes its changes and answers
 // the batch. It returns how many changes compaction has forgotten. After an error, requests may be unanswered.
 func (w *writer) transact(batch []*request) (scrubbed int, err error) {
 	begin := time.Now()
-	a := &attempt{writer: w}
+	a := w.attempt()
 	err = w.update(func(t txn) error {
 		a.txn = t
 		return a.run(batch)
 	})
+	if err == nil && a.state.reserved > w.state.reserved && w.b.opts.Sync == NoSync {
+		err = w.b.sync() // the revisions may be shown now
+	}
 	if errors.Is(err, errNothing) {
 		a.deliver()
 		return 0, nil
@@ -119,15 +137,20 @@ func (w *writer) transact(batch []*request) (scrubbed int, err error) {
 		return 0, err
 	}
 	w.state = a.state
-	w.b.tail.publish(a.changes, a.state)
+	w.b.tail.publish(a.changes, shown{revision: a.state.revision, floor: a.state.compacted, flushed: a.state.revision})
 	a.deliver()
+	w.tell(a, begin)
+	return a.scrubbed, nil
+}
+
+// tell calls the hooks after a transaction.
+func (w *writer) tell(a *attempt, begin time.Time) {
 	if h := w.b.opts.Hooks.Committed; h != nil && len(a.changes) > 0 {
 		h(len(a.changes), time.Since(begin))
 	}
 	if h := w.b.opts.Hooks.Compacted; h != nil && a.scrubbed > 0 {
 		h(a.state.scrubbed, a.scrubbed)
 	}
-	return a.scrubbed, nil
 }
 
 // update runs fn in a write transaction, which is durable when it returns nil.
@@ -136,7 +159,7 @@ func (w *writer) update(fn func(txn) error) error {
 	err := guard(func() error {
 		return db.Update(func(tx *bbolt.Tx) error {
 			// Every growth costs a flush of its own.
-			db.AllocSize = min(max(int(tx.Size()/4), minGrowth), maxGrowth)
+			db.AllocSize = min(max(int(tx.Size()/8), minGrowth), maxGrowth)
 			t, err := newTxn(tx)
 			if err != nil {
 				return err
@@ -166,31 +189,39 @@ func noSpace(err error) bool {
 }
 
 // finish marks the file as cleanly closed and stores its list of free pages, so that the next Open need not find
-// them. Failing that, it is only slower.
+// them. Failing that, Open is slower, and the revisions go on after those reserved.
 func (w *writer) finish() {
 	if w.state.clean != 0 {
 		return
 	}
-	w.b.db.NoFreelistSync = false
+	w.b.db.NoFreelistSync, w.b.db.NoSync = false, false
+	a := w.attempt()
 	_ = w.update(func(t txn) error {
-		s, err := t.state()
-		if err != nil {
+		a.txn = t
+		if err := a.begin(); err != nil {
 			return err
 		}
-		s.clean = 1
-		return t.setState(s)
+		a.state.clean, a.state.reserved = 1, a.state.revision
+		return a.setState(a.state)
 	})
 }
 
 // attempt is one transaction of the writer.
 type attempt struct {
-	*writer
 	txn
-	state    state
-	dirty    bool // there is something to write
+	opts     *Options
+	durable  state // before it
+	head     int64 // the newest revision shown
+	expired  int64 // the newest revision known to be older than the window
+	state    state // after it
+	dirty    bool  // there is something to write
 	changes  []*change
 	waiting  []answer // to be given when the transaction is durable
 	scrubbed int
+}
+
+func (w *writer) attempt() *attempt {
+	return &attempt{opts: &w.b.opts, durable: w.state, head: w.state.revision, expired: w.history.expired}
 }
 
 // answer waits to be given.
@@ -210,24 +241,24 @@ func (a *attempt) wait(r *request, res storage.CommitResult, err error) {
 	a.waiting = append(a.waiting, answer{r, res, err})
 }
 
-func (a *attempt) run(batch []*request) (err error) {
-	if a.state, err = a.txn.state(); err != nil {
+// begin reads the state. The file's is behind if Open has skipped revisions, until a transaction has said so.
+func (a *attempt) begin() (err error) {
+	a.state, err = a.txn.state()
+	if a.state.revision < a.durable.revision {
+		a.state.revision, a.state.compacted = a.durable.revision, a.durable.compacted
+	}
+	return err
+}
+
+func (a *attempt) run(batch []*request) error {
+	if err := a.begin(); err != nil {
 		return err
 	}
 	if err := a.adopt(); err != nil {
 		return err
 	}
 	for _, r := range batch {
-		switch r.kind {
-		case write:
-			err = a.write(r)
-		case compact:
-			a.compact(r)
-		case probe:
-			a.dirty = true
-			a.wait(r, storage.CommitResult{}, nil)
-		}
-		if err != nil {
+		if err := a.apply(r); err != nil {
 			return err
 		}
 	}
@@ -235,9 +266,28 @@ func (a *attempt) run(batch []*request) (err error) {
 	if len(batch) > 0 {
 		limit = 2*len(batch) + 16 // keeps up with the writes, and delays them little
 	}
+	return a.end(limit)
+}
+
+func (a *attempt) apply(r *request) (err error) {
+	switch r.kind {
+	case write:
+		err = a.write(r)
+	case compact:
+		a.compact(r)
+	case probe:
+		a.dirty = true
+		a.wait(r, storage.CommitResult{}, nil)
+	}
+	return err
+}
+
+// end forgets at most limit changes and writes the state, if there is anything to write.
+func (a *attempt) end(limit int) error {
 	if err := a.scrub(limit); err != nil {
 		return err
 	}
+	a.reserve()
 	if !a.dirty {
 		return errNothing
 	}
@@ -245,8 +295,8 @@ func (a *attempt) run(batch []*request) (err error) {
 	if err := a.setState(a.state); err != nil {
 		return err
 	}
-	if a.b.opts.syncing != nil {
-		return a.b.opts.syncing(len(a.changes))
+	if a.opts.syncing != nil {
+		return a.opts.syncing(len(a.changes))
 	}
 	return nil
 }
@@ -254,17 +304,18 @@ func (a *attempt) run(batch []*request) (err error) {
 // adopt finds changes of an earlier transaction that failed after its last page had been written, in the final
 // flush. Nobody has seen them; this transaction makes them durable, and they are published with it.
 func (a *attempt) adopt() error {
-	if a.state.revision == a.writer.state.revision {
+	if a.state.revision == a.durable.revision {
 		return nil
 	}
 	a.dirty = true
 	c := a.log.Cursor()
-	for k, v := c.Seek(revisionKey(a.writer.state.revision + 1)); k != nil; k, v = c.Next() {
-		e, err := decodeEntry(v)
+	for k, v := c.Seek(revisionKey(a.durable.revision + 1)); k != nil; k, v = c.Next() {
+		revision := int64(binary.BigEndian.Uint64(k))
+		e, err := decodeEntry(revision, v)
 		if err != nil {
 			return err
 		}
-		a.changes = append(a.changes, newChange(e, int64(binary.BigEndian.Uint64(k))))
+		a.changes = append(a.changes, newChange(e, revision))
 	}
 	return nil
 }
@@ -280,29 +331,19 @@ func (a *attempt) write(r *request) error {
 	if !deleted {
 		live = found
 	}
-	switch {
-	case c.Expect != storage.AnyRevision && (c.Expect != live || c.Delete && live == 0):
+	switch judge(c, live) {
+	case conflicts:
 		return a.conflict(r, found, live)
-	case c.Delete && live == 0:
+	case idle:
 		a.wait(r, storage.CommitResult{Revision: a.state.revision}, nil)
 		return nil
 	}
-	value := c.Value
-	if c.Delete {
-		value = nil
-	} else if value == nil {
-		value = []byte{}
-	}
+	ch := a.state.next(c, live)
 	a.dirty = true
-	a.state.revision++
-	a.state.total += int64(len(c.Key) + len(value))
-	e := entry{deleted: c.Delete, prev: live, total: a.state.total, key: []byte(c.Key), value: value}
-	if err := a.put(a.state.revision, e); err != nil {
+	if err := a.put(ch); err != nil {
 		return err
 	}
-	a.changes = append(a.changes, &change{
-		key: c.Key, value: value, revision: a.state.revision, deleted: c.Delete, prevAt: live,
-	})
+	a.changes = append(a.changes, ch)
 	a.wait(r, storage.CommitResult{Revision: a.state.revision}, nil)
 	return nil
 }
@@ -319,7 +360,7 @@ func (a *attempt) conflict(r *request, found, live int64) error {
 		res.Found = true
 		res.Current = storage.KV{Key: r.commit.Key, Value: bytes.Clone(e.value), Revision: live}
 	}
-	if durable := a.writer.state.revision; found <= durable {
+	if durable := a.durable.revision; found <= durable {
 		res.Revision = durable
 		r.answer(res, storage.ErrConflict)
 		return nil

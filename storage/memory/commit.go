@@ -47,7 +47,7 @@ func expected(c storage.Commit, it *item, found bool) bool {
 func (b *Backend) apply(c storage.Commit, it *item, found bool, now time.Time) {
 	b.revision++
 	e := entry{revision: b.revision, at: now, bytes: entryBytes + int64(len(c.Key)+len(c.Value))}
-	v := version{revision: b.revision, value: c.Value, deleted: c.Delete}
+	v := version{revision: b.revision, value: c.Value, deleted: c.Delete, expiring: c.TTL > 0 && !c.Delete}
 	if c.Delete {
 		v.value = nil
 	}
@@ -57,7 +57,8 @@ func (b *Backend) apply(c storage.Commit, it *item, found bool, now time.Time) {
 		b.items.Set(c.Key, it)
 	default:
 		if found {
-			e.prev = &storage.KV{Key: c.Key, Value: it.now.value, Revision: it.now.revision}
+			prev := it.kv(it.now)
+			e.prev = &prev
 		} else {
 			b.dead--
 		}
@@ -70,7 +71,7 @@ func (b *Backend) apply(c storage.Commit, it *item, found bool, now time.Time) {
 	e.item, e.version = it, v
 	b.log.append(e)
 	b.trim(now)
-	if c.TTL > 0 && !c.Delete {
+	if v.expiring {
 		b.expireAt(c.Key, v.revision, now.Add(c.TTL))
 	}
 	b.quiet.wake(c.Key, b.revision)

@@ -61,7 +61,8 @@ func (l *changelog) after(revision int64) []entry {
 }
 
 func (e *entry) change(prev bool) storage.Change {
-	c := storage.Change{Key: e.item.key, Value: e.version.value, Revision: e.revision, Deleted: e.version.deleted}
+	v := e.version
+	c := storage.Change{Key: e.item.key, Value: v.value, Revision: e.revision, Deleted: v.deleted, Expiring: v.expiring}
 	if prev {
 		c.Prev = e.prev
 	}

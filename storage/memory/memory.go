@@ -28,14 +28,15 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Backend is a storage.Backend in memory; make one with [New]. It is a storage.Compactor and a storage.Healther,
-// and it supports TTL.
+// Backend is a storage.Backend in memory; make one with [New]. It is a storage.Compactor, a storage.Healther and a
+// storage.Loader, and it supports TTL.
 type Backend struct {
 	opts   Options
 	closed chan struct{} // closed by Close
 
 	mu       sync.RWMutex // guards all below, and the state of feeds
 	done     bool         // closed is closed
+	loaded   bool         // by Load
 	revision int64        // of the latest commit
 	items    btree.Map[string, *item]
 	dead     int // items whose current version is a deletion
@@ -51,8 +52,8 @@ func New(o Options) *Backend {
 	return &Backend{
 		opts:     o.withDefaults(),
 		closed:   make(chan struct{}),
-		revision: 1,
-		log:      changelog{floor: 1},
+		revision: firstRevision,
+		log:      changelog{floor: firstRevision},
 	}
 }
 

@@ -19,10 +19,11 @@ type version struct {
 	revision int64
 	value    []byte
 	deleted  bool
+	expiring bool // it has a TTL
 }
 
 func (i *item) kv(v version) storage.KV {
-	return storage.KV{Key: i.key, Value: v.value, Revision: v.revision}
+	return storage.KV{Key: i.key, Value: v.value, Revision: v.revision, Expiring: v.expiring}
 }
 
 // at returns the version at a revision, and false when there was none.

@@ -13,12 +13,9 @@ import (
 // Patience is how long a test waits for something that should come at once.
 const Patience = 30 * time.Second
 
-// Backend tests that what open returns is a storage.Backend. open is called for every subtest and returns an empty
-// backend, which the test closes.
+// Backend tests that what open returns is a storage.Backend. open is called for every subtest, one after the other, and
+// returns an empty backend, which the test closes.
 func Backend(t *testing.T, open func(t *testing.T) storage.Backend) {
-	run := func(name string, f func(*testing.T, *backend)) {
-		t.Run(name, func(t *testing.T) { f(t, newBackend(t, open(t))) })
-	}
 	for _, topic := range []struct {
 		name  string
 		tests []backendTest
@@ -27,19 +24,33 @@ func Backend(t *testing.T, open func(t *testing.T) storage.Backend) {
 		{"Read", readTests},
 		{"Watch", watchTests},
 		{"Compact", compactTests},
+		{"Health", healthTests},
+		{"Load", loadTests},
+		{"Raise", raiseTests},
 		{"Close", closeTests},
-		{"TTL", ttlTests},
 		{"History", historyTests},
+		{"Concurrent", concurrentTests},
 	} {
-		for _, test := range topic.tests {
-			run(topic.name+"/"+test.name, test.run)
-		}
+		t.Run(topic.name, func(t *testing.T) {
+			for _, test := range topic.tests {
+				t.Run(test.name, func(t *testing.T) { test.run(t, newBackend(t, open(t))) })
+			}
+		})
 	}
+	t.Run("TTL", func(t *testing.T) { expiries(t, newBackend(t, open(t))) })
 }
 
 type backendTest struct {
 	name string
 	run  func(*testing.T, *backend)
+}
+
+// budget is how long a test goes on with what is slow on some backends, such as thousands of commits.
+func budget() time.Duration {
+	if testing.Short() {
+		return time.Second
+	}
+	return 5 * time.Second
 }
 
 // backend is the backend under test with the calls that tests make most, each failing the test on a surprise.
@@ -60,6 +71,9 @@ func newBackend(t *testing.T, b storage.Backend) *backend {
 	})
 	return &backend{Backend: b, t: t, ctx: ctx}
 }
+
+// in is the backend in a subtest.
+func (b *backend) in(t *testing.T) *backend { return &backend{Backend: b.Backend, t: t, ctx: b.ctx} }
 
 // put writes a value whatever is there and returns the commit's revision.
 func (b *backend) put(key, value string) int64 {
@@ -156,6 +170,40 @@ func (b *backend) compact(revision int64) {
 	b.t.Helper()
 	if err := b.compactor().Compact(b.ctx, revision); err != nil {
 		b.t.Fatalf("Compact(%d): %v", revision, err)
+	}
+}
+
+// wantCompacted checks that a revision can be neither read nor watched from.
+func (b *backend) wantCompacted(at int64) {
+	b.t.Helper()
+	_, get := b.Get(b.ctx, "a", at)
+	_, list := b.Range(b.ctx, storage.Range{At: at})
+	_, part := b.Range(b.ctx, storage.Range{From: "a", To: "b", At: at, Limit: 1})
+	_, count := b.Range(b.ctx, storage.Range{At: at, CountOnly: true})
+	f, watch := b.Watch(b.ctx, storage.WatchRange{From: at})
+	if watch == nil {
+		f.Close()
+	}
+	for name, err := range map[string]error{"Get": get, "Range": list, "Range with a limit": part, "Range of a count": count, "Watch": watch} {
+		if !errors.Is(err, storage.ErrCompacted) {
+			b.t.Errorf("%s at %d: %v, want ErrCompacted", name, at, err)
+		}
+		var told *storage.ExpiredError
+		if errors.As(err, &told) && (told.Revision != at || told.Oldest != 0 && told.Oldest <= at) {
+			b.t.Errorf("%s at %d: the error says that %d is asked for, and %d the oldest", name, at, told.Revision, told.Oldest)
+		}
+		if told != nil && told.Oldest > 0 {
+			if _, err := b.Get(b.ctx, "a", told.Oldest); err != nil {
+				b.t.Errorf("%s at %d: the error says that revision %d is retained; Get: %v", name, at, told.Oldest, err)
+			}
+		}
+	}
+}
+
+func (b *backend) close() {
+	b.t.Helper()
+	if err := b.Close(); err != nil {
+		b.t.Fatalf("Close: %v", err)
 	}
 }
 

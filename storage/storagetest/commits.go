@@ -121,6 +121,46 @@ var commitTests = []backendTest{
 			t.Errorf("%d keys, want %d", len(res.KVs), len(values))
 		}
 	}},
+	{"a deletion's value is ignored", func(t *testing.T, b *backend) {
+		r1 := b.put("a", "1")
+		f := b.watch(storage.WatchRange{From: r1, Prev: true})
+		r2 := b.commit(storage.Commit{Key: "a", Expect: r1, Value: []byte("ignored"), Delete: true})
+		f.want(fmt.Sprintf("delete a@%d (was 1@%d)", r2, r1))
+		b.wantMissing("a", 0)
+	}},
+	{"whatever is there", func(t *testing.T, b *backend) {
+		any := storage.Commit{Key: "a", Expect: storage.AnyRevision, Value: []byte("1")}
+		r1 := b.commit(any)
+		b.wantGet("a", 0, "1", r1)
+		any.Value = []byte("2")
+		r2 := b.commit(any)
+		b.wantGet("a", 0, "2", r2)
+		any.Delete = true
+		r3 := b.commit(any)
+		b.wantMissing("a", r3)
+		b.wantGet("a", r2, "2", r2)
+		if !(r1 < r2 && r2 < r3) {
+			t.Errorf("the revisions are %d, %d, %d", r1, r2, r3)
+		}
+	}},
+	{"a huge value is stored or refused", func(t *testing.T, b *backend) {
+		huge := strings.Repeat("0123456789abcdef", 1<<19)
+		r1 := b.put("a", "small")
+		f := b.watch(storage.WatchRange{From: r1})
+		res, err := b.Commit(b.ctx, storage.Commit{Key: "a", Expect: r1, Value: []byte(huge)})
+		switch {
+		case errors.Is(err, storage.ErrTooLarge):
+			b.wantGet("a", 0, "small", r1)
+			f.quiet()
+			b.put("a", "works")
+		case err != nil:
+			t.Errorf("Commit: %v, want success or ErrTooLarge", err)
+		default:
+			if got := b.get("a", 0); string(got.KV.Value) != huge || got.KV.Revision != res.Revision {
+				t.Errorf("Get: %d bytes of revision %d, want %d of %d", len(got.KV.Value), got.KV.Revision, len(huge), res.Revision)
+			}
+		}
+	}},
 	{"a context that has ended", func(t *testing.T, b *backend) {
 		ctx, cancel := context.WithCancel(b.ctx)
 		cancel()

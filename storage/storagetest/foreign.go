@@ -1,13 +1,10 @@
 package storagetest
 
 import (
-	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/keelson-dev/keelson/storage"
-	"k8s.io/apimachinery/pkg/watch"
 )
 
 // Values that no build of the storage's own codec has written.
@@ -49,57 +46,6 @@ var foreignTests = []objectTest{
 			t.Errorf("it was rewritten twice: %d, %d", r.Revision, again.Revision)
 		}
 	}},
-	{name: "unreadable objects", run: func(t *testing.T, s *objects) {
-		good := s.create("a/good")
-		s.plant("a/bad", notJSON)
-		now := s.plant("b/bad", otherKind)
-		if r := s.get("a/good", storage.Read{}); r.Revision != good.Revision {
-			t.Errorf("the readable object is %+v", r)
-		}
-		_, err := s.Get(s.ctx, "a/bad", storage.Read{})
-		wantUnreadable(t, err, "a/bad")
-		_, err = s.Update(s.ctx, "a/bad", storage.WriteOptions{}, edit(func(*Gadget) { t.Error("asked to change it") }))
-		wantUnreadable(t, err, "a/bad")
-		_, err = s.List(s.ctx, storage.ListOptions{At: storage.Read{Match: storage.NotOlderThan, Revision: now}})
-		wantUnreadable(t, err, "a/bad", "b/bad")
-		_, err = s.List(s.ctx, storage.ListOptions{Selection: storage.Selection{Namespace: "b"}})
-		wantUnreadable(t, err, "b/bad")
-		if p := s.list(storage.ListOptions{Selection: storage.Selection{Namespace: "a", Name: "good"}}); p.Count != 1 {
-			t.Errorf("%d records", p.Count)
-		}
-	}},
-	{name: "very many unreadable objects", run: func(t *testing.T, s *objects) {
-		for i := range 150 {
-			s.plant(fmt.Sprint("a/bad", i), notJSON)
-		}
-		_, err := s.List(s.ctx, storage.ListOptions{})
-		var u *storage.UnreadableError
-		if !errors.As(err, &u) || len(u.More) != 99 {
-			t.Fatalf("List: %v, want a hundred keys", err)
-		}
-	}},
-	{name: "a watch meets an unreadable object", run: func(t *testing.T, s *objects) {
-		s.behind()
-		w := s.watch(storage.WatchOptions{})
-		r := s.create("a/good")
-		s.plant("a/bad", notJSON)
-		w.want(at("ADDED a/good size 1", r))
-		_, err := w.Next(s.ctx)
-		wantUnreadable(t, err, "a/bad")
-		_, err = w.Next(s.ctx)
-		wantUnreadable(t, err, "a/bad")
-	}},
-	{name: "a watch sees an unreadable object replaced", run: func(t *testing.T, s *objects) {
-		s.plant("a/x", notJSON)
-		all, some := s.watch(storage.WatchOptions{}), s.watch(storage.WatchOptions{Selection: byLabel("on")})
-		s.plant("a/x", older)
-		if e := all.next(); e.Record.Key != "a/x" || e.Record.Fields.Get("spec.color") != "red" {
-			t.Errorf("got %+v", e)
-		}
-		if e := some.next(); e.Record.Key != "a/x" || e.Type != watch.Added {
-			t.Errorf("with a selector, got %+v", e)
-		}
-	}},
 	{name: "neighbours in the backend are not seen", run: func(t *testing.T, s *objects) {
 		w := s.watch(storage.WatchOptions{})
 		for _, key := range []string{
@@ -116,16 +62,4 @@ var foreignTests = []objectTest{
 			t.Errorf("the list is %q", names(p))
 		}
 	}},
-}
-
-func wantUnreadable(t *testing.T, err error, keys ...string) {
-	t.Helper()
-	var u *storage.UnreadableError
-	if !errors.As(err, &u) {
-		t.Errorf("error %v, want an UnreadableError", err)
-		return
-	}
-	if got := append([]string{u.Key}, u.More...); fmt.Sprint(got) != fmt.Sprint(keys) {
-		t.Errorf("the error names %q, want %q", got, keys)
-	}
 }

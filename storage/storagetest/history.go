@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/keelson-dev/keelson/storage"
@@ -35,14 +34,23 @@ func (m *model) add(revision int64, change string, state map[string]storage.KV) 
 	m.changes = append(m.changes, change)
 }
 
+func newModel(b *backend) *model {
+	first := b.revision()
+	return &model{revisions: []int64{first}, states: map[int64]map[string]storage.KV{first: {}}}
+}
+
+// seeded is a source of random numbers, whose seed the test logs.
+func seeded(t *testing.T) *rand.Rand {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	return rand.New(rand.NewPCG(seed, 1))
+}
+
 // randomHistory makes random commits, with right and wrong expectations, and compares every state and the watches
 // from every revision with a model.
 func randomHistory(t *testing.T, b *backend, compact bool) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, 1))
-	first := b.revision()
-	m := &model{revisions: []int64{first}, states: map[int64]map[string]storage.KV{first: {}}}
+	rnd := seeded(t)
+	m := newModel(b)
 	var feeds []*followed
 	for step := range 400 {
 		m.step(t, b, rnd, step)
@@ -120,38 +128,42 @@ func (m *model) step(t *testing.T, b *backend, rnd *rand.Rand, step int) {
 	m.add(revision, text(change), state)
 }
 
-// compare checks one state: whole, in part, and key by key.
+// compare checks one state: whole, in parts, and key by key.
 func (m *model) compare(t *testing.T, b *backend, revision int64, rnd *rand.Rand) {
 	t.Helper()
-	state := m.states[revision]
-	var all []string
-	for _, key := range slices.Sorted(maps.Keys(state)) {
-		all = append(all, fmt.Sprintf("%s=%s@%d", key, state[key].Value, state[key].Revision))
-	}
-	res := b.list(storage.Range{At: revision})
-	var got []string
-	for _, kv := range res.KVs {
-		got = append(got, fmt.Sprintf("%s=%s@%d", kv.Key, kv.Value, kv.Revision))
-	}
-	if !slices.Equal(got, all) || res.Count != int64(len(all)) || res.Revision != revision {
-		t.Fatalf("Range at %d = %s, count %d, revision %d; want %s", revision, got, res.Count, res.Revision, all)
-	}
-	prefix := fmt.Sprintf("p%d/", rnd.IntN(3))
-	want := 0
-	for key := range state {
-		if strings.HasPrefix(key, prefix) {
-			want++
-		}
-	}
-	part := b.list(storage.Range{From: prefix, To: prefix[:2] + "0", At: revision, Limit: 2})
-	if part.Count != int64(want) || len(part.KVs) != min(2, want) {
-		t.Fatalf("Range of %q at %d: %d keys, count %d; want count %d", prefix, revision, len(part.KVs), part.Count, want)
+	m.compareRange(t, b, storage.Range{At: revision})
+	bounds := []string{"", "p0/", "p0/k3", "p1", "p1/k2\x00", "p1/k9", "p2/", "p2/k5", "q", "\xff"}
+	for range 2 {
+		m.compareRange(t, b, storage.Range{
+			From: bounds[rnd.IntN(len(bounds))], To: bounds[rnd.IntN(len(bounds))], At: revision,
+			Limit: rnd.IntN(5), CountOnly: rnd.IntN(5) == 0,
+		})
 	}
 	key := fmt.Sprintf("p%d/k%d", rnd.IntN(3), rnd.IntN(6))
-	if kv, found := state[key]; found {
+	if kv, found := m.states[revision][key]; found {
 		b.wantGet(key, revision, string(kv.Value), kv.Revision)
 	} else {
 		b.wantMissing(key, revision)
+	}
+}
+
+// compareRange checks one Range at a revision.
+func (m *model) compareRange(t *testing.T, b *backend, r storage.Range) {
+	t.Helper()
+	state := m.states[r.At]
+	var want []storage.KV
+	count := 0
+	for _, key := range slices.Sorted(maps.Keys(state)) {
+		if key < r.From || r.To != "" && key >= r.To {
+			continue
+		}
+		if count++; !r.CountOnly && (r.Limit == 0 || count <= r.Limit) {
+			want = append(want, state[key])
+		}
+	}
+	res := b.list(r)
+	if versions(res.KVs) != versions(want) || res.Count != int64(count) || res.Revision != r.At {
+		t.Fatalf("Range(%+v) = %s, count %d, revision %d; want %s, count %d", r, versions(res.KVs), res.Count, res.Revision, versions(want), count)
 	}
 }
 

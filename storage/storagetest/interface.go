@@ -71,8 +71,11 @@ func Interface(t *testing.T, open OpenInterface) {
 		{"Page", pageTests},
 		{"Watch", eventTests},
 		{"Initial", initialTests},
+		{"Matrix", matrixTests},
 		{"Foreign", foreignTests},
+		{"Unreadable", unreadableTests},
 		{"History", replayTests},
+		{"Concurrent", objectConcurrentTests},
 	} {
 		for _, test := range topic.tests {
 			t.Run(topic.name+"/"+test.name, func(t *testing.T) { test.run(t, newObjects(t, open, test.options)) })

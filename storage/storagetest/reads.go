@@ -1,10 +1,15 @@
 package storagetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/keelson-dev/keelson/storage"
 )
@@ -117,6 +122,88 @@ var readTests = []backendTest{
 			}
 		}
 	}},
+	{"an answer at a revision is true at it", func(t *testing.T, b *backend) {
+		r1 := b.put("a", "1")
+		r2 := b.put("b", "1")
+		b.put("a", "2")
+		for _, at := range []int64{r1, r2} {
+			for _, key := range []string{"a", "missing"} {
+				if res := b.get(key, at); res.Revision != at {
+					t.Errorf("Get(%q, %d) says it is at %d", key, at, res.Revision)
+				}
+			}
+			for _, r := range []storage.Range{{}, {CountOnly: true}, {Limit: 1}, {From: "c"}} {
+				r.At = at
+				if res := b.list(r); res.Revision != at {
+					t.Errorf("Range(%+v) says it is at %d", r, res.Revision)
+				}
+			}
+		}
+	}},
+	{"a context that has ended", func(t *testing.T, b *backend) {
+		r := b.put("a", "1")
+		ctx, cancel := context.WithCancel(b.ctx)
+		cancel()
+		_, get := b.Get(ctx, "a", 0)
+		_, old := b.Get(ctx, "a", r)
+		_, list := b.Range(ctx, storage.Range{})
+		for name, err := range map[string]error{"Get": get, "Get at a revision": old, "Range": list} {
+			if err != nil && !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: %v, want success or context.Canceled", name, err)
+			}
+		}
+		b.wantGet("a", 0, "1", r)
+	}},
+	{"more than ten thousand keys", func(t *testing.T, b *backend) {
+		n := b.fill(10_500)
+		at := b.revision()
+		res := b.list(storage.Range{From: "fill/", To: "fill0"})
+		if len(res.KVs) != n || res.Count != int64(n) || res.Revision != at {
+			t.Fatalf("%d keys, count %d at %d; want %d at %d", len(res.KVs), res.Count, res.Revision, n, at)
+		}
+		all := keys(res.KVs)
+		if !slices.IsSorted(all) || len(slices.Compact(slices.Clone(all))) != n {
+			t.Error("the keys are not in order")
+		}
+		var paged []string
+		for from := "fill/"; ; {
+			res := b.list(storage.Range{From: from, To: "fill0", At: at, Limit: 3000})
+			paged = append(paged, keys(res.KVs)...)
+			if res.Count != int64(n-len(paged)+len(res.KVs)) || res.Revision != at {
+				t.Fatalf("a page from %q: count %d at %d, want %d at %d", from, res.Count, res.Revision, n-len(paged)+len(res.KVs), at)
+			}
+			if int64(len(res.KVs)) == res.Count {
+				break
+			}
+			from = paged[len(paged)-1] + "\x00"
+			b.put(from[:len(from)-1]+"-later", "x") // concerns no page of this state
+			b.del(all[len(all)-1])
+			all = all[:len(all)-1]
+		}
+		if !slices.Equal(paged, keys(res.KVs)) {
+			t.Errorf("the pages have %d keys, want the %d of their revision", len(paged), n)
+		}
+	}},
+	{"large values in one answer", func(t *testing.T, b *backend) {
+		const n = 16
+		value := strings.Repeat("0123456789abcdef", 1<<16-1)
+		f := b.watch(storage.WatchRange{From: b.revision()})
+		for i := range n {
+			b.put(fmt.Sprintf("k%02d", i), value+fmt.Sprint(i))
+		}
+		res := b.list(storage.Range{})
+		if len(res.KVs) != n || res.Count != n {
+			t.Fatalf("%d keys, count %d; want %d", len(res.KVs), res.Count, n)
+		}
+		for i, kv := range res.KVs {
+			if string(kv.Value) != value+fmt.Sprint(i) {
+				t.Errorf("%q has %d bytes, want %d", kv.Key, len(kv.Value), len(value)+1)
+			}
+			if c := f.next(); c.Key != kv.Key || string(c.Value) != string(kv.Value) || c.Revision != kv.Revision {
+				t.Errorf("the watch shows %d bytes of %q at %d", len(c.Value), c.Key, c.Revision)
+			}
+		}
+	}},
 	{"slices stay as they are", func(t *testing.T, b *backend) {
 		b.put("a", "first")
 		got := b.get("a", 0).KV.Value
@@ -130,6 +217,35 @@ var readTests = []backendTest{
 			t.Errorf("the values changed to %q and %q", got, listed)
 		}
 	}},
+}
+
+// fill makes up to n keys "fill/...", as many as the budget allows but a thousand at least, and returns how many.
+func (b *backend) fill(n int) int {
+	b.t.Helper()
+	var all sync.WaitGroup
+	var made atomic.Int64
+	next, end := atomic.Int64{}, time.Now().Add(budget())
+	for range 32 {
+		all.Go(func() {
+			for {
+				i := next.Add(1)
+				if i > int64(n) || i > 1000 && time.Now().After(end) {
+					return
+				}
+				c := storage.Commit{Key: fmt.Sprintf("fill/%06d", i*7919%1_000_003), Value: []byte(fmt.Sprint(i))}
+				if _, err := b.Commit(b.ctx, c); err != nil {
+					b.t.Errorf("Commit(%s): %v", describe(c), err)
+					return
+				}
+				made.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if b.t.Failed() {
+		b.t.FailNow()
+	}
+	return int(made.Load())
 }
 
 func keys(kvs []storage.KV) []string {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/keelson-dev/keelson/storage"
 )
@@ -60,6 +62,85 @@ var watchTests = []backendTest{
 		late := b.watch(storage.WatchRange{Prefix: "a/y", From: from})
 		late.want(fmt.Sprintf("put a/y=2@%d", r2))
 		late.quiet()
+	}},
+	{"no prefix is every key", func(t *testing.T, b *backend) {
+		f := b.watch(storage.WatchRange{From: b.revision()})
+		var want []string
+		for _, key := range []string{"a", "\x01", "\xff", "\xff\xff", " ", "/registry/x", "ключ"} {
+			want = append(want, fmt.Sprintf("put %s=v@%d", key, b.put(key, "v")))
+		}
+		f.want(want...)
+		f.quiet()
+	}},
+	{"a prefix of any bytes", func(t *testing.T, b *backend) {
+		from := b.revision()
+		all := []string{"a", "a\xfe", "a\xff", "a\xff\xff", "a\xff\xffb", "b", "\xfe", "\xff", "\xff\xff", "\xffz", "\x01"}
+		revisions := map[string]int64{}
+		feeds := map[string]*feed{}
+		prefixes := []string{"a\xff", "a\xff\xff", "\xff", "\xff\xff", "\x01", "a\xffz"}
+		for _, p := range prefixes {
+			feeds[p] = b.watch(storage.WatchRange{Prefix: p, From: from})
+		}
+		for _, key := range all {
+			revisions[key] = b.put(key, "v")
+		}
+		for _, p := range prefixes {
+			for _, f := range []*feed{feeds[p], b.watch(storage.WatchRange{Prefix: p, From: from})} {
+				for _, key := range all {
+					if strings.HasPrefix(key, p) {
+						f.want(fmt.Sprintf("put %s=v@%d", key, revisions[key]))
+					}
+				}
+				f.quiet()
+			}
+		}
+	}},
+	{"the slice is the reader's", func(t *testing.T, b *backend) {
+		from := b.revision()
+		one, two := b.watch(storage.WatchRange{From: from, Prev: true}), b.watch(storage.WatchRange{From: from, Prev: true})
+		r1, r2 := b.put("a", "1"), b.put("a", "2")
+		want := []string{fmt.Sprintf("put a=1@%d", r1), fmt.Sprintf("put a=2@%d (was 1@%d)", r2, r1)}
+		for one.last < r2 {
+			got, err := one.Next(b.ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range got.Changes {
+				got.Changes[i] = storage.Change{Key: "mine"}
+			}
+			one.last = got.Progress
+		}
+		two.want(want...)
+		b.watch(storage.WatchRange{From: from, Prev: true}).want(want...)
+	}},
+	{"a feed without changes waits", func(t *testing.T, b *backend) {
+		f := b.watch(storage.WatchRange{Prefix: "k", From: b.revision()})
+		b.put("other", "x")
+		ctx, cancel := context.WithTimeout(b.ctx, 30*time.Millisecond)
+		defer cancel()
+		for answers := 0; ; answers++ {
+			got, err := f.Next(ctx)
+			if errors.Is(err, context.DeadlineExceeded) {
+				break
+			}
+			if err != nil || len(got.Changes) > 0 || answers > 10 {
+				t.Fatalf("answer %d of Next: %+v, %v; want it to wait", answers, got, err)
+			}
+		}
+		r := b.put("k", "1")
+		f.want(fmt.Sprintf("put k=1@%d", r))
+	}},
+	{"a context that has ended", func(t *testing.T, b *backend) {
+		ctx, cancel := context.WithCancel(b.ctx)
+		cancel()
+		f, err := b.Watch(ctx, storage.WatchRange{From: b.revision()})
+		if err == nil {
+			defer f.Close()
+			_, err = f.Next(b.ctx)
+		}
+		if !errors.Is(err, context.Canceled) && !errors.Is(err, storage.ErrClosed) {
+			t.Errorf("Watch and Next: %v, want context.Canceled or ErrClosed", err)
+		}
 	}},
 	{"from the future", func(t *testing.T, b *backend) {
 		from := b.revision() + 3
@@ -153,9 +234,14 @@ var watchTests = []backendTest{
 			done <- err
 		}()
 		cancel()
-		if err := <-done; err == nil {
-			t.Error("Next returned changes, want an error")
+		if err := <-done; !errors.Is(err, context.Canceled) && !errors.Is(err, storage.ErrClosed) {
+			t.Errorf("Next: %v, want context.Canceled or ErrClosed", err)
 		}
+		f.RequestProgress()
+		if got, err := f.Next(b.ctx); err == nil {
+			t.Errorf("after the end Next returns %+v", got)
+		}
+		b.put("k", "1")
 	}},
 	{"ends with Close", func(t *testing.T, b *backend) {
 		f := b.watch(storage.WatchRange{From: b.revision()})
@@ -176,7 +262,11 @@ var watchTests = []backendTest{
 	{"a large backlog", func(t *testing.T, b *backend) {
 		f := b.watch(storage.WatchRange{Prefix: "k", From: b.revision()})
 		var want []string
+		end := time.Now().Add(budget())
 		for i := range 3000 {
+			if time.Now().After(end) {
+				break
+			}
 			if i%3 == 0 {
 				b.put("other", "x")
 				continue

@@ -31,6 +31,8 @@ type Options struct {
 	// Listen, Data and Kubeconfig are hello's flags; "" is 127.0.0.1:0, hello.db in Dir and hello.kubeconfig in
 	// Dir.
 	Listen, Data, Kubeconfig string
+	// Etcd is hello's flag; "" is none.
+	Etcd string
 }
 
 // Server is a running hello.
@@ -38,6 +40,7 @@ type Server struct {
 	URL        string // https://HOST:PORT, from the ready line
 	Kubeconfig string // from the ready line
 	Dir        string
+	Etcd       string // where it keeps its objects; "" is in the data file
 
 	t      testing.TB
 	client func() *Kubectl // one per server, so that its cached discovery is used as a user's is
@@ -93,10 +96,11 @@ func Launch(t testing.TB, o Options) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	o = o.storage(t)
 	if o.Dir == "" {
 		o.Dir = t.TempDir()
 	}
-	s := &Server{Dir: o.Dir, t: t, stdout: new(Output), stderr: new(Output), exited: make(chan struct{})}
+	s := &Server{Dir: o.Dir, Etcd: o.Etcd, t: t, stdout: new(Output), stderr: new(Output), exited: make(chan struct{})}
 	s.client = sync.OnceValue(func() *Kubectl { return NewKubectl(t, s.Kubeconfig) })
 	s.cmd = exec.Command(program, o.args()...)
 	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = o.Dir, s.stdout, s.stderr
@@ -121,11 +125,15 @@ func (o Options) args() []string {
 		}
 		return s
 	}
-	return []string{
+	args := []string{
 		"-listen=" + or(o.Listen, "127.0.0.1:0"),
 		"-data=" + or(o.Data, filepath.Join(o.Dir, "hello.db")),
 		"-kubeconfig=" + or(o.Kubeconfig, filepath.Join(o.Dir, "hello.kubeconfig")),
 	}
+	if o.Etcd != "" {
+		args = append(args, "-etcd="+o.Etcd)
+	}
+	return args
 }
 
 func exitCode(err error) int {

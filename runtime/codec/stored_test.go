@@ -1,0 +1,134 @@
+package codec_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/codec"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var configMapKind = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+
+// sealed is a message in kube-apiserver's envelope.
+func sealed(t testing.TB, gvk schema.GroupVersionKind, raw []byte, change func(*apiruntime.Unknown)) []byte {
+	e := apiruntime.Unknown{TypeMeta: apiruntime.TypeMeta{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind}, Raw: raw}
+	if change != nil {
+		change(&e)
+	}
+	text, err := e.Marshal()
+	must(t, err)
+	return append([]byte("k8s\x00"), text...)
+}
+
+func marshal(t testing.TB, m interface{ Marshal() ([]byte, error) }) []byte {
+	text, err := m.Marshal()
+	must(t, err)
+	return text
+}
+
+func TestEntryReadsProtobuf(t *testing.T) {
+	c := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "ns", ResourceVersion: "7", Labels: map[string]string{"on": "yes"}},
+		Data:       map[string]string{"<k>": "v"}, BinaryData: map[string][]byte{"b": {0, 1}}, Immutable: new(bool),
+	}
+	typed := newTyped(t, configMapKind)
+	plain, err := typed.Encode(c)
+	must(t, err)
+	for name, change := range map[string]func(*apiruntime.Unknown){
+		"as kube-apiserver writes it": nil,
+		"with its media type":         func(e *apiruntime.Unknown) { e.ContentType = apiruntime.ContentTypeProtobuf },
+	} {
+		d, stale, err := typed.Entry(sealed(t, configMapKind, marshal(t, c), change))
+		must(t, err)
+		same(t, name, string(plain.Bytes()), string(d.Bytes()))
+		if !stale {
+			t.Errorf("%s: it is not stale, so nothing would rewrite it as JSON", name)
+		}
+	}
+	if d, stale, err := typed.Entry(plain.Bytes()); err != nil || stale || string(d.Bytes()) != string(plain.Bytes()) {
+		t.Errorf("the rewritten value: %s, %v, %v", d.Bytes(), stale, err)
+	}
+}
+
+// Strings that are no UTF-8 become what JSON can say, once: two keys may become one.
+func TestEntryOfBrokenStringsIsCanonical(t *testing.T) {
+	typed := newTyped(t, configMapKind)
+	c := &corev1.ConfigMap{Data: map[string]string{"\xff": "1", "\xfe": "2", "a": "\xff"}}
+	d, _, err := typed.Entry(sealed(t, configMapKind, marshal(t, c), nil))
+	must(t, err)
+	again, stale, err := typed.Entry(d.Bytes())
+	must(t, err)
+	if stale || string(again.Bytes()) != string(d.Bytes()) {
+		t.Errorf("an entry of %s is %s", d.Bytes(), again.Bytes())
+	}
+}
+
+// extended has the Unmarshal of what it embeds, which would not read its other fields.
+type extended struct {
+	corev1.ConfigMap `json:",inline"`
+	Extra            string `json:"extra"`
+}
+
+func (e *extended) DeepCopyObject() runtime.Object { return runtime.DeepCopy(e) }
+
+func TestEntryRefusesWhatItCannotUnseal(t *testing.T) {
+	scheme := newScheme(t)
+	typed, err := codec.NewTyped(scheme, v1Widget)
+	must(t, err)
+	extendedKind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Extended"}
+	must(t, runtime.Register(scheme, extendedKind, runtime.KindOptions[*extended]{}))
+	promoted, err := codec.NewTyped(scheme, extendedKind)
+	must(t, err)
+	maps := newTyped(t, configMapKind)
+	raw := marshal(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}})
+	for name, c := range map[string]struct {
+		typed *codec.Typed
+		value []byte
+		want  string
+	}{
+		"a type without Unmarshal": {typed, sealed(t, v1Widget, raw, nil), "no generated Unmarshal"},
+		"a promoted Unmarshal":     {promoted, sealed(t, extendedKind, raw, nil), "no generated Unmarshal"},
+		"another kind":             {maps, sealed(t, v1Widget, raw, nil), "stored object is a Widget.example.com"},
+		"another encoding":         {maps, sealed(t, configMapKind, raw, func(e *apiruntime.Unknown) { e.ContentEncoding = "gzip" }), `"gzip"`},
+		"another content":          {maps, sealed(t, configMapKind, raw, func(e *apiruntime.Unknown) { e.ContentType = "application/json" }), `"application/json"`},
+		"a bad version":            {maps, sealed(t, schema.GroupVersionKind{Group: "a/b", Version: "v1", Kind: "ConfigMap"}, raw, nil), "envelope"},
+		"a cut message":            {maps, sealed(t, configMapKind, raw[:3], nil), "EOF"},
+		"a cut envelope":           {maps, sealed(t, configMapKind, raw, nil)[:20], "envelope is broken"},
+		"nothing":                  {maps, []byte("k8s\x00"), "stored object is a"},
+		"aescbc":                   {maps, []byte("k8s:enc:aescbc:v1:key1:\x00\xff"), `by the provider "aescbc" ("v1") with the key "key1"`},
+		"KMS":                      {maps, []byte("k8s:enc:kms:v2:vault:\x00:"), `by the provider "kms" ("v2") with the KMS plug-in "vault"`},
+		"half a mark":              {maps, []byte("k8s:enc:aes"), "encrypted"},
+	} {
+		d, _, err := c.typed.Entry(c.value)
+		if err == nil || !d.IsZero() || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %s, %v; want an error with %q", name, d.Bytes(), err, c.want)
+		}
+	}
+}
+
+func FuzzProtobufEntry(f *testing.F) {
+	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string]string{"k": "v"}}
+	f.Add(sealed(f, configMapKind, marshal(f, c), nil))
+	f.Add(sealed(f, v1Widget, nil, nil))
+	f.Add([]byte("k8s:enc:kms:v2:vault:\x00"))
+	f.Add([]byte("k8s:enc:"))
+	typed := newTyped(f, configMapKind)
+	f.Fuzz(func(t *testing.T, value []byte) {
+		d, _, err := typed.Entry(value)
+		if err != nil {
+			return
+		}
+		again, stale, err := typed.Entry(d.Bytes())
+		must(t, err)
+		if stale || string(again.Bytes()) != string(d.Bytes()) {
+			t.Fatalf("%q: an entry of %q is %q, stale %v", value, d.Bytes(), again.Bytes(), stale)
+		}
+		_, err = typed.Decode(d)
+		must(t, err)
+	})
+}

@@ -1,0 +1,71 @@
+package bolt
+
+import (
+	"github.com/keelson-dev/keelson/storage"
+	"github.com/tidwall/btree"
+)
+
+// overlay is what is shown and not in the file yet: the versions of keys in order, the newest of a key first. One
+// that was published never changes. A nil overlay is empty.
+type overlay struct {
+	versions *btree.BTreeG[*change]
+}
+
+func newOverlay() *overlay {
+	return &overlay{versions: btree.NewBTreeGOptions(before, btree.Options{NoLocks: true})}
+}
+
+func before(a, b *change) bool {
+	if a.key != b.key {
+		return a.key < b.key
+	}
+	return a.revision > b.revision
+}
+
+// published returns a copy that may be read while o goes on changing.
+func (o *overlay) published() *overlay {
+	if o.versions.Len() == 0 {
+		return nil
+	}
+	return &overlay{versions: o.versions.Copy()}
+}
+
+// version finds the newest version of key not newer than at, nil if there is none here.
+func (o *overlay) version(key string, at int64) (found *change) {
+	if o == nil {
+		return nil
+	}
+	o.versions.Ascend(&change{key: key, revision: at}, func(c *change) bool {
+		if c.key == key {
+			found = c
+		}
+		return false
+	})
+	return found
+}
+
+// between returns the newest version not newer than at of every key in [from, to); to "" is no bound.
+func (o *overlay) between(from, to string, at int64) (found []*change) {
+	if o == nil || to != "" && from >= to {
+		return nil
+	}
+	last := ""
+	o.versions.Ascend(&change{key: from, revision: at}, func(c *change) bool {
+		if to != "" && c.key >= to {
+			return false
+		}
+		if c.revision <= at && c.key != last {
+			found, last = append(found, c), c.key
+		}
+		return true
+	})
+	return found
+}
+
+// kv is the value that a change leaves, if it leaves one.
+func (c *change) kv() (storage.KV, bool) {
+	if c.deleted {
+		return storage.KV{}, false
+	}
+	return storage.KV{Key: c.key, Value: c.value, Revision: c.revision}, true
+}

@@ -1,0 +1,313 @@
+package bolt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math"
+)
+
+// This file reads bbolt's pages without bbolt, which trusts them: a damaged one may make it panic in a goroutine of
+// its own, or walk in a circle. What has passed here it can be trusted with. The layout of pages is that of bbolt
+// file version 2 (https://pkg.go.dev/go.etcd.io/bbolt), in the byte order of the machine.
+const (
+	bboltMagic   = 0xED0CDAED
+	bboltVersion = 2
+
+	pageHeader  = 16 // id 8, flags 2, count 2, overflow 4
+	pageElement = 16 // of a branch: pos 4, ksize 4, page 8; of a leaf: flags 4, pos 4, ksize 4, vsize 4
+	metaSize    = 64 // magic 4, version 4, page size 4, flags 4, root 8, sequence 8, freelist 8, pages 8, txid 8, checksum 8
+	minPage     = 1024
+	maxPage     = minPage << 14
+
+	branchPage   = 1
+	leafPage     = 2
+	freelistPage = 16
+
+	noFreelist = math.MaxUint64
+	maxDepth   = 64 // of a tree
+)
+
+// pageMeta is one of the two meta pages, of which the one with the higher txid counts.
+type pageMeta struct {
+	pageSize              int64
+	root, freelist, pages uint64 // pages is how many there are
+	txid                  uint64
+}
+
+// parseMeta reads the first bytes of a meta page.
+func parseMeta(b []byte) (m pageMeta, err error) {
+	if len(b) < pageHeader+metaSize {
+		return m, errors.New("it is cut off")
+	}
+	b = b[pageHeader:]
+	u32, u64 := binary.NativeEndian.Uint32, binary.NativeEndian.Uint64
+	sum := fnv.New64a()
+	_, _ = sum.Write(b[:metaSize-8])
+	m = pageMeta{pageSize: int64(u32(b[8:])), root: u64(b[16:]), freelist: u64(b[32:]), pages: u64(b[40:]), txid: u64(b[48:])}
+	switch {
+	case u32(b) != bboltMagic || u32(b[4:]) != bboltVersion:
+		return m, errors.New("it does not say what it is")
+	case u64(b[56:]) != sum.Sum64():
+		return m, errors.New("its checksum is wrong")
+	case m.pageSize < minPage || m.pageSize > maxPage || m.pages < 4 || m.pages > math.MaxInt64/maxPage:
+		return m, errors.New("it has impossible sizes")
+	}
+	return m, nil
+}
+
+func readMeta(r io.ReaderAt, at int64) (pageMeta, error) {
+	b := make([]byte, pageHeader+metaSize)
+	n, err := r.ReadAt(b, at)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return pageMeta{}, err
+	}
+	return parseMeta(b[:n])
+}
+
+// readMetas reads both meta pages and returns the one that counts. If one of them is damaged it is the other one, and
+// damage says so: the file may be at an older state than it was.
+func readMetas(r io.ReaderAt) (m pageMeta, damage, err error) {
+	first, err0 := readMeta(r, 0)
+	if err0 == nil {
+		second, err := readMeta(r, first.pageSize)
+		switch {
+		case err != nil:
+			damage = fmt.Errorf("meta page 1: %w", err)
+		case second.txid > first.txid:
+			return second, nil, nil
+		}
+		return first, damage, nil
+	}
+	for size := int64(minPage); size <= maxPage; size *= 2 { // the size of pages has to be guessed
+		if second, err := readMeta(r, size); err == nil && second.pageSize == size {
+			return second, fmt.Errorf("meta page 0: %w", err0), nil
+		}
+	}
+	return pageMeta{}, nil, err0
+}
+
+// pageWalk visits the pages that are in use.
+type pageWalk struct {
+	r       io.ReaderAt
+	meta    pageMeta
+	seen    []uint64          // a bit for each page
+	shallow bool              // visit the root bucket alone, in which the other buckets are named
+	stop    func() error      // asked now and then
+	report  func(error) error // gets what is wrong; an error ends the walk
+	wrongs  int               // reported
+}
+
+// walk visits all pages reachable from the meta page, and accounts for the others if there is a list of free ones.
+func (w *pageWalk) walk() error {
+	w.seen = make([]uint64, w.meta.pages/64+1)
+	if err := w.tree(w.meta.root, true, 0, nil, nil); err != nil {
+		return err
+	}
+	if w.shallow || w.meta.freelist == noFreelist || w.wrongs > 0 {
+		return nil
+	}
+	return w.freelist()
+}
+
+// wrong reports something.
+func (w *pageWalk) wrong(id uint64, format string, args ...any) error {
+	w.wrongs++
+	return w.report(fmt.Errorf("page %d: %s", id, fmt.Sprintf(format, args...)))
+}
+
+// take marks n pages as seen, and reports false if that cannot be.
+func (w *pageWalk) take(id, n uint64) (ok bool, err error) {
+	if id < 2 || id >= w.meta.pages || n > w.meta.pages-id {
+		return false, w.wrong(id, "it lies outside of the %d pages", w.meta.pages)
+	}
+	for i := id; i < id+n; i++ {
+		if w.seen[i/64]&(1<<(i%64)) != 0 {
+			return false, w.wrong(i, "it is used twice")
+		}
+		w.seen[i/64] |= 1 << (i % 64)
+	}
+	return true, nil
+}
+
+// page reads a page with its overflow. nil is one that was reported.
+func (w *pageWalk) page(id uint64) ([]byte, error) {
+	if w.stop != nil {
+		if err := w.stop(); err != nil {
+			return nil, err
+		}
+	}
+	if id < 2 || id >= w.meta.pages {
+		return nil, w.wrong(id, "it lies outside of the %d pages", w.meta.pages)
+	}
+	b := make([]byte, w.meta.pageSize)
+	if _, err := w.r.ReadAt(b, int64(id)*w.meta.pageSize); err != nil {
+		return nil, w.wrong(id, "%v", err)
+	}
+	if got := binary.NativeEndian.Uint64(b); got != id {
+		return nil, w.wrong(id, "it says that it is page %d", got)
+	}
+	more := uint64(binary.NativeEndian.Uint32(b[12:]))
+	if ok, err := w.take(id, 1+more); !ok {
+		return nil, err
+	}
+	if more > 0 {
+		b = append(b, make([]byte, int64(more)*w.meta.pageSize)...)
+		if _, err := w.r.ReadAt(b[w.meta.pageSize:], int64(id+1)*w.meta.pageSize); err != nil {
+			return nil, w.wrong(id, "%v", err)
+		}
+	}
+	return b, nil
+}
+
+// tree visits a tree whose keys must be in [low, high); nil is no bound.
+func (w *pageWalk) tree(id uint64, root bool, depth int, low, high []byte) error {
+	if depth > maxDepth {
+		return w.wrong(id, "it lies %d levels deep", depth)
+	}
+	b, err := w.page(id)
+	if b == nil || err != nil {
+		return err
+	}
+	switch flags := binary.NativeEndian.Uint16(b[8:]); flags {
+	case leafPage:
+		return w.leaf(id, b, root, low, high)
+	case branchPage:
+		return w.branch(id, b, root, depth, low, high)
+	default:
+		return w.wrong(id, "it has type %#x, and a page of a tree %#x or %#x", flags, branchPage, leafPage)
+	}
+}
+
+// element is an entry of a page.
+type element struct {
+	flags    uint32
+	page     uint64
+	key, val []byte
+}
+
+// elements reads the entries of a page, which must be in order and within bounds. It returns nil if they are not.
+func (w *pageWalk) elements(id uint64, b []byte, leaf bool, low, high []byte) ([]element, error) {
+	u32 := binary.NativeEndian.Uint32
+	count := int64(binary.NativeEndian.Uint16(b[10:]))
+	data := pageHeader + count*pageElement
+	if data > int64(len(b)) {
+		return nil, w.wrong(id, "it cannot have %d entries", count)
+	}
+	found := make([]element, 0, count)
+	for i := range count {
+		at := pageHeader + i*pageElement
+		h := b[at:]
+		var e element
+		var pos, ksize, vsize int64
+		if leaf {
+			e.flags, pos, ksize, vsize = u32(h), int64(u32(h[4:])), int64(u32(h[8:])), int64(u32(h[12:]))
+		} else {
+			pos, ksize, e.page = int64(u32(h)), int64(u32(h[4:])), binary.NativeEndian.Uint64(h[8:])
+		}
+		if pos += at; pos < data || ksize == 0 || pos+ksize+vsize > int64(len(b)) {
+			return nil, w.wrong(id, "entry %d lies outside of it", i)
+		}
+		e.key, e.val = b[pos:pos+ksize], b[pos+ksize:pos+ksize+vsize]
+		switch {
+		case i > 0 && bytes.Compare(found[i-1].key, e.key) >= 0,
+			low != nil && bytes.Compare(e.key, low) < 0,
+			high != nil && bytes.Compare(e.key, high) >= 0:
+			return nil, w.wrong(id, "key %q of entry %d is not where it belongs", e.key, i)
+		}
+		found = append(found, e)
+	}
+	return found, nil
+}
+
+func (w *pageWalk) branch(id uint64, b []byte, root bool, depth int, low, high []byte) error {
+	found, err := w.elements(id, b, false, low, high)
+	if err == nil && found != nil && len(found) == 0 {
+		err = w.wrong(id, "it is a branch with no entries")
+	}
+	if err != nil {
+		return err
+	}
+	for i, e := range found {
+		end := high
+		if i+1 < len(found) {
+			end = found[i+1].key
+		}
+		if err := w.tree(e.page, root, depth+1, e.key, end); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *pageWalk) leaf(id uint64, b []byte, root bool, low, high []byte) error {
+	found, err := w.elements(id, b, true, low, high)
+	if err != nil {
+		return err
+	}
+	for _, e := range found {
+		switch {
+		case !root && e.flags != 0, root && e.flags != 1:
+			err = w.wrong(id, "key %q has flags %#x", e.key, e.flags)
+		case root:
+			err = w.bucket(id, e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bucket visits a bucket: a small one stands in the page that names it.
+func (w *pageWalk) bucket(id uint64, e element) error {
+	if len(e.val) < 16 {
+		return w.wrong(id, "bucket %q is cut off", e.key)
+	}
+	if root := binary.NativeEndian.Uint64(e.val); root != 0 {
+		if w.shallow && string(e.key) != metaBucket {
+			return nil
+		}
+		return w.tree(root, false, 0, nil, nil)
+	}
+	inline := e.val[16:]
+	if len(inline) < pageHeader || binary.NativeEndian.Uint16(inline[8:]) != leafPage {
+		return w.wrong(id, "bucket %q has no content", e.key)
+	}
+	return w.leaf(id, inline, false, nil, nil)
+}
+
+// freelist makes sure that every page is either in use or listed as free.
+func (w *pageWalk) freelist() error {
+	id := w.meta.freelist
+	b, err := w.page(id)
+	if b == nil || err != nil {
+		return err
+	}
+	if flags := binary.NativeEndian.Uint16(b[8:]); flags != freelistPage {
+		return w.wrong(id, "it has type %#x, and the list of free pages %#x", flags, freelistPage)
+	}
+	count, list := uint64(binary.NativeEndian.Uint16(b[10:])), b[pageHeader:]
+	if count == 0xFFFF {
+		count, list = binary.NativeEndian.Uint64(list), list[8:]
+	}
+	if count > uint64(len(list)/8) {
+		return w.wrong(id, "it cannot list %d free pages", count)
+	}
+	for i := range count {
+		if _, err := w.take(binary.NativeEndian.Uint64(list[8*i:]), 1); err != nil {
+			return err
+		}
+	}
+	for i := uint64(2); i < w.meta.pages; i++ {
+		if w.seen[i/64]&(1<<(i%64)) == 0 {
+			if err := w.wrong(i, "it is neither in use nor free"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

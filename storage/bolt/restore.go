@@ -1,0 +1,104 @@
+package bolt
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+
+	"github.com/keelson-dev/keelson/storage"
+)
+
+// defaultBump is that of etcd's documentation on restoring a snapshot for Kubernetes: more than a busy server commits
+// between two backups.
+const defaultBump = 1_000_000_000
+
+var errExists = errors.New("it exists already: give the name of a new file, or move the old one away")
+
+// RestoreOptions refines Restore. The zero RestoreOptions is valid.
+type RestoreOptions struct {
+	// RevisionBump is how far above the snapshot's the restored store's revision is, and its history is forgotten:
+	// clients may have seen states after the snapshot, whose revisions must not be given to other ones. 0 is
+	// 1,000,000,000. A negative number keeps the revision and the history: for a snapshot after which nothing was
+	// committed.
+	RevisionBump int64
+}
+
+// Restore makes a new file at path of a snapshot that r delivers. It writes under another name, verifies the whole
+// as Verify does, and then gives the file its name; a file that is there already is never replaced. After an error
+// nothing is left behind; a process that is killed leaves path.keelson-restore-*, which may be deleted. Errors name
+// what is wrong: with the snapshot (truncated, damaged, of another program, of a later format), r's own, or
+// ErrNoSpace.
+func Restore(path string, r io.Reader, opts RestoreOptions) error {
+	if err := restore(path, r, opts); err != nil {
+		if noSpace(err) {
+			err = fmt.Errorf("%w: %w", storage.ErrNoSpace, err)
+		}
+		return fmt.Errorf("bolt: restore %s: %w", path, err)
+	}
+	return nil
+}
+
+func restore(path string, r io.Reader, opts RestoreOptions) error {
+	if _, err := os.Lstat(path); err == nil {
+		return errExists
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, filepath.Base(path)+".keelson-restore-*")
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: create the directory %s first", err, dir)
+	case err != nil:
+		return err
+	}
+	tmp := f.Name()
+	_, err = io.Copy(f, r)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = rebase(tmp, opts.RevisionBump)
+	}
+	if err == nil {
+		err = place(tmp, path)
+	}
+	if err != nil {
+		_ = os.Remove(tmp)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return errExists
+	}
+	return err
+}
+
+// rebase verifies the snapshot in a file and moves its revision.
+func rebase(tmp string, bump int64) error {
+	s, err := verifyFile(tmp)
+	if errors.Is(err, errEmpty) {
+		err = errTruncated
+	}
+	if err != nil {
+		err = identify(tmp, err)
+		if errors.Is(err, errTruncated) {
+			err = fmt.Errorf("%w: take it again", err)
+		}
+		return fmt.Errorf("the snapshot cannot be used: %w", err)
+	}
+	if bump == 0 {
+		bump = defaultBump
+	}
+	if bump > 0 {
+		if s.revision > math.MaxInt64-bump {
+			return fmt.Errorf("revision %d + %d is too large: choose a smaller RevisionBump", s.revision, bump)
+		}
+		s.revision += bump
+		s.compacted = s.revision
+	}
+	f, err := openDB(tmp, openOptions{})
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.seal(s), f.Close())
+}

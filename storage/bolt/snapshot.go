@@ -1,0 +1,86 @@
+package bolt
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/keelson-dev/keelson/storage"
+)
+
+// Snapshot writes the store as it is at one revision, which it returns, to w: a file that Open opens and Restore
+// takes. It has all that was answered before, history included; commits go on meanwhile. bbolt keeps the pages of
+// the snapshot until it is written, so with a slow w the file grows by what is committed meanwhile, and on a file
+// that outgrows its map (4 GiB, or four times the file at Open if that is more) commits wait for it.
+//
+// The snapshot is as long as the file, free pages included. With SyncInterval what is in memory is first written,
+// so it needs a disk with room; otherwise it does not. Errors: those of w, ErrClosed when Close comes before the end,
+// the context's.
+func (b *Backend) Snapshot(ctx context.Context, w io.Writer) (revision int64, err error) {
+	now, err := b.tail.see()
+	if err != nil {
+		return 0, err
+	}
+	for {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		revision, err := b.snapshot(ctx, w, now.revision)
+		if !errors.Is(err, errUnsettled) {
+			return revision, err
+		}
+		if _, err := b.submit(ctx, &request{kind: probe}); err != nil {
+			return 0, fmt.Errorf("bolt: snapshot: %w", err)
+		}
+	}
+}
+
+// errUnsettled says that the file has not all that it should have, or something that is not shown yet.
+var errUnsettled = errors.New("the file is behind or ahead")
+
+// snapshot writes the file if it has at least the revision wanted, and nothing that a crash could take back.
+func (b *Backend) snapshot(ctx context.Context, w io.Writer, wanted int64) (revision int64, err error) {
+	err = b.view(func(t txn) error {
+		s, err := t.state()
+		if err != nil {
+			return err
+		}
+		now, err := b.tail.see()
+		if err != nil {
+			return err
+		}
+		if s.revision < wanted || s.revision > now.revision {
+			return errUnsettled
+		}
+		revision = s.revision
+		out := &interruptible{w: w, stop: func() error { return b.interrupted(ctx) }}
+		if _, err := t.tx.WriteTo(out); err != nil {
+			return fmt.Errorf("bolt: snapshot of %s: %w", b.path, cmp.Or(out.err, err))
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return revision, nil
+}
+
+// interruptible is a writer that may be told to stop.
+type interruptible struct {
+	w    io.Writer
+	stop func() error
+	err  error // the last one; bbolt passes some on as text only
+}
+
+func (i *interruptible) Write(b []byte) (n int, err error) {
+	if i.err = i.stop(); i.err != nil {
+		return 0, i.err
+	}
+	n, i.err = i.w.Write(b)
+	if i.err != nil && noSpace(i.err) {
+		i.err = fmt.Errorf("%w: %w", storage.ErrNoSpace, i.err)
+	}
+	return n, i.err
+}

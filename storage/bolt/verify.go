@@ -1,0 +1,364 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/keelson-dev/keelson/storage"
+	"go.etcd.io/bbolt"
+)
+
+// maxFindings is how many faults are named.
+const maxFindings = 20
+
+var errEnough = errors.New("and more")
+
+// findings collects what is wrong with a file.
+type findings []error
+
+// add is a pageWalk's report.
+func (f *findings) add(err error) error {
+	if len(*f) == maxFindings {
+		*f = append(*f, errEnough)
+		return errEnough
+	}
+	*f = append(*f, err)
+	return nil
+}
+
+func (f *findings) addf(format string, args ...any) error { return f.add(fmt.Errorf(format, args...)) }
+
+// err is nil if nothing was found.
+func (f findings) err() error {
+	if len(f) == 0 {
+		return nil
+	}
+	var texts []string
+	for _, e := range f {
+		texts = append(texts, e.Error())
+	}
+	return fmt.Errorf("%w: %s", errDamaged, strings.Join(texts, "; "))
+}
+
+// Verify reads the whole file at path, which no process may have open, and checks that it is sound: bbolt's pages,
+// the checksum of every change, that index and log agree, that every change leads to the one before, and the
+// counters. The error names what is wrong, up to twenty places. The file is not changed.
+func Verify(path string) error {
+	if _, err := verifyFile(path); err != nil {
+		return fmt.Errorf("bolt: verify %s: %w", path, explain(path, err))
+	}
+	return nil
+}
+
+// verifyFile is Verify for those who explain its errors themselves. It returns the file's state.
+func verifyFile(path string) (s state, err error) {
+	if err := lookAt(path); err != nil {
+		return s, err
+	}
+	f, err := openDB(path, openOptions{readOnly: true})
+	if err != nil {
+		return s, err
+	}
+	err = guard(func() error {
+		return f.View(func(tx *bbolt.Tx) error {
+			s, err = f.verify(tx)
+			return err
+		})
+	})
+	return s, errors.Join(err, f.Close())
+}
+
+// lookAt refuses what has no content to verify.
+func lookAt(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return err
+	case info.IsDir():
+		return errDirectory
+	case !info.Mode().IsRegular():
+		return errIrregular
+	case info.Size() == 0:
+		return errEmpty
+	}
+	return nil
+}
+
+func (f *dbFile) verify(tx *bbolt.Tx) (s state, err error) {
+	var found findings
+	if _, damage, err := readMetas(f.file); err != nil || damage != nil {
+		_ = found.add(errors.Join(err, damage))
+	}
+	if err := f.whole(tx); err != nil {
+		return s, err
+	}
+	if err := f.walk(tx, pageWalk{report: found.add}); err != nil && !errors.Is(err, errEnough) {
+		return s, err
+	}
+	if err := found.err(); err != nil {
+		return s, err
+	}
+	if s, err = checkContent(tx); err != nil {
+		return s, err
+	}
+	c := checking{findings: found, stop: func() error { return nil }}
+	if err := c.run(tx, s); err != nil {
+		return s, err
+	}
+	for err := range tx.Check() { // all of them, or its goroutine would wait for ever
+		_ = c.add(err)
+	}
+	return s, c.err()
+}
+
+// Verify checks the file as the function of that name does, while it is in use: what it checks is the content as it
+// was written when Verify began; what SyncInterval keeps in memory is not looked at. Commits go on meanwhile, but
+// pages that they free are not used again before Verify has ended, so the file may grow.
+func (b *Backend) Verify(ctx context.Context) error {
+	err := b.view(func(t txn) error {
+		stop := func() error { return b.interrupted(ctx) }
+		var found findings
+		f := &dbFile{DB: b.db, file: b.file}
+		if err := f.walk(t.tx, pageWalk{report: found.add, stop: stop}); err != nil && !errors.Is(err, errEnough) {
+			return err
+		}
+		if err := found.err(); err != nil {
+			return err
+		}
+		s, err := t.state()
+		if err != nil {
+			return err
+		}
+		c := checking{stop: stop}
+		return errors.Join(c.run(t.tx, s), c.err())
+	})
+	if errors.Is(err, errDamaged) {
+		return fmt.Errorf("%w: restore it from a backup", err)
+	}
+	return err
+}
+
+// interrupted tells why something long should end: ctx, or Close.
+func (b *Backend) interrupted(ctx context.Context) error {
+	select {
+	case <-b.stopped:
+		return storage.ErrClosed
+	default:
+		return ctx.Err()
+	}
+}
+
+// whole makes sure that the file is as long as a transaction says.
+func (f *dbFile) whole(tx *bbolt.Tx) error {
+	info, err := f.file.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() < tx.Size() {
+		return fmt.Errorf("%w (it has %d of %d bytes)", errTruncated, info.Size(), tx.Size())
+	}
+	return nil
+}
+
+// walk visits the pages of a read transaction.
+func (f *dbFile) walk(tx *bbolt.Tx, w pageWalk) error {
+	var first firstPage
+	_, _ = tx.WriteTo(&first) // the one way to learn which meta page it has
+	m, err := parseMeta(first.page)
+	if err != nil {
+		return fmt.Errorf("%w: meta page: %w", errDamaged, err)
+	}
+	w.r, w.meta = f.file, m
+	return w.walk()
+}
+
+// firstPage takes one page and no more.
+type firstPage struct{ page []byte }
+
+func (f *firstPage) Write(b []byte) (int, error) {
+	f.page = bytes.Clone(b)
+	return len(b), io.ErrShortWrite
+}
+
+// checking goes through the content of a file whose pages are sound.
+type checking struct {
+	findings
+	stop    func() error
+	visited int
+	state   state
+	entries int // in the log
+}
+
+// run returns an error if the content cannot be read; what is wrong with it is in the findings.
+func (c *checking) run(tx *bbolt.Tx, s state) error {
+	c.state = s
+	t, err := newTxn(tx)
+	if err != nil {
+		return err
+	}
+	for _, check := range []func(txn) error{c.names, c.log, c.index} {
+		if err := check(t); err != nil && !errors.Is(err, errEnough) {
+			return err
+		}
+	}
+	return nil
+}
+
+// step is called for everything visited.
+func (c *checking) step() error {
+	if c.visited++; c.visited%1024 == 0 {
+		return c.stop()
+	}
+	return nil
+}
+
+// names finds buckets and keys that have no meaning.
+func (c *checking) names(t txn) error {
+	err := t.tx.ForEach(func(name []byte, _ *bbolt.Bucket) error {
+		switch string(name) {
+		case metaBucket, logBucket, indexBucket:
+			return nil
+		}
+		return c.addf("bucket %q is unknown", name)
+	})
+	if err != nil {
+		return err
+	}
+	return t.meta.ForEach(func(k, _ []byte) error {
+		switch string(k) {
+		case formatKey, versionKey, stateKey:
+			return nil
+		}
+		return c.addf("meta has an unknown key %q", k)
+	})
+}
+
+// log checks every change by itself, and the counters.
+func (c *checking) log(t txn) error {
+	s := c.state
+	total, recent := s.scrubbedTotal, int64(0)
+	err := t.log.ForEach(func(k, v []byte) error {
+		if err := c.step(); err != nil {
+			return err
+		}
+		c.entries++
+		if len(k) != 8 {
+			return c.addf("log: %q is no revision", k)
+		}
+		revision := int64(binary.BigEndian.Uint64(k))
+		e, err := decodeEntry(revision, v)
+		if err != nil {
+			return c.add(err)
+		}
+		switch {
+		case revision < 1 || revision > s.revision:
+			return c.addf("log: revision %d lies outside of 1 to %d", revision, s.revision)
+		case checkKey(string(e.key)) != nil || e.deleted && len(e.value) > 0 || v[0] > deletedFlag:
+			return c.addf("log: the change of revision %d cannot be", revision)
+		case revision <= s.scrubbed && e.deleted:
+			return c.addf("log: revision %d is a deletion that should be forgotten", revision)
+		case revision <= s.scrubbed:
+			return nil
+		}
+		total += int64(len(e.key) + len(e.value))
+		if revision > s.compacted {
+			recent++
+		}
+		if e.total != total {
+			err := c.addf("log: the sizes up to revision %d are %d, it says %d: a change is missing before it, or too much",
+				revision, total, e.total)
+			total = e.total
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if recent != s.revision-max(s.compacted, firstRevision) {
+		err = c.addf("log: it has %d changes after revision %d, and the revision is %d", recent, s.compacted, s.revision)
+	}
+	if err == nil && total != s.total {
+		err = c.addf("log: the sizes of all changes are %d, the state says %d", total, s.total)
+	}
+	return err
+}
+
+// version is one entry of the index.
+type version struct {
+	revision int64
+	prev     int64
+	deleted  bool
+}
+
+// index checks that index and log agree, and that each change of a key leads to the one before.
+func (c *checking) index(t txn) error {
+	n := 0
+	var key []byte
+	var newer version
+	values := t.log.Cursor()
+	err := t.index.ForEach(func(k, v []byte) error {
+		if err := c.step(); err != nil {
+			return err
+		}
+		n++
+		name, revision, err := splitIndexKey(k)
+		if err != nil {
+			return c.add(err)
+		}
+		if len(v) != 1 || v[0] > deletedFlag {
+			return c.addf("index: version %d of key %q has flags %x", revision, name, v)
+		}
+		e, err := changeAt(values, revision)
+		if err != nil {
+			return c.addf("index: version %d of key %q: %w", revision, name, err)
+		}
+		here := version{revision, e.prev, e.deleted}
+		if !bytes.Equal(e.key, name) || e.deleted != (v[0] == deletedFlag) {
+			return c.addf("index: version %d of key %q is that of key %q in the log", revision, name, e.key)
+		}
+		if !bytes.Equal(key, name) {
+			err = c.oldest(key, newer)
+		} else {
+			err = c.linked(key, newer, here)
+		}
+		key, newer = append(key[:0], name...), here
+		return err
+	})
+	if err == nil {
+		err = c.oldest(key, newer)
+	}
+	if err == nil && n != c.entries {
+		err = c.addf("the index has %d versions and the log %d", n, c.entries)
+	}
+	return err
+}
+
+// linked checks a version of a key against the next older one that there is.
+func (c *checking) linked(key []byte, newer, older version) error {
+	want := older.revision
+	if older.deleted {
+		want = 0
+	}
+	switch {
+	case newer.revision <= c.state.scrubbed:
+		return c.addf("index: version %d of key %q should be forgotten, as version %d is", older.revision, key, newer.revision)
+	case newer.prev != want || newer.deleted && want == 0:
+		return c.addf("log: version %d of key %q follows %d, and it says %d", newer.revision, key, want, newer.prev)
+	}
+	return nil
+}
+
+// oldest checks the oldest version of a key that there is.
+func (c *checking) oldest(key []byte, v version) error {
+	if v.revision > c.state.scrubbed && (v.prev != 0 || v.deleted) {
+		return c.addf("log: version %d of key %q has none before it, and it says %d", v.revision, key, v.prev)
+	}
+	return nil
+}

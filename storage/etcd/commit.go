@@ -1,0 +1,87 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/keelson-dev/keelson/storage"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+)
+
+// maxGone is how many leases that are gone already a commit tries.
+const maxGone = 5
+
+// Commit implements storage.Backend.
+func (b *Backend) Commit(ctx context.Context, c storage.Commit) (storage.CommitResult, error) {
+	if err := b.layout.check(c.Key); err != nil {
+		return storage.CommitResult{}, err
+	}
+	if err := b.begin(); err != nil {
+		return storage.CommitResult{}, err
+	}
+	defer b.calls.Done()
+	if c.Delete || c.TTL <= 0 {
+		return b.commit(ctx, c, 0)
+	}
+	for range maxGone {
+		l, err := b.lease(ctx, c.TTL)
+		if err != nil {
+			return storage.CommitResult{}, err
+		}
+		res, err := b.commit(ctx, c, l.id)
+		if !errors.Is(err, errNoLease) {
+			return res, err
+		}
+		b.leases.forget(ctx, l) // nothing was written
+	}
+	return storage.CommitResult{}, fmt.Errorf("%w: etcd has lost %d leases, one after the other", storage.ErrUnavailable, maxGone)
+}
+
+func (b *Backend) commit(ctx context.Context, c storage.Commit, lease int64) (storage.CommitResult, error) {
+	key := b.layout.key(c.Key)
+	res, err := b.write(ctx, transaction(c, key, lease))
+	if err != nil {
+		return storage.CommitResult{}, err
+	}
+	out := storage.CommitResult{Revision: res.Header.Revision}
+	if res.Succeeded && !(c.Delete && c.Expect == 0) {
+		return out, nil
+	}
+	if kvs := res.Responses[0].GetResponseRange().GetKvs(); len(kvs) > 0 {
+		out.Current, out.Found = kv(c.Key, kvs[0]), true
+	}
+	return out, storage.ErrConflict
+}
+
+// write makes a transaction that changes something, once.
+func (b *Backend) write(ctx context.Context, req *pb.TxnRequest) (res *pb.TxnResponse, err error) {
+	err = b.call(ctx, "commit", b.opts.RequestTimeout, false, func(ctx context.Context) (err error) {
+		res, err = b.small.kv.Txn(ctx, req, b.callOptions...)
+		return err
+	})
+	return res, err
+}
+
+// transaction says what a commit is for etcd. If the condition does not hold, it reads the key.
+func transaction(c storage.Commit, key []byte, lease int64) *pb.TxnRequest {
+	read := []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: key}}}}
+	var write *pb.RequestOp
+	switch {
+	case c.Delete && c.Expect == 0: // removing what must be absent never succeeds
+		return &pb.TxnRequest{Success: read}
+	case c.Delete:
+		write = &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{Key: key}}}
+	default:
+		write = &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: key, Value: c.Value, Lease: lease}}}
+	}
+	req := &pb.TxnRequest{Success: []*pb.RequestOp{write}}
+	if c.Expect != storage.AnyRevision {
+		req.Failure = read
+		req.Compare = []*pb.Compare{{
+			Key: key, Target: pb.Compare_MOD, Result: pb.Compare_EQUAL,
+			TargetUnion: &pb.Compare_ModRevision{ModRevision: c.Expect},
+		}}
+	}
+	return req
+}

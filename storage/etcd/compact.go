@@ -1,0 +1,91 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/keelson-dev/keelson/storage"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+)
+
+// Compact implements storage.Compactor. It compacts the whole etcd.
+func (b *Backend) Compact(ctx context.Context, revision int64) error {
+	if err := b.begin(); err != nil {
+		return err
+	}
+	defer b.calls.Done()
+	return b.compact(ctx, revision)
+}
+
+func (b *Backend) compact(ctx context.Context, revision int64) error {
+	if revision < 1 {
+		return b.expired(storage.ErrCompacted, revision)
+	}
+	err := b.call(ctx, "compact", b.opts.RequestTimeout, false, func(ctx context.Context) error {
+		_, err := b.small.kv.Compact(ctx, &pb.CompactionRequest{Revision: revision}, b.callOptions...)
+		return err
+	})
+	if err == nil {
+		b.learn(revision)
+	}
+	return b.expired(err, revision)
+}
+
+// compactor compacts once per interval, unless another server does, until the backend is closed.
+func (b *Backend) compactor() {
+	var t turn
+	for sleep(b.ctx, b.opts.CompactionInterval) {
+		revision, err := t.take(b.ctx, b)
+		if b.ctx.Err() != nil {
+			return
+		}
+		if hook := b.opts.Hooks.Compacted; hook != nil && (revision != 0 || err != nil) {
+			hook(revision, err)
+		}
+	}
+}
+
+// turn is what a server knows of the agreement by which servers compact, that of kube-apiserver: the version of
+// compactKey counts the intervals. Who finds it as it was an interval ago raises it, and compacts at what was
+// current then; who does not has been overtaken by another server, and knows the version for the next time.
+type turn struct {
+	version  int64 // of compactKey
+	revision int64 // current an interval ago; 0 before the first
+}
+
+// take goes on by an interval. It returns the revision it compacted at, 0 when it was not this server's turn.
+func (t *turn) take(ctx context.Context, b *Backend) (int64, error) {
+	key := []byte(compactKey)
+	req := &pb.TxnRequest{
+		Compare: []*pb.Compare{{
+			Key: key, Target: pb.Compare_VERSION, Result: pb.Compare_EQUAL,
+			TargetUnion: &pb.Compare_Version{Version: t.version},
+		}},
+		Success: []*pb.RequestOp{{Request: &pb.RequestOp_RequestPut{
+			RequestPut: &pb.PutRequest{Key: key, Value: strconv.AppendInt(nil, t.revision, 10)},
+		}}},
+		Failure: []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: key}}}},
+	}
+	res, err := b.write(ctx, req)
+	if err != nil {
+		return 0, err
+	}
+	before := t.revision
+	t.revision = res.Header.Revision
+	if !res.Succeeded {
+		t.version = 0
+		if kvs := res.Responses[0].GetResponseRange().GetKvs(); len(kvs) > 0 {
+			t.version = kvs[0].Version
+		}
+		return 0, nil
+	}
+	t.version++
+	if before == 0 {
+		return 0, nil
+	}
+	if err := b.compact(ctx, before); err != nil && !errors.Is(err, storage.ErrCompacted) {
+		return before, err
+	}
+	return before, nil
+}

@@ -1,0 +1,181 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/keelson-dev/keelson/storage"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+)
+
+// Get implements storage.Backend.
+func (b *Backend) Get(ctx context.Context, key string, at int64) (storage.GetResult, error) {
+	if err := b.layout.check(key); err != nil {
+		return storage.GetResult{}, err
+	}
+	if at < 0 {
+		return storage.GetResult{}, b.expired(storage.ErrCompacted, at)
+	}
+	res, err := b.read(ctx, "get", b.small, &pb.RangeRequest{Key: b.layout.key(key), Revision: at})
+	if err != nil {
+		return storage.GetResult{}, b.expired(err, at)
+	}
+	out := storage.GetResult{Revision: at}
+	if at == 0 {
+		out.Revision = res.Header.Revision
+	}
+	if len(res.Kvs) > 0 {
+		out.KV, out.Found = kv(key, res.Kvs[0]), true
+	}
+	return out, nil
+}
+
+// kv takes over the value of an answer, which nobody else has.
+func kv(key string, v *mvccpb.KeyValue) storage.KV {
+	return storage.KV{Key: key, Value: value(v), Revision: v.ModRevision, Expiring: v.Lease != 0}
+}
+
+func value(v *mvccpb.KeyValue) []byte {
+	if v.Value == nil {
+		return []byte{}
+	}
+	return v.Value
+}
+
+// read asks until there is an answer or the time is over.
+func (b *Backend) read(ctx context.Context, operation string, l *link, req *pb.RangeRequest) (res *pb.RangeResponse, err error) {
+	timeout := b.opts.RequestTimeout
+	if l == b.large {
+		timeout = b.opts.RangeTimeout
+	}
+	return b.readWithin(ctx, operation, timeout, l, req)
+}
+
+func (b *Backend) readWithin(ctx context.Context, operation string, timeout time.Duration, l *link, req *pb.RangeRequest) (res *pb.RangeResponse, err error) {
+	if b.closed.Load() {
+		return nil, storage.ErrClosed
+	}
+	err = b.call(ctx, operation, timeout, true, func(ctx context.Context) (err error) {
+		res, err = l.kv.Range(ctx, req, b.callOptions...)
+		return err
+	})
+	return res, err
+}
+
+// Range implements storage.Backend. One without a limit is read in pages of some MiB, all at the revision of the
+// first.
+func (b *Backend) Range(ctx context.Context, r storage.Range) (storage.RangeResult, error) {
+	if r.At < 0 {
+		return storage.RangeResult{}, b.expired(storage.ErrCompacted, r.At)
+	}
+	in, n := b.layout.intervals(r.From, r.To)
+	if n == 0 {
+		return b.nothing(ctx, r)
+	}
+	for {
+		s := &scan{b: b, Range: r, at: r.At}
+		err := s.run(ctx, in[:n])
+		switch {
+		case err == nil:
+			s.res.Revision = s.at
+			return s.res, nil
+		case r.At == 0 && s.at != 0 && errors.Is(err, storage.ErrCompacted):
+			continue // history went on while the pages were read: begin anew at the latest revision
+		}
+		return storage.RangeResult{}, b.expired(err, r.At)
+	}
+}
+
+// nothing answers for an empty interval, whose revision still has to be right.
+func (b *Backend) nothing(ctx context.Context, r storage.Range) (storage.RangeResult, error) {
+	res, err := b.read(ctx, "count", b.small, &pb.RangeRequest{Key: b.healthKey(), CountOnly: true, Revision: r.At})
+	if err != nil {
+		return storage.RangeResult{}, b.expired(err, r.At)
+	}
+	if r.At != 0 {
+		return storage.RangeResult{Revision: r.At}, nil
+	}
+	return storage.RangeResult{Revision: res.Header.Revision}, nil
+}
+
+// scan is a Range under way.
+type scan struct {
+	storage.Range
+	b    *Backend
+	at   int64 // revision of all pages; 0 before the first
+	res  storage.RangeResult
+	seen sizing
+}
+
+func (s *scan) run(ctx context.Context, in []interval) error {
+	for _, i := range in {
+		if err := s.interval(ctx, i); err != nil {
+			return err
+		}
+	}
+	if s.seen.keys > 0 && s.Limit != 1 {
+		s.b.sizes.learn(s.To, s.seen)
+	}
+	return nil
+}
+
+// interval reads one interval in pages, until it or the limit is reached, and counts all of its keys.
+func (s *scan) interval(ctx context.Context, in interval) error {
+	if s.CountOnly || s.full() {
+		_, err := s.page(ctx, "count", s.b.small, &pb.RangeRequest{Key: in.from, RangeEnd: in.to, CountOnly: true}, true)
+		return err
+	}
+	operation, l := "range", s.b.large
+	if s.Limit == 1 {
+		l = s.b.small
+	}
+	for page, first := s.b.sizes.of(s.To).page(), true; ; first = false {
+		req := &pb.RangeRequest{Key: in.from, RangeEnd: in.to, Limit: page}
+		if s.Limit > 0 {
+			req.Limit = min(page, int64(s.Limit-len(s.res.KVs)))
+		}
+		res, err := s.page(ctx, operation, l, req, first)
+		if err != nil {
+			return err
+		}
+		if len(res.Kvs) == 0 {
+			return nil
+		}
+		last := measured(res.Kvs, len(s.res.KVs))
+		s.seen.size, s.seen.keys = max(s.seen.size, last.size), last.keys
+		if !res.More || s.full() {
+			return nil
+		}
+		page = last.page()
+		in.from = append(append(make([]byte, 0, 256), res.Kvs[len(res.Kvs)-1].Key...), 0)
+	}
+}
+
+func (s *scan) full() bool { return s.Limit > 0 && len(s.res.KVs) >= s.Limit }
+
+// page asks for a page and takes what it brings.
+func (s *scan) page(ctx context.Context, operation string, l *link, req *pb.RangeRequest, first bool) (*pb.RangeResponse, error) {
+	req.Revision = s.at
+	res, err := s.b.read(ctx, operation, l, req)
+	if err != nil {
+		return nil, err
+	}
+	if s.at == 0 {
+		s.at = res.Header.Revision
+	}
+	if first {
+		s.res.Count += res.Count
+		if want := s.res.Count; !req.CountOnly && s.res.KVs == nil {
+			if s.Limit > 0 {
+				want = min(want, int64(s.Limit))
+			}
+			s.res.KVs = make([]storage.KV, 0, want)
+		}
+	}
+	for _, v := range res.Kvs {
+		s.res.KVs = append(s.res.KVs, kv(s.b.layout.name(v.Key), v))
+	}
+	return res, nil
+}

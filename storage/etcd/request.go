@@ -1,0 +1,104 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/keelson-dev/keelson/storage"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+)
+
+// callOptions let a request wait for a connection within its time, and leave limits of size to etcd.
+func callOptions() []grpc.CallOption {
+	return []grpc.CallOption{
+		grpc.WaitForReady(true), grpc.MaxCallSendMsgSize(math.MaxInt32), grpc.MaxCallRecvMsgSize(math.MaxInt32),
+	}
+}
+
+// idempotent says whether a request may be made again when its outcome is unknown.
+type idempotent bool
+
+// call makes a request within a time beside that of ctx.
+func (b *Backend) call(ctx context.Context, operation string, timeout time.Duration, again idempotent, do func(context.Context) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if b.opts.Hooks.Requested == nil {
+		return b.attempt(ctx, timeout, again, do)
+	}
+	begun := time.Now()
+	err := b.attempt(ctx, timeout, again, do)
+	b.opts.Hooks.Requested(operation, time.Since(begun), err)
+	return err
+}
+
+// Attempts after the first wait a little longer each time. One that was refused for an old token is made again at
+// once, a few times.
+const (
+	firstPause  = 20 * time.Millisecond
+	longPause   = time.Second
+	maxRefusals = 3
+)
+
+func (b *Backend) attempt(ctx context.Context, timeout time.Duration, again idempotent, do func(context.Context) error) error {
+	limited := ctx
+	if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > timeout {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	var cause error
+	for pause, refusals := firstPause, 0; ; {
+		err := do(limited)
+		if err == nil {
+			return nil
+		}
+		if code(err) == codes.DeadlineExceeded {
+			untilDone(limited)
+		}
+		if cause == nil || limited.Err() == nil {
+			cause = err
+		}
+		switch {
+		case b.closed.Load() && code(err) == codes.Canceled:
+			return storage.ErrClosed
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case isRefused(err) && refusals < maxRefusals:
+			refusals++
+			continue
+		case limited.Err() != nil:
+			return fmt.Errorf("%w: no answer within %v: %v", storage.ErrUnavailable, timeout, text(cause))
+		case !bool(again) || !errors.Is(translate(err), storage.ErrUnavailable):
+			return translate(err)
+		}
+		if !sleep(limited, pause) {
+			continue // it fails at once, and says why
+		}
+		pause = min(2*pause, longPause)
+	}
+}
+
+// untilDone waits for the end of a context that is about to end: etcd knows the deadline, and its word may come
+// first.
+func untilDone(ctx context.Context) {
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < 100*time.Millisecond {
+		<-ctx.Done()
+	}
+}
+
+// sleep reports whether it slept to the end.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

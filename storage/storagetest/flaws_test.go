@@ -1,0 +1,61 @@
+package storagetest_test
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/keelson-dev/keelson/storage"
+	"github.com/keelson-dev/keelson/storage/memory"
+	"github.com/keelson-dev/keelson/storage/storagetest"
+)
+
+// flawVariable names the flaw of the backend that TestFlawed tests, in a process of its own.
+const flawVariable = "KEELSON_STORAGETEST_FLAW"
+
+// TestFlaws shows that the kit can fail: for each flaw the test named with it does.
+func TestFlaws(t *testing.T) {
+	for _, f := range flaws {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			if f.slow && testing.Short() {
+				t.Skip("it takes the kit's patience")
+			}
+			red(t, "^TestFlawed$/"+f.red, flawVariable+"="+f.name)
+		})
+	}
+}
+
+// red runs a test of this binary in another process, where it must fail.
+func red(t *testing.T, pattern, variable string) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run="+strings.ReplaceAll(pattern, " ", "_"), "-test.short", "-test.timeout=100s", "-test.failfast")
+	cmd.Env = append(os.Environ(), variable, "TMPDIR="+t.TempDir(), "KEELSON_SOAK=")
+	out, err := cmd.CombinedOutput()
+	switch {
+	case err == nil:
+		t.Errorf("the kit has found nothing:\n%s", out)
+	case !strings.Contains(string(out), "--- FAIL: "):
+		t.Errorf("it has not failed in a test: %v\n%.2000s", err, out)
+	case testing.Verbose():
+		t.Logf("%.1500s", out)
+	}
+}
+
+// TestFlawed is the test that fails: it is run by TestFlaws.
+func TestFlawed(t *testing.T) {
+	name := os.Getenv(flawVariable)
+	if name == "" {
+		t.Skip("TestFlaws runs it")
+	}
+	for _, f := range flaws {
+		if f.name == name {
+			storagetest.Backend(t, func(*testing.T) storage.Backend {
+				return &flawed{Backend: memory.New(memory.Options{}), flaw: f}
+			})
+			return
+		}
+	}
+	t.Fatalf("there is no flaw %q", name)
+}

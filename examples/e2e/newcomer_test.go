@@ -53,6 +53,11 @@ func TestNewcomersProgram(t *testing.T) {
 			t.Errorf("the program requires %s", m)
 		}
 	}
+	for m := range distinct { // which storage it uses is the program's choice
+		if strings.HasPrefix(m, "go.etcd.io/etcd/") || strings.HasPrefix(m, "google.golang.org/grpc") {
+			t.Errorf("the program is built from %s, and does not use it", m)
+		}
+	}
 }
 
 func read(t *testing.T, path string) string {

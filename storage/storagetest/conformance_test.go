@@ -8,5 +8,5 @@ import (
 )
 
 func TestExample(t *testing.T) {
-	storagetest.Backend(t, func(*testing.T) storage.Backend { return new(Log) })
+	storagetest.Backend(t, func(*testing.T) storage.Backend { return NewLog() })
 }

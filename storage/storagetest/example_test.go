@@ -20,30 +20,40 @@ type Log struct {
 	news    chan struct{} // closed, and replaced, when a feed may have something to do
 }
 
-// state is what is under the keys in [from, to) at a revision, 0 being the latest. The caller holds mu.
-func (l *Log) state(ctx context.Context, from, to string, at int64) (storage.RangeResult, error) {
+func NewLog() *Log { return &Log{news: make(chan struct{})} }
+
+// state is what is in an interval of keys at a revision, 0 being the latest. The caller holds mu.
+func (l *Log) state(r storage.Range) (storage.RangeResult, error) {
 	now := int64(len(l.changes)) + 1
-	switch {
-	case ctx.Err() != nil:
-		return storage.RangeResult{}, ctx.Err()
-	case l.closed:
-		return storage.RangeResult{}, storage.ErrClosed
-	case at > now:
-		return storage.RangeResult{}, storage.ErrFuture
-	case at == 0:
-		at = now
+	if r.At == 0 {
+		r.At = now
+	}
+	if l.closed || r.At > now {
+		return storage.RangeResult{}, map[bool]error{true: storage.ErrClosed, false: storage.ErrFuture}[l.closed]
 	}
 	state := map[string]storage.KV{}
-	for _, c := range l.changes[:at-1] {
-		if delete(state, c.Key); !c.Deleted && c.Key >= from && (to == "" || c.Key < to) {
+	for _, c := range l.changes[:r.At-1] {
+		if delete(state, c.Key); !c.Deleted && c.Key >= r.From && (r.To == "" || c.Key < r.To) {
 			state[c.Key] = storage.KV{Key: c.Key, Value: c.Value, Revision: c.Revision}
 		}
 	}
-	res := storage.RangeResult{Count: int64(len(state)), Revision: at}
+	res := storage.RangeResult{Count: int64(len(state)), Revision: r.At}
 	for _, key := range slices.Sorted(maps.Keys(state)) {
-		res.KVs = append(res.KVs, state[key])
+		if !r.CountOnly && (r.Limit == 0 || len(res.KVs) < r.Limit) {
+			res.KVs = append(res.KVs, state[key])
+		}
 	}
 	return res, nil
+}
+
+// change locks the Log until the func it returns is called, which also lets the feeds look again.
+func (l *Log) change() (done func()) {
+	l.mu.Lock()
+	return func() {
+		close(l.news)
+		l.news = make(chan struct{})
+		l.mu.Unlock()
+	}
 }
 
 func (l *Log) Get(ctx context.Context, key string, at int64) (storage.GetResult, error) {
@@ -52,37 +62,29 @@ func (l *Log) Get(ctx context.Context, key string, at int64) (storage.GetResult,
 	return storage.GetResult{KV: kv, Found: res.Count > 0, Revision: res.Revision}, err
 }
 
-func (l *Log) Range(ctx context.Context, r storage.Range) (storage.RangeResult, error) {
+func (l *Log) Range(_ context.Context, r storage.Range) (storage.RangeResult, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	res, err := l.state(ctx, r.From, r.To, r.At)
-	if r.CountOnly {
-		res.KVs = nil
-	} else if r.Limit > 0 && len(res.KVs) > r.Limit {
-		res.KVs = res.KVs[:r.Limit]
-	}
-	return res, err
+	return l.state(r)
 }
 
-func (l *Log) Commit(ctx context.Context, c storage.Commit) (storage.CommitResult, error) {
-	defer l.tell(nil)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now, err := l.state(ctx, c.Key, c.Key+"\x00", 0)
-	res := storage.CommitResult{Revision: now.Revision, Found: now.Count > 0}
+func (l *Log) Commit(_ context.Context, c storage.Commit) (storage.CommitResult, error) {
+	defer l.change()()
+	now, err := l.state(storage.Range{From: c.Key, To: c.Key + "\x00"})
+	met := storage.CommitResult{Revision: now.Revision, Found: now.Count > 0}
 	change := storage.Change{Key: c.Key, Value: c.Value, Revision: now.Revision + 1, Deleted: c.Delete}
-	if res.Found {
-		res.Current, change.Prev = now.KVs[0], &now.KVs[0]
+	if met.Found {
+		met.Current, change.Prev = now.KVs[0], &now.KVs[0]
 	}
 	switch {
 	case err != nil:
-		return res, err
+		return met, err
 	case c.TTL > 0:
-		return res, storage.ErrUnsupported
-	case c.Expect == storage.AnyRevision && c.Delete && !res.Found:
-		return res, nil
-	case c.Expect != storage.AnyRevision && (c.Expect != res.Current.Revision || c.Delete && !res.Found):
-		return res, storage.ErrConflict
+		return met, storage.ErrUnsupported
+	case c.Expect == storage.AnyRevision && c.Delete && !met.Found:
+		return met, nil
+	case c.Expect != storage.AnyRevision && (c.Expect != met.Current.Revision || c.Delete && !met.Found):
+		return met, storage.ErrConflict
 	case c.Delete:
 		change.Value = nil
 	}
@@ -91,38 +93,21 @@ func (l *Log) Commit(ctx context.Context, c storage.Commit) (storage.CommitResul
 }
 
 func (l *Log) Watch(ctx context.Context, w storage.WatchRange) (storage.Feed, error) {
-	defer l.tell(nil)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now, err := l.state(ctx, "", "", 0)
-	return &logFeed{l: l, ctx: ctx, w: w, reached: min(w.From, now.Revision)}, err
+	_, err := l.Range(ctx, storage.Range{CountOnly: true})
+	return &logFeed{l: l, ctx: ctx, w: w}, err
 }
 
 func (l *Log) Close() error {
-	l.tell(&l.closed)
+	defer l.change()()
+	l.closed = true
 	return nil
 }
 
-// tell sets a flag and lets the feeds look again.
-func (l *Log) tell(flag *bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if flag != nil {
-		*flag = true
-	}
-	if l.news != nil {
-		close(l.news)
-	}
-	l.news = make(chan struct{})
-}
-
 type logFeed struct {
-	l       *Log
-	ctx     context.Context // of Watch: the feed's life
-	w       storage.WatchRange
-	reached int64 // what is up to this revision has been delivered
-	asked   bool  // for progress
-	closed  bool
+	l             *Log
+	ctx           context.Context    // of Watch: the feed's life
+	w             storage.WatchRange // From goes on with what was delivered
+	asked, closed bool
 }
 
 func (f *logFeed) Next(ctx context.Context) (storage.Changes, error) {
@@ -146,7 +131,7 @@ func (f *logFeed) read() (out storage.Changes, news chan struct{}, err error) {
 	if f.closed || f.l.closed {
 		return out, nil, storage.ErrClosed
 	}
-	for _, c := range f.l.changes[f.reached-1:] {
+	for _, c := range f.l.changes {
 		if c.Revision > f.w.From && strings.HasPrefix(c.Key, f.w.Prefix) {
 			if !f.w.Prev {
 				c.Prev = nil
@@ -154,21 +139,21 @@ func (f *logFeed) read() (out storage.Changes, news chan struct{}, err error) {
 			out.Changes = append(out.Changes, c)
 		}
 	}
-	f.reached = int64(len(f.l.changes)) + 1
+	now := int64(len(f.l.changes)) + 1
 	if f.asked || len(out.Changes) > 0 {
-		out.Progress, f.asked = f.reached, false
+		out.Progress, f.asked = now, false
 	}
+	f.w.From = max(f.w.From, now)
 	return out, f.l.news, f.ctx.Err()
 }
 
-func (f *logFeed) RequestProgress() { f.l.tell(&f.asked) }
-func (f *logFeed) Close()           { f.l.tell(&f.closed) }
+func (f *logFeed) RequestProgress() { defer f.l.change()(); f.asked = true }
+func (f *logFeed) Close()           { defer f.l.change()(); f.closed = true }
 
-// A Log is a backend because it passes: storagetest.Backend(t, func(*testing.T) storage.Backend { return new(Log) }).
+// A Log is a backend because it passes: storagetest.Backend(t, func(*testing.T) storage.Backend { return NewLog() }).
 func ExampleBackend() {
-	l := new(Log)
-	defer l.Close()
+	l := NewLog()
 	made, err := l.Commit(context.Background(), storage.Commit{Key: "a", Value: []byte("1")})
-	fmt.Println(made.Revision, err)
-	// Output: 2 <nil>
+	fmt.Println(made.Revision, err, l.Close())
+	// Output: 2 <nil> <nil>
 }

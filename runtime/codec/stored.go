@@ -18,6 +18,7 @@ import (
 const (
 	protobufMark  = "k8s\x00"
 	encryptedMark = "k8s:enc:"
+	cborMark      = "\xd9\xd9\xf7" // https://www.rfc-editor.org/rfc/rfc8949#self-describe
 )
 
 // content is a stored value: what it says of itself, and how it gets into an object of that kind.
@@ -33,6 +34,9 @@ func contentOf(value []byte) (content, error) {
 	}
 	if rest, ok := bytes.CutPrefix(value, []byte(encryptedMark)); ok {
 		return content{}, encrypted(rest)
+	}
+	if bytes.HasPrefix(value, []byte(cborMark)) {
+		return content{}, errors.New("the value is CBOR, which is not read: let kube-apiserver store it as JSON (its feature gate CBORServingAndStorage off)")
 	}
 	gvk, err := kindOf(value)
 	return content{gvk: gvk, fill: func(obj runtime.Object) error {

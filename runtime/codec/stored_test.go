@@ -1,15 +1,20 @@
 package codec_test
 
 import (
+	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 var configMapKind = corev1.SchemeGroupVersion.WithKind("ConfigMap")
@@ -103,10 +108,91 @@ func TestEntryRefusesWhatItCannotUnseal(t *testing.T) {
 		"aescbc":                   {maps, []byte("k8s:enc:aescbc:v1:key1:\x00\xff"), `by the provider "aescbc" ("v1") with the key "key1"`},
 		"KMS":                      {maps, []byte("k8s:enc:kms:v2:vault:\x00:"), `by the provider "kms" ("v2") with the KMS plug-in "vault"`},
 		"half a mark":              {maps, []byte("k8s:enc:aes"), "encrypted"},
+		"CBOR":                     {maps, []byte("\xd9\xd9\xf7\xa0"), "CBOR"},
+		"a huge length":            {maps, []byte("k8s\x00\x12\xff\xff\xff\xff\xff\xff\xff\xff\x7f"), "envelope is broken"},
+		"a huge length within":     {maps, sealed(t, configMapKind, []byte("\x0a\xff\xff\xff\xff\x0f"), nil), "EOF"},
 	} {
 		d, _, err := c.typed.Entry(c.value)
 		if err == nil || !d.IsZero() || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %s, %v; want an error with %q", name, d.Bytes(), err, c.want)
+		}
+	}
+}
+
+// message is a kind of k8s.io/api.
+type message interface {
+	apiruntime.Object
+	Marshal() ([]byte, error)
+	Unmarshal(text []byte) error
+}
+
+// What protobuf holds is answered in the JSON that kube-apiserver makes of it.
+func TestEntryOfProtobufIsItsJSON(t *testing.T) {
+	at := metav1.NewTime(time.Date(2024, 1, 2, 3, 4, 5, 678, time.FixedZone("x", 3600)))
+	for kind, obj := range map[string]message{
+		"Pod": &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "a", CreationTimestamp: at, DeletionTimestamp: &at, Annotations: map[string]string{"<": "\u2028"},
+				ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m", Time: &at, FieldsV1: metav1.NewFieldsV1(`{"f:a":{}}`)}},
+			},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{
+				LivenessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromString("http")}}},
+				Resources:     corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1500m"), "memory": resource.MustParse("0.5Gi")}},
+			}}},
+		},
+		"ConfigMap": &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string]string{"b": "", "a": "&"}, BinaryData: map[string][]byte{"c": {0, 255}}},
+		"Secret":    &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string][]byte{"a": {0, 255}, "empty": {}, "nil": nil}},
+		"Service":   &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{TargetPort: intstr.FromInt32(80)}}}},
+		"Event":     &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "a"}, EventTime: metav1.NewMicroTime(at.Time)},
+	} {
+		raw := marshal(t, obj)
+		obj = reflect.New(reflect.TypeOf(obj).Elem()).Interface().(message) // as kube-apiserver would decode it
+		must(t, obj.Unmarshal(raw))
+		gvk := corev1.SchemeGroupVersion.WithKind(kind)
+		obj.GetObjectKind().SetGroupVersionKind(gvk)
+		want, err := json.Marshal(obj)
+		must(t, err)
+		d, stale, err := newTyped(t, gvk).Entry(sealed(t, gvk, raw, nil))
+		must(t, err)
+		same(t, kind, string(want), string(d.Bytes()))
+		if !stale {
+			t.Errorf("%s: it is not stale", kind)
+		}
+	}
+}
+
+// fragile panics where its color says.
+type fragile struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Color             fragileColor `json:"color"`
+}
+
+type fragileColor string
+
+func (c fragileColor) MarshalJSON() ([]byte, error) {
+	if c == "encode" {
+		panic("no such color")
+	}
+	return json.Marshal(string(c))
+}
+
+func (f *fragile) Unmarshal([]byte) error         { panic("no such message") }
+func (f *fragile) DeepCopyObject() runtime.Object { return runtime.DeepCopy(f) }
+
+// Stored bytes at which a type panics are an error.
+func TestEntryOfWhatPanics(t *testing.T) {
+	scheme, gvk := newScheme(t), schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Fragile"}
+	must(t, runtime.Register(scheme, gvk, runtime.KindOptions[*fragile]{}))
+	typed, err := codec.NewTyped(scheme, gvk)
+	must(t, err)
+	for want, value := range map[string][]byte{
+		"no such message": sealed(t, gvk, nil, nil),
+		"no such color":   []byte(`{"kind":"Fragile","apiVersion":"example.com/v1","metadata":{"name":"a"},"color":"encode"}`),
+	} {
+		d, _, err := typed.Entry(value)
+		if err == nil || !d.IsZero() || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s, %v; want an error with %q", d.Bytes(), err, want)
 		}
 	}
 }

@@ -42,15 +42,23 @@ func (t *Typed) Encode(obj runtime.Object) (Document, error) {
 }
 
 // Decode makes the object of a document, in the hub version and defaulted; it belongs to the caller.
-func (t *Typed) Decode(d Document) (runtime.Object, error) {
-	obj, _, err := t.read(d.Bytes())
-	if err != nil {
+func (t *Typed) Decode(d Document) (obj runtime.Object, err error) {
+	defer caught(&err)
+	if obj, _, err = t.read(d.Bytes()); err != nil {
 		return nil, err
 	}
 	if obj, err = t.scheme.ToVersion(obj, t.hub.GroupVersion()); err != nil {
 		return nil, err
 	}
 	return obj, nil
+}
+
+// caught makes an error of a panic of a type's own decoding, defaulting, conversion or encoding: stored bytes must not
+// be able to stop a server. It is deferred.
+func caught(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("decoding panicked: %v", p)
+	}
 }
 
 // Entry makes the canonical document of stored bytes, in the version they are stored in: decoded, defaulted,
@@ -61,6 +69,7 @@ func (t *Typed) Decode(d Document) (runtime.Object, error) {
 // A value in kube-apiserver's protobuf envelope is read if the Go type has a generated Unmarshal method, as those of
 // k8s.io/api have, and is stale; one that kube-apiserver has encrypted is an error that names the provider and key.
 func (t *Typed) Entry(value []byte) (d Document, stale bool, err error) {
+	defer caught(&err)
 	obj, from, err := t.read(value)
 	if err != nil {
 		return Document{}, false, err
@@ -76,14 +85,8 @@ func (t *Typed) Entry(value []byte) (d Document, stale bool, err error) {
 	return d, gvk != t.storage || !bytes.Equal(d.Bytes(), bytes.TrimSuffix(value, []byte("\n"))), nil
 }
 
-// read decodes an object in the version its bytes are in. A panic of a type's own decoding or defaulting becomes an
-// error: stored bytes must not be able to stop a server.
+// read decodes an object in the version its bytes are in.
 func (t *Typed) read(value []byte) (obj runtime.Object, from content, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			obj, err = nil, fmt.Errorf("decoding panicked: %v", p)
-		}
-	}()
 	if from, err = contentOf(value); err != nil {
 		return nil, from, err
 	}

@@ -119,3 +119,11 @@ func (b *Backend) begin() error {
 	b.calls.Add(1)
 	return nil
 }
+
+// refuse returns why a call cannot be made, or that the backend is closed.
+func (b *Backend) refuse(err error) error {
+	if b.closed.Load() {
+		return storage.ErrClosed
+	}
+	return err
+}

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,13 +15,13 @@ const maxGone = 5
 
 // Commit implements storage.Backend.
 func (b *Backend) Commit(ctx context.Context, c storage.Commit) (storage.CommitResult, error) {
-	if err := b.layout.check(c.Key); err != nil {
-		return storage.CommitResult{}, err
-	}
 	if err := b.begin(); err != nil {
 		return storage.CommitResult{}, err
 	}
 	defer b.calls.Done()
+	if err := b.layout.check(c.Key); err != nil {
+		return storage.CommitResult{}, err
+	}
 	if c.Delete || c.TTL <= 0 {
 		return b.commit(ctx, c, 0)
 	}
@@ -41,6 +42,9 @@ func (b *Backend) Commit(ctx context.Context, c storage.Commit) (storage.CommitR
 func (b *Backend) commit(ctx context.Context, c storage.Commit, lease int64) (storage.CommitResult, error) {
 	key := b.layout.key(c.Key)
 	res, err := b.write(ctx, transaction(c, key, lease))
+	if errors.Is(err, storage.ErrNoSpace) && !c.Delete {
+		return b.madeAnyway(ctx, c, err)
+	}
 	if err != nil {
 		return storage.CommitResult{}, err
 	}
@@ -52,6 +56,23 @@ func (b *Backend) commit(ctx context.Context, c storage.Commit, lease int64) (st
 		out.Current, out.Found = kv(c.Key, kvs[0]), true
 	}
 	return out, storage.ErrConflict
+}
+
+// madeAnyway finds out what became of a put that was refused for want of space: the one with which etcd reaches its
+// quota is made all the same, and those after it are not.
+func (b *Backend) madeAnyway(ctx context.Context, c storage.Commit, noSpace error) (storage.CommitResult, error) {
+	res, err := b.read(ctx, "get", b.small, &pb.RangeRequest{Key: b.layout.key(c.Key)})
+	if err != nil {
+		return storage.CommitResult{}, fmt.Errorf("%w: %v: it is unknown whether it was made: %v", storage.ErrUnavailable, noSpace, err)
+	}
+	switch kvs := res.Kvs; {
+	case len(kvs) == 0 || !bytes.Equal(kvs[0].Value, c.Value) || c.Expect > 0 && kvs[0].ModRevision <= c.Expect:
+		return storage.CommitResult{}, noSpace
+	case c.Expect == storage.AnyRevision: // the value may have been there before
+		return storage.CommitResult{}, fmt.Errorf("%w: %v: it is unknown whether it was made", storage.ErrUnavailable, noSpace)
+	default:
+		return storage.CommitResult{Revision: kvs[0].ModRevision}, nil
+	}
 }
 
 // write makes a transaction that changes something, once.

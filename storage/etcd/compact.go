@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/keelson-dev/keelson/storage"
@@ -26,8 +27,11 @@ func (b *Backend) compact(ctx context.Context, revision int64) error {
 		_, err := b.small.kv.Compact(ctx, &pb.CompactionRequest{Revision: revision}, b.callOptions...)
 		return err
 	})
-	if err == nil {
+	switch {
+	case err == nil:
 		b.learn(revision)
+	case errors.Is(err, errDenied):
+		return fmt.Errorf("%w: etcd lets only users with the role root compact: grant it, or set Options.CompactionInterval to -1 and let another user do it", errDenied)
 	}
 	return b.expired(err, revision)
 }
@@ -49,13 +53,22 @@ func (b *Backend) compactor() {
 // turn is what a server knows of the agreement by which servers compact, that of kube-apiserver: the version of
 // compactKey counts the intervals. Who finds it as it was an interval ago raises it, and compacts at what was
 // current then; who does not has been overtaken by another server, and knows the version for the next time.
+//
+// A server that may not compact leaves the turns to others.
 type turn struct {
 	version  int64 // of compactKey
 	revision int64 // current an interval ago; 0 before the first
+	denied   bool  // etcd has refused this server's last compaction
 }
 
 // take goes on by an interval. It returns the revision it compacted at, 0 when it was not this server's turn.
 func (t *turn) take(ctx context.Context, b *Backend) (int64, error) {
+	if t.denied {
+		if err := b.compact(ctx, 1); err != nil && !errors.Is(err, storage.ErrCompacted) { // forgets nothing
+			return 0, err
+		}
+		*t = turn{}
+	}
 	key := []byte(compactKey)
 	req := &pb.TxnRequest{
 		Compare: []*pb.Compare{{
@@ -85,6 +98,7 @@ func (t *turn) take(ctx context.Context, b *Backend) (int64, error) {
 		return 0, nil
 	}
 	if err := b.compact(ctx, before); err != nil && !errors.Is(err, storage.ErrCompacted) {
+		t.denied = errors.Is(err, errDenied)
 		return before, err
 	}
 	return before, nil

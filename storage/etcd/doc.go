@@ -41,10 +41,14 @@
 // (https://etcd.io/docs/v3.6/op-guide/maintenance/#space-quota). A request may have 1.5 MiB unless etcd's
 // --max-request-bytes says otherwise; more is storage.ErrTooLarge.
 //
+// A member that hangs, its connections open, fails its share of the calls and holds up its watches until
+// Options.KeepaliveTime and KeepaliveTimeout are over; then the other members serve. One that dies is left at once.
+//
 // A TTL is rounded up to seconds, and etcd makes no lease shorter than about two; a key lives up to a twentieth of
 // its TTL, at most Options.LeaseReuse, longer than asked; etcd deletes some seconds late, and a lost leader may
 // double the time.
 //
 // A user of etcd's authentication needs read and write permission for the keys under Prefix, for Prefix followed by
-// /health, and for those that begin with compact_rev_key.
+// /health, and for those that begin with compact_rev_key. Compact, Raise and the compaction loop need the role root:
+// with another user set Options.CompactionInterval to -1, and let somebody else compact.
 package etcd

@@ -85,7 +85,10 @@ func parseEndpoint(s string, haveTLS bool) (endpoint, error) {
 		return endpoint{}, errors.New("Options.TLS is given, but http:// does not use it: write https://, or leave TLS out")
 	}
 	u, err := url.Parse(scheme + "://" + rest)
-	if err != nil {
+	switch {
+	case strings.Contains(rest, ","):
+		return endpoint{}, errors.New("it has a comma: each endpoint is a string of its own")
+	case err != nil:
 		return endpoint{}, errors.New("it is no URL: write it like http://127.0.0.1:2379")
 	}
 	switch {
@@ -95,6 +98,8 @@ func parseEndpoint(s string, haveTLS bool) (endpoint, error) {
 		return endpoint{}, errors.New("it has a path or query: only scheme, host and port belong there (to share an etcd use Options.Prefix)")
 	case u.Hostname() == "":
 		return endpoint{}, errors.New("it names no host")
+	case strings.Contains(u.Hostname(), "%"):
+		return endpoint{}, errors.New("an IPv6 address with a zone is more than the client of etcd understands: use another address, or a name")
 	case u.Port() == "":
 		return endpoint{}, fmt.Errorf("it names no port: etcd's own is %s", net.JoinHostPort(u.Hostname(), "2379"))
 	}

@@ -40,7 +40,10 @@ func TestEndpoints(t *testing.T) {
 		{"http://etcd:2379?a=b", false, "!path or query"},
 		{"http://ali:sesame@etcd:2379", false, "!Options.Username"},
 		{"unix://", false, "!no socket"},
-		{"http://a:1,http://b:1", false, "!"},
+		{"http://a:1,http://b:1", false, "!comma"},
+		{"a:1, b:1", false, "!comma"},
+		{"http://[fe80::1%25eth0]:2379", false, "!zone"},
+		{"::1:2379", false, "!no URL"},
 	} {
 		e, err := parseEndpoint(test.in, test.tls)
 		words, refused := strings.CutPrefix(test.url, "!")

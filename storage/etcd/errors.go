@@ -15,6 +15,9 @@ import (
 // errNoLease is returned by commits with a lease that is gone.
 var errNoLease = errors.New("etcd: the lease is gone")
 
+// errDenied is returned when the user lacks a permission.
+var errDenied = errors.New("etcd: permission denied")
+
 // translate makes an error of etcd, or of the way to it, one of package storage. What has no sentinel there keeps
 // its text.
 func translate(err error) error {
@@ -34,7 +37,7 @@ func translate(err error) error {
 	case errors.Is(known, rpctypes.ErrNoSpace):
 		return fmt.Errorf("%w: %v: the quota of etcd is reached", storage.ErrNoSpace, known)
 	case errors.Is(known, rpctypes.ErrPermissionDenied):
-		return fmt.Errorf("etcd: %v: the user needs a role with read and write permission for the store's keys", known)
+		return fmt.Errorf("%w: the user needs a role with read and write permission for the store's keys", errDenied)
 	case isAuth(known):
 		return fmt.Errorf("etcd: %v: check Options.Username and Options.Password, or the client certificate", known)
 	case isUnavailable(known):
@@ -67,6 +70,10 @@ func isUnavailable(err error) bool {
 		return !strings.Contains(err.Error(), "larger than max")
 	case codes.FailedPrecondition:
 		return true // a member that is no leader, a learner, or not ready
+	}
+	// What etcd's consensus says has no code: there is no leader, another becomes it, or the member stops.
+	if strings.Contains(err.Error(), "raft proposal dropped") || strings.Contains(err.Error(), "raft: stopped") {
+		return true
 	}
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

@@ -47,6 +47,7 @@ func TestErrors(t *testing.T) {
 		{status.Error(codes.Unavailable, "connection error: refused"), storage.ErrUnavailable, "connection error: refused"},
 		{status.Error(codes.Internal, "stream terminated by RST_STREAM"), storage.ErrUnavailable, "RST_STREAM"},
 		{context.DeadlineExceeded, storage.ErrUnavailable, "deadline"},
+		{status.Error(codes.Unknown, "raft proposal dropped"), storage.ErrUnavailable, "dropped"},
 		{rpctypes.ErrGRPCLeaseNotFound, errNoLease, ""},
 		{rpctypes.ErrGRPCPermissionDenied, nil, "role with read and write permission"},
 		{rpctypes.ErrGRPCAuthFailed, nil, "Options.Username"},

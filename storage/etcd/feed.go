@@ -74,7 +74,7 @@ func (b *Backend) Watch(ctx context.Context, w storage.WatchRange) (storage.Feed
 // store's revision, 0 when that is below.
 func (b *Backend) retained(ctx context.Context, from int64) (head int64, err error) {
 	if from < 0 {
-		return 0, b.expired(storage.ErrCompacted, from)
+		return 0, b.refuse(b.expired(storage.ErrCompacted, from))
 	}
 	at := max(from, 1) // the empty store's revision
 	res, err := b.read(ctx, "count", b.small, &pb.RangeRequest{Key: b.healthKey(), CountOnly: true, Revision: at})

@@ -13,10 +13,10 @@ import (
 // Get implements storage.Backend.
 func (b *Backend) Get(ctx context.Context, key string, at int64) (storage.GetResult, error) {
 	if err := b.layout.check(key); err != nil {
-		return storage.GetResult{}, err
+		return storage.GetResult{}, b.refuse(err)
 	}
 	if at < 0 {
-		return storage.GetResult{}, b.expired(storage.ErrCompacted, at)
+		return storage.GetResult{}, b.refuse(b.expired(storage.ErrCompacted, at))
 	}
 	res, err := b.read(ctx, "get", b.small, &pb.RangeRequest{Key: b.layout.key(key), Revision: at})
 	if err != nil {
@@ -68,7 +68,7 @@ func (b *Backend) readWithin(ctx context.Context, operation string, timeout time
 // first.
 func (b *Backend) Range(ctx context.Context, r storage.Range) (storage.RangeResult, error) {
 	if r.At < 0 {
-		return storage.RangeResult{}, b.expired(storage.ErrCompacted, r.At)
+		return storage.RangeResult{}, b.refuse(b.expired(storage.ErrCompacted, r.At))
 	}
 	in, n := b.layout.intervals(r.From, r.To)
 	if n == 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/storage/etcd"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -39,6 +40,7 @@ func TestAWriteIsMadeOnce(t *testing.T) {
 	for i, err := range []error{
 		rpctypes.ErrGRPCTimeout, rpctypes.ErrGRPCLeaderChanged, rpctypes.ErrGRPCDeadlineExceeded, rpctypes.ErrGRPCCanceled,
 		status.Error(codes.Unavailable, "gone"), status.Error(codes.Canceled, "by a proxy"),
+		status.Error(codes.Unknown, "raft proposal dropped"), status.Error(codes.Unknown, "raft: stopped"),
 	} {
 		fail.Store(err)
 		if _, got := b.Commit(t.Context(), storage.Commit{Key: "a"}); !errors.Is(got, storage.ErrUnavailable) {
@@ -242,6 +244,16 @@ func TestCloseWaitsForCommits(t *testing.T) {
 	if _, err := b.Commit(t.Context(), storage.Commit{Key: "a"}); !errors.Is(err, storage.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
+	_, get := b.Get(t.Context(), "", 0)
+	_, old := b.Get(t.Context(), "a", -1)
+	_, list := b.Range(t.Context(), storage.Range{At: -1})
+	_, commit := b.Commit(t.Context(), storage.Commit{})
+	_, watch := b.Watch(t.Context(), storage.WatchRange{From: -1})
+	for i, err := range []error{get, old, list, commit, watch} {
+		if !errors.Is(err, storage.ErrClosed) {
+			t.Errorf("bad call %d after Close: %v", i, err)
+		}
+	}
 	if err := b.Health(t.Context()); !errors.Is(err, storage.ErrClosed) {
 		t.Errorf("Health after Close: %v", err)
 	}
@@ -285,6 +297,47 @@ func TestReservedKeys(t *testing.T) {
 	}
 }
 
+// TestAPutThatReachesTheQuota: etcd refuses a put with which its quota is reached, and makes it all the same.
+func TestAPutThatReachesTheQuota(t *testing.T) {
+	m := &member{}
+	b := opened(t, m, etcd.Options{})
+	m.txn = func(context.Context, *pb.TxnRequest) (*pb.TxnResponse, error) { return nil, rpctypes.ErrGRPCNoSpace }
+	for name, c := range map[string]struct {
+		expect   int64
+		found    string // "" is nothing
+		at       int64
+		readable bool
+		want     error
+	}{
+		"made":                     {expect: 5, found: "v", at: 7, readable: true},
+		"made, created":            {found: "v", at: 7, readable: true},
+		"not made":                 {expect: 5, found: "old", at: 5, readable: true, want: storage.ErrNoSpace},
+		"not made, equal":          {expect: 5, found: "v", at: 5, readable: true, want: storage.ErrNoSpace},
+		"not made, absent":         {readable: true, want: storage.ErrNoSpace},
+		"somebody else's":          {expect: 5, found: "w", at: 7, readable: true, want: storage.ErrNoSpace},
+		"whatever is there, equal": {expect: storage.AnyRevision, found: "v", at: 7, readable: true, want: storage.ErrUnavailable},
+		"whatever is there, other": {expect: storage.AnyRevision, found: "w", at: 7, readable: true, want: storage.ErrNoSpace},
+		"unknown":                  {expect: 5, want: storage.ErrUnavailable},
+	} {
+		m.read = func(context.Context) error {
+			if !c.readable {
+				return rpctypes.ErrGRPCPermissionDenied
+			}
+			return nil
+		}
+		m.ranged = func(r *pb.RangeRequest) *pb.RangeResponse {
+			if c.found == "" {
+				return &pb.RangeResponse{}
+			}
+			return &pb.RangeResponse{Count: 1, Kvs: []*mvccpb.KeyValue{{Key: r.Key, Value: []byte(c.found), ModRevision: c.at}}}
+		}
+		res, err := b.Commit(t.Context(), storage.Commit{Key: "a", Expect: c.expect, Value: []byte("v")})
+		if !errors.Is(err, c.want) || c.want == nil && res.Revision != c.at {
+			t.Errorf("%s: %+v, %v; want %v", name, res, err, c.want)
+		}
+	}
+}
+
 func TestHooks(t *testing.T) {
 	type seen struct {
 		operation string
@@ -301,7 +354,7 @@ func TestHooks(t *testing.T) {
 	_, _ = b.Range(t.Context(), storage.Range{From: "a", To: "b"})
 	_, _ = b.Range(t.Context(), storage.Range{From: "a", To: "b", CountOnly: true})
 	_, _ = b.Commit(t.Context(), storage.Commit{Key: "a", TTL: time.Hour})
-	want := []seen{{"get", false}, {"range", false}, {"count", false}, {"lease", false}, {"commit", true}}
+	want := []seen{{"get", false}, {"range", false}, {"count", false}, {"lease", false}, {"commit", true}, {"get", false}}
 	if !slices.Equal(all, want) {
 		t.Errorf("the hook saw %v, want %v", all, want)
 	}

@@ -75,6 +75,13 @@ func newBackend(t *testing.T, b storage.Backend) *backend {
 // in is the backend in a subtest.
 func (b *backend) in(t *testing.T) *backend { return &backend{Backend: b.Backend, t: t, ctx: b.ctx} }
 
+// patient returns a context for a wait for what should come at once.
+func (b *backend) patient() context.Context {
+	ctx, cancel := context.WithTimeout(b.ctx, Patience)
+	b.t.Cleanup(cancel)
+	return ctx
+}
+
 // put writes a value whatever is there and returns the commit's revision.
 func (b *backend) put(key, value string) int64 {
 	b.t.Helper()
@@ -102,6 +109,9 @@ func (b *backend) refused(c storage.Commit) storage.CommitResult {
 	res, err := b.Commit(b.ctx, c)
 	if !errors.Is(err, storage.ErrConflict) {
 		b.t.Fatalf("Commit(%s): error %v, want ErrConflict", describe(c), err)
+	}
+	if res.Found && res.Current.Key != c.Key {
+		b.t.Fatalf("Commit(%s): ErrConflict, and what is there is %+v: another key", describe(c), res.Current)
 	}
 	return res
 }

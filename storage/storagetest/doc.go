@@ -29,7 +29,7 @@
 //
 // # Writing a backend
 //
-// The example of [Backend] is a whole one, in some 150 lines; it passes.
+// The example of [Backend] is a whole one, in 150 lines; it passes.
 //
 // # Time
 //

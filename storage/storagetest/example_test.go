@@ -1,6 +1,7 @@
 package storagetest_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -14,22 +15,29 @@ import (
 // Log is a storage.Backend: the list of all changes since the beginning, in memory. It forgets nothing, and every read
 // walks the list. The change of revision r is changes[r-2]; an empty Log is at revision 1.
 type Log struct {
-	mu      sync.Mutex // guards all below, and the feeds
+	news    *sync.Cond // its L guards all below, and the feeds; it wakes these
 	changes []storage.Change
 	closed  bool
-	news    chan struct{} // closed, and replaced, when a feed may have something to do
 }
 
-func NewLog() *Log { return &Log{news: make(chan struct{})} }
+func NewLog() *Log { return &Log{news: sync.NewCond(new(sync.Mutex))} }
 
-// state is what is in an interval of keys at a revision, 0 being the latest. The caller holds mu.
+// change locks the Log; the func it returns wakes the feeds and unlocks it.
+func (l *Log) change() (done func()) {
+	l.news.L.Lock()
+	return func() { l.news.Broadcast(); l.news.L.Unlock() }
+}
+
+// state is what is in an interval of keys at a revision, 0 being the latest. The Log is locked.
 func (l *Log) state(r storage.Range) (storage.RangeResult, error) {
 	now := int64(len(l.changes)) + 1
-	if r.At == 0 {
+	switch {
+	case l.closed:
+		return storage.RangeResult{}, storage.ErrClosed
+	case r.At > now:
+		return storage.RangeResult{}, storage.ErrFuture
+	case r.At == 0:
 		r.At = now
-	}
-	if l.closed || r.At > now {
-		return storage.RangeResult{}, map[bool]error{true: storage.ErrClosed, false: storage.ErrFuture}[l.closed]
 	}
 	state := map[string]storage.KV{}
 	for _, c := range l.changes[:r.At-1] {
@@ -46,16 +54,6 @@ func (l *Log) state(r storage.Range) (storage.RangeResult, error) {
 	return res, nil
 }
 
-// change locks the Log until the func it returns is called, which also lets the feeds look again.
-func (l *Log) change() (done func()) {
-	l.mu.Lock()
-	return func() {
-		close(l.news)
-		l.news = make(chan struct{})
-		l.mu.Unlock()
-	}
-}
-
 func (l *Log) Get(ctx context.Context, key string, at int64) (storage.GetResult, error) {
 	res, err := l.Range(ctx, storage.Range{From: key, To: key + "\x00", At: at})
 	kv := append(res.KVs, storage.KV{})[0]
@@ -63,8 +61,8 @@ func (l *Log) Get(ctx context.Context, key string, at int64) (storage.GetResult,
 }
 
 func (l *Log) Range(_ context.Context, r storage.Range) (storage.RangeResult, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.news.L.Lock()
+	defer l.news.L.Unlock()
 	return l.state(r)
 }
 
@@ -93,6 +91,7 @@ func (l *Log) Commit(_ context.Context, c storage.Commit) (storage.CommitResult,
 }
 
 func (l *Log) Watch(ctx context.Context, w storage.WatchRange) (storage.Feed, error) {
+	context.AfterFunc(ctx, func() { l.change()() })
 	_, err := l.Range(ctx, storage.Range{CountOnly: true})
 	return &logFeed{l: l, ctx: ctx, w: w}, err
 }
@@ -110,41 +109,31 @@ type logFeed struct {
 	asked, closed bool
 }
 
-func (f *logFeed) Next(ctx context.Context) (storage.Changes, error) {
-	for {
-		out, news, err := f.read()
-		if err != nil || out.Progress > 0 {
+func (f *logFeed) Next(ctx context.Context) (out storage.Changes, err error) {
+	defer context.AfterFunc(ctx, func() { f.l.change()() })()
+	f.l.news.L.Lock()
+	defer f.l.news.L.Unlock()
+	for ; ; f.l.news.Wait() {
+		if err = cmp.Or(f.ctx.Err(), ctx.Err()); f.closed || f.l.closed {
+			err = storage.ErrClosed
+		}
+		if err != nil {
 			return out, err
 		}
-		select {
-		case <-news:
-		case <-f.ctx.Done():
-		case <-ctx.Done():
-			return storage.Changes{}, ctx.Err()
-		}
-	}
-}
-
-func (f *logFeed) read() (out storage.Changes, news chan struct{}, err error) {
-	f.l.mu.Lock()
-	defer f.l.mu.Unlock()
-	if f.closed || f.l.closed {
-		return out, nil, storage.ErrClosed
-	}
-	for _, c := range f.l.changes {
-		if c.Revision > f.w.From && strings.HasPrefix(c.Key, f.w.Prefix) {
-			if !f.w.Prev {
-				c.Prev = nil
+		for _, c := range f.l.changes {
+			if c.Revision > f.w.From && strings.HasPrefix(c.Key, f.w.Prefix) {
+				if !f.w.Prev {
+					c.Prev = nil
+				}
+				out.Changes = append(out.Changes, c)
 			}
-			out.Changes = append(out.Changes, c)
+		}
+		now := int64(len(f.l.changes)) + 1
+		if f.w.From = max(f.w.From, now); f.asked || len(out.Changes) > 0 {
+			out.Progress, f.asked = now, false
+			return out, nil
 		}
 	}
-	now := int64(len(f.l.changes)) + 1
-	if f.asked || len(out.Changes) > 0 {
-		out.Progress, f.asked = now, false
-	}
-	f.w.From = max(f.w.From, now)
-	return out, f.l.news, f.ctx.Err()
 }
 
 func (f *logFeed) RequestProgress() { defer f.l.change()(); f.asked = true }

@@ -58,7 +58,7 @@ func (f Faulty) storm(t *testing.T, prefix string, faults []Fault) {
 	strikes = max(strikes, len(faults))
 	for end, round := soakEnd(t), 0; round < rounds || time.Now().Before(end); round++ {
 		w := &workload{
-			t: t, backends: f.Backends, prefix: fmt.Sprintf("%s.%d/", prefix, round), keys: 4, pause: 2 * time.Millisecond,
+			t: t, backends: f.Backends, prefix: fmt.Sprintf("%s.%d/", prefix, round), keys: 4, pause: 2 * time.Millisecond, faults: strikes,
 		}
 		w.begin()
 		var order []int

@@ -354,6 +354,24 @@ var flaws = []flaw{
 		}
 		return res, err
 	}},
+	{name: "a conflict that does not name what is there", red: "Commit/create only if absent", commit: func(b *flawed, ctx context.Context, c storage.Commit) (storage.CommitResult, error) {
+		res, err := b.Backend.Commit(ctx, c)
+		res.Current.Key = ""
+		return res, err
+	}},
+	{name: "a watch outlives its context", red: "Watch/a context that has ended", slow: true, watch: func(b *flawed, ctx context.Context, w storage.WatchRange) (storage.Feed, error) {
+		return b.Backend.Watch(context.WithoutCancel(ctx), w)
+	}},
+	{name: "a watch from 0 begins now", red: "Watch/from before the beginning", watch: func(b *flawed, ctx context.Context, w storage.WatchRange) (storage.Feed, error) {
+		if w.From == 0 {
+			now, err := b.Backend.Get(ctx, "k", 0)
+			if err != nil {
+				return nil, err
+			}
+			w.From = now.Revision
+		}
+		return b.Backend.Watch(ctx, w)
+	}},
 	{name: "a conflict that shows an old value", red: "Concurrent", commit: func(b *flawed, ctx context.Context, c storage.Commit) (storage.CommitResult, error) {
 		old, _ := b.Backend.Get(ctx, c.Key, 0)
 		time.Sleep(50 * time.Microsecond)

@@ -89,8 +89,8 @@ func (j *verdict) acknowledge() {
 		case c.verb != verbCommit || c.outcome != answered:
 		case c.revision > j.final:
 			j.fail("%v: that is above the revision %d of a read afterwards", c, j.final)
-		case c.idle() && (!j.logged(c) || j.made[c.revision] != nil):
-			idle = append(idle, c)
+		case c.idle() && (!j.logged(c) || j.made[c.revision] != nil || c.begun > j.shown(c.revision)):
+			idle = append(idle, c) // the maker may be one whose client does not know what became of it
 		case j.made[c.revision] != nil && !j.made[c.revision].idle():
 			j.fail("two commits have one revision: %v; %v", j.made[c.revision], c)
 		case !j.logged(c):

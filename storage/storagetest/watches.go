@@ -45,6 +45,25 @@ var watchTests = []backendTest{
 			f.quiet()
 		}
 	}},
+	{"from before the beginning", func(t *testing.T, b *backend) {
+		r := b.put("new/k", "1") // under a prefix that no store has had, even one that was cleared for the test
+		var got storage.Changes
+		w, err := b.Watch(b.ctx, storage.WatchRange{Prefix: "new/"})
+		if err == nil {
+			defer w.Close()
+		}
+		for err == nil && len(got.Changes) == 0 && got.Progress < r {
+			w.RequestProgress()
+			got, err = w.Next(b.ctx)
+		}
+		switch {
+		case errors.Is(err, storage.ErrCompacted): // a store may have had others before
+		case err != nil:
+			t.Errorf("a watch from 0: %v, want all changes or ErrCompacted", err)
+		case len(got.Changes) != 1 || text(got.Changes[0]) != fmt.Sprintf("put new/k=1@%d", r):
+			t.Errorf("a watch from 0: %+v, want all changes", got)
+		}
+	}},
 	{"only its prefix", func(t *testing.T, b *backend) {
 		from := b.revision()
 		one := b.watch(storage.WatchRange{Prefix: "a/", From: from})
@@ -136,7 +155,7 @@ var watchTests = []backendTest{
 		f, err := b.Watch(ctx, storage.WatchRange{From: b.revision()})
 		if err == nil {
 			defer f.Close()
-			_, err = f.Next(b.ctx)
+			_, err = f.Next(b.patient())
 		}
 		if !errors.Is(err, context.Canceled) && !errors.Is(err, storage.ErrClosed) {
 			t.Errorf("Watch and Next: %v, want context.Canceled or ErrClosed", err)
@@ -230,7 +249,7 @@ var watchTests = []backendTest{
 		defer f.Close()
 		done := make(chan error, 1)
 		go func() {
-			_, err := f.Next(b.ctx)
+			_, err := f.Next(b.patient())
 			done <- err
 		}()
 		cancel()
@@ -238,7 +257,7 @@ var watchTests = []backendTest{
 			t.Errorf("Next: %v, want context.Canceled or ErrClosed", err)
 		}
 		f.RequestProgress()
-		if got, err := f.Next(b.ctx); err == nil {
+		if got, err := f.Next(b.patient()); err == nil {
 			t.Errorf("after the end Next returns %+v", got)
 		}
 		b.put("k", "1")

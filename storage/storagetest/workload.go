@@ -20,6 +20,7 @@ type workload struct {
 	keys     int
 	calls    int           // that a client makes at most; 0: until end
 	pause    time.Duration // after each call
+	faults   int           // that strike meanwhile
 	// untold says that answers need not tell the revision at which they are true, nor watches previous values, and
 	// that nothing is written whatever is there.
 	untold bool
@@ -42,7 +43,7 @@ const workloadClients = 6
 // begin starts the clients and the watches.
 func (w *workload) begin() {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 4*Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(4+2*w.faults)*Patience)
 	w.t.Cleanup(cancel)
 	w.ctx, w.started = ctx, time.Now()
 	w.halfway, w.stop = make(chan struct{}), make(chan struct{})

@@ -15,6 +15,7 @@ import (
 	"github.com/keelson-dev/keelson/storage/etcd"
 	"github.com/keelson-dev/keelson/storage/etcd/embedded"
 	"github.com/keelson-dev/keelson/storage/storagetest"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
 )
 
@@ -72,6 +73,49 @@ func TestWhatASlowReaderCosts(t *testing.T) {
 		}
 		if seen != changes {
 			t.Errorf("%d changes, want %d", seen, changes)
+		}
+	}
+}
+
+// The end of a lease deletes its keys by one revision. With the values before, it is more than etcd sends at once.
+func TestARevisionInFragments(t *testing.T) {
+	s := start(t, embedded.Options{})
+	c, b := rawOf(t, s), open(t, etcd.Options{Endpoints: s.Endpoints(), CompactionInterval: -1})
+	ctx := bounded(t)
+	lease, err := c.Grant(ctx, 3600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const keys, size = 40, 200 << 10
+	for i := range keys {
+		mustPut(t, c, fmt.Sprintf("k%02d", i), string(make([]byte, size)), clientv3.WithLease(lease.ID))
+	}
+	late := revision(t, b)
+	live, err := b.Watch(ctx, storage.WatchRange{Prefix: "k", From: late, Prev: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer live.Close()
+	if _, err := c.Revoke(ctx, lease.ID); err != nil {
+		t.Fatal(err)
+	}
+	behind, err := b.Watch(ctx, storage.WatchRange{Prefix: "k", From: late - 1, Prev: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer behind.Close()
+	if got, err := behind.Next(ctx); err != nil || len(got.Changes) != 1 || got.Changes[0].Revision != late {
+		t.Fatalf("%d changes, %v; want the last put", len(got.Changes), err)
+	}
+	for name, f := range map[string]storage.Feed{"live": live, "behind": behind} {
+		got, err := f.Next(ctx)
+		if err != nil || len(got.Changes) != keys || got.Progress != late+1 {
+			t.Fatalf("%s: %d changes up to %d, %v; want %d of revision %d", name, len(got.Changes), got.Progress, err, keys, late+1)
+		}
+		for i, c := range got.Changes {
+			if c.Key != fmt.Sprintf("k%02d", i) || !c.Deleted || c.Prev == nil || len(c.Prev.Value) != size {
+				t.Errorf("%s: change %d is of %s, deleted %v", name, i, c.Key, c.Deleted)
+			}
 		}
 	}
 }

@@ -34,8 +34,10 @@ type CopyResult struct {
 //
 // src may be in use; changes after the copied state are not in the copy. Nobody may use dst before Copy has
 // returned; after an error its content is incomplete and must be discarded. Values with a TTL (events, leases of
-// servers) are not copied: they would live for ever. Errors: ErrNotEmpty, ErrUnsupported, ErrCompacted when src
-// forgets the state while it is copied, and those of the two backends.
+// servers) are not copied: they would live for ever. bolt cannot keep two values at one revision, which only a
+// transaction of etcd that was neither this library's nor kube-apiserver's can have made: the error names both keys.
+// Errors: ErrNotEmpty, ErrUnsupported, ErrCompacted when src forgets the state while it is copied, and those of the
+// two backends.
 func Copy(ctx context.Context, dst, src Backend, opts CopyOptions) (CopyResult, error) {
 	c := &copying{dst: dst, src: src, limit: firstPage}
 	if err := c.copy(ctx, opts); err != nil {

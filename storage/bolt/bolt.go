@@ -37,6 +37,8 @@ type Options struct {
 	// syncing, for tests, runs before the file is flushed, with the number of changes that wait for it. An
 	// error fails the transaction.
 	syncing func(changes int) error
+	// block, for tests, is how many revisions are reserved at a time instead of reserveBlock.
+	block int64
 }
 
 // Hooks are called by the goroutine that writes the file, which waits for them: they must be quick and must not
@@ -63,6 +65,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Interval == 0 {
 		o.Interval = 100 * time.Millisecond
+	}
+	if o.block == 0 {
+		o.block = reserveBlock
 	}
 	if o.Window == 0 {
 		o.Window = 5 * time.Minute

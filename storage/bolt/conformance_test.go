@@ -21,7 +21,9 @@ func everyMode(t *testing.T, test func(t *testing.T, o bolt.Options)) {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	everyMode(t, func(t *testing.T, o bolt.Options) {
+		t.Parallel()
 		storagetest.Backend(t, func(t *testing.T) storage.Backend {
 			return open(t, filepath.Join(t.TempDir(), "test.db"), o)
 		})
@@ -29,7 +31,9 @@ func TestConformance(t *testing.T) {
 }
 
 func TestDurable(t *testing.T) {
+	t.Parallel()
 	everyMode(t, func(t *testing.T, o bolt.Options) {
+		t.Parallel()
 		storagetest.Durable(t, func(t *testing.T, dir string) storage.Backend {
 			return open(t, filepath.Join(dir, "test.db"), o)
 		})
@@ -37,7 +41,9 @@ func TestDurable(t *testing.T) {
 }
 
 func TestInterface(t *testing.T) {
+	t.Parallel()
 	everyMode(t, func(t *testing.T, o bolt.Options) {
+		t.Parallel()
 		storagetest.Interface(t, func(t *testing.T, s storage.StoreOptions) (storage.Interface, storage.Backend) {
 			b := open(t, filepath.Join(t.TempDir(), "test.db"), o)
 			store, err := storage.NewStore(b, s)
@@ -68,6 +74,7 @@ func killed() map[string]storagetest.Killed {
 }
 
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	for name := range killed() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -77,6 +84,7 @@ func TestKilled(t *testing.T) {
 }
 
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	everyMode(t, func(t *testing.T, o bolt.Options) {
 		t.Parallel()
 		disk := newBroken()

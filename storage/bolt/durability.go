@@ -55,8 +55,8 @@ func (s state) recovered() state {
 func (a *attempt) reserve() {
 	switch {
 	case a.opts.Sync == NoSync && a.dirty && a.state.revision > a.durable.reserved,
-		a.opts.Sync == SyncInterval && a.head+reserveBlock/2 > a.durable.reserved:
-		a.state.reserved = max(a.state.revision, a.head) + reserveBlock
+		a.opts.Sync == SyncInterval && a.head+a.opts.block/2 > a.durable.reserved:
+		a.state.reserved = max(a.state.revision, a.head) + a.opts.block
 		a.dirty = true
 	}
 }

@@ -13,6 +13,12 @@ func (o Options) WithSyncing(fn func(changes int) error) Options {
 	return o
 }
 
+// WithBlock makes n revisions be reserved at a time; n is more than twice what commits at once.
+func (o Options) WithBlock(n int64) Options {
+	o.block = n
+	return o
+}
+
 // WriteUnseen leaves the file as a transaction does whose last flush has failed after everything had been
 // written: the change is in the file, and the backend does not know it.
 func (b *Backend) WriteUnseen(key, value string) (revision int64, err error) {
@@ -35,6 +41,9 @@ func (b *Backend) WriteUnseen(key, value string) (revision int64, err error) {
 	})
 	return revision, err
 }
+
+// Path is where the file is.
+func (b *Backend) Path() string { return b.path }
 
 // Pending counts the requests that wait for the writer.
 func (b *Backend) Pending() int {
@@ -132,4 +141,43 @@ func EditPrev(prev int64) func(tx *bbolt.Tx) error {
 		e.prev = prev
 		return t.log.Put(revisionKey(s.revision), e.encode(s.revision))
 	}
+}
+
+// AtRest runs fn while nothing is written to the file: a copy of it is what a process killed now would leave.
+func (b *Backend) AtRest(fn func() error) error {
+	tx, err := b.db.Begin(true)
+	if err != nil {
+		return err
+	}
+	return errors.Join(fn(), tx.Rollback())
+}
+
+// WriteUnflushed leaves the file as a flush of SyncInterval does that has failed at its last step: the first n changes
+// that are in memory are in the file too, with what was reserved for more, and the backend does not know it.
+func (b *Backend) WriteUnflushed(n int) error {
+	b.tail.mu.Lock()
+	changes := b.tail.after(b.tail.shown.flushed)
+	changes = changes[:min(n, len(changes)):min(n, len(changes))]
+	b.tail.mu.Unlock()
+	return b.db.Update(func(tx *bbolt.Tx) error {
+		t, err := newTxn(tx)
+		if err != nil {
+			return err
+		}
+		s, err := t.state()
+		if err != nil {
+			return err
+		}
+		for _, c := range changes {
+			if c.revision <= s.revision {
+				continue // is there already
+			}
+			if err := t.put(c); err != nil {
+				return err
+			}
+			s.revision, s.total = c.revision, c.total
+		}
+		s.clean, s.reserved = 0, max(s.reserved, s.revision+b.opts.block)
+		return t.setState(s)
+	})
 }

@@ -145,6 +145,7 @@ type history struct {
 }
 
 func TestKill(t *testing.T) {
+	t.Parallel()
 	everyMode(t, func(t *testing.T, o bolt.Options) {
 		t.Parallel()
 		path := filepath.Join(t.TempDir(), "test.db")
@@ -163,19 +164,13 @@ func TestKill(t *testing.T) {
 }
 
 func killTime(t *testing.T, mode bolt.Sync) time.Duration {
-	switch soak := os.Getenv("KEELSON_SOAK"); {
-	case soak != "":
-		d, err := time.ParseDuration(soak)
-		if err != nil {
-			t.Fatalf("KEELSON_SOAK: %v", err)
-		}
-		return d
+	switch {
 	case testing.Short():
-		return 2 * time.Second
+		return soak(t, time.Second)
 	case mode == bolt.SyncAlways:
-		return 30 * time.Second
+		return soak(t, 30*time.Second)
 	}
-	return 10 * time.Second
+	return soak(t, 5*time.Second) // storagetest kills them too
 }
 
 // storm lets a storm rage for a moment, kills it and collects what it has acknowledged.
@@ -359,6 +354,7 @@ func verifyHistory(t *testing.T, b *bolt.Backend, now storage.RangeResult) {
 }
 
 func TestKillDuringCreation(t *testing.T) {
+	t.Parallel()
 	rounds := 20
 	if testing.Short() {
 		rounds = 5

@@ -29,6 +29,8 @@ const (
 
 	// firstRevision is the revision of a new, empty file: 0 means "the latest" in a read.
 	firstRevision = 1
+	// maxRevision is the greatest one a store may begin with: nobody counts from there to the end of an int64.
+	maxRevision = 1 << 62
 )
 
 // errDamaged is wrapped by errors about content that this package never writes.

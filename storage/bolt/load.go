@@ -31,6 +31,9 @@ func (b *Backend) Load(ctx context.Context, revision int64, kvs iter.Seq2[storag
 	if revision < firstRevision {
 		return fmt.Errorf("bolt: load: revision %d is below %d, where a store begins", revision, firstRevision)
 	}
+	if revision > maxRevision {
+		return fmt.Errorf("bolt: load: revision %d is above %d, the greatest that a store may begin with", revision, int64(maxRevision))
+	}
 	r := &request{kind: borrow, returned: make(chan struct{})}
 	if _, err := b.submit(context.WithoutCancel(ctx), r); err != nil {
 		return err

@@ -28,10 +28,11 @@ func values(n, size int) (kvs iter.Seq2[storage.KV, error], last int64) {
 }
 
 func TestLoadKeepsRevisions(t *testing.T) {
+	t.Parallel()
 	everyMode(t, func(t *testing.T, o bolt.Options) {
 		path := filepath.Join(t.TempDir(), "test.db")
 		b := open(t, path, o)
-		kvs, last := values(20_000, 900) // several transactions
+		kvs, last := values(10_000, 900) // several transactions
 		if err := b.Load(t.Context(), last, kvs); err != nil {
 			t.Fatal(err)
 		}
@@ -162,5 +163,6 @@ func TestLoadsThatFail(t *testing.T) {
 	}
 	b := open(t, filepath.Join(t.TempDir(), "test.db"), bolt.Options{})
 	wantError(t, b.Load(t.Context(), 0, nil), "revision 0 is below 1")
+	wantError(t, b.Load(t.Context(), 1<<62+1, nil), "revision 4611686018427387905 is above 4611686018427387904")
 	put(t, b, "k", "v")
 }

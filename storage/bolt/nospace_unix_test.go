@@ -176,6 +176,7 @@ func fillInterval(path string) error {
 }
 
 func TestCopiesOnAFullDisk(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	cmd, out := child(t, "fillCopies", filepath.Join(dir, "test.db"))
 	line, _ := out.ReadString('\n')

@@ -30,6 +30,7 @@ func hold(path string) error {
 }
 
 func TestASecondProcessIsRefused(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "test.db")
 	cmd, out := child(t, "hold", path)
 	if line, err := out.ReadString('\n'); err != nil || line != "open\n" {
@@ -43,6 +44,7 @@ func TestASecondProcessIsRefused(t *testing.T) {
 }
 
 func TestASecondBackendInOneProcessIsRefused(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "test.db")
 	b := open(t, path, bolt.Options{})
 	_, err := bolt.At(path)(t.Context())
@@ -51,6 +53,7 @@ func TestASecondBackendInOneProcessIsRefused(t *testing.T) {
 }
 
 func TestFilesThatAreRefused(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name string
 		make func(t *testing.T, path string)
@@ -159,6 +162,7 @@ func modified(t *testing.T, path string) time.Time {
 
 // A file that lost its end is refused wherever that is, whether it was closed or not.
 func TestTruncatedFilesAreRefused(t *testing.T) {
+	t.Parallel()
 	for name, stop := range map[string]func(t *testing.T, path string){
 		"closed": func(*testing.T, string) {}, "killed": unclean,
 	} {
@@ -264,6 +268,7 @@ func TestAHalfMadeFileIsMadeAnew(t *testing.T) {
 }
 
 func TestOnlyOneOfManyCreators(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "test.db")
 	var all sync.WaitGroup
 	opened := make(chan *bolt.Backend, 8)

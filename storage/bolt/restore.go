@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 
@@ -90,7 +89,7 @@ func rebase(tmp string, bump int64) error {
 		bump = defaultBump
 	}
 	if bump > 0 {
-		if s.revision > math.MaxInt64-bump {
+		if bump > maxRevision || s.revision > maxRevision-bump {
 			return fmt.Errorf("revision %d + %d is too large: choose a smaller RevisionBump", s.revision, bump)
 		}
 		s.revision += bump

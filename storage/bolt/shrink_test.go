@@ -56,6 +56,7 @@ func hollowed(t *testing.T, path string) {
 }
 
 func TestShrink(t *testing.T) {
+	t.Parallel()
 	for name, stop := range map[string]func(t *testing.T, path string){"closed": func(*testing.T, string) {}, "killed": unclean} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -144,6 +145,7 @@ func TestShrinkKeepsTheGap(t *testing.T) {
 
 // Who waits for the lock of a file that is replaced meanwhile does not get the old one.
 func TestShrinkLocksOthersOut(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "test.db")
 	hollowed(t, path)
 	opened := make(chan *bolt.Backend, 8)
@@ -200,7 +202,8 @@ func shrinkForEver(path string) error {
 }
 
 func TestKillDuringShrink(t *testing.T) {
-	rounds := 25
+	t.Parallel()
+	rounds := 15
 	if testing.Short() {
 		rounds = 4
 	}

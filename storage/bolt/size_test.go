@@ -15,6 +15,7 @@ import (
 // Under steady writes the file stays within three times the live data plus the window, counted in bytes of keys and
 // values.
 func TestTheFileStaysSmall(t *testing.T) {
+	t.Parallel()
 	for name, load := range map[string]struct {
 		live int
 		size func(*rand.Rand) int
@@ -32,8 +33,11 @@ func TestTheFileStaysSmall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			churn := 20
-			if testing.Short() {
+			switch {
+			case testing.Short():
 				load.live, churn = load.live/4, 5
+			case os.Getenv("KEELSON_SOAK") == "":
+				load.live, churn = load.live/2, 8
 			}
 			keepWriting(t, load.size, load.live, churn)
 		})

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/storage/bolt"
@@ -29,7 +30,9 @@ func snapshot(t *testing.T, b *bolt.Backend) ([]byte, int64) {
 }
 
 func TestASnapshotIsTheStoreAtOneRevision(t *testing.T) {
+	t.Parallel()
 	everyMode(t, func(t *testing.T, o bolt.Options) {
+		t.Parallel()
 		dir := t.TempDir()
 		b := open(t, filepath.Join(dir, "test.db"), o)
 		stop, written := make(chan struct{}), make(chan struct{})
@@ -47,7 +50,7 @@ func TestASnapshotIsTheStoreAtOneRevision(t *testing.T) {
 					case <-stop:
 						return
 					case written <- struct{}{}:
-					default:
+					case <-time.After(time.Millisecond): // as many commits as in a snapshot's time, not more
 					}
 				}
 			})
@@ -108,6 +111,7 @@ func (s *slow) Write(b []byte) (int, error) {
 }
 
 func TestASnapshotHoldsNothingUp(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	b := open(t, filepath.Join(dir, "test.db"), bolt.Options{Sync: bolt.NoSync})
 	putAll(t, b, 1000, "v")
@@ -286,6 +290,7 @@ func TestSnapshotsThatAreRefused(t *testing.T) {
 		"another program's":    {r: bytes.NewReader(foreign(t)), want: "not a storage file"},
 		"connection lost":      {r: io.MultiReader(bytes.NewReader(good[:size/2]), failing{broken}), want: "connection reset"},
 		"too far":              {r: bytes.NewReader(good), o: bolt.RestoreOptions{RevisionBump: 1<<63 - 2}, want: "choose a smaller RevisionBump"},
+		"at the end of all":    {r: bytes.NewReader(good), o: bolt.RestoreOptions{RevisionBump: 1 << 62}, want: "choose a smaller RevisionBump"},
 		"of a later release":   {r: bytes.NewReader(edited(laterVersion)), want: "format version 2"},
 		"of an unfinished one": {r: bytes.NewReader(edited(unfinished)), want: "interrupted"},
 		"damaged": {r: bytes.NewReader(edited(func(tx *bbolt.Tx) error {

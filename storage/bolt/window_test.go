@@ -13,8 +13,9 @@ import (
 )
 
 func TestHistoryGoesOnAcrossARestart(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "test.db")
-	b := open(t, path, bolt.Options{})
+	b := open(t, path, bolt.Options{Sync: bolt.NoSync})
 	var revisions []int64
 	var want []string
 	for i := range 1500 { // more than Next looks at in one step
@@ -119,6 +120,7 @@ func TestAQuietWatchDoesNotExpire(t *testing.T) {
 }
 
 func TestHistoryIsBounded(t *testing.T) {
+	t.Parallel()
 	for name, o := range map[string]bolt.Options{
 		"changes": {WindowChanges: 100},
 		"bytes":   {WindowBytes: 100 * (1000 + 3)},
@@ -148,6 +150,7 @@ func TestHistoryIsBounded(t *testing.T) {
 }
 
 func TestTheNewestChangeIsKeptWhateverItsSize(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "test.db")
 	compacted := make(chan int64, 10)
 	o := bolt.Options{WindowBytes: 10}
@@ -192,6 +195,7 @@ func TestCompactionIsTidiedUpAfterARestart(t *testing.T) {
 }
 
 func TestALongRangeIsOneState(t *testing.T) {
+	t.Parallel()
 	b := open(t, filepath.Join(t.TempDir(), "test.db"), bolt.Options{})
 	const keys = 10_000 // several transactions
 	putAll(t, b, keys, "v")

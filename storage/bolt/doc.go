@@ -64,17 +64,20 @@
 //
 // # The file
 //
-// The file is a bbolt database (go.etcd.io/bbolt) with three buckets. Integers are 8 bytes, big endian; checksums
+// The file is a bbolt database (go.etcd.io/bbolt) with four buckets. Integers are 8 bytes, big endian; checksums
 // are CRC-32C, 4 bytes, big endian.
 //
 //   - meta: "format" is the text keelson/bolt, "version" the integer 1, "state" seven integers and their checksum:
 //     the revision, the revision compacted at, the revision up to which compaction has cleaned up, the sum of sizes
 //     up to that revision, the sum of sizes of all changes ever written, 1 after a clean Close, and the revision up
 //     to which revisions are reserved. "unfinished" is there while the store is being loaded.
-//   - log: revision → one change: a byte of flags (1: a deletion), the revision of the value before (0: there was
-//     none), the sum of sizes up to this change, the checksum of the revision and all of the change but the
-//     checksum, the key with its length as uvarint before it, the value.
+//   - log: revision → one change: a byte of flags (1: a deletion, 2: the value is in parts), the revision of the value
+//     before (0: there was none), the sum of sizes up to this change, the checksum of the revision and all of the
+//     change but the checksum, the key with its length as uvarint before it, the value; in place of one that is in
+//     parts, its size and its checksum.
 //     It holds every change after the compacted revision, and those before whose value is still current.
+//   - parts: revision, 4 bytes that count from 0 → 8128 bytes, or what is left, of a value larger than 16 KiB. Pages
+//     that must be neighbours are few then, so that holes in the file fit again.
 //   - index: key, a NUL byte, the complement of a revision → a byte of flags as in log. The versions of a key
 //     stand together, the newest first, and a reader at revision R seeks the first one not newer than R.
 //

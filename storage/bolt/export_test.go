@@ -181,3 +181,18 @@ func (b *Backend) WriteUnflushed(n int) error {
 		return t.setState(s)
 	})
 }
+
+// MaxInline and PartBytes are where values begin to be split, and into what.
+const (
+	MaxInline = maxInline
+	PartBytes = partBytes
+)
+
+// Parts is how many parts of values the file has.
+func (b *Backend) Parts() (n int, err error) {
+	err = b.view(func(t txn) error {
+		n = 0
+		return t.parts.ForEach(func(_, _ []byte) error { n++; return nil })
+	})
+	return n, err
+}

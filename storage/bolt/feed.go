@@ -159,10 +159,16 @@ func (f *feed) lookInFile() (found []*change, err error) {
 			if err != nil {
 				return err
 			}
-			size += len(v)
-			if bytes.HasPrefix(e.key, []byte(f.prefix)) {
-				found = append(found, newChange(e, revision))
+			size += len(e.key)
+			if !bytes.HasPrefix(e.key, []byte(f.prefix)) {
+				continue
 			}
+			ch, err := t.newChange(e, revision)
+			if err != nil {
+				return err
+			}
+			size += len(ch.value)
+			found = append(found, ch)
 		}
 		return nil
 	})
@@ -174,12 +180,12 @@ func (f *feed) lookInFile() (found []*change, err error) {
 }
 
 // newChange copies an entry out of its transaction.
-func newChange(e entry, revision int64) *change {
-	c := &change{key: string(e.key), revision: revision, deleted: e.deleted, prevAt: e.prev}
+func (t txn) newChange(e entry, revision int64) (c *change, err error) {
+	c = &change{key: string(e.key), revision: revision, deleted: e.deleted, prevAt: e.prev}
 	if !e.deleted {
-		c.value = append([]byte{}, e.value...)
+		c.value, err = t.value(revision, e)
 	}
-	return c
+	return c, err
 }
 
 // show makes the caller's slice of changes, with the previous values when the feed has them.
@@ -219,11 +225,11 @@ func (b *Backend) loadPrev(changes []*change) error {
 			return expired(missing[0].revision-1, s.compacted)
 		}
 		for _, c := range missing {
-			e, err := t.change(c.prevAt)
+			value, err := t.valueAt(c.prevAt)
 			if err != nil {
 				return err
 			}
-			c.prev.Store(&storage.KV{Key: c.key, Value: bytes.Clone(e.value), Revision: c.prevAt})
+			c.prev.Store(&storage.KV{Key: c.key, Value: value, Revision: c.prevAt})
 		}
 		return nil
 	})

@@ -1,7 +1,6 @@
 package bolt
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -331,11 +330,11 @@ func (d *deferred) conflict(t txn, key string, live int64, unflushed *change) (s
 	case unflushed != nil:
 		res.Current, _ = unflushed.kv()
 	default:
-		e, err := t.change(live)
+		value, err := t.valueAt(live)
 		if err != nil {
 			return storage.CommitResult{}, err
 		}
-		res.Current = storage.KV{Key: key, Value: bytes.Clone(e.value), Revision: live}
+		res.Current = storage.KV{Key: key, Value: value, Revision: live}
 	}
 	return res, storage.ErrConflict
 }

@@ -16,6 +16,7 @@ const (
 	metaBucket  = "meta"
 	logBucket   = "log"
 	indexBucket = "index"
+	partsBucket = "parts"
 
 	formatKey     = "format"
 	versionKey    = "version"
@@ -87,21 +88,35 @@ type entry struct {
 	prev    int64
 	total   int64
 	key     []byte
-	value   []byte
+	value   []byte // nil when it is split
+
+	split bool   // the value is stored in parts:
+	size  int64  // all of them
+	sum   uint32 // the checksum of the value
 }
 
 // entryHeader is the size of what stands before the key's length: flags, prev, total and the checksum.
 const entryHeader = 1 + 8 + 8 + 4
 
+// splitBytes is the size of what stands in the place of a value that is split: its size and its checksum.
+const splitBytes = 8 + 4
+
 func (e entry) encode(revision int64) []byte {
-	b := make([]byte, 0, entryHeader+binary.MaxVarintLen32+len(e.key)+len(e.value))
+	b := make([]byte, 0, entryHeader+binary.MaxVarintLen32+len(e.key)+max(len(e.value), splitBytes))
 	b = append(b, flags(e.deleted))
+	if e.split {
+		b[0] |= splitFlag
+	}
 	b = binary.BigEndian.AppendUint64(b, uint64(e.prev))
 	b = binary.BigEndian.AppendUint64(b, uint64(e.total))
 	b = append(b, 0, 0, 0, 0)
 	b = binary.AppendUvarint(b, uint64(len(e.key)))
 	b = append(b, e.key...)
 	b = append(b, e.value...)
+	if e.split {
+		b = binary.BigEndian.AppendUint64(b, uint64(e.size))
+		b = binary.BigEndian.AppendUint32(b, e.sum)
+	}
 	binary.BigEndian.PutUint32(b[entryHeader-4:], checksum(revision, b))
 	return b
 }
@@ -133,7 +148,15 @@ func decodeEntry(revision int64, b []byte) (entry, error) {
 		return entry{}, fmt.Errorf("%w: the change of revision %d has a key of %d bytes", errDamaged, revision, n)
 	}
 	rest = rest[size:]
-	e.key, e.value = rest[:n], rest[n:]
+	e.key, rest = rest[:n], rest[n:]
+	if b[0]&splitFlag == 0 {
+		e.value = rest
+		return e, nil
+	}
+	if len(rest) != splitBytes || int64(binary.BigEndian.Uint64(rest)) <= 0 {
+		return entry{}, fmt.Errorf("%w: the change of revision %d does not tell the size of its value", errDamaged, revision)
+	}
+	e.split, e.size, e.sum = true, int64(binary.BigEndian.Uint64(rest)), binary.BigEndian.Uint32(rest[8:])
 	return e, nil
 }
 
@@ -180,8 +203,8 @@ func checkKey(key string) error {
 
 // txn is a bbolt transaction seen through the layout. Slices it returns are valid until the transaction ends.
 type txn struct {
-	tx               *bbolt.Tx
-	meta, log, index *bbolt.Bucket
+	tx                      *bbolt.Tx
+	meta, log, index, parts *bbolt.Bucket
 }
 
 func newTxn(tx *bbolt.Tx) (txn, error) {
@@ -190,8 +213,9 @@ func newTxn(tx *bbolt.Tx) (txn, error) {
 		meta:  tx.Bucket([]byte(metaBucket)),
 		log:   tx.Bucket([]byte(logBucket)),
 		index: tx.Bucket([]byte(indexBucket)),
+		parts: tx.Bucket([]byte(partsBucket)),
 	}
-	if t.meta == nil || t.log == nil || t.index == nil {
+	if t.meta == nil || t.log == nil || t.index == nil || t.parts == nil {
 		return txn{}, fmt.Errorf("%w: a bucket is missing", errDamaged)
 	}
 	return t, nil
@@ -233,8 +257,7 @@ func (t txn) put(c *change) error {
 	if err := t.index.Put(indexKey(nil, c.key, c.revision), []byte{flags(c.deleted)}); err != nil {
 		return err
 	}
-	e := entry{deleted: c.deleted, prev: c.prevAt, total: c.total, key: []byte(c.key), value: c.value}
-	return t.log.Put(revisionKey(c.revision), e.encode(c.revision))
+	return t.putEntry(c.revision, entry{deleted: c.deleted, prev: c.prevAt, total: c.total, key: []byte(c.key), value: c.value})
 }
 
 // drop removes one version of a key.
@@ -242,5 +265,5 @@ func (t txn) drop(key []byte, revision int64) error {
 	if err := t.index.Delete(indexKey(nil, key, revision)); err != nil {
 		return err
 	}
-	return t.log.Delete(revisionKey(revision))
+	return t.dropEntry(revision)
 }

@@ -180,8 +180,10 @@ func (l *load) writeLog() (total int64, err error) {
 				}
 				size += len(key) + len(value)
 				total += int64(len(key) + len(value))
-				e := entry{total: total, key: key, value: value}
-				if err := t.log.Put(revisionKey(places[0].revision), e.encode(places[0].revision)); err != nil {
+				if len(value) > maxInline {
+					value = bytes.Clone(value) // its parts must stay until the transaction ends
+				}
+				if err := t.putEntry(places[0].revision, entry{total: total, key: key, value: value}); err != nil {
 					return err
 				}
 			}

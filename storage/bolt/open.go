@@ -162,7 +162,7 @@ func addBuckets(tx *bbolt.Tx) error {
 	if name, _ := tx.Cursor().First(); name != nil {
 		return nil
 	}
-	for _, name := range []string{metaBucket, logBucket, indexBucket} {
+	for _, name := range []string{metaBucket, logBucket, indexBucket, partsBucket} {
 		if _, err := tx.CreateBucket([]byte(name)); err != nil {
 			return err
 		}

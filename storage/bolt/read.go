@@ -127,11 +127,11 @@ func (b *Backend) Get(ctx context.Context, key string, at int64) (storage.GetRes
 		if err != nil || revision == 0 || deleted {
 			return true, err
 		}
-		e, err := t.change(revision)
+		value, err := t.valueAt(revision)
 		if err != nil {
 			return true, err
 		}
-		res.KV = storage.KV{Key: key, Value: bytes.Clone(e.value), Revision: revision}
+		res.KV = storage.KV{Key: key, Value: value, Revision: revision}
 		res.Found = true
 		return true, nil
 	})
@@ -193,7 +193,7 @@ func (s *scan) portion(t txn) (done bool, err error) {
 			return true, fmt.Errorf("%w: version of key %q", errDamaged, key)
 		}
 		if !s.overlaid(key) && v[0]&deletedFlag == 0 {
-			n, err := s.take(values, key, revision)
+			n, err := s.take(t, values, key, revision)
 			if err != nil {
 				return true, err
 			}
@@ -232,7 +232,7 @@ func (s *scan) wanted() bool {
 
 // take counts a key and adds its value, which it finds with a cursor of the log, if it is wanted. It returns the
 // size of what it added.
-func (s *scan) take(values *bbolt.Cursor, key []byte, revision int64) (int, error) {
+func (s *scan) take(t txn, values *bbolt.Cursor, key []byte, revision int64) (int, error) {
 	if !s.wanted() {
 		return 0, nil
 	}
@@ -240,6 +240,10 @@ func (s *scan) take(values *bbolt.Cursor, key []byte, revision int64) (int, erro
 	if err != nil {
 		return 0, err
 	}
-	s.res.KVs = append(s.res.KVs, storage.KV{Key: string(key), Value: bytes.Clone(e.value), Revision: revision})
-	return len(e.value), nil
+	value, err := t.value(revision, e)
+	if err != nil {
+		return 0, err
+	}
+	s.res.KVs = append(s.res.KVs, storage.KV{Key: string(key), Value: value, Revision: revision})
+	return len(value), nil
 }

@@ -150,7 +150,11 @@ func readAll(tx *bbolt.Tx) error {
 		if len(k) != 8 {
 			return fmt.Errorf("%w: revision %q", errDamaged, k)
 		}
-		_, err := decodeEntry(int64(binary.BigEndian.Uint64(k)), v)
+		revision := int64(binary.BigEndian.Uint64(k))
+		e, err := decodeEntry(revision, v)
+		if err == nil && e.split {
+			_, err = t.value(revision, e)
+		}
 		return err
 	})
 }

@@ -26,6 +26,12 @@ func TestTheFileStaysSmall(t *testing.T) {
 			}
 			return 100 + r.IntN(3000)
 		}},
+		"huge": {40 << 20, func(r *rand.Rand) int { // among small ones, a few as large as can be
+			if r.IntN(200) == 0 {
+				return 1<<20 + r.IntN(1<<19)
+			}
+			return 200 + r.IntN(3000)
+		}},
 		"objects": {10 << 20, func(r *rand.Rand) int { return 500 + r.IntN(2000) }},
 		"large":   {20 << 20, func(r *rand.Rand) int { return 1 + r.IntN(100_000) }},
 		"small":   {2 << 20, func(r *rand.Rand) int { return 100 + r.IntN(200) }},

@@ -193,6 +193,7 @@ type checking struct {
 	visited int
 	state   state
 	entries int // in the log
+	parts   int // that the values in the log have
 }
 
 // run returns an error if the content cannot be read; what is wrong with it is in the findings.
@@ -222,7 +223,7 @@ func (c *checking) step() error {
 func (c *checking) names(t txn) error {
 	err := t.tx.ForEach(func(name []byte, _ *bbolt.Bucket) error {
 		switch string(name) {
-		case metaBucket, logBucket, indexBucket:
+		case metaBucket, logBucket, indexBucket, partsBucket:
 			return nil
 		}
 		return c.addf("bucket %q is unknown", name)
@@ -256,17 +257,23 @@ func (c *checking) log(t txn) error {
 		if err != nil {
 			return c.add(err)
 		}
+		if e.split {
+			c.parts += e.parts()
+			if _, err := t.value(revision, e); err != nil {
+				return c.add(err)
+			}
+		}
 		switch {
 		case revision < 1 || revision > s.revision:
 			return c.addf("log: revision %d lies outside of 1 to %d", revision, s.revision)
-		case checkKey(string(e.key)) != nil || e.deleted && len(e.value) > 0 || v[0] > deletedFlag:
+		case checkKey(string(e.key)) != nil || e.deleted && e.valueSize() > 0 || v[0]&^(deletedFlag|splitFlag) != 0:
 			return c.addf("log: the change of revision %d cannot be", revision)
 		case revision <= s.scrubbed && e.deleted:
 			return c.addf("log: revision %d is a deletion that should be forgotten", revision)
 		case revision <= s.scrubbed:
 			return nil
 		}
-		total += int64(len(e.key) + len(e.value))
+		total += int64(len(e.key)) + e.valueSize()
 		if revision > s.compacted {
 			recent++
 		}
@@ -284,8 +291,24 @@ func (c *checking) log(t txn) error {
 	if recent != s.revision-max(s.compacted, firstRevision) {
 		err = c.addf("log: it has %d changes after revision %d, and the revision is %d", recent, s.compacted, s.revision)
 	}
+	if err == nil {
+		err = c.strayParts(t)
+	}
 	if err == nil && total != s.total {
 		err = c.addf("log: the sizes of all changes are %d, the state says %d", total, s.total)
+	}
+	return err
+}
+
+// strayParts finds parts that no value has.
+func (c *checking) strayParts(t txn) error {
+	n := 0
+	err := t.parts.ForEach(func(_, _ []byte) error {
+		n++
+		return c.step()
+	})
+	if err == nil && n != c.parts && len(c.findings) == 0 {
+		err = c.addf("parts: there are %d parts of values, and the values in the log have %d", n, c.parts)
 	}
 	return err
 }

@@ -30,6 +30,9 @@ func varied(t testing.TB, path string) {
 		if !c.Delete {
 			c.Value = []byte(fmt.Sprint(i, strings.Repeat(" value", r.IntN(30)*r.IntN(30)*r.IntN(2)+1)))
 		}
+		if i == 246 { // one is stored in parts
+			c.Key, c.Value = "/registry/widgets/large", bytes.Repeat([]byte("large"), 4000)
+		}
 		if _, err := b.Commit(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
@@ -156,6 +159,22 @@ func TestVerifyNamesWhatIsWrong(t *testing.T) {
 			return b.Put(k, []byte{2})
 		}), "has flags 02"},
 		"no version": {bucket("index", func(b *bbolt.Bucket) error { return b.Put([]byte("short"), nil) }), `index key "short"`},
+		"a part is gone": {bucket("parts", func(b *bbolt.Bucket) error {
+			k, _ := last(b)
+			return b.Delete(k)
+		}), "part 2 of the value of revision"},
+		"a part has changed": {bucket("parts", func(b *bbolt.Bucket) error {
+			k, v := first(b)
+			v[7] ^= 1
+			return b.Put(k, v)
+		}), "the checksum of the value of revision"},
+		"a part is shorter": {bucket("parts", func(b *bbolt.Bucket) error {
+			k, v := first(b)
+			return b.Put(k, v[1:])
+		}), "has 8127 bytes, want 8128"},
+		"a part of nothing": {bucket("parts", func(b *bbolt.Bucket) error {
+			return b.Put([]byte("123456789012"), []byte("x"))
+		}), "there are 4 parts of values, and the values in the log have 3"},
 		"no revision": {bucket("log", func(b *bbolt.Bucket) error {
 			return b.Put([]byte("short"), []byte("x"))
 		}), `log: "short" is no revision`},

@@ -1,7 +1,6 @@
 package bolt
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -164,7 +163,7 @@ func (w *writer) update(fn func(txn) error) error {
 			if err != nil {
 				return err
 			}
-			t.log.FillPercent = 0.9 // it is appended to
+			t.log.FillPercent, t.parts.FillPercent = 0.9, 0.9 // they are appended to
 			return fn(t)
 		})
 	})
@@ -315,7 +314,11 @@ func (a *attempt) adopt() error {
 		if err != nil {
 			return err
 		}
-		a.changes = append(a.changes, newChange(e, revision))
+		ch, err := a.newChange(e, revision)
+		if err != nil {
+			return err
+		}
+		a.changes = append(a.changes, ch)
 	}
 	return nil
 }
@@ -353,12 +356,12 @@ func (a *attempt) write(r *request) error {
 func (a *attempt) conflict(r *request, found, live int64) error {
 	res := storage.CommitResult{Revision: a.state.revision}
 	if live != 0 {
-		e, err := a.change(live)
+		value, err := a.valueAt(live)
 		if err != nil {
 			return err
 		}
 		res.Found = true
-		res.Current = storage.KV{Key: r.commit.Key, Value: bytes.Clone(e.value), Revision: live}
+		res.Current = storage.KV{Key: r.commit.Key, Value: value, Revision: live}
 	}
 	if durable := a.durable.revision; found <= durable {
 		res.Revision = durable

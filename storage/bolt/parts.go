@@ -1,0 +1,100 @@
+package bolt
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+)
+
+const (
+	// maxInline is the size up to which a value stands in its entry of the log.
+	maxInline = 16 << 10
+	// partBytes is the size of the parts that a larger value is stored in. bbolt keeps two of them in four pages of 4
+	// KiB, which must be neighbours: holes of that size are always found again, and those of a whole large value are
+	// soon taken in part by small ones, so that the file would grow.
+	partBytes = 8128
+	// splitFlag, in an entry, says that the value is stored in parts.
+	splitFlag = 2
+)
+
+// partKey is where the nth part of a revision's value is.
+func partKey(revision int64, n int) []byte {
+	k := binary.BigEndian.AppendUint64(make([]byte, 0, 12), uint64(revision))
+	return binary.BigEndian.AppendUint32(k, uint32(n))
+}
+
+// parts is how many parts an entry's value is stored in.
+func (e entry) parts() int {
+	if !e.split {
+		return 0
+	}
+	return int((e.size + partBytes - 1) / partBytes)
+}
+
+// valueSize is the size of the value, wherever it is.
+func (e entry) valueSize() int64 {
+	if e.split {
+		return e.size
+	}
+	return int64(len(e.value))
+}
+
+// putEntry writes the change of a revision. e.value must not change before the transaction ends.
+func (t txn) putEntry(revision int64, e entry) error {
+	if len(e.value) > maxInline {
+		e.split, e.size, e.sum = true, int64(len(e.value)), crc32.Checksum(e.value, castagnoli)
+		for n := range e.parts() {
+			end := min((n+1)*partBytes, len(e.value))
+			if err := t.parts.Put(partKey(revision, n), e.value[n*partBytes:end:end]); err != nil {
+				return err
+			}
+		}
+		e.value = nil
+	}
+	return t.log.Put(revisionKey(revision), e.encode(revision))
+}
+
+// value returns a copy of the value of an entry, and tells a damaged one.
+func (t txn) value(revision int64, e entry) ([]byte, error) {
+	if !e.split {
+		return append([]byte{}, e.value...), nil
+	}
+	value := make([]byte, 0, min(e.size, 4<<20)) // more only if it is there
+	for n := range e.parts() {
+		part := t.parts.Get(partKey(revision, n))
+		if want := min(e.size-int64(len(value)), partBytes); int64(len(part)) != want {
+			return nil, fmt.Errorf("%w: part %d of the value of revision %d has %d bytes, want %d", errDamaged, n, revision, len(part), want)
+		}
+		value = append(value, part...)
+	}
+	if crc32.Checksum(value, castagnoli) != e.sum {
+		return nil, fmt.Errorf("%w: the checksum of the value of revision %d is wrong", errDamaged, revision)
+	}
+	return value, nil
+}
+
+// valueAt returns a copy of the value of a revision that must be there.
+func (t txn) valueAt(revision int64) ([]byte, error) {
+	e, err := t.change(revision)
+	if err != nil {
+		return nil, err
+	}
+	return t.value(revision, e)
+}
+
+// dropEntry removes the change of a revision, with its value.
+func (t txn) dropEntry(revision int64) error {
+	k := revisionKey(revision)
+	if v := t.log.Get(k); len(v) > 0 && v[0]&splitFlag != 0 {
+		e, err := decodeEntry(revision, v)
+		if err != nil {
+			return err
+		}
+		for n := range e.parts() {
+			if err := t.parts.Delete(partKey(revision, n)); err != nil {
+				return err
+			}
+		}
+	}
+	return t.log.Delete(k)
+}

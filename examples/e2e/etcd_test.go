@@ -11,6 +11,7 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/storage/bolt"
 	"github.com/keelson-dev/keelson/storage/etcd"
+	"github.com/keelson-dev/keelson/storage/etcd/embedded"
 )
 
 // onEtcd starts a hello that keeps its objects in etcd.
@@ -136,6 +137,24 @@ func TestHelloEtcdRefused(t *testing.T) {
 	if got := stored(t, endpoint); len(got) != 0 {
 		t.Errorf("stored are %q", got)
 	}
+}
+
+// TestHelloEtcdGone: without its etcd a hello says so, at once and why, and ends when it is told to.
+func TestHelloEtcdGone(t *testing.T) {
+	t.Parallel()
+	srv, err := embedded.Start(t.Context(), embedded.Options{Dir: t.TempDir(), UnsafeNoFsync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hello := onEtcd(t, srv.Endpoints()[0])
+	create(t, hello, "alpha")
+	if err := srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"get", "widgets"}, {"get", "widget", "alpha"}, {"label", "widget", "alpha", "a=b"}} {
+		hello.Kubectl(args...).Fails("(ServiceUnavailable): storage is unavailable: etcd cannot be reached")
+	}
+	hello.Kubectl("get", "--raw", "/readyz/storage").Fails("connection refused")
 }
 
 // TestHelloMovesToEtcdAndBack: a program that outgrows its file copies it into etcd, and back again.

@@ -63,14 +63,13 @@ func (r *Registry) status(err error, name string) error {
 	return err
 }
 
-// readStatus is status for reads, which clients may repeat by themselves.
+// readStatus is status for reads. There is no Retry-After here either: with one, clients would try ten times before
+// they tell their user anything.
 func (r *Registry) readStatus(err error, name string) error {
 	if err == nil || isStatus(err) || !errors.Is(err, storage.ErrUnavailable) {
 		return r.status(err, name)
 	}
-	again := apierrors.NewServiceUnavailable(err.Error())
-	again.ErrStatus.Details = &metav1.StatusDetails{Group: r.resource.Group, Kind: r.resource.Resource, Name: name, RetryAfterSeconds: 1}
-	return again
+	return apierrors.NewServiceUnavailable(err.Error())
 }
 
 // listStatus is readStatus for lists; continued says that there was a continue token.

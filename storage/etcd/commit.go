@@ -77,7 +77,7 @@ func (b *Backend) madeAnyway(ctx context.Context, c storage.Commit, noSpace erro
 
 // write makes a transaction that changes something, once.
 func (b *Backend) write(ctx context.Context, req *pb.TxnRequest) (res *pb.TxnResponse, err error) {
-	err = b.call(ctx, "commit", b.opts.RequestTimeout, false, func(ctx context.Context) (err error) {
+	err = b.call(ctx, "commit", b.opts.RequestTimeout, b.small, false, func(ctx context.Context) (err error) {
 		res, err = b.small.kv.Txn(ctx, req, b.callOptions...)
 		return err
 	})

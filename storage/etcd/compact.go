@@ -23,7 +23,7 @@ func (b *Backend) compact(ctx context.Context, revision int64) error {
 	if revision < 1 {
 		return b.expired(storage.ErrCompacted, revision)
 	}
-	err := b.call(ctx, "compact", b.opts.RequestTimeout, false, func(ctx context.Context) error {
+	err := b.call(ctx, "compact", b.opts.RequestTimeout, b.small, false, func(ctx context.Context) error {
 		_, err := b.small.kv.Compact(ctx, &pb.CompactionRequest{Revision: revision}, b.callOptions...)
 		return err
 	})

@@ -5,12 +5,14 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/keelson-dev/keelson/storage"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 )
 
 // link is one connection.
@@ -72,7 +74,7 @@ func (b *Backend) dial(ctx context.Context, endpoints []endpoint, config *tls.Co
 		DialKeepAliveTime:    b.opts.KeepaliveTime,
 		DialKeepAliveTimeout: b.opts.KeepaliveTimeout,
 		MaxUnaryRetries:      1, // the client tries even writes again whose outcome is unknown; see attempt
-		DialOptions:          more,
+		DialOptions:          append(more, grpc.WithConnectParams(reconnect(b.opts.DialTimeout))),
 		Context:              context.WithoutCancel(ctx),
 		Logger:               zap.NewNop(),
 	})
@@ -81,6 +83,14 @@ func (b *Backend) dial(ctx context.Context, endpoints []endpoint, config *tls.Co
 	}
 	conn := c.ActiveConnection()
 	return &link{c, pb.NewKVClient(conn), pb.NewLeaseClient(conn), pb.NewWatchClient(conn), pb.NewMaintenanceClient(conn)}, nil
+}
+
+// reconnect says how a lost connection is sought: gRPC's own way would pause for up to two minutes after an outage.
+func reconnect(dialTimeout time.Duration) grpc.ConnectParams {
+	return grpc.ConnectParams{
+		Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+		MinConnectTimeout: dialTimeout,
+	}
 }
 
 // disconnect closes the connections that were made.

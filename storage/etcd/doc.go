@@ -7,10 +7,10 @@
 // # What it promises
 //
 // A commit is one transaction of etcd, and durable on most members when it is answered; reads are linearizable. When
-// etcd cannot be asked, calls fail with storage.ErrUnavailable after Options.RequestTimeout: reads are tried again
-// until then, a write is never sent twice, so that after the error it may or may not have happened. Watches go on
-// by themselves where they were when a member, its leader or a connection is lost: every change once, or
-// storage.ErrCompacted.
+// etcd cannot be reached, calls fail with storage.ErrUnavailable after two seconds, and when it does not answer after
+// Options.RequestTimeout: reads are tried again until then, a write is never sent twice, so that after the error it
+// may or may not have happened. Watches go on by themselves where they were when a member, its leader or a
+// connection is lost: every change once, or storage.ErrCompacted.
 //
 // History is kept for one to two times Options.CompactionInterval. Servers that share an etcd, kube-apiservers
 // included, agree by the key compact_rev_key on which of them compacts, so that it is done once in an interval.

@@ -210,7 +210,7 @@ func (x *examiner) explain(ctx context.Context, err error) error {
 	case errors.As(dialed, &record), errors.Is(dialed, errNoHandshake), x.config != nil && strings.Contains(said, "first record does not look like a TLS handshake"):
 		return fmt.Errorf("%w: it does not speak TLS: use http://", cause)
 	case errors.As(dialed, &authority):
-		return fmt.Errorf("%w: the certificate is of an authority that is not trusted: put it into TLS.RootCAs", cause)
+		return fmt.Errorf("%w: the certificate is of an authority that is not trusted: put it into TLS.RootCAs, or among those that the system trusts", cause)
 	case errors.As(dialed, &name):
 		return fmt.Errorf("%w: the certificate is for other names: use one of them, or set TLS.ServerName", cause)
 	case errors.As(dialed, &invalid):

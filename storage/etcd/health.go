@@ -29,7 +29,7 @@ func (b *Backend) Ready(ctx context.Context) error {
 		return err
 	}
 	var alarms *pb.AlarmResponse
-	err := b.call(ctx, "alarms", healthTime, true, func(ctx context.Context) (err error) {
+	err := b.call(ctx, "alarms", healthTime, b.small, true, func(ctx context.Context) (err error) {
 		alarms, err = b.small.care.Alarm(ctx, &pb.AlarmRequest{Action: pb.AlarmRequest_GET}, b.callOptions...)
 		return err
 	})
@@ -40,7 +40,7 @@ func (b *Backend) Ready(ctx context.Context) error {
 		return err
 	}
 	var st *pb.StatusResponse
-	err = b.call(ctx, "status", healthTime, true, func(ctx context.Context) (err error) {
+	err = b.call(ctx, "status", healthTime, b.small, true, func(ctx context.Context) (err error) {
 		st, err = b.small.care.Status(ctx, &pb.StatusRequest{}, b.callOptions...)
 		return err
 	})

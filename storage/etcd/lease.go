@@ -90,7 +90,7 @@ func (s *leases) forget(ctx context.Context, l *lease) {
 
 // grant makes a lease. One whose making failed, and was made, ends by itself.
 func (b *Backend) grant(ctx context.Context, length time.Duration) (id int64, err error) {
-	err = b.call(ctx, "lease", b.opts.RequestTimeout, true, func(ctx context.Context) error {
+	err = b.call(ctx, "lease", b.opts.RequestTimeout, b.small, true, func(ctx context.Context) error {
 		res, err := b.small.lease.LeaseGrant(ctx, &pb.LeaseGrantRequest{TTL: int64(length / time.Second)}, b.callOptions...)
 		if err == nil {
 			id = res.ID

@@ -57,7 +57,7 @@ func (b *Backend) readWithin(ctx context.Context, operation string, timeout time
 	if b.closed.Load() {
 		return nil, storage.ErrClosed
 	}
-	err = b.call(ctx, operation, timeout, true, func(ctx context.Context) (err error) {
+	err = b.call(ctx, operation, timeout, l, true, func(ctx context.Context) (err error) {
 		res, err = l.kv.Range(ctx, req, b.callOptions...)
 		return err
 	})

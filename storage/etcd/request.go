@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/storage"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 )
 
 // callOptions let a request wait for a connection within its time, and leave limits of size to etcd.
@@ -22,16 +24,20 @@ func callOptions() []grpc.CallOption {
 // idempotent says whether a request may be made again when its outcome is unknown.
 type idempotent bool
 
-// call makes a request within a time beside that of ctx.
-func (b *Backend) call(ctx context.Context, operation string, timeout time.Duration, again idempotent, do func(context.Context) error) error {
+// connectTime is how long a request waits for a connection that is lost: long enough for another member to be found,
+// and short enough to tell whoever waits that there is none.
+const connectTime = 2 * time.Second
+
+// call makes a request on a connection, within a time beside that of ctx.
+func (b *Backend) call(ctx context.Context, operation string, timeout time.Duration, l *link, again idempotent, do func(context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if b.opts.Hooks.Requested == nil {
-		return b.attempt(ctx, timeout, again, do)
+		return b.attempt(ctx, timeout, l, again, do)
 	}
 	begun := time.Now()
-	err := b.attempt(ctx, timeout, again, do)
+	err := b.attempt(ctx, timeout, l, again, do)
 	b.opts.Hooks.Requested(operation, time.Since(begun), err)
 	return err
 }
@@ -44,7 +50,7 @@ const (
 	maxRefusals = 3
 )
 
-func (b *Backend) attempt(ctx context.Context, timeout time.Duration, again idempotent, do func(context.Context) error) error {
+func (b *Backend) attempt(ctx context.Context, timeout time.Duration, l *link, again idempotent, do func(context.Context) error) error {
 	limited := ctx
 	if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > timeout {
 		var cancel context.CancelFunc
@@ -53,7 +59,10 @@ func (b *Backend) attempt(ctx context.Context, timeout time.Duration, again idem
 	}
 	var cause error
 	for pause, refusals := firstPause, 0; ; {
-		err := do(limited)
+		err := l.reached(limited)
+		if err == nil {
+			err = do(limited)
+		}
 		if err == nil {
 			return nil
 		}
@@ -68,6 +77,8 @@ func (b *Backend) attempt(ctx context.Context, timeout time.Duration, again idem
 			return storage.ErrClosed
 		case ctx.Err() != nil:
 			return ctx.Err()
+		case errors.Is(err, errUnreached) && limited.Err() == nil:
+			return fmt.Errorf("%w: %v", storage.ErrUnavailable, err)
 		case isRefused(err) && refusals < maxRefusals:
 			refusals++
 			continue
@@ -81,6 +92,47 @@ func (b *Backend) attempt(ctx context.Context, timeout time.Duration, again idem
 		}
 		pause = min(2*pause, longPause)
 	}
+}
+
+// errUnreached is what reached says, with the cause.
+var errUnreached = errors.New("etcd cannot be reached")
+
+// reached waits for a connection that is lost.
+func (l *link) reached(ctx context.Context) error {
+	conn := l.ActiveConnection()
+	state := conn.GetState()
+	if state == connectivity.Ready {
+		return nil
+	}
+	patience := connectTime
+	if deadline, ok := ctx.Deadline(); ok { // some of the time is left to find out the cause
+		patience = min(patience, time.Until(deadline)*3/4)
+	}
+	wait, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for ; state != connectivity.Ready && state != connectivity.Shutdown; state = conn.GetState() {
+		if state == connectivity.Idle {
+			conn.Connect()
+		}
+		if !conn.WaitForStateChange(wait, state) {
+			return l.unreached(ctx)
+		}
+	}
+	return nil
+}
+
+// unreached asks gRPC why there is no connection: a request that does not wait for one is told.
+func (l *link) unreached(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectTime/10)
+	defer cancel()
+	_, err := l.kv.Range(ctx, &pb.RangeRequest{Key: []byte{0}, CountOnly: true})
+	if err == nil {
+		return nil // there is one now
+	}
+	return fmt.Errorf("%w: %s", errUnreached, text(err))
 }
 
 // untilDone waits for the end of a context that is about to end: etcd knows the deadline, and its word may come

@@ -15,8 +15,7 @@ import (
 
 // TestAnOutage: while etcd is gone, every request says so and why, long before its own time is up, and all work again
 // when etcd is back. RequestTimeout and RangeTimeout are longer than the test.
-func TestAnOutage(t *testing.T) {
-	t.Parallel()
+func TestAnOutage(t *testing.T) { // not beside others: one of them could be given its port
 	dir := t.TempDir()
 	s := start(t, embedded.Options{Dir: dir})
 	listen := address(t, s.Endpoints()[0])
@@ -61,6 +60,7 @@ func TestAnOutage(t *testing.T) {
 	}
 	all.Wait()
 	start(t, embedded.Options{Dir: dir, ListenClient: listen, UnsafeNoFsync: true})
+	ctx = bounded(t)
 	for name, call := range calls {
 		for err = call(ctx); errors.Is(err, storage.ErrUnavailable) && ctx.Err() == nil; err = call(ctx) { // for a moment
 		}

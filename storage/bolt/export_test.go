@@ -100,8 +100,8 @@ func FileRevision(path string) (int64, error) {
 // WaitStopped waits until Close has ended the writer.
 func (b *Backend) WaitStopped() { <-b.stopped }
 
-// EditState changes the counters of a file: revision, compacted, scrubbed, scrubbedTotal, total, clean, reserved.
-func EditState(fn func([]int64)) func(tx *bbolt.Tx) error {
+// edit is a change of what is in a file.
+func edit(fn func(t txn, s state) error) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error {
 		t, err := newTxn(tx)
 		if err != nil {
@@ -111,6 +111,13 @@ func EditState(fn func([]int64)) func(tx *bbolt.Tx) error {
 		if err != nil {
 			return err
 		}
+		return fn(t, s)
+	}
+}
+
+// EditState changes the counters of a file: revision, compacted, scrubbed, scrubbedTotal, total, clean, reserved.
+func EditState(fn func([]int64)) func(tx *bbolt.Tx) error {
+	return edit(func(t txn, s state) error {
 		var counters []int64
 		for _, f := range s.fields() {
 			counters = append(counters, *f)
@@ -120,27 +127,19 @@ func EditState(fn func([]int64)) func(tx *bbolt.Tx) error {
 			*f = counters[i]
 		}
 		return t.setState(s)
-	}
+	})
 }
 
 // EditPrev makes the newest change say that it follows the one of another revision, with the right checksum.
 func EditPrev(prev int64) func(tx *bbolt.Tx) error {
-	return func(tx *bbolt.Tx) error {
-		t, err := newTxn(tx)
-		if err != nil {
-			return err
-		}
-		s, err := t.state()
-		if err != nil {
-			return err
-		}
+	return edit(func(t txn, s state) error {
 		e, err := t.change(s.revision)
 		if err != nil {
 			return err
 		}
 		e.prev = prev
 		return t.log.Put(revisionKey(s.revision), e.encode(s.revision))
-	}
+	})
 }
 
 // AtRest runs fn while nothing is written to the file: a copy of it is what a process killed now would leave.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/storage"
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
 // etcd does not answer a request for progress while it has changes to send, so one that was made is repeated. A feed
@@ -76,8 +75,7 @@ func (b *Backend) retained(ctx context.Context, from int64) (head int64, err err
 	if from < 0 {
 		return 0, b.refuse(b.expired(storage.ErrCompacted, from))
 	}
-	at := max(from, 1) // the empty store's revision
-	res, err := b.read(ctx, "count", b.small, &pb.RangeRequest{Key: b.healthKey(), CountOnly: true, Revision: at})
+	res, err := b.now(ctx, max(from, 1)) // 1 is the empty store's revision
 	if err != nil && !errors.Is(err, storage.ErrFuture) {
 		return 0, b.expired(err, from)
 	}
@@ -166,7 +164,7 @@ func (f *feed) ask() {
 
 // askHead returns the store's revision, 0 when there is no answer.
 func (f *feed) askHead() int64 {
-	res, err := f.b.read(f.ctx, "count", f.b.small, &pb.RangeRequest{Key: f.b.healthKey(), CountOnly: true})
+	res, err := f.b.now(f.ctx, 0)
 	if err != nil {
 		sleep(f.ctx, askAgain)
 		return 0

@@ -20,7 +20,7 @@ func (b *Backend) Raise(ctx context.Context, revision, limit int64) error {
 		return err
 	}
 	defer b.calls.Done()
-	res, err := b.read(ctx, "count", b.small, &pb.RangeRequest{Key: b.healthKey(), CountOnly: true})
+	res, err := b.now(ctx, 0)
 	if err != nil {
 		return err
 	}

@@ -64,6 +64,11 @@ func (b *Backend) readWithin(ctx context.Context, operation string, timeout time
 	return res, err
 }
 
+// now asks for no value, but for the store's revision, and whether the state at a revision (0: the latest) is there.
+func (b *Backend) now(ctx context.Context, at int64) (*pb.RangeResponse, error) {
+	return b.read(ctx, "count", b.small, &pb.RangeRequest{Key: b.healthKey(), CountOnly: true, Revision: at})
+}
+
 // Range implements storage.Backend. One without a limit is read in pages of some MiB, all at the revision of the
 // first.
 func (b *Backend) Range(ctx context.Context, r storage.Range) (storage.RangeResult, error) {
@@ -90,7 +95,7 @@ func (b *Backend) Range(ctx context.Context, r storage.Range) (storage.RangeResu
 
 // nothing answers for an empty interval, whose revision still has to be right.
 func (b *Backend) nothing(ctx context.Context, r storage.Range) (storage.RangeResult, error) {
-	res, err := b.read(ctx, "count", b.small, &pb.RangeRequest{Key: b.healthKey(), CountOnly: true, Revision: r.At})
+	res, err := b.now(ctx, r.At)
 	if err != nil {
 		return storage.RangeResult{}, b.expired(err, r.At)
 	}

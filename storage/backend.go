@@ -22,7 +22,7 @@ import (
 // Slices that a backend returns are shared and must not be changed; slices given to it are its own from then on.
 // After Close every method returns ErrClosed. Any method may return ErrUnavailable when the store cannot be asked.
 //
-// Optional powers are further interfaces: [Compactor], [Healther], [Readier], [Loader], [Raiser].
+// Optional powers are further interfaces: [Compactor], [Historian], [Stater], [Healther], [Readier], [Loader], [Raiser].
 type Backend interface {
 	// Get returns the value of key at a revision; 0 is the latest. A missing key is no error: Found is false,
 	// and Revision still says when that was true. Errors: ErrCompacted, ErrFuture, ErrClosed.
@@ -148,6 +148,19 @@ type Compactor interface {
 	// Compact forgets history below revision; values current at revision stay. Errors: ErrCompacted when that
 	// has been compacted already, ErrFuture.
 	Compact(ctx context.Context, revision int64) error
+}
+
+// Historian is a Backend that can tell how far back its history goes.
+type Historian interface {
+	// Oldest is the oldest revision at which Get and Range, and from which Watch, work now.
+	Oldest(ctx context.Context) (int64, error)
+}
+
+// Stater is a Backend that can tell the revision of a key without its value.
+type Stater interface {
+	// Stat returns the revision of key's value, 0 when it is missing, and the store's revision at which that is
+	// true: what Get says of the latest state.
+	Stat(ctx context.Context, key string) (Stat, error)
 }
 
 // Healther is a Backend that can tell whether it works.

@@ -16,7 +16,7 @@ import (
 // cluster-scoped one. All methods may be called concurrently. Records are shared: nobody changes their bytes.
 //
 // Errors are the sentinels and types of this package; a context's error is returned as it is. An optional power is a
-// further interface: [UnreadableDeleter].
+// further interface: [UnreadableDeleter], [Source].
 type Interface interface {
 	// Get returns one record, or ErrNotFound.
 	Get(ctx context.Context, key string, at Read) (Record, error)
@@ -123,6 +123,9 @@ type WatchOptions struct {
 	// whose InitialEnd is set, followed by all events after that state.
 	Initial bool
 	At      Read // Latest, Any or NotOlderThan; only with Initial
+	// Bookmarks asks for a Bookmark event also when the watch has been told no revision for so long that the last
+	// one is about to leave the retained history. A storage that cannot tell sends none.
+	Bookmarks bool
 }
 
 // Event is one change as a watcher sees it. With selectors, a record that begins to match is ADDED, one that
@@ -132,6 +135,8 @@ type Event struct {
 	Record Record          // of a Bookmark only Revision is set
 	// InitialEnd marks the bookmark at the end of the initial events.
 	InitialEnd bool
+	// Forms keeps what is made of Record for all who watch; nil keeps nothing.
+	Forms *Forms
 }
 
 // Watch is a stream of events, read at the reader's own pace. One goroutine at a time calls Next; the others may

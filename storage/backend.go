@@ -67,12 +67,14 @@ type Range struct {
 	Limit    int   // at most this many values; 0 is all
 	// CountOnly asks for Count alone.
 	CountOnly bool
+	// Uncounted says that of a Count above Limit nobody needs to know how far it is above, which may save much.
+	Uncounted bool
 }
 
 // RangeResult answers Range.
 type RangeResult struct {
 	KVs      []KV
-	Count    int64 // keys in the whole interval, those beyond Limit included
+	Count    int64 // keys in the whole interval, those beyond Limit included; see Uncounted
 	Revision int64 // the store's revision at which this is true (At, when At was given)
 }
 

@@ -161,7 +161,7 @@ func (c *copying) values(ctx context.Context, first RangeResult) iter.Seq2[KV, e
 
 // next reads the page that begins with a key.
 func (c *copying) next(ctx context.Context, from string) (RangeResult, error) {
-	page, err := c.src.Range(ctx, Range{From: from, At: c.result.Revision, Limit: c.limit})
+	page, err := c.src.Range(ctx, Range{From: from, At: c.result.Revision, Limit: c.limit, Uncounted: true})
 	switch {
 	case errors.Is(err, ErrCompacted):
 		err = fmt.Errorf("the source has forgotten revision %d while it was copied: discard the destination and copy again, with a longer history kept or fewer changes meanwhile: %w",

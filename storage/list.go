@@ -14,7 +14,7 @@ const (
 
 // List implements Interface.
 func (s *Store) List(ctx context.Context, opts ListOptions) (Page, error) {
-	l := &listing{s: s, opts: opts, scope: s.scope(opts.Selection), limit: int(max(opts.Limit, 0))}
+	l := &listing{s: s, opts: opts, scope: opts.Selection.Scope(s.opts.Namespaced), limit: int(max(opts.Limit, 0))}
 	if err := l.begin(ctx); err != nil {
 		return Page{}, err
 	}
@@ -31,9 +31,9 @@ func (s *Store) List(ctx context.Context, opts ListOptions) (Page, error) {
 type listing struct {
 	s     *Store
 	opts  ListOptions
-	scope scope
+	scope Scope
 	limit int    // 0: none
-	from  string // the next key to look at
+	from  string // the next key to look at, relative to the resource
 	at    int64  // the revision read at; 0 until the first answer, when it is the latest
 	token string // for an ExpiredError: goes on from the same key at the latest state
 
@@ -43,19 +43,19 @@ type listing struct {
 }
 
 // begin finds where the list starts, and waits for a revision that it needs.
-func (l *listing) begin(ctx context.Context) (err error) {
+func (l *listing) begin(ctx context.Context) error {
 	at := l.opts.At
-	l.from = l.scope.prefix
+	l.from = l.scope.From
 	if l.opts.Continue != "" {
 		if at.Match == NotOlderThan || at.Match == Exact {
 			return fmt.Errorf("%w: specifying resource version is not allowed when using continue", ErrBadContinue)
 		}
-		l.from, l.at, err = decodeContinue(l.opts.Continue, l.scope.prefix)
+		c, err := l.scope.Continue(l.opts.Continue)
 		if err != nil {
 			return err
 		}
-		l.token = encodeContinue(l.from, l.scope.prefix, atLatest)
-		l.at = max(l.at, 0)
+		l.from, l.at = c.From, max(c.Revision, 0)
+		l.token = l.scope.Token(Continue{Revision: AtLatest, From: c.From})
 		return nil
 	}
 	switch at.Match {
@@ -92,15 +92,16 @@ func (l *listing) collect(ctx context.Context) error {
 
 // read reads the next rows; a chunk of 0 is all of them. Of a single key a Get is cheaper than a Range.
 func (l *listing) read(ctx context.Context, chunk int) (RangeResult, error) {
-	if l.scope.single && l.from == l.scope.prefix {
-		res, err := l.s.get(ctx, l.scope.prefix[len(l.s.root):], l.at)
+	if key, ok := l.scope.Single(); ok && l.from == key {
+		res, err := l.s.get(ctx, key, l.at)
 		one := RangeResult{Revision: res.Revision}
 		if res.Found {
 			one.KVs, one.Count = []KV{res.KV}, 1
 		}
 		return one, l.expired(err)
 	}
-	r := Range{From: l.from, To: l.scope.end, At: l.at, Limit: chunk}
+	r := Range{At: l.at, Limit: chunk}
+	r.From, r.To = l.s.interval(Scope{From: l.from, To: l.scope.To})
 	res, err := l.s.backend.Range(ctx, r)
 	if errors.Is(err, ErrFuture) {
 		if err := l.s.reach(ctx, l.at); err != nil {
@@ -123,8 +124,9 @@ func (l *listing) take(kvs []KV) (seen int) {
 			return seen
 		}
 		seen++
-		l.from = kv.Key + "\x00"
-		if !l.scope.has(kv.Key) {
+		key := kv.Key[len(l.s.root):]
+		l.from = key + "\x00"
+		if !l.scope.Has(key) {
 			continue
 		}
 		r, err := l.s.record(kv)
@@ -159,12 +161,12 @@ func (l *listing) fail(err error) {
 func (l *listing) full() bool { return l.limit > 0 && len(l.records) >= l.limit }
 
 // selective says that rows of the interval may be left out.
-func (l *listing) selective() bool { return l.opts.Selective() || l.scope.suffix != "" }
+func (l *listing) selective() bool { return l.opts.Selective() || !l.scope.Whole() }
 
 func (l *listing) page() Page {
 	p := Page{Records: slices.Values(l.records), Count: len(l.records), Revision: l.at}
 	if l.more > 0 {
-		p.Continue = encodeContinue(l.from, l.scope.prefix, l.at)
+		p.Continue = l.scope.Token(Continue{Revision: l.at, From: l.from})
 		if !l.selective() {
 			remaining := l.more
 			p.Remaining = &remaining

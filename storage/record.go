@@ -8,33 +8,43 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// record makes the record of a stored value. Bytes not known to be canonical pass through the codec first.
+// record makes the record of a stored value, or returns an *UnreadableError. Bytes not known to be canonical pass
+// through the codec first.
 func (s *Store) record(kv KV) (Record, error) {
+	e := s.entry(kv)
+	if e.Unreadable != nil {
+		return Record{}, e.Unreadable
+	}
+	return e.Record, nil
+}
+
+// entry is record for what has a place for values that cannot be read.
+func (s *Store) entry(kv KV) Entry {
 	key := kv.Key[len(s.root):]
 	if s.known.has(kv.Revision) {
 		if d, err := codec.ParseDocument(kv.Value); err == nil {
-			return s.recordOf(key, kv.Revision, d, kv.Stale), nil
+			return Entry{Record: s.recordOf(key, kv.Revision, d, kv.Stale)}
 		}
 	}
 	d, stale, err := s.opts.Codec.Entry(kv.Value)
 	if err != nil {
-		return Record{}, s.unreadable(key, kv.Revision, err)
+		return Entry{Record: Record{Key: key, Revision: kv.Revision}, Unreadable: s.unreadable(key, kv.Revision, err)}
 	}
 	if !stale {
 		s.known.add(kv.Revision)
 	}
-	return s.recordOf(key, kv.Revision, d, stale || kv.Stale), nil
+	return Entry{Record: s.recordOf(key, kv.Revision, d, stale || kv.Stale)}
 }
 
 // unreadable is the error for the value of a key.
-func (s *Store) unreadable(key string, revision int64, err error) error {
+func (s *Store) unreadable(key string, revision int64, err error) *UnreadableError {
 	return &UnreadableError{Key: key, StoredKey: s.root + key, Revision: revision, Err: err}
 }
 
 // recordOf makes the record of a canonical document.
 func (s *Store) recordOf(key string, revision int64, d codec.Document, stale bool) Record {
 	a := &attributes{paths: s.opts.Fields, body: d}
-	a.namespace, a.name = s.splitKey(key)
+	a.namespace, a.name = SplitKey(key, s.opts.Namespaced)
 	return Record{Key: key, Revision: revision, Body: d, Labels: (*recordLabels)(a), Fields: (*recordFields)(a), Stale: stale}
 }
 

@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 )
 
-// checkKey tells whether something can be stored under a key.
-func (s *Store) checkKey(key string) error {
+// CheckKey returns ErrBadKey, with the key, if nothing can be stored under a key of a resource.
+func CheckKey(key string, namespaced bool) error {
 	segments := 1
-	if s.opts.Namespaced {
+	if namespaced {
 		segments = 2
 	}
 	if strings.Count(key, "/") != segments-1 {
@@ -28,43 +28,42 @@ func isSegment(s string) bool {
 	return s != "" && s != "." && s != ".." && !strings.ContainsAny(s, "/\x00")
 }
 
-// splitKey returns the namespace and the name in a key.
-func (s *Store) splitKey(key string) (namespace, name string) {
-	if !s.opts.Namespaced {
+// SplitKey returns the namespace, "" in a cluster-scoped resource, and the name in a key that CheckKey has no
+// objection to.
+func SplitKey(key string, namespaced bool) (namespace, name string) {
+	if !namespaced {
 		return "", key
 	}
 	namespace, name, _ = strings.Cut(key, "/")
 	return namespace, name
 }
 
-// scope is what a Selection means for keys: the interval [prefix, end), where every key begins with prefix, and
-// the name that a key must end with when it is not in the prefix.
-type scope struct {
-	prefix, end string
-	single      bool   // prefix is the one key
-	suffix      string // "/name"; "": any name
+// Scope is what a Selection means for the keys of a resource, which are relative to it: those in the interval
+// [From, To) that Has. To "" is no upper bound. No key is in an interval whose To is not after From. The keys of
+// an interval, From included, all begin with From. Make one with [Selection.Scope].
+type Scope struct {
+	From, To string
+	suffix   string // "/name", with which a key must end; "": any
 }
 
-// scope finds the keys that a selection can choose. A name or namespace that the field selector requires is as
-// good as one given directly.
-func (s *Store) scope(sel Selection) scope {
-	namespace, ok1 := required(sel.Namespace, sel.Fields, "metadata.namespace")
-	name, ok2 := required(sel.Name, sel.Fields, "metadata.name")
+// Scope finds the keys that a selection can choose in a resource. A name or namespace that the field selector
+// requires is as good as one given directly. What else the selectors ask is not in it.
+func (s Selection) Scope(namespaced bool) Scope {
+	namespace, ok1 := required(s.Namespace, s.Fields, "metadata.namespace")
+	name, ok2 := required(s.Name, s.Fields, "metadata.name")
 	switch {
-	case !ok1 || !ok2 || namespace != "" && !s.opts.Namespaced:
-		return scope{prefix: s.root + "\x00", end: s.root} // empty: no key has a NUL byte
-	case !s.opts.Namespaced && name != "":
-		return single(s.root + name)
+	case !ok1 || !ok2 || namespace != "" && !namespaced:
+		return Scope{From: "\x00", To: "\x00"} // which is in no key
+	case !namespaced && name != "":
+		return single(name)
 	case namespace != "" && name != "":
-		return single(s.root + namespace + "/" + name)
+		return single(namespace + "/" + name)
 	case namespace != "":
-		return within(s.root + namespace + "/")
+		return Scope{From: namespace + "/", To: namespace + "0"} // the next byte after a slash
 	case name != "":
-		sc := within(s.root)
-		sc.suffix = "/" + name
-		return sc
+		return Scope{suffix: "/" + name}
 	}
-	return within(s.root)
+	return Scope{}
 }
 
 // required returns what a key segment must be, "" for anything, and false when nothing can satisfy it.
@@ -82,14 +81,21 @@ func required(given string, selector fields.Selector, field string) (string, boo
 	return given, given == "" || isSegment(given)
 }
 
-func single(key string) scope { return scope{prefix: key, end: key + "\x00", single: true} }
+func single(key string) Scope { return Scope{From: key, To: key + "\x00"} }
 
-// within is all keys that begin with a prefix, which ends with a slash: the next byte after it ends the interval.
-func within(prefix string) scope {
-	return scope{prefix: prefix, end: prefix[:len(prefix)-1] + "0"}
+// Has tells whether a key is chosen.
+func (sc Scope) Has(key string) bool {
+	return key >= sc.From && (sc.To == "" || key < sc.To) && strings.HasSuffix(key, sc.suffix)
 }
 
-// has tells whether a key in the interval is chosen.
-func (sc scope) has(key string) bool {
-	return strings.HasSuffix(key, sc.suffix) && (!sc.single || key == sc.prefix)
+// Single returns the key when there is no other that the scope can have.
+func (sc Scope) Single() (key string, ok bool) {
+	key, ok = strings.CutSuffix(sc.To, "\x00")
+	if !ok || key != sc.From {
+		return "", false
+	}
+	return key, true
 }
+
+// Whole tells whether every key in the interval is chosen.
+func (sc Scope) Whole() bool { return sc.suffix == "" }

@@ -56,12 +56,14 @@ func (o StoreOptions) withDefaults() (StoreOptions, error) {
 type Store struct {
 	backend Backend
 	opts    StoreOptions
+	stater  Stater // the backend, if it is one; or nil
 	root    string // Prefix + "/"
 	known   knownRevisions
 }
 
 var (
 	_ Interface         = (*Store)(nil)
+	_ Source            = (*Store)(nil)
 	_ UnreadableDeleter = (*Store)(nil)
 )
 
@@ -75,7 +77,8 @@ func NewStore(b Backend, o StoreOptions) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{backend: b, opts: o, root: o.Prefix + "/"}, nil
+	stater, _ := b.(Stater)
+	return &Store{backend: b, opts: o, stater: stater, root: o.Prefix + "/"}, nil
 }
 
 // Get implements Interface.
@@ -103,6 +106,17 @@ func (s *Store) Get(ctx context.Context, key string, at Read) (Record, error) {
 		return Record{}, ErrNotFound
 	}
 	return s.record(res.KV)
+}
+
+// checkKey is CheckKey for this resource.
+func (s *Store) checkKey(key string) error { return CheckKey(key, s.opts.Namespaced) }
+
+// interval places that of a scope among the backend's keys.
+func (s *Store) interval(sc Scope) (from, to string) {
+	if sc.To == "" {
+		return s.root + sc.From, s.opts.Prefix + "0" // the next byte after the root's slash
+	}
+	return s.root + sc.From, s.root + sc.To
 }
 
 // get reads a key at a revision, and waits for one that has not happened yet.
@@ -136,7 +150,7 @@ func (s *Store) Decode(r Record) (runtime.Object, error) {
 
 // Revision implements Interface.
 func (s *Store) Revision(ctx context.Context) (int64, error) {
-	res, err := s.backend.Get(ctx, s.opts.Prefix, 0)
+	res, err := s.backend.Range(ctx, Range{From: "\x00", To: "\x00", CountOnly: true}) // of nothing: the cheapest read
 	return res.Revision, err
 }
 

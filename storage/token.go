@@ -8,8 +8,14 @@ import (
 	"strings"
 )
 
-// atLatest in place of a token's revision goes on at the latest state, which is then not the first page's.
-const atLatest = -1
+// AtLatest in place of a Continue's revision goes on at the latest state, which is then not the first page's.
+const AtLatest = -1
+
+// Continue says where a list goes on: what a continue token means.
+type Continue struct {
+	Revision int64  // of the list, or AtLatest
+	From     string // the first key that may come, relative to the resource; always within the scope
+}
 
 // continueToken is the continuation of a list, as kube-apiserver writes it: the JSON of this struct in base64url
 // without padding. Start is relative to the prefix of the keys that the list is about.
@@ -21,9 +27,9 @@ type continueToken struct {
 
 const tokenVersion = "meta.k8s.io/v1"
 
-// encodeContinue makes the token that goes on from key start, in the interval of a prefix.
-func encodeContinue(start, prefix string, revision int64) string {
-	t := continueToken{Version: tokenVersion, Revision: revision, Start: strings.TrimPrefix(start, prefix)}
+// Token makes the token by which a list of the scope goes on. c.From is after a key of the scope.
+func (sc Scope) Token(c Continue) string {
+	t := continueToken{Version: tokenVersion, Revision: c.Revision, Start: strings.TrimPrefix(c.From, sc.From)}
 	data, err := json.Marshal(t)
 	if err != nil {
 		return "" // a string and a number can always be encoded
@@ -31,28 +37,28 @@ func encodeContinue(start, prefix string, revision int64) string {
 	return base64.RawURLEncoding.EncodeToString(data)
 }
 
-// decodeContinue returns the key from which a token goes on, always within the prefix, and the revision, which is
-// positive or atLatest. Its errors are ErrBadContinue.
-func decodeContinue(token, prefix string) (start string, revision int64, err error) {
+// Continue reads a token of a list of the scope. Its From is never before the scope's, and may be after its To; its
+// Revision is positive or AtLatest. Errors are ErrBadContinue.
+func (sc Scope) Continue(token string) (Continue, error) {
 	data, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil {
-		return "", 0, fmt.Errorf("%w: %v", ErrBadContinue, err)
+		return Continue{}, fmt.Errorf("%w: %v", ErrBadContinue, err)
 	}
 	var t continueToken
 	if err := json.Unmarshal(data, &t); err != nil {
-		return "", 0, fmt.Errorf("%w: %v", ErrBadContinue, err)
+		return Continue{}, fmt.Errorf("%w: %v", ErrBadContinue, err)
 	}
 	switch {
 	case t.Version != tokenVersion:
-		return "", 0, fmt.Errorf("%w: server does not recognize this encoded version %v", ErrBadContinue, t.Version)
-	case t.Revision == 0 || t.Revision < atLatest:
-		return "", 0, fmt.Errorf("%w: incorrect encoded start resourceVersion (version meta.k8s.io/v1)", ErrBadContinue)
+		return Continue{}, fmt.Errorf("%w: server does not recognize this encoded version %v", ErrBadContinue, t.Version)
+	case t.Revision == 0 || t.Revision < AtLatest:
+		return Continue{}, fmt.Errorf("%w: incorrect encoded start resourceVersion (version meta.k8s.io/v1)", ErrBadContinue)
 	case t.Start == "":
-		return "", 0, fmt.Errorf("%w: encoded start key empty (version meta.k8s.io/v1)", ErrBadContinue)
+		return Continue{}, fmt.Errorf("%w: encoded start key empty (version meta.k8s.io/v1)", ErrBadContinue)
 	}
 	key := "/" + strings.TrimPrefix(t.Start, "/") // some servers write the slash
 	if path.Clean(key) != key {
-		return "", 0, fmt.Errorf("%w: %v", ErrBadContinue, t.Start)
+		return Continue{}, fmt.Errorf("%w: %v", ErrBadContinue, t.Start)
 	}
-	return prefix + key[1:], t.Revision, nil
+	return Continue{Revision: t.Revision, From: sc.From + key[1:]}, nil
 }

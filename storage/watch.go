@@ -16,7 +16,7 @@ const (
 
 // Watch implements Interface.
 func (s *Store) Watch(ctx context.Context, opts WatchOptions) (Watch, error) {
-	w := &storeWatch{s: s, scope: s.scope(opts.Selection), selection: opts.Selection, from: opts.From}
+	w := &storeWatch{s: s, scope: opts.Selection.Scope(s.opts.Namespaced), selection: opts.Selection, from: opts.From}
 	switch {
 	case opts.Initial:
 		if err := w.begin(ctx, opts.At); err != nil {
@@ -29,7 +29,7 @@ func (s *Store) Watch(ctx context.Context, opts WatchOptions) (Watch, error) {
 		}
 		w.from = now
 	}
-	feed, err := s.backend.Watch(ctx, WatchRange{Prefix: w.scope.prefix, From: w.from, Prev: true})
+	feed, err := s.backend.Watch(ctx, WatchRange{Prefix: s.root + w.scope.From, From: w.from, Prev: true})
 	if err != nil {
 		return nil, expired(err, w.from, "")
 	}
@@ -40,7 +40,7 @@ func (s *Store) Watch(ctx context.Context, opts WatchOptions) (Watch, error) {
 // storeWatch is the Watch of a Store: the feed of the keys it is about, seen through a selection.
 type storeWatch struct {
 	s         *Store
-	scope     scope
+	scope     Scope
 	selection Selection
 	feed      Feed
 	asked     atomic.Bool // for a bookmark
@@ -64,7 +64,8 @@ func (w *storeWatch) begin(ctx context.Context, at Read) error {
 	case Exact:
 		return fmt.Errorf("storage: a watch cannot begin with the state at exactly one revision")
 	}
-	res, err := w.s.backend.Range(ctx, Range{From: w.scope.prefix, To: w.scope.end})
+	from, to := w.s.interval(w.scope)
+	res, err := w.s.backend.Range(ctx, Range{From: from, To: to})
 	if err != nil {
 		return err
 	}
@@ -114,7 +115,7 @@ func (w *storeWatch) nextInitial(ctx context.Context) error {
 	for len(w.kvs) > 0 && len(w.events) < maxInitial {
 		kv := w.kvs[0]
 		w.kvs[0], w.kvs = KV{}, w.kvs[1:]
-		if !w.scope.has(kv.Key) {
+		if !w.scope.Has(kv.Key[len(w.s.root):]) {
 			continue
 		}
 		r, err := w.s.record(kv)
@@ -156,7 +157,7 @@ func (w *storeWatch) nextChanges(ctx context.Context) error {
 
 // event appends what the watcher sees of one change, which may be nothing.
 func (w *storeWatch) event(c Change) error {
-	if !w.scope.has(c.Key) {
+	if !w.scope.Has(c.Key[len(w.s.root):]) {
 		return nil
 	}
 	var now, was Record

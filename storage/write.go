@@ -44,27 +44,44 @@ func (s *Store) Create(ctx context.Context, key string, obj runtime.Object, opts
 
 // Update implements Interface.
 func (s *Store) Update(ctx context.Context, key string, opts WriteOptions, change ChangeFunc) (Record, error) {
+	return s.update(ctx, Record{Key: key}, opts, change)
+}
+
+// UpdateFrom implements Source. A from without a revision or a body is no state: then it is Update.
+func (s *Store) UpdateFrom(ctx context.Context, from Record, opts WriteOptions, change ChangeFunc) (Record, error) {
+	return s.update(ctx, from, opts, change)
+}
+
+// update asks change about what before is, if it is a state, and about what is stored, until the answer is committed
+// or means that nothing is to be.
+func (s *Store) update(ctx context.Context, before Record, opts WriteOptions, change ChangeFunc) (Record, error) {
+	key := before.Key
 	if s.checkKey(key) != nil {
 		return Record{}, ErrNotFound
 	}
-	res, err := s.backend.Get(ctx, s.root+key, 0)
-	if err != nil {
-		return Record{}, err
-	}
-	for kv, found := res.KV, res.Found; ; {
-		if !found {
-			return Record{}, ErrNotFound
-		}
-		before, err := s.record(kv)
-		if err != nil {
+	current := false // before is known to be what is stored
+	if before.Revision <= 0 || len(before.Body.Bytes()) == 0 {
+		var err error
+		if before, err = s.current(ctx, key); err != nil {
 			return Record{}, err
 		}
+		current = true
+	}
+	for {
 		after, commit, err := s.plan(ctx, before, change)
-		if err != nil || commit == nil {
-			return after, err
-		}
-		if opts.DryRun {
-			return after, nil
+		if err != nil || commit == nil || opts.DryRun {
+			if current || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+				return after, err
+			}
+			now, failed := s.changed(ctx, before)
+			if failed != nil {
+				return Record{}, failed
+			}
+			if now.Revision == before.Revision {
+				return after, err
+			}
+			before, current = now, true
+			continue
 		}
 		commit.TTL = opts.TTL
 		done, err := s.backend.Commit(ctx, *commit)
@@ -80,8 +97,43 @@ func (s *Store) Update(ctx context.Context, key string, opts WriteOptions, chang
 		if err := ctx.Err(); err != nil {
 			return Record{}, err
 		}
-		kv, found = done.Current, done.Found
+		if before, err = s.present(done.Current, done.Found); err != nil {
+			return Record{}, err
+		}
+		current = true
 	}
+}
+
+// current reads what is stored under a key.
+func (s *Store) current(ctx context.Context, key string) (Record, error) {
+	res, err := s.backend.Get(ctx, s.root+key, 0)
+	if err != nil {
+		return Record{}, err
+	}
+	return s.present(res.KV, res.Found)
+}
+
+func (s *Store) present(kv KV, found bool) (Record, error) {
+	if !found {
+		return Record{}, ErrNotFound
+	}
+	return s.record(kv)
+}
+
+// changed returns before if it is what is stored, and else what is.
+func (s *Store) changed(ctx context.Context, before Record) (Record, error) {
+	if s.stater != nil {
+		now, err := s.stater.Stat(ctx, s.root+before.Key)
+		switch {
+		case err != nil:
+			return Record{}, err
+		case now.Revision == 0:
+			return Record{}, ErrNotFound
+		case now.Revision == before.Revision:
+			return before, nil
+		}
+	}
+	return s.current(ctx, before.Key)
 }
 
 // DeleteUnreadable implements UnreadableDeleter.

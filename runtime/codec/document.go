@@ -200,6 +200,10 @@ func (d Document) Labels() labels.Set {
 	return set
 }
 
+// LabelsJSON returns the object's labels as they are in its bytes, which are shared and must not be changed; nil when
+// it has none. Documents with the same labels have the same text.
+func (d Document) LabelsJSON() []byte { return d.value[d.labels.from:d.labels.to] }
+
 // Label returns the value of one label, and whether the object has it. It makes nothing but the value.
 func (d Document) Label(name string) (value string, ok bool) {
 	if d.labels.to == 0 {

@@ -81,8 +81,8 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Backend is a storage.Backend in one file. It is also a storage.Compactor, a storage.Healther and a
-// storage.Loader. All methods may be called concurrently.
+// Backend is a storage.Backend in one file. It is also a storage.Compactor, Historian, Stater, Healther and Loader. All
+// methods may be called concurrently.
 type Backend struct {
 	path string
 	opts Options
@@ -106,6 +106,8 @@ type Backend struct {
 var (
 	_ storage.Backend   = (*Backend)(nil)
 	_ storage.Compactor = (*Backend)(nil)
+	_ storage.Historian = (*Backend)(nil)
+	_ storage.Stater    = (*Backend)(nil)
 	_ storage.Healther  = (*Backend)(nil)
 	_ storage.Loader    = (*Backend)(nil)
 )

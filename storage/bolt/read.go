@@ -62,27 +62,34 @@ func expired(revision, oldest int64) error {
 // does not have yet is in the overlay that reset is given, which must be looked at before the file.
 func (b *Backend) read(ctx context.Context, at int64, reset func(revision int64, o *overlay), fn func(txn) (done bool, err error)) error {
 	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		now, err := b.tail.see()
+		revision, o, err := b.at(ctx, at)
 		if err != nil {
 			return err
 		}
-		revision := at
-		switch {
-		case at == 0:
-			revision = now.revision
-		case at > now.revision:
-			return storage.ErrFuture
-		case at < now.floor:
-			return expired(at, now.floor)
-		}
-		reset(revision, now.overlay)
+		reset(revision, o)
 		if err = b.readPortions(ctx, revision, fn); at != 0 || !errors.Is(err, storage.ErrCompacted) {
 			return err
 		}
 	}
+}
+
+// at returns the revision that a read at a revision is at, and what the file may not have of it.
+func (b *Backend) at(ctx context.Context, at int64) (int64, *overlay, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, nil, err
+	}
+	now, err := b.tail.see()
+	switch {
+	case err != nil:
+		return 0, nil, err
+	case at == 0:
+		return now.revision, now.overlay, nil
+	case at > now.revision:
+		return 0, nil, storage.ErrFuture
+	case at < now.floor:
+		return 0, nil, expired(at, now.floor)
+	}
+	return at, now.overlay, nil
 }
 
 func (b *Backend) readPortions(ctx context.Context, revision int64, fn func(txn) (bool, error)) error {
@@ -141,10 +148,51 @@ func (b *Backend) Get(ctx context.Context, key string, at int64) (storage.GetRes
 	return res, nil
 }
 
+// Stat implements storage.Stater.
+func (b *Backend) Stat(ctx context.Context, key string) (storage.Stat, error) {
+	if err := checkKey(key); err != nil {
+		return storage.Stat{}, err
+	}
+	var out storage.Stat
+	var unflushed *change
+	err := b.read(ctx, 0, func(revision int64, o *overlay) {
+		out = storage.Stat{At: revision}
+		unflushed = o.version(key, revision)
+	}, func(t txn) (done bool, err error) {
+		revision, deleted := int64(0), false
+		if unflushed != nil {
+			revision, deleted = unflushed.revision, unflushed.deleted
+		} else if revision, deleted, err = t.version(key, out.At); err != nil {
+			return true, err
+		}
+		if !deleted {
+			out.Revision = revision
+		}
+		return true, nil
+	})
+	if err != nil {
+		return storage.Stat{}, err
+	}
+	return out, nil
+}
+
+// Oldest implements storage.Historian.
+func (b *Backend) Oldest(ctx context.Context) (int64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	now, err := b.tail.see()
+	if err != nil {
+		return 0, err
+	}
+	return max(now.floor, firstRevision), nil
+}
+
 // Range implements storage.Backend.
 func (b *Backend) Range(ctx context.Context, r storage.Range) (storage.RangeResult, error) {
-	if r.To != "" && r.From >= r.To {
-		r.From = r.To // empty, but it still has a revision
+	if r.To != "" && r.From >= r.To { // empty, but it still has a revision
+		revision, _, err := b.at(ctx, r.At)
+		return storage.RangeResult{Revision: revision}, err
 	}
 	var s *scan
 	err := b.read(ctx, r.At, func(revision int64, o *overlay) {
@@ -177,6 +225,8 @@ func (s *scan) portion(t txn) (done bool, err error) {
 			return true, err
 		case s.To != "" && string(key) >= s.To:
 			s.overlaid(nil)
+			return true, nil
+		case s.enough():
 			return true, nil
 		case visited == portionKeys || size > portionBytes:
 			s.next = bytes.Clone(k)
@@ -228,6 +278,11 @@ func (s *scan) overlaid(key []byte) (found bool) {
 func (s *scan) wanted() bool {
 	s.res.Count++
 	return !s.CountOnly && (s.Limit <= 0 || len(s.res.KVs) < s.Limit)
+}
+
+// enough says that there is no need to count further.
+func (s *scan) enough() bool {
+	return s.Uncounted && !s.CountOnly && s.Limit > 0 && s.res.Count > int64(s.Limit)
 }
 
 // take counts a key and adds its value, which it finds with a cursor of the log, if it is wanted. It returns the

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Backend is a storage.Backend in an etcd cluster; make one with [Open]. It is also a storage.Compactor, Healther,
-// Readier and Raiser, and it supports TTL. All methods may be called concurrently.
+// Backend is a storage.Backend in an etcd cluster; make one with [Open]. It is also a storage.Compactor, Historian,
+// Stater, Healther, Readier and Raiser, and it supports TTL. All methods may be called concurrently.
 type Backend struct {
 	opts   Options
 	layout layout
@@ -41,6 +41,8 @@ type Backend struct {
 var (
 	_ storage.Backend   = (*Backend)(nil)
 	_ storage.Compactor = (*Backend)(nil)
+	_ storage.Historian = (*Backend)(nil)
+	_ storage.Stater    = (*Backend)(nil)
 	_ storage.Healther  = (*Backend)(nil)
 	_ storage.Readier   = (*Backend)(nil)
 	_ storage.Raiser    = (*Backend)(nil)

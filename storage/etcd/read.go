@@ -32,6 +32,22 @@ func (b *Backend) Get(ctx context.Context, key string, at int64) (storage.GetRes
 	return out, nil
 }
 
+// Stat implements storage.Stater: a linearizable read that leaves the value out.
+func (b *Backend) Stat(ctx context.Context, key string) (storage.Stat, error) {
+	if err := b.layout.check(key); err != nil {
+		return storage.Stat{}, b.refuse(err)
+	}
+	res, err := b.read(ctx, "get", b.small, &pb.RangeRequest{Key: b.layout.key(key), KeysOnly: true})
+	if err != nil {
+		return storage.Stat{}, err
+	}
+	out := storage.Stat{At: res.Header.Revision}
+	if len(res.Kvs) > 0 {
+		out.Revision = res.Kvs[0].ModRevision
+	}
+	return out, nil
+}
+
 // kv takes over the value of an answer, which nobody else has.
 func kv(key string, v *mvccpb.KeyValue) storage.KV {
 	return storage.KV{Key: key, Value: value(v), Revision: v.ModRevision, Expiring: v.Lease != 0}

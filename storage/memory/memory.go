@@ -28,8 +28,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Backend is a storage.Backend in memory; make one with [New]. It is a storage.Compactor, a storage.Healther and a
-// storage.Loader, and it supports TTL.
+// Backend is a storage.Backend in memory; make one with [New]. It is a storage.Compactor, Historian, Stater, Healther
+// and Loader, and it supports TTL.
 type Backend struct {
 	opts   Options
 	closed chan struct{} // closed by Close
@@ -101,6 +101,19 @@ func (b *Backend) at(revision int64) (int64, error) {
 		return 0, b.expired(revision)
 	}
 	return revision, nil
+}
+
+// Oldest implements storage.Historian.
+func (b *Backend) Oldest(ctx context.Context) (int64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if b.done {
+		return 0, storage.ErrClosed
+	}
+	return b.log.floor, nil
 }
 
 func (b *Backend) expired(revision int64) error {

@@ -58,6 +58,23 @@ func (b *Backend) Get(ctx context.Context, key string, at int64) (storage.GetRes
 	return res, nil
 }
 
+// Stat implements storage.Stater.
+func (b *Backend) Stat(ctx context.Context, key string) (storage.Stat, error) {
+	if err := ctx.Err(); err != nil {
+		return storage.Stat{}, err
+	}
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if b.done {
+		return storage.Stat{}, storage.ErrClosed
+	}
+	out := storage.Stat{At: b.revision}
+	if it, ok := b.items.Get(key); ok && !it.now.deleted {
+		out.Revision = it.now.revision
+	}
+	return out, nil
+}
+
 // Range implements storage.Backend.
 func (b *Backend) Range(ctx context.Context, r storage.Range) (storage.RangeResult, error) {
 	if err := ctx.Err(); err != nil {
@@ -92,12 +109,18 @@ func (b *Backend) Range(ctx context.Context, r storage.Range) (storage.RangeResu
 		if !full() {
 			res.KVs = append(res.KVs, it.kv(v))
 		}
-		if !fast {
-			res.Count++
+		if fast {
+			return true
 		}
-		return true
+		res.Count++
+		return !enough(r, res.Count)
 	})
 	return res, nil
+}
+
+// enough says that there is no need to count further.
+func enough(r storage.Range, count int64) bool {
+	return r.Uncounted && !r.CountOnly && r.Limit > 0 && count > int64(r.Limit)
 }
 
 func limited(count int64, limit int) int64 {

@@ -24,6 +24,8 @@ func Backend(t *testing.T, open func(t *testing.T) storage.Backend) {
 		{"Read", readTests},
 		{"Watch", watchTests},
 		{"Compact", compactTests},
+		{"Oldest", oldestTests},
+		{"Stat", statTests},
 		{"Health", healthTests},
 		{"Load", loadTests},
 		{"Raise", raiseTests},

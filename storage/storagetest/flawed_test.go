@@ -20,6 +20,8 @@ type flaw struct {
 	list   func(b *flawed, ctx context.Context, r storage.Range) (storage.RangeResult, error)
 	commit func(b *flawed, ctx context.Context, c storage.Commit) (storage.CommitResult, error)
 	watch  func(b *flawed, ctx context.Context, w storage.WatchRange) (storage.Feed, error)
+	stat   func(b *flawed, ctx context.Context, key string) (storage.Stat, error)
+	oldest func(b *flawed, ctx context.Context) (int64, error)
 	next   func(f *flawedFeed, got storage.Changes) storage.Changes // alters what a feed delivers
 	end    func(f *flawedFeed, err error) error                     // alters how it ends
 }
@@ -33,6 +35,8 @@ type flawed struct {
 	n    int        // commits
 	seen storage.RangeResult
 	lost storage.Commit
+
+	oldest int64 // told last
 }
 
 // nth says that this is one of the commits that a flaw concerns.
@@ -74,6 +78,20 @@ func (b *flawed) Watch(ctx context.Context, w storage.WatchRange) (storage.Feed,
 		return nil, err
 	}
 	return &flawedFeed{Feed: f, b: b, w: w}, nil
+}
+
+func (b *flawed) Stat(ctx context.Context, key string) (storage.Stat, error) {
+	if b.flaw.stat != nil {
+		return b.flaw.stat(b, ctx, key)
+	}
+	return b.Backend.Stat(ctx, key)
+}
+
+func (b *flawed) Oldest(ctx context.Context) (int64, error) {
+	if b.flaw.oldest != nil {
+		return b.flaw.oldest(b, ctx)
+	}
+	return b.Backend.Oldest(ctx)
 }
 
 type flawedFeed struct {
@@ -425,5 +443,74 @@ var flaws = []flaw{
 			copy(now.KV.Value, "overwritten")
 		}
 		return b.Backend.Commit(ctx, c)
+	}},
+	{name: "an uncounted list has no end", red: "Read/a count that need not be exact", list: func(b *flawed, ctx context.Context, r storage.Range) (storage.RangeResult, error) {
+		res, err := b.Backend.Range(ctx, r)
+		if r.Uncounted {
+			res.Count++
+		}
+		return res, err
+	}},
+	{name: "an uncounted list ends at the limit", red: "Read/a count that need not be exact", list: func(b *flawed, ctx context.Context, r storage.Range) (storage.RangeResult, error) {
+		res, err := b.Backend.Range(ctx, r)
+		if r.Uncounted {
+			res.Count = int64(len(res.KVs))
+		}
+		return res, err
+	}},
+	{name: "a stat of what was deleted", red: "Stat/present, missing", stat: func(b *flawed, ctx context.Context, key string) (storage.Stat, error) {
+		s, err := b.Backend.Stat(ctx, key)
+		if old, err := b.Backend.Get(ctx, key, s.At-1); err == nil && s.Revision == 0 {
+			s.Revision = old.KV.Revision
+		}
+		return s, err
+	}},
+	{name: "a stat is at the value's revision", red: "Stat/present, missing", stat: func(b *flawed, ctx context.Context, key string) (storage.Stat, error) {
+		s, err := b.Backend.Stat(ctx, key)
+		if s.Revision != 0 {
+			s.At = s.Revision
+		}
+		return s, err
+	}},
+	{name: "a stat of what was", red: "Stat/beside commits", stat: func(b *flawed, ctx context.Context, key string) (storage.Stat, error) {
+		s, err := b.Backend.Stat(ctx, key)
+		if old, err := b.Backend.Get(ctx, key, s.At-1); err == nil && s.At%8 == 0 {
+			return storage.Stat{Revision: old.KV.Revision, At: s.At - 1}, nil
+		}
+		return s, err
+	}},
+	{name: "a stat of two states", red: "Stat/beside commits", stat: func(b *flawed, ctx context.Context, key string) (storage.Stat, error) {
+		s, err := b.Backend.Stat(ctx, key)
+		time.Sleep(50 * time.Microsecond)
+		if now, err := b.Backend.Get(ctx, key, 0); err == nil {
+			s.At = now.Revision
+		}
+		return s, err
+	}},
+	{name: "stats go on after Close", red: "Stat/after Close", stat: func(b *flawed, ctx context.Context, key string) (storage.Stat, error) {
+		s, err := b.Backend.Stat(ctx, key)
+		if errors.Is(err, storage.ErrClosed) {
+			return s, nil
+		}
+		return s, err
+	}},
+	{name: "the oldest revision is gone", red: "Oldest/after compactions", oldest: func(b *flawed, ctx context.Context) (int64, error) {
+		oldest, err := b.Backend.Oldest(ctx)
+		return max(oldest-1, 1), err
+	}},
+	{name: "the oldest revision is not the oldest", red: "Oldest/with and without history", oldest: func(b *flawed, ctx context.Context) (int64, error) {
+		now, err := b.Backend.Get(ctx, "a", 0)
+		return now.Revision, err
+	}},
+	{name: "the oldest revision comes late", red: "Oldest/beside compactions", oldest: func(b *flawed, ctx context.Context) (int64, error) {
+		oldest, err := b.Backend.Oldest(ctx)
+		time.Sleep(100 * time.Microsecond)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if err != nil {
+			return 0, err
+		}
+		b.oldest, oldest = oldest, b.oldest
+		return max(oldest, 1), nil
 	}},
 }

@@ -74,6 +74,8 @@ func Interface(t *testing.T, open OpenInterface) {
 		{"Matrix", matrixTests},
 		{"Foreign", foreignTests},
 		{"Unreadable", unreadableTests},
+		{"Source", sourceTests},
+		{"UpdateFrom", updateFromTests},
 		{"History", replayTests},
 		{"Concurrent", objectConcurrentTests},
 	} {

@@ -139,7 +139,10 @@ var listTests = []objectTest{
 		old := s.create("a/x").Revision
 		s.resize("a/x")
 		s.compact()
-		_, err := s.List(s.ctx, storage.ListOptions{At: storage.Read{Match: storage.Exact, Revision: old}})
+		p, err := s.List(s.ctx, storage.ListOptions{At: storage.Read{Match: storage.Exact, Revision: old}})
+		if err == nil && p.Revision == old && names(p) == "a/x" {
+			return // a cache has it still
+		}
 		if e := wantExpired(t, err, old); e.Continue != "" {
 			t.Errorf("the error has the token %q, but there was none", e.Continue)
 		}
@@ -278,7 +281,13 @@ var pageTests = []objectTest{
 		s.remove("a/3")
 		s.create("a/6")
 		s.compact()
-		_, err := s.List(s.ctx, storage.ListOptions{Limit: 2, Continue: p.Continue})
+		rest, err := s.List(s.ctx, storage.ListOptions{Limit: 2, Continue: p.Continue})
+		if err == nil { // a cache has it still: then it must be what it was
+			if names(rest) != "a/2 a/3" || rest.Revision != p.Revision || rest.Remaining == nil || *rest.Remaining != 1 {
+				t.Errorf("the page is %q at %d, remaining %v", names(rest), rest.Revision, rest.Remaining)
+			}
+			return
+		}
 		e := wantExpired(t, err, p.Revision)
 		if e.Continue == "" {
 			t.Fatal("the error has no token")

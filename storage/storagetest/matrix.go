@@ -153,6 +153,7 @@ var matrixTests = []objectTest{
 		old := s.create("a/x").Revision
 		r := s.resize("a/x")
 		s.compact()
+		s.get("a/x", storage.Read{Match: storage.NotOlderThan, Revision: r.Revision}) // a cache is there now
 		notOlder := storage.Read{Match: storage.NotOlderThan, Revision: old}
 		if got := s.get("a/x", notOlder); got.Revision != r.Revision {
 			t.Errorf("Get: revision %d, want %d", got.Revision, r.Revision)

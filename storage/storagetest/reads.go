@@ -110,6 +110,31 @@ var readTests = []backendTest{
 			}
 		}
 	}},
+	{"a count that need not be exact", func(t *testing.T, b *backend) {
+		for i := range 10 {
+			b.put(fmt.Sprint("k", i), "v")
+		}
+		at := b.revision()
+		b.del("k9")
+		b.put("k91", "v")
+		b.put("k92", "v")
+		for _, at := range []int64{0, at} {
+			for _, limit := range []int{0, 1, 4, 9, 10, 11, 12, 1000} {
+				for _, from := range []string{"", "k", "k4", "k8\x00", "l"} {
+					r := storage.Range{From: from, At: at, Limit: limit}
+					exact := b.list(r)
+					r.Uncounted = true
+					got := b.list(r)
+					if versions(got.KVs) != versions(exact.KVs) || !counted(r, got.Count, exact.Count) {
+						t.Errorf("Range(%+v) = %s, count %d; counted it is %s, count %d", r, versions(got.KVs), got.Count, versions(exact.KVs), exact.Count)
+					}
+				}
+			}
+			if got := b.list(storage.Range{At: at, CountOnly: true, Limit: 1, Uncounted: true}); got.Count < 10 {
+				t.Errorf("count only at %d is %d", at, got.Count)
+			}
+		}
+	}},
 	{"values carry their own revisions", func(t *testing.T, b *backend) {
 		want := map[string]int64{}
 		for i := range 5 {
@@ -246,6 +271,14 @@ func (b *backend) fill(n int) int {
 		b.t.FailNow()
 	}
 	return int(made.Load())
+}
+
+// counted says whether a range may have a count when an exact one is known.
+func counted(r storage.Range, count, exact int64) bool {
+	if r.Uncounted && !r.CountOnly && r.Limit > 0 && exact > int64(r.Limit) {
+		return count > int64(r.Limit) && count <= exact
+	}
+	return count == exact
 }
 
 func keys(kvs []storage.KV) []string {

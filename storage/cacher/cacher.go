@@ -1,0 +1,247 @@
+package cacher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/storage"
+)
+
+// Options refines a Cacher. The zero Options is for a cluster-scoped resource.
+type Options struct {
+	// Namespaced says that keys are "namespace/name", and not "name".
+	Namespaced bool
+	// IndexFields and IndexLabels name selectable fields and labels by whose value records are indexed: a list that
+	// asks for one value costs what it finds, and a change wakes only the watches that asked for its values. An index
+	// costs some 60 bytes a record.
+	IndexFields, IndexLabels []string
+	// Window is how long changes are kept for watches and older states; 0 is 5 min. Keep it above three minutes: a
+	// server's bookmarks come each minute.
+	Window time.Duration
+	// WindowBytes is about how much memory older states and changes may take, whatever Window says. 0 adapts it: a
+	// quarter of the bytes of all records, at least 8 MiB and at most 128 MiB.
+	WindowBytes int64
+	// ReadWait is how long a read waits for a revision that the cache has not reached; 0 is 3 s.
+	ReadWait time.Duration
+	// Hooks are told what happens.
+	Hooks Hooks
+}
+
+func (o Options) withDefaults() (Options, error) {
+	if o.Window < 0 || o.WindowBytes < 0 || o.ReadWait < 0 {
+		return o, errors.New("cacher: Window, WindowBytes and ReadWait must not be negative")
+	}
+	for _, names := range [][]string{o.IndexFields, o.IndexLabels} {
+		for i, name := range names {
+			if name == "" || slices.Contains(names[:i], name) {
+				return o, fmt.Errorf("cacher: index %q: want the name of a selectable field or a label, once", name)
+			}
+		}
+	}
+	if o.Window == 0 {
+		o.Window = 5 * time.Minute
+	}
+	if o.ReadWait == 0 {
+		o.ReadWait = 3 * time.Second
+	}
+	return o, nil
+}
+
+// Cacher is a storage.Interface that answers from memory. It begins to fill when it is first used; until then it owns
+// no goroutine, and afterwards one. All methods may be called concurrently. Make one with New, and close it before the
+// storage below.
+type Cacher struct {
+	below  storage.Source
+	opts   Options
+	unsafe storage.UnreadableDeleter // nil: the storage below is none
+
+	life    context.Context // ends with Close
+	end     context.CancelFunc
+	working sync.WaitGroup
+	begin   sync.Once
+	latest  revisions
+	plain   bool      // the storage below is no storage.Source
+	batches sync.Pool // of *[]*change, for watchers that read
+
+	published atomic.Pointer[snapshot] // a state the cache had, or has; nil: none may be shown
+	reached   atomic.Int64             // the revision up to which the cache is complete
+	known     atomic.Int64             // the highest revision that the store is known to have had
+	epoch     atomic.Int64             // grows when all that was shown so far is void
+
+	mu       sync.Mutex // guards all below
+	ending   bool
+	loading  chan struct{} // closed when the attempt to fill the cache, which is under way, ends; nil: none is
+	problem  error         // why the cache is not filled, or not fresh; nil: it is
+	answered time.Time     // when the storage below was last heard of
+	ended    error         // what watches of an earlier epoch end with, but for an ExpiredError
+	loaded   bool          // the following may be shown
+	state    state         // the latest
+	edition  *edition      // of the nodes of state which nobody else has
+	entries  *entries
+	log      changelog
+	recent   []*snapshot // older states that were asked for last
+	feed     storage.Following
+	waiters  []*waiter
+	progress progress
+	timer    *time.Timer // of the next beat
+	quiet    quiet
+	asking   []*watcher // for a bookmark at the next progress mark
+	reminder reminder
+	watchers int
+}
+
+var (
+	_ storage.Interface         = (*Cacher)(nil)
+	_ storage.UnreadableDeleter = (*Cacher)(nil)
+)
+
+// New returns a cache of one resource. It never closes below.
+func New(below storage.Interface, o Options) (*Cacher, error) {
+	if below == nil {
+		return nil, errors.New("cacher: a cache needs a storage below it")
+	}
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	c := &Cacher{opts: o}
+	var source bool
+	if c.below, source = below.(storage.Source); !source {
+		c.below, c.plain = plain{below}, true
+	}
+	c.unsafe, _ = below.(storage.UnreadableDeleter)
+	c.life, c.end = context.WithCancel(context.Background())
+	c.latest.read = c.below.Revision
+	return c, nil
+}
+
+// Close ends all watches with storage.ErrClosed and the goroutine that follows the storage below, and waits for it.
+// Every later call returns storage.ErrClosed; a second Close does nothing.
+func (c *Cacher) Close() {
+	c.mu.Lock()
+	c.ending = true
+	c.mu.Unlock()
+	c.end()
+	c.working.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forget(storage.ErrClosed)
+	c.doneLoading()
+	for _, t := range []*time.Timer{c.timer, c.progress.timer} {
+		if t != nil {
+			t.Stop()
+		}
+	}
+}
+
+// Create implements storage.Interface.
+func (c *Cacher) Create(ctx context.Context, key string, obj runtime.Object, opts storage.WriteOptions) (storage.Record, error) {
+	if c.life.Err() != nil {
+		return storage.Record{}, storage.ErrClosed
+	}
+	return c.below.Create(ctx, key, obj, opts)
+}
+
+// Update implements storage.Interface.
+func (c *Cacher) Update(ctx context.Context, key string, opts storage.WriteOptions, change storage.ChangeFunc) (storage.Record, error) {
+	if c.life.Err() != nil {
+		return storage.Record{}, storage.ErrClosed
+	}
+	c.start()
+	if e := c.find(key); e != nil && e.unreadable == nil {
+		return c.below.UpdateFrom(ctx, e.Record, opts, change)
+	}
+	return c.below.Update(ctx, key, opts, change)
+}
+
+// DeleteUnreadable implements storage.UnreadableDeleter. Where the storage below does not, it is
+// storage.ErrUnsupported.
+func (c *Cacher) DeleteUnreadable(ctx context.Context, key string, opts storage.WriteOptions) (int64, error) {
+	switch {
+	case c.life.Err() != nil:
+		return 0, storage.ErrClosed
+	case c.unsafe == nil:
+		return 0, storage.ErrUnsupported
+	}
+	return c.unsafe.DeleteUnreadable(ctx, key, opts)
+}
+
+// Decode implements storage.Interface.
+func (c *Cacher) Decode(r storage.Record) (runtime.Object, error) { return c.below.Decode(r) }
+
+// Revision implements storage.Interface.
+func (c *Cacher) Revision(ctx context.Context) (int64, error) {
+	if c.life.Err() != nil {
+		return 0, storage.ErrClosed
+	}
+	return c.now(ctx)
+}
+
+// Get implements storage.Interface.
+func (c *Cacher) Get(ctx context.Context, key string, at storage.Read) (storage.Record, error) {
+	if at.Match == storage.Latest {
+		return c.getLatest(ctx, key)
+	}
+	s, err := c.stateFor(ctx, at)
+	switch {
+	case err != nil:
+		return storage.Record{}, err
+	case s == nil:
+		return c.below.Get(ctx, key, at)
+	}
+	return recordOf(s.find(key))
+}
+
+// getLatest answers from memory what the store says is current.
+func (c *Cacher) getLatest(ctx context.Context, key string) (storage.Record, error) {
+	if c.life.Err() != nil {
+		return storage.Record{}, storage.ErrClosed
+	}
+	c.start()
+	if c.plain {
+		return c.below.Get(ctx, key, storage.Read{})
+	}
+	if storage.CheckKey(key, c.opts.Namespaced) != nil {
+		return storage.Record{}, storage.ErrNotFound
+	}
+	before := c.mark()
+	stat, err := c.below.Stat(ctx, key)
+	if err != nil {
+		return storage.Record{}, err
+	}
+	c.compare(before, stat.At)
+	if stat.Revision == 0 {
+		return storage.Record{}, storage.ErrNotFound
+	}
+	if e := c.find(key); e != nil && e.Revision == stat.Revision {
+		return recordOf(e)
+	}
+	return c.below.Get(ctx, key, storage.Read{})
+}
+
+// find returns what the cache has under a key now; nil for nothing.
+func (c *Cacher) find(key string) *entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.loaded {
+		return nil
+	}
+	return c.state.find(key)
+}
+
+// recordOf is the answer to a Get that found e.
+func recordOf(e *entry) (storage.Record, error) {
+	switch {
+	case e == nil:
+		return storage.Record{}, storage.ErrNotFound
+	case e.unreadable != nil:
+		return storage.Record{}, e.unreadable
+	}
+	return e.Record, nil
+}

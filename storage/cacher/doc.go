@@ -1,0 +1,47 @@
+// Package cacher is a storage.Interface that remembers: it keeps one resource of the storage below it in memory and
+// answers reads and watches from there.
+//
+//	c, err := cacher.New(store, cacher.Options{Namespaced: true})
+//	defer c.Close()
+//
+// # What it keeps
+//
+//   - The state: an immutable ordered tree of pages that share the records' bytes with the backend. A reader takes
+//     the root and reads without a lock, however long it takes; a writer copies the path to the page that it changes.
+//   - The log: the last changes in order, in segments that begin with the state before them. So every state of the
+//     window can be shown: a list at an exact revision, and the pages of a list that began before other writes.
+//   - No decoded object, no queue per watcher, no goroutine but one that follows the storage below.
+//
+// # What is answered from where
+//
+// A read of the most recent state is answered from memory once the cache is known to have reached the revision that
+// the store has by a linearizable read, which readers share. Get asks the store for the revision of the key alone. A
+// state within the window comes from memory, one before it from the storage below; so does everything while the cache
+// could not be filled, or has not caught up in [Options.ReadWait]. Updates begin with the cached object, and what
+// they then refuse or leave as it is is believed only of the current one.
+//
+// # Watches
+//
+// A watch is a position in the log. It is listed under what it selects (everything, a namespace, a name, a value of
+// an index) until a change concerns it; then it reads on at its own pace. Only a watch that has an unread change of
+// its own which leaves the window ends, with an *ExpiredError; a quiet one stays, however much happens elsewhere. A
+// watch that begins with the state goes on even if the window passes meanwhile: it is then sent the difference to a
+// later state before the bookmark that ends its initial events.
+//
+// The window is bounded by time and by bytes; see [Options].
+//
+// # The storage below
+//
+// If it is a storage.Source, as a storage.Store is, the cache begins with the oldest state it retains and replays what
+// happened since: watches resume across a restart. Records that cannot be read are kept as such: they fail
+// what has to show them and nothing else. Over any other Interface the cache begins with the latest list; while that
+// fails, as it does when there is an unreadable record, everything is answered by the storage below.
+//
+// The cache never shows a state that did not exist. If the store turns out to be at a lower revision than it was
+// (restored from a backup under a running server), all watches end with an *ExpiredError and the cache is made anew;
+// meanwhile reads go to the storage below, and Ready says why.
+//
+// The rules for resourceVersion are those of
+// https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions; consistent reads from a cache are
+// KEP-2340, lists at an exact revision KEP-4988, initial events KEP-3157.
+package cacher

@@ -1,0 +1,429 @@
+package cacher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/keelson-dev/keelson/storage"
+)
+
+const (
+	beatPeriod = 10 * time.Second // how often a quiet storage below is asked for progress
+	staleAfter = 3 * beatPeriod   // without an answer the cache is not fresh
+	maxReplay  = 1 << 20          // revisions that a new cache goes back at most
+	maxPause   = 2 * time.Second  // between two attempts to fill the cache
+)
+
+// start begins to fill the cache.
+func (c *Cacher) start() {
+	c.begin.Do(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.ending {
+			return
+		}
+		c.loading = make(chan struct{})
+		c.working.Go(c.run)
+	})
+}
+
+// fly runs f in a goroutine that Close waits for; false after Close.
+func (c *Cacher) fly(f func(context.Context)) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ending {
+		return false
+	}
+	c.working.Go(func() { f(c.life) })
+	return true
+}
+
+// ready returns when the cache is filled, or an attempt to fill it has failed.
+func (c *Cacher) ready(ctx context.Context) error {
+	if c.life.Err() != nil {
+		return storage.ErrClosed
+	}
+	if c.published.Load() != nil {
+		return nil
+	}
+	c.start()
+	c.mu.Lock()
+	loading := c.loading
+	c.mu.Unlock()
+	if loading == nil {
+		return nil
+	}
+	select {
+	case <-loading:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if c.life.Err() != nil {
+		return storage.ErrClosed
+	}
+	return nil
+}
+
+// run fills the cache and follows the storage below until Close.
+func (c *Cacher) run() {
+	pause := time.Duration(0)
+	for c.life.Err() == nil {
+		feed, err := c.connect()
+		if err == nil {
+			pause = 0
+			err = c.follow(feed)
+			feed.Close()
+		}
+		switch {
+		case c.life.Err() != nil:
+			return
+		case errors.Is(err, storage.ErrClosed):
+			c.failed(err)
+			return
+		case err != nil:
+			c.failed(err)
+		}
+		pause = min(max(2*pause, 10*time.Millisecond), maxPause)
+		select {
+		case <-time.After(pause):
+		case <-c.life.Done():
+		}
+	}
+}
+
+// connect returns a feed of what the cache has not seen; it fills the cache first when it has to.
+func (c *Cacher) connect() (storage.Following, error) {
+	c.mu.Lock()
+	loaded, reached := c.loaded, c.reached.Load()
+	if !loaded && c.loading == nil {
+		c.loading = make(chan struct{})
+	}
+	c.mu.Unlock()
+	if !loaded {
+		return c.load()
+	}
+	return c.below.Follow(c.life, reached)
+}
+
+// failed notes why the storage below cannot be followed. Who waits for the cache to be filled waits no longer.
+func (c *Cacher) failed(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.loaded && errors.Is(err, storage.ErrCompacted) {
+		c.void(fmt.Errorf("changes were compacted before they were seen: %w", err))
+		return
+	}
+	c.problem = err
+	c.doneLoading()
+	if errors.Is(err, storage.ErrClosed) {
+		c.forget(err)
+	}
+}
+
+// void begins a new cache: what was shown so far is not what the store has. The caller holds mu.
+func (c *Cacher) void(why error) {
+	if !c.loaded {
+		return
+	}
+	if c.feed != nil {
+		c.feed.Close()
+	}
+	c.forget(nil)
+	c.problem = why
+	c.loading = make(chan struct{})
+	c.opts.Hooks.void(why)
+}
+
+// forget empties the cache and ends all watches: with ended, or as expired when that is nil. The caller holds mu.
+func (c *Cacher) forget(ended error) {
+	c.loaded, c.ended, c.feed = false, ended, nil
+	c.published.Store(nil)
+	c.reminder = reminder{}
+	c.reached.Store(0)
+	c.known.Store(0)
+	c.epoch.Add(1)
+	c.state, c.entries, c.recent = state{}, nil, nil
+	c.log.reset(0)
+	for _, w := range c.waiters {
+		w.state <- nil
+	}
+	c.waiters, c.asking = nil, nil
+	c.progress.asked = false
+	c.quiet.each(func(w *watcher) { w.nudge() })
+	c.quiet = quiet{}
+}
+
+// mark is what the cache knows before a read of the store.
+type mark struct{ epoch, reached int64 }
+
+func (c *Cacher) mark() mark { return mark{c.epoch.Load(), c.reached.Load()} }
+
+// compare finds out whether the store has gone back: after before was taken it said that it is at now.
+func (c *Cacher) compare(before mark, now int64) {
+	if now >= before.reached {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if before.epoch == c.epoch.Load() {
+		c.void(fmt.Errorf("the store is at revision %d, and was at %d: it was set back to an older state", now, before.reached))
+	}
+}
+
+// doneLoading ends an attempt to fill the cache. The caller holds mu.
+func (c *Cacher) doneLoading() {
+	if c.loading != nil {
+		close(c.loading)
+		c.loading = nil
+	}
+}
+
+// load fills the cache with the oldest state that is retained, and with what happened since.
+func (c *Cacher) load() (storage.Following, error) {
+	began := time.Now()
+	target, err := c.below.Revision(c.life)
+	if err != nil {
+		return nil, err
+	}
+	oldest, err := c.below.Oldest(c.life)
+	if err != nil {
+		return nil, err
+	}
+	for attempt := 0; ; attempt++ {
+		at := max(oldest, target-maxReplay)
+		if attempt == 2 {
+			at = 0
+		}
+		feed, err := c.loadAt(at, target, began)
+		if attempt == 2 || !errors.Is(err, storage.ErrCompacted) {
+			return feed, err
+		}
+		if oldest, err = c.below.Oldest(c.life); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// loadAt fills the cache with the state at a revision, 0 being the latest, and what happened since, up to target.
+func (c *Cacher) loadAt(at, target int64, began time.Time) (feed storage.Following, err error) {
+	from, err := c.below.State(c.life, at)
+	if err != nil {
+		return nil, err
+	}
+	m := &entries{fields: c.opts.IndexFields, labels: c.opts.IndexLabels}
+	var all []*entry
+	for e, err := range from.Entries {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, m.entry(e))
+	}
+	c.mu.Lock()
+	c.entries = m
+	c.edition = new(edition)
+	c.state = c.built(all)
+	c.log.reset(from.Revision)
+	c.mu.Unlock()
+	if feed, err = c.below.Follow(c.life, from.Revision); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			feed.Close()
+		}
+	}()
+	for reached := from.Revision; reached < target; {
+		feed.RequestProgress()
+		moves, err := feed.Next(c.life)
+		if err != nil {
+			return nil, err
+		}
+		if moves.Progress < from.Revision {
+			return nil, fmt.Errorf("the store is at revision %d, and was at %d", moves.Progress, from.Revision)
+		}
+		c.mu.Lock()
+		c.apply(moves.Moves)
+		c.trim()
+		c.mu.Unlock()
+		reached = moves.Progress
+	}
+	c.filled(feed, max(from.Revision, target), began)
+	return feed, nil
+}
+
+// built makes a state of all entries, which come in key order.
+func (c *Cacher) built(all []*entry) state {
+	s := newState(c.opts)
+	var broken []*entry
+	for _, e := range all {
+		s.bytes += e.bytes()
+		if e.unreadable != nil {
+			broken = append(broken, e)
+		}
+	}
+	s.records = build(byKey, c.edition, slices.Values(all))
+	s.unreadable = build(byKey, c.edition, slices.Values(broken))
+	for i := range s.indexes {
+		listed := slices.DeleteFunc(slices.Clone(all), func(e *entry) bool { return e.unreadable != nil || !e.values[i].ok })
+		slices.SortFunc(listed, byValue(i))
+		s.indexes[i] = build(byValue(i), c.edition, slices.Values(listed))
+	}
+	return s
+}
+
+// filled lets readers have the cache.
+func (c *Cacher) filled(feed storage.Following, reached int64, began time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ending {
+		return
+	}
+	c.loaded, c.feed = true, feed
+	c.reached.Store(max(reached, c.log.last))
+	c.recovered()
+	c.publish()
+	c.doneLoading()
+	c.trim()
+	c.beat()
+	c.opts.Hooks.filled(Filled{Records: c.state.records.len(), Bytes: c.state.bytes, Changes: c.log.count, Took: time.Since(began)})
+}
+
+// recovered notes that the storage below has been heard of. The caller holds mu.
+func (c *Cacher) recovered() { c.problem, c.answered = nil, time.Now() }
+
+// follow takes what the storage below tells until it ends, and returns why.
+func (c *Cacher) follow(feed storage.Following) error {
+	c.mu.Lock()
+	if c.loaded {
+		c.feed, c.progress.asked = feed, false
+		c.ask()
+	}
+	c.mu.Unlock()
+	for {
+		moves, err := feed.Next(c.life)
+		if err != nil {
+			return c.unfollow(feed, err)
+		}
+		if moves.Progress < c.reached.Load() {
+			// Another member of the store may not be that far yet; what the store says is what counts.
+			if _, err := c.now(c.life); err != nil {
+				return c.unfollow(feed, err)
+			}
+		}
+		if !c.take(feed, moves) {
+			return nil
+		}
+	}
+}
+
+// unfollow notes that a feed has ended. A feed that was void is no error.
+func (c *Cacher) unfollow(feed storage.Following, err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.feed != feed {
+		return nil
+	}
+	c.feed = nil
+	return err
+}
+
+// take adds what a feed tells; false when the feed is void.
+func (c *Cacher) take(feed storage.Following, m storage.Moves) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.feed != feed {
+		return false
+	}
+	c.apply(m.Moves)
+	c.reached.Store(max(c.reached.Load(), m.Progress, c.log.last))
+	c.recovered()
+	c.trim()
+	c.serve()
+	return true
+}
+
+// apply makes changes. The caller holds mu.
+func (c *Cacher) apply(moves []storage.Move) {
+	now, budget := time.Now().UnixNano(), c.budget()
+	for i := range moves {
+		m := &moves[i]
+		if m.Deleted && c.state.find(m.Record.Key) == nil {
+			continue // the storage below shows the end of what it had not shown
+		}
+		seg := c.log.open(m.Record.Revision, budget, c.base)
+		ch := &change{revision: m.Record.Revision, forms: storage.NewForms(seg.grow)}
+		if m.Deleted {
+			ch.was = c.state.remove(c.edition, m.Record.Key)
+		} else {
+			ch.is = c.entries.entry(m.Entry)
+			ch.was = c.state.put(c.edition, ch.is)
+		}
+		c.reminder.appended += c.log.add(seg, ch, now)
+		c.quiet.wake(ch)
+	}
+}
+
+// base is the state before the next change.
+func (c *Cacher) base() *snapshot { return c.freeze(c.log.last) }
+
+// Unless an option says otherwise, the log may have this share of what the records take, within these bounds.
+const (
+	windowShare    = 4
+	minWindowBytes = 8 << 20
+	maxWindowBytes = 128 << 20
+)
+
+// budget is how many bytes the log may have.
+func (c *Cacher) budget() int64 {
+	if c.opts.WindowBytes > 0 {
+		return c.opts.WindowBytes
+	}
+	return min(max(c.state.bytes/windowShare, minWindowBytes), maxWindowBytes)
+}
+
+// trim keeps the log within the window. The caller holds mu.
+func (c *Cacher) trim() {
+	budget := c.budget()
+	c.log.trim(time.Now().Add(-c.opts.Window).UnixNano(), budget, func(ch *change) { c.entries.release(ch.was) })
+	c.recent = slices.DeleteFunc(c.recent, func(s *snapshot) bool { return s.revision < c.log.floor })
+	if r := &c.reminder; r.appended > budget/reminders {
+		c.quiet.each(func(w *watcher) { w.remind(r.reached) })
+		r.appended, r.reached = 0, c.reached.Load()
+	}
+}
+
+// reminders is how often within a window quiet watches are told the revision.
+const reminders = 4
+
+// reminder finds the watches that have not been told a revision for a part of the window.
+type reminder struct {
+	appended int64 // bytes added to the log since the last time
+	reached  int64 // then
+}
+
+// beat lets tick be called in a while. The caller holds mu.
+func (c *Cacher) beat() {
+	if c.timer == nil {
+		c.timer = time.AfterFunc(beatPeriod, c.tick)
+		return
+	}
+	c.timer.Reset(beatPeriod)
+}
+
+// tick drops what is too old, and asks a quiet storage below whether it is still there.
+func (c *Cacher) tick() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.loaded {
+		return // whoever fills it begins anew
+	}
+	c.trim()
+	if time.Since(c.answered) >= beatPeriod {
+		c.progress.asked = false
+		c.ask()
+	}
+	c.beat()
+}

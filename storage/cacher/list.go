@@ -1,0 +1,245 @@
+package cacher
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/keelson-dev/keelson/storage"
+)
+
+// List implements storage.Interface. The records of a page are read from the state while they are walked; a page
+// without selectors costs the same however many records it has.
+func (c *Cacher) List(ctx context.Context, opts storage.ListOptions) (storage.Page, error) {
+	l := listing{opts: opts, scope: opts.Scope(c.opts.Namespaced), indexes: &c.opts, limit: int(max(opts.Limit, 0))}
+	s, err := c.stateOf(ctx, &l)
+	switch {
+	case err != nil:
+		return storage.Page{}, err
+	case s == nil:
+		c.opts.Hooks.list(FromStorage)
+		return c.below.List(ctx, opts)
+	}
+	l.state = s
+	page, err := l.page()
+	if err == nil {
+		c.opts.Hooks.list(l.source)
+	}
+	return page, err
+}
+
+// listing is one List under way.
+type listing struct {
+	opts     storage.ListOptions
+	scope    storage.Scope
+	indexes  *Options
+	limit    int       // 0: none
+	from     string    // the first key to look at
+	state    *snapshot // that is listed
+	revision int64     // that the page tells
+	source   Source
+}
+
+// stateOf finds the state that is listed, and where in it the list begins; none when the storage below has to answer.
+func (c *Cacher) stateOf(ctx context.Context, l *listing) (*snapshot, error) {
+	at := l.opts.At
+	l.from, l.source = l.scope.From, FromMemory
+	if l.opts.Continue != "" {
+		if at.Match == storage.NotOlderThan || at.Match == storage.Exact {
+			return nil, fmt.Errorf("%w: specifying resource version is not allowed when using continue", storage.ErrBadContinue)
+		}
+		place, err := l.scope.Continue(l.opts.Continue)
+		if err != nil {
+			return nil, err
+		}
+		l.from, at = place.From, storage.Read{Match: storage.Exact, Revision: place.Revision}
+		if place.Revision == storage.AtLatest {
+			at = storage.Read{}
+		}
+	}
+	if at.Match == storage.Any {
+		l.limit = 0
+	}
+	s, err := c.stateFor(ctx, at)
+	if err != nil || s == nil {
+		return nil, err
+	}
+	l.revision = s.revision
+	if at.Match == storage.Exact {
+		l.revision, l.source = at.Revision, FromHistory
+	}
+	return s, nil
+}
+
+// page makes the page.
+func (l *listing) page() (storage.Page, error) {
+	rows := l.rows()
+	if rows.choose != nil {
+		return l.chosenPage(rows)
+	}
+	count := rows.to - rows.from
+	if l.limit > 0 {
+		count = min(count, l.limit)
+	}
+	end := rows.from + count
+	last := l.scope.To
+	if end < rows.to {
+		last = at(rows.tree, end).Key
+	}
+	if err := l.readable(last); err != nil {
+		return storage.Page{}, err
+	}
+	p := storage.Page{Count: count, Revision: l.revision, Records: func(yield func(storage.Record) bool) {
+		rows.tree.walk(rows.from, end, func(e *entry) bool { return yield(e.Record) })
+	}}
+	if more := int64(rows.to - end); more > 0 {
+		l.goOn(&p, at(rows.tree, end-1).Key)
+		p.Remaining = &more
+	}
+	return p, nil
+}
+
+// chosenPage makes the page of the rows that selectors choose.
+func (l *listing) chosenPage(rows rows) (storage.Page, error) {
+	var out []*entry
+	last, more := l.scope.To, false
+	rows.tree.walk(rows.from, rows.to, func(e *entry) bool {
+		if !rows.choose(e) {
+			return true
+		}
+		if more = l.limit > 0 && len(out) == l.limit; more {
+			last = out[len(out)-1].Key + "\x00"
+			return false
+		}
+		out = append(out, e)
+		return true
+	})
+	if err := l.readable(last); err != nil {
+		return storage.Page{}, err
+	}
+	p := storage.Page{Count: len(out), Revision: l.revision, Records: func(yield func(storage.Record) bool) {
+		for _, e := range out {
+			if !yield(e.Record) {
+				return
+			}
+		}
+	}}
+	if more {
+		l.goOn(&p, out[len(out)-1].Key)
+	}
+	return p, nil
+}
+
+// goOn gives a page the token for the rows after a key.
+func (l *listing) goOn(p *storage.Page, key string) {
+	p.Continue = l.scope.Token(storage.Continue{Revision: l.revision, From: key + "\x00"})
+}
+
+// rows is what a list or the initial events of a watch are made of: the entries with ranks [from, to) of a tree that
+// choose chooses. They are in key order.
+type rows struct {
+	tree     tree[entry]
+	from, to int
+	choose   func(*entry) bool // nil: all of them, and all are in the scope
+}
+
+// at returns the entry with a rank that the tree has.
+func at(t tree[entry], rank int) (found *entry) {
+	t.walk(rank, rank+1, func(e *entry) bool {
+		found = e
+		return false
+	})
+	return found
+}
+
+// rows finds what the list shows, without a limit.
+func (l *listing) rows() rows {
+	s, sel := l.state, l.opts.Selection
+	out := rows{tree: s.records, from: s.records.rank(before(l.from)), to: s.records.len()}
+	if l.scope.To != "" {
+		out.to = max(out.from, s.records.rank(before(l.scope.To)))
+	}
+	if !sel.Selective() && l.scope.Whole() {
+		return out
+	}
+	for i, t := range s.indexes {
+		text, ok := l.indexes.asked(sel, i)
+		if !ok {
+			continue
+		}
+		from, to := t.rank(beforeValue(i, text, l.from)), t.rank(afterValue(i, text, l.scope.To))
+		if to-from < out.to-out.from {
+			out.tree, out.from, out.to = t, from, max(from, to)
+		}
+	}
+	matches := matcher(sel)
+	out.choose = func(e *entry) bool { return e.unreadable == nil && l.scope.Has(e.Key) && matches(e) }
+	return out
+}
+
+// asked returns the one value of an index that a selection asks for.
+func (o *Options) asked(sel storage.Selection, index int) (text string, ok bool) {
+	if index < len(o.IndexFields) {
+		if sel.Fields == nil {
+			return "", false
+		}
+		return sel.Fields.RequiresExactMatch(o.IndexFields[index])
+	}
+	if sel.Labels == nil {
+		return "", false
+	}
+	return sel.Labels.RequiresExactMatch(o.IndexLabels[index-len(o.IndexFields)])
+}
+
+// matcher is sel.Matches for one goroutine and many entries: it judges labels that are the same once.
+func matcher(sel storage.Selection) func(*entry) bool {
+	if sel.Labels == nil || sel.Labels.Empty() {
+		return func(e *entry) bool { return sel.Matches(e.Record) }
+	}
+	const size = 256 // of a small cache
+	type verdict struct {
+		set     *labelSet
+		matches bool
+	}
+	var known [size]verdict
+	return func(e *entry) bool {
+		v := &known[e.labels.id%size]
+		if v.set != e.labels {
+			*v = verdict{e.labels, sel.Labels.Matches(e.labels)}
+		}
+		return v.matches && (sel.Fields == nil || sel.Fields.Matches(e.Fields))
+	}
+}
+
+// maxUnreadable is how many keys an UnreadableError names.
+const maxUnreadable = 100
+
+// readable returns an UnreadableError if there is an unreadable entry before the key end, "" being the end of all.
+func (l *listing) readable(end string) error {
+	t := l.state.unreadable
+	if t.len() == 0 {
+		return nil
+	}
+	var found *storage.UnreadableError
+	t.walk(t.rank(before(l.from)), t.len(), func(e *entry) bool {
+		switch {
+		case end != "" && e.Key >= end:
+			return false
+		case !l.scope.Has(e.Key):
+			return true
+		case found == nil:
+			first := *e.unreadable
+			first.More = nil
+			found = &first
+		case len(found.More) == maxUnreadable-1:
+			found.Truncated = true
+			return false
+		default:
+			found.More = append(found.More, e.unreadable)
+		}
+		return true
+	})
+	if found == nil {
+		return nil
+	}
+	return found
+}

@@ -1,0 +1,176 @@
+package cacher
+
+import (
+	"cmp"
+	"slices"
+	"sync/atomic"
+
+	"github.com/keelson-dev/keelson/storage"
+)
+
+// change is one change of one key. It is immutable.
+type change struct {
+	revision int64
+	was, is  *entry         // nil: the key did not exist, or does not any more
+	forms    *storage.Forms // of is, or of was when that is nil
+}
+
+func (ch *change) key() string {
+	if ch.is != nil {
+		return ch.is.Key
+	}
+	return ch.was.Key
+}
+
+// A segment of the log is closed when it has this many changes, or a share of the bytes that the log may have.
+const (
+	segmentChanges = 256
+	segmentShare   = 8
+)
+
+// changeBytes is about what a change takes besides the value that it replaced: itself, its part of the older state's
+// nodes.
+const changeBytes = 700
+
+// segment is a part of the log: the state before it, and the changes that follow.
+type segment struct {
+	base    *snapshot
+	changes []*change
+	at      int64 // when the last of them came, in nanoseconds
+	bytes   int64
+	forms   atomic.Int64 // bytes of what readers have made of them
+}
+
+// changelog is the window: the last changes, in order. All after floor are there. It takes no clock and no lock; its
+// owner does.
+type changelog struct {
+	segments []*segment
+	floor    int64
+	last     int64 // revision of the last change, floor when there is none
+	count    int   // of changes
+	size     int64 // of the segments, forms aside
+}
+
+// reset empties the log: it begins after a revision.
+func (l *changelog) reset(floor int64) { *l = changelog{floor: floor, last: floor} }
+
+// open returns the segment to which a change at a revision is added. base is asked for the state before it when that
+// begins a segment. most is how many bytes the log may have.
+func (l *changelog) open(revision, most int64, base func() *snapshot) *segment {
+	if n := len(l.segments); n > 0 {
+		s := l.segments[n-1]
+		if len(s.changes) < segmentChanges && s.bytes < most/segmentShare || revision == l.last {
+			return s
+		}
+	}
+	s := &segment{base: base()}
+	l.segments = append(l.segments, s)
+	return s
+}
+
+// add appends a change to the segment that open gave for it, and returns about how many bytes that takes.
+func (l *changelog) add(s *segment, ch *change, now int64) (bytes int64) {
+	n := changeBytes + ch.was.bytes()
+	s.changes = append(s.changes, ch)
+	s.at, s.bytes = now, s.bytes+n
+	l.last, l.count, l.size = ch.revision, l.count+1, l.size+n
+	return n
+}
+
+// grow counts what readers have made of the segment's changes.
+func (s *segment) grow(bytes int) { s.forms.Add(int64(bytes)) }
+
+// bytes is about what the log holds in memory.
+func (l *changelog) bytes() int64 {
+	n := l.size
+	for _, s := range l.segments {
+		n += s.forms.Load()
+	}
+	return n
+}
+
+// trim drops the segments whose changes are all before a time, and then the oldest until the log has at most so many
+// bytes; the last one stays for its bytes. released is told of the changes that are gone.
+func (l *changelog) trim(since, most int64, released func(*change)) {
+	over := l.bytes() - most
+	n := 0
+	for ; n < len(l.segments); n++ {
+		s := l.segments[n]
+		if s.at >= since && (over <= 0 || n == len(l.segments)-1) {
+			break
+		}
+		over -= s.bytes + s.forms.Load()
+		l.size -= s.bytes
+		l.count -= len(s.changes)
+		l.floor = s.changes[len(s.changes)-1].revision
+		for _, ch := range s.changes {
+			released(ch)
+		}
+	}
+	l.segments = slices.Delete(l.segments, 0, n)
+}
+
+// place returns the segment and the position in it of the first change after a revision, which is at or above floor.
+func (l *changelog) place(revision int64) (seg, i int) {
+	seg, _ = slices.BinarySearchFunc(l.segments, revision, func(s *segment, revision int64) int {
+		if s.changes[len(s.changes)-1].revision <= revision {
+			return -1
+		}
+		return 1
+	})
+	if seg == len(l.segments) {
+		return seg, 0
+	}
+	return seg, after(l.segments[seg].changes, revision)
+}
+
+// after returns the position of the first change with a greater revision.
+func after(changes []*change, revision int64) int {
+	i, _ := slices.BinarySearchFunc(changes, revision, func(ch *change, revision int64) int {
+		if ch.revision <= revision {
+			return -1
+		}
+		return 1
+	})
+	return i
+}
+
+// read appends the changes after a revision to dst, most of them or some more: those of one revision are together.
+func (l *changelog) read(dst []*change, revision int64, most int) []*change {
+	for seg, i := l.place(revision); seg < len(l.segments); seg, i = seg+1, 0 {
+		for _, ch := range l.segments[seg].changes[i:] {
+			if len(dst) >= most && ch.revision != dst[len(dst)-1].revision {
+				return dst
+			}
+			dst = append(dst, ch)
+		}
+	}
+	return dst
+}
+
+// next is the revision of the first change after one; 0 for none.
+func (l *changelog) next(revision int64) int64 {
+	if revision >= l.last {
+		return 0
+	}
+	seg, i := l.place(revision)
+	return l.segments[seg].changes[i].revision
+}
+
+// at returns the state before the segment in which a revision is, which is at or above floor and below last, and the
+// changes that lead to that revision.
+func (l *changelog) at(revision int64) (base *snapshot, changes []*change) {
+	seg, _ := slices.BinarySearchFunc(l.segments, revision, func(s *segment, revision int64) int {
+		return cmp.Or(cmp.Compare(s.base.changed, revision), -1)
+	})
+	s := l.segments[seg-1]
+	return s.base, slices.Clone(s.changes[:after(s.changes, revision)])
+}
+
+// span is the time of the first and of the last change in the log, 0 when it is empty.
+func (l *changelog) span() (first, last int64) {
+	if len(l.segments) == 0 {
+		return 0, 0
+	}
+	return l.segments[0].at, l.segments[len(l.segments)-1].at
+}

@@ -1,0 +1,324 @@
+package cacher
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/keelson-dev/keelson/storage"
+)
+
+// progressPause is how long the cache waits for progress before it asks again.
+const progressPause = 100 * time.Millisecond
+
+// revisions shares linearizable reads of the store's revision: one is under way, and the next serves all who came
+// meanwhile.
+type revisions struct {
+	read func(context.Context) (int64, error)
+
+	mu      sync.Mutex // guards all below
+	current *flight
+	next    *flight // who comes while current is under way: that one may have read before they came
+}
+
+type flight struct {
+	done     chan struct{} // closed when the others are set
+	revision int64
+	err      error
+}
+
+// get returns a revision that the store had after get was called. fly starts a goroutine with the life of its owner.
+func (r *revisions) get(ctx context.Context, fly func(func(context.Context)) bool) (int64, error) {
+	r.mu.Lock()
+	f := r.next
+	if f == nil {
+		f = &flight{done: make(chan struct{})}
+		if r.current != nil {
+			r.next = f
+		} else if r.current = f; !fly(r.run) {
+			r.current = nil
+			r.mu.Unlock()
+			return 0, storage.ErrClosed
+		}
+	}
+	r.mu.Unlock()
+	select {
+	case <-f.done:
+		return f.revision, f.err
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// run reads until nobody waits.
+func (r *revisions) run(life context.Context) {
+	for {
+		r.mu.Lock()
+		f := r.current
+		r.mu.Unlock()
+		if f.revision, f.err = r.read(life); f.err != nil && life.Err() != nil {
+			f.err = storage.ErrClosed
+		}
+		close(f.done)
+		r.mu.Lock()
+		r.current, r.next = r.next, nil
+		over := r.current == nil
+		r.mu.Unlock()
+		if over {
+			return
+		}
+	}
+}
+
+// now returns the store's revision, and finds out if that is lower than it was.
+func (c *Cacher) now(ctx context.Context) (int64, error) {
+	before := c.mark()
+	revision, err := c.latest.get(ctx, c.fly)
+	if err != nil {
+		return 0, err
+	}
+	c.compare(before, revision)
+	c.known.Store(max(c.known.Load(), revision))
+	return revision, nil
+}
+
+// errLate says that the cache did not reach a revision in time.
+var errLate = errors.New("cacher: the cache is behind")
+
+// waiter waits for a state.
+type waiter struct {
+	revision int64          // that it must have, or a later one
+	state    chan *snapshot // gets it, or nil when all is void
+}
+
+// progress is what is known of progress marks that were asked for.
+type progress struct {
+	asked   bool        // one is under way
+	late    bool        // somebody came after it was asked for
+	timer   *time.Timer // asks again
+	pending bool        // the timer will
+}
+
+// reach returns a state at a revision or a later one; nil when the cache is not filled, and errLate after ReadWait.
+func (c *Cacher) reach(ctx context.Context, revision int64) (*snapshot, error) {
+	if s := c.published.Load(); s != nil && s.revision >= revision {
+		return s, nil
+	}
+	c.mu.Lock()
+	if !c.loaded || c.reached.Load() >= revision {
+		s := c.publish()
+		c.mu.Unlock()
+		return s, nil
+	}
+	w := &waiter{revision: revision, state: make(chan *snapshot, 1)}
+	c.waiters = append(c.waiters, w)
+	c.ask()
+	c.mu.Unlock()
+	timeout := time.NewTimer(c.opts.ReadWait)
+	defer timeout.Stop()
+	select {
+	case s := <-w.state:
+		return s, nil
+	case <-ctx.Done():
+		c.leave(w)
+		return nil, ctx.Err()
+	case <-timeout.C:
+		c.leave(w)
+		return nil, errLate
+	}
+}
+
+func (c *Cacher) leave(w *waiter) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, other := range c.waiters {
+		if other == w {
+			last := len(c.waiters) - 1
+			c.waiters[i], c.waiters[last] = c.waiters[last], nil
+			c.waiters = c.waiters[:last]
+			return
+		}
+	}
+}
+
+// ask asks for a progress mark, if that is not under way. The caller holds mu.
+func (c *Cacher) ask() {
+	switch p := &c.progress; {
+	case c.feed == nil:
+	case p.asked:
+		p.late = true
+	default:
+		p.asked, p.late = true, false
+		c.feed.RequestProgress()
+	}
+}
+
+// serve gives those who wait what they can have now, and asks on for the others. The caller holds mu.
+func (c *Cacher) serve() {
+	reached := c.reached.Load()
+	left := c.waiters[:0]
+	for _, w := range c.waiters {
+		if w.revision <= reached {
+			w.state <- c.publish()
+		} else {
+			left = append(left, w)
+		}
+	}
+	clear(c.waiters[len(left):])
+	c.waiters = left
+	for _, w := range c.asking {
+		w.asked, w.due = false, true
+		w.nudge()
+	}
+	clear(c.asking)
+	c.asking = c.asking[:0]
+	p := &c.progress
+	late := p.asked && p.late
+	p.asked = false
+	switch {
+	case late && len(c.waiters) > 0:
+		c.ask()
+	case len(c.waiters) > 0 && !p.pending:
+		p.pending = true
+		if p.timer == nil {
+			p.timer = time.AfterFunc(progressPause, c.askAgain)
+		} else {
+			p.timer.Reset(progressPause)
+		}
+	}
+}
+
+func (c *Cacher) askAgain() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.progress.pending = false
+	if len(c.waiters) > 0 {
+		c.progress.asked = false
+		c.ask()
+	}
+}
+
+// stateFor returns the state that at asks for; none when the storage below has to answer.
+func (c *Cacher) stateFor(ctx context.Context, at storage.Read) (*snapshot, error) {
+	if err := c.ready(ctx); err != nil {
+		return nil, err
+	}
+	switch at.Match {
+	case storage.Latest:
+		now, err := c.now(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s, err := c.reach(ctx, now)
+		if errors.Is(err, errLate) {
+			return nil, nil
+		}
+		return s, err
+	case storage.NotOlderThan:
+		return c.stateSince(ctx, at.Revision)
+	case storage.Exact:
+		return c.stateAt(ctx, at.Revision)
+	}
+	return c.newest(), nil
+}
+
+// stateSince returns a state at a revision or a later one; none when the storage below has to answer.
+func (c *Cacher) stateSince(ctx context.Context, revision int64) (*snapshot, error) {
+	s, err := c.reach(ctx, revision)
+	if !errors.Is(err, errLate) {
+		return s, err
+	}
+	now, err := c.now(ctx)
+	if err == nil && now < revision {
+		err = &storage.FutureError{Requested: revision, Current: now}
+	}
+	return nil, err
+}
+
+// stateAt returns the state at a revision; none when the storage below has to answer.
+func (c *Cacher) stateAt(ctx context.Context, revision int64) (*snapshot, error) {
+	if revision <= 0 {
+		return nil, nil
+	}
+	s, err := c.stateSince(ctx, revision)
+	if s == nil || err != nil || s.changed <= revision {
+		return s, err
+	}
+	return c.older(revision), nil
+}
+
+// newest returns the latest state; nil when the cache is not filled.
+func (c *Cacher) newest() *snapshot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.publish()
+}
+
+// publish returns the latest state, and lets readers have it without a lock; nil when the cache is not filled. The
+// caller holds mu.
+func (c *Cacher) publish() *snapshot {
+	if !c.loaded {
+		return nil
+	}
+	reached := c.reached.Load()
+	s := c.published.Load()
+	switch {
+	case s == nil || s.changed != c.log.last:
+		s = c.freeze(reached)
+	case s.revision < reached:
+		s = &snapshot{state: s.state, changed: s.changed, revision: reached}
+	default:
+		return s
+	}
+	c.published.Store(s)
+	return s
+}
+
+// freeze returns the latest state, which is that of a revision; from now on its nodes are copied and not changed. The
+// caller holds mu.
+func (c *Cacher) freeze(revision int64) *snapshot {
+	c.edition = new(edition)
+	return &snapshot{state: c.state.clone(), changed: c.log.last, revision: revision}
+}
+
+// maxRecent is how many older states are kept for those who page through them.
+const maxRecent = 8
+
+// older returns a state before the latest, at a revision; nil when it is not in the window.
+func (c *Cacher) older(revision int64) *snapshot {
+	c.mu.Lock()
+	if !c.loaded || revision < c.log.floor {
+		c.mu.Unlock()
+		return nil
+	}
+	for _, s := range c.recent {
+		if s.changed <= revision && revision <= s.revision {
+			c.mu.Unlock()
+			return s
+		}
+	}
+	if revision >= c.log.last {
+		defer c.mu.Unlock()
+		return c.publish()
+	}
+	base, changes := c.log.at(revision)
+	until := c.log.next(revision) - 1
+	epoch := c.epoch.Load()
+	c.mu.Unlock()
+
+	s := &snapshot{state: base.state.clone(), changed: base.changed, revision: until}
+	if len(changes) > 0 {
+		s.changed = changes[len(changes)-1].revision
+		s.apply(new(edition), changes)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if epoch == c.epoch.Load() {
+		if len(c.recent) == maxRecent {
+			c.recent = append(c.recent[:0], c.recent[1:]...)
+		}
+		c.recent = append(c.recent, s)
+	}
+	return s
+}

@@ -1,0 +1,100 @@
+package cacher
+
+import "github.com/keelson-dev/keelson/storage"
+
+// state is everything that is stored, as of a change: a few trees of the same entries. Copying it keeps what it is,
+// once the edition under which it was made is over.
+type state struct {
+	records    tree[entry]
+	unreadable tree[entry]   // those of records of which no record can be made
+	indexes    []tree[entry] // fields first, then labels
+	bytes      int64         // of all records
+}
+
+// snapshot is an immutable state.
+type snapshot struct {
+	state
+	changed  int64 // revision of the last change in it
+	revision int64 // it is the state at this revision, too, and at those between
+}
+
+func newState(o Options) state {
+	s := state{records: newTree(byKey), unreadable: newTree(byKey)}
+	for i := range len(o.IndexFields) + len(o.IndexLabels) {
+		s.indexes = append(s.indexes, newTree(byValue(i)))
+	}
+	return s
+}
+
+// clone is s for another owner: trees are values, but the indexes are a slice of them.
+func (s state) clone() state {
+	s.indexes = append([]tree[entry](nil), s.indexes...)
+	return s
+}
+
+func (s *state) find(key string) *entry {
+	return s.records.find(func(e *entry) int {
+		switch {
+		case e.Key < key:
+			return -1
+		case e.Key > key:
+			return 1
+		}
+		return 0
+	})
+}
+
+// put stores e, and returns what was there.
+func (s *state) put(ed *edition, e *entry) (was *entry) {
+	was = s.records.set(ed, e)
+	s.bytes += e.bytes() - was.bytes()
+	s.unlist(ed, was, e)
+	if e.unreadable != nil {
+		s.unreadable.set(ed, e)
+		return was
+	}
+	for i := range s.indexes {
+		if e.values[i].ok {
+			s.indexes[i].set(ed, e)
+		}
+	}
+	return was
+}
+
+// remove takes out what is under key, and returns it.
+func (s *state) remove(ed *edition, key string) (was *entry) {
+	was = s.records.delete(ed, &entry{Record: storage.Record{Key: key}})
+	s.bytes -= was.bytes()
+	s.unlist(ed, was, nil)
+	return was
+}
+
+// unlist takes was out of the trees in which is, nil for nothing, will not take its place.
+func (s *state) unlist(ed *edition, was, is *entry) {
+	switch {
+	case was == nil:
+		return
+	case was.unreadable != nil:
+		if is == nil || is.unreadable == nil {
+			s.unreadable.delete(ed, was)
+		}
+		return
+	}
+	for i := range s.indexes {
+		v := was.values[i]
+		if v.ok && (is == nil || is.unreadable != nil || is.values[i] != v) {
+			s.indexes[i].delete(ed, was)
+		}
+	}
+}
+
+// apply makes the changes that the log has after s was made.
+func (s *state) apply(ed *edition, changes []*change) {
+	for _, ch := range changes {
+		if ch.is != nil {
+			s.put(ed, ch.is)
+		} else {
+			s.remove(ed, ch.was.Key)
+		}
+	}
+}

@@ -1,0 +1,42 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+
+	"github.com/keelson-dev/keelson/storage"
+)
+
+// Oldest implements storage.Historian. etcd does not tell the revision at which it was compacted to those who read,
+// and compact_rev_key only tells what servers that agree by it have done. So the history is searched for the first
+// revision that can be read, by counts of one key: one more than the binary logarithm of the revisions since the
+// last compaction that is known here, and two when there was none. An etcd that was never compacted begins at
+// revision 1.
+func (b *Backend) Oldest(ctx context.Context) (int64, error) {
+	known := b.compacted.Load()
+	head, err := b.now(ctx, 0)
+	if err != nil {
+		return 0, err
+	}
+	// What is below oldest cannot be read, and that is for ever; retained could be read a moment ago.
+	oldest, retained := max(known, 1), head.Header.Revision
+	if known > retained { // etcd was restored to an older state
+		oldest = 1
+		b.compacted.CompareAndSwap(known, 0)
+	}
+	for at := oldest; oldest < retained; at = oldest + (retained-oldest)/2 {
+		_, err := b.now(ctx, at)
+		switch {
+		case err == nil:
+			retained = at
+		case errors.Is(err, storage.ErrCompacted):
+			oldest = at + 1
+		default:
+			return 0, err
+		}
+	}
+	if oldest > 1 {
+		b.learn(oldest)
+	}
+	return oldest, nil
+}

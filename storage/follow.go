@@ -1,0 +1,163 @@
+package storage
+
+import (
+	"context"
+	"errors"
+)
+
+// Oldest implements Source. Of a backend that is no [Historian] it reads at the first revision there can be: the
+// error tells the oldest, and if it does not, only the latest is sure.
+func (s *Store) Oldest(ctx context.Context) (int64, error) {
+	if h, ok := s.backend.(Historian); ok {
+		return h.Oldest(ctx)
+	}
+	const first = 1
+	_, err := s.backend.Get(ctx, s.opts.Prefix, first)
+	var expired *ExpiredError
+	switch {
+	case err == nil:
+		return first, nil
+	case errors.As(err, &expired) && expired.Oldest > 0:
+		return expired.Oldest, nil
+	case errors.Is(err, ErrCompacted):
+		return s.Revision(ctx)
+	}
+	return 0, err
+}
+
+// Stat implements Source.
+func (s *Store) Stat(ctx context.Context, key string) (Stat, error) {
+	if s.checkKey(key) != nil {
+		now, err := s.Revision(ctx)
+		return Stat{At: now}, err
+	}
+	if s.stater != nil {
+		return s.stater.Stat(ctx, s.root+key)
+	}
+	res, err := s.backend.Get(ctx, s.root+key, 0)
+	return Stat{Revision: res.KV.Revision, At: res.Revision}, err
+}
+
+// State implements Source.
+func (s *Store) State(ctx context.Context, at int64) (State, error) {
+	if at < 0 {
+		return State{}, checkExact(Read{Revision: at})
+	}
+	p := &portions{s: s, at: at, limit: firstPage}
+	p.from, p.to = s.interval(Scope{})
+	if err := p.read(ctx); err != nil {
+		return State{}, err
+	}
+	return State{Revision: p.at, Entries: func(yield func(Entry, error) bool) { p.walk(ctx, yield) }}, nil
+}
+
+// maxPortion is how many values State reads at once.
+const maxPortion = 1000
+
+// portions is a State under way.
+type portions struct {
+	s        *Store
+	from, to string // what is left
+	at       int64  // 0 before the first portion
+	limit    int    // of the next portion
+	kvs      []KV   // the portion
+	more     bool   // others follow it
+	walked   bool
+}
+
+// read reads the next portion, all at the revision of the first.
+func (p *portions) read(ctx context.Context) error {
+	r := Range{From: p.from, To: p.to, At: p.at, Limit: p.limit, Uncounted: true}
+	res, err := p.s.backend.Range(ctx, r)
+	if errors.Is(err, ErrFuture) {
+		if err := p.s.reach(ctx, p.at); err != nil {
+			return err
+		}
+		res, err = p.s.backend.Range(ctx, r)
+	}
+	if err != nil {
+		return expired(err, p.at, "")
+	}
+	n := len(res.KVs)
+	p.at, p.kvs, p.more = res.Revision, res.KVs, n > 0 && int64(n) < res.Count
+	if !p.more {
+		return nil
+	}
+	p.from = res.KVs[n-1].Key + "\x00"
+	size := 0
+	for _, kv := range res.KVs {
+		size += len(kv.Key) + len(kv.Value)
+	}
+	p.limit = min(max(n*pageBytes/max(size, 1), 1), 2*p.limit, maxPortion)
+	return nil
+}
+
+// walk delivers the portion that was read, and the others.
+func (p *portions) walk(ctx context.Context, yield func(Entry, error) bool) {
+	if p.walked {
+		yield(Entry{}, errors.New("storage: the entries of a state can be walked once"))
+		return
+	}
+	p.walked = true
+	for {
+		for _, kv := range p.kvs {
+			if !yield(p.s.entry(kv), nil) {
+				return
+			}
+		}
+		if p.kvs = nil; !p.more {
+			return
+		}
+		if err := p.read(ctx); err != nil {
+			yield(Entry{}, err)
+			return
+		}
+	}
+}
+
+// Follow implements Source.
+func (s *Store) Follow(ctx context.Context, from int64) (Following, error) {
+	feed, err := s.backend.Watch(ctx, WatchRange{Prefix: s.root, From: from})
+	if err != nil {
+		return nil, expired(err, from, "")
+	}
+	return &following{s: s, feed: feed, reached: from}, nil
+}
+
+// following is the Following of a Store.
+type following struct {
+	s       *Store
+	feed    Feed
+	reached int64 // the revision up to which all was delivered; used by Next alone
+}
+
+// Next implements Following.
+func (f *following) Next(ctx context.Context) (Moves, error) {
+	got, err := f.feed.Next(ctx)
+	if err != nil {
+		return Moves{}, expired(err, f.reached, "")
+	}
+	out := Moves{Progress: got.Progress}
+	if len(got.Changes) > 0 {
+		out.Moves = make([]Move, len(got.Changes))
+	}
+	for i, c := range got.Changes {
+		out.Moves[i] = f.s.move(c)
+	}
+	f.reached = max(f.reached, got.Progress)
+	return out, nil
+}
+
+// move makes the move of a change.
+func (s *Store) move(c Change) Move {
+	if c.Deleted {
+		return Move{Entry: Entry{Record: Record{Key: c.Key[len(s.root):], Revision: c.Revision}}, Deleted: true}
+	}
+	return Move{Entry: s.entry(KV{Key: c.Key, Value: c.Value, Revision: c.Revision, Stale: c.Stale})}
+}
+
+// RequestProgress implements Following.
+func (f *following) RequestProgress() { f.feed.RequestProgress() }
+
+// Close implements Following.
+func (f *following) Close() { f.feed.Close() }

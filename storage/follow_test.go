@@ -198,9 +198,9 @@ func TestUpdateFromAsksLittle(t *testing.T) {
 			return storage.Outcome{Delete: true}, nil
 		}
 		check("no change", none, old, 0)
-		r := check("a change", grow, old, 1)
+		check("a change", grow, old, 1)
 		check("stale", none, old, 0)
-		r = check("a conflict", grow, old, 2)
+		r := check("a conflict", grow, old, 2)
 		check("a deletion", remove, r, 1)
 		check("deleted", none, r, 0)
 	}

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/keelson-dev/keelson/runtime/codec"
@@ -32,6 +33,9 @@ func (s *Store) entry(kv KV) Entry {
 	}
 	if !stale {
 		s.known.add(kv.Revision)
+		if same, err := codec.ParseDocument(kv.Value); err == nil {
+			d = same // the backend may keep these bytes, and nobody the others
+		}
 	}
 	return Entry{Record: s.recordOf(key, kv.Revision, d, stale || kv.Stale)}
 }
@@ -43,17 +47,16 @@ func (s *Store) unreadable(key string, revision int64, err error) *UnreadableErr
 
 // recordOf makes the record of a canonical document.
 func (s *Store) recordOf(key string, revision int64, d codec.Document, stale bool) Record {
-	a := &attributes{paths: s.opts.Fields, body: d}
-	a.namespace, a.name = SplitKey(key, s.opts.Namespaced)
+	a := &attributes{of: &s.opts, key: key, body: d}
 	return Record{Key: key, Revision: revision, Body: d, Labels: (*recordLabels)(a), Fields: (*recordFields)(a), Stale: stale}
 }
 
 // attributes is what selectors ask of a record. What is not in its key is looked up in its bytes when asked, so that
 // a record nobody selects costs no map.
 type attributes struct {
-	namespace, name string
-	paths           []string
-	body            codec.Document
+	of   *StoreOptions
+	key  string
+	body codec.Document
 }
 
 // recordLabels are the labels of a record.
@@ -90,23 +93,19 @@ func (f *recordFields) Has(field string) bool {
 	case "metadata.name":
 		return true
 	case "metadata.namespace":
-		return f.namespace != ""
+		return f.of.Namespaced
 	}
-	for _, p := range f.paths {
-		if p == field {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(f.of.Fields, field)
 }
 
 // Get implements fields.Fields. A field that is not selectable is "".
 func (f *recordFields) Get(field string) string {
+	namespace, name := SplitKey(f.key, f.of.Namespaced)
 	switch field {
 	case "metadata.name":
-		return f.name
+		return name
 	case "metadata.namespace":
-		return f.namespace
+		return namespace
 	}
 	if !f.Has(field) {
 		return ""

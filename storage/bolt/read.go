@@ -159,16 +159,17 @@ func (b *Backend) Stat(ctx context.Context, key string) (storage.Stat, error) {
 		out = storage.Stat{At: revision}
 		unflushed = o.version(key, revision)
 	}, func(t txn) (done bool, err error) {
-		revision, deleted := int64(0), false
 		if unflushed != nil {
-			revision, deleted = unflushed.revision, unflushed.deleted
-		} else if revision, deleted, err = t.version(key, out.At); err != nil {
-			return true, err
+			if !unflushed.deleted {
+				out.Revision = unflushed.revision
+			}
+			return true, nil
 		}
+		revision, deleted, err := t.version(key, out.At)
 		if !deleted {
 			out.Revision = revision
 		}
-		return true, nil
+		return true, err
 	})
 	if err != nil {
 		return storage.Stat{}, err

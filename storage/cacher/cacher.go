@@ -79,7 +79,8 @@ type Cacher struct {
 	loading  chan struct{} // closed when the attempt to fill the cache, which is under way, ends; nil: none is
 	problem  error         // why the cache is not filled, or not fresh; nil: it is
 	answered time.Time     // when the storage below was last heard of
-	ended    error         // what watches of an earlier epoch end with, but for an ExpiredError
+	ended    error         // what watches of an earlier epoch end with; nil: an ExpiredError
+	cut      error         // what those of this epoch end with at the end of the log; nil: they go on
 	loaded   bool          // the following may be shown
 	state    state         // the latest
 	edition  *edition      // of the nodes of state which nobody else has

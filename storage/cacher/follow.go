@@ -41,7 +41,7 @@ func (c *Cacher) fly(f func(context.Context)) bool {
 	return true
 }
 
-// ready returns when the cache is filled, or an attempt to fill it has failed.
+// ready returns when the cache is filled, an attempt to fill it has failed, or it takes longer than ReadWait.
 func (c *Cacher) ready(ctx context.Context) error {
 	if c.life.Err() != nil {
 		return storage.ErrClosed
@@ -56,8 +56,11 @@ func (c *Cacher) ready(ctx context.Context) error {
 	if loading == nil {
 		return nil
 	}
+	patience := time.NewTimer(c.opts.ReadWait)
+	defer patience.Stop()
 	select {
 	case <-loading:
+	case <-patience.C: // the storage below has to answer
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -118,8 +121,14 @@ func (c *Cacher) failed(err error) {
 	}
 	c.problem = err
 	c.doneLoading()
-	if errors.Is(err, storage.ErrClosed) {
+	var unreadable *storage.UnreadableError
+	switch {
+	case errors.Is(err, storage.ErrClosed):
 		c.forget(err)
+	case c.loaded && errors.As(err, &unreadable): // a storage that is no storage.Source does not go on
+		c.loaded, c.cut = false, err
+		c.published.Store(nil)
+		c.quiet.each(func(w *watcher) { w.nudge() })
 	}
 }
 
@@ -139,7 +148,7 @@ func (c *Cacher) void(why error) {
 
 // forget empties the cache and ends all watches: with ended, or as expired when that is nil. The caller holds mu.
 func (c *Cacher) forget(ended error) {
-	c.loaded, c.ended, c.feed = false, ended, nil
+	c.loaded, c.ended, c.cut, c.feed = false, ended, nil, nil
 	c.published.Store(nil)
 	c.reminder = reminder{}
 	c.reached.Store(0)
@@ -184,6 +193,11 @@ func (c *Cacher) doneLoading() {
 // load fills the cache with the oldest state that is retained, and with what happened since.
 func (c *Cacher) load() (storage.Following, error) {
 	began := time.Now()
+	c.mu.Lock()
+	if c.cut != nil {
+		c.forget(c.cut)
+	}
+	c.mu.Unlock()
 	target, err := c.below.Revision(c.life)
 	if err != nil {
 		return nil, err
@@ -235,23 +249,40 @@ func (c *Cacher) loadAt(at, target int64, began time.Time) (feed storage.Followi
 			feed.Close()
 		}
 	}()
-	for reached := from.Revision; reached < target; {
+	if target, err = c.replay(feed, from.Revision, target); err != nil {
+		return nil, err
+	}
+	c.filled(feed, max(from.Revision, target), began)
+	return feed, nil
+}
+
+// replay applies what happened after a revision, up to target, and returns the revision reached. The target is lowered
+// when the store turns out to be set back below it.
+func (c *Cacher) replay(feed storage.Following, from, target int64) (reached int64, err error) {
+	for reached = from; reached < target; {
 		feed.RequestProgress()
 		moves, err := feed.Next(c.life)
 		if err != nil {
-			return nil, err
+			return 0, err
 		}
-		if moves.Progress < from.Revision {
-			return nil, fmt.Errorf("the store is at revision %d, and was at %d", moves.Progress, from.Revision)
+		if moves.Progress < target && len(moves.Moves) == 0 {
+			now, err := c.below.Revision(c.life)
+			switch {
+			case err != nil:
+				return 0, err
+			case now < from:
+				return 0, fmt.Errorf("the store is at revision %d, and was at %d", now, from)
+			}
+			target = min(target, now)
+			time.Sleep(time.Millisecond) // a member of the store that is behind is not asked without a pause
 		}
 		c.mu.Lock()
 		c.apply(moves.Moves)
 		c.trim()
 		c.mu.Unlock()
-		reached = moves.Progress
+		reached = max(reached, moves.Progress)
 	}
-	c.filled(feed, max(from.Revision, target), began)
-	return feed, nil
+	return reached, nil
 }
 
 // built makes a state of all entries, which come in key order.
@@ -297,10 +328,12 @@ func (c *Cacher) recovered() { c.problem, c.answered = nil, time.Now() }
 // follow takes what the storage below tells until it ends, and returns why.
 func (c *Cacher) follow(feed storage.Following) error {
 	c.mu.Lock()
-	if c.loaded {
-		c.feed, c.progress.asked = feed, false
-		c.ask()
+	if !c.loaded { // void before anybody could close the feed
+		c.mu.Unlock()
+		return nil
 	}
+	c.feed, c.progress.asked = feed, false
+	c.ask()
 	c.mu.Unlock()
 	for {
 		moves, err := feed.Next(c.life)
@@ -389,19 +422,25 @@ func (c *Cacher) trim() {
 	budget := c.budget()
 	c.log.trim(time.Now().Add(-c.opts.Window).UnixNano(), budget, func(ch *change) { c.entries.release(ch.was) })
 	c.recent = slices.DeleteFunc(c.recent, func(s *snapshot) bool { return s.revision < c.log.floor })
-	if r := &c.reminder; r.appended > budget/reminders {
+	if s := c.published.Load(); s != nil && s.revision < c.log.floor {
+		c.publish() // the values in the one before are nobody's but its
+	}
+	formed := c.log.formed.Load()
+	if r := &c.reminder; r.appended+formed-r.formed > budget/reminders {
 		c.quiet.each(func(w *watcher) { w.remind(r.reached) })
-		r.appended, r.reached = 0, c.reached.Load()
+		r.appended, r.formed, r.reached = 0, formed, c.reached.Load()
 	}
 }
 
-// reminders is how often within a window quiet watches are told the revision.
-const reminders = 4
+// reminders is how often within a window the cache looks for quiet watches that have to be told the revision. One that
+// was told a little after a look is left out at the next.
+const reminders = 16
 
 // reminder finds the watches that have not been told a revision for a part of the window.
 type reminder struct {
-	appended int64 // bytes added to the log since the last time
-	reached  int64 // then
+	appended int64 // bytes added to the log since the last look
+	formed   int64 // bytes that readers had made of it then
+	reached  int64 // the revision then
 }
 
 // beat lets tick be called in a while. The caller holds mu.

@@ -15,7 +15,7 @@ type initial struct {
 // pair is what two states have under one key; nil is nothing.
 type pair struct{ was, is *entry }
 
-// begin finds what is to be told. An unreadable entry in the scope ends the watch.
+// beginInitial finds what is to be told. An unreadable entry in the scope ends the watch.
 func (w *watcher) beginInitial(s *snapshot) {
 	l := listing{opts: storage.ListOptions{Selection: w.selection}, scope: w.scope, indexes: &w.c.opts, state: s, from: w.scope.From}
 	w.ended = l.readable(w.scope.To)
@@ -25,6 +25,12 @@ func (w *watcher) beginInitial(s *snapshot) {
 
 // nextInitial appends some of the initial events, and after the last the bookmark.
 func (w *watcher) nextInitial() {
+	w.c.mu.Lock()
+	w.ended = w.over()
+	w.c.mu.Unlock()
+	if w.ended != nil {
+		return
+	}
 	i := w.initial
 	i.rows.tree.walk(i.rows.from, i.rows.to, func(e *entry) bool {
 		i.rows.from++

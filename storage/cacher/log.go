@@ -38,7 +38,9 @@ type segment struct {
 	changes []*change
 	at      int64 // when the last of them came, in nanoseconds
 	bytes   int64
-	forms   atomic.Int64 // bytes of what readers have made of them
+	values  int64         // bytes of the new values, which take memory only once they are replaced
+	forms   atomic.Int64  // bytes of what readers have made of them
+	formed  *atomic.Int64 // of all segments, those that are gone included
 }
 
 // changelog is the window: the last changes, in order. All after floor are there. It takes no clock and no lock; its
@@ -49,21 +51,25 @@ type changelog struct {
 	last     int64 // revision of the last change, floor when there is none
 	count    int   // of changes
 	size     int64 // of the segments, forms aside
+	formed   *atomic.Int64
 }
 
 // reset empties the log: it begins after a revision.
-func (l *changelog) reset(floor int64) { *l = changelog{floor: floor, last: floor} }
+func (l *changelog) reset(floor int64) {
+	*l = changelog{floor: floor, last: floor, formed: new(atomic.Int64)}
+}
 
 // open returns the segment to which a change at a revision is added. base is asked for the state before it when that
 // begins a segment. most is how many bytes the log may have.
 func (l *changelog) open(revision, most int64, base func() *snapshot) *segment {
 	if n := len(l.segments); n > 0 {
 		s := l.segments[n-1]
-		if len(s.changes) < segmentChanges && s.bytes < most/segmentShare || revision == l.last {
+		full := len(s.changes) >= segmentChanges || s.bytes+s.values+s.forms.Load() >= most/segmentShare
+		if !full || revision == l.last {
 			return s
 		}
 	}
-	s := &segment{base: base()}
+	s := &segment{base: base(), formed: l.formed}
 	l.segments = append(l.segments, s)
 	return s
 }
@@ -72,13 +78,16 @@ func (l *changelog) open(revision, most int64, base func() *snapshot) *segment {
 func (l *changelog) add(s *segment, ch *change, now int64) (bytes int64) {
 	n := changeBytes + ch.was.bytes()
 	s.changes = append(s.changes, ch)
-	s.at, s.bytes = now, s.bytes+n
+	s.at, s.bytes, s.values = now, s.bytes+n, s.values+ch.is.bytes()
 	l.last, l.count, l.size = ch.revision, l.count+1, l.size+n
 	return n
 }
 
 // grow counts what readers have made of the segment's changes.
-func (s *segment) grow(bytes int) { s.forms.Add(int64(bytes)) }
+func (s *segment) grow(bytes int) {
+	s.forms.Add(int64(bytes))
+	s.formed.Add(int64(bytes))
+}
 
 // bytes is about what the log holds in memory.
 func (l *changelog) bytes() int64 {
@@ -150,7 +159,7 @@ func (l *changelog) read(dst []*change, revision int64, most int) []*change {
 
 // next is the revision of the first change after one; 0 for none.
 func (l *changelog) next(revision int64) int64 {
-	if revision >= l.last {
+	if revision >= l.last || len(l.segments) == 0 {
 		return 0
 	}
 	seg, i := l.place(revision)

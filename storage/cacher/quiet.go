@@ -67,13 +67,26 @@ func (q *quiet) wake(ch *change) {
 		q.wakeClass(class{kind: namespace, value: ns}, ch)
 	}
 	for _, e := range []*entry{ch.was, ch.is} {
-		if e == nil {
+		switch {
+		case e == nil:
 			continue
+		case e.unreadable != nil: // nobody knows whom it would concern
+			q.wakeIndexed(ch)
+			return
 		}
 		for i, v := range e.values {
 			if v.ok {
 				q.wakeClass(class{kind: indexed, index: i, value: v.text}, ch)
 			}
+		}
+	}
+}
+
+// wakeIndexed gives a change to all who wait for a value of an index.
+func (q *quiet) wakeIndexed(ch *change) {
+	for cl := range q.classes {
+		if cl.kind == indexed {
+			q.wakeClass(cl, ch)
 		}
 	}
 }

@@ -79,7 +79,9 @@ func (c *Cacher) now(ctx context.Context) (int64, error) {
 		return 0, err
 	}
 	c.compare(before, revision)
-	c.known.Store(max(c.known.Load(), revision))
+	if before.epoch == c.epoch.Load() {
+		c.known.Store(max(c.known.Load(), revision))
+	}
 	return revision, nil
 }
 
@@ -114,6 +116,7 @@ func (c *Cacher) reach(ctx context.Context, revision int64) (*snapshot, error) {
 	w := &waiter{revision: revision, state: make(chan *snapshot, 1)}
 	c.waiters = append(c.waiters, w)
 	c.ask()
+	c.askLater()
 	c.mu.Unlock()
 	timeout := time.NewTimer(c.opts.ReadWait)
 	defer timeout.Stop()
@@ -176,19 +179,29 @@ func (c *Cacher) serve() {
 	p := &c.progress
 	late := p.asked && p.late
 	p.asked = false
-	switch {
-	case late && len(c.waiters) > 0:
+	if len(c.waiters) == 0 {
+		return
+	}
+	if late {
 		c.ask()
-	case len(c.waiters) > 0 && !p.pending:
+	}
+	c.askLater()
+}
+
+// askLater lets askAgain be called in a while. The caller holds mu.
+func (c *Cacher) askLater() {
+	switch p := &c.progress; {
+	case p.pending:
+		return
+	case p.timer == nil:
+		p.pending, p.timer = true, time.AfterFunc(progressPause, c.askAgain)
+	default:
 		p.pending = true
-		if p.timer == nil {
-			p.timer = time.AfterFunc(progressPause, c.askAgain)
-		} else {
-			p.timer.Reset(progressPause)
-		}
+		p.timer.Reset(progressPause)
 	}
 }
 
+// askAgain asks anew while there are readers who wait: a mark may be lost, or not be enough.
 func (c *Cacher) askAgain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -196,6 +209,7 @@ func (c *Cacher) askAgain() {
 	if len(c.waiters) > 0 {
 		c.progress.asked = false
 		c.ask()
+		c.askLater()
 	}
 }
 
@@ -300,6 +314,9 @@ func (c *Cacher) older(revision int64) *snapshot {
 	}
 	if revision >= c.log.last {
 		defer c.mu.Unlock()
+		if c.reached.Load() < revision {
+			return nil // all was void meanwhile
+		}
 		return c.publish()
 	}
 	base, changes := c.log.at(revision)

@@ -61,9 +61,12 @@ func (c *Cacher) Watch(ctx context.Context, opts storage.WatchOptions) (storage.
 		return nil, err
 	}
 	if !begun {
-		return c.below.Watch(ctx, opts)
+		return c.lend(ctx, opts)
 	}
 	c.opts.Hooks.watch(WatchBegan{Initial: opts.Initial, Resumed: !opts.Initial && opts.From != 0})
+	if !opts.Initial {
+		w.advance()
+	}
 	return w, nil
 }
 
@@ -88,6 +91,7 @@ func (w *watcher) begin(ctx context.Context, opts storage.WatchOptions) (bool, e
 	c := w.c
 	var s *snapshot
 	var err error
+	w.epoch = c.epoch.Load()
 	switch {
 	case opts.Initial:
 		if s, err = c.stateFor(ctx, opts.At); s != nil {
@@ -104,9 +108,11 @@ func (w *watcher) begin(ctx context.Context, opts storage.WatchOptions) (bool, e
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case !c.loaded || opts.Initial && s == nil:
+	case !c.loaded || opts.Initial && s == nil || w.epoch != c.epoch.Load():
 		return false, nil
 	case opts.Initial:
+	case opts.From < c.log.floor && c.plain:
+		return false, nil // the storage below may retain more
 	case opts.From < c.log.floor:
 		c.opts.Hooks.expired()
 		return false, &storage.ExpiredError{Revision: opts.From, Oldest: c.log.floor}
@@ -114,9 +120,28 @@ func (w *watcher) begin(ctx context.Context, opts storage.WatchOptions) (bool, e
 		w.from, w.told = opts.From, opts.From
 		w.settle()
 	}
-	w.epoch = c.epoch.Load()
 	c.watchers++
 	return true, nil
+}
+
+// lend returns a watch of the storage below, which ends with the cache.
+func (c *Cacher) lend(ctx context.Context, opts storage.WatchOptions) (storage.Watch, error) {
+	w, err := c.below.Watch(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	return &lentWatch{Watch: w, stop: context.AfterFunc(c.life, w.Close)}, nil
+}
+
+type lentWatch struct {
+	storage.Watch
+	stop func() bool
+}
+
+// Close implements storage.Watch.
+func (w *lentWatch) Close() {
+	w.stop()
+	w.Watch.Close()
 }
 
 // Next implements storage.Watch.
@@ -153,56 +178,91 @@ func (w *watcher) Next(ctx context.Context) ([]storage.Event, error) {
 	return nil, w.ended
 }
 
-// nextChanges appends the events of the next changes; true when there is nothing to tell until the watch is woken. It
-// goes on to the end of the log unless there is much to tell: so the watch is quiet while its reader is busy with
-// what concerned it, and changes elsewhere cannot outrun it.
+// nextChanges appends the events of the next changes; true when there is nothing to tell until the watch is woken.
 func (w *watcher) nextChanges() (wait bool) {
 	c := w.c
-	batch := c.batch()
-	defer c.done(batch)
-	for len(w.events) < maxEvents && w.ended == nil {
-		c.mu.Lock()
-		if w.ended = w.over(); w.ended == nil && w.first == 0 {
-			told := w.bookmark()
-			c.mu.Unlock()
-			return !told && len(w.events) == 0
-		}
-		if w.ended == nil && w.first <= c.log.floor {
-			w.ended = &storage.ExpiredError{Revision: w.from, Oldest: c.log.floor}
-		}
-		if w.ended != nil {
-			c.mu.Unlock()
+	c.mu.Lock()
+	w.ended = w.over()
+	quiet := w.ended == nil && w.first == 0
+	if quiet {
+		wait = !w.bookmark()
+	}
+	c.mu.Unlock()
+	if quiet || w.ended != nil {
+		return wait
+	}
+	w.scan(func(ch *change) bool {
+		if len(w.events) >= maxEvents && ch.revision != w.from {
 			return false
 		}
-		*batch = c.log.read((*batch)[:0], w.first-1, maxBatch)
-		if len(*batch) <= maxLocked {
-			w.showAll(*batch)
-			w.settle()
-			c.mu.Unlock()
-			continue
-		}
-		c.mu.Unlock()
-		w.showAll(*batch)
-		c.mu.Lock()
-		if w.epoch == c.epoch.Load() {
-			w.settle()
-		}
-		c.mu.Unlock()
+		w.ended = w.show(ch)
+		return w.ended == nil
+	})
+	if len(w.events) > 0 {
+		w.told = w.events[len(w.events)-1].Record.Revision
 	}
+	w.advance()
 	return false
 }
 
-// showAll appends what the watch sees of changes, up to one that it cannot show.
-func (w *watcher) showAll(changes []*change) {
-	for _, ch := range changes {
-		if w.ended = w.show(ch); w.ended != nil {
+// advance passes by the changes that do not concern the watch. So it is quiet while its reader is busy with those that
+// did, and changes elsewhere cannot outrun it.
+func (w *watcher) advance() {
+	if w.ended == nil {
+		w.scan(func(ch *change) bool { return !w.concerned(ch) })
+	}
+}
+
+// scan looks at the changes that have not been looked at, until visit refuses one, which counts as not looked at, or
+// the watch is at the end of the log, where it is quiet.
+func (w *watcher) scan(visit func(*change) bool) {
+	c := w.c
+	batch := c.batch()
+	defer c.done(batch)
+	for {
+		c.mu.Lock()
+		if w.first == 0 || w.over() != nil {
+			c.mu.Unlock()
 			return
+		}
+		if w.first <= c.log.floor {
+			w.ended = &storage.ExpiredError{Revision: w.from, Oldest: c.log.floor}
+			c.mu.Unlock()
+			return
+		}
+		*batch = c.log.read((*batch)[:0], w.first-1, maxBatch)
+		locked := len(*batch) <= maxLocked
+		if !locked {
+			c.mu.Unlock()
+		}
+		refused := w.visit(*batch, visit)
+		if !locked {
+			c.mu.Lock()
+		}
+		if w.epoch != c.epoch.Load() {
+			c.mu.Unlock()
+			return
+		}
+		if refused != 0 {
+			w.first = refused
+			c.mu.Unlock()
+			return
+		}
+		w.settle()
+		c.mu.Unlock()
+	}
+}
+
+// visit looks at changes, and returns the revision of the one that was refused; 0 for none.
+func (w *watcher) visit(changes []*change, visit func(*change) bool) (refused int64) {
+	for _, ch := range changes {
+		if !visit(ch) {
+			w.from = min(w.from, ch.revision-1)
+			return ch.revision
 		}
 		w.from = ch.revision
 	}
-	if len(w.events) > 0 {
-		w.told = w.from
-	}
+	return 0
 }
 
 // batch returns an empty slice for changes; done gives it back.
@@ -225,6 +285,8 @@ func (w *watcher) over() error {
 		return storage.ErrClosed
 	case w.ctx.Err() != nil:
 		return w.ctx.Err()
+	case w.epoch == c.epoch.Load() && w.first == 0:
+		return c.cut
 	case w.epoch == c.epoch.Load():
 		return nil
 	case c.ended != nil:
@@ -233,9 +295,13 @@ func (w *watcher) over() error {
 	return &storage.ExpiredError{Revision: w.from}
 }
 
-// settle places a watch that has shown all changes up to w.from: at the next one, or, when there is none, among the
-// quiet watches. The caller holds c.mu.
+// settle places a watch that has looked at all changes up to w.from: at the next one, or, when there is none, among
+// the quiet watches. The caller holds c.mu.
 func (w *watcher) settle() {
+	if w.from < w.c.log.floor {
+		w.first = w.from + 1 // what followed is gone
+		return
+	}
 	if w.first = w.c.log.next(w.from); w.first == 0 && !w.closed {
 		w.c.quiet.add(w)
 	}

@@ -1,0 +1,46 @@
+package cacher_test
+
+import (
+	"testing"
+
+	"github.com/keelson-dev/keelson/storage"
+	"github.com/keelson-dev/keelson/storage/cacher"
+)
+
+// BenchmarkUpdate changes objects of 100,000 here and there: in the store alone, through a cache over it, and through
+// one of which the state after each write is read. B/op has what the cache's own goroutine makes.
+func BenchmarkUpdate(b *testing.B) {
+	objects := crowd{n: 100_000}
+	crowded(b, objects, func(b *testing.B, s *storage.Store) {
+		update := func(b *testing.B, s storage.Interface, then func(storage.Record)) {
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				r, err := resize(b.Context(), s, objects.key(i*7919%objects.n))
+				if err != nil {
+					b.Fatal(err)
+				}
+				then(r)
+			}
+			if _, err := s.List(b.Context(), storage.ListOptions{Limit: 1}); err != nil { // a cache has caught up
+				b.Fatal(err)
+			}
+		}
+		reached := func(b *testing.B, c *cacher.Cacher, at storage.Read) {
+			if _, err := c.List(b.Context(), storage.ListOptions{At: at, Limit: 1}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.Run("store", func(b *testing.B) { update(b, s, func(storage.Record) {}) })
+		c := newCache(b, s, cacher.Options{})
+		defer c.Close()
+		b.Run("cache", func(b *testing.B) { update(b, c, func(storage.Record) {}) })
+		b.Run("cache, each state read", func(b *testing.B) {
+			update(b, c, func(r storage.Record) {
+				reached(b, c, storage.Read{Match: storage.NotOlderThan, Revision: r.Revision})
+			})
+		})
+		b.Run("cache, one state read", func(b *testing.B) {
+			update(b, c, func(r storage.Record) { reached(b, c, storage.Read{Match: storage.NotOlderThan, Revision: 1}) })
+		})
+	})
+}

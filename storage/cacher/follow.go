@@ -222,7 +222,7 @@ func (c *Cacher) load() (storage.Following, error) {
 }
 
 // loadAt fills the cache with the state at a revision, 0 being the latest, and what happened since, up to target.
-func (c *Cacher) loadAt(at, target int64, began time.Time) (feed storage.Following, err error) {
+func (c *Cacher) loadAt(at, target int64, began time.Time) (storage.Following, error) {
 	from, err := c.below.State(c.life, at)
 	if err != nil {
 		return nil, err
@@ -241,18 +241,16 @@ func (c *Cacher) loadAt(at, target int64, began time.Time) (feed storage.Followi
 	c.state = c.built(all)
 	c.log.reset(from.Revision)
 	c.mu.Unlock()
-	if feed, err = c.below.Follow(c.life, from.Revision); err != nil {
+	feed, err := c.below.Follow(c.life, from.Revision)
+	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			feed.Close()
-		}
-	}()
-	if target, err = c.replay(feed, from.Revision, target); err != nil {
+	reached, err := c.replay(feed, from.Revision, target)
+	if err != nil {
+		feed.Close()
 		return nil, err
 	}
-	c.filled(feed, max(from.Revision, target), began)
+	c.filled(feed, reached, began)
 	return feed, nil
 }
 

@@ -36,7 +36,8 @@ const changeBytes = 700
 type segment struct {
 	base    *snapshot
 	changes []*change
-	at      int64 // when the last of them came, in nanoseconds
+	began   int64 // when the first of them came, in nanoseconds
+	at      int64 // when the last came
 	bytes   int64
 	values  int64         // bytes of the new values, which take memory only once they are replaced
 	forms   atomic.Int64  // bytes of what readers have made of them
@@ -77,6 +78,9 @@ func (l *changelog) open(revision, most int64, base func() *snapshot) *segment {
 // add appends a change to the segment that open gave for it, and returns about how many bytes that takes.
 func (l *changelog) add(s *segment, ch *change, now int64) (bytes int64) {
 	n := changeBytes + ch.was.bytes()
+	if len(s.changes) == 0 {
+		s.began = now
+	}
 	s.changes = append(s.changes, ch)
 	s.at, s.bytes, s.values = now, s.bytes+n, s.values+ch.is.bytes()
 	l.last, l.count, l.size = ch.revision, l.count+1, l.size+n
@@ -181,5 +185,5 @@ func (l *changelog) span() (first, last int64) {
 	if len(l.segments) == 0 {
 		return 0, 0
 	}
-	return l.segments[0].at, l.segments[len(l.segments)-1].at
+	return l.segments[0].began, l.segments[len(l.segments)-1].at
 }

@@ -22,7 +22,7 @@ import (
 // Slices that a backend returns are shared and must not be changed; slices given to it are its own from then on.
 // After Close every method returns ErrClosed. Any method may return ErrUnavailable when the store cannot be asked.
 //
-// Optional powers are further interfaces: [Compactor], [Historian], [Stater], [Healther], [Readier], [Loader], [Raiser].
+// Optional powers are further interfaces: [Compactor], [Historian], [Stater], [Knower], [Healther], [Readier], [Loader], [Raiser].
 type Backend interface {
 	// Get returns the value of key at a revision; 0 is the latest. A missing key is no error: Found is false,
 	// and Revision still says when that was true. Errors: ErrCompacted, ErrFuture, ErrClosed.
@@ -163,6 +163,12 @@ type Stater interface {
 	// Stat returns the revision of key's value, 0 when it is missing, and the store's revision at which that is
 	// true: what Get says of the latest state.
 	Stat(ctx context.Context, key string) (Stat, error)
+}
+
+// Knower is a Backend in this process: it knows its revision without asking anybody.
+type Knower interface {
+	// Known is the store's revision now, as Get and Range tell it; false after Close.
+	Known() (revision int64, ok bool)
 }
 
 // Healther is a Backend that can tell whether it works.

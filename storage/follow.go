@@ -25,6 +25,14 @@ func (s *Store) Oldest(ctx context.Context) (int64, error) {
 	return 0, err
 }
 
+// Known implements Source.
+func (s *Store) Known() (revision int64, ok bool) {
+	if s.knower == nil {
+		return 0, false
+	}
+	return s.knower.Known()
+}
+
 // Stat implements Source.
 func (s *Store) Stat(ctx context.Context, key string) (Stat, error) {
 	if s.checkKey(key) != nil {

@@ -17,6 +17,8 @@ type Source interface {
 	// Follow delivers all that happens after revision from, until ctx ends or it is closed. Errors: an *ExpiredError
 	// when that is no longer retained. A from in the future is accepted; see Progress for how that is found out.
 	Follow(ctx context.Context, from int64) (Following, error)
+	// Known is Revision where that takes no asking; false where it does.
+	Known() (revision int64, ok bool)
 	// Stat tells which revision of a key is current, by a linearizable read that transfers no value.
 	Stat(ctx context.Context, key string) (Stat, error)
 	// UpdateFrom is Update for a caller that has a state of the object already, current or not. It is the state that

@@ -57,6 +57,7 @@ type Store struct {
 	backend Backend
 	opts    StoreOptions
 	stater  Stater // the backend, if it is one; or nil
+	knower  Knower // likewise
 	root    string // Prefix + "/"
 	known   knownRevisions
 }
@@ -78,7 +79,8 @@ func NewStore(b Backend, o StoreOptions) (*Store, error) {
 		return nil, err
 	}
 	stater, _ := b.(Stater)
-	return &Store{backend: b, opts: o, stater: stater, root: o.Prefix + "/"}, nil
+	knower, _ := b.(Knower)
+	return &Store{backend: b, opts: o, stater: stater, knower: knower, root: o.Prefix + "/"}, nil
 }
 
 // Get implements Interface.

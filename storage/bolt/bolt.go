@@ -81,7 +81,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Backend is a storage.Backend in one file. It is also a storage.Compactor, Historian, Stater, Healther and Loader. All
+// Backend is a storage.Backend in one file. It is also a storage.Compactor, Historian, Stater, Knower, Healther and Loader. All
 // methods may be called concurrently.
 type Backend struct {
 	path string
@@ -107,6 +107,7 @@ var (
 	_ storage.Backend   = (*Backend)(nil)
 	_ storage.Compactor = (*Backend)(nil)
 	_ storage.Historian = (*Backend)(nil)
+	_ storage.Knower    = (*Backend)(nil)
 	_ storage.Stater    = (*Backend)(nil)
 	_ storage.Healther  = (*Backend)(nil)
 	_ storage.Loader    = (*Backend)(nil)

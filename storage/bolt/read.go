@@ -177,6 +177,12 @@ func (b *Backend) Stat(ctx context.Context, key string) (storage.Stat, error) {
 	return out, nil
 }
 
+// Known implements storage.Knower.
+func (b *Backend) Known() (revision int64, ok bool) {
+	now, err := b.tail.see()
+	return now.revision, err == nil
+}
+
 // Oldest implements storage.Historian.
 func (b *Backend) Oldest(ctx context.Context) (int64, error) {
 	if err := ctx.Err(); err != nil {

@@ -212,6 +212,11 @@ func (c *Cacher) getLatest(ctx context.Context, key string) (storage.Record, err
 		return storage.Record{}, storage.ErrNotFound
 	}
 	before := c.mark()
+	if now, ok := c.below.Known(); ok && now == before.reached {
+		if e, ok := c.lookup(key, now); ok {
+			return recordOf(e)
+		}
+	}
 	stat, err := c.below.Stat(ctx, key)
 	if err != nil {
 		return storage.Record{}, err
@@ -224,6 +229,19 @@ func (c *Cacher) getLatest(ctx context.Context, key string) (storage.Record, err
 		return recordOf(e)
 	}
 	return c.below.Get(ctx, key, storage.Read{})
+}
+
+// lookup returns what is under a key at a revision, if that is still what the cache has reached.
+func (c *Cacher) lookup(key string, at int64) (e *entry, ok bool) {
+	if s := c.published.Load(); s != nil && s.revision == at {
+		return s.find(key), true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.loaded || c.reached.Load() != at {
+		return nil, false
+	}
+	return c.state.find(key), true
 }
 
 // find returns what the cache has under a key now; nil for nothing.

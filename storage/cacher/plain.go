@@ -41,6 +41,9 @@ func (p plain) Follow(ctx context.Context, from int64) (storage.Following, error
 	return &plainFollowing{w, from}, nil
 }
 
+// Known implements storage.Source.
+func (p plain) Known() (revision int64, ok bool) { return 0, false }
+
 // Stat implements storage.Source.
 func (p plain) Stat(ctx context.Context, key string) (storage.Stat, error) {
 	now, err := p.Revision(ctx)

@@ -74,9 +74,12 @@ func (r *revisions) run(life context.Context) {
 // now returns the store's revision, and finds out if that is lower than it was.
 func (c *Cacher) now(ctx context.Context) (int64, error) {
 	before := c.mark()
-	revision, err := c.latest.get(ctx, c.fly)
-	if err != nil {
-		return 0, err
+	revision, ok := c.below.Known()
+	if !ok {
+		var err error
+		if revision, err = c.latest.get(ctx, c.fly); err != nil {
+			return 0, err
+		}
 	}
 	c.compare(before, revision)
 	if before.epoch == c.epoch.Load() {

@@ -28,8 +28,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Backend is a storage.Backend in memory; make one with [New]. It is a storage.Compactor, Historian, Stater, Healther
-// and Loader, and it supports TTL.
+// Backend is a storage.Backend in memory; make one with [New]. It is a storage.Compactor, Historian, Stater, Knower,
+// Healther and Loader, and it supports TTL.
 type Backend struct {
 	opts   Options
 	closed chan struct{} // closed by Close
@@ -101,6 +101,13 @@ func (b *Backend) at(revision int64) (int64, error) {
 		return 0, b.expired(revision)
 	}
 	return revision, nil
+}
+
+// Known implements storage.Knower.
+func (b *Backend) Known() (revision int64, ok bool) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.revision, !b.done
 }
 
 // Oldest implements storage.Historian.

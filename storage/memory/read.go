@@ -87,6 +87,9 @@ func (b *Backend) Range(ctx context.Context, r storage.Range) (storage.RangeResu
 		return storage.RangeResult{}, err
 	}
 	res := storage.RangeResult{Revision: at}
+	if r.To != "" && r.From >= r.To {
+		return res, nil
+	}
 	fast := b.dead == 0 && at == b.revision // every item is a key of this state
 	if fast {
 		res.Count = b.between(r.From, r.To)

@@ -24,6 +24,7 @@ func Backend(t *testing.T, open func(t *testing.T) storage.Backend) {
 		{"Read", readTests},
 		{"Watch", watchTests},
 		{"Compact", compactTests},
+		{"Known", knownTests},
 		{"Oldest", oldestTests},
 		{"Stat", statTests},
 		{"Health", healthTests},

@@ -38,6 +38,36 @@ func (b *backend) oldest() int64 {
 	return oldest
 }
 
+// knownTests are those of a backend that knows its revision.
+var knownTests = []backendTest{
+	{"what a read tells", func(t *testing.T, b *backend) {
+		k, ok := b.Backend.(storage.Knower)
+		if !ok {
+			t.Skip("the backend is no storage.Knower")
+		}
+		if got, ok := k.Known(); !ok || got != b.revision() {
+			t.Errorf("Known = %d, %v; a read tells %d", got, ok, b.revision())
+		}
+		var commits sync.WaitGroup
+		for i := range 4 {
+			commits.Go(func() {
+				for n := range 25 {
+					c := storage.Commit{Key: fmt.Sprint("k", i), Expect: storage.AnyRevision, Value: []byte(fmt.Sprint(n))}
+					res, err := b.Commit(b.ctx, c)
+					if got, ok := k.Known(); err != nil || !ok || got < res.Revision {
+						t.Errorf("Known = %d, %v after a commit at %d, %v", got, ok, res.Revision, err)
+					}
+				}
+			})
+		}
+		commits.Wait()
+		b.close()
+		if got, ok := k.Known(); ok {
+			t.Errorf("Known = %d after Close", got)
+		}
+	}},
+}
+
 var oldestTests = []backendTest{
 	{"with and without history", func(t *testing.T, b *backend) {
 		start := b.oldest()

@@ -3,6 +3,8 @@ package storage
 import (
 	"context"
 	"errors"
+	"runtime"
+	"sync"
 )
 
 // Oldest implements Source. Of a backend that is no [Historian] it reads at the first revision there can be: the
@@ -108,8 +110,8 @@ func (p *portions) walk(ctx context.Context, yield func(Entry, error) bool) {
 	}
 	p.walked = true
 	for {
-		for _, kv := range p.kvs {
-			if !yield(p.s.entry(kv), nil) {
+		for _, e := range p.s.entriesOf(p.kvs) {
+			if !yield(e, nil) {
 				return
 			}
 		}
@@ -121,6 +123,25 @@ func (p *portions) walk(ctx context.Context, yield func(Entry, error) bool) {
 			return
 		}
 	}
+}
+
+// minShare is how many values are worth a goroutine: each may have to be decoded and encoded.
+const minShare = 32
+
+// entriesOf makes entries of values, on all processors.
+func (s *Store) entriesOf(kvs []KV) []Entry {
+	out := make([]Entry, len(kvs))
+	share := max((len(kvs)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0), minShare)
+	var done sync.WaitGroup
+	for from := 0; from < len(kvs); from += share {
+		done.Go(func() {
+			for i := from; i < min(from+share, len(kvs)); i++ {
+				out[i] = s.entry(kvs[i])
+			}
+		})
+	}
+	done.Wait()
+	return out
 }
 
 // Follow implements Source.

@@ -122,16 +122,15 @@ func (s *labelSet) Lookup(label string) (value string, exists bool) {
 		value, exists = s.odd[label]
 		return value, exists
 	}
+	n := len(label)
 	for rest := s.text; len(rest) > 1; {
 		rest = rest[2:] // {" or ,"
-		end := strings.IndexByte(rest, '"')
-		name := rest[:end]
-		rest = rest[end+3:] // ":"
-		end = strings.IndexByte(rest, '"')
-		if name == label {
-			return rest[:end], true
+		if len(rest) > n && rest[n] == '"' && rest[:n] == label && strings.IndexByte(label, '"') < 0 {
+			rest = rest[n+3:] // ":"
+			return rest[:strings.IndexByte(rest, '"')], true
 		}
-		rest = rest[end+1:]
+		rest = rest[strings.IndexByte(rest, '"')+3:]
+		rest = rest[strings.IndexByte(rest, '"')+1:]
 	}
 	return "", false
 }

@@ -15,6 +15,7 @@ const (
 	staleAfter = 3 * beatPeriod   // without an answer the cache is not fresh
 	maxReplay  = 1 << 20          // revisions that a new cache goes back at most
 	maxPause   = 2 * time.Second  // between two attempts to fill the cache
+	maxRounds  = 4                // of reading what happened while the cache was being filled
 )
 
 // start begins to fill the cache.
@@ -245,10 +246,19 @@ func (c *Cacher) loadAt(at, target int64, began time.Time) (storage.Following, e
 	if err != nil {
 		return nil, err
 	}
-	reached, err := c.replay(feed, from.Revision, target)
-	if err != nil {
-		feed.Close()
-		return nil, err
+	// Filling takes a while: what others have been shown meanwhile is not to be taken back.
+	reached := from.Revision
+	for range maxRounds {
+		if reached, err = c.replay(feed, reached, target); err == nil {
+			target, err = c.below.Revision(c.life)
+		}
+		if err != nil {
+			feed.Close()
+			return nil, err
+		}
+		if target <= reached {
+			break
+		}
 	}
 	c.filled(feed, reached, began)
 	return feed, nil
@@ -385,7 +395,7 @@ func (c *Cacher) apply(moves []storage.Move) {
 			continue // the storage below shows the end of what it had not shown
 		}
 		seg := c.log.open(m.Record.Revision, budget, c.base)
-		ch := &change{revision: m.Record.Revision, forms: storage.NewForms(seg.grow)}
+		ch := &change{revision: m.Record.Revision, forms: storage.NewForms(seg.grown)}
 		if m.Deleted {
 			ch.was = c.state.remove(c.edition, m.Record.Key)
 		} else {
@@ -425,20 +435,20 @@ func (c *Cacher) trim() {
 	}
 	formed := c.log.formed.Load()
 	if r := &c.reminder; r.appended+formed-r.formed > budget/reminders {
-		c.quiet.each(func(w *watcher) { w.remind(r.reached) })
-		r.appended, r.formed, r.reached = 0, formed, c.reached.Load()
+		c.quiet.each(func(w *watcher) { w.remind(r.reached[0]) })
+		copy(r.reached[:], r.reached[1:])
+		r.appended, r.formed, r.reached[len(r.reached)-1] = 0, formed, c.reached.Load()
 	}
 }
 
-// reminders is how often within a window the cache looks for quiet watches that have to be told the revision. One that
-// was told a little after a look is left out at the next.
+// reminders is how often within a window the cache looks for quiet watches that have to be told the revision.
 const reminders = 16
 
 // reminder finds the watches that have not been told a revision for a part of the window.
 type reminder struct {
-	appended int64 // bytes added to the log since the last look
-	formed   int64 // bytes that readers had made of it then
-	reached  int64 // the revision then
+	appended int64    // bytes added to the log since the last look
+	formed   int64    // bytes that readers had made of it then
+	reached  [3]int64 // the revision at the last looks, the oldest first
 }
 
 // beat lets tick be called in a while. The caller holds mu.

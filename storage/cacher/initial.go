@@ -49,6 +49,8 @@ func (w *watcher) nextInitial() {
 	}
 	if later := w.endInitial(); later != nil {
 		w.catchUp(later)
+	} else {
+		w.advance()
 	}
 }
 

@@ -171,8 +171,8 @@ func (l *listing) rows() rows {
 			out.tree, out.from, out.to = t, from, max(from, to)
 		}
 	}
-	matches := matcher(sel)
-	out.choose = func(e *entry) bool { return e.unreadable == nil && l.scope.Has(e.Key) && matches(e) }
+	matches, whole := matcher(sel), l.scope.Whole()
+	out.choose = func(e *entry) bool { return e.unreadable == nil && (whole || l.scope.Has(e.Key)) && matches(e) }
 	return out
 }
 

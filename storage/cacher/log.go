@@ -42,6 +42,7 @@ type segment struct {
 	values  int64         // bytes of the new values, which take memory only once they are replaced
 	forms   atomic.Int64  // bytes of what readers have made of them
 	formed  *atomic.Int64 // of all segments, those that are gone included
+	grown   func(bytes int)
 }
 
 // changelog is the window: the last changes, in order. All after floor are there. It takes no clock and no lock; its
@@ -71,6 +72,7 @@ func (l *changelog) open(revision, most int64, base func() *snapshot) *segment {
 		}
 	}
 	s := &segment{base: base(), formed: l.formed}
+	s.grown = s.grow
 	l.segments = append(l.segments, s)
 	return s
 }

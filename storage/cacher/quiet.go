@@ -1,5 +1,7 @@
 package cacher
 
+import "k8s.io/apimachinery/pkg/fields"
+
 // class is what a watch follows, as far as the cache can find those whom a change concerns without asking each.
 type class struct {
 	kind  classKind
@@ -18,7 +20,10 @@ const (
 
 // quiet holds the watches that have no unread change that concerns them, by their class. The zero quiet is empty.
 // Its owner's lock guards it and what it says of watches.
-type quiet struct{ classes map[class][]*watcher }
+type quiet struct {
+	classes map[class][]*watcher
+	memo    [2]memo // of what a change changes, for those who are asked whether it concerns them
+}
 
 func (q *quiet) add(w *watcher) {
 	if q.classes == nil {
@@ -60,6 +65,8 @@ func (q *quiet) wake(ch *change) {
 	if len(q.classes) == 0 {
 		return
 	}
+	known := change{revision: ch.revision, was: q.memo[0].of(ch.was), is: q.memo[1].of(ch.is)}
+	ch = &known
 	key := ch.key()
 	q.wakeClass(class{kind: everything}, ch)
 	q.wakeClass(class{kind: single, value: key}, ch)
@@ -106,4 +113,35 @@ func (q *quiet) wakeClass(cl class, ch *change) {
 		w.first = ch.revision
 		w.nudge()
 	}
+}
+
+// memo is an entry whose fields are looked up in its bytes once, however many ask.
+type memo struct {
+	entry
+	fields.Fields
+	known []field
+}
+
+type field struct{ name, text string }
+
+// of makes m a memo of e, and returns its entry; nil of nil.
+func (m *memo) of(e *entry) *entry {
+	if e == nil || e.unreadable != nil {
+		return e
+	}
+	m.entry, m.Fields, m.known = *e, e.Fields, m.known[:0]
+	m.entry.Fields = m
+	return &m.entry
+}
+
+// Get implements fields.Fields.
+func (m *memo) Get(name string) string {
+	for i := range m.known {
+		if m.known[i].name == name {
+			return m.known[i].text
+		}
+	}
+	text := m.Fields.Get(name)
+	m.known = append(m.known, field{name, text})
+	return text
 }

@@ -13,7 +13,7 @@ import (
 const (
 	maxEvents = 500 // that one Next returns of the initial ones
 	maxBatch  = 256 // changes that a watch takes from the log at once, those of one revision together
-	maxLocked = 16  // that it looks at while it holds the lock: then nothing can come between
+	maxLocked = 64  // that it looks at while it holds the lock: then nothing can come between
 	maxIdle   = 8   // events that a watch which waits keeps room for
 )
 
@@ -130,12 +130,21 @@ func (c *Cacher) lend(ctx context.Context, opts storage.WatchOptions) (storage.W
 	if err != nil {
 		return nil, err
 	}
-	return &lentWatch{Watch: w, stop: context.AfterFunc(c.life, w.Close)}, nil
+	return &lentWatch{Watch: w, life: c.life, stop: context.AfterFunc(c.life, w.Close)}, nil
 }
 
 type lentWatch struct {
 	storage.Watch
+	life context.Context // of the cache
 	stop func() bool
+}
+
+// Next implements storage.Watch.
+func (w *lentWatch) Next(ctx context.Context) ([]storage.Event, error) {
+	if w.life.Err() != nil {
+		return nil, storage.ErrClosed
+	}
+	return w.Watch.Next(ctx)
 }
 
 // Close implements storage.Watch.
@@ -165,17 +174,30 @@ func (w *watcher) Next(ctx context.Context) ([]storage.Event, error) {
 			if cap(w.events) > maxIdle {
 				w.events = nil
 			}
-			select {
-			case <-w.wake:
-			case <-w.ctx.Done():
-			case <-ctx.Done():
-			}
+			w.await(ctx)
 		}
 	}
 	if w.leave() && errors.Is(w.ended, storage.ErrCompacted) {
 		w.c.opts.Hooks.expired()
 	}
 	return nil, w.ended
+}
+
+// await waits until the watch is woken or a context ends. They are mostly the same one, and what waits for each
+// channel takes memory of its own.
+func (w *watcher) await(ctx context.Context) {
+	if ctx == w.ctx {
+		select {
+		case <-w.wake:
+		case <-ctx.Done():
+		}
+		return
+	}
+	select {
+	case <-w.wake:
+	case <-w.ctx.Done():
+	case <-ctx.Done():
+	}
 }
 
 // nextChanges appends the events of the next changes; true when there is nothing to tell until the watch is woken.
@@ -335,7 +357,7 @@ func (w *watcher) show(ch *change) error {
 	return nil
 }
 
-// concerned reports whether the watch has to show something of a change. The caller holds c.mu.
+// concerned reports whether the watch has to show something of a change.
 func (w *watcher) concerned(ch *change) bool {
 	_, e, err := w.sees(ch)
 	return e != nil || err != nil

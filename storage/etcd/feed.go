@@ -35,11 +35,12 @@ type feed struct {
 
 	// Used by Next alone:
 	timer *time.Timer
-	last  int64      // progress delivered
-	seen  int64      // the revision up to which there is nothing more to deliver
-	head  int64      // a revision that the store has reached
-	heads chan int64 // what a question for the store's revision brings, 0 when nothing; holds one
-	asked bool       // such a question is under way
+	last  int64        // progress delivered
+	seen  int64        // the revision up to which there is nothing more to deliver
+	known *stream      // the stream that head is about
+	head  int64        // a revision that the store has reached since that was opened
+	heads chan reading // what a question for the store's revision brings; holds one
+	asked bool         // such a question is under way
 }
 
 // Watch implements storage.Backend.
@@ -53,7 +54,7 @@ func (b *Backend) Watch(ctx context.Context, w storage.WatchRange) (storage.Feed
 		out:   make(chan storage.Changes),
 		over:  make(chan struct{}),
 		nudge: make(chan struct{}, 1),
-		heads: make(chan int64, 1),
+		heads: make(chan reading, 1),
 		timer: time.NewTimer(askIdle),
 		seen:  w.From,
 	}
@@ -105,11 +106,16 @@ func (f *feed) Next(ctx context.Context) (storage.Changes, error) {
 			if len(c.Changes) > 0 || f.wanted.Load() {
 				return f.deliver(c), nil
 			}
-		case head := <-f.heads:
+		case h := <-f.heads:
 			f.asked = false
-			f.head = max(f.head, head)
-			if head != 0 && head <= f.seen && f.wanted.Load() {
-				return f.deliver(storage.Changes{Progress: head}), nil
+			f.head = max(f.head, h.revision)
+			switch {
+			case h.revision == 0 || h.revision > f.seen || !f.wanted.Load():
+			case h.revision < h.after: // etcd was restored to an older state: that is told as it is
+				f.wanted.Store(false)
+				return storage.Changes{Progress: h.revision}, nil
+			default:
+				return f.deliver(storage.Changes{Progress: h.revision}), nil
 			}
 		case <-f.timer.C:
 			if !wanted {
@@ -149,18 +155,25 @@ func (f *feed) ended() error {
 // would show: then the store's revision is the answer.
 func (f *feed) ask() {
 	s := f.stream.Load()
+	if s != nil && s != f.known {
+		f.known, f.head = s, 0 // etcd may have been restored to an older state
+	}
 	switch {
 	case s == nil || f.asked:
 	case f.head > s.after:
 		s.requestProgress()
 	case f.b.begin() == nil:
 		f.asked = true
+		after := f.last
 		go func() {
 			defer f.b.calls.Done()
-			f.heads <- f.askHead()
+			f.heads <- reading{f.askHead(), after}
 		}()
 	}
 }
+
+// reading is the store's revision, 0 when it could not be read, and the progress that was delivered before it was read.
+type reading struct{ revision, after int64 }
 
 // askHead returns the store's revision, 0 when there is no answer.
 func (f *feed) askHead() int64 {

@@ -81,14 +81,8 @@ func (c *Cacher) run() {
 			err = c.follow(feed)
 			feed.Close()
 		}
-		switch {
-		case c.life.Err() != nil:
+		if c.life.Err() != nil || c.failed(feed, err) {
 			return
-		case errors.Is(err, storage.ErrClosed):
-			c.failed(err)
-			return
-		case err != nil:
-			c.failed(err)
 		}
 		pause = min(max(2*pause, 10*time.Millisecond), maxPause)
 		select {
@@ -112,13 +106,19 @@ func (c *Cacher) connect() (storage.Following, error) {
 	return c.below.Follow(c.life, reached)
 }
 
-// failed notes why the storage below cannot be followed. Who waits for the cache to be filled waits no longer.
-func (c *Cacher) failed(err error) {
+// failed notes why a feed of the storage below, or the attempt to have one, which is nil, has ended. Who waits for the
+// cache to be filled waits no longer. What befalls a feed that is void already is of no account. True: the storage
+// below is closed, and nothing will come any more.
+func (c *Cacher) failed(feed storage.Following, err error) (closed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err == nil || feed != nil && feed != c.feed {
+		return false
+	}
+	c.feed = nil
 	if c.loaded && errors.Is(err, storage.ErrCompacted) {
 		c.void(fmt.Errorf("changes were compacted before they were seen: %w", err))
-		return
+		return false
 	}
 	c.problem = err
 	c.doneLoading()
@@ -126,11 +126,13 @@ func (c *Cacher) failed(err error) {
 	switch {
 	case errors.Is(err, storage.ErrClosed):
 		c.forget(err)
+		return true
 	case c.loaded && errors.As(err, &unreadable): // a storage that is no storage.Source does not go on
 		c.loaded, c.cut = false, err
 		c.published.Store(nil)
 		c.quiet.each(func(w *watcher) { w.nudge() })
 	}
+	return false
 }
 
 // void begins a new cache: what was shown so far is not what the store has. The caller holds mu.
@@ -346,29 +348,18 @@ func (c *Cacher) follow(feed storage.Following) error {
 	for {
 		moves, err := feed.Next(c.life)
 		if err != nil {
-			return c.unfollow(feed, err)
+			return err // of a feed that is void it means nothing
 		}
 		if moves.Progress < c.reached.Load() {
 			// Another member of the store may not be that far yet; what the store says is what counts.
 			if _, err := c.now(c.life); err != nil {
-				return c.unfollow(feed, err)
+				return err
 			}
 		}
 		if !c.take(feed, moves) {
 			return nil
 		}
 	}
-}
-
-// unfollow notes that a feed has ended. A feed that was void is no error.
-func (c *Cacher) unfollow(feed storage.Following, err error) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.feed != feed {
-		return nil
-	}
-	c.feed = nil
-	return err
 }
 
 // take adds what a feed tells; false when the feed is void.

@@ -49,8 +49,6 @@ func (w *watcher) nextInitial() {
 	}
 	if later := w.endInitial(); later != nil {
 		w.catchUp(later)
-	} else {
-		w.advance()
 	}
 }
 
@@ -71,6 +69,7 @@ func (w *watcher) endInitial() *snapshot {
 	w.from, w.told = s.revision, s.revision
 	w.events = append(w.events, storage.Event{Type: watch.Bookmark, Record: storage.Record{Revision: s.revision}, InitialEnd: true})
 	w.settle()
+	w.advance()
 	return nil
 }
 

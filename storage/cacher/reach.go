@@ -204,12 +204,12 @@ func (c *Cacher) askLater() {
 	}
 }
 
-// askAgain asks anew while there are readers who wait: a mark may be lost, or not be enough.
+// askAgain asks anew while somebody waits: a mark may be lost, or not be enough.
 func (c *Cacher) askAgain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.progress.pending = false
-	if len(c.waiters) > 0 {
+	if len(c.waiters) > 0 || len(c.asking) > 0 {
 		c.progress.asked = false
 		c.ask()
 		c.askLater()

@@ -64,9 +64,6 @@ func (c *Cacher) Watch(ctx context.Context, opts storage.WatchOptions) (storage.
 		return c.lend(ctx, opts)
 	}
 	c.opts.Hooks.watch(WatchBegan{Initial: opts.Initial, Resumed: !opts.Initial && opts.From != 0})
-	if !opts.Initial {
-		w.advance()
-	}
 	return w, nil
 }
 
@@ -119,6 +116,7 @@ func (w *watcher) begin(ctx context.Context, opts storage.WatchOptions) (bool, e
 	default:
 		w.from, w.told = opts.From, opts.From
 		w.settle()
+		w.advance()
 	}
 	c.watchers++
 	return true, nil
@@ -202,16 +200,13 @@ func (w *watcher) await(ctx context.Context) {
 
 // nextChanges appends the events of the next changes; true when there is nothing to tell until the watch is woken.
 func (w *watcher) nextChanges() (wait bool) {
-	c := w.c
-	c.mu.Lock()
-	w.ended = w.over()
-	quiet := w.ended == nil && w.first == 0
-	if quiet {
-		wait = !w.bookmark()
+	w.c.mu.Lock()
+	defer w.c.mu.Unlock()
+	if w.ended = w.over(); w.ended != nil {
+		return false
 	}
-	c.mu.Unlock()
-	if quiet || w.ended != nil {
-		return wait
+	if w.first == 0 {
+		return !w.bookmark()
 	}
 	w.scan(func(ch *change) bool {
 		if len(w.events) >= maxEvents && ch.revision != w.from {
@@ -228,7 +223,7 @@ func (w *watcher) nextChanges() (wait bool) {
 }
 
 // advance passes by the changes that do not concern the watch. So it is quiet while its reader is busy with those that
-// did, and changes elsewhere cannot outrun it.
+// did, and changes elsewhere cannot outrun it. The caller holds c.mu.
 func (w *watcher) advance() {
 	if w.ended == nil {
 		w.scan(func(ch *change) bool { return !w.concerned(ch) })
@@ -236,47 +231,36 @@ func (w *watcher) advance() {
 }
 
 // scan looks at the changes that have not been looked at, until visit refuses one, which counts as not looked at, or
-// the watch is at the end of the log, where it is quiet.
+// the watch is at the end of the log, where it is quiet. The caller holds c.mu, which is free while there are many to
+// look at.
 func (w *watcher) scan(visit func(*change) bool) {
 	c := w.c
 	batch := c.batch()
 	defer c.done(batch)
-	for {
-		c.mu.Lock()
-		if w.first == 0 || w.over() != nil {
-			c.mu.Unlock()
-			return
-		}
+	for w.first != 0 && w.over() == nil {
 		if w.first <= c.log.floor {
 			w.ended = &storage.ExpiredError{Revision: w.from, Oldest: c.log.floor}
-			c.mu.Unlock()
 			return
 		}
 		*batch = c.log.read((*batch)[:0], w.first-1, maxBatch)
-		locked := len(*batch) <= maxLocked
-		if !locked {
-			c.mu.Unlock()
-		}
 		refused := w.visit(*batch, visit)
-		if !locked {
-			c.mu.Lock()
-		}
 		if w.epoch != c.epoch.Load() {
-			c.mu.Unlock()
 			return
 		}
 		if refused != 0 {
 			w.first = refused
-			c.mu.Unlock()
 			return
 		}
 		w.settle()
-		c.mu.Unlock()
 	}
 }
 
-// visit looks at changes, and returns the revision of the one that was refused; 0 for none.
+// visit looks at changes, and returns the revision of the one that was refused; 0 for none. The caller holds c.mu.
 func (w *watcher) visit(changes []*change, visit func(*change) bool) (refused int64) {
+	if len(changes) > maxLocked {
+		w.c.mu.Unlock()
+		defer w.c.mu.Lock()
+	}
 	for _, ch := range changes {
 		if !visit(ch) {
 			w.from = min(w.from, ch.revision-1)
@@ -428,6 +412,7 @@ func (w *watcher) RequestProgress() {
 	w.asked = true
 	c.asking = append(c.asking, w)
 	c.ask()
+	c.askLater()
 }
 
 // Close implements storage.Watch.

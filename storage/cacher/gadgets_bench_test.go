@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/storage"
@@ -126,7 +127,7 @@ func (c crowd) createIn(t testing.TB, s storage.Interface) {
 // newCache returns a cache that is filled.
 func newCache(t testing.TB, below storage.Interface, o cacher.Options) *cacher.Cacher {
 	t.Helper()
-	o.Namespaced = true
+	o.Namespaced, o.ReadWait = true, time.Minute
 	c, err := cacher.New(below, o)
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +143,7 @@ func fillCache(t testing.TB, c *cacher.Cacher) {
 		t.Fatal(err)
 	}
 	if !c.Stats().Filled {
-		t.Fatal("the cache is not filled")
+		t.Fatalf("the cache is not filled: %v", c.Ready(t.Context()))
 	}
 }
 

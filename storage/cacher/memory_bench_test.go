@@ -113,9 +113,6 @@ func measureMemory(b *testing.B, name string) {
 	b.ReportMetric(share(statusBytes(b, "RssAnon")), "anon")
 
 	b.ReportMetric(share(liveHeap()-base), "live")
-	st := c.Stats()
-	b.ReportMetric(share(uint64(st.Bytes)), "said")
-	b.ReportMetric(share(uint64(st.LogBytes)), "saidlog")
 	writeHeapProfile(b)
 	watches := waitingWatches(b, c, 100)
 	b.ReportMetric(share(liveHeap()-base), "watched")
@@ -123,7 +120,6 @@ func measureMemory(b *testing.B, name string) {
 		w.Close()
 	}
 	c.Close()
-	c, watches = nil, nil
 	b.ReportMetric(share(liveHeap()-base), "rest")
 }
 

@@ -3,6 +3,7 @@ package cacher
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -173,12 +174,14 @@ func (c *Cacher) serve() {
 	}
 	clear(c.waiters[len(left):])
 	c.waiters = left
-	for _, w := range c.asking {
+	c.asking = slices.DeleteFunc(c.asking, func(w *watcher) bool {
+		if w.first == 0 && w.from > reached {
+			return false // it begins later
+		}
 		w.asked, w.due = false, true
 		w.nudge()
-	}
-	clear(c.asking)
-	c.asking = c.asking[:0]
+		return true
+	})
 	p := &c.progress
 	late := p.asked && p.late
 	p.asked = false

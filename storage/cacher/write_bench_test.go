@@ -30,6 +30,7 @@ func BenchmarkUpdate(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
+		newCache(b, s, cacher.Options{}).Close() // the store has read all once
 		b.Run("store", func(b *testing.B) { update(b, s, func(storage.Record) {}) })
 		c := newCache(b, s, cacher.Options{})
 		defer c.Close()

@@ -1,0 +1,552 @@
+package cacher_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/storage"
+	"github.com/keelson-dev/keelson/storage/bolt"
+	"github.com/keelson-dev/keelson/storage/cacher"
+	"github.com/keelson-dev/keelson/storage/memory"
+	"github.com/keelson-dev/keelson/storage/storagetest"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// A random history in which all that a cache says is compared with a replay of the backend's log. KEELSON_SEED repeats
+// the history that a failure names, as far as goroutines allow.
+func TestModel(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		rounds, steps int
+		open          func(t *testing.T) storage.Backend
+	}{
+		{"memory", 6, 1200, func(t *testing.T) storage.Backend {
+			b := memory.New(memory.Options{})
+			t.Cleanup(func() { b.Close() })
+			return b
+		}},
+		{"bare", 2, 1200, func(t *testing.T) storage.Backend {
+			b := memory.New(memory.Options{})
+			t.Cleanup(func() { b.Close() })
+			return struct { // that has no other power
+				storage.Backend
+				storage.Compactor
+			}{b, b}
+		}},
+		{"bolt", 2, 600, func(t *testing.T) storage.Backend {
+			b, err := bolt.Open(filepath.Join(t.TempDir(), "db"), bolt.Options{Sync: bolt.SyncInterval})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { b.Close() })
+			return b
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rounds, seed, again := c.rounds, rand.Uint64(), os.Getenv("KEELSON_SEED")
+			if testing.Short() {
+				rounds = 1
+			}
+			for n, end := 0, time.Now().Add(soak(t)); (n < rounds || time.Now().Before(end)) && !t.Failed(); n++ {
+				if again != "" {
+					var err error
+					if seed, err = strconv.ParseUint(again, 10, 64); err != nil {
+						t.Fatalf("KEELSON_SEED: %v", err)
+					}
+				}
+				t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { newModel(t, c.open(t), seed).run(c.steps) })
+				seed++
+			}
+		})
+	}
+}
+
+// model drives a cache at random, from one goroutine.
+type model struct {
+	*rig
+	test     *testing.T
+	rnd      *rand.Rand
+	h        *truth
+	opts     cacher.Options
+	wishes   []wish
+	voids    atomic.Int64
+	held     bool
+	any      int64 // the last revision at which a cache has shown any state
+	anyVoids int64 // of that cache
+	lists    []*paging
+	views    []*viewer
+	trail    []string // the last steps
+	counts   map[string]int
+}
+
+func newModel(t *testing.T, b storage.Backend, seed uint64) *model {
+	t.Helper()
+	m := &model{test: t, rnd: rand.New(rand.NewPCG(seed, 7)), wishes: wishes(t), counts: map[string]int{}}
+	m.opts = cacher.Options{
+		WindowBytes: int64(32+m.rnd.IntN(96)) << 10,
+		ReadWait:    10 * time.Millisecond,
+		Hooks:       cacher.Hooks{Void: func(error) { m.voids.Add(1) }},
+	}
+	if m.rnd.IntN(4) > 0 {
+		m.opts.IndexFields, m.opts.IndexLabels = []string{"spec.color"}, []string{"app"}
+	}
+	m.rig = newRig(t, b, m.opts)
+	m.h = newTruth(t, b, m.root)
+	return m
+}
+
+// fatal fails the test with what was done last.
+func (m *model) fatal(format string, args ...any) {
+	m.test.Helper()
+	st := m.Stats()
+	m.test.Fatalf("%s\nthe store is at %d, the cache is %+v, its feed is held: %v\n%s",
+		fmt.Sprintf(format, args...), m.h.now, st, m.held, strings.Join(m.trail, "\n"))
+}
+
+// note remembers a step.
+func (m *model) note(format string, args ...any) {
+	m.trail = append(m.trail, fmt.Sprintf(format, args...))
+	if len(m.trail) > 40 {
+		m.trail = m.trail[1:]
+	}
+}
+
+func (m *model) run(steps int) {
+	m.test.Helper()
+	for range steps {
+		m.step()
+	}
+	m.source.release()
+	m.held = false
+	for behind := true; behind; {
+		behind = false
+		for _, v := range slices.Clone(m.views) {
+			behind = behind || v.from < m.h.now
+			m.drain(v)
+		}
+	}
+	m.eventually("the cache is ready", func() bool { return m.Ready(m.ctx) == nil && m.Stats().Filled })
+	m.seen(m.h.now)
+	for _, w := range m.wishes {
+		m.listAt(w, storage.Read{})
+		m.listAt(w, storage.Read{Match: storage.Any})
+	}
+	m.test.Logf("%d changes: %v", len(m.h.turns), m.counts)
+}
+
+func (m *model) step() {
+	m.test.Helper()
+	switch n := m.rnd.IntN(1000); {
+	case n < 380:
+		m.write()
+	case n < 400:
+		m.note("a burst of writes")
+		for range 10 + m.rnd.IntN(60) {
+			m.write()
+		}
+	case n < 520:
+		m.listAt(m.wish(), m.moment())
+	case n < 600:
+		m.getAt(m.key(), m.moment())
+	case n < 640:
+		m.beginPages()
+	case n < 720 && len(m.lists) > 0:
+		m.nextPage(m.rnd.IntN(len(m.lists)))
+	case n < 770:
+		m.beginWatch(m.wish(), -1)
+	case n < 930 && len(m.views) > 0:
+		m.readWatch(m.views[m.rnd.IntN(len(m.views))], 1+m.rnd.IntN(20))
+	case n < 940 && len(m.views) > 0:
+		i := m.rnd.IntN(len(m.views))
+		m.views[i].Close()
+		m.lose(m.views[i])
+	case n < 960:
+		m.note("the feed is held")
+		m.source.hold()
+		m.held = true
+	case n < 980:
+		m.note("the feed goes on")
+		m.source.release()
+		m.held = false
+	case n < 986:
+		m.note("the feed fails")
+		m.source.fail(errOut)
+	case n < 988:
+		m.note("the feed expires")
+		m.source.fail(&storage.ExpiredError{Revision: 1})
+	case n < 994:
+		m.compactSome()
+	case n < 997:
+		m.restart()
+	default:
+		m.seenIfHeard()
+	}
+}
+
+func (m *model) wish() wish { return m.wishes[m.rnd.IntN(len(m.wishes))] }
+
+func (m *model) key() string { return fmt.Sprintf("n%d/k%d", m.rnd.IntN(3), m.rnd.IntN(5)) }
+
+// seenIfHeard waits until the cache has seen all, if it can.
+func (m *model) seenIfHeard() {
+	m.test.Helper()
+	if !m.held && m.Stats().Filled {
+		m.note("wait for %d", m.h.now)
+		m.listAt(m.wishes[0], storage.Read{})
+	}
+}
+
+// moment is a random state to read: of the past, now, or of the future.
+func (m *model) moment() storage.Read {
+	at := storage.Read{Match: []storage.Match{storage.Latest, storage.Any, storage.NotOlderThan, storage.Exact}[m.rnd.IntN(4)]}
+	if at.Match != storage.NotOlderThan && at.Match != storage.Exact {
+		return at
+	}
+	switch back := m.h.now - m.h.first; m.rnd.IntN(10) {
+	case 0:
+		at.Revision = m.h.now + 1 + m.rnd.Int64N(3)
+	case 1, 2:
+		at.Revision = m.h.now
+	case 3, 4:
+		at.Revision = m.h.first + m.rnd.Int64N(back+1)
+	default:
+		at.Revision = m.h.now - m.rnd.Int64N(min(back, 40)+1)
+	}
+	return at
+}
+
+// floor is the oldest revision that somebody retains.
+func (m *model) floor() int64 {
+	m.test.Helper()
+	oldest, err := m.store.Oldest(m.ctx)
+	if err != nil {
+		m.fatal("Oldest: %v", err)
+	}
+	return oldest
+}
+
+// dress gives a gadget random labels and a random color.
+func (m *model) dress(g *storagetest.Gadget) {
+	pick := func(of ...string) string { return of[m.rnd.IntN(len(of))] }
+	g.Spec.Color, g.Labels = pick("", "red", "red", "blue"), labels.Set{}
+	if app := pick("", "x", "x", "y"); app != "" {
+		g.Labels["app"] = app
+	}
+	if tier := pick("", "", "gold", "tin"); tier != "" {
+		g.Labels["tier"] = tier
+	}
+	g.Spec.Size++
+}
+
+// write makes one change, or tries to.
+func (m *model) write() {
+	m.test.Helper()
+	key := m.key()
+	is := m.h.latest()[key]
+	var err, want error
+	var revision int64
+	unreadable := is != nil && is.broken
+	kind := m.rnd.IntN(20)
+	switch {
+	case kind == 0 && m.rnd.IntN(3) == 0:
+		revision = m.plant(key, broken)
+	case kind == 1:
+		revision = m.plant(key, `{"apiVersion":"test.example.com/v1","kind":"Gadget","metadata":{"name":"k"},"spec":{"color":"red","size":7}}`)
+	case kind == 2:
+		revision = m.aside()
+	case kind == 3 || unreadable && kind < 12:
+		switch {
+		case is == nil:
+			want = storage.ErrNotFound
+		case !is.broken:
+			want = storage.ErrReadable
+		}
+		revision, err = m.DeleteUnreadable(m.ctx, key, storage.WriteOptions{})
+	case is == nil && kind < 18:
+		var r storage.Record
+		g := gadgetOf(key, "", nil)
+		m.dress(g)
+		r, err = m.Create(m.ctx, key, g, storage.WriteOptions{})
+		revision = r.Revision
+	default:
+		revision, err, want = m.update(key, is, kind)
+	}
+	m.h.read()
+	m.note("write %d of %q: %d, %v", kind, key, revision, err)
+	if !errors.Is(err, want) || want == nil && err != nil {
+		m.fatal("writing %q, which is %+v: %v, want %v", key, is, err, want)
+	}
+	now := m.h.latest()[key]
+	if err == nil && kind > 3 && now != nil && now.revision != revision {
+		m.fatal("%q is written at %d, and found at %d", key, revision, now.revision)
+	}
+}
+
+// errUnreadable stands for any UnreadableError.
+var errUnreadable = errors.New("unreadable")
+
+// update changes an object, deletes it, or leaves it as it is.
+func (m *model) update(key string, is *thing, kind int) (revision int64, err, want error) {
+	change := changed(m.dress)
+	switch {
+	case kind < 10:
+		change = dropped
+	case kind == 10:
+		change = func(context.Context, runtime.Object, storage.Record) (storage.Outcome, error) {
+			return storage.Outcome{}, nil
+		}
+	case kind == 11:
+		want = errOut
+		change = func(context.Context, runtime.Object, storage.Record) (storage.Outcome, error) {
+			return storage.Outcome{}, errOut
+		}
+	}
+	switch {
+	case is == nil:
+		want = storage.ErrNotFound
+	case is.broken:
+		want = errUnreadable
+	}
+	r, err := m.Update(m.ctx, key, storage.WriteOptions{}, change)
+	var unreadable *storage.UnreadableError
+	if errors.As(err, &unreadable) {
+		err = errUnreadable
+	}
+	return r.Revision, err, want
+}
+
+func (m *model) getAt(key string, at storage.Read) {
+	m.test.Helper()
+	r, err := m.Get(m.patiently(), key, at)
+	m.note("Get(%q, %+v): revision %d, %v", key, at, r.Revision, err)
+	var unreadable *storage.UnreadableError
+	lo, hi := m.bounds(at, 0, err)
+	switch {
+	case hi < lo:
+		return
+	case err != nil && !errors.Is(err, storage.ErrNotFound) && !errors.As(err, &unreadable):
+		m.fatal("Get(%q, %+v): %v", key, at, err)
+	}
+	for revision := hi; revision >= lo; revision-- {
+		switch o := m.h.at(revision)[key]; {
+		case o == nil && errors.Is(err, storage.ErrNotFound),
+			o != nil && o.broken && unreadable != nil && unreadable.Key == key && unreadable.Revision == o.revision,
+			o != nil && err == nil && rowOf(m.test, r) == row(key, o):
+			return
+		}
+	}
+	m.fatal("Get(%q, %+v) = %+v, %v; at no revision from %d to %d that was so", key, at, r, err, lo, hi)
+}
+
+// bounds are the revisions of the states that a read may show, or the one that it says it shows. Hi is below lo when
+// the error that was returned is right.
+func (m *model) bounds(at storage.Read, said int64, err error) (lo, hi int64) {
+	m.test.Helper()
+	lo, hi = m.h.now, m.h.now
+	switch at.Match {
+	case storage.Any:
+		if lo = m.h.first; m.anyVoids == m.voids.Load() {
+			lo = max(lo, m.any)
+		}
+	case storage.NotOlderThan:
+		lo = at.Revision
+	case storage.Exact:
+		lo, hi = at.Revision, at.Revision
+	}
+	var future *storage.FutureError
+	var expired *storage.ExpiredError
+	switch {
+	case lo > m.h.now:
+		if !errors.As(err, &future) || future.Requested != at.Revision {
+			m.fatal("a read of %+v: %v, want a FutureError", at, err)
+		}
+		return lo, lo - 1
+	case errors.As(err, &expired):
+		if at.Match != storage.Exact || at.Revision >= m.floor() || expired.Revision != at.Revision {
+			m.fatal("a read of %+v: %v", at, err)
+		}
+		m.counts["expired reads"]++
+		return lo, lo - 1
+	case said == 0:
+	case said < lo || said > hi:
+		m.fatal("a read of %+v shows revision %d, want %d to %d", at, said, lo, hi)
+	default:
+		lo, hi = said, said
+	}
+	return lo, hi
+}
+
+func (m *model) listAt(w wish, at storage.Read) {
+	m.test.Helper()
+	o := storage.ListOptions{Selection: w.Selection, At: at}
+	if m.rnd.IntN(3) == 0 {
+		o.Limit = int64(m.rnd.IntN(5))
+	}
+	m.list1(w, o, "", at)
+}
+
+// list1 lists and compares; from is where the state at begins. It returns the page and how many rows it has, with what
+// comes after them.
+func (m *model) list1(w wish, o storage.ListOptions, from string, at storage.Read) (storage.Page, error) {
+	m.test.Helper()
+	filled, voids := m.Stats().Filled, m.voids.Load()
+	p, err := m.List(m.patiently(), o)
+	m.note("List %s at %+v from %q, limit %d: revision %d, count %d, continue %v, %v", w.name, at, from, o.Limit, p.Revision, p.Count, p.Continue != "", err)
+	lo, hi := m.bounds(at, p.Revision, err)
+	if hi < lo {
+		return p, err
+	}
+	limit := int(o.Limit)
+	if at.Match == storage.Any {
+		limit = 0
+		if filled && err == nil && voids == m.voids.Load() {
+			m.any, m.anyVoids = p.Revision, voids
+		}
+	}
+	if err != nil {
+		m.wantUnreadable(w, from, limit, lo, hi, err)
+		return p, err
+	}
+	var rows []string
+	for r := range p.Records {
+		rows = append(rows, rowOf(m.test, r))
+	}
+	want := m.h.page(m.h.at(p.Revision), w, from, limit)
+	plain := !w.Selective() && w.Scope(true).Whole()
+	switch {
+	case !slices.Equal(rows, want.rows) || p.Count != len(rows) || len(want.broken) > 0:
+		m.fatal("the list of %s at %d is\n%q (count %d), want\n%q; %d cannot be read", w.name, p.Revision, rows, p.Count, want.rows, len(want.broken))
+	case p.Continue == "" && (want.left > 0 || want.spoilt):
+		m.fatal("the list of %s at %d has no token, and %d follow", w.name, p.Revision, want.hidden)
+	case p.Continue != "" && (limit == 0 || len(rows) < limit):
+		m.fatal("the list of %s at %d has a token after %d", w.name, p.Revision, len(rows))
+	case (p.Remaining != nil) != (plain && want.hidden > 0) || p.Remaining != nil && *p.Remaining != int64(want.hidden):
+		m.fatal("the list of %s at %d has %v remaining, want %d", w.name, p.Revision, p.Remaining, want.hidden)
+	}
+	return p, nil
+}
+
+// wantUnreadable checks that a list had to fail in a state from lo to hi.
+func (m *model) wantUnreadable(w wish, from string, limit int, lo, hi int64, err error) {
+	m.test.Helper()
+	var unreadable *storage.UnreadableError
+	if !errors.As(err, &unreadable) {
+		m.fatal("the list of %s: %v", w.name, err)
+	}
+	m.counts["unreadable lists"]++
+	for revision := hi; revision >= lo; revision-- {
+		want := m.h.page(m.h.at(revision), w, from, limit)
+		if want.spoilt && want.left == 0 || len(want.broken) > 0 && want.broken[0] == unreadable.Key {
+			return
+		}
+	}
+	m.fatal("the list of %s from %q, limit %d: %v; that was so at no revision from %d to %d", w.name, from, limit, err, lo, hi)
+}
+
+// paging is a list of which pages are still to be read.
+type paging struct {
+	wish
+	token    string
+	revision int64
+	from     string // the first key that may come
+}
+
+func (m *model) beginPages() {
+	m.test.Helper()
+	w, at := m.wish(), m.moment()
+	o := storage.ListOptions{Selection: w.Selection, At: at, Limit: int64(1 + m.rnd.IntN(4))}
+	p, err := m.list1(w, o, "", at)
+	if err == nil && p.Continue != "" {
+		m.lists = append(m.lists, &paging{w, p.Continue, p.Revision, lastKey(p)})
+	}
+}
+
+// lastKey is the first key that may follow a page.
+func lastKey(p storage.Page) (from string) {
+	for r := range p.Records {
+		from = r.Key + "\x00"
+	}
+	return from
+}
+
+// nextPage goes on with a list; from the same key at the latest state, when the state is gone.
+func (m *model) nextPage(i int) {
+	m.test.Helper()
+	l := m.lists[i]
+	o := storage.ListOptions{Selection: l.Selection, Limit: int64(1 + m.rnd.IntN(4)), Continue: l.token}
+	m.counts["pages"]++
+	p, err := m.list1(l.wish, o, l.from, storage.Read{Match: storage.Exact, Revision: l.revision})
+	var expired *storage.ExpiredError
+	if errors.As(err, &expired) {
+		if expired.Continue == "" {
+			m.fatal("an expired list of %s has no token", l.name)
+		}
+		o.Continue = expired.Continue
+		p, err = m.list1(l.wish, o, l.from, storage.Read{})
+	}
+	if err != nil || p.Continue == "" {
+		m.lists = slices.Delete(m.lists, i, i+1)
+		return
+	}
+	l.token, l.revision, l.from = p.Continue, p.Revision, lastKey(p)
+}
+
+// compactSome forgets some of the backend's history.
+func (m *model) compactSome() {
+	m.test.Helper()
+	c, ok := m.backend.(storage.Compactor)
+	if !ok {
+		m.fatal("a %T does not compact", m.backend)
+	}
+	floor := m.floor()
+	at := floor + m.rnd.Int64N(m.h.now-floor+1)
+	m.note("compaction at %d", at)
+	if err := c.Compact(m.ctx, at); err != nil && !errors.Is(err, storage.ErrCompacted) {
+		m.fatal("Compact(%d): %v", at, err)
+	}
+}
+
+// restart closes the cache and makes another one, with which watches go on where they were.
+func (m *model) restart() {
+	m.test.Helper()
+	m.note("the cache is closed, and a new one made")
+	floor := max(m.Stats().Oldest, m.floor())
+	m.Close()
+	m.any = 0
+	views := m.views
+	m.views = nil
+	for _, v := range views {
+		events, err := v.Next(m.patiently())
+		var expired *storage.ExpiredError
+		var unreadable *storage.UnreadableError
+		switch c := m.due(v); {
+		case errors.Is(err, storage.ErrClosed):
+		case errors.As(err, &expired) && v.from < floor && strings.HasSuffix(fmt.Sprintf("%T", v.Watch), ".lentWatch"):
+		case errors.As(err, &expired) && (v.voids != m.voids.Load() || c != nil && c.revision <= floor):
+		case errors.As(err, &unreadable) && (v.initial || c != nil && v.mustEnd(*c)): // it was over before
+		default:
+			m.fatal("a watch of %s shows %d events and %v, want ErrClosed", v.name, len(events), err)
+		}
+	}
+	m.open(m.opts)
+	if m.rnd.IntN(3) > 0 {
+		m.source.release()
+		m.held = false
+	}
+	for _, v := range views {
+		if !v.initial {
+			m.beginWatch(v.wish, v.from)
+		}
+	}
+}

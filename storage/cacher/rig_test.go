@@ -1,0 +1,434 @@
+package cacher_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/storage"
+	"github.com/keelson-dev/keelson/storage/cacher"
+	"github.com/keelson-dev/keelson/storage/memory"
+	"github.com/keelson-dev/keelson/storage/storagetest"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// patience is how long a test waits for what must come.
+const patience = 20 * time.Second
+
+// rig is a cache of gadgets, and what is below it.
+type rig struct {
+	*cacher.Cacher
+	t       testing.TB
+	ctx     context.Context
+	backend storage.Backend
+	store   *storage.Store
+	source  *disturbed
+	root    string // of the resource's keys in the backend
+}
+
+// newRig makes a cache over a backend; nil is one in memory. Both live as long as the test.
+func newRig(t testing.TB, b storage.Backend, o cacher.Options) *rig {
+	t.Helper()
+	if b == nil {
+		m := memory.New(memory.Options{})
+		t.Cleanup(func() { m.Close() })
+		b = m
+	}
+	so, err := storagetest.GadgetOptions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	so.ReadWait = 20 * time.Millisecond
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	r := &rig{t: t, ctx: ctx, backend: b, root: so.Prefix + "/"}
+	if r.store, err = storage.NewStore(b, so); err != nil {
+		t.Fatal(err)
+	}
+	r.source = &disturbed{Store: r.store, feeds: map[*disturbedFeed]struct{}{}}
+	r.open(o)
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+// open makes a new cache over what is below.
+func (r *rig) open(o cacher.Options) {
+	r.t.Helper()
+	o.Namespaced = true
+	c, err := cacher.New(r.source, o)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.Cacher = c
+}
+
+func gadgetOf(key, color string, set labels.Set) *storagetest.Gadget {
+	ns, name, _ := strings.Cut(key, "/")
+	return &storagetest.Gadget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Labels: set},
+		Spec:       storagetest.GadgetSpec{Size: 1, Color: color},
+	}
+}
+
+// put creates a gadget, or changes it into one of a color.
+func (r *rig) put(key, color string) int64 {
+	r.t.Helper()
+	record, err := r.store.Create(r.ctx, key, gadgetOf(key, color, nil), storage.WriteOptions{})
+	if errors.Is(err, storage.ErrExists) {
+		record, err = r.store.Update(r.ctx, key, storage.WriteOptions{}, changed(func(g *storagetest.Gadget) {
+			g.Spec.Color = color
+			g.Spec.Size++
+		}))
+	}
+	if err != nil {
+		r.t.Fatalf("writing %q: %v", key, err)
+	}
+	return record.Revision
+}
+
+func (r *rig) drop(key string) int64 {
+	r.t.Helper()
+	record, err := r.store.Update(r.ctx, key, storage.WriteOptions{}, dropped)
+	if err != nil {
+		r.t.Fatalf("deleting %q: %v", key, err)
+	}
+	return record.Revision
+}
+
+func dropped(context.Context, runtime.Object, storage.Record) (storage.Outcome, error) {
+	return storage.Outcome{Delete: true}, nil
+}
+
+func changed(f func(*storagetest.Gadget)) storage.ChangeFunc {
+	return func(_ context.Context, obj runtime.Object, _ storage.Record) (storage.Outcome, error) {
+		g, ok := obj.(*storagetest.Gadget)
+		if !ok {
+			return storage.Outcome{}, fmt.Errorf("the object is a %T", obj)
+		}
+		f(g)
+		return storage.Outcome{Object: g}, nil
+	}
+}
+
+const broken = `{"kind":`
+
+// plant stores bytes behind the back of the store, under any key of the backend.
+func (r *rig) plant(key, value string) int64 {
+	r.t.Helper()
+	return r.commit(storage.Commit{Key: r.root + key, Expect: storage.AnyRevision, Value: []byte(value)})
+}
+
+func (r *rig) commit(c storage.Commit) int64 {
+	r.t.Helper()
+	done, err := r.backend.Commit(r.ctx, c)
+	if err != nil {
+		r.t.Fatalf("committing %q: %v", c.Key, err)
+	}
+	return done.Revision
+}
+
+// aside commits under a key that is not the resource's.
+func (r *rig) aside() int64 {
+	return r.commit(storage.Commit{Key: "/aside", Expect: storage.AnyRevision, Value: []byte("x")})
+}
+
+// compact forgets the history of the backend.
+func (r *rig) compact() int64 {
+	r.t.Helper()
+	now := r.now()
+	c, ok := r.backend.(storage.Compactor)
+	if !ok {
+		r.t.Fatalf("a %T does not compact", r.backend)
+	}
+	if err := c.Compact(r.ctx, now); err != nil && !errors.Is(err, storage.ErrCompacted) {
+		r.t.Fatal(err)
+	}
+	return now
+}
+
+func (r *rig) now() int64 {
+	r.t.Helper()
+	now, err := r.store.Revision(r.ctx)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return now
+}
+
+// fill makes the cache fill, and waits until it has.
+func (r *rig) fill() {
+	r.t.Helper()
+	r.list(storage.ListOptions{})
+	r.eventually("the cache is filled", func() bool { return r.Stats().Filled })
+}
+
+// seen waits until the cache has seen a revision of the resource.
+func (r *rig) seen(revision int64) {
+	r.t.Helper()
+	r.eventually(fmt.Sprintf("the cache has reached %d", revision), func() bool { return r.Stats().Revision >= revision })
+}
+
+func (r *rig) eventually(what string, f func() bool) {
+	r.t.Helper()
+	for end := time.Now().Add(patience); !f(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			r.t.Fatalf("it does not happen: %s (the cache is %+v, and %v)", what, r.Stats(), r.Ready(r.ctx))
+		}
+	}
+}
+
+// patiently is a context that ends when a test has waited long enough.
+func (r *rig) patiently() context.Context {
+	ctx, cancel := context.WithTimeout(r.ctx, patience)
+	r.t.Cleanup(cancel)
+	return ctx
+}
+
+func (r *rig) list(o storage.ListOptions) storage.Page {
+	r.t.Helper()
+	p, err := r.List(r.patiently(), o)
+	if err != nil {
+		r.t.Fatalf("List(%+v): %v", o, err)
+	}
+	return p
+}
+
+// shown is a page as text.
+func shown(p storage.Page) string {
+	var all []string
+	for record := range p.Records {
+		all = append(all, fmt.Sprintf("%s@%d", record.Key, record.Revision))
+	}
+	return strings.Join(all, " ")
+}
+
+// view is a watch with the calls that tests make.
+type view struct {
+	storage.Watch
+	r       *rig
+	pending []storage.Event
+}
+
+func (r *rig) watch(o storage.WatchOptions) *view {
+	r.t.Helper()
+	w, err := r.Watch(r.ctx, o)
+	if err != nil {
+		r.t.Fatalf("Watch(%+v): %v", o, err)
+	}
+	r.t.Cleanup(w.Close)
+	return &view{Watch: w, r: r}
+}
+
+// next returns the next event.
+func (v *view) next() (storage.Event, error) {
+	if len(v.pending) == 0 {
+		ctx, cancel := context.WithTimeout(v.r.ctx, patience)
+		defer cancel()
+		events, err := v.Next(ctx)
+		if err != nil {
+			return storage.Event{}, err
+		}
+		v.pending = append([]storage.Event(nil), events...)
+	}
+	e := v.pending[0]
+	v.pending = v.pending[1:]
+	return e, nil
+}
+
+func (v *view) want(want ...string) {
+	v.r.t.Helper()
+	for i, w := range want {
+		e, err := v.next()
+		if err != nil {
+			v.r.t.Fatalf("event %d: %v, want %q", i, err, w)
+		}
+		if got := told(e); got != w {
+			v.r.t.Fatalf("event %d is %q, want %q", i, got, w)
+		}
+	}
+}
+
+// ends reads until the watch ends, which must be with an error of a type, and returns how many events came before.
+func (v *view) ends(target any) (events int) {
+	v.r.t.Helper()
+	for ; ; events++ {
+		_, err := v.next()
+		if err == nil {
+			continue
+		}
+		if !errors.As(err, target) {
+			v.r.t.Fatalf("the watch ends with %v, want a %T", err, target)
+		}
+		return events
+	}
+}
+
+// told is an event as text.
+func told(e storage.Event) string {
+	text := fmt.Sprintf("%s %s@%d", e.Type, e.Record.Key, e.Record.Revision)
+	if e.Type == watch.Bookmark {
+		text = fmt.Sprintf("BOOKMARK @%d", e.Record.Revision)
+	}
+	if e.InitialEnd {
+		text += " end"
+	}
+	return text
+}
+
+func colored(color string) storage.Selection {
+	return storage.Selection{Fields: fields.OneTermEqualSelector("spec.color", color)}
+}
+
+// soak is how long a test that may go on for long does: KEELSON_SOAK, or 0.
+func soak(t testing.TB) time.Duration {
+	t.Helper()
+	text := os.Getenv("KEELSON_SOAK")
+	if text == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatalf("KEELSON_SOAK: %v", err)
+	}
+	return d
+}
+
+// disturbed is a storage.Source whose feeds can be held and ended.
+type disturbed struct {
+	*storage.Store
+
+	deaf      atomic.Pointer[func() bool]  // whether a request for progress is lost
+	following atomic.Pointer[func()]       // called before Follow returns
+	stating   atomic.Pointer[func() error] // what State fails with, if it does
+
+	mu    sync.Mutex // guards below
+	held  chan struct{}
+	feeds map[*disturbedFeed]struct{}
+}
+
+var (
+	_ storage.Source            = (*disturbed)(nil)
+	_ storage.UnreadableDeleter = (*disturbed)(nil)
+)
+
+// hold keeps from the cache what happens, until release.
+func (d *disturbed) hold() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.held == nil {
+		d.held = make(chan struct{})
+	}
+}
+
+func (d *disturbed) release() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.held != nil {
+		close(d.held)
+		d.held = nil
+	}
+}
+
+func (d *disturbed) holding() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.held
+}
+
+// fail ends all feeds.
+func (d *disturbed) fail(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for f := range d.feeds {
+		f.fail(err)
+	}
+}
+
+// State implements storage.Source.
+func (d *disturbed) State(ctx context.Context, at int64) (storage.State, error) {
+	if f := d.stating.Load(); f != nil {
+		if err := (*f)(); err != nil {
+			return storage.State{}, err
+		}
+	}
+	return d.Store.State(ctx, at)
+}
+
+// Follow implements storage.Source.
+func (d *disturbed) Follow(ctx context.Context, from int64) (storage.Following, error) {
+	inner, err := d.Store.Follow(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	f := &disturbedFeed{Following: inner, d: d}
+	f.life, f.end = context.WithCancelCause(ctx)
+	d.mu.Lock()
+	d.feeds[f] = struct{}{}
+	d.mu.Unlock()
+	if f := d.following.Load(); f != nil {
+		(*f)()
+	}
+	return f, nil
+}
+
+type disturbedFeed struct {
+	storage.Following
+	d    *disturbed
+	life context.Context //nolint:containedctx // of the feed
+	end  context.CancelCauseFunc
+}
+
+func (f *disturbedFeed) fail(err error) { f.end(err) }
+
+// Next implements storage.Following.
+func (f *disturbedFeed) Next(ctx context.Context) (storage.Moves, error) {
+	once, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(f.life, stop)()
+	m, err := f.Following.Next(once)
+	for err == nil {
+		held := f.d.holding()
+		if held == nil {
+			break
+		}
+		select {
+		case <-held:
+		case <-once.Done():
+			err = once.Err()
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return storage.Moves{}, ctx.Err()
+	case f.life.Err() != nil:
+		return storage.Moves{}, context.Cause(f.life)
+	}
+	return m, err
+}
+
+// RequestProgress implements storage.Following.
+func (f *disturbedFeed) RequestProgress() {
+	if deaf := f.d.deaf.Load(); deaf != nil && (*deaf)() {
+		return
+	}
+	f.Following.RequestProgress()
+}
+
+// Close implements storage.Following.
+func (f *disturbedFeed) Close() {
+	f.end(storage.ErrClosed)
+	f.Following.Close()
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	delete(f.d.feeds, f)
+}

@@ -38,11 +38,21 @@ func contentOf(value []byte) (content, error) {
 	if bytes.HasPrefix(value, []byte(cborMark)) {
 		return content{}, errors.New("the value is CBOR, which is not read: let kube-apiserver store it as JSON (its feature gate CBORServingAndStorage off)")
 	}
-	gvk, err := kindOf(value)
+	gvk, err := storedKind(value)
 	return content{gvk: gvk, fill: func(obj runtime.Object) error {
 		_, err := Unmarshal(value, obj, Ignore)
 		return err
 	}}, err
+}
+
+// storedKind is kindOf of JSON that was most probably written here: then it need not be read whole to find out.
+func storedKind(value []byte) (schema.GroupVersionKind, error) {
+	d, err := ParseDocument(value)
+	if err != nil {
+		return kindOf(value)
+	}
+	gv, err := schema.ParseGroupVersion(d.APIVersion())
+	return gv.WithKind(d.Kind()), err
 }
 
 // envelope reads a runtime.Unknown, the message after the mark.

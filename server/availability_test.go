@@ -110,7 +110,7 @@ func TestStorageReadiness(t *testing.T) {
 	c := srv.Anonymous()
 	code, body := call(t, c, "GET", srv.URL+"/readyz?verbose", "")
 	wantCode(t, 200, code, body)
-	if !strings.Contains(body, "[+]storage ok\n[+]storage-readiness ok\n") {
+	if !strings.Contains(body, "[+]storage ok\n[+]storage-readiness ok\n[+]cache-readiness ok\n") {
 		t.Errorf("readyz: %s", body)
 	}
 	store.down.Store(true)
@@ -235,16 +235,14 @@ func (f *dyingFeed) Next(ctx context.Context) (storage.Changes, error) {
 	return got, err
 }
 
-// A watch whose storage is lost under way ends with an ERROR event that says so, after the events that came before.
+// A watch without a cache whose storage is lost under way ends with an ERROR event that says so, after the events that
+// came before.
 func TestAnUnavailableStorageEndsWatches(t *testing.T) {
 	t.Parallel()
 	life, end := context.WithCancel(context.Background())
 	defer end()
 	store := &dying{Backend: memory.New(memory.Options{}), err: errCut, life: life}
-	opts := wireOptions()
-	opts.Storage = storage.Opened(store)
-	srv := servertest.Start(t, opts)
-	w := &wire{Server: srv, client: srv.Client()}
+	w := newWire(t, uncached, func(o *server.Options) { o.Storage = storage.Opened(store) })
 	s := w.watch(t, widgetList+"?watch=1")
 	w.make(t, widgetList, `{"metadata":{"name":"a"}}`)
 	s.want("ADDED a")

@@ -42,4 +42,5 @@
 //   - A handler mounted elsewhere sees client certificates only if that http.Server asks for them, and clients that
 //     stop reading an HTTP/2 connection hold it until that server's HTTP2.WriteByteTimeout.
 //   - Without Options.Credentials the certificates and the token are new at every start.
+//   - A stored kind that is asked for is kept in memory, whole; [KindOptions].NoCache is for one that is too large.
 package server

@@ -51,6 +51,9 @@ type Resource struct {
 	storagePath      string
 	hub              bool
 	noStatus         bool
+	noCache          bool
+	indexFields      []string
+	indexLabels      []string
 	scale            *registry.Scale
 	table            registry.Tabler
 	custom           any // serves instead of storage
@@ -89,17 +92,26 @@ type KindOptions[P runtime.Object] struct {
 	// Subresources are further ones, by name.
 	Subresources map[string]Subresource
 
+	// NoCache answers every read and watch of the kind from the storage. Without it the objects are kept in memory
+	// from the first request on, at about one and a half times the size of their JSON, so that reads and watches of
+	// them do not burden the storage. It is for a kind that is too large for that, or that is written and hardly read.
+	NoCache bool
+	// IndexFields, each one of SelectableFields or metadata.name or metadata.namespace, and IndexLabels, keys of
+	// labels, are what the cache is indexed by: a list that selects one value costs what it finds, and a change
+	// concerns only the watches that select its value. An index takes some 60 bytes an object.
+	IndexFields, IndexLabels []string
+
 	// Storage, when set, serves the resource instead of a backend: any value that implements some of the
 	// capabilities in server/registry (Getter, Lister, Creater, ...) is served with exactly those verbs. Strategy,
-	// SelectableFields, Scale and StoragePath are then refused. Options.Admission judges its writes and connections
-	// too, unless it is a registry, which has its own.
+	// SelectableFields, Scale, StoragePath, NoCache, IndexFields and IndexLabels are then refused. Options.Admission
+	// judges its writes and connections too, unless it is a registry, which has its own.
 	Storage any
 	// StoragePath is where in the backend the objects live, below /registry; "" is <group>/<plural>, or <plural>
 	// in the core group.
 	StoragePath string
 	// Hub makes this version the one that the others are converted to and that is stored; without it that is the
-	// first version listed. Strategy, NoStatus and StoragePath are the hub's alone to have; all other options are
-	// each version's own.
+	// first version listed. Strategy, NoStatus, StoragePath, NoCache, IndexFields and IndexLabels are the hub's alone
+	// to have; all other options are each version's own.
 	Hub bool
 	// Deprecated, when not empty, is shown in a Warning header with every answer of this version, such as
 	// "example.com/v1beta1 Widget is deprecated; use example.com/v1 Widget".
@@ -159,6 +171,9 @@ func Kind[P runtime.Pointer[T], T any](kind string, opts KindOptions[P]) Resourc
 		storagePath:   opts.StoragePath,
 		hub:           opts.Hub,
 		noStatus:      opts.NoStatus,
+		noCache:       opts.NoCache,
+		indexFields:   opts.IndexFields,
+		indexLabels:   opts.IndexLabels,
 		scale:         opts.Scale,
 		custom:        opts.Storage,
 		subresources:  opts.Subresources,
@@ -200,8 +215,11 @@ func (r Resource) check(gv schema.GroupVersion) error {
 		return where("kind %q and plural %q must not be empty, and consist of letters, digits and '-'; the plural must be lower case", r.kind, r.plural)
 	case r.mistake != nil:
 		return where("%v", r.mistake)
-	case r.custom != nil && (!r.plainStrategy || r.selectable != nil || r.scale != nil || r.storagePath != ""):
-		return where("Storage is set, so Strategy, SelectableFields, Scale and StoragePath mean nothing; remove them")
+	case r.custom != nil && (!r.plainStrategy || r.selectable != nil || r.scale != nil || r.storagePath != "" || r.hasCacheOptions()):
+		return where("Storage is set, so Strategy, SelectableFields, Scale, StoragePath, NoCache, IndexFields and IndexLabels mean nothing; remove them")
+	}
+	if err := r.checkIndexes(); err != nil {
+		return where("%v", err)
 	}
 	for name, sub := range r.subresources {
 		if name == "" || strings.ContainsAny(name, "/%. ") || sub.Storage == nil {

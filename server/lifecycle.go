@@ -156,7 +156,7 @@ func (s *Server) drain(hs *http.Server) {
 	<-quiet
 }
 
-// Close ends a server that is not run: watches end, background work is waited for, the storage is closed. Run and
+// Close ends a server that is not run: watches end, background work is waited for, caches and storage are closed. Run and
 // Serve return after it. It returns the storage's error, each time it is called.
 func (s *Server) Close() error {
 	s.closing.Do(func() {
@@ -165,6 +165,11 @@ func (s *Server) Close() error {
 		for _, p := range s.probes {
 			p.close()
 		}
+		s.mu.Lock()
+		s.ended = true
+		all := s.served
+		s.mu.Unlock()
+		closeCaches(all)
 		if s.backend != nil {
 			if err := s.backend.Close(); err != nil {
 				s.closed = fmt.Errorf("server: close storage: %w", err)

@@ -70,6 +70,11 @@ type Options struct {
 	MaxBodyBytes int64
 	// MaxObjectBytes bounds an encoded object; 0 is 1.5 MiB, as etcd has it.
 	MaxObjectBytes int
+	// CacheWindow is how long changes are kept in memory, for watches that resume and for lists of older states; 0 is
+	// 5 min. Watches that allow bookmarks get one each minute: with less than three minutes a client that was away may
+	// find that it cannot resume and has to list again. How much memory that may take is bounded too, at a quarter of
+	// what the objects of the kind take, but at least 8 MiB and at most 128 MiB a kind.
+	CacheWindow time.Duration
 	// Now is the clock of creation timestamps; nil is time.Now.
 	Now func() time.Time
 	// Logger gets starts, stops, panics and 5xx answers; nil is silent.
@@ -91,8 +96,8 @@ func (o Options) complete() (Options, error) {
 	o.RequestTimeout = cmp.Or(o.RequestTimeout, 60*time.Second)
 	o.MinWatchTimeout = cmp.Or(o.MinWatchTimeout, 30*time.Minute)
 	o.CloseDelay = cmp.Or(o.CloseDelay, 2*time.Second)
-	if o.RequestTimeout < 0 || o.MinWatchTimeout < 0 || o.CloseDelay < 0 {
-		return o, errors.New("server: RequestTimeout, MinWatchTimeout and CloseDelay must not be negative")
+	if o.RequestTimeout < 0 || o.MinWatchTimeout < 0 || o.CloseDelay < 0 || o.CacheWindow < 0 {
+		return o, errors.New("server: RequestTimeout, MinWatchTimeout, CloseDelay and CacheWindow must not be negative")
 	}
 	o.MaxReadsInFlight = cmp.Or(o.MaxReadsInFlight, 400)
 	o.MaxWritesInFlight = cmp.Or(o.MaxWritesInFlight, 200)

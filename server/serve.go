@@ -15,6 +15,7 @@ import (
 	"github.com/keelson-dev/keelson/server/openapi"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
+	"github.com/keelson-dev/keelson/storage/cacher"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -29,12 +30,16 @@ type served struct {
 	docs    *apischema.Docs
 	handler *handlers.Resource
 	subs    map[string]handlers.Subresource
+	cache   *cacher.Cacher // of a hub that has one; closed by the server
 }
 
 // serve adds groups. Types are registered first; if anything fails nothing is served that was not before.
 func (s *Server) serve(groups []Group) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.ended {
+		return errors.New("server: the server has ended")
+	}
 	var added []*served
 	for _, g := range groups {
 		list, err := s.describe(g)
@@ -46,22 +51,32 @@ func (s *Server) serve(groups []Group) error {
 	if err := s.checkVersions(added); err != nil {
 		return err
 	}
-	routes := map[schema.GroupVersionResource]http.Handler{}
-	stores := map[schema.GroupResource]*registry.Registry{}
-	for _, r := range added {
-		if _, ok := routes[r.gvr]; ok || s.isServed(r.gvr) {
-			return fmt.Errorf("server: %s is served twice", r.gvr)
-		}
-		if err := s.build(r, stores); err != nil {
-			return fmt.Errorf("server: resource %s: %w", r.gvr, err)
-		}
-		routes[r.gvr] = r.handler
+	routes, err := s.routes(added)
+	if err != nil {
+		closeCaches(added)
+		return err
 	}
 	s.served = append(s.served, added...)
 	s.router.Set(routes)
 	s.discovery.Set(s.discoveryGroups())
 	s.openapi.Set(s.openAPIVersions())
 	return nil
+}
+
+// routes makes the handlers of what is added.
+func (s *Server) routes(added []*served) (map[schema.GroupVersionResource]http.Handler, error) {
+	routes := map[schema.GroupVersionResource]http.Handler{}
+	stores := map[schema.GroupResource]*registry.Registry{}
+	for _, r := range added {
+		if _, ok := routes[r.gvr]; ok || s.isServed(r.gvr) {
+			return nil, fmt.Errorf("server: %s is served twice", r.gvr)
+		}
+		if err := s.build(r, stores); err != nil {
+			return nil, fmt.Errorf("server: resource %s: %w", r.gvr, err)
+		}
+		routes[r.gvr] = r.handler
+	}
+	return routes, nil
 }
 
 func (s *Server) isServed(gvr schema.GroupVersionResource) bool {
@@ -212,13 +227,17 @@ func (s *Server) newRegistry(r *served) (*registry.Registry, error) {
 	if err != nil {
 		return nil, err
 	}
+	objects, err := s.cached(r, store)
+	if err != nil {
+		return nil, err
+	}
 	return registry.New(registry.Options{
 		Scheme:     s.scheme,
 		Kind:       r.gvk,
 		Resource:   r.gvr.GroupResource(),
 		Singular:   r.singular,
 		Namespaced: r.namespaced,
-		Storage:    store,
+		Storage:    objects,
 		Strategy:   r.strategy,
 		Admission:  s.opts.Admission,
 		NoStatus:   r.noStatus,

@@ -47,8 +47,9 @@ type Server struct {
 	closing    sync.Once
 	closed     error // of the backend; written once by closing
 
-	mu     sync.Mutex // guards served, and is held while what is served changes
+	mu     sync.Mutex // guards served and ended, and is held while what is served changes
 	served []*served
+	ended  bool // nothing may be added any more
 }
 
 // New makes a server: it opens the storage, makes or reads the credentials and registers the groups. The caller
@@ -107,6 +108,7 @@ func (s *Server) standardChecks() []Check {
 	if r, ok := s.backend.(storage.Readier); ok {
 		checks = append(checks, Check{Name: "storage-readiness", ReadyOnly: true, Check: s.probe(r.Ready)})
 	}
+	checks = append(checks, Check{Name: "cache-readiness", ReadyOnly: true, Check: s.cachesReady})
 	return append(checks, Check{Name: "shutdown", ReadyOnly: true, Check: func(context.Context) error {
 		if s.life.Err() != nil {
 			return errors.New("process is shutting down")

@@ -215,7 +215,7 @@ func TestHealthReports(t *testing.T) {
 	c := srv.Anonymous()
 	code, body := call(t, c, "GET", srv.URL+"/readyz?verbose&exclude=pump&exclude=foo", "")
 	wantCode(t, 200, code, body)
-	want := "[+]ping ok\n[+]storage ok\n[+]shutdown ok\n[+]pump excluded: ok\nwarn: some health checks cannot be excluded: no matches for \"foo\"\nreadyz check passed\n"
+	want := "[+]ping ok\n[+]storage ok\n[+]cache-readiness ok\n[+]shutdown ok\n[+]pump excluded: ok\nwarn: some health checks cannot be excluded: no matches for \"foo\"\nreadyz check passed\n"
 	if body != want {
 		t.Errorf("got\n%swant\n%s", body, want)
 	}

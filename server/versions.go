@@ -47,8 +47,8 @@ func (s *Server) checkSpoke(r *served, added []*served) error {
 		return fmt.Errorf("%s is the Hub too; a kind has one", r.hub)
 	case !r.plainStrategy:
 		return fmt.Errorf("only the hub %s may have a Strategy", r.hub)
-	case r.storagePath != "" || r.noStatus:
-		return fmt.Errorf("only the hub %s may have StoragePath and NoStatus; they hold for all versions", r.hub)
+	case r.storagePath != "" || r.noStatus || r.hasCacheOptions():
+		return fmt.Errorf("only the hub %s may have StoragePath, NoStatus, NoCache, IndexFields and IndexLabels; they hold for all versions", r.hub)
 	case !s.scheme.Converts(r.gvk):
 		return fmt.Errorf("nothing converts it to the hub %s and back; add a server.Convert to Group.Conversions", r.hub)
 	}

@@ -151,7 +151,7 @@ func TestWireFixedPaths(t *testing.T) {
 		}
 		for path, want := range map[string]string{
 			"/livez?verbose":              "[+]ping ok\n[+]storage ok\nlivez check passed\n",
-			"/readyz?verbose&exclude=foo": "[+]ping ok\n[+]storage ok\n[+]shutdown ok\nwarn: some health checks cannot be excluded: no matches for \"foo\"\nreadyz check passed\n",
+			"/readyz?verbose&exclude=foo": "[+]ping ok\n[+]storage ok\n[+]cache-readiness ok\n[+]shutdown ok\nwarn: some health checks cannot be excluded: no matches for \"foo\"\nreadyz check passed\n",
 			"/healthz?verbose":            "[+]ping ok\n[+]storage ok\nhealthz check passed\n",
 		} {
 			if a := w.ask(t, "GET", path, ""); a.code != 200 || a.body != want {

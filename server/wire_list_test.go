@@ -201,8 +201,9 @@ func TestWireListAtAVersion(t *testing.T) {
 	})
 }
 
-// short opens a backend which forgets what is not the newest change.
+// short opens a backend which forgets what is not the newest change, as the caches do.
 func short(o *server.Options) {
+	o.CacheWindow = time.Nanosecond
 	o.Storage = func(context.Context) (storage.Backend, error) {
 		return memory.New(memory.Options{Window: time.Nanosecond, WindowBytes: 1}), nil
 	}
@@ -218,6 +219,7 @@ func TestWireListExpired(t *testing.T) {
 	for range 5 {
 		w.make(t, widgetList, `{"metadata":{"generateName":"x-"}}`)
 	}
+	w.version(t) // a cache keeps the state that was listed last
 	a := w.ask(t, "GET", widgetList+"?limit=2&continue="+first.Continue, "")
 	a.want(t, 410)
 	s := a.status(t)

@@ -55,12 +55,18 @@ type (
 	}, struct{}]
 )
 
-func wireOptions() server.Options {
+func wireOptions() server.Options { return wireKinds(false) }
+
+// uncached answers requests for widgets from the storage.
+func uncached(o *server.Options) { o.Groups = wireKinds(true).Groups }
+
+func wireKinds(noCache bool) server.Options {
 	return server.Options{Groups: []server.Group{
 		{Name: "example.com", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
 			server.Kind("Widget", server.KindOptions[*gear]{
 				ShortNames: []string{"wd"}, Categories: []string{"all"},
-				Scale: &registry.Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas", LabelSelector: ".status.selector"},
+				Scale:   &registry.Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas", LabelSelector: ".status.selector"},
+				NoCache: noCache,
 			}),
 			server.Kind("Planet", server.KindOptions[*planet]{ClusterScoped: true}),
 			server.Kind("Ledger", server.KindOptions[*ledger]{Strategy: registry.Strategy[*ledger]{RequireResourceVersion: true}}),

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// stream is a watch under way, read line by line.
+// stream is a watch under way, read line by line, for a minute at most.
 type stream struct {
 	t     *testing.T
 	resp  *http.Response
@@ -30,7 +30,9 @@ type event struct {
 
 func (w *wire) watch(t *testing.T, path string, header ...string) *stream {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "GET", w.URL+path, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	req, err := http.NewRequestWithContext(ctx, "GET", w.URL+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -405,7 +405,7 @@ func TestHelloFinishesRequests(t *testing.T) {
 	if code := hello.Wait(); code != 0 {
 		t.Errorf("hello exited with %d; stderr:\n%s", code, hello.Stderr())
 	}
-	harness.Start(t, harness.Options{Dir: hello.Dir}).Kubectl("get", "widget", "slow").OK()
+	harness.Start(t, harness.Options{Dir: hello.Dir, Etcd: hello.Etcd}).Kubectl("get", "widget", "slow").OK()
 }
 
 func TestHelloSecondSignal(t *testing.T) {

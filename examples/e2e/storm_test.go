@@ -18,13 +18,14 @@ import (
 // there as it was acknowledged, and every object is whole. KEELSON_SOAK says for how long.
 func TestHelloKilledDuringWrites(t *testing.T) {
 	t.Parallel()
+	const file = "hello.db"
 	dir, soak := t.TempDir(), harness.Soak(t)
 	known := map[string]*Widget{} // as last acknowledged, or an attempt newer than that
 	deadline := time.Now().Add(soak)
 	const fileFull = 20000 // objects; then a new file, lest a long run only lists
 	rounds, written := 0, 0
 	for ; rounds == 0 || time.Now().Before(deadline); rounds++ {
-		hello := harness.Start(t, harness.Options{Dir: dir})
+		hello := harness.Start(t, harness.Options{Dir: dir, Data: file})
 		compare(t, hello, known)
 		if t.Failed() {
 			return
@@ -35,11 +36,11 @@ func TestHelloKilledDuringWrites(t *testing.T) {
 		}
 		written += len(acknowledged)
 		if len(known) > fileFull {
-			compare(t, harness.Start(t, harness.Options{Dir: dir}), known)
+			compare(t, harness.Start(t, harness.Options{Dir: dir, Data: file}), known)
 			dir, known = t.TempDir(), map[string]*Widget{}
 		}
 	}
-	hello := harness.Start(t, harness.Options{Dir: dir})
+	hello := harness.Start(t, harness.Options{Dir: dir, Data: file})
 	compare(t, hello, known)
 	t.Logf("%d rounds of kill -9, %d acknowledged objects, in %v", rounds, written, soak)
 	if written == 0 {

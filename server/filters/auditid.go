@@ -10,14 +10,13 @@ import (
 // AuditID gives each request an ID, that of its Audit-ID header or a new UUID, puts it in the context, and shows it
 // in the Audit-Id header of the answer, so that a client can name the request to whoever reads logs.
 func AuditID() Filter {
-	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			id := r.Header.Get("Audit-Id")
-			if id == "" {
-				id = uuid.NewString()
-			}
-			w.Header().Set("Audit-Id", id)
-			next.ServeHTTP(w, r.WithContext(request.WithAuditID(r.Context(), id)))
-		})
-	}
+	return steps(func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+		id := r.Header.Get("Audit-Id")
+		if id == "" {
+			id = uuid.NewString()
+		}
+		w.Header().Set("Audit-Id", id)
+		setContext(r, request.WithAuditID(r.Context(), id))
+		return true
+	})
 }

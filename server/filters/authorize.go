@@ -15,25 +15,24 @@ import (
 // else with 403. An error without an Allow is a 500. Without a user in the context the user is the zero User, who may
 // nothing that names its users.
 func Authorize(a authz.Authorizer) Filter {
-	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			info, ok := infoOf(w, r)
-			if !ok {
-				return
-			}
-			attributes := Attributes(authn.UserFrom(r.Context()), info)
-			verdict, reason, err := a.Authorize(r.Context(), attributes)
-			switch {
-			case verdict == authz.Allow:
-				next.ServeHTTP(w, r)
-			case err != nil:
-				http.Error(w, authz.EscapeHTML(fmt.Sprintf("Internal Server Error: %q: %v", r.RequestURI, err)), http.StatusInternalServerError)
-			default:
-				w.Header().Set("X-Content-Type-Options", "nosniff")
-				WriteStatus(w, r, authz.Forbidden(attributes, reason))
-			}
-		})
-	}
+	return steps(func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+		info, ok := infoOf(w, r)
+		if !ok {
+			return false
+		}
+		attributes := Attributes(authn.UserFrom(r.Context()), info)
+		verdict, reason, err := a.Authorize(r.Context(), attributes)
+		switch {
+		case verdict == authz.Allow:
+			return true
+		case err != nil:
+			http.Error(w, authz.EscapeHTML(fmt.Sprintf("Internal Server Error: %q: %v", r.RequestURI, err)), http.StatusInternalServerError)
+		default:
+			w.Header().Set("X-Content-Type-Options", "nosniff")
+			WriteStatus(w, r, authz.Forbidden(attributes, reason))
+		}
+		return false
+	})
 }
 
 // Attributes says in an authorizer's words what user wants with the request of info. A nil user is the zero User.

@@ -5,12 +5,10 @@ import "net/http"
 // CacheControl forbids caching, since an answer may be for its asker's eyes only: Cache-Control: no-cache, private.
 // A handler may set another value, and one set before is kept.
 func CacheControl() Filter {
-	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if h := w.Header(); h.Get("Cache-Control") == "" {
-				h.Set("Cache-Control", "no-cache, private")
-			}
-			next.ServeHTTP(w, r)
-		})
-	}
+	return steps(func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+		if h := w.Header(); h.Get("Cache-Control") == "" {
+			h.Set("Cache-Control", "no-cache, private")
+		}
+		return true
+	})
 }

@@ -22,30 +22,29 @@ func Deadline(longest time.Duration) Filter {
 	if longest <= 0 {
 		longest = defaultDeadline
 	}
-	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			info, ok := infoOf(w, r)
-			if !ok {
-				return
-			}
-			if request.IsLongRunning(info) {
-				next.ServeHTTP(w, r)
-				return
-			}
-			timeout, err := requestedTimeout(r, longest)
-			if err != nil {
-				WriteStatus(w, r, err)
-				return
-			}
-			from, known := request.ReceivedFrom(r.Context())
-			if !known {
-				from = time.Now()
-			}
-			ctx, cancel := context.WithDeadline(r.Context(), from.Add(timeout))
-			defer cancel()
-			next.ServeHTTP(w, r.WithContext(ctx))
-		})
-	}
+	return steps(func(w http.ResponseWriter, r *http.Request, next http.Handler) bool {
+		info, ok := infoOf(w, r)
+		if !ok {
+			return false
+		}
+		if request.IsLongRunning(info) {
+			return true
+		}
+		timeout, err := requestedTimeout(r, longest)
+		if err != nil {
+			WriteStatus(w, r, err)
+			return false
+		}
+		from, known := request.ReceivedFrom(r.Context())
+		if !known {
+			from = time.Now()
+		}
+		ctx, cancel := context.WithDeadline(r.Context(), from.Add(timeout))
+		defer cancel()
+		setContext(r, ctx)
+		next.ServeHTTP(w, r)
+		return false
+	})
 }
 
 // requestedTimeout is what the query asks for, but at most longest.

@@ -19,29 +19,27 @@ func InFlight(reads, writes int) Filter { return FlowControl(flowcontrol.NewInFl
 // FlowControl lets requests pass when it is their turn, and answers those that are turned away with 429 and
 // Retry-After. Long-running requests pass at once.
 func FlowControl(turns flowcontrol.Controller) Filter {
-	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			info, ok := infoOf(w, r)
-			if !ok {
-				return
-			}
-			if request.IsLongRunning(info) {
-				next.ServeHTTP(w, r)
-				return
-			}
-			release, err := turns.Admit(r.Context(), flowcontrol.Request{
-				User: authn.UserFrom(r.Context()), Verb: info.Verb, Resource: info.Resource,
-				APIGroup: info.APIGroup, APIVersion: info.APIVersion, ResourceName: info.ResourceName,
-				Subresource: info.Subresource, Namespace: info.Namespace, Name: info.Name, Path: info.Path,
-			})
-			if err != nil {
-				turnAway(w, r, err)
-				return
-			}
-			defer release()
-			next.ServeHTTP(w, r)
+	return steps(func(w http.ResponseWriter, r *http.Request, next http.Handler) bool {
+		info, ok := infoOf(w, r)
+		if !ok {
+			return false
+		}
+		if request.IsLongRunning(info) {
+			return true
+		}
+		release, err := turns.Admit(r.Context(), flowcontrol.Request{
+			User: authn.UserFrom(r.Context()), Verb: info.Verb, Resource: info.Resource,
+			APIGroup: info.APIGroup, APIVersion: info.APIVersion, ResourceName: info.ResourceName,
+			Subresource: info.Subresource, Namespace: info.Namespace, Name: info.Name, Path: info.Path,
 		})
-	}
+		if err != nil {
+			turnAway(w, r, err)
+			return false
+		}
+		defer release()
+		next.ServeHTTP(w, r)
+		return false
+	})
 }
 
 // turnAway answers in plain text, as kube-apiserver does: under load not even a Status is made.

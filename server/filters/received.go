@@ -13,9 +13,8 @@ func ReceivedAt(now func() time.Time) Filter {
 	if now == nil {
 		now = time.Now
 	}
-	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			next.ServeHTTP(w, r.WithContext(request.WithReceived(r.Context(), now())))
-		})
-	}
+	return steps(func(_ http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+		setContext(r, request.WithReceived(r.Context(), now()))
+		return true
+	})
 }

@@ -9,16 +9,15 @@ import (
 // RequestInfo finds out once what a request wants ([request.Resolve]) and puts it in the context, for all filters
 // behind it and for the handlers. A path that cannot be understood is answered with its error.
 func RequestInfo() Filter {
-	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			info, err := request.Resolve(r)
-			if err != nil {
-				WriteStatus(w, r, err)
-				return
-			}
-			next.ServeHTTP(w, r.WithContext(request.WithInfo(r.Context(), info)))
-		})
-	}
+	return steps(func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+		info, err := request.Resolve(r)
+		if err != nil {
+			WriteStatus(w, r, err)
+			return false
+		}
+		setContext(r, request.WithInfo(r.Context(), info))
+		return true
+	})
 }
 
 // infoOf returns the info of a request, resolving it where no RequestInfo has; false says that the request could not

@@ -19,27 +19,25 @@ import (
 // does not wait for it, but a [WaitGroup] around the filter does, and a panic in it is told to the [Recover] around.
 // A handler that is just writing an error may finish. A request whose client has gone is not answered, and its handler is waited for.
 func Timeout() Filter {
-	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			ctx := r.Context()
-			if _, ok := ctx.Deadline(); !ok || request.IsLongRunning(request.InfoFrom(ctx)) {
-				next.ServeHTTP(w, r)
-				return
+	return steps(func(w http.ResponseWriter, r *http.Request, next http.Handler) bool {
+		ctx := r.Context()
+		if _, ok := ctx.Deadline(); !ok || request.IsLongRunning(request.InfoFrom(ctx)) {
+			return true
+		}
+		run := &handlerRun{done: make(chan struct{}), group: groupOf(ctx)}
+		run.writer.init(w)
+		go run.serve(next, r)
+		select {
+		case <-run.done:
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) && run.expire(w, r) {
+				return false
 			}
-			run := &handlerRun{done: make(chan struct{}), group: groupOf(ctx)}
-			run.writer.init(w)
-			go run.serve(next, r)
-			select {
-			case <-run.done:
-			case <-ctx.Done():
-				if errors.Is(ctx.Err(), context.DeadlineExceeded) && run.expire(w, r) {
-					return
-				}
-				<-run.done
-			}
-			run.conclude(w, r)
-		})
-	}
+			<-run.done
+		}
+		run.conclude(w, r)
+		return false
+	})
 }
 
 func errTimeout() *apierrors.StatusError {

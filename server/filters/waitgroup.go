@@ -25,24 +25,24 @@ func NewWaitGroup() *WaitGroup { return &WaitGroup{idle: make(chan struct{})} }
 // Filter counts requests. After Close it answers every new one, long-running ones included, with 503 and
 // Retry-After.
 func (g *WaitGroup) Filter() Filter {
-	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			info, ok := infoOf(w, r)
-			if !ok {
-				return
-			}
-			counted := !request.IsLongRunning(info)
-			if !g.enter(counted) {
-				WriteStatus(w, r, errShuttingDown())
-				return
-			}
-			if counted {
-				defer g.leave()
-				r = r.WithContext(context.WithValue(r.Context(), groupKey{}, g))
-			}
-			next.ServeHTTP(w, r)
-		})
-	}
+	return steps(func(w http.ResponseWriter, r *http.Request, next http.Handler) bool {
+		info, ok := infoOf(w, r)
+		if !ok {
+			return false
+		}
+		counted := !request.IsLongRunning(info)
+		if !g.enter(counted) {
+			WriteStatus(w, r, errShuttingDown())
+			return false
+		}
+		if !counted {
+			return true
+		}
+		defer g.leave()
+		setContext(r, context.WithValue(r.Context(), groupKey{}, g))
+		next.ServeHTTP(w, r)
+		return false
+	})
 }
 
 // Close refuses new requests from now on. It may be called more than once.

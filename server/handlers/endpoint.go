@@ -24,6 +24,7 @@ type endpoint struct {
 	table   registry.Tabler
 	verbs   []string
 	marks   bookmarks
+	formKey any // a formKey: of JSON, which other media types are made of
 
 	records       registry.Records
 	recordLister  registry.RecordLister
@@ -46,6 +47,7 @@ type endpoint struct {
 func newEndpoint(r *Resource, sub string, o Subresource, table registry.Tabler) (*endpoint, error) {
 	kind := o.Kind
 	e := &endpoint{Resource: r, sub: sub, kind: kind, version: kind.GroupVersion().String(), known: r.scheme.Lookup(kind), table: table}
+	e.formKey = formKey{kind, "application/json"}
 	e.discover(o.Storage)
 	if !o.Admission.IsZero() {
 		e.guard(o.Admission)

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// gzipThreshold is the size above which a body is worth compressing; it is also about how much of a list is made
-// between two writes.
+// gzipThreshold is the size above which a body is worth compressing.
 const gzipThreshold = 128 << 10
 
 // body writes the answer's body, compressed when the client takes gzip and it is large. Once a write has failed
@@ -43,7 +42,7 @@ func (b *body) write(part []byte) {
 		_, err = b.c.w.Write(part)
 	}
 	if err != nil {
-		panic(http.ErrAbortHandler)
+		b.abort()
 	}
 }
 
@@ -55,9 +54,14 @@ func (b *body) end(part []byte) {
 	b.write(part)
 	if b.gz != nil && b.c.r.Method != http.MethodHead {
 		if err := b.gz.Close(); err != nil {
-			panic(http.ErrAbortHandler)
+			b.abort()
 		}
 	}
+}
+
+func (b *body) abort() {
+	b.gz = nil // a write of HTTP/2 that has failed may be reading its buffers still
+	panic(http.ErrAbortHandler)
 }
 
 // close releases what the body holds; it is called in any case.

@@ -15,8 +15,15 @@ import (
 
 // item is one object of an answer: a record, or an object when obj is not nil.
 type item struct {
-	rec storage.Record
-	obj runtime.Object
+	rec   storage.Record
+	obj   runtime.Object
+	forms *storage.Forms // keeps what rec is converted to; may be nil
+}
+
+// formKey stands, in a storage.Forms, for all that the bytes of a record depend on besides the record.
+type formKey struct {
+	kind      schema.GroupVersionKind
+	mediaType string
 }
 
 // direct reports whether the item's bytes are what the URL's version shows.
@@ -40,12 +47,19 @@ func (e *endpoint) appendWhole(dst []byte, it item) ([]byte, error) {
 	if e.direct(it) {
 		return it.rec.Body.AppendObject(dst, it.rec.Revision), nil
 	}
-	obj, err := e.object(it)
-	if err != nil {
-		return dst, err
-	}
-	text, err := e.encode(obj)
+	text, err := e.whole(it)
 	return append(dst, text...), err
+}
+
+// whole makes the bytes of an item that are not its record's own, or gets those that somebody has made.
+func (e *endpoint) whole(it item) ([]byte, error) {
+	return it.forms.Get(e.formKey, func() ([]byte, error) {
+		obj, err := e.object(it)
+		if err != nil {
+			return nil, err
+		}
+		return e.encode(obj)
+	})
 }
 
 // appendListed appends the item as an item of a list of the kind: a typed one without kind and apiVersion.

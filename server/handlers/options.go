@@ -198,7 +198,7 @@ func (c *call) storageList(l *listing) (storage.ListOptions, error) {
 
 // storageWatch is a watch's options as a storage takes them.
 func (c *call) storageWatch(l *listing) (storage.WatchOptions, error) {
-	o := storage.WatchOptions{Selection: c.selection(l)}
+	o := storage.WatchOptions{Selection: c.selection(l), Bookmarks: l.AllowWatchBookmarks}
 	at, err := registry.ReadAt(l.ResourceVersion)
 	if err != nil {
 		return o, err

@@ -12,14 +12,14 @@ import (
 
 // respondOne answers with one object, in the form f.
 func (c *call) respondOne(code int, it item, f form) error {
-	buf, done := c.buffer()
-	defer done()
+	buf := c.takeBuffer()
 	text, err := c.appendOne(*buf, it, f)
 	*buf = text
-	if err != nil {
-		return err
+	if err == nil {
+		err = c.respondText(code, text, f)
 	}
-	return c.respondText(code, text, f)
+	c.giveBuffer(buf) // not when a write has failed: one of HTTP/2 may be reading it still
+	return err
 }
 
 func (c *call) appendOne(dst []byte, it item, f form) ([]byte, error) {
@@ -32,14 +32,19 @@ func (c *call) appendOne(dst []byte, it item, f form) ([]byte, error) {
 // respondList answers with a list, in the form f. Without a possible failure the items are written as they are
 // made, else all are made first.
 func (c *call) respondList(code int, lm metav1.ListMeta, items iter.Seq[item], f form) error {
-	buf, done := c.buffer()
-	defer done()
+	buf, err := c.takeBuffer(), error(nil)
 	l := c.listText(lm, f)
 	if f.Format.MediaType() == "application/json" && !f.Pretty && c.cannotFail(items, f) {
 		c.stream(code, l, items, f, buf)
-		return nil
+	} else if *buf, err = l.appendAll(*buf, items); err == nil {
+		err = c.respondText(code, *buf, f)
 	}
-	text, err := (*buf)[:0], error(nil)
+	c.giveBuffer(buf) // as in respondOne
+	return err
+}
+
+// appendAll appends the whole list.
+func (l listText) appendAll(text []byte, items iter.Seq[item]) ([]byte, error) {
 	text = append(text, l.head...)
 	comma := false
 	for it := range items {
@@ -47,13 +52,12 @@ func (c *call) respondList(code int, lm metav1.ListMeta, items iter.Seq[item], f
 			text = append(text, ',')
 		}
 		comma = true
+		var err error
 		if text, err = l.item(text, it); err != nil {
-			return err
+			return text, err
 		}
 	}
-	text = append(text, l.tail...)
-	*buf = text
-	return c.respondText(code, text, f)
+	return append(text, l.tail...), nil
 }
 
 // cannotFail reports whether every item can be written from its record alone.
@@ -73,12 +77,16 @@ func (c *call) cannotFail(items iter.Seq[item], f form) bool {
 	return true
 }
 
+// listPart is about how much of a long list is made between two writes: with less, the time goes into waking whoever
+// waits at either end of the connection.
+const listPart = 512 << 10
+
 // stream writes a list while it is made. What fails here fails after the first byte.
 func (c *call) stream(code int, l listText, items iter.Seq[item], f form, buf *[]byte) {
 	out := c.newBody(code, f.Format.MediaType())
 	defer out.close()
 	text := append((*buf)[:0], l.head...)
-	comma := false
+	comma, part := false, gzipThreshold
 	for it := range items {
 		if comma {
 			text = append(text, ',')
@@ -88,9 +96,9 @@ func (c *call) stream(code int, l listText, items iter.Seq[item], f form, buf *[
 		if text, err = l.item(text, it); err != nil {
 			panic(http.ErrAbortHandler)
 		}
-		if len(text) > gzipThreshold {
+		if len(text) > part {
 			out.write(text)
-			text = text[:0]
+			text, part = text[:0], listPart
 		}
 	}
 	text = append(append(text, l.tail...), '\n')
@@ -160,21 +168,6 @@ func (c *call) respondText(code int, text []byte, f form) error {
 	defer out.close()
 	out.end(text)
 	return nil
-}
-
-// buffer returns an empty buffer to make a body in, and what gives it back.
-func (c *call) buffer() (*[]byte, func()) {
-	const most = 1 << 20 // larger ones are left to the garbage collector
-	b, ok := c.buffers.Get().(*[]byte)
-	if !ok {
-		b = new([]byte)
-	}
-	*b = (*b)[:0]
-	return b, func() {
-		if cap(*b) <= most {
-			c.buffers.Put(b)
-		}
-	}
 }
 
 func trimNewline(b []byte) []byte { return bytes.TrimSuffix(b, []byte("\n")) }

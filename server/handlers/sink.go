@@ -18,6 +18,8 @@ type sink interface {
 	event(frame []byte) error
 	// flush sends what event took.
 	flush() error
+	// close gives back what the sink holds.
+	close()
 }
 
 // httpSink writes a watch as the body of a response: one event a line, and with gzip one member a flush, so that a
@@ -25,9 +27,11 @@ type sink interface {
 type httpSink struct {
 	*watching
 	control *http.ResponseController
-	buf     []byte
 	zip     bool
-	gz      *gzip.Writer // between two flushes, when zip
+
+	// Between the first event and the flush; an idle watch has neither.
+	buf *[]byte
+	gz  *gzip.Writer // when zip
 }
 
 func (w *watching) newHTTPSink() *httpSink {
@@ -47,37 +51,39 @@ func (s *httpSink) begin() {
 }
 
 func (s *httpSink) event(frame []byte) error {
-	s.buf = append(s.buf, frame...)
-	if len(s.buf) > gzipThreshold {
+	if s.buf == nil {
+		s.buf = s.takeBuffer()
+	}
+	*s.buf = append(*s.buf, frame...)
+	if len(*s.buf) > gzipThreshold {
 		s.within(s.write)
 	}
 	return nil
 }
 
 func (s *httpSink) flush() error {
-	const most = 64 << 10 // kept by an idle watch
-	s.within(func() error {
-		if err := s.write(); err != nil {
-			return err
-		}
-		if s.gz != nil {
-			// Flushed before it is closed: a reader that looks for the next member right after the last byte
-			// has then delivered all of this one.
-			if err := errors.Join(s.gz.Flush(), s.gz.Close()); err != nil {
-				return err
-			}
-			s.release()
-		}
-		return s.control.Flush()
-	})
-	if cap(s.buf) > most {
-		s.buf = nil
-	}
+	s.within(s.send)
+	s.close()
 	return nil
 }
 
+// send writes all that event took and flushes it.
+func (s *httpSink) send() error {
+	if err := s.write(); err != nil {
+		return err
+	}
+	if s.gz != nil {
+		// Flushed before it is closed: a reader that looks for the next member right after the last byte
+		// has then delivered all of this one.
+		if err := errors.Join(s.gz.Flush(), s.gz.Close()); err != nil {
+			return err
+		}
+	}
+	return s.control.Flush()
+}
+
 func (s *httpSink) write() error {
-	if s.r.Method == http.MethodHead || len(s.buf) == 0 {
+	if s.buf == nil || len(*s.buf) == 0 {
 		return nil
 	}
 	var err error
@@ -85,11 +91,11 @@ func (s *httpSink) write() error {
 		if s.gz == nil {
 			s.gz = s.zipper(s.w)
 		}
-		_, err = s.gz.Write(s.buf)
+		_, err = s.gz.Write(*s.buf)
 	} else {
-		_, err = s.w.Write(s.buf)
+		_, err = s.w.Write(*s.buf)
 	}
-	s.buf = s.buf[:0]
+	*s.buf = (*s.buf)[:0]
 	return err
 }
 
@@ -100,18 +106,34 @@ func (s *httpSink) within(f func() error) {
 		defer func() { _ = s.control.SetWriteDeadline(time.Time{}) }()
 	}
 	if err := f(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		s.buf, s.gz = nil, nil // a write of HTTP/2 that has failed may be reading them still
 		panic(http.ErrAbortHandler)
 	}
 }
 
-func (s *httpSink) release() {
-	s.putZipper(s.gz)
-	s.gz = nil
-}
-
-// close releases what the sink holds.
 func (s *httpSink) close() {
 	if s.gz != nil {
-		s.release()
+		s.putZipper(s.gz)
+		s.gz = nil
+	}
+	if s.buf != nil {
+		s.giveBuffer(s.buf)
+		s.buf = nil
+	}
+}
+
+// takeBuffer returns an empty buffer; giveBuffer takes it back.
+func (r *Resource) takeBuffer() *[]byte {
+	if b, ok := r.buffers.Get().(*[]byte); ok {
+		*b = (*b)[:0]
+		return b
+	}
+	return new([]byte)
+}
+
+func (r *Resource) giveBuffer(b *[]byte) {
+	const most = 1 << 20 // larger ones are left to the garbage collector
+	if cap(*b) <= most {
+		r.buffers.Put(b)
 	}
 }

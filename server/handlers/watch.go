@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/keelson-dev/keelson/runtime"
@@ -23,34 +24,36 @@ const (
 )
 
 // watch answers a watch. Errors about where it was to begin are told in the stream, others by an HTTP status.
+//
+// What it does before the watch is under way is done in functions of their own: their variables would lie on the
+// stack for as long as the watch lasts, and that of an idle watch is the larger part of what it costs.
 func (c *call) watch(l *listing) error {
-	f, err := c.negotiate(eventStream)
+	w, err := c.newWatching(l)
 	if err != nil {
 		return err
 	}
-	timeout := c.watchTimeout(l)
-	ctx, cancel := context.WithTimeout(c.ctx, timeout)
+	ctx, cancel := context.WithDeadline(c.ctx, w.end)
 	defer cancel()
 	defer c.stop.join(cancel)()
 
-	w := &watching{call: c, listing: l, form: f, end: time.Now().Add(timeout)}
+	if err := w.begin(ctx); err != nil {
+		return err
+	}
+	defer w.close()
+	w.serve(ctx)
+	return nil
+}
+
+func (c *call) newWatching(l *listing) (*watching, error) {
+	f, err := c.negotiate(eventStream)
+	if err != nil {
+		return nil, err
+	}
+	w := &watching{call: c, listing: l, marked: l.AllowWatchBookmarks, form: f, end: time.Now().Add(c.watchTimeout(l))}
 	if f.isTable() {
 		w.table = c.newTable(f)
 	}
-	next, closeSource, err := w.open(ctx)
-	switch {
-	case err == nil:
-		defer closeSource()
-	case ctx.Err() != nil && c.ctx.Err() == nil:
-		next = nil // ended before it began, as watches end: cleanly
-	case inStream(err):
-		first := err
-		next = func(context.Context) error { return first }
-	default:
-		return err
-	}
-	w.serve(ctx, next)
-	return nil
+	return w, nil
 }
 
 // watchTimeout is how long the watch lasts.
@@ -62,45 +65,66 @@ func (c *call) watchTimeout(l *listing) time.Duration {
 	return time.Duration(float64(c.minTimeout) * (1 + rand.Float64()))
 }
 
-// watching is a watch under way. One goroutine uses it.
+// watching is a watch under way. One goroutine uses it. While it waits it has no buffer: those of events are taken
+// from the pool of its resource and given back when the events are sent.
 type watching struct {
 	*call
-	listing *listing
+	listing *listing // nil once the watch is under way
+	marked  bool     // bookmarks are wanted
 	form    form
 	table   *table // nil: no Table
 	end     time.Time
 	out     sink
-	frame   []byte
-	ask     func()      // asks the storage for a bookmark; nil: it sends its own
-	timer   *time.Timer // of the next ask
+	timer   *time.Timer // of the next bookmark that the storage is asked for
+
+	// Where events come from: one of the three.
+	records storage.Watch
+	objects registry.ObjectWatch
+	refusal error // the watch could not begin, and this is why
 }
 
-// serve writes events until the watch ends. next writes the events that come next, or returns why there are no
-// more; nil ends the watch at once.
-func (w *watching) serve(ctx context.Context, next func(context.Context) error) {
+// serve writes events until the watch ends.
+func (w *watching) serve(ctx context.Context) {
 	if isWebSocket(w.r) {
-		w.serveWebSocket(ctx, next)
+		w.serveWebSocket(ctx)
 		return
 	}
-	out := w.newHTTPSink()
-	defer out.close()
-	defer w.stopBookmarks()
-	if w.r.Method == http.MethodHead {
-		next = nil
-	}
-	w.run(ctx, out, next)
+	w.run(ctx, w.newHTTPSink())
 }
 
-func (w *watching) run(ctx context.Context, out sink, next func(context.Context) error) {
+func (w *watching) run(ctx context.Context, out sink) {
 	w.out = out
 	out.begin()
+	if w.r.Method == http.MethodHead {
+		return
+	}
+	w.r, w.listing = nil, nil // needed no more: a watch must not hold them for as long as it lasts
 	w.schedule()
-	for next != nil {
-		if err := next(ctx); err != nil {
+	for {
+		if err := w.next(ctx); err != nil {
 			w.finish(ctx, err)
 			return
 		}
 	}
+}
+
+// next writes the events that come next, or returns why there are no more.
+func (w *watching) next(ctx context.Context) error {
+	switch {
+	case w.records != nil:
+		events, err := w.records.Next(ctx)
+		if err != nil {
+			return err
+		}
+		return w.writeRecords(events)
+	case w.objects != nil:
+		e, err := w.objects.Next(ctx)
+		if err != nil {
+			return err
+		}
+		return w.writeObject(e)
+	}
+	return w.refusal
 }
 
 // finish ends the stream: with an ERROR event unless it ends as watches do.
@@ -110,55 +134,77 @@ func (w *watching) finish(ctx context.Context, err error) {
 	}
 	status := watchStatus(err)
 	text, _ := json.Marshal(&status) // a Status always has a JSON form
-	w.frame = append(append(append(w.frame[:0], `{"type":"ERROR","object":`...), text...), "}\n"...)
-	if w.out.event(w.frame) == nil {
+	if w.out.event(slices.Concat([]byte(`{"type":"ERROR","object":`), text, []byte("}\n"))) == nil {
 		_ = w.out.flush() // the watch is over either way
 	}
 }
 
-// open begins the watch. It returns what serve needs.
-func (w *watching) open(ctx context.Context) (next func(context.Context) error, closeSource func(), err error) {
+// begin opens the source of the events. An error is for the status of the answer.
+func (w *watching) begin(ctx context.Context) error {
+	err := w.open(ctx)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil && w.ctx.Err() == nil:
+		w.refusal = ctx.Err() // ended before it began, as watches end: cleanly
+	case inStream(err):
+		w.refusal = err
+	default:
+		return err
+	}
+	return nil
+}
+
+func (w *watching) open(ctx context.Context) (err error) {
 	if w.recordWatcher == nil {
 		opts := w.listing.ListOptions
-		source, err := w.watcher.Watch(ctx, &opts)
-		if err != nil {
-			return nil, nil, err
-		}
-		return func(ctx context.Context) error { return w.nextObject(ctx, source) }, source.Close, nil
+		w.objects, err = w.watcher.Watch(ctx, &opts)
+		return err
 	}
 	opts, err := w.storageWatch(w.listing)
 	if err != nil {
-		return nil, nil, err
-	}
-	source, err := w.recordWatcher.WatchRecords(ctx, opts)
-	if err != nil {
-		return nil, nil, err
-	}
-	w.ask = source.RequestProgress
-	return func(ctx context.Context) error { return w.nextRecords(ctx, source) }, source.Close, nil
-}
-
-// nextRecords writes the next events of a storage, with one flush for all.
-func (w *watching) nextRecords(ctx context.Context, source storage.Watch) error {
-	events, err := source.Next(ctx)
-	if err != nil {
 		return err
 	}
+	w.records, err = w.recordWatcher.WatchRecords(ctx, opts)
+	return err
+}
+
+// close ends what begin and run have begun.
+func (w *watching) close() {
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	if w.out != nil {
+		w.out.close()
+	}
+	switch {
+	case w.records != nil:
+		w.records.Close()
+	case w.objects != nil:
+		w.objects.Close()
+	}
+}
+
+// writeRecords writes the next events of a storage, with one flush for all.
+func (w *watching) writeRecords(events []storage.Event) error {
+	frame := w.takeBuffer()
+	defer w.giveBuffer(frame)
 	sent := false
-	for _, e := range events {
+	for i := range events {
+		e := &events[i]
+		var err error
 		if e.Type == apiwatch.Bookmark {
-			if !w.listing.AllowWatchBookmarks {
+			if !w.marked {
 				continue
 			}
-			w.frame, err = w.appendBookmark(w.frame[:0], e)
+			*frame, err = w.appendBookmark((*frame)[:0], e)
 			w.schedule()
 		} else {
-			w.frame, err = w.appendEvent(w.frame[:0], string(e.Type), item{rec: e.Record})
+			*frame, err = w.appendEvent((*frame)[:0], string(e.Type), item{rec: e.Record, forms: e.Forms})
 		}
 		if err != nil {
 			return err
 		}
-		if err := w.out.event(w.frame); err != nil {
+		if err := w.out.event(*frame); err != nil {
 			return err
 		}
 		sent = true
@@ -169,25 +215,24 @@ func (w *watching) nextRecords(ctx context.Context, source storage.Watch) error 
 	return w.out.flush()
 }
 
-// nextObject writes the next event of a storage that has objects.
-func (w *watching) nextObject(ctx context.Context, source registry.ObjectWatch) error {
-	e, err := source.Next(ctx)
-	if err != nil {
-		return err
-	}
+// writeObject writes the next event of a storage that has objects.
+func (w *watching) writeObject(e registry.ObjectEvent) error {
 	it := item{obj: e.Object}
+	var err error
 	if e.Type == string(apiwatch.Bookmark) {
-		if !w.listing.AllowWatchBookmarks {
+		if !w.marked {
 			return nil
 		}
 		if it.obj, err = w.bookmarkObject(e.Object); err != nil {
 			return err
 		}
 	}
-	if w.frame, err = w.appendEvent(w.frame[:0], e.Type, it); err != nil {
+	frame := w.takeBuffer()
+	defer w.giveBuffer(frame)
+	if *frame, err = w.appendEvent(*frame, e.Type, it); err != nil {
 		return err
 	}
-	if err := w.out.event(w.frame); err != nil {
+	if err := w.out.event(*frame); err != nil {
 		return err
 	}
 	return w.out.flush()
@@ -224,7 +269,7 @@ func (w *watching) appendEvent(dst []byte, kind string, it item) ([]byte, error)
 	return append(dst, "}\n"...), err
 }
 
-func (w *watching) appendBookmark(dst []byte, e storage.Event) ([]byte, error) {
+func (w *watching) appendBookmark(dst []byte, e *storage.Event) ([]byte, error) {
 	rec := storage.Record{Body: w.marks.plain, Revision: e.Record.Revision}
 	if !e.InitialEnd {
 		return w.appendEvent(dst, string(apiwatch.Bookmark), item{rec: rec})
@@ -239,9 +284,10 @@ func (w *watching) appendBookmark(dst []byte, e storage.Event) ([]byte, error) {
 	return w.appendEvent(dst, string(apiwatch.Bookmark), item{rec: rec})
 }
 
-// schedule asks the storage for a bookmark in a while: periodically, and shortly before the end.
+// schedule asks the storage for a bookmark in a while: periodically, and shortly before the end. A source of objects
+// sends its own.
 func (w *watching) schedule() {
-	if w.ask == nil || !w.listing.AllowWatchBookmarks {
+	if w.records == nil || !w.marked {
 		return
 	}
 	wait := bookmarkPeriod + time.Duration(rand.Int64N(int64(bookmarkPeriod/10)))
@@ -251,14 +297,8 @@ func (w *watching) schedule() {
 	}
 	wait = min(wait, left)
 	if w.timer == nil {
-		w.timer = time.AfterFunc(wait, w.ask)
+		w.timer = time.AfterFunc(wait, w.records.RequestProgress)
 		return
 	}
 	w.timer.Reset(wait)
-}
-
-func (w *watching) stopBookmarks() {
-	if w.timer != nil {
-		w.timer.Stop()
-	}
 }

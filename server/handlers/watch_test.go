@@ -6,11 +6,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/keelson-dev/keelson/server/handlers"
+	"github.com/keelson-dev/keelson/server/registry"
+	"github.com/keelson-dev/keelson/storage"
 )
 
 func frame(kind, object string) string {
@@ -404,13 +407,49 @@ func (s *stuck) Write([]byte) (int, error) {
 	return 0, context.DeadlineExceeded
 }
 
+// openWatches counts the watches of a registry.
+type openWatches struct {
+	*registry.Registry
+	begun, open int
+}
+
+func (o *openWatches) WatchRecords(ctx context.Context, opts storage.WatchOptions) (storage.Watch, error) {
+	w, err := o.Registry.WatchRecords(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	o.begun++
+	o.open++
+	return closing{w, sync.OnceFunc(func() { o.open-- })}, nil
+}
+
+type closing struct {
+	storage.Watch
+	closed func()
+}
+
+func (c closing) Close() {
+	c.Watch.Close()
+	c.closed()
+}
+
+// A client that does not read loses its connection when one write has waited for as long as it may, and then nothing
+// is left of its watch: the storage's is closed, and no goroutine stays, for which the bubble would wait.
 func TestWatchGivesUpAClientThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, tune{handlers: func(o *handlers.Options) { o.WriteTimeout = 7 * time.Second }})
+		var opened *openWatches
+		h := newHouse(t, tune{handlers: func(o *handlers.Options) {
+			o.WriteTimeout = 7 * time.Second
+			opened = &openWatches{Registry: o.Storage.(*registry.Registry)}
+			o.Storage = opened
+		}})
 		h.make(t, "a")
 		start := time.Now()
 		w := &stuck{stream: newStream()}
 		defer func() {
+			if opened.begun != 1 || opened.open != 0 {
+				t.Errorf("of %d watches of the storage %d are open still", opened.begun, opened.open)
+			}
 			if p := recover(); !aborts(p) || time.Since(start) != 7*time.Second {
 				t.Errorf("%v after %v", p, time.Since(start))
 			}

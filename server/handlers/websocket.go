@@ -29,7 +29,7 @@ func isWebSocket(r *http.Request) bool {
 
 // serveWebSocket runs a watch over a WebSocket: one text message an event. The client sends nothing; that it
 // closes is noticed by reading.
-func (w *watching) serveWebSocket(ctx context.Context, next func(context.Context) error) {
+func (w *watching) serveWebSocket(ctx context.Context) {
 	conn, rw, err := http.NewResponseController(w.w).Hijack()
 	if err != nil { // HTTP/2, or a ResponseWriter that cannot
 		w.fail(apierrors.NewBadRequest(fmt.Sprintf("unable to upgrade to a websocket: %v", err)))
@@ -49,8 +49,7 @@ func (w *watching) serveWebSocket(ctx context.Context, next func(context.Context
 				defer cancel()
 				_, _ = io.Copy(io.Discard, conn) // until the connection ends, for whatever reason
 			}()
-			w.run(ctx, &socketSink{conn: conn, limit: w.Resource.write}, next)
-			w.stopBookmarks()
+			w.run(ctx, &socketSink{conn: conn, limit: w.Resource.write})
 			_ = conn.Close()
 			<-gone
 		},
@@ -98,3 +97,5 @@ func (s *socketSink) event(frame []byte) error {
 }
 
 func (s *socketSink) flush() error { return nil }
+
+func (s *socketSink) close() {}

@@ -44,12 +44,14 @@ func (r *Registry) DeleteRecord(ctx context.Context, name string, opts *metav1.D
 // would have to look at it. One that can be read needs no such option, and is refused as kube-apiserver does up to 1.36;
 // from 1.37 it says Conflict, which clients answer by trying again.
 func (r *Registry) deleteUnreadable(ctx context.Context, key, name string, opts *metav1.DeleteOptions) error {
-	store, ok := r.store.(storage.UnreadableDeleter)
-	if !ok {
-		return apierrors.NewInternalError(errors.New("no unsafe deleter provided, can not honor ignoreStoreReadErrorWithClusterBreakingPotential"))
+	err := storage.ErrUnsupported
+	if store, ok := r.store.(storage.UnreadableDeleter); ok {
+		_, err = store.DeleteUnreadable(ctx, key, storage.WriteOptions{DryRun: isDryRun(opts.DryRun)})
 	}
-	_, err := store.DeleteUnreadable(ctx, key, storage.WriteOptions{DryRun: isDryRun(opts.DryRun)})
-	if errors.Is(err, storage.ErrReadable) {
+	switch {
+	case errors.Is(err, storage.ErrUnsupported):
+		return apierrors.NewInternalError(errors.New("no unsafe deleter provided, can not honor ignoreStoreReadErrorWithClusterBreakingPotential"))
+	case errors.Is(err, storage.ErrReadable):
 		return apierrors.NewInvalid(schema.GroupKind{Group: r.resource.Group, Kind: r.resource.Resource}, name, field.ErrorList{field.Invalid(
 			field.NewPath("ignoreStoreReadErrorWithClusterBreakingPotential"), true, "is exclusively used to delete corrupt object(s), try again by removing this option")})
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
+	"github.com/keelson-dev/keelson/storage/cacher"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -300,7 +301,12 @@ func TestDeleteOfAnUnreadableObject(t *testing.T) {
 	_, _, err = f.reg.DeleteRecord(f.ctx, "never", unsafely())
 	wantStatus(t, err, 404, metav1.StatusReasonNotFound, "...")
 
-	// A store without the power says so.
-	_, _, err = failingRegistry(t, storage.ErrNotFound).DeleteRecord(f.ctx, "a", unsafely())
-	wantStatus(t, err, 500, metav1.StatusReasonInternalError, "Internal error occurred: no unsafe deleter provided, can not honor ignoreStoreReadErrorWithClusterBreakingPotential")
+	// A store without the power says so, also below a cache.
+	c, err := cacher.New(failing{err: storage.ErrNotFound}, cacher.Options{Namespaced: true})
+	must(t, err)
+	defer c.Close()
+	for _, store := range []storage.Interface{failing{err: storage.ErrNotFound}, c} {
+		_, _, err = registryOver(t, store).DeleteRecord(f.ctx, "a", unsafely())
+		wantStatus(t, err, 500, metav1.StatusReasonInternalError, "Internal error occurred: no unsafe deleter provided, can not honor ignoreStoreReadErrorWithClusterBreakingPotential")
+	}
 }

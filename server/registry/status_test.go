@@ -80,9 +80,14 @@ func (s failing) Decode(storage.Record) (runtime.Object, error) { return nil, s.
 
 func failingRegistry(t *testing.T, err error) *registry.Registry {
 	t.Helper()
+	return registryOver(t, failing{err: err})
+}
+
+func registryOver(t *testing.T, store storage.Interface) *registry.Registry {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	must(t, runtime.Register[*Widget](scheme, widgetKind, runtime.KindOptions[*Widget]{}))
-	reg, newErr := registry.New(registry.Options{Scheme: scheme, Kind: widgetKind, Resource: widgetResource, Namespaced: true, Storage: failing{err: err}})
+	reg, newErr := registry.New(registry.Options{Scheme: scheme, Kind: widgetKind, Resource: widgetResource, Namespaced: true, Storage: store})
 	must(t, newErr)
 	return reg
 }

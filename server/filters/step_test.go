@@ -1,0 +1,68 @@
+package filters_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/authz"
+	"github.com/keelson-dev/keelson/server/filters"
+	"go.uber.org/zap"
+)
+
+// whole is a chain of all filters around h.
+func whole(h http.Handler) http.Handler {
+	tokens := authn.StaticTokens(map[string]authn.User{"s3cret": {Name: "admin", Groups: []string{authn.MastersGroup}}})
+	return filters.Chain(h,
+		filters.Recover(nil), filters.AuditID(), filters.ReceivedAt(nil), filters.RequestInfo(), filters.Log(zap.NewNop()), filters.CacheControl(),
+		filters.NewWaitGroup().Filter(), filters.Deadline(0), filters.Timeout(), filters.Warnings(),
+		filters.Authenticate(authn.BearerToken(tokens)), filters.InFlight(0, 0), filters.Authorize(authz.Masters()))
+}
+
+// The stack of an idle watch is the larger part of its cost, and what filters leave on it the part that grows with
+// each that is added: only Recover and Log, which do something afterwards, and the two runs of others between.
+func TestAWatchKeepsNoFrameOfAFilterThatIsDone(t *testing.T) {
+	t.Parallel()
+	var on []string
+	h := whole(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		pcs := make([]uintptr, 100)
+		frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
+		for more := true; more; {
+			var f runtime.Frame
+			f, more = frames.Next()
+			if strings.Contains(f.File, "/server/filters/") && !strings.HasSuffix(f.File, "_test.go") {
+				on = append(on, f.Function)
+			}
+		}
+	}))
+	r := httptest.NewRequest(http.MethodGet, "/apis/example.com/v1/namespaces/ns/widgets?watch=1", nil)
+	r.Header.Set("Authorization", "Bearer s3cret")
+	h.ServeHTTP(httptest.NewRecorder(), r)
+	if len(on) != 4 {
+		t.Errorf("%d frames of filters are on the stack of a watch, want 4:\n%s", len(on), strings.Join(on, "\n"))
+	}
+}
+
+// Filters in a row share one request of their own: that of whoever called them stays as it was.
+func TestFiltersDoNotChangeTheRequestTheyAreGiven(t *testing.T) {
+	t.Parallel()
+	for _, query := range []string{"", "?watch=1"} {
+		served := false
+		h := whole(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			served = true
+			if authn.UserFrom(r.Context()).Name != "admin" || r.Header.Get("Authorization") != "" {
+				t.Errorf("%s: the handler is told of %+v and %v", query, authn.UserFrom(r.Context()), r.Header)
+			}
+		}))
+		r := httptest.NewRequest(http.MethodGet, "/apis/example.com/v1/namespaces/ns/widgets"+query, nil)
+		r.Header.Set("Authorization", "Bearer s3cret")
+		before := *r
+		h.ServeHTTP(httptest.NewRecorder(), r)
+		if !served || r.Context() != before.Context() || r.Header.Get("Authorization") == "" {
+			t.Errorf("%s: served: %v; afterwards the request has the context %v and the header %v", query, served, r.Context(), r.Header)
+		}
+	}
+}

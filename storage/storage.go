@@ -110,6 +110,8 @@ type Page struct {
 	Count    int              // how many Records has
 	Revision int64            // of the state, the same for all pages of a list
 	Continue string           // token for the next page; "" at the end
+	// Version is the apiVersion that every record is written in; "" when that is not known, or not one.
+	Version string
 	// Remaining is how many records follow this page; nil when unknown (there are selectors) or none follow.
 	Remaining *int64
 }
@@ -135,7 +137,8 @@ type Event struct {
 	Record Record          // of a Bookmark only Revision is set
 	// InitialEnd marks the bookmark at the end of the initial events.
 	InitialEnd bool
-	// Forms keeps what is made of Record for all who watch; nil keeps nothing.
+	// Forms keeps what is made of Record for all who watch; nil keeps nothing. A Deleted event may have the Forms of
+	// events of another type, with another Record: what is made of it has a key of its own.
 	Forms *Forms
 }
 

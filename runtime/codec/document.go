@@ -139,6 +139,11 @@ func (d Document) Bytes() []byte { return d.value }
 // APIVersion is the version the document is written in, as "group/version".
 func (d Document) APIVersion() string { return string(d.value[d.version.from:d.version.to]) }
 
+// InVersion reports whether the document is written in an apiVersion.
+func (d Document) InVersion(apiVersion string) bool {
+	return string(d.value[d.version.from:d.version.to]) == apiVersion
+}
+
 // Kind is the kind the document says it is of.
 func (d Document) Kind() string { return string(d.value[d.kind.from:d.kind.to]) }
 

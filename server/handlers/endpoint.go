@@ -25,6 +25,7 @@ type endpoint struct {
 	verbs   []string
 	marks   bookmarks
 	formKey any // a formKey: of JSON, which other media types are made of
+	goneKey any // the same of what was deleted
 
 	records       registry.Records
 	recordLister  registry.RecordLister
@@ -47,7 +48,8 @@ type endpoint struct {
 func newEndpoint(r *Resource, sub string, o Subresource, table registry.Tabler) (*endpoint, error) {
 	kind := o.Kind
 	e := &endpoint{Resource: r, sub: sub, kind: kind, version: kind.GroupVersion().String(), known: r.scheme.Lookup(kind), table: table}
-	e.formKey = formKey{kind, "application/json"}
+	e.formKey = formKey{kind, "application/json", false}
+	e.goneKey = formKey{kind, "application/json", true}
 	e.discover(o.Storage)
 	if !o.Admission.IsZero() {
 		e.guard(o.Admission)

@@ -18,17 +18,19 @@ type item struct {
 	rec   storage.Record
 	obj   runtime.Object
 	forms *storage.Forms // keeps what rec is converted to; may be nil
+	gone  bool           // rec is shown as deleted
 }
 
 // formKey stands, in a storage.Forms, for all that the bytes of a record depend on besides the record.
 type formKey struct {
 	kind      schema.GroupVersionKind
 	mediaType string
+	gone      bool // it is what was deleted: an event has that and what took its place
 }
 
 // direct reports whether the item's bytes are what the URL's version shows.
 func (e *endpoint) direct(it item) bool {
-	return it.obj == nil && it.rec.Body.APIVersion() == e.version
+	return it.obj == nil && it.rec.Body.InVersion(e.version)
 }
 
 // object makes the item's object, of any version of its kind. One that a storage returned must not be changed.
@@ -53,7 +55,11 @@ func (e *endpoint) appendWhole(dst []byte, it item) ([]byte, error) {
 
 // whole makes the bytes of an item that are not its record's own, or gets those that somebody has made.
 func (e *endpoint) whole(it item) ([]byte, error) {
-	return it.forms.Get(e.formKey, func() ([]byte, error) {
+	key := e.formKey
+	if it.gone {
+		key = e.goneKey
+	}
+	return it.forms.Get(key, func() ([]byte, error) {
 		obj, err := e.object(it)
 		if err != nil {
 			return nil, err

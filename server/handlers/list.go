@@ -60,7 +60,25 @@ func (c *call) respondPage(page storage.Page, f form) error {
 		Continue:           page.Continue,
 		RemainingItemCount: page.Remaining,
 	}
-	return c.respondList(http.StatusOK, lm, eachRecord(page.Records), f)
+	return c.respondList(http.StatusOK, lm, eachRecord(page.Records), f, c.cannotFail(page, f))
+}
+
+// cannotFail reports whether everything can be written from the records alone.
+func (c *call) cannotFail(page storage.Page, f form) bool {
+	switch {
+	case f.isTable() && c.table != nil:
+		return false
+	case f.isPartial() || f.isTable() && f.include != metav1.IncludeObject:
+		return true
+	case page.Version != "" || page.Records == nil:
+		return page.Version == c.version
+	}
+	for rec := range page.Records {
+		if !rec.Body.InVersion(c.version) {
+			return false
+		}
+	}
+	return true
 }
 
 func eachRecord(records iter.Seq[storage.Record]) iter.Seq[item] {
@@ -93,5 +111,5 @@ func (c *call) respondListObject(list runtime.Object, f form) error {
 		ResourceVersion:    lm.GetResourceVersion(),
 		Continue:           lm.GetContinue(),
 		RemainingItemCount: lm.GetRemainingItemCount(),
-	}, eachObject(items), f)
+	}, eachObject(items), f, false)
 }

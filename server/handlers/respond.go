@@ -29,12 +29,12 @@ func (c *call) appendOne(dst []byte, it item, f form) ([]byte, error) {
 	return c.appendForm(dst, it, f)
 }
 
-// respondList answers with a list, in the form f. Without a possible failure the items are written as they are
+// respondList answers with a list, in the form f. If it is sure that no item can fail they are written as they are
 // made, else all are made first.
-func (c *call) respondList(code int, lm metav1.ListMeta, items iter.Seq[item], f form) error {
+func (c *call) respondList(code int, lm metav1.ListMeta, items iter.Seq[item], f form, sure bool) error {
 	buf, err := c.takeBuffer(), error(nil)
 	l := c.listText(lm, f)
-	if f.Format.MediaType() == "application/json" && !f.Pretty && c.cannotFail(items, f) {
+	if sure && f.Format.MediaType() == "application/json" && !f.Pretty {
 		c.stream(code, l, items, f, buf)
 	} else if *buf, err = l.appendAll(*buf, items); err == nil {
 		err = c.respondText(code, *buf, f)
@@ -58,23 +58,6 @@ func (l listText) appendAll(text []byte, items iter.Seq[item]) ([]byte, error) {
 		}
 	}
 	return append(text, l.tail...), nil
-}
-
-// cannotFail reports whether every item can be written from its record alone.
-func (c *call) cannotFail(items iter.Seq[item], f form) bool {
-	if f.isTable() && c.table != nil {
-		return false
-	}
-	wanted := c.direct // the bytes of the URL's version
-	if f.isPartial() || f.isTable() && f.include != metav1.IncludeObject {
-		wanted = func(it item) bool { return it.obj == nil }
-	}
-	for it := range items {
-		if !wanted(it) {
-			return false
-		}
-	}
-	return true
 }
 
 // listPart is about how much of a long list is made between two writes: with less, the time goes into waking whoever

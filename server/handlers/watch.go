@@ -199,7 +199,7 @@ func (w *watching) writeRecords(events []storage.Event) error {
 			*frame, err = w.appendBookmark((*frame)[:0], e)
 			w.schedule()
 		} else {
-			*frame, err = w.appendEvent((*frame)[:0], string(e.Type), item{rec: e.Record, forms: e.Forms})
+			*frame, err = w.appendEvent((*frame)[:0], string(e.Type), item{rec: e.Record, forms: e.Forms, gone: e.Type == apiwatch.Deleted})
 		}
 		if err != nil {
 			return err

@@ -300,7 +300,7 @@ func (c *Cacher) built(all []*entry) state {
 	s := newState(c.opts)
 	var broken []*entry
 	for _, e := range all {
-		s.bytes += e.bytes()
+		s.count(e, 1)
 		if e.unreadable != nil {
 			broken = append(broken, e)
 		}

@@ -88,7 +88,7 @@ func (l *listing) page() (storage.Page, error) {
 	if err := l.readable(last); err != nil {
 		return storage.Page{}, err
 	}
-	p := storage.Page{Count: count, Revision: l.revision, Records: func(yield func(storage.Record) bool) {
+	p := storage.Page{Count: count, Revision: l.revision, Version: l.state.version(), Records: func(yield func(storage.Record) bool) {
 		rows.tree.walk(rows.from, end, func(e *entry) bool { return yield(e.Record) })
 	}}
 	if more := int64(rows.to - end); more > 0 {
@@ -116,7 +116,7 @@ func (l *listing) chosenPage(rows rows) (storage.Page, error) {
 	if err := l.readable(last); err != nil {
 		return storage.Page{}, err
 	}
-	p := storage.Page{Count: len(out), Revision: l.revision, Records: func(yield func(storage.Record) bool) {
+	p := storage.Page{Count: len(out), Revision: l.revision, Version: l.state.version(), Records: func(yield func(storage.Record) bool) {
 		for _, e := range out {
 			if !yield(e.Record) {
 				return

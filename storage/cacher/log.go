@@ -12,7 +12,7 @@ import (
 type change struct {
 	revision int64
 	was, is  *entry         // nil: the key did not exist, or does not any more
-	forms    *storage.Forms // of is, or of was when that is nil
+	forms    *storage.Forms // of is, and of was as what is deleted
 }
 
 func (ch *change) key() string {

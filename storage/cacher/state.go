@@ -1,6 +1,10 @@
 package cacher
 
-import "github.com/keelson-dev/keelson/storage"
+import (
+	"slices"
+
+	"github.com/keelson-dev/keelson/storage"
+)
 
 // state is everything that is stored, as of a change: a few trees of the same entries. Copying it keeps what it is,
 // once the edition under which it was made is over.
@@ -9,6 +13,13 @@ type state struct {
 	unreadable tree[entry]   // those of records of which no record can be made
 	indexes    []tree[entry] // fields first, then labels
 	bytes      int64         // of all records
+	versions   []written     // how many records there are of each apiVersion
+}
+
+// written is how many records are written in a version. There is mostly one version.
+type written struct {
+	version string
+	records int
 }
 
 // snapshot is an immutable state.
@@ -26,9 +37,9 @@ func newState(o Options) state {
 	return s
 }
 
-// clone is s for another owner: trees are values, but the indexes are a slice of them.
+// clone is s for another owner: a tree is a value, but a slice of them is not.
 func (s state) clone() state {
-	s.indexes = append([]tree[entry](nil), s.indexes...)
+	s.indexes, s.versions = slices.Clone(s.indexes), slices.Clone(s.versions)
 	return s
 }
 
@@ -47,7 +58,8 @@ func (s *state) find(key string) *entry {
 // put stores e, and returns what was there.
 func (s *state) put(ed *edition, e *entry) (was *entry) {
 	was = s.records.set(ed, e)
-	s.bytes += e.bytes() - was.bytes()
+	s.count(was, -1)
+	s.count(e, 1)
 	s.unlist(ed, was, e)
 	if e.unreadable != nil {
 		s.unreadable.set(ed, e)
@@ -64,9 +76,32 @@ func (s *state) put(ed *edition, e *entry) (was *entry) {
 // remove takes out what is under key, and returns it.
 func (s *state) remove(ed *edition, key string) (was *entry) {
 	was = s.records.delete(ed, &entry{Record: storage.Record{Key: key}})
-	s.bytes -= was.bytes()
+	s.count(was, -1)
 	s.unlist(ed, was, nil)
 	return was
+}
+
+// count counts an entry that comes, or goes.
+func (s *state) count(e *entry, by int) {
+	s.bytes += int64(by) * e.bytes()
+	if e == nil || e.unreadable != nil {
+		return
+	}
+	i := slices.IndexFunc(s.versions, func(v written) bool { return e.Body.InVersion(v.version) })
+	if i < 0 {
+		i, s.versions = len(s.versions), append(s.versions, written{version: e.Body.APIVersion()})
+	}
+	if s.versions[i].records += by; s.versions[i].records == 0 {
+		s.versions = slices.Delete(s.versions, i, i+1)
+	}
+}
+
+// version is the apiVersion that all records are written in; "" when there are several.
+func (s *state) version() string {
+	if len(s.versions) != 1 {
+		return ""
+	}
+	return s.versions[0].version
 }
 
 // unlist takes was out of the trees in which is, nil for nothing, will not take its place.

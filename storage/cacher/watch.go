@@ -333,9 +333,6 @@ func (w *watcher) show(ch *change) error {
 	event := storage.Event{Type: kind, Record: e.Record, Forms: ch.forms}
 	if kind == watch.Deleted {
 		event.Record.Revision = ch.revision
-		if ch.is != nil {
-			event.Forms = nil // they are those of the value after the change
-		}
 	}
 	w.events = append(w.events, event)
 	return nil

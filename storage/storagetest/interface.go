@@ -219,8 +219,11 @@ func (s *objects) list(opts storage.ListOptions) storage.Page {
 		s.t.Fatalf("List(%+v): %v", opts, err)
 	}
 	n := 0
-	for range p.Records {
+	for r := range p.Records {
 		n++
+		if p.Version != "" && r.Body.APIVersion() != p.Version {
+			s.t.Fatalf("List(%+v): Version is %s, but %s is written in %s", opts, p.Version, r.Key, r.Body.APIVersion())
+		}
 	}
 	if n != p.Count {
 		s.t.Fatalf("List(%+v): Count is %d, there are %d records", opts, p.Count, n)

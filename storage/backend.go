@@ -125,7 +125,8 @@ type Change struct {
 type Changes struct {
 	Changes []Change
 	// Progress is a revision at or below which nothing more will be delivered. It is never above the store's
-	// revision, so below From while a feed waits for a future From.
+	// revision, so below From while a feed waits for a future From, and below
+	// what it was before when the store was set back to an older state: then it may come unasked.
 	Progress int64
 }
 

@@ -37,7 +37,7 @@ type feed struct {
 	timer *time.Timer
 	last  int64        // progress delivered
 	seen  int64        // the revision up to which there is nothing more to deliver
-	known *stream      // the stream that head is about
+	known *stream      // the last stream that Next has seen
 	head  int64        // a revision that the store has reached since that was opened
 	heads chan reading // what a question for the store's revision brings; holds one
 	asked bool         // such a question is under way
@@ -96,6 +96,8 @@ func (f *feed) Next(ctx context.Context) (storage.Changes, error) {
 		pause := askIdle
 		if wanted {
 			pause = askAgain
+		}
+		if f.reopened() || wanted {
 			f.ask()
 		}
 		f.timer.Reset(pause)
@@ -110,10 +112,11 @@ func (f *feed) Next(ctx context.Context) (storage.Changes, error) {
 			f.asked = false
 			f.head = max(f.head, h.revision)
 			switch {
-			case h.revision == 0 || h.revision > f.seen || !f.wanted.Load():
+			case h.revision == 0:
 			case h.revision < h.after: // etcd was restored to an older state: that is told as it is
 				f.wanted.Store(false)
 				return storage.Changes{Progress: h.revision}, nil
+			case h.revision > f.seen || !f.wanted.Load():
 			default:
 				return f.deliver(storage.Changes{Progress: h.revision}), nil
 			}
@@ -154,11 +157,7 @@ func (f *feed) ended() error {
 // ask makes a request for progress. etcd does not answer one while its revision is below the first that the stream
 // would show: then the store's revision is the answer.
 func (f *feed) ask() {
-	s := f.stream.Load()
-	if s != nil && s != f.known {
-		f.known, f.head = s, 0 // etcd may have been restored to an older state
-	}
-	switch {
+	switch s := f.stream.Load(); {
 	case s == nil || f.asked:
 	case f.head > s.after:
 		s.requestProgress()
@@ -170,6 +169,20 @@ func (f *feed) ask() {
 			f.heads <- reading{f.askHead(), after}
 		}()
 	}
+}
+
+// reopened reports whether there is a stream in the place of one that broke: then etcd may have been restored to an
+// older state, which has to be asked.
+func (f *feed) reopened() bool {
+	s := f.stream.Load()
+	if s == nil || s == f.known {
+		return false
+	}
+	first := f.known == nil
+	if f.known = s; !first {
+		f.head = 0
+	}
+	return !first
 }
 
 // reading is the store's revision, 0 when it could not be read, and the progress that was delivered before it was read.

@@ -62,7 +62,7 @@ func (l listText) appendAll(text []byte, items iter.Seq[item]) ([]byte, error) {
 
 // listPart is about how much of a long list is made between two writes: with less, the time goes into waking whoever
 // waits at either end of the connection.
-const listPart = 512 << 10
+const listPart = 256 << 10
 
 // stream writes a list while it is made. What fails here fails after the first byte.
 func (c *call) stream(code int, l listText, items iter.Seq[item], f form, buf *[]byte) {

@@ -17,7 +17,8 @@ type form struct {
 }
 
 // Get returns the form that key, a comparable value, stands for, which make makes if nobody has yet. The bytes are
-// shared and must not be changed. An error of make is returned, and not kept.
+// shared and must not be changed. An error of make is returned, and not kept. make must not call f, and others wait
+// for it.
 func (f *Forms) Get(key any, make func() ([]byte, error)) ([]byte, error) {
 	if f == nil {
 		return make()

@@ -54,8 +54,8 @@ func (o Options) withDefaults() (Options, error) {
 }
 
 // Cacher is a storage.Interface that answers from memory. It begins to fill when it is first used; until then it owns
-// no goroutine, and afterwards one. All methods may be called concurrently. Make one with New, and close it before the
-// storage below.
+// no goroutine, and afterwards one, and another while readers wait for the store's revision. All methods may be called
+// concurrently. Make one with New, and close it before the storage below.
 type Cacher struct {
 	below  storage.Source
 	opts   Options

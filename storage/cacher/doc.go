@@ -10,7 +10,8 @@
 //     the root and reads without a lock, however long it takes; a writer copies the path to the page that it changes.
 //   - The log: the last changes in order, in segments that begin with the state before them. So every state of the
 //     window can be shown: a list at an exact revision, and the pages of a list that began before other writes.
-//   - No decoded object, no queue per watcher, no goroutine but one that follows the storage below.
+//   - No decoded object, no queue per watcher, no goroutine but one that follows the storage below and one that asks
+//     for its revision while readers wait for that.
 //
 // # What is answered from where
 //

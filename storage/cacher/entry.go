@@ -201,9 +201,3 @@ func (m *entries) release(e *entry) {
 		delete(m.sets, e.labels.text)
 	}
 }
-
-// splitKey returns the namespace and the name in a key.
-func splitKey(key string) (namespace, name string) {
-	i := strings.LastIndexByte(key, '/')
-	return key[:max(i, 0)], key[i+1:]
-}

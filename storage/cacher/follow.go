@@ -77,8 +77,10 @@ func (c *Cacher) run() {
 	for c.life.Err() == nil {
 		feed, err := c.connect()
 		if err == nil {
-			pause = 0
-			err = c.follow(feed)
+			var heard bool
+			if heard, err = c.follow(feed); heard {
+				pause = 0
+			}
 			feed.Close()
 		}
 		if c.life.Err() != nil || c.failed(feed, err) {
@@ -335,12 +337,12 @@ func (c *Cacher) filled(feed storage.Following, reached int64, began time.Time) 
 // recovered notes that the storage below has been heard of. The caller holds mu.
 func (c *Cacher) recovered() { c.problem, c.answered = nil, time.Now() }
 
-// follow takes what the storage below tells until it ends, and returns why.
-func (c *Cacher) follow(feed storage.Following) error {
+// follow takes what the storage below tells until it ends, and returns why, and whether anything was told.
+func (c *Cacher) follow(feed storage.Following) (heard bool, err error) {
 	c.mu.Lock()
 	if !c.loaded { // void before anybody could close the feed
 		c.mu.Unlock()
-		return nil
+		return false, nil
 	}
 	c.feed, c.progress.asked = feed, false
 	c.ask()
@@ -348,17 +350,18 @@ func (c *Cacher) follow(feed storage.Following) error {
 	for {
 		moves, err := feed.Next(c.life)
 		if err != nil {
-			return err // of a feed that is void it means nothing
+			return heard, err // of a feed that is void it means nothing
 		}
 		if moves.Progress < c.reached.Load() {
 			// Another member of the store may not be that far yet; what the store says is what counts.
 			if _, err := c.now(c.life); err != nil {
-				return err
+				return heard, err
 			}
 		}
 		if !c.take(feed, moves) {
-			return nil
+			return heard, nil
 		}
+		heard = true
 	}
 }
 
@@ -373,7 +376,7 @@ func (c *Cacher) take(feed storage.Following, m storage.Moves) bool {
 	c.reached.Store(max(c.reached.Load(), m.Progress, c.log.last))
 	c.recovered()
 	c.trim()
-	c.serve()
+	c.serve(len(m.Moves) > 0)
 	return true
 }
 
@@ -451,7 +454,7 @@ func (c *Cacher) beat() {
 	c.timer.Reset(beatPeriod)
 }
 
-// tick drops what is too old, and asks a quiet storage below whether it is still there.
+// tick drops what is too old and watches that are abandoned, and asks a quiet storage below whether it is still there.
 func (c *Cacher) tick() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -459,6 +462,9 @@ func (c *Cacher) tick() {
 		return // whoever fills it begins anew
 	}
 	c.trim()
+	for _, w := range c.quiet.abandoned() {
+		w.goes()
+	}
 	if time.Since(c.answered) >= beatPeriod {
 		c.progress.asked = false
 		c.ask()

@@ -13,6 +13,7 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/storage/bolt"
 	"github.com/keelson-dev/keelson/storage/cacher"
+	"github.com/keelson-dev/keelson/storage/memory"
 )
 
 // wantReady checks what Ready says: nothing, or something with all of these words.
@@ -75,17 +76,15 @@ func TestSilence(t *testing.T) {
 // While the storage below cannot be asked, what the cache has is served where the contract allows it.
 func TestUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &replaceable{}
-		b.replace(inMemory(t))
-		working := b.backend()
-		closed := inMemory(t)
+		b := newRestorable(t)
+		working, closed := b.backend(), memory.New(memory.Options{})
 		closed.Close()
 		r := newRig(t, b, cacher.Options{ReadWait: time.Second})
 		first := r.put("a/x", "red")
 		r.fill()
 		w := r.watch(storage.WatchOptions{From: first})
 
-		b.replace(closed)
+		b.swap(closed)
 		r.source.fail(fmt.Errorf("%w: nobody is there", storage.ErrUnavailable))
 		time.Sleep(10 * time.Second)
 		r.wantReady(fmt.Sprintf("up to revision %d", first), "cannot follow the storage", storage.ErrUnavailable.Error(), "being restored")
@@ -114,7 +113,7 @@ func TestUnavailable(t *testing.T) {
 			}
 		}
 
-		b.replace(working)
+		b.swap(working)
 		second := r.put("a/x", "blue")
 		for _, v := range []*view{w, initial} {
 			v.want(fmt.Sprintf("MODIFIED a/x@%d", second))
@@ -127,24 +126,22 @@ func TestUnavailable(t *testing.T) {
 // What goes on without the cache and is forgotten before it is back ends the watches; nothing is skipped in silence.
 func TestForgottenWhileUnavailable(t *testing.T) {
 	t.Parallel()
-	b := &replaceable{}
-	b.replace(inMemory(t))
-	working := b.backend()
-	closed := inMemory(t)
+	b := newRestorable(t)
+	working, closed := b.backend(), memory.New(memory.Options{})
 	closed.Close()
 	var voids []error
 	r := newRig(t, b, cacher.Options{Hooks: cacher.Hooks{Void: func(why error) { voids = append(voids, why) }}})
 	first := r.put("a/x", "red")
 	r.fill()
 	w := r.watch(storage.WatchOptions{From: first})
-	b.replace(closed)
+	b.swap(closed)
 	r.source.fail(storage.ErrUnavailable)
 	r.eventually("the cache is alone", func() bool { return r.Ready(r.ctx) != nil })
 	behind := newRig(t, working, cacher.Options{})
 	behind.put("a/x", "blue")
 	behind.put("a/x", "green")
 	oldest := behind.compact()
-	b.replace(working)
+	b.swap(working)
 	var expired *storage.ExpiredError
 	if n := w.ends(&expired); n != 0 || expired.Revision != first {
 		t.Errorf("%d events, and then %v", n, expired)

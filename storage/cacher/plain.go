@@ -2,6 +2,7 @@ package cacher
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/keelson-dev/keelson/storage"
@@ -51,6 +52,9 @@ func (p plain) Stat(ctx context.Context, key string) (storage.Stat, error) {
 		return storage.Stat{}, err
 	}
 	r, err := p.Get(ctx, key, storage.Read{})
+	if errors.Is(err, storage.ErrNotFound) {
+		err = nil
+	}
 	return storage.Stat{Revision: r.Revision, At: now}, err
 }
 

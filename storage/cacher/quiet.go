@@ -1,6 +1,10 @@
 package cacher
 
-import "k8s.io/apimachinery/pkg/fields"
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/fields"
+)
 
 // class is what a watch follows, as far as the cache can find those whom a change concerns without asking each.
 type class struct {
@@ -60,6 +64,16 @@ func (q *quiet) each(f func(*watcher)) {
 	}
 }
 
+// abandoned returns the watches whose context has ended and which nobody has read or closed since.
+func (q *quiet) abandoned() (all []*watcher) {
+	q.each(func(w *watcher) {
+		if w.ctx.Err() != nil {
+			all = append(all, w)
+		}
+	})
+	return all
+}
+
 // wake gives a change to the watches that it concerns. They are quiet no more.
 func (q *quiet) wake(ch *change) {
 	if len(q.classes) == 0 {
@@ -70,7 +84,7 @@ func (q *quiet) wake(ch *change) {
 	key := ch.key()
 	q.wakeClass(class{kind: everything}, ch)
 	q.wakeClass(class{kind: single, value: key}, ch)
-	if ns, _ := splitKey(key); ns != "" {
+	if ns, _, found := strings.Cut(key, "/"); found {
 		q.wakeClass(class{kind: namespace, value: ns}, ch)
 	}
 	for _, e := range []*entry{ch.was, ch.is} {

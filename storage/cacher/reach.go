@@ -83,8 +83,8 @@ func (c *Cacher) now(ctx context.Context) (int64, error) {
 		}
 	}
 	c.compare(before, revision)
-	if before.epoch == c.epoch.Load() {
-		c.known.Store(max(c.known.Load(), revision))
+	for old := c.known.Load(); old < revision && before.epoch == c.epoch.Load() && !c.known.CompareAndSwap(old, revision); {
+		old = c.known.Load()
 	}
 	return revision, nil
 }
@@ -161,8 +161,9 @@ func (c *Cacher) ask() {
 	}
 }
 
-// serve gives those who wait what they can have now, and asks on for the others. The caller holds mu.
-func (c *Cacher) serve() {
+// serve gives those who wait what they can have now, and asks on for the others: at once when there were changes, in
+// the place of the progress mark perhaps. The caller holds mu.
+func (c *Cacher) serve(changed bool) {
 	reached := c.reached.Load()
 	left := c.waiters[:0]
 	for _, w := range c.waiters {
@@ -175,7 +176,7 @@ func (c *Cacher) serve() {
 	clear(c.waiters[len(left):])
 	c.waiters = left
 	c.asking = slices.DeleteFunc(c.asking, func(w *watcher) bool {
-		if w.first == 0 && w.from > reached {
+		if !w.gone && w.first == 0 && w.from > reached {
 			return false // it begins later
 		}
 		w.asked, w.due = false, true
@@ -183,12 +184,12 @@ func (c *Cacher) serve() {
 		return true
 	})
 	p := &c.progress
-	late := p.asked && p.late
+	again := p.asked && (p.late || changed)
 	p.asked = false
 	if len(c.waiters) == 0 {
 		return
 	}
-	if late {
+	if again {
 		c.ask()
 	}
 	c.askLater()
@@ -207,12 +208,13 @@ func (c *Cacher) askLater() {
 	}
 }
 
-// askAgain asks anew while somebody waits: a mark may be lost, or not be enough.
+// askAgain asks anew while somebody waits: a mark may be lost, or not be enough. For a bookmark any mark is enough but
+// where the watch begins later, which may be never.
 func (c *Cacher) askAgain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.progress.pending = false
-	if len(c.waiters) > 0 || len(c.asking) > 0 {
+	if len(c.waiters) > 0 || len(c.asking) > 0 && c.progress.asked {
 		c.progress.asked = false
 		c.ask()
 		c.askLater()

@@ -1,7 +1,6 @@
 package cacher_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,24 +33,26 @@ func (p *past) live(r *rig, n int) {
 	r.t.Helper()
 	for range n {
 		i := len(p.changes)
-		next := maps.Clone(p.states[i])
 		key := fmt.Sprintf("n%d/k%d", i%2, i*7%11)
-		_, found := next[key]
-		var kind string
-		var revision int64
-		if found && i%3 == 0 {
-			kind, revision = "DELETED", r.drop(key)
-			delete(next, key)
-		} else {
-			kind, revision = "ADDED", r.put(key, []string{"red", "blue"}[i%2])
-			next[key] = revision
+		switch _, found := p.states[i][key]; {
+		case found && i%3 == 0:
+			p.note("DELETED", key, r.drop(key))
+		case found:
+			p.note("MODIFIED", key, r.put(key, []string{"red", "blue"}[i%2]))
+		default:
+			p.note("ADDED", key, r.put(key, []string{"red", "blue"}[i%2]))
 		}
-		if found && kind == "ADDED" {
-			kind = "MODIFIED"
-		}
-		p.revisions, p.states = append(p.revisions, revision), append(p.states, next)
-		p.changes = append(p.changes, fmt.Sprintf("%s %s@%d", kind, key, revision))
 	}
+}
+
+// note adds a change that was made.
+func (p *past) note(kind, key string, revision int64) {
+	next := maps.Clone(p.states[len(p.changes)])
+	if next[key] = revision; kind == "DELETED" {
+		delete(next, key)
+	}
+	p.revisions, p.states = append(p.revisions, revision), append(p.states, next)
+	p.changes = append(p.changes, fmt.Sprintf("%s %s@%d", kind, key, revision))
 }
 
 // shown is a state as text.
@@ -279,134 +279,4 @@ func TestRestartAfterACrash(t *testing.T) {
 	w = r.watch(storage.WatchOptions{From: now})
 	next := r.put("a/lost", "blue")
 	w.want(fmt.Sprintf("ADDED a/lost@%d", next))
-}
-
-// replaceable is a backend that is replaced by another one while it is used, as an etcd that is restored from a
-// snapshot, or a file that is replaced by a copy of before. Between the two it is unavailable.
-type replaceable struct {
-	current atomic.Pointer[storage.Backend]
-}
-
-func (b *replaceable) replace(by storage.Backend) { b.current.Store(&by) }
-
-// backend is the present one.
-func (b *replaceable) backend() storage.Backend { return *b.current.Load() }
-
-func away(err error) error {
-	if errors.Is(err, storage.ErrClosed) {
-		return fmt.Errorf("%w: it is being restored", storage.ErrUnavailable)
-	}
-	return err
-}
-
-func (b *replaceable) Get(ctx context.Context, key string, at int64) (storage.GetResult, error) {
-	res, err := b.backend().Get(ctx, key, at)
-	return res, away(err)
-}
-
-func (b *replaceable) Range(ctx context.Context, r storage.Range) (storage.RangeResult, error) {
-	res, err := b.backend().Range(ctx, r)
-	return res, away(err)
-}
-
-func (b *replaceable) Commit(ctx context.Context, c storage.Commit) (storage.CommitResult, error) {
-	res, err := b.backend().Commit(ctx, c)
-	return res, away(err)
-}
-
-func (b *replaceable) Watch(ctx context.Context, w storage.WatchRange) (storage.Feed, error) {
-	f, err := b.backend().Watch(ctx, w)
-	return awayFeed{f}, away(err)
-}
-
-func (b *replaceable) Close() error { return nil }
-
-type awayFeed struct{ storage.Feed }
-
-func (f awayFeed) Next(ctx context.Context) (storage.Changes, error) {
-	got, err := f.Feed.Next(ctx)
-	return got, away(err)
-}
-
-// TestSetBack replaces the file by an older copy of it, under a cache, and lets the store run on to another future.
-func TestSetBack(t *testing.T) {
-	t.Parallel()
-	for name, look := range map[string]func(*rig){
-		"nobody looks": func(*rig) {},
-		"a list":       func(r *rig) { _, _ = r.List(r.ctx, storage.ListOptions{}) },
-		"a get":        func(r *rig) { _, _ = r.Get(r.ctx, "n0/k0", storage.Read{}) },
-		"the revision": func(r *rig) { _, _ = r.Revision(r.ctx) },
-		"a watch":      func(r *rig) { _, _ = r.Watch(r.ctx, storage.WatchOptions{}) },
-		"another write": func(r *rig) {
-			_, _ = r.Create(r.ctx, "n0/made", gadgetOf("n0/made", "red", nil), storage.WriteOptions{})
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			setBack(t, look)
-		})
-	}
-}
-
-func setBack(t *testing.T, look func(*rig)) {
-	path := filepath.Join(t.TempDir(), "test.db")
-	b := &replaceable{}
-	first := openBolt(t, path, bolt.Options{})
-	b.replace(first)
-	var voids []error
-	r := newRig(t, b, cacher.Options{Hooks: cacher.Hooks{Void: func(why error) { voids = append(voids, why) }}})
-	var refills []error // what Ready said when the cache was filled again
-	filled := false
-	state := func() error {
-		if filled {
-			refills = append(refills, r.Ready(r.ctx))
-		}
-		return nil
-	}
-	r.source.stating.Store(&state)
-	p := newPast(r)
-	p.live(r, 30)
-	older := crashed(t, path, bolt.Options{})
-	before := len(p.changes)
-	p.live(r, 25) // which will be lost
-	r.fill()
-	filled = true
-	all, one := r.watch(storage.WatchOptions{}), r.watch(storage.WatchOptions{Selection: storage.Selection{Namespace: "none", Name: "none"}})
-	unread := r.watch(storage.WatchOptions{From: p.revisions[before]})
-
-	b.replace(older)
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
-	look(r)
-	var expired *storage.ExpiredError
-	all.ends(&expired)
-	one.ends(&expired)
-	unread.ends(&expired)
-	r.eventually("the cache is filled anew", func() bool { return r.Ready(r.ctx) == nil && r.Stats().Filled })
-	if len(voids) != 1 || !strings.Contains(voids[0].Error(), "set back") {
-		t.Errorf("void: %v", voids)
-	}
-	if len(refills) == 0 || refills[0] == nil || !strings.Contains(refills[0].Error(), "set back") {
-		t.Errorf("while the cache was filled anew, Ready said %v", refills)
-	}
-
-	// Another future: nothing of the lost one is shown, in no way.
-	future := &past{revisions: p.revisions[: before+1 : before+1], states: p.states[: before+1 : before+1], changes: p.changes[:before:before]}
-	if now := r.now(); now != p.revisions[before] { // look has written
-		revision := r.now()
-		next := maps.Clone(future.states[before])
-		next["n0/made"] = revision
-		future.revisions, future.states = append(future.revisions, revision), append(future.states, next)
-		future.changes = append(future.changes, fmt.Sprintf("ADDED n0/made@%d", revision))
-	}
-	future.live(r, 15)
-	i := len(future.states) - 1
-	if got := r.list(storage.ListOptions{}); shown(got) != future.shown(i) || got.Revision != future.revisions[i] {
-		t.Errorf("the state is %q at %d, want %q at %d", shown(got), got.Revision, future.shown(i), future.revisions[i])
-	}
-	var from sources
-	r.Close()
-	r.open(cacher.Options{Hooks: cacher.Hooks{List: from.hook}})
-	future.check(r, 0, &from)
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -172,10 +170,17 @@ func (r *rig) fill() {
 	r.eventually("the cache is filled", func() bool { return r.Stats().Filled })
 }
 
-// seen waits until the cache has seen a revision of the resource.
+// seen waits until the cache has seen a revision.
 func (r *rig) seen(revision int64) {
 	r.t.Helper()
-	r.eventually(fmt.Sprintf("the cache has reached %d", revision), func() bool { return r.Stats().Revision >= revision })
+	r.eventually(fmt.Sprintf("the cache has reached %d", revision), func() bool {
+		if r.Stats().Revision >= revision {
+			return true
+		}
+		// Of what is not the resource's the cache hears when somebody waits for it.
+		_, _ = r.Get(r.ctx, "none/none", storage.Read{Match: storage.NotOlderThan, Revision: revision})
+		return false
+	})
 }
 
 func (r *rig) eventually(what string, f func() bool) {
@@ -301,134 +306,4 @@ func soak(t testing.TB) time.Duration {
 		t.Fatalf("KEELSON_SOAK: %v", err)
 	}
 	return d
-}
-
-// disturbed is a storage.Source whose feeds can be held and ended.
-type disturbed struct {
-	*storage.Store
-
-	deaf      atomic.Pointer[func() bool]  // whether a request for progress is lost
-	following atomic.Pointer[func()]       // called before Follow returns
-	stating   atomic.Pointer[func() error] // what State fails with, if it does
-
-	mu    sync.Mutex // guards below
-	held  chan struct{}
-	feeds map[*disturbedFeed]struct{}
-}
-
-var (
-	_ storage.Source            = (*disturbed)(nil)
-	_ storage.UnreadableDeleter = (*disturbed)(nil)
-)
-
-// hold keeps from the cache what happens, until release.
-func (d *disturbed) hold() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.held == nil {
-		d.held = make(chan struct{})
-	}
-}
-
-func (d *disturbed) release() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.held != nil {
-		close(d.held)
-		d.held = nil
-	}
-}
-
-func (d *disturbed) holding() <-chan struct{} {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.held
-}
-
-// fail ends all feeds.
-func (d *disturbed) fail(err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for f := range d.feeds {
-		f.fail(err)
-	}
-}
-
-// State implements storage.Source.
-func (d *disturbed) State(ctx context.Context, at int64) (storage.State, error) {
-	if f := d.stating.Load(); f != nil {
-		if err := (*f)(); err != nil {
-			return storage.State{}, err
-		}
-	}
-	return d.Store.State(ctx, at)
-}
-
-// Follow implements storage.Source.
-func (d *disturbed) Follow(ctx context.Context, from int64) (storage.Following, error) {
-	inner, err := d.Store.Follow(ctx, from)
-	if err != nil {
-		return nil, err
-	}
-	f := &disturbedFeed{Following: inner, d: d}
-	f.life, f.end = context.WithCancelCause(ctx)
-	d.mu.Lock()
-	d.feeds[f] = struct{}{}
-	d.mu.Unlock()
-	if f := d.following.Load(); f != nil {
-		(*f)()
-	}
-	return f, nil
-}
-
-type disturbedFeed struct {
-	storage.Following
-	d    *disturbed
-	life context.Context //nolint:containedctx // of the feed
-	end  context.CancelCauseFunc
-}
-
-func (f *disturbedFeed) fail(err error) { f.end(err) }
-
-// Next implements storage.Following.
-func (f *disturbedFeed) Next(ctx context.Context) (storage.Moves, error) {
-	once, stop := context.WithCancel(ctx)
-	defer stop()
-	defer context.AfterFunc(f.life, stop)()
-	m, err := f.Following.Next(once)
-	for err == nil {
-		held := f.d.holding()
-		if held == nil {
-			break
-		}
-		select {
-		case <-held:
-		case <-once.Done():
-			err = once.Err()
-		}
-	}
-	switch {
-	case ctx.Err() != nil:
-		return storage.Moves{}, ctx.Err()
-	case f.life.Err() != nil:
-		return storage.Moves{}, context.Cause(f.life)
-	}
-	return m, err
-}
-
-// RequestProgress implements storage.Following.
-func (f *disturbedFeed) RequestProgress() {
-	if deaf := f.d.deaf.Load(); deaf != nil && (*deaf)() {
-		return
-	}
-	f.Following.RequestProgress()
-}
-
-// Close implements storage.Following.
-func (f *disturbedFeed) Close() {
-	f.end(storage.ErrClosed)
-	f.Following.Close()
-	f.d.mu.Lock()
-	defer f.d.mu.Unlock()
-	delete(f.d.feeds, f)
 }

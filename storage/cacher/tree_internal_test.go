@@ -14,7 +14,7 @@ import (
 // slice.
 func TestTreeModel(t *testing.T) {
 	t.Parallel()
-	rounds, first := uint64(20), uint64(1)
+	rounds, first := uint64(12), uint64(1)
 	if testing.Short() {
 		rounds = 5
 	}

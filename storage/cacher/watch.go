@@ -128,7 +128,9 @@ func (c *Cacher) lend(ctx context.Context, opts storage.WatchOptions) (storage.W
 	if err != nil {
 		return nil, err
 	}
-	return &lentWatch{Watch: w, life: c.life, stop: context.AfterFunc(c.life, w.Close)}, nil
+	stop := context.AfterFunc(c.life, w.Close)
+	context.AfterFunc(ctx, func() { stop() })
+	return &lentWatch{Watch: w, life: c.life, stop: stop}, nil
 }
 
 type lentWatch struct {
@@ -181,10 +183,10 @@ func (w *watcher) Next(ctx context.Context) ([]storage.Event, error) {
 	return nil, w.ended
 }
 
-// await waits until the watch is woken or a context ends. They are mostly the same one, and what waits for each
-// channel takes memory of its own.
+// await waits until the watch is woken or a context ends. They mostly end together, and what waits for each channel
+// takes memory of its own.
 func (w *watcher) await(ctx context.Context) {
-	if ctx == w.ctx {
+	if ctx.Done() == w.ctx.Done() {
 		select {
 		case <-w.wake:
 		case <-ctx.Done():
@@ -242,6 +244,7 @@ func (w *watcher) scan(visit func(*change) bool) {
 			w.ended = &storage.ExpiredError{Revision: w.from, Oldest: c.log.floor}
 			return
 		}
+		clear(*batch) // the next may be shorter
 		*batch = c.log.read((*batch)[:0], w.first-1, maxBatch)
 		refused := w.visit(*batch, visit)
 		if w.epoch != c.epoch.Load() {
@@ -403,7 +406,7 @@ func (w *watcher) RequestProgress() {
 	c := w.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if w.asked || w.over() != nil {
+	if w.asked || w.gone || w.epoch != c.epoch.Load() {
 		return
 	}
 	w.asked = true
@@ -423,9 +426,14 @@ func (w *watcher) Close() {
 
 // leave takes the watch off all lists; false when it was off already.
 func (w *watcher) leave() bool {
+	w.c.mu.Lock()
+	defer w.c.mu.Unlock()
+	return w.goes()
+}
+
+// goes is leave for a caller that holds c.mu.
+func (w *watcher) goes() bool {
 	c := w.c
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if w.gone {
 		return false
 	}

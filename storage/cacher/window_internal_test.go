@@ -127,3 +127,28 @@ func TestNoStateBeyondReach(t *testing.T) {
 		t.Errorf("a list of it: %v", err)
 	}
 }
+
+// What a watch has read is not kept for the next one.
+func TestBatchesAreEmptied(t *testing.T) {
+	c, write := churned(t, Options{})
+	from := c.Stats().Revision
+	for i := range maxBatch + 10 {
+		write(fmt.Sprintf("a/k%d", i%10), "x")
+	}
+	w, err := c.Watch(t.Context(), storage.WatchOptions{From: from})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if events, err := w.Next(t.Context()); err != nil || len(events) != maxBatch+10 {
+		t.Fatal(len(events), err)
+	}
+	for range 10 { // the pool has a few
+		b := c.batch()
+		for _, ch := range (*b)[:cap(*b)] {
+			if ch != nil {
+				t.Fatalf("a batch of the pool has %q at %d", ch.key(), ch.revision)
+			}
+		}
+	}
+}

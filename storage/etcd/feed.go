@@ -115,6 +115,7 @@ func (f *feed) Next(ctx context.Context) (storage.Changes, error) {
 			case h.revision == 0:
 			case h.revision < h.after: // etcd was restored to an older state: that is told as it is
 				f.wanted.Store(false)
+				f.last = h.revision
 				return storage.Changes{Progress: h.revision}, nil
 			case h.revision > f.seen || !f.wanted.Load():
 			default:

@@ -3,6 +3,7 @@ package server
 import (
 	"crypto/x509"
 	"net"
+	"slices"
 
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/authz"
@@ -34,7 +35,8 @@ func (s *Server) openCredentials() error {
 
 // ownUsers knows the administrator by certificate and by token, and everybody else as anonymous.
 func (s *Server) ownUsers() authn.Authenticator {
-	admin := authn.User{Name: s.creds.User, Groups: s.creds.Groups}
+	// With all its groups from the start: a user that AuthenticatedGroup adds to is a new one for each request.
+	admin := authn.User{Name: s.creds.User, Groups: append(slices.Clip(s.creds.Groups), authn.AuthenticatedAll)}
 	return authn.WithAnonymous(authn.AuthenticatedGroup(authn.Union(
 		authn.X509(func() *x509.CertPool { return s.creds.ClientCAs }),
 		authn.BearerToken(authn.StaticTokens(map[string]authn.User{s.creds.Token: admin})),

@@ -145,7 +145,8 @@ type Event struct {
 // Watch is a stream of events, read at the reader's own pace. One goroutine at a time calls Next; the others may
 // be called by any.
 type Watch interface {
-	// Next waits for the next events; there is at least one. The slice is the caller's until the next call.
+	// Next waits for the next events; there is at least one, and those of one revision come together. The slice is the
+	// caller's until the next call.
 	// Errors: an *ExpiredError when the reader was too slow for the retained window, ErrClosed when the store or
 	// the watch is closed, an *UnreadableError, the context's error. After an error other than the context's the
 	// watch is over.

@@ -21,6 +21,7 @@ type scripted struct {
 	moves chan storage.Moves
 	asked chan struct{}
 	now   atomic.Int64
+	told  int64 // the progress that Next has told; used by Next alone
 }
 
 func (s *scripted) Oldest(context.Context) (int64, error)   { return 1, nil }
@@ -36,9 +37,10 @@ func (s *scripted) Follow(context.Context, int64) (storage.Following, error) { r
 func (s *scripted) Next(ctx context.Context) (storage.Moves, error) {
 	select {
 	case m := <-s.moves:
+		s.told = m.Progress
 		return m, nil
-	case <-s.asked:
-		return storage.Moves{Progress: s.now.Load()}, nil
+	case <-s.asked: // not s.now: the changes up to that may still be on their way
+		return storage.Moves{Progress: s.told}, nil
 	case <-ctx.Done():
 		return storage.Moves{}, ctx.Err()
 	}
@@ -86,7 +88,7 @@ func TestManyChangesAtOneRevision(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	below := &scripted{Store: store, moves: make(chan storage.Moves), asked: make(chan struct{}, 1)}
+	below := &scripted{Store: store, moves: make(chan storage.Moves), asked: make(chan struct{}, 1), told: 1}
 	below.now.Store(1)
 	c, err := New(below, Options{Namespaced: true, WindowBytes: 4 << 20, ReadWait: 20 * time.Second})
 	if err != nil {

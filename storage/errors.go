@@ -111,6 +111,25 @@ func (e *UnreadableError) All() iter.Seq[*UnreadableError] {
 	}
 }
 
+// maxUnreadable is how many keys an UnreadableError names.
+const maxUnreadable = 100
+
+// And returns the error of a list that has met e so far, nil for none, and then other, which is not changed. It is the
+// list's own; once it is Truncated nothing is added.
+func (e *UnreadableError) And(other *UnreadableError) *UnreadableError {
+	switch {
+	case e == nil:
+		first := *other
+		first.More = nil
+		return &first
+	case len(e.More) == maxUnreadable-1:
+		e.Truncated = true
+	default:
+		e.More = append(e.More, other)
+	}
+	return e
+}
+
 // maxTold is how many keys the text of an UnreadableError names.
 const maxTold = 10
 

@@ -3,14 +3,10 @@ package storage
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 )
 
-const (
-	maxChunk      = 10_000 // rows read at once when selectors drop some
-	maxUnreadable = 100    // keys named in an UnreadableError
-)
+const maxChunk = 10_000 // rows read at once when selectors drop some
 
 // List implements Interface.
 func (s *Store) List(ctx context.Context, opts ListOptions) (Page, error) {
@@ -47,10 +43,7 @@ func (l *listing) begin(ctx context.Context) error {
 	at := l.opts.At
 	l.from = l.scope.From
 	if l.opts.Continue != "" {
-		if at.Match == NotOlderThan || at.Match == Exact {
-			return fmt.Errorf("%w: specifying resource version is not allowed when using continue", ErrBadContinue)
-		}
-		c, err := l.scope.Continue(l.opts.Continue)
+		c, err := l.opts.Place(l.scope)
 		if err != nil {
 			return err
 		}
@@ -146,16 +139,11 @@ func (l *listing) take(kvs []KV) (seen int) {
 // fail notes a row that cannot be read; a list names several at once.
 func (l *listing) fail(err error) {
 	var u *UnreadableError
-	switch {
-	case !errors.As(err, &u):
+	if !errors.As(err, &u) {
 		l.unreadable = &UnreadableError{Err: err, Truncated: true}
-	case l.unreadable == nil:
-		l.unreadable = u
-	case len(l.unreadable.More) == maxUnreadable-1:
-		l.unreadable.Truncated = true
-	default:
-		l.unreadable.More = append(l.unreadable.More, u)
+		return
 	}
+	l.unreadable = l.unreadable.And(u)
 }
 
 func (l *listing) full() bool { return l.limit > 0 && len(l.records) >= l.limit }

@@ -62,3 +62,12 @@ func (sc Scope) Continue(token string) (Continue, error) {
 	}
 	return Continue{Revision: t.Revision, From: sc.From + key[1:]}, nil
 }
+
+// Place returns where a list with the options goes on in its scope; Continue is not empty. Its errors are
+// ErrBadContinue.
+func (o ListOptions) Place(sc Scope) (Continue, error) {
+	if o.At.Match == NotOlderThan || o.At.Match == Exact {
+		return Continue{}, fmt.Errorf("%w: specifying resource version is not allowed when using continue", ErrBadContinue)
+	}
+	return sc.Continue(o.Continue)
+}

@@ -2,7 +2,6 @@ package cacher
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/keelson-dev/keelson/storage"
 )
@@ -44,10 +43,7 @@ func (c *Cacher) stateOf(ctx context.Context, l *listing) (*snapshot, error) {
 	at := l.opts.At
 	l.from, l.source = l.scope.From, FromMemory
 	if l.opts.Continue != "" {
-		if at.Match == storage.NotOlderThan || at.Match == storage.Exact {
-			return nil, fmt.Errorf("%w: specifying resource version is not allowed when using continue", storage.ErrBadContinue)
-		}
-		place, err := l.scope.Continue(l.opts.Continue)
+		place, err := l.opts.Place(l.scope)
 		if err != nil {
 			return nil, err
 		}
@@ -210,9 +206,6 @@ func matcher(sel storage.Selection) func(*entry) bool {
 	}
 }
 
-// maxUnreadable is how many keys an UnreadableError names.
-const maxUnreadable = 100
-
 // readable returns an UnreadableError if there is an unreadable entry before the key end, "" being the end of all.
 func (l *listing) readable(end string) error {
 	t := l.state.unreadable
@@ -226,17 +219,9 @@ func (l *listing) readable(end string) error {
 			return false
 		case !l.scope.Has(e.Key):
 			return true
-		case found == nil:
-			first := *e.unreadable
-			first.More = nil
-			found = &first
-		case len(found.More) == maxUnreadable-1:
-			found.Truncated = true
-			return false
-		default:
-			found.More = append(found.More, e.unreadable)
 		}
-		return true
+		found = found.And(e.unreadable)
+		return !found.Truncated
 	})
 	if found == nil {
 		return nil

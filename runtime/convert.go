@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -12,7 +13,8 @@ import (
 
 // AddConversion joins a version of a kind to its hub. Spoke and Hub must be registered kinds of one group and
 // name, Hub the hub. toHub fills out from in and fromHub the reverse; metadata is copied by the scheme before
-// the call, kind and apiVersion are set after it. Both get an input of their own, whose parts out may keep. An
+// the call, kind and apiVersion are set after it. A server-side apply also converts objects that lack what their owners left
+// out: an empty field is no error. Both get an input of their own, whose parts out may keep. An
 // error makes the one conversion fail, and a panic is turned into such an error.
 func AddConversion[SP Pointer[S], HP Pointer[H], S, H any](s *Scheme, toHub func(in SP, out HP) error, fromHub func(in HP, out SP) error) error {
 	spoke, hub := s.KindOf(SP(new(S))), s.KindOf(HP(new(H)))
@@ -29,6 +31,9 @@ func AddConversion[SP Pointer[S], HP Pointer[H], S, H any](s *Scheme, toHub func
 	if h := s.hubs[hub.GVK.GroupKind()]; h != hub.GVK {
 		return fmt.Errorf("conversion between %s and %s: the hub is %s; convert to it, or set Hub when registering", spoke.GVK, hub.GVK, h)
 	}
+	if err := checkRenamed(spoke, hub); err != nil {
+		return fmt.Errorf("conversion between %s and %s: %w", spoke.GVK, hub.GVK, err)
+	}
 	s.toHub[spoke.GVK] = func(in, out Object) error { return toHub(in.(SP), out.(HP)) }
 	s.fromHub[spoke.GVK] = func(in, out Object) error { return fromHub(in.(HP), out.(SP)) }
 	return nil
@@ -44,7 +49,8 @@ func (s *Scheme) Converts(gvk schema.GroupVersionKind) bool {
 
 // ToVersion returns obj, an object or a list of a registered kind, in version gv, through the hub. An object
 // already in that version, or of a type without versions (Status), is returned as it is, not copied; any other result shares nothing that may be changed
-// with obj, and has kind and apiVersion set. The items of a list carry none.
+// with obj, and has kind and apiVersion set. The items of a list carry none. A conversion that fails is a
+// *ConversionError.
 func (s *Scheme) ToVersion(obj Object, gv schema.GroupVersion) (Object, error) {
 	t := structType(obj)
 	k := s.KindOf(obj)
@@ -86,23 +92,38 @@ func (s *Scheme) objectToVersion(obj Object, from, to *Kind) (Object, error) {
 	return obj, nil
 }
 
-// convertObject makes one step, from or to the hub.
+// ConversionError says that one object could not be converted. Err is what the conversion returned, or says that it
+// panicked or that there is none.
+type ConversionError struct {
+	Kind     schema.GroupKind
+	From, To schema.GroupVersion // one of them is the hub's
+	Err      error
+}
+
+func (e *ConversionError) Error() string {
+	return fmt.Sprintf("converting %s from %s to %s: %v", e.Kind, e.From, e.To, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *ConversionError) Unwrap() error { return e.Err }
+
+// convertObject makes one step, from or to the hub. Its errors are ConversionErrors.
 func convertObject(in Object, from, to *Kind, convert convertFunc) (out Object, err error) {
-	fail := func(cause any) error {
-		return fmt.Errorf("converting %s from %s to %s: %v", to.GVK.GroupKind(), from.GVK.GroupVersion(), to.GVK.GroupVersion(), cause)
+	fail := func(cause error) error {
+		return &ConversionError{Kind: to.GVK.GroupKind(), From: from.GVK.GroupVersion(), To: to.GVK.GroupVersion(), Err: cause}
 	}
 	if convert == nil {
-		return nil, fail("no conversion is registered; add one with AddConversion")
+		return nil, fail(errors.New("no conversion is registered; add one with AddConversion"))
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			out, err = nil, fail(fmt.Sprintf("the conversion panicked: %v", p))
+			out, err = nil, fail(fmt.Errorf("the conversion panicked: %v", p))
 		}
 	}()
 	out = to.New()
 	objectMeta(in).DeepCopyInto(objectMeta(out))
 	if err := convert(in, out); err != nil {
-		return nil, fmt.Errorf("converting %s from %s to %s: %w", to.GVK.GroupKind(), from.GVK.GroupVersion(), to.GVK.GroupVersion(), err)
+		return nil, fail(err)
 	}
 	out.GetObjectKind().SetGroupVersionKind(to.GVK)
 	return out, nil

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -10,42 +11,152 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ConvertFieldLabel implements apimachinery's ObjectConvertor: it says whether a field selector may name label.
-// metadata.name and metadata.namespace are always known, and so are the selectable fields of the kind.
+// ConvertFieldLabel implements apimachinery's ObjectConvertor: it says whether a field selector may name label, and what
+// the hub calls it. metadata.name and metadata.namespace are always known, and so are the selectable fields of the kind.
 func (s *Scheme) ConvertFieldLabel(gvk schema.GroupVersionKind, label, value string) (string, string, error) {
 	k := s.Lookup(gvk)
 	switch {
 	case k == nil || len(k.Fields) == 0:
 		return apiruntime.DefaultMetaV1FieldSelectorConversion(label, value)
-	case label == "metadata.name" || label == "metadata.namespace" || slices.Contains(k.Fields, label):
+	case label == "metadata.name" || label == "metadata.namespace":
 		return label, value, nil
+	case slices.Contains(k.Fields, label):
+		return k.hubField(label), value, nil
 	}
 	return "", "", fmt.Errorf("field label not supported: %s", label)
 }
 
-// checkSelectable refuses a path that does not lead to a scalar of t.
-func checkSelectable(t reflect.Type, path string) error {
+// hubField is what the hub calls a selectable field.
+func (k *Kind) hubField(field string) string {
+	if hub, ok := k.Renamed[field]; ok {
+		return hub
+	}
+	return field
+}
+
+// FieldPaths says where objects of a kind that are written in another version than the hub have the hub's selectable
+// fields: by apiVersion and by field, only for fields that are not where the hub has them. The path "" means that the
+// version has none which is known to hold the value: it takes a conversion. It is nil when there is nothing to say.
+func (s *Scheme) FieldPaths(gk schema.GroupKind) map[string]map[string]string {
+	gvk, ok := s.Hub(gk)
+	if !ok {
+		return nil
+	}
+	hub := s.Lookup(gvk)
+	var out map[string]map[string]string
+	for _, k := range s.Versions(gk) {
+		for _, field := range hub.Fields {
+			path := k.pathOf(hub, field)
+			if path == field {
+				continue
+			}
+			version := k.GVK.GroupVersion().String()
+			if out == nil {
+				out = map[string]map[string]string{}
+			}
+			if out[version] == nil {
+				out[version] = map[string]string{}
+			}
+			out[version][field] = path
+		}
+	}
+	return out
+}
+
+// pathOf is where the version k has a selectable field of its hub; "" is nowhere.
+func (k *Kind) pathOf(hub *Kind, field string) string {
+	if k == hub {
+		return field
+	}
+	for path, renamed := range k.Renamed {
+		if renamed == field {
+			return path
+		}
+	}
+	if _, other := k.Renamed[field]; other {
+		return ""
+	}
+	ours, err := selectableType(k.Type, field)
+	theirs, _ := selectableType(hub.Type, field)
+	if err != nil || ours != theirs {
+		return ""
+	}
+	return field
+}
+
+// selectable are the fields that can be selected by: those that are named, and those that are renamed.
+func selectable(fields []string, renamed map[string]string) []string {
+	out := slices.Clone(fields)
+	for _, path := range slices.Sorted(maps.Keys(renamed)) {
+		if !slices.Contains(out, path) {
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
+// checkFields refuses selectable fields that the kind does not have, and two that are one field of the hub.
+func checkFields(k *Kind) error {
+	for i, path := range k.Fields {
+		if _, err := selectableType(k.Type, path); err != nil {
+			return err
+		}
+		for _, other := range k.Fields[:i] {
+			if other != path && k.hubField(other) == k.hubField(path) {
+				return fmt.Errorf("selectable fields %q and %q are both the hub's %q; remove one", other, path, k.hubField(path))
+			}
+		}
+	}
+	return nil
+}
+
+// checkRenamed refuses a version whose selectable fields do not fit its hub.
+func checkRenamed(k, hub *Kind) error {
+	if len(hub.Renamed) > 0 {
+		return fmt.Errorf("%s is the hub and has RenamedFields; only the other versions have fields with another name", hub.GVK)
+	}
+	for _, path := range k.Fields {
+		field := k.hubField(path)
+		_, renamed := k.Renamed[path]
+		if renamed && !slices.Contains(hub.Fields, field) {
+			return fmt.Errorf("renamed field %q: %q is no selectable field of the hub %s; add it to the hub's SelectableFields, or correct it", path, field, hub.GVK)
+		}
+		ours, _ := selectableType(k.Type, path) // checked by Register
+		if theirs, err := selectableType(hub.Type, field); err == nil && ours != theirs {
+			return fmt.Errorf("selectable field %q is %s in %s, and %q is %s in the hub %s: a selector could not mean the same in both; remove one of them from the selectable fields",
+				path, ours, k.GVK, field, theirs, hub.GVK)
+		}
+	}
+	return nil
+}
+
+// selectableType says what the field of t at a path is, "a string", "a boolean" or "an integer", or refuses a path that
+// does not lead to such a field.
+func selectableType(t reflect.Type, path string) (string, error) {
 	switch path {
 	case "metadata.name", "metadata.namespace":
-		return fmt.Errorf("selectable field %q: it is always selectable; leave it out", path)
+		return "", fmt.Errorf("selectable field %q: it is always selectable; leave it out", path)
 	case "metadata.resourceVersion":
-		return fmt.Errorf("selectable field %q: it is not stored with the object", path)
+		return "", fmt.Errorf("selectable field %q: it is not stored with the object", path)
 	}
 	at := t
 	for name := range strings.SplitSeq(path, ".") {
 		next, ok := jsonField(at, name)
 		if !ok {
-			return fmt.Errorf("selectable field %q: %v has no JSON field %q; write the dotted path of JSON names, such as \"spec.color\"", path, at, name)
+			return "", fmt.Errorf("selectable field %q: %v has no JSON field %q; write the dotted path of JSON names, such as \"spec.color\"", path, at, name)
 		}
 		at = next
 	}
 	switch at.Kind() {
-	case reflect.String, reflect.Bool,
-		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+	case reflect.String:
+		return "a string", nil
+	case reflect.Bool:
+		return "a boolean", nil
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
 		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return nil
+		return "an integer", nil
 	}
-	return fmt.Errorf("selectable field %q: it is of type %v; only strings, booleans and integers can be selected", path, at)
+	return "", fmt.Errorf("selectable field %q: it is of type %v; only strings, booleans and integers can be selected", path, at)
 }
 
 // jsonField returns the type, without its pointer, of the field of t that JSON calls name.

@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
-	"slices"
 
+	"github.com/keelson-dev/keelson/runtime/constraint"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -14,9 +15,10 @@ import (
 // Register adds the kind gvk, whose objects are of Go type T, with a list type made for it. It refuses, naming
 // the cure: an empty version or kind, a kind registered already, a Go type that stands for another kind or
 // version already, a type without TypeMeta or ObjectMeta or whose JSON does not show them, a type whose
-// DeepCopyObject returns another type (it embeds a Resource), and a selectable field that the type does not have.
+// DeepCopyObject returns another type (it embeds a Resource), a selectable field that the type does not have, and
+// struct tags that package constraint does not understand.
 func Register[P Pointer[T], T any](s *Scheme, gvk schema.GroupVersionKind, opts KindOptions[P]) error {
-	k := &Kind{GVK: gvk, Type: reflect.TypeFor[T](), ListType: reflect.TypeFor[List[T]](), Fields: slices.Clone(opts.SelectableFields), listMade: true}
+	k := &Kind{GVK: gvk, Type: reflect.TypeFor[T](), ListType: reflect.TypeFor[List[T]](), Fields: selectable(opts.SelectableFields, opts.RenamedFields), Renamed: maps.Clone(opts.RenamedFields), listMade: true}
 	if opts.Default != nil {
 		k.setDefaults = func(o Object) { opts.Default(o.(P)) }
 	}
@@ -104,12 +106,11 @@ func checkKind(k *Kind) error {
 	if err := checkJSON(k); err != nil {
 		return err
 	}
-	for _, path := range k.Fields {
-		if err := checkSelectable(k.Type, path); err != nil {
-			return err
-		}
+	var err error
+	if k.Constraints, err = constraint.Of(k.Type); err != nil {
+		return err
 	}
-	return nil
+	return checkFields(k)
 }
 
 func isObjectMeta(o metav1.Object) bool {

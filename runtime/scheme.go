@@ -1,12 +1,17 @@
 package runtime
 
 import (
+	"cmp"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
+	"github.com/keelson-dev/keelson/runtime/constraint"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
 )
 
 // Scheme knows kinds. Make one with [NewScheme]; the zero Scheme is not usable. All methods may be called
@@ -43,11 +48,16 @@ type Kind struct {
 	// Type is the Go struct type (not the pointer) of an object, ListType that of a list; nil for an imported kind
 	// that brings no list type.
 	Type, ListType reflect.Type
-	// Fields are the selectable fields beyond metadata.name and metadata.namespace, as dotted JSON paths.
+	// Fields are the selectable fields beyond metadata.name and metadata.namespace, as dotted JSON paths of this version.
 	// The slice is shared and must not be changed.
 	Fields []string
+	// Renamed says what the hub calls those of Fields that it has at another path. It is shared and must not be changed.
+	Renamed map[string]string
+	// Constraints are the rules in the struct tags of Type, nil when it has none. The registry enforces them; those
+	// defaults are set by SetDefaults.
+	Constraints *constraint.Rules
 
-	setDefaults func(Object) // nil: none
+	setDefaults func(Object) // the program's own; nil: none
 	listMade    bool         // ListType is List[T], not a type of the program's
 }
 
@@ -63,25 +73,31 @@ func (k *Kind) NewList() Object {
 	return reflect.New(k.ListType).Interface().(Object)
 }
 
-// SetDefaults sets the kind's defaults in place; obj must be of the kind's Go type.
+// SetDefaults sets the kind's defaults in place: those of its struct tags, then the program's own. obj must be of the
+// kind's Go type.
 func (k *Kind) SetDefaults(obj Object) {
+	k.Constraints.SetDefaults(obj)
 	if k.setDefaults != nil {
 		k.setDefaults(obj)
 	}
 }
 
 // HasDefaults reports whether SetDefaults may do anything.
-func (k *Kind) HasDefaults() bool { return k.setDefaults != nil }
+func (k *Kind) HasDefaults() bool { return k.setDefaults != nil || k.Constraints.HasDefaults() }
 
 // KindOptions refines a registration. The zero value registers a kind with no defaults and no selectable
 // fields beyond its name and namespace.
 type KindOptions[T Object] struct {
-	// Default sets defaults in place. It runs after every decoding, concurrently for different objects, must be
-	// idempotent, and must not keep obj.
+	// Default sets defaults in place, after those of struct tags (see package constraint). It runs after every
+	// decoding, concurrently for different objects, must be idempotent, and must not keep obj.
 	Default func(obj T)
 	// SelectableFields are dotted JSON paths ("spec.color") which field selectors may name besides
 	// metadata.name and metadata.namespace. Each must lead to a string, boolean or integer field.
 	SelectableFields []string
+	// RenamedFields are selectable fields which this version has at another path than the hub: the key is the path
+	// here, the value that of one of the hub's SelectableFields, as in {"spec.colour": "spec.color"}. Both must hold the
+	// same text for one object. The hub has none.
+	RenamedFields map[string]string
 	// Hub makes this version the hub of its group and kind, whatever was registered before. Without it the
 	// first version registered is the hub. It comes before the conversions of the kind's versions.
 	Hub bool
@@ -120,6 +136,30 @@ func (s *Scheme) Hub(gk schema.GroupKind) (schema.GroupVersionKind, bool) {
 	defer s.mu.RUnlock()
 	gvk, ok := s.hubs[gk]
 	return gvk, ok
+}
+
+// GroupKinds returns what kinds are registered, in whatever versions, by group and name. The slice is the caller's own.
+func (s *Scheme) GroupKinds() []schema.GroupKind {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.SortedFunc(maps.Keys(s.hubs), func(a, b schema.GroupKind) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
+	})
+}
+
+// Versions returns the kinds registered for a group and kind, by version in the order of Kubernetes (v2, v1, v1beta1,
+// v1alpha1). The slice is the caller's own.
+func (s *Scheme) Versions(gk schema.GroupKind) []*Kind {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var kinds []*Kind
+	for gvk, k := range s.byGVK {
+		if gvk.GroupKind() == gk {
+			kinds = append(kinds, k)
+		}
+	}
+	slices.SortFunc(kinds, func(a, b *Kind) int { return version.CompareKubeAwareVersionStrings(b.GVK.Version, a.GVK.Version) })
+	return kinds
 }
 
 // New implements apimachinery's ObjectCreater, for kinds, their lists and the types every API has.

@@ -49,7 +49,9 @@ type Resource struct {
 	plainStrategy    bool // no strategy was given
 	selectable       []string
 	storagePath      string
+	renamed          map[string]string
 	hub              bool
+	stored           bool
 	noStatus         bool
 	noCache          bool
 	indexFields      []string
@@ -80,8 +82,17 @@ type KindOptions[P runtime.Object] struct {
 	Default func(obj P)
 	// SelectableFields are dotted JSON paths for field selectors, besides metadata.name and metadata.namespace. Of
 	// a kind with several versions, those of the hub are the ones that can be selected by; another version may
-	// have the same paths or some of them.
+	// have the same paths or some of them, and others by RenamedFields.
 	SelectableFields []string
+	// RenamedFields are selectable fields that this version has at another path than the hub: the key is the path here,
+	// the value the path of one of the hub's SelectableFields, as in {"spec.colour": "spec.color"}. Requests in this
+	// version select by the key, and all versions find objects by it that are stored in this one. Both fields are
+	// strings, both booleans or both integers, and hold the same for one object. The hub has none.
+	//
+	// A selectable field of the hub that another version has neither at the same path and of such a type, nor renamed,
+	// is found in objects stored in that version by converting each of them, which makes such selectors slow while
+	// there are any.
+	RenamedFields map[string]string
 	// NoStatus serves no /status: the field status, if there is one, is an ordinary field. Without it a type with
 	// a status (other than struct{}) has /status, and only there can it be written.
 	NoStatus bool
@@ -103,16 +114,22 @@ type KindOptions[P runtime.Object] struct {
 
 	// Storage, when set, serves the resource instead of a backend: any value that implements some of the
 	// capabilities in server/registry (Getter, Lister, Creater, ...) is served with exactly those verbs. Strategy,
-	// SelectableFields, Scale, StoragePath, NoCache, IndexFields and IndexLabels are then refused. Options.Admission
+	// SelectableFields, RenamedFields, Scale, StoragePath, Stored, NoCache, IndexFields and IndexLabels are then refused. Options.Admission
 	// judges its writes and connections too, unless it is a registry, which has its own.
 	Storage any
 	// StoragePath is where in the backend the objects live, below /registry; "" is <group>/<plural>, or <plural>
 	// in the core group.
 	StoragePath string
-	// Hub makes this version the one that the others are converted to and that is stored; without it that is the
-	// first version listed. Strategy, NoStatus, StoragePath, NoCache, IndexFields and IndexLabels are the hub's alone
-	// to have; all other options are each version's own.
+	// Hub makes this version the one that the others are converted to; without it that is the first version listed.
+	// Strategy, NoStatus, StoragePath, NoCache, IndexFields and IndexLabels are the hub's alone to have; all other
+	// options are each version's own.
 	Hub bool
+	// Stored makes this version the one that objects are stored in; without it that is the hub. It may be moved to
+	// another version at any time: objects stored before are read in whatever registered version they are in, and are
+	// stored in this one by their next update, or all at once by Server.MigrateStorage. Before a version is removed from
+	// a program, move Stored away from it in an earlier release, and migrate. While several processes serve one storage,
+	// all must know the version before one of them stores in it.
+	Stored bool
 	// Deprecated, when not empty, is shown in a Warning header with every answer of this version, such as
 	// "example.com/v1beta1 Widget is deprecated; use example.com/v1 Widget".
 	Deprecated string
@@ -163,13 +180,17 @@ func Kind[P runtime.Pointer[T], T any](kind string, opts KindOptions[P]) Resourc
 		goType:     reflect.TypeFor[T](),
 		listType:   reflect.TypeFor[runtime.List[T]](),
 		register: func(s *runtime.Scheme, gvk schema.GroupVersionKind) error {
-			return registerOnce[P](s, gvk, runtime.KindOptions[P]{Default: opts.Default, SelectableFields: opts.SelectableFields, Hub: opts.Hub})
+			return registerOnce[P](s, gvk, runtime.KindOptions[P]{
+				Default: opts.Default, SelectableFields: opts.SelectableFields, RenamedFields: opts.RenamedFields, Hub: opts.Hub,
+			})
 		},
 		strategy:      registry.Erase(opts.Strategy),
 		plainStrategy: reflect.ValueOf(opts.Strategy).IsZero(),
 		selectable:    opts.SelectableFields,
+		renamed:       opts.RenamedFields,
 		storagePath:   opts.StoragePath,
 		hub:           opts.Hub,
+		stored:        opts.Stored,
 		noStatus:      opts.NoStatus,
 		noCache:       opts.NoCache,
 		indexFields:   opts.IndexFields,
@@ -195,8 +216,8 @@ func Kind[P runtime.Pointer[T], T any](kind string, opts KindOptions[P]) Resourc
 // registerOnce registers the kind unless the scheme, given by the program, knows it by that type already.
 func registerOnce[P runtime.Pointer[T], T any](s *runtime.Scheme, gvk schema.GroupVersionKind, opts runtime.KindOptions[P]) error {
 	if k := s.Lookup(gvk); k != nil && k.Type == reflect.TypeFor[T]() {
-		if opts.Default != nil || opts.SelectableFields != nil {
-			return fmt.Errorf("%s is in the server's scheme already, so Default and SelectableFields would come too late: remove them, or the earlier registration or import", gvk)
+		if opts.Default != nil || opts.SelectableFields != nil || opts.RenamedFields != nil {
+			return fmt.Errorf("%s is in the server's scheme already, so Default, SelectableFields and RenamedFields would come too late: remove them, or the earlier registration or import", gvk)
 		}
 		return nil
 	}
@@ -215,8 +236,8 @@ func (r Resource) check(gv schema.GroupVersion) error {
 		return where("kind %q and plural %q must not be empty, and consist of letters, digits and '-'; the plural must be lower case", r.kind, r.plural)
 	case r.mistake != nil:
 		return where("%v", r.mistake)
-	case r.custom != nil && (!r.plainStrategy || r.selectable != nil || r.scale != nil || r.storagePath != "" || r.hasCacheOptions()):
-		return where("Storage is set, so Strategy, SelectableFields, Scale, StoragePath, NoCache, IndexFields and IndexLabels mean nothing; remove them")
+	case r.custom != nil && (!r.plainStrategy || r.selectable != nil || r.renamed != nil || r.scale != nil || r.storagePath != "" || r.stored || r.hasCacheOptions()):
+		return where("Storage is set, so Strategy, SelectableFields, RenamedFields, Scale, StoragePath, Stored, NoCache, IndexFields and IndexLabels mean nothing; remove them")
 	}
 	if err := r.checkIndexes(); err != nil {
 		return where("%v", err)

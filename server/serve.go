@@ -27,10 +27,12 @@ type served struct {
 	gvr     schema.GroupVersionResource
 	gvk     schema.GroupVersionKind
 	hub     schema.GroupVersionKind
+	stored  schema.GroupVersionKind // the kind in the version that is stored
 	docs    *apischema.Docs
 	handler *handlers.Resource
 	subs    map[string]handlers.Subresource
-	cache   *cacher.Cacher // of a hub that has one; closed by the server
+	objects storage.Interface // of a hub: where its objects are, below the cache; nil if it has a Storage of its own
+	cache   *cacher.Cacher    // of a hub that has one; closed by the server
 }
 
 // serve adds groups. Types are registered first; if anything fails nothing is served that was not before.
@@ -138,6 +140,7 @@ func spoke(r *served) int {
 // build makes the handler of one resource, and its registry when this is the hub.
 func (s *Server) build(r *served, stores map[schema.GroupResource]*registry.Registry) error {
 	var err error
+	s.models.SetDocs(r.gvk, r.docs)
 	opts := handlers.Options{
 		Scheme:            s.scheme,
 		Resource:          r.gvr,
@@ -145,6 +148,7 @@ func (s *Server) build(r *served, stores map[schema.GroupResource]*registry.Regi
 		Namespaced:        r.namespaced,
 		Storage:           r.custom,
 		Admission:         s.opts.Admission,
+		Models:            s.models,
 		Table:             r.table,
 		MaxBodyBytes:      s.opts.MaxBodyBytes,
 		MinRequestTimeout: s.opts.MinWatchTimeout,
@@ -213,7 +217,7 @@ func (s *Server) store(r *served, stores map[schema.GroupResource]*registry.Regi
 }
 
 func (s *Server) newRegistry(r *served) (*registry.Registry, error) {
-	typed, err := codec.NewTyped(s.scheme, r.gvk)
+	typed, err := codec.NewTyped(s.scheme, r.stored)
 	if err != nil {
 		return nil, err
 	}
@@ -222,11 +226,13 @@ func (s *Server) newRegistry(r *served) (*registry.Registry, error) {
 		Codec:          typed,
 		Namespaced:     r.namespaced,
 		Fields:         r.selectable,
+		FieldPaths:     s.scheme.FieldPaths(r.gvk.GroupKind()),
 		MaxObjectBytes: s.opts.MaxObjectBytes,
 	})
 	if err != nil {
 		return nil, err
 	}
+	r.objects = store
 	objects, err := s.cached(r, store)
 	if err != nil {
 		return nil, err
@@ -263,7 +269,7 @@ func (s *Server) discoveryGroups() []discovery.Group {
 			ShortNames: r.shortNames, Categories: r.categories, Verbs: r.handler.Verbs(""),
 		}
 		if r.custom == nil {
-			d.StorageKind = r.hub
+			d.StorageKind = r.stored
 		}
 		for _, name := range r.subNames() {
 			d.Subresources = append(d.Subresources, discovery.Subresource{Name: name, Kind: r.subs[name].Kind, Verbs: r.handler.Verbs(name)})
@@ -284,10 +290,10 @@ func (s *Server) openAPIVersions() []openapi.GroupVersion {
 		}
 		o := openapi.Resource{
 			Plural: r.plural, Kind: r.gvk, Namespaced: r.namespaced, Verbs: r.handler.Verbs(""),
-			Type: r.goType, ListType: r.listType, Docs: r.docs, PatchTypes: handlers.PatchTypes(),
+			Type: r.goType, ListType: r.listType, Docs: r.docs, PatchTypes: r.handler.PatchTypes(""),
 		}
 		for _, name := range r.subNames() {
-			sub := openapi.Subresource{Name: name, Kind: r.subs[name].Kind, Verbs: r.handler.Verbs(name), PatchTypes: handlers.PatchTypes()}
+			sub := openapi.Subresource{Name: name, Kind: r.subs[name].Kind, Verbs: r.handler.Verbs(name), PatchTypes: r.handler.PatchTypes(name)}
 			if k := s.scheme.Lookup(sub.Kind); k != nil {
 				sub.Type = k.Type
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/patch"
 	"github.com/keelson-dev/keelson/server/credentials"
 	"github.com/keelson-dev/keelson/server/discovery"
 	"github.com/keelson-dev/keelson/server/filters"
@@ -24,6 +25,7 @@ import (
 type Server struct {
 	opts    Options
 	scheme  *runtime.Scheme
+	models  *patch.Models
 	backend storage.Backend
 	creds   *credentials.Bundle
 	version apiversion.Info
@@ -59,7 +61,7 @@ func New(opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{opts: opts, scheme: opts.Scheme, version: versionInfo()}
+	s := &Server{opts: opts, scheme: opts.Scheme, models: patch.NewModels(opts.Scheme), version: versionInfo()}
 	s.life, s.end = context.WithCancel(context.Background())
 	if err := s.open(); err != nil {
 		s.end()

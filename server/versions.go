@@ -4,11 +4,35 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
+
+// NewScheme returns a scheme of the kinds and conversions of groups, without a server: for tests of the conversions with
+// package roundtrip, for clients, for tools. It makes the objections to kinds and versions that New makes.
+func NewScheme(groups ...Group) (*runtime.Scheme, error) {
+	s := &Server{scheme: runtime.NewScheme()}
+	var added []*served
+	for _, g := range groups {
+		list, err := s.describe(g)
+		if err != nil {
+			return nil, fmt.Errorf("server: group %q: %w", g.Name, err)
+		}
+		added = append(added, list...)
+	}
+	if err := s.checkVersions(added); err != nil {
+		return nil, err
+	}
+	return s.scheme, nil
+}
 
 // checkVersions refuses resources that do not fit together: versions of one kind that disagree about what they
 // share, and kinds that would be stored in one place.
 func (s *Server) checkVersions(added []*served) error {
+	if err := chooseStored(added); err != nil {
+		return err
+	}
 	for _, r := range added {
 		if r.custom != nil {
 			continue
@@ -26,6 +50,28 @@ func (s *Server) checkVersions(added []*served) error {
 	return nil
 }
 
+// chooseStored finds the version that each kind is stored in.
+func chooseStored(added []*served) error {
+	chosen := map[schema.GroupKind]schema.GroupVersionKind{}
+	for _, r := range added {
+		if !r.Resource.stored {
+			continue
+		}
+		kind := r.gvk.GroupKind()
+		if other, ok := chosen[kind]; ok {
+			return fmt.Errorf("server: kind %s: Stored is set in the versions %s and %s, and a kind is stored in one; remove it from the other", kind, other.GroupVersion(), r.gvk.GroupVersion())
+		}
+		chosen[kind] = r.gvk
+	}
+	for _, r := range added {
+		r.stored = r.hub
+		if gvk, ok := chosen[r.gvk.GroupKind()]; ok {
+			r.stored = gvk
+		}
+	}
+	return nil
+}
+
 // checkSpoke refuses a version that does not fit its hub.
 func (s *Server) checkSpoke(r *served, added []*served) error {
 	i := slices.IndexFunc(added, func(o *served) bool { return o.gvk == r.hub })
@@ -33,8 +79,12 @@ func (s *Server) checkSpoke(r *served, added []*served) error {
 		return nil // store says so, unless another call has served the hub
 	}
 	hub := added[i]
-	if extra := slices.DeleteFunc(slices.Clone(r.selectable), func(f string) bool { return slices.Contains(hub.selectable, f) }); len(extra) > 0 {
-		return fmt.Errorf("SelectableFields %q are not those of the hub %s, by which objects are stored and selected; give the hub the same paths, or remove them here", extra, r.hub)
+	extra := slices.DeleteFunc(slices.Clone(r.selectable), func(f string) bool {
+		_, renamed := r.renamed[f]
+		return renamed || slices.Contains(hub.selectable, f)
+	})
+	if len(extra) > 0 {
+		return fmt.Errorf("SelectableFields %q are not those of the hub %s, by which objects are stored and selected; give the hub the same paths, say in RenamedFields what it calls them, or remove them here", extra, r.hub)
 	}
 	switch {
 	case r.plural != hub.plural:

@@ -81,7 +81,7 @@ func sails() server.Group {
 		},
 		Conversions: []server.Conversion{
 			server.Convert(func(in *SailV1Beta1, out *Sail) error {
-				if _, err := fmt.Sscanf(in.Spec.Area, "%dm2", &out.Spec.Area); err != nil {
+				if _, err := fmt.Sscanf(in.Spec.Area, "%dm2", &out.Spec.Area); err != nil && in.Spec.Area != "" {
 					return fmt.Errorf("area %q: want a number and m2", in.Spec.Area)
 				}
 				out.Spec.Color, out.Status.State = in.Spec.Hue, in.Status.Condition

@@ -215,7 +215,7 @@ func TestWireFixedPaths(t *testing.T) {
 		}
 		slices.Sort(params)
 		if op.OperationID != "patchExampleComV1NamespacedWidget" || op.Action != "patch" || op.GVK.Kind != "Widget" || op.GVK.Group != "example.com" ||
-			fmt.Sprint(params) != "[dryRun fieldManager fieldValidation force]" || len(op.RequestBody.Content) != 2 || op.Responses["200"] == nil || op.Responses["401"] == nil {
+			fmt.Sprint(params) != "[dryRun fieldManager fieldValidation force]" || len(op.RequestBody.Content) != 4 || op.Responses["200"] == nil || op.Responses["401"] == nil {
 			t.Errorf("%+v %v", op, params)
 		}
 	})

@@ -110,7 +110,34 @@ func (f *recordFields) Get(field string) string {
 	if !f.Has(field) {
 		return ""
 	}
+	for version, paths := range f.of.FieldPaths {
+		if path, ok := paths[field]; ok && f.body.InVersion(version) {
+			if path == "" {
+				return f.converted(field)
+			}
+			return f.body.Field(path)
+		}
+	}
 	return f.body.Field(field)
+}
+
+// converted is a field of the object that is made of the record. What cannot be made has none, and a
+// type's own encoding that panics is no end of the process.
+func (f *recordFields) converted(field string) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = ""
+		}
+	}()
+	obj, err := f.of.Codec.Decode(f.body)
+	if err != nil {
+		return ""
+	}
+	d, err := codec.EncodeDocument(obj, obj.GetObjectKind().GroupVersionKind())
+	if err != nil {
+		return ""
+	}
+	return d.Field(field)
 }
 
 // knownRevisions is the set of revisions whose values are known to be canonical, because this process wrote them

@@ -24,6 +24,11 @@ type StoreOptions struct {
 	Namespaced bool
 	// Fields are the kind's selectable fields besides metadata.name and metadata.namespace, as dotted JSON paths.
 	Fields []string
+	// FieldPaths says where documents in another version have Fields: by apiVersion, such as "example.com/v1beta1", and
+	// by field, the path in such a document. What is not in it is where Fields has it. A field with the path "" has no
+	// path there: the object is decoded and the field read in the version that Codec decodes to, which takes as long as
+	// that does. runtime.Scheme has a method that makes this.
+	FieldPaths map[string]map[string]string
 	// MaxObjectBytes bounds an encoded object; a larger one is ErrTooLarge. 0 is 1.5 MiB, what etcd takes by
 	// default; a negative number is no bound.
 	MaxObjectBytes int

@@ -26,7 +26,8 @@ func NewTyped(s *runtime.Scheme, storage schema.GroupVersionKind) (*Typed, error
 }
 
 // Encode writes obj, of any version of the kind, in the storage version and with its defaults: what Decode would make
-// of the document must be what its readers see. obj is not changed.
+// of the document must be what its readers see. An object that cannot be converted to the storage version, or from there
+// to the hub again, so that nobody could read it, is a *runtime.ConversionError. obj is not changed.
 func (t *Typed) Encode(obj runtime.Object) (Document, error) {
 	out, err := t.scheme.ToVersion(obj, t.storage.GroupVersion())
 	if err != nil {
@@ -38,17 +39,26 @@ func (t *Typed) Encode(obj runtime.Object) (Document, error) {
 		}
 		kind.SetDefaults(out)
 	}
+	if t.storage != t.hub {
+		if _, err := t.scheme.ToVersion(out, t.hub.GroupVersion()); err != nil {
+			return Document{}, fmt.Errorf("what would be stored cannot be read: %w", err)
+		}
+	}
 	return EncodeDocument(out, t.storage)
 }
 
 // Decode makes the object of a document, in the hub version and defaulted; it belongs to the caller.
 func (t *Typed) Decode(d Document) (obj runtime.Object, err error) {
 	defer caught(&err)
-	if obj, _, err = t.read(d.Bytes()); err != nil {
-		return nil, err
+	var from content
+	if obj, from, err = t.read(d.Bytes()); err != nil || from.gvk == t.hub {
+		return obj, err
 	}
 	if obj, err = t.scheme.ToVersion(obj, t.hub.GroupVersion()); err != nil {
 		return nil, err
+	}
+	if hub := t.scheme.Lookup(t.hub); hub.HasDefaults() { // of fields that the other version does not have
+		hub.SetDefaults(obj)
 	}
 	return obj, nil
 }

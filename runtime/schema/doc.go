@@ -29,7 +29,11 @@
 //     time.Time a date-time. A type with OpenAPISchemaType and OpenAPISchemaFormat methods says itself what it is; one
 //     with only a MarshalText method is a string; one with only a MarshalJSON method, json.RawMessage and interfaces
 //     may hold any value.
-//   - Struct tags patchStrategy and patchMergeKey become the extensions of those names.
+//   - Struct tags patchStrategy and patchMergeKey become the extensions of those names. Struct tags listType, listMapKey
+//     (several are separated by commas), mapType and structType mean what the markers of these names do, and win. [Check]
+//     tells which of them cannot be.
+//   - The constraints that package constraint reads from struct tags (minimum, pattern, default, ...) become those of the
+//     schema, and a last paragraph of the description: kubectl explain shows no others than required and enum.
 //
 // # Doc comments
 //
@@ -37,7 +41,7 @@
 // folded into paragraphs. Lines that begin with a plus sign are markers and do not show: +optional, +required,
 // +nullable, +default, +listType, +listMapKey, +mapType, +structType, +patchStrategy and +patchMergeKey are
 // understood, all others are passed over. Types that have a SwaggerDoc method, as those of Kubernetes, need no
-// source.
+// source; what the markers of k8s.io/api and k8s.io/apimachinery say is known here.
 //
 // See https://kubernetes.io/docs/reference/using-api/server-side-apply/#merge-strategy for the list and map
 // extensions and https://spec.openapis.org/oas/v3.0.3 for the format.

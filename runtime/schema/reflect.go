@@ -29,16 +29,14 @@ type reflector struct {
 	out   map[string]spec.Schema
 	docs  *Docs // of the kind at work
 
-	within  []reflect.Type // named lists and maps at work, to end the description of one that contains itself
-	swagger map[reflect.Type]map[string]string
-	lists   map[reflect.Type]map[string]listRule
-	atomic  []reflect.Type
+	within     []reflect.Type // named lists and maps at work, to end the description of one that contains itself
+	swagger    map[reflect.Type]map[string]string
+	kubernetes kubernetesTypes
 }
 
 func newReflector(n *names) *reflector {
 	return &reflector{
-		names: n, out: map[string]spec.Schema{}, swagger: map[reflect.Type]map[string]string{},
-		lists: metaListTypes(), atomic: metaAtomicTypes(),
+		names: n, out: map[string]spec.Schema{}, swagger: map[reflect.Type]map[string]string{}, kubernetes: kubernetesTypes{},
 	}
 }
 
@@ -146,7 +144,7 @@ func (r *reflector) object(t reflect.Type, docs *comment) spec.Schema {
 	if text := r.swaggerDoc(t)[""]; text != "" {
 		s.Description = text
 	}
-	r.setMapType(&s, t, docs.marks())
+	setMapType(&s, docs.marks())
 	for _, f := range r.jsonFields(t, docs) {
 		if s.Properties == nil {
 			s.Properties = map[string]spec.Schema{}
@@ -185,12 +183,16 @@ func (r *reflector) property(f jsonField) (s spec.Schema, required bool) {
 	} else if c.marks().has("optional") {
 		required = false
 	}
+	required = constrain(&s, f, required)
 	return wrapRef(s), required
 }
 
 // defaultOf returns the value that the field has when a client leaves it out, as far as Go's rules say: an empty
 // object for structs, and the zero value for plain fields that are always written.
 func (r *reflector) defaultOf(f jsonField, s spec.Schema, m markers) any {
+	if v, ok := taggedDefault(f); ok {
+		return v
+	}
 	if v, ok := m.defaultValue(); ok {
 		return v
 	}
@@ -217,8 +219,14 @@ func (r *reflector) defaultOf(f jsonField, s spec.Schema, m markers) any {
 	return nil
 }
 
-// comment returns the comment of a type's declaration.
-func (r *reflector) comment(t reflect.Type) *comment { return r.docs.ofType(t) }
+// comment returns the comment of a type's declaration. That of a Kubernetes type is found by its package's path, so
+// that it is never taken from a program's type of the same name.
+func (r *reflector) comment(t reflect.Type) *comment {
+	if c, ok := r.kubernetes.ofType(t); ok {
+		return c
+	}
+	return r.docs.ofType(t)
+}
 
 // swaggerDoc returns what a type says of itself, nil when it says nothing.
 func (r *reflector) swaggerDoc(t reflect.Type) map[string]string {
@@ -244,57 +252,6 @@ func ownSwaggerDoc(t reflect.Type) map[string]string {
 		return nil
 	}
 	return text
-}
-
-// setListExtensions says how lists and maps merge, from the struct tags and the markers of a field.
-func (r *reflector) setListExtensions(s *spec.Schema, f jsonField, m markers) {
-	tagOr := func(tag string) string {
-		value, _ := m.value(tag)
-		if v := f.Tag.Get(tag); v != "" {
-			value = v
-		}
-		return value
-	}
-	set := func(extension string, value any) { s.Extensions = withExtension(s.Extensions, extension, value) }
-	for tag, extension := range map[string]string{"patchStrategy": extensionPatchStrategy, "patchMergeKey": extensionPatchMergeKey} {
-		if v := tagOr(tag); v != "" {
-			set(extension, v)
-		}
-	}
-	listType, _ := m.value("listType")
-	keys := m["listMapKey"]
-	mapType, _ := m.value("mapType")
-	if known, ok := r.lists[f.declaring][f.Name]; ok && listType == "" {
-		listType, keys = known.listType, known.keys
-	}
-	if v, ok := m.value("structType"); ok {
-		mapType = v
-	}
-	if listType != "" {
-		set(extensionListType, listType)
-	}
-	if len(keys) > 0 {
-		list := []any{}
-		for _, key := range keys {
-			list = append(list, key)
-		}
-		set(extensionListMapKeys, list)
-	}
-	if mapType != "" {
-		set(extensionMapType, mapType)
-	}
-}
-
-// setMapType says of a struct type whether it is owned as a whole.
-func (r *reflector) setMapType(s *spec.Schema, t reflect.Type, m markers) {
-	for _, marker := range []string{"mapType", "structType"} {
-		if v, ok := m.value(marker); ok {
-			s.Extensions = withExtension(s.Extensions, extensionMapType, v)
-		}
-	}
-	if slices.Contains(r.atomic, t) {
-		s.Extensions = withExtension(s.Extensions, extensionMapType, "atomic")
-	}
 }
 
 // wrapRef puts a reference that has company into allOf: OpenAPI 3.0 ignores what stands beside a $ref.

@@ -85,38 +85,3 @@ func described(s spec.Schema, text string) spec.Schema {
 	s.Description = text
 	return s
 }
-
-// listRule is how a list of metav1 merges; its Go source, where the markers are, is not at hand.
-type listRule struct {
-	listType string
-	keys     []string
-}
-
-// metaListTypes are the rules of the lists in metav1 types, by type and Go field.
-func metaListTypes() map[reflect.Type]map[string]listRule {
-	atomic := listRule{listType: "atomic"}
-	return map[reflect.Type]map[string]listRule{
-		reflect.TypeFor[metav1.ObjectMeta](): {
-			"OwnerReferences": {listType: "map", keys: []string{"uid"}},
-			"Finalizers":      {listType: "set"},
-			"ManagedFields":   atomic,
-		},
-		reflect.TypeFor[metav1.CreateOptions]():            {"DryRun": atomic},
-		reflect.TypeFor[metav1.UpdateOptions]():            {"DryRun": atomic},
-		reflect.TypeFor[metav1.PatchOptions]():             {"DryRun": atomic},
-		reflect.TypeFor[metav1.DeleteOptions]():            {"DryRun": atomic},
-		reflect.TypeFor[metav1.StatusDetails]():            {"Causes": atomic},
-		reflect.TypeFor[metav1.LabelSelector]():            {"MatchExpressions": atomic},
-		reflect.TypeFor[metav1.LabelSelectorRequirement](): {"Values": atomic},
-		reflect.TypeFor[metav1.APIGroup]():                 {"Versions": atomic, "ServerAddressByClientCIDRs": atomic},
-		reflect.TypeFor[metav1.APIGroupList]():             {"Groups": atomic},
-		reflect.TypeFor[metav1.APIResource]():              {"ShortNames": atomic, "Categories": atomic},
-		reflect.TypeFor[metav1.APIResourceList]():          {"APIResources": atomic},
-		reflect.TypeFor[metav1.APIVersions]():              {"Versions": atomic, "ServerAddressByClientCIDRs": atomic},
-	}
-}
-
-// metaAtomicTypes are the structs of Kubernetes that many kinds use and that are owned as a whole.
-func metaAtomicTypes() []reflect.Type {
-	return []reflect.Type{reflect.TypeFor[metav1.LabelSelector](), reflect.TypeFor[metav1.OwnerReference]()}
-}

@@ -2,6 +2,7 @@ package handlers_test
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -228,5 +229,11 @@ func (twice) Update(ctx context.Context, _ string, update registry.ObjectUpdate,
 func TestUpdateMadeTwice(t *testing.T) {
 	h := serve(t, twice{}, nil)
 	w := h.ask("PUT", all+"/x", `{"metadata":{"name":"x"},"spec":{"color":"red"}}`)
-	wantBody(t, w, 201, `{"kind":"Widget","apiVersion":"example.com/v1","metadata":{"name":"x"},"spec":{"size":0,"color":"red","replicas":0},"status":{}}`+"\n")
+	var got Widget
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != 201 || got.Spec.Color != "red" {
+		t.Errorf("%d %v %s", w.Code, err, w.Body)
+	}
+	if f := got.ManagedFields; len(f) != 1 || f[0].Manager != "unknown" || f[0].FieldsV1.String() != `{"f:spec":{"f:color":{}}}` {
+		t.Errorf("managed fields %+v", f)
+	}
 }

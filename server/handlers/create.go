@@ -38,21 +38,24 @@ func (c *call) create() error {
 	if err != nil {
 		return err
 	}
-	obj, err := c.decode(format, body, fieldValidation(opts.FieldValidation))
-	if err != nil {
-		return err
-	}
-	if err := c.prepareNew(obj); err != nil {
-		return err
-	}
-	if obj, err = c.inHub(obj); err != nil {
-		return c.decodeError(err, c.kind, body)
-	}
-	it, err := c.insert(obj, opts)
-	if err != nil {
-		return err
-	}
-	return c.respondOne(http.StatusCreated, it, f)
+	return c.withoutFields(func() error {
+		obj, err := c.decode(format, body, fieldValidation(opts.FieldValidation))
+		if err != nil {
+			return err
+		}
+		if err := c.prepareNew(obj); err != nil {
+			return err
+		}
+		if obj, err = c.inHub(obj); err != nil {
+			return c.decodeError(err, c.kind, body)
+		}
+		c.track(nil, obj, opts.FieldManager)
+		it, err := c.insert(obj, opts)
+		if err != nil {
+			return err
+		}
+		return c.respondOne(http.StatusCreated, it, f)
+	})
 }
 
 // prepareNew takes from a new object what only the server sets, and joins it to the URL.

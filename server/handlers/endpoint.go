@@ -7,6 +7,7 @@ import (
 	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
+	"github.com/keelson-dev/keelson/runtime/patch"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/server/request"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,8 +25,9 @@ type endpoint struct {
 	table   registry.Tabler
 	verbs   []string
 	marks   bookmarks
-	formKey any // a formKey: of JSON, which other media types are made of
-	goneKey any // the same of what was deleted
+	formKey any                 // a formKey: of JSON, which other media types are made of
+	goneKey any                 // the same of what was deleted
+	fields  *patch.FieldManager // nil: objects are not stored, or of no known kind
 
 	records       registry.Records
 	recordLister  registry.RecordLister
@@ -60,6 +62,9 @@ func newEndpoint(r *Resource, sub string, o Subresource, table registry.Tabler) 
 	}
 	if e.known == nil && (e.canCreate() || e.canUpdate()) {
 		return nil, fmt.Errorf("handlers: kind %s of %s is not in the scheme, and its bodies could not be decoded; register it", kind, e.path())
+	}
+	if err := e.manageFields(o.Storage); err != nil {
+		return nil, err
 	}
 	var err error
 	if e.marks, err = newBookmarks(e); err != nil {

@@ -49,7 +49,10 @@
 //
 //   - Warnings go to the recorder in the request's context (request.WithWarnings), and without one to the headers
 //     of the answer.
-//   - Strategic merge patches and server-side apply are refused with 415; see [PatchTypes].
+//   - PATCH takes JSON patches, merge patches, for kinds of a Go type strategic merge patches, and server-side apply; see
+//     [Resource.PatchTypes]. All others are refused with 415.
+//   - Whoever can be updated or is stored as a record gets its metadata.managedFields here, under the name of the option
+//     fieldManager, or of the User-Agent up to its first slash.
 //   - A watch needs a ResponseWriter that can flush. Wrappers must have Unwrap, as http.ResponseController asks.
 package handlers
 
@@ -65,6 +68,7 @@ import (
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
+	"github.com/keelson-dev/keelson/runtime/patch"
 	"github.com/keelson-dev/keelson/server/registry"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -98,6 +102,9 @@ type Options struct {
 	Authorizer authz.Authorizer
 	// Subresources by name ("status"). The kind of one may be of another group and version ("scale").
 	Subresources map[string]Subresource
+	// Models are those of Scheme, by which objects are merged in a server-side apply. nil: made of the Go types, without
+	// the markers in doc comments.
+	Models *patch.Models
 	// Table makes the resource's tables. nil: Storage, if it is a registry.Tabler, else the columns Name and Age.
 	Table registry.Tabler
 	// Formats are the wire formats, the default first. nil: JSON and YAML.
@@ -129,6 +136,7 @@ type Subresource struct {
 // Resource serves one resource. Its methods may be called concurrently.
 type Resource struct {
 	scheme     *runtime.Scheme
+	models     *patch.Models
 	gvr        schema.GroupVersionResource
 	namespaced bool
 	formats    []codec.Format
@@ -156,8 +164,12 @@ func New(o Options) (*Resource, error) {
 	case o.Kind.GroupVersion() != o.Resource.GroupVersion():
 		return nil, fmt.Errorf("handlers: kind %s is not of the group and version of %s", o.Kind, o.Resource)
 	}
+	if o.Models == nil {
+		o.Models = patch.NewModels(o.Scheme)
+	}
 	r := &Resource{
 		scheme:     o.Scheme,
+		models:     o.Models,
 		gvr:        o.Resource,
 		namespaced: o.Namespaced,
 		formats:    o.Formats,

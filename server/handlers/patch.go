@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/runtime/patch"
+	"github.com/keelson-dev/keelson/server/registry"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,19 +20,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// PatchTypes returns the media types of the patches that are accepted, in the order in which a refusal of others
-// names them. The slice is the caller's own.
-func PatchTypes() []string {
-	return []string{string(types.JSONPatchType), string(types.MergePatchType)}
-}
-
-// patcher applies one patch to whatever state the object is in.
+// patcher applies one patch, other than an applied configuration, to whatever state the object is in.
 type patcher struct {
 	*call
 	kind       types.PatchType
 	text       []byte
+	manager    string
 	validation codec.Validation
 	problems   []error // duplicate fields of the patch itself
+	shown      string  // how errors show a strategic merge patch; "": they show the patched object
 }
 
 // patch answers PATCH.
@@ -40,30 +38,38 @@ func (c *call) patch() error {
 	if err != nil {
 		return err
 	}
-	p := &patcher{call: c}
 	contentType, _, _ := strings.Cut(c.r.Header.Get("Content-Type"), ";")
-	switch p.kind = types.PatchType(strings.TrimSpace(contentType)); p.kind {
-	case types.JSONPatchType, types.MergePatchType:
-	default:
-		return codec.UnsupportedMediaType(PatchTypes())
+	kind := types.PatchType(strings.TrimSpace(contentType))
+	if accepted := c.patchTypes(); !slices.Contains(accepted, string(kind)) {
+		return codec.UnsupportedMediaType(accepted)
 	}
-	if p.text, err = c.readBody(); err != nil {
-		return err
-	}
-	opts, err := patchOptions(c.r.URL.Query(), p.kind)
+	text, err := c.readBody()
 	if err != nil {
 		return err
 	}
-	p.validation = fieldValidation(opts.FieldValidation)
-	if err := p.check(); err != nil {
+	opts, err := patchOptions(c.r.URL.Query(), kind)
+	if err != nil {
 		return err
 	}
-	return c.change(p.apply, &metav1.UpdateOptions{
+	update := &metav1.UpdateOptions{
 		TypeMeta:        optionsKind("UpdateOptions"),
 		DryRun:          opts.DryRun,
 		FieldManager:    opts.FieldManager,
 		FieldValidation: opts.FieldValidation,
-	}, f)
+	}
+	if kind == types.ApplyYAMLPatchType {
+		a, err := c.newApplier(text, opts)
+		if err != nil {
+			return err
+		}
+		c.ctx = registry.WithCreateOnUpdate(c.ctx)
+		return c.change(a.apply, update, f)
+	}
+	p := &patcher{call: c, kind: kind, text: text, manager: opts.FieldManager, validation: fieldValidation(opts.FieldValidation)}
+	if err := p.check(); err != nil {
+		return err
+	}
+	return c.withoutFields(func() error { return c.change(p.apply, update, f) })
 }
 
 // check finds the duplicate fields of the patch.
@@ -84,6 +90,9 @@ func (p *patcher) check() error {
 	} else {
 		fields := map[string]any{}
 		p.problems, err = codec.Unmarshal(p.text, &fields, p.validation)
+		if p.kind == types.StrategicMergePatchType {
+			p.shown = fmt.Sprintf("%+v", fields)
+		}
 	}
 	if err != nil {
 		return apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
@@ -102,9 +111,12 @@ func (p *patcher) apply(_ context.Context, current runtime.Object) (runtime.Obje
 	if err != nil {
 		return nil, err
 	}
-	if p.kind == types.JSONPatchType {
+	switch p.kind {
+	case types.JSONPatchType:
 		text, err = patch.JSONPatch(text, p.text)
-	} else {
+	case types.StrategicMergePatchType:
+		text, err = patch.StrategicMergePatch(text, p.text, p.known.Type)
+	default:
 		text, err = patch.MergePatch(text, p.text)
 	}
 	if err != nil {
@@ -118,9 +130,10 @@ func (p *patcher) apply(_ context.Context, current runtime.Object) (runtime.Obje
 		return nil, err
 	}
 	if obj, err = p.inHub(obj); err != nil {
-		return nil, invalidPatch(text, err)
+		return nil, p.invalid(text, err)
 	}
-	return obj, nil
+	p.track(current, obj, p.manager)
+	return obj, p.sameUID(current, obj)
 }
 
 // decodePatched makes the object of a patched text. What is wrong with it is the patch's fault.
@@ -133,20 +146,27 @@ func (p *patcher) decodePatched(text []byte) (runtime.Object, error) {
 	case d.GVK.Kind != "" && d.GVK != want:
 		return nil, wrongVersion(d.GVK.GroupVersion(), want.GroupVersion())
 	case err != nil:
-		return nil, invalidPatch(text, err)
+		return nil, p.invalid(text, err)
 	}
 	problems := append(p.problems[:len(p.problems):len(p.problems)], d.Problems...)
 	if len(problems) > 0 && p.validation == codec.Strict {
-		return nil, invalidPatch(text, codec.StrictError(problems))
+		return nil, p.invalid(text, codec.StrictError(problems))
 	}
 	p.warnAll(problems)
 	return d.Object, nil
 }
 
-func invalidPatch(text []byte, err error) error {
-	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{
-		field.Invalid(field.NewPath("patch"), string(text), err.Error()),
-	})
+// invalid is the error for a patch that makes no object of the kind.
+func (p *patcher) invalid(text []byte, err error) error {
+	shown := p.shown
+	if shown == "" {
+		shown = string(text)
+	}
+	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), shown, err.Error())})
+}
+
+func immutableUID(uid types.UID) field.ErrorList {
+	return field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), string(uid), "field is immutable")}
 }
 
 // patchError words why a patch cannot be applied.
@@ -163,3 +183,5 @@ func patchError(err error) error {
 	}
 	return apierrors.NewBadRequest(bad.Message)
 }
+
+func isTooLarge(err error) bool { return err != nil && apierrors.IsRequestEntityTooLargeError(err) }

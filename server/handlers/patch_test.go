@@ -84,7 +84,7 @@ func TestPatchRefused(t *testing.T) {
 		{"unknown field", "?fieldValidation=Strict", `{"spec":{"foo":1}}`, mergeType, 422, invalid, `* "" is invalid: patch: Invalid value: "{`},
 		{"duplicate field", "?fieldValidation=Strict", `{"spec":{"size":1,"size":2}}`, mergeType, 422, invalid, `* "" is invalid: patch: Invalid value: "{`},
 		{"resourceVersion", "", `{"metadata":{"resourceVersion":"1"}}`, mergeType, 409, metav1.StatusReasonConflict, `*Operation cannot be fulfilled on widgets.example.com "a": the object has been modified`},
-		{"uid", "", `{"metadata":{"uid":"other"}}`, mergeType, 409, metav1.StatusReasonConflict, `*Operation cannot be fulfilled on widgets.example.com "a": `},
+		{"uid", "", `{"metadata":{"uid":"other"}}`, mergeType, 422, invalid, `Widget.example.com "a" is invalid: metadata.uid: Invalid value: "other": field is immutable`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := h.now(t)

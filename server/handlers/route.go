@@ -22,6 +22,7 @@ type call struct {
 	info      *request.Info
 	namespace string // "" for cluster-scoped resources and across all namespaces
 	name      string // "" for a collection
+	untracked bool   // the change is made without managedFields: it was too large with them
 }
 
 // route finds what a request is for and answers it.

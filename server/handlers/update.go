@@ -49,9 +49,11 @@ func (c *call) update() error {
 				return nil, err
 			}
 		}
-		return obj.DeepCopyObject(), nil
+		out := obj.DeepCopyObject()
+		c.track(current, out, opts.FieldManager)
+		return out, nil
 	}
-	return c.change(replace, opts, f)
+	return c.withoutFields(func() error { return c.change(replace, opts, f) })
 }
 
 // mayCreate asks whether the user of an update may create the object that was not there.

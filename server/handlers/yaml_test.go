@@ -1,6 +1,7 @@
 package handlers_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -48,7 +49,11 @@ func TestYAMLOfControlCharacters(t *testing.T) {
 func TestLayoutOfADeepObject(t *testing.T) {
 	h := newHouse(t, tune{})
 	const depth = 9000
-	fields := strings.Repeat(`{"f":`, depth) + "[" + strings.Repeat("1,", 200_000) + "1]" + strings.Repeat("}", depth)
+	items := make([]string, 20_000)
+	for i := range items {
+		items[i] = fmt.Sprintf(`"v:%d":{}`, i)
+	}
+	fields := strings.Repeat(`{"f:f":`, depth) + "{" + strings.Join(items, ",") + "}" + strings.Repeat("}", depth)
 	w := h.ask("POST", base, `{"metadata":{"name":"a","managedFields":[{"manager":"m","operation":"Update","apiVersion":"example.com/v1","fieldsType":"FieldsV1","fieldsV1":`+fields+`}]}}`)
 	if w.Code != 201 {
 		t.Fatalf("%d %.300s", w.Code, w.Body)

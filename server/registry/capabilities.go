@@ -63,7 +63,8 @@ type (
 
 // ObjectUpdate makes the new state of an object from the current one, in the hub version. It may be called
 // several times. current belongs to the callee and is nil when the object does not exist and the resource
-// creates on update.
+// creates on update, or the context says so (CreatesOnUpdate). Of metadata.managedFields, nil leaves what is there, and
+// an empty slice takes it away.
 type ObjectUpdate func(ctx context.Context, current runtime.Object) (runtime.Object, error)
 
 // ObjectWatch is the stream of a Watcher that has no records.
@@ -121,6 +122,28 @@ type RecordDeleter interface {
 // or when it says false, the answer is a Status.
 type DeletedReturner interface {
 	ReturnsDeleted() bool
+}
+
+// FieldResetter is a storage whose updates throw away what requests say of some fields. Those fields are not managed by
+// who writes them: see https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management.
+type FieldResetter interface {
+	// ResetFields returns the fields of a version of the kind, each as the path of JSON names to it. The slices are the
+	// caller's own.
+	ResetFields(k *runtime.Kind) [][]string
+}
+
+type createKey struct{}
+
+// WithCreateOnUpdate returns a context in which an update creates an object that does not exist, whatever the kind's
+// rule is: a server-side apply does. The update function is then called with nil.
+func WithCreateOnUpdate(ctx context.Context) context.Context {
+	return context.WithValue(ctx, createKey{}, true)
+}
+
+// CreatesOnUpdate reports whether the context is one of WithCreateOnUpdate.
+func CreatesOnUpdate(ctx context.Context) bool {
+	creates, _ := ctx.Value(createKey{}).(bool)
+	return creates
 }
 
 type namespaceKey struct{}

@@ -37,13 +37,11 @@ func (r *Registry) CreateRecord(ctx context.Context, obj runtime.Object, opts *m
 	warnings := []string{dedupOwners(m, "")}
 	req := r.request(ctx, admission.Create, m.GetName(), isDryRun(opts.DryRun))
 	req.Object, req.Options = obj, opts
-	if err := r.admission.Mutate(ctx, req); err != nil {
-		return storage.Record{}, r.refused(err, nameOrPrefix(m))
+	called := nameOrPrefix(m)
+	if m, err = r.mutate(ctx, req, m); err != nil {
+		return storage.Record{}, r.refused(err, called)
 	}
 	obj = req.Object
-	if m, err = r.accept(obj); err != nil {
-		return storage.Record{}, err
-	}
 	r.kind.SetDefaults(obj) // of what a caller in process or a mutator left out
 	if err := r.settleNamespace(ctx, m); err != nil {
 		return storage.Record{}, err
@@ -77,7 +75,6 @@ func (r *Registry) createNamed(ctx context.Context, obj runtime.Object, m metav1
 func (r *Registry) create(ctx context.Context, obj runtime.Object, m metav1.Object, req *admission.Request) (storage.Record, error) {
 	m.SetUID(types.UID(uuid.NewString()))
 	m.SetCreationTimestamp(r.timestamp())
-	m.SetGeneration(0)
 	if !r.strategy.noGeneration {
 		m.SetGeneration(1)
 	}
@@ -85,13 +82,17 @@ func (r *Registry) create(ctx context.Context, obj runtime.Object, m metav1.Obje
 	if f := r.strategy.prepareForCreate; f != nil {
 		f(ctx, obj)
 	}
-	problems := r.checkNew(m)
+	problems, err := r.checkConstraints(ctx, append(r.checkNew(m), r.checkFinalizers(m)...), obj, nil)
+	if err != nil {
+		return storage.Record{}, err
+	}
 	if f := r.strategy.validate; f != nil {
 		problems = append(problems, f(ctx, obj)...)
 	}
 	if len(problems) > 0 {
 		return storage.Record{}, apierrors.NewInvalid(r.kind.GVK.GroupKind(), m.GetName(), problems)
 	}
+	warn(ctx, r.doubtfulFinalizers(m, nil))
 	if f := r.strategy.warnOnCreate; f != nil {
 		warn(ctx, f(ctx, obj))
 	}

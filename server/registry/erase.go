@@ -29,6 +29,8 @@ type Erased struct {
 	validateName   func(name string, prefix bool) []string
 	gracefulDelete func(context.Context, runtime.Object, *metav1.DeleteOptions) bool
 
+	resetFields            []string
+	ratcheting             bool
 	noGeneration           bool
 	requireResourceVersion bool
 	createOnUpdate         bool
@@ -47,6 +49,8 @@ func Erase[T runtime.Object](s Strategy[T]) Erased {
 		warnOnCreate:           eraseOne(s.WarnOnCreate),
 		warnOnUpdate:           eraseTwo(s.WarnOnUpdate),
 		validateName:           s.ValidateName,
+		resetFields:            s.ResetFields,
+		ratcheting:             s.Ratcheting,
 		noGeneration:           s.NoGeneration,
 		requireResourceVersion: s.RequireResourceVersion,
 		createOnUpdate:         s.CreateOnUpdate,

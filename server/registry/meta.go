@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"github.com/keelson-dev/keelson/server/request"
@@ -28,9 +29,10 @@ func wipe(m metav1.Object) {
 	}
 }
 
-// isReset recognises the list of one empty entry, with which a client clears managedFields.
+// isReset recognises the two lists with which a client clears managedFields: an empty one, and one of an empty entry.
 func isReset(entries []metav1.ManagedFieldsEntry) bool {
-	return len(entries) == 1 && equality.Semantic.DeepEqual(entries[0], metav1.ManagedFieldsEntry{})
+	return entries != nil && len(entries) == 0 ||
+		len(entries) == 1 && equality.Semantic.DeepEqual(entries[0], metav1.ManagedFieldsEntry{})
 }
 
 // keepManagedFields gives the new state old's managedFields unless it brings its own: clients that do not know
@@ -113,6 +115,50 @@ var metadataPath = field.NewPath("metadata")
 // checkNew finds what is wrong with a new object's metadata.
 func (r *Registry) checkNew(m metav1.Object) field.ErrorList {
 	return validation.ValidateObjectMetaAccessor(m, r.namespaced, r.checkName, metadataPath)
+}
+
+// checkFinalizers refuses, for Kubernetes' own kinds, finalizers of a new object that others may use too.
+func (r *Registry) checkFinalizers(m metav1.Object) field.ErrorList {
+	if !isKubernetes(r.resource.Group) {
+		return nil
+	}
+	var problems field.ErrorList
+	for i, name := range m.GetFinalizers() {
+		if !isQualified(name) {
+			problems = append(problems, field.Invalid(metadataPath.Child("finalizers").Index(i), name,
+				"name is neither a standard finalizer name nor is it fully qualified"))
+		}
+	}
+	return problems
+}
+
+// doubtfulFinalizers warns of the finalizers that are not in old and that others may use too.
+func (r *Registry) doubtfulFinalizers(m metav1.Object, old []string) []string {
+	if isKubernetes(r.resource.Group) {
+		return nil
+	}
+	var texts []string
+	for _, name := range m.GetFinalizers() {
+		if !isQualified(name) && !slices.Contains(old, name) {
+			texts = append(texts, fmt.Sprintf("metadata.finalizers: %q: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers", name))
+		}
+	}
+	return texts
+}
+
+// isQualified reports whether a finalizer has a domain, or is one that Kubernetes gives a meaning to.
+func isQualified(finalizer string) bool {
+	switch finalizer {
+	case metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents, "kubernetes":
+		return true
+	}
+	return strings.Contains(finalizer, "/")
+}
+
+// isKubernetes reports whether a group is Kubernetes' own: one without a domain, or in one of the domains that
+// https://github.com/kubernetes/enhancements/tree/master/keps/sig-api-machinery/2337-k8s.io-group-protection names.
+func isKubernetes(group string) bool {
+	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") || strings.HasSuffix(group, ".kubernetes.io")
 }
 
 // checkName applies the kind's rule for names, and the one for all: a name is one segment of a path.

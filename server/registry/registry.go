@@ -54,6 +54,7 @@ type Options struct {
 // Methods take the namespace from the context, see [WithNamespace]. Their errors are apimachinery StatusErrors,
 // but for the context's own and what strategies, admission and ObjectUpdate functions return.
 type Registry struct {
+	scheme     *runtime.Scheme
 	kind       *runtime.Kind
 	resource   schema.GroupResource
 	singular   string
@@ -64,6 +65,7 @@ type Registry struct {
 	gc         bool
 	now        func() time.Time
 	shape      shape
+	noStatus   bool
 }
 
 // New returns a registry. It refuses Options without a required field, a kind that is not registered or not the
@@ -98,6 +100,7 @@ func newRegistry(o Options) (*Registry, error) {
 		return nil, fmt.Errorf("the strategy is for %v, the kind is %v", o.Strategy.object, want)
 	}
 	r := &Registry{
+		scheme:     o.Scheme,
 		kind:       kind,
 		resource:   o.Resource,
 		singular:   o.Singular,
@@ -108,6 +111,7 @@ func newRegistry(o Options) (*Registry, error) {
 		gc:         o.GarbageCollection,
 		now:        o.Now,
 		shape:      shapeOf(kind.Type, !o.NoStatus),
+		noStatus:   o.NoStatus,
 	}
 	if r.singular == "" {
 		r.singular = strings.ToLower(o.Kind.Kind)
@@ -132,6 +136,18 @@ func (r *Registry) Namespaced() bool { return r.namespaced }
 
 // ReturnsDeleted implements DeletedReturner with the strategy's ReturnDeleted.
 func (r *Registry) ReturnsDeleted() bool { return r.strategy.returnDeleted }
+
+// ResetFields implements FieldResetter: the status, and the strategy's ResetFields.
+func (r *Registry) ResetFields(k *runtime.Kind) [][]string {
+	var reset [][]string
+	if shapeOf(k.Type, !r.noStatus).hasStatus() {
+		reset = append(reset, []string{"status"})
+	}
+	for _, path := range r.strategy.resetFields {
+		reset = append(reset, strings.Split(path, "."))
+	}
+	return reset
+}
 
 // Decode implements Records.
 func (r *Registry) Decode(rec storage.Record) (runtime.Object, error) {

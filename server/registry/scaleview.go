@@ -3,14 +3,18 @@ package registry
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server/request"
 	"github.com/keelson-dev/keelson/storage"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // ScaleView is a registry's objects as the scale subresource shows them, in autoscaling/v1 Scale. It implements
@@ -65,7 +69,7 @@ func (v *ScaleView) Get(ctx context.Context, name string, opts *metav1.GetOption
 }
 
 // scale makes the Scale of an object; replicas that are absent are 0.
-func (v *ScaleView) scale(obj runtime.Object) (runtime.Object, error) {
+func (v *ScaleView) scale(obj runtime.Object) (*autoscalingv1.Scale, error) {
 	m, err := v.registry.accept(obj)
 	if err != nil {
 		return nil, err
@@ -87,13 +91,16 @@ func (v *ScaleView) scale(obj runtime.Object) (runtime.Object, error) {
 }
 
 // Update implements Updater: it writes the replicas of the Scale into the object, by the rules of an update of the
-// object itself. Of the Scale's metadata only uid and resourceVersion count, as preconditions.
+// object itself. Of the Scale's metadata only uid and resourceVersion count, as preconditions, and managedFields: the
+// Scale that update gets has an entry for each manager of the object's replicas, and what it returns says who they are
+// then. The object's entry for a new one is in the version of the request.
 func (v *ScaleView) Update(ctx context.Context, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	if opts == nil {
 		opts = &metav1.UpdateOptions{}
 	}
 	e := v.registry.main()
-	e.subresource, e.kind, e.subject = "scale", scaleKind, v.scale
+	e.subresource, e.kind = "scale", scaleKind
+	e.subject = func(obj runtime.Object) (runtime.Object, error) { return v.scale(obj) }
 	e.mutates, e.creates = true, false
 	rec, _, err := v.registry.update(ctx, name, func(ctx context.Context, obj runtime.Object) (runtime.Object, error) {
 		return v.rescale(ctx, name, obj, update, opts)
@@ -116,6 +123,11 @@ func (v *ScaleView) rescale(ctx context.Context, name string, obj runtime.Object
 	if err != nil {
 		return nil, err
 	}
+	managers, err := v.managers(ctx, obj)
+	if err != nil {
+		return nil, err
+	}
+	old.SetManagedFields(managers.ofScale())
 	req := r.request(ctx, admission.Update, name, isDryRun(opts.DryRun))
 	req.Kind, req.Subresource, req.Old, req.Options = scaleKind, "scale", old, opts
 	if req.Object, err = update(ctx, old.DeepCopyObject()); err != nil {
@@ -145,5 +157,53 @@ func (v *ScaleView) rescale(ctx context.Context, name string, obj runtime.Object
 		m.SetResourceVersion(scale.ResourceVersion)
 	}
 	v.specReplicas.setInteger(obj, scale.Spec.Replicas)
+	m.SetManagedFields(managers.ofObject(scale))
 	return obj, nil
+}
+
+// replicaManagers are the managers of an object's replicas.
+type replicaManagers struct {
+	object  []metav1.ManagedFieldsEntry
+	handler *managedfields.ScaleHandler
+}
+
+// managers finds out who manages the replicas of obj, in whatever version.
+func (v *ScaleView) managers(ctx context.Context, obj runtime.Object) (*replicaManagers, error) {
+	r := v.registry
+	m, err := r.accept(obj)
+	if err != nil {
+		return nil, err
+	}
+	path := fieldpath.Path{}
+	for name := range strings.SplitSeq(strings.TrimPrefix(v.paths.SpecReplicas, "."), ".") {
+		path = append(path, fieldpath.PathElement{FieldName: &name})
+	}
+	paths := managedfields.ResourcePathMappings{}
+	for _, kind := range r.scheme.Versions(r.kind.GVK.GroupKind()) {
+		paths[kind.GVK.GroupVersion().String()] = path
+	}
+	gv := r.kind.GVK.GroupVersion()
+	if info := request.InfoFrom(ctx); info != nil && info.APIGroup == gv.Group && info.APIVersion != "" {
+		gv.Version = info.APIVersion
+	}
+	entries := m.GetManagedFields()
+	return &replicaManagers{entries, managedfields.NewScaleHandler(entries, gv, paths)}, nil
+}
+
+// ofScale returns the entries of the Scale; those that cannot be read are none.
+func (s *replicaManagers) ofScale() []metav1.ManagedFieldsEntry {
+	entries, err := s.handler.ToSubresource()
+	if err != nil {
+		return nil
+	}
+	return entries
+}
+
+// ofObject returns the entries of the object whose Scale has become scale.
+func (s *replicaManagers) ofObject(scale *autoscalingv1.Scale) []metav1.ManagedFieldsEntry {
+	entries, err := s.handler.ToParent(scale.GetManagedFields())
+	if err != nil {
+		return s.object
+	}
+	return entries
 }

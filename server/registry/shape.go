@@ -21,12 +21,15 @@ type shape interface {
 	takeStatus(obj, from runtime.Object)
 	// sameContent reports whether two objects are equal in all but kind, apiVersion, metadata and status.
 	sameContent(a, b runtime.Object) bool
+	// contentNames are the JSON names of the members that sameContent compares.
+	contentNames() []string
 }
 
 // structShape is the shape of a Go struct, by the JSON names of its fields.
 type structShape struct {
-	status  []int   // index of the field "status"; nil: none
-	content [][]int // indexes of the fields that are neither metadata nor status
+	status  []int    // index of the field "status"; nil: none
+	content [][]int  // indexes of the fields that are neither metadata nor status
+	names   []string // of those fields, in JSON
 }
 
 // shapeOf returns the shape of the struct type t; withStatus false makes its status content. A status without any field is none: a Resource without a status
@@ -35,7 +38,7 @@ func shapeOf(t reflect.Type, withStatus bool) shape {
 	s := &structShape{}
 	s.scan(t, nil)
 	if !withStatus && s.status != nil {
-		s.content = append(s.content, s.status)
+		s.content, s.names = append(s.content, s.status), append(s.names, "status")
 		s.status = nil
 	}
 	return s
@@ -63,7 +66,10 @@ func (s *structShape) scan(t reflect.Type, at []int) {
 			}
 		case isEmptyStruct(f.Type):
 		default:
-			s.content = append(s.content, index)
+			if name == "" {
+				name = f.Name
+			}
+			s.content, s.names = append(s.content, index), append(s.names, name)
 		}
 	}
 }
@@ -71,6 +77,8 @@ func (s *structShape) scan(t reflect.Type, at []int) {
 func isEmptyStruct(t reflect.Type) bool { return t.Kind() == reflect.Struct && t.NumField() == 0 }
 
 func (s *structShape) hasStatus() bool { return s.status != nil }
+
+func (s *structShape) contentNames() []string { return s.names }
 
 func (s *structShape) dropStatus(obj runtime.Object) {
 	if s.status != nil {

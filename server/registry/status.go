@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/storage"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +33,7 @@ func (r *Registry) status(err error, name string) error {
 		expired    *storage.ExpiredError
 		future     *storage.FutureError
 		unreadable *storage.UnreadableError
+		conversion *runtime.ConversionError
 	)
 	switch {
 	case err == nil || isStatus(err):
@@ -46,6 +48,8 @@ func (r *Registry) status(err error, name string) error {
 		return tooLargeVersion(future)
 	case errors.As(err, &unreadable):
 		return apierrors.NewInternalError(corrupt(unreadable))
+	case errors.As(err, &conversion): // of what was to be stored: nothing is, and another object may be
+		return apierrors.NewBadRequest(fmt.Sprintf("the object cannot be stored: %v", err))
 	case errors.Is(err, storage.ErrTooLarge):
 		return apierrors.NewRequestEntityTooLargeError(err.Error())
 	case errors.Is(err, storage.ErrBadContinue):

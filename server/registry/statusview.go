@@ -6,6 +6,7 @@ import (
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/storage"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -37,8 +38,17 @@ func (v *StatusView) Decode(rec storage.Record) (runtime.Object, error) {
 	return v.registry.Decode(rec)
 }
 
-// UpdateRecord implements RecordUpdater. Of what update returns only the status counts, and uid and
-// resourceVersion as preconditions. The generation stays, and nothing is ever created.
+// ResetFields implements FieldResetter: all but the status.
+func (v *StatusView) ResetFields(k *runtime.Kind) [][]string {
+	reset := [][]string{{"metadata"}}
+	for _, name := range shapeOf(k.Type, true).contentNames() {
+		reset = append(reset, []string{name})
+	}
+	return reset
+}
+
+// UpdateRecord implements RecordUpdater. Of what update returns only the status and metadata.managedFields count, and
+// uid and resourceVersion as preconditions. The generation stays, and nothing is ever created.
 func (v *StatusView) UpdateRecord(ctx context.Context, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (storage.Record, bool, error) {
 	r := v.registry
 	return r.update(ctx, name, update, opts, endpoint{
@@ -50,9 +60,16 @@ func (v *StatusView) UpdateRecord(ctx context.Context, name string, update Objec
 	})
 }
 
-// settleStatus returns the stored object with the new status.
+// settleStatus returns the stored object with the new status, and with the record of who manages it.
 func (r *Registry) settleStatus(obj, old runtime.Object) runtime.Object {
 	out := old.DeepCopyObject()
 	r.shape.takeStatus(out, obj)
+	to, err := meta.Accessor(out)
+	if err != nil {
+		return out
+	}
+	if from, err := meta.Accessor(obj); err == nil {
+		to.SetManagedFields(from.GetManagedFields())
+	}
 	return out
 }

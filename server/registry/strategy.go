@@ -46,6 +46,14 @@ type Strategy[T runtime.Object] struct {
 	// the object for deletion after that many seconds instead of deleting it. nil deletes at once.
 	GracefulDelete func(ctx context.Context, obj T, options *metav1.DeleteOptions) bool
 
+	// ResetFields are fields that PrepareForUpdate sets back to what they were, as dotted paths of JSON names
+	// ("spec.nodeName"), the same in every version: whoever applies them does not manage them. The status is always
+	// one of them where there is a /status.
+	ResetFields []string
+	// Ratcheting leaves errors out that Validate, ValidateUpdate and ValidateStatusUpdate report on an update about
+	// values the update did not change, so that rules can become stricter while objects are stored: see [Ratchet].
+	// The rules in struct tags (package constraint) always do that.
+	Ratcheting bool
 	// NoGeneration leaves metadata.generation alone, as kinds do that are plain data, without a desired state
 	// that a controller follows (a ConfigMap).
 	NoGeneration bool

@@ -58,7 +58,7 @@ func (t *Typed[T]) Create(ctx context.Context, namespace string, obj T) (T, erro
 // Update replaces the object of the same name by obj: like a PUT, with a conflict when obj's resourceVersion is
 // not the stored one, and overwriting when it is "".
 func (t *Typed[T]) Update(ctx context.Context, namespace string, obj T) (T, error) {
-	return t.replace(ctx, namespace, obj, t.registry)
+	return t.replace(ctx, namespace, obj, t.registry, false)
 }
 
 // UpdateStatus replaces the status of the object of the same name, and nothing else.
@@ -68,16 +68,23 @@ func (t *Typed[T]) UpdateStatus(ctx context.Context, namespace string, obj T) (T
 		var none T
 		return none, err
 	}
-	return t.replace(ctx, namespace, obj, view)
+	return t.replace(ctx, namespace, obj, view, true)
 }
 
-func (t *Typed[T]) replace(ctx context.Context, namespace string, obj T, to RecordUpdater) (T, error) {
+// replace puts obj in the place of what is there; ownersStay says that its managedFields do not count.
+func (t *Typed[T]) replace(ctx context.Context, namespace string, obj T, to RecordUpdater, ownersStay bool) (T, error) {
 	m, err := t.registry.accept(obj)
 	if err != nil {
 		var none T
 		return none, err
 	}
-	put := func(context.Context, runtime.Object) (runtime.Object, error) { return obj.DeepCopyObject(), nil }
+	put := func(context.Context, runtime.Object) (runtime.Object, error) {
+		out := obj.DeepCopyObject()
+		if m, err := t.registry.accept(out); ownersStay && err == nil {
+			m.SetManagedFields(nil)
+		}
+		return out, nil
+	}
 	rec, _, err := to.UpdateRecord(WithNamespace(ctx, namespace), m.GetName(), put, nil)
 	return t.decode(rec, err)
 }

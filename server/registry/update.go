@@ -72,7 +72,9 @@ func (r *Registry) settleMain(obj, old runtime.Object) runtime.Object {
 // UpdateRecord implements RecordUpdater. update sees every state the object has until the write succeeds; what it
 // returns with the resourceVersion of an older state is a conflict, and without one overwrites.
 func (r *Registry) UpdateRecord(ctx context.Context, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (storage.Record, bool, error) {
-	return r.update(ctx, name, update, opts, r.main())
+	e := r.main()
+	e.creates = e.creates || CreatesOnUpdate(ctx)
+	return r.update(ctx, name, update, opts, e)
 }
 
 func (r *Registry) update(ctx context.Context, name string, update ObjectUpdate, opts *metav1.UpdateOptions, e endpoint) (storage.Record, bool, error) {
@@ -118,9 +120,10 @@ func (r *Registry) createMissing(ctx context.Context, name string, update Object
 	if uid := m.GetUID(); uid != "" {
 		return storage.Record{}, r.uidConflict(ctx, name, string(uid), "")
 	}
-	if rv := m.GetResourceVersion(); rv != "" && rv != "0" {
+	if rv := m.GetResourceVersion(); rv != "" && rv != "0" && !CreatesOnUpdate(ctx) {
 		return storage.Record{}, apierrors.NewNotFound(r.resource, name)
 	}
+	m.SetResourceVersion("")
 	switch got := m.GetName(); got {
 	case "":
 		m.SetName(name)
@@ -169,13 +172,10 @@ func (c *change) apply(ctx context.Context, old runtime.Object, rec storage.Reco
 	req.Kind, req.Subresource, req.Options = c.endpoint.kind, c.endpoint.subresource, c.opts
 	if !c.endpoint.mutates {
 		req.Object, req.Old = obj, old
-		if err := r.admission.Mutate(ctx, req); err != nil {
+		if m, err = r.mutate(ctx, req, m); err != nil {
 			return storage.Outcome{}, r.refused(err, c.name)
 		}
 		obj = req.Object
-		if m, err = r.accept(obj); err != nil {
-			return storage.Outcome{}, err
-		}
 		c.warn(dedupOwners(m, afterMutation))
 	}
 	r.kind.SetDefaults(obj) // of what a caller in process or a mutator left out
@@ -279,19 +279,24 @@ func (c *change) judge(ctx context.Context, req *admission.Request, obj, old run
 	if err != nil {
 		return err
 	}
-	problems := validation.ValidateObjectMetaAccessorUpdate(m, was, metadataPath)
+	problems, err := r.checkConstraints(ctx, validation.ValidateObjectMetaAccessorUpdate(m, was, metadataPath), obj, old)
+	if err != nil {
+		return err
+	}
 	if f := c.endpoint.validate; f != nil {
-		problems = append(problems, f(ctx, obj, old)...)
+		problems = append(problems, r.ratchet(f(ctx, obj, old), obj, old)...)
 	}
 	if len(problems) > 0 {
 		return apierrors.NewInvalid(r.kind.GVK.GroupKind(), c.name, problems)
 	}
+	c.warn(r.doubtfulFinalizers(m, was.GetFinalizers())...)
 	if f := c.endpoint.warn; f != nil {
 		c.warn(f(ctx, obj, old)...)
 	}
 	if f := r.strategy.canonicalize; f != nil {
 		f(obj)
 	}
+	keepTimes(obj, old, m, was)
 	if len(r.admission.Validators) == 0 {
 		return nil
 	}

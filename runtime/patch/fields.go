@@ -1,0 +1,199 @@
+package patch
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/keelson-dev/keelson/runtime"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+)
+
+// FieldManagerOptions says whose fields a FieldManager keeps. Scheme and Kind are required.
+type FieldManagerOptions struct {
+	Scheme *runtime.Scheme
+	// Models are those of Scheme; nil makes them, from nothing but the Go types.
+	Models *Models
+	// Kind is the kind in the version of the requests: what a client applies, and what the entries name.
+	Kind schema.GroupVersionKind
+	// Subresource is "" for the object itself.
+	Subresource string
+	// Reset returns the paths, of JSON names, of the fields that such requests never change in a version of the kind, so
+	// that they own none of them ("status", and for the subresource status all the others). nil: none.
+	Reset func(k *runtime.Kind) [][]string
+}
+
+// FieldManager keeps metadata.managedFields, which says who manages which fields of an object, for the requests to one
+// kind in one version and subresource: see https://kubernetes.io/docs/reference/using-api/server-side-apply/. Make one
+// with [NewFieldManager]. Its methods may be called concurrently, and keep nothing of their arguments.
+//
+// The objects are in the hub version of the kind, live and new state alike. live is what is stored, nil if nothing is.
+// Where the result is that nobody manages anything the entries are empty and not nil, as in a request that asks for that:
+// nil entries mean that the request says nothing of them.
+type FieldManager struct {
+	scheme  *runtime.Scheme
+	models  *Models
+	kind    *runtime.Kind
+	hub     *runtime.Kind
+	manager *managedfields.FieldManager
+}
+
+// NewFieldManager returns the field manager of a registered kind.
+func NewFieldManager(o FieldManagerOptions) (*FieldManager, error) {
+	kind := o.Scheme.Lookup(o.Kind)
+	if kind == nil {
+		return nil, fmt.Errorf("field manager: %s is not in the scheme", o.Kind)
+	}
+	hub, _ := o.Scheme.Hub(o.Kind.GroupKind())
+	if o.Models == nil {
+		o.Models = NewModels(o.Scheme)
+	}
+	f := &FieldManager{scheme: o.Scheme, models: o.Models, kind: kind, hub: o.Scheme.Lookup(hub)}
+	var err error
+	f.manager, err = managedfields.NewDefaultFieldManager(o.Models, convertor{o.Scheme}, o.Scheme, o.Scheme,
+		o.Kind, hub.GroupVersion(), o.Subresource, resetFields(o))
+	if err != nil {
+		return nil, fmt.Errorf("field manager of %s: %w", o.Kind, err)
+	}
+	return f, nil
+}
+
+// resetFields makes the filters, by apiVersion, that take the reset fields out of what is owned.
+func resetFields(o FieldManagerOptions) map[fieldpath.APIVersion]fieldpath.Filter {
+	if o.Reset == nil {
+		return nil
+	}
+	sets := map[fieldpath.APIVersion]*fieldpath.Set{}
+	for _, kind := range o.Scheme.Versions(o.Kind.GroupKind()) {
+		set := fieldpath.NewSet()
+		for _, names := range o.Reset(kind) {
+			path := fieldpath.Path{}
+			for _, name := range names {
+				path = append(path, fieldpath.PathElement{FieldName: &name})
+			}
+			set.Insert(path)
+		}
+		sets[fieldpath.APIVersion(kind.GVK.GroupVersion().String())] = set
+	}
+	return fieldpath.NewExcludeFilterSetMap(sets)
+}
+
+// Update records in obj, in place, what manager changes in live by obj. An error says why that could not be found out;
+// obj then has live's entries, and may be stored.
+func (f *FieldManager) Update(live, obj runtime.Object, manager string) (err error) {
+	live = f.begin(live)
+	f.begin(obj)
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if p := recover(); p != nil { // a type's own conversion or encoding
+			err = fmt.Errorf("%v", p)
+		}
+		if err != nil {
+			m.SetManagedFields(entriesOf(live))
+			return
+		}
+		settle(m)
+	}()
+	_, err = f.manager.Update(live, obj, manager)
+	return err
+}
+
+// Apply merges config, an object of the kind as decoded from JSON with whole numbers as int64, into live as manager's
+// intent, and returns the new object. Conflicts with other managers are an apimachinery StatusError (409) with a cause
+// each, unless force takes the fields from them. A config that is not fit to be applied is one with the code 400, or an
+// [*Error]; any other error is of live, such as entries that cannot be read.
+func (f *FieldManager) Apply(live runtime.Object, config map[string]any, manager string, force bool) (obj runtime.Object, err error) {
+	live = f.begin(live)
+	applied := &unstructured.Unstructured{Object: config}
+	if err := checkApplied(applied); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			obj, err = nil, fmt.Errorf("applying to %s: %v", f.kind.GVK, p)
+		}
+	}()
+	if obj, err = f.manager.Apply(live, applied, manager, force); err != nil {
+		return nil, f.explain(live, err)
+	}
+	if obj, err = f.scheme.ToVersion(obj, f.hub.GVK.GroupVersion()); err != nil { // an empty object stayed as it was
+		return nil, f.explain(live, err)
+	}
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, err
+	}
+	settle(m)
+	return obj, nil
+}
+
+// checkApplied refuses metadata which the accessors of untyped objects take for none.
+func checkApplied(applied *unstructured.Unstructured) error {
+	switch metadata := applied.Object["metadata"].(type) {
+	case nil:
+	case map[string]any:
+		entries, given := metadata["managedFields"]
+		if entries != nil {
+			return apierrors.NewBadRequest("metadata.managedFields must be nil")
+		}
+		if given {
+			delete(metadata, "managedFields")
+		}
+	default:
+		return &Error{Code: http.StatusBadRequest, Message: fmt.Sprintf("metadata must be an object, not %T", metadata)}
+	}
+	return nil
+}
+
+// explain blames the configuration for err, unless live cannot be merged with anything.
+func (f *FieldManager) explain(live runtime.Object, err error) error {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) || managedfields.ValidateManagedFields(entriesOf(live)) != nil {
+		return err
+	}
+	shown, bad := convertor{f.scheme}.ConvertToVersion(live, f.kind.GVK.GroupVersion())
+	if bad == nil {
+		_, bad = f.models.ObjectToTyped(shown, typed.AllowDuplicates)
+	}
+	if bad != nil {
+		return err
+	}
+	return &Error{Code: http.StatusBadRequest, Message: err.Error()}
+}
+
+// begin gives a hub object its kind. For nil it makes an empty object in the version of the requests: one of the hub could
+// have fields that are not empty in another version.
+func (f *FieldManager) begin(obj runtime.Object) runtime.Object {
+	kind := f.hub
+	if obj == nil {
+		kind = f.kind
+		obj = kind.New()
+	}
+	obj.GetObjectKind().SetGroupVersionKind(kind.GVK)
+	return obj
+}
+
+func entriesOf(obj runtime.Object) []metav1.ManagedFieldsEntry {
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return nil
+	}
+	return m.GetManagedFields()
+}
+
+// settle makes it known that an object without entries has none on purpose.
+func settle(m metav1.Object) {
+	if len(m.GetManagedFields()) == 0 {
+		m.SetManagedFields([]metav1.ManagedFieldsEntry{})
+	}
+}

@@ -1,0 +1,162 @@
+package patch
+
+import (
+	"fmt"
+	"reflect"
+	"sync"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/codec"
+	apischema "github.com/keelson-dev/keelson/runtime/schema"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/kube-openapi/pkg/schemaconv"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	smdschema "sigs.k8s.io/structured-merge-diff/v6/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+)
+
+// Models knows how the objects of a scheme's kinds are built, for those who merge them field by field: which lists are
+// sets or maps, by which keys, and what is one value. It is made of the OpenAPI definitions of the kinds, so that what
+// is published is what holds. A kind's model is made when it is first asked for. All methods may be called concurrently.
+//
+// Models is a managedfields.TypeConverter of apimachinery.
+type Models struct {
+	scheme *runtime.Scheme
+
+	mu    sync.Mutex // guards the maps
+	docs  map[schema.GroupVersionKind]*apischema.Docs
+	kinds map[schema.GroupVersionKind]*model
+}
+
+var _ managedfields.TypeConverter = (*Models)(nil)
+
+// model is the model of one kind, or why there is none.
+type model struct {
+	parse typed.ParseableType
+	plain bool // the type's JSON is what structured-merge-diff sees of it by reflection
+	err   error
+}
+
+// NewModels returns the models of s's kinds, those that s has now and those that it gets.
+func NewModels(s *runtime.Scheme) *Models {
+	return &Models{scheme: s, docs: map[schema.GroupVersionKind]*apischema.Docs{}, kinds: map[schema.GroupVersionKind]*model{}}
+}
+
+// SetDocs gives the doc comments of a kind's Go source, whose markers (+listType and others) count as much as struct tags.
+// It comes before the first request for the kind.
+func (m *Models) SetDocs(gvk schema.GroupVersionKind, docs *apischema.Docs) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.docs[gvk] = docs
+}
+
+// of returns the model of a kind.
+func (m *Models) of(gvk schema.GroupVersionKind) (*model, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.kinds[gvk]
+	if known == nil {
+		kind := m.scheme.Lookup(gvk)
+		if kind == nil { // not remembered: requests name it
+			return nil, apiruntime.NewNotRegisteredErrForKind("keelson", gvk)
+		}
+		known = m.build(kind)
+		m.kinds[gvk] = known
+	}
+	return known, known.err
+}
+
+// build makes a model. The caller holds mu.
+func (m *Models) build(kind *runtime.Kind) *model {
+	b := apischema.NewBuilder(apischema.Options{GroupVersion: kind.GVK.GroupVersion()})
+	name := b.AddKind(apischema.Kind{GVK: kind.GVK, Type: kind.Type, Docs: m.docs[kind.GVK], WithoutList: true})
+	definitions := map[string]*spec.Schema{}
+	for name, definition := range b.Definitions() {
+		definitions[name] = &definition
+	}
+	types, err := schemaconv.ToSchemaFromOpenAPI(definitions, false)
+	if err != nil {
+		return &model{err: fmt.Errorf("the fields of %s cannot be merged: %w", kind.GVK, err)}
+	}
+	parser := typed.Parser{Schema: smdschema.Schema{Types: types.Types}}
+	return &model{parse: parser.Type(name), plain: isPlain(kind.Type)}
+}
+
+// ObjectToTyped implements managedfields.TypeConverter. obj has its kind and apiVersion set.
+func (m *Models) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptions) (*typed.TypedValue, error) {
+	known, err := m.of(obj.GetObjectKind().GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	u, isUntyped := obj.(*unstructured.Unstructured)
+	switch {
+	case isUntyped:
+		return known.parse.FromUnstructured(u.UnstructuredContent(), opts...)
+	case known.plain:
+		return known.parse.FromStructured(obj, opts...)
+	}
+	text, err := codec.Encode(obj)
+	if err != nil {
+		return nil, err
+	}
+	fields := map[string]any{}
+	if _, err := codec.Unmarshal(text, &fields, codec.Ignore); err != nil {
+		return nil, err
+	}
+	return known.parse.FromUnstructured(fields, opts...)
+}
+
+// TypedToObject implements managedfields.TypeConverter. The result is an *unstructured.Unstructured.
+func (m *Models) TypedToObject(value *typed.TypedValue) (runtime.Object, error) {
+	fields, ok := value.AsValue().Unstructured().(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("a %T is no object", value.AsValue().Unstructured())
+	}
+	return &unstructured.Unstructured{Object: fields}, nil
+}
+
+// convertor is a scheme as the field managers of apimachinery need it: it also knows objects that are still untyped, and
+// does not copy one that is in the version wanted, for nobody there changes what was converted.
+type convertor struct{ *runtime.Scheme }
+
+// ConvertToVersion implements apimachinery's ObjectConvertor.
+func (c convertor) ConvertToVersion(in runtime.Object, target apiruntime.GroupVersioner) (runtime.Object, error) {
+	if u, ok := in.(*unstructured.Unstructured); ok {
+		var err error
+		if in, err = c.decode(u); err != nil {
+			return nil, err
+		}
+	}
+	if k := c.KindOf(in); k != nil && in.GetObjectKind().GroupVersionKind() == k.GVK {
+		if gvk, ok := target.KindForGroupVersionKinds([]schema.GroupVersionKind{k.GVK}); ok && gvk == k.GVK {
+			return in, nil
+		}
+	}
+	return c.Scheme.ConvertToVersion(in, target)
+}
+
+// decode makes the typed object of an untyped one.
+func (c convertor) decode(u *unstructured.Unstructured) (runtime.Object, error) {
+	gvk := u.GroupVersionKind()
+	kind := c.Lookup(gvk)
+	if kind == nil {
+		return nil, apiruntime.NewNotRegisteredErrForKind("keelson", gvk)
+	}
+	text, err := u.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	obj := kind.New()
+	if _, err := codec.Unmarshal(text, obj, codec.Ignore); err != nil {
+		return nil, err
+	}
+	obj.GetObjectKind().SetGroupVersionKind(gvk)
+	return obj, nil
+}
+
+// isPlain reports whether structured-merge-diff, which looks at Go values by reflection, sees the same in a value of
+// type t as encoding/json writes. It says no where the two differ, and where it cannot be sure.
+func isPlain(t reflect.Type) bool { return plainType(t, map[reflect.Type]bool{}) }

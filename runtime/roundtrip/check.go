@@ -1,0 +1,244 @@
+package roundtrip
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/codec"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// checker checks objects. It may be used concurrently.
+type checker struct {
+	scheme *runtime.Scheme
+	opts   Options
+	kinds  []*runtime.Kind
+}
+
+// problem is what is wrong with an object.
+type problem struct {
+	gvk  schema.GroupVersionKind
+	what string // the same for the same problem of another object
+	how  string // a difference, or an error
+}
+
+func (p *problem) Error() string { return fmt.Sprintf("%s %s: %s\n%s", p.gvk.GroupVersion(), p.gvk.Kind, p.what, p.how) }
+
+// check returns the first problem of an object of the kind k, or nil. obj is not changed.
+func (c *checker) check(k *runtime.Kind, obj runtime.Object) (p *problem) {
+	step := "checking it"
+	defer func() {
+		if r := recover(); r != nil {
+			p = &problem{k.GVK, step + " panics", fmt.Sprint(r)}
+		}
+	}()
+	gvk := k.GVK
+	step = "JSON"
+	d, err := codec.EncodeDocument(obj, gvk)
+	if err != nil {
+		return &problem{gvk, "it cannot be encoded as JSON", err.Error()}
+	}
+	made := k.New() // independent of obj
+	if _, err = codec.Unmarshal(d.Bytes(), made, codec.Ignore); err != nil {
+		return &problem{gvk, "its JSON cannot be decoded", fmt.Sprintf("%v\n%s", err, d.Bytes())}
+	}
+	made.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
+	metadata(made).SetResourceVersion(metadata(obj).GetResourceVersion()) // which no document has
+	if d := c.diff(gvk, "", obj, made); d != "" {
+		return &problem{gvk, "decoded from its JSON it is another object (-object +decoded)", d}
+	}
+
+	step = "DeepCopyObject"
+	copied := made.DeepCopyObject()
+	if d := c.diff(gvk, "", made, copied); d != "" {
+		return &problem{gvk, "its DeepCopyObject is another object (-object +copy)", d}
+	}
+	scribble(reflect.ValueOf(copied))
+	if d := c.diff(gvk, "", obj, made); d != "" {
+		return &problem{gvk, "its DeepCopyObject shares memory with it (-object +object after the copy was changed)", d}
+	}
+	obj = made
+	obj.GetObjectKind().SetGroupVersionKind(gvk)
+
+	step = "setting defaults"
+	k.SetDefaults(obj)
+	again := obj.DeepCopyObject()
+	k.SetDefaults(again)
+	if d := c.diff(gvk, "", obj, again); d != "" {
+		return &problem{gvk, "defaults set a second time change it (-once +twice)", d}
+	}
+
+	hub, _ := c.scheme.Hub(gvk.GroupKind())
+	if gvk != hub {
+		step = "conversion to the hub and back"
+		return c.trip(k, c.scheme.Lookup(hub), obj)
+	}
+	for _, v := range c.scheme.Versions(gvk.GroupKind()) {
+		if v.GVK == hub {
+			continue
+		}
+		step = "conversion to " + v.GVK.Version + " and back"
+		if p := c.trip(k, v, obj); p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+func metadata(obj runtime.Object) metav1.Object {
+	return obj.(metav1.ObjectMetaAccessor).GetObjectMeta() // which every registered kind has
+}
+
+// trip converts obj, of the kind k, to another version and back. One of them is the hub.
+func (c *checker) trip(k, through *runtime.Kind, obj runtime.Object) *problem {
+	way := fmt.Sprintf("%s -> %s", k.GVK.Version, through.GVK.Version)
+	there, p := c.convert(k, through, obj, way)
+	if p != nil {
+		return p
+	}
+	through.SetDefaults(there)
+	if p := c.sameFields(k, through, obj, there, way); p != nil {
+		return p
+	}
+	way += " -> " + k.GVK.Version
+	back, p := c.convert(through, k, there, way)
+	if p != nil {
+		p.gvk = k.GVK
+		return p
+	}
+	if d := c.diff(k.GVK, through.GVK.Version, obj, back); d != "" {
+		return &problem{k.GVK, way + " makes another object of it (-before +after)", d}
+	}
+	return nil
+}
+
+// convert makes one conversion, twice, and checks that it leaves alone what it is given and what it has made before.
+func (c *checker) convert(from, to *runtime.Kind, obj runtime.Object, way string) (runtime.Object, *problem) {
+	gv := to.GVK.GroupVersion()
+	was := obj.DeepCopyObject()
+	one, err := c.scheme.ToVersion(obj, gv)
+	if err != nil {
+		return nil, &problem{from.GVK, way + " fails; if there are no such objects, say in Options.Fill how they are made", err.Error()}
+	}
+	two, err := c.scheme.ToVersion(obj, gv)
+	if err != nil {
+		return nil, &problem{from.GVK, way + " fails the second time", err.Error()}
+	}
+	if d := cmp.Diff(one, two, exact()...); d != "" {
+		return nil, &problem{from.GVK, way + " makes another object each time (-first +second)", d}
+	}
+	kept := one.DeepCopyObject()
+	scribble(reflect.ValueOf(two))
+	if d := cmp.Diff(kept, one, exact()...); d != "" {
+		return nil, &problem{from.GVK, way + ": two results share memory (-first +first after the second was changed)", d}
+	}
+	if d := cmp.Diff(was, obj, exact()...); d != "" {
+		return nil, &problem{from.GVK, way + " changes what it is given, or shares memory with it (-before +after)", d}
+	}
+	return one, nil
+}
+
+// sameFields compares what field selectors see of an object in two versions.
+func (c *checker) sameFields(k, through *runtime.Kind, obj, there runtime.Object, way string) *problem {
+	spoke, hub, ofSpoke, ofHub := k, through, obj, there
+	if gvk, _ := c.scheme.Hub(k.GVK.GroupKind()); gvk == k.GVK {
+		spoke, hub, ofSpoke, ofHub = through, k, there, obj
+	}
+	a, err := codec.EncodeDocument(ofSpoke, spoke.GVK)
+	if err != nil {
+		return &problem{k.GVK, way + " makes what cannot be encoded as JSON", err.Error()}
+	}
+	b, err := codec.EncodeDocument(ofHub, hub.GVK)
+	if err != nil {
+		return &problem{k.GVK, way + " makes what cannot be encoded as JSON", err.Error()}
+	}
+	paths := c.scheme.FieldPaths(k.GVK.GroupKind())[spoke.GVK.GroupVersion().String()]
+	for _, field := range hub.Fields {
+		path, other := paths[field]
+		if !other {
+			path = field
+		}
+		if path == "" || c.tolerated(hub.GVK, spoke.GVK.Version, field) || c.tolerated(spoke.GVK, hub.GVK.Version, path) {
+			continue
+		}
+		if got, want := a.Field(path), b.Field(field); got != want {
+			return &problem{k.GVK, fmt.Sprintf("%s: the selectable field %s of %s and %s of %s have different values", way, path, spoke.GVK.Version, field, hub.GVK.Version), fmt.Sprintf("%q and %q", got, want)}
+		}
+	}
+	return nil
+}
+
+// exact compares objects by all that is in them.
+func exact() []cmp.Option {
+	return []cmp.Option{cmpopts.EquateEmpty(), cmp.Exporter(func(reflect.Type) bool { return true })}
+}
+
+// diff is the difference of two objects of a kind, but for what is tolerated.
+func (c *checker) diff(gvk schema.GroupVersionKind, through string, a, b runtime.Object) string {
+	return cmp.Diff(a, b, append(exact(), cmp.FilterPath(func(p cmp.Path) bool {
+		return len(c.opts.Tolerate) > 0 && c.tolerated(gvk, through, jsonPath(p))
+	}, cmp.Ignore()))...)
+}
+
+func (c *checker) tolerated(gvk schema.GroupVersionKind, through, path string) bool {
+	for _, t := range c.opts.Tolerate {
+		if t.Kind == gvk && (t.Through == "" || t.Through == through) && (path == t.Path || strings.HasPrefix(path, t.Path+".")) {
+			return true
+		}
+	}
+	return false
+}
+
+// jsonPath is a path as a dotted path of JSON names.
+func jsonPath(p cmp.Path) string {
+	var names []string
+	for i, step := range p {
+		switch s := step.(type) {
+		case cmp.StructField:
+			t := p.Index(i - 1).Type()
+			if name := jsonName(t.Field(s.Index())); name != "" {
+				names = append(names, name)
+			}
+		case cmp.MapIndex:
+			names = append(names, fmt.Sprint(s.Key()))
+		}
+	}
+	return strings.Join(names, ".")
+}
+
+// jsonName is what JSON calls a field; "" is nothing, since its fields are those of the struct around it.
+func jsonName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	if name == "" && !f.Anonymous {
+		return f.Name
+	}
+	return name
+}
+
+// hasPath reports whether a type may have a field at a path of JSON names.
+func hasPath(t reflect.Type, path []string) bool {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array {
+		t = t.Elem()
+	}
+	switch {
+	case len(path) == 0:
+		return true
+	case t.Kind() == reflect.Map:
+		return hasPath(t.Elem(), path[1:])
+	case t.Kind() != reflect.Struct:
+		return t.Kind() == reflect.Interface
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		switch name := jsonName(f); {
+		case name == "" && hasPath(f.Type, path), name == path[0] && hasPath(f.Type, path[1:]):
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,81 @@
+package roundtrip
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand"
+	"time"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/randfill"
+)
+
+// random makes the object of a kind that belongs to a seed.
+func (c *checker) random(k *runtime.Kind, seed int64) (runtime.Object, error) {
+	return c.fill(k, randfill.New().RandSource(rand.NewSource(seed)))
+}
+
+// fuzzed makes the object of a kind that belongs to what a fuzzer has made.
+func (c *checker) fuzzed(k *runtime.Kind, data []byte) (runtime.Object, error) {
+	return c.fill(k, randfill.NewFromGoFuzz(data))
+}
+
+func (c *checker) fill(k *runtime.Kind, f *randfill.Filler) (obj runtime.Object, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("no %s %s can be made: %v; say in Options.Fill how values of that type are made", k.GVK.GroupVersion(), k.GVK.Kind, r)
+		}
+	}()
+	obj = k.New()
+	f.NilChance(0.3).NumElements(0, 3).MaxDepth(12).Funcs(fillFuncs()...).Funcs(c.opts.Fill...).Fill(obj)
+	obj.GetObjectKind().SetGroupVersionKind(k.GVK)
+	return obj, nil
+}
+
+// fillFuncs make the values of types whose values JSON does not keep whatever they are.
+func fillFuncs() []any {
+	return []any{
+		func(*metav1.TypeMeta, randfill.Continue) {},
+		func(m *metav1.ObjectMeta, c randfill.Continue) {
+			m.Name, m.Namespace, m.UID = c.String(8), c.String(8), types.UID(c.String(8))
+			m.Generation = c.Int63()
+			c.Fill(&m.CreationTimestamp)
+			c.Fill(&m.DeletionTimestamp)
+			c.Fill(&m.Labels)
+			c.Fill(&m.Annotations)
+			c.Fill(&m.Finalizers)
+			c.Fill(&m.OwnerReferences)
+		},
+		func(t *metav1.Time, c randfill.Continue) { *t = metav1.Unix(c.Int63n(1<<33), 0) },
+		func(t *metav1.MicroTime, c randfill.Continue) {
+			*t = metav1.NewMicroTime(time.Unix(c.Int63n(1<<33), 1000*c.Int63n(1e6)))
+		},
+		func(d *metav1.Duration, c randfill.Continue) { d.Duration = time.Duration(c.Int63()) },
+		func(q *resource.Quantity, c randfill.Continue) {
+			*q = *resource.NewMilliQuantity(c.Int63n(1e12), resource.DecimalSI)
+		},
+		func(i *intstr.IntOrString, c randfill.Continue) {
+			if *i = intstr.FromInt32(c.Int31()); c.Bool() {
+				*i = intstr.FromString(c.String(8))
+			}
+		},
+		func(f *metav1.FieldsV1, c randfill.Continue) { f.SetRawBytes(freeJSON(c)) },
+		func(e *apiruntime.RawExtension, c randfill.Continue) { e.Raw = freeJSON(c) },
+		func(m *json.RawMessage, c randfill.Continue) { *m = freeJSON(c) },
+		func(v *any, c randfill.Continue) {
+			*v = []any{nil, c.Bool(), c.String(8), c.Int63(), map[string]any{c.String(4): c.String(4)}, []any{c.Int63()}}[c.Intn(6)]
+		},
+		func(o *apiruntime.Object, _ randfill.Continue) { *o = nil },
+	}
+}
+
+// freeJSON is an object with anything in it.
+func freeJSON(c randfill.Continue) []byte {
+	text, _ := json.Marshal(map[string]any{c.String(4): c.String(4), "n": c.Int31(), "list": []any{c.Bool(), nil}}) // always has a JSON form
+	return text
+}

@@ -1,0 +1,178 @@
+package roundtrip
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Options refines what is checked. The zero Options checks every kind of the scheme.
+type Options struct {
+	// Kinds are those that are checked, in all their versions; nil is all of the scheme.
+	Kinds []schema.GroupKind
+	// Rounds is how many objects of each version are made; 0 is 200, or 50 with go test -short.
+	Rounds int
+	// Seed makes the objects of a run those of another run with the same seed and the same types; 0 is another seed in
+	// each run, or that of the environment variable KEELSON_ROUNDTRIP_SEED.
+	Seed int64
+	// Fill are fill functions of sigs.k8s.io/randfill, func(*T, randfill.Continue): how values of type T are made. They
+	// replace those for the same type which the package has.
+	Fill []any
+	// Tolerate is what may be lost.
+	Tolerate []Tolerance
+}
+
+// Tolerance is a difference that is none.
+type Tolerance struct {
+	// Kind is that of the objects which differ, with their version.
+	Kind schema.GroupVersionKind
+	// Through is the version by way of which they may, such as "v1alpha1"; "" is any.
+	Through string
+	// Path is the dotted path of JSON names at and below which they may, such as "spec.color". It goes through the items
+	// of a list without a name of its own.
+	Path string
+	// Reason says why that is right. It is required: it is all that those who read the test will know.
+	Reason string
+}
+
+// seedVariable sets the seed of a run that has none.
+const seedVariable = "KEELSON_ROUNDTRIP_SEED"
+
+// Test checks random objects of every version of the kinds, each version in a subtest.
+func Test(t *testing.T, s *runtime.Scheme, o Options) {
+	t.Helper()
+	c, err := newChecker(s, o)
+	if err != nil {
+		t.Fatalf("roundtrip: %v", err)
+	}
+	seed, err := o.seed()
+	if err != nil {
+		t.Fatalf("roundtrip: %v", err)
+	}
+	rounds := o.Rounds
+	if rounds == 0 {
+		if rounds = 200; testing.Short() {
+			rounds = 50
+		}
+	}
+	for _, k := range c.kinds {
+		t.Run(title(k.GVK), func(t *testing.T) {
+			for i := range int64(rounds) {
+				obj, err := c.random(k, seed+i)
+				if err == nil {
+					err = c.smallest(k, obj)
+				}
+				if err != nil {
+					t.Fatalf("%v\n\nObject %d of seed %d. To run it again: %s=%d go test -run '^%s$', or set Seed in the Options.",
+						err, i, seed, seedVariable, seed+i, strings.ReplaceAll(t.Name(), "/", "$/^"))
+				}
+			}
+		})
+	}
+}
+
+// Fuzz checks the objects that the Go fuzzer makes: call it in a function FuzzXxx, and run that with go test -fuzz. A
+// failure is kept as a file of the corpus, by which go test repeats it. Rounds and Seed mean nothing here.
+func Fuzz(f *testing.F, s *runtime.Scheme, o Options) {
+	f.Helper()
+	c, err := newChecker(s, o)
+	if err != nil {
+		f.Fatalf("roundtrip: %v", err)
+	}
+	for i := range c.kinds {
+		f.Add(uint8(i), []byte("a seed of the corpus, which is as good as any other"))
+	}
+	f.Fuzz(func(t *testing.T, kind uint8, data []byte) {
+		k := c.kinds[int(kind)%len(c.kinds)]
+		obj, err := c.fuzzed(k, data)
+		if err == nil {
+			err = c.smallest(k, obj)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// Check checks one object, of any version. obj is not changed. Of Options only Tolerate counts.
+func Check(s *runtime.Scheme, obj runtime.Object, o Options) error {
+	c, err := newChecker(s, o)
+	if err != nil {
+		return fmt.Errorf("roundtrip: %w", err)
+	}
+	k := s.KindOf(obj)
+	if k == nil {
+		return fmt.Errorf("roundtrip: %T is no kind of the scheme", obj)
+	}
+	if p := c.check(k, obj); p != nil {
+		return p
+	}
+	return nil
+}
+
+func (o Options) seed() (int64, error) {
+	if o.Seed != 0 {
+		return o.Seed, nil
+	}
+	text, ok := os.LookupEnv(seedVariable)
+	if !ok {
+		return 1 + rand.Int64N(1<<40), nil
+	}
+	seed, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", seedVariable, err)
+	}
+	return seed, nil
+}
+
+// title is the name of a subtest.
+func title(gvk schema.GroupVersionKind) string { return gvk.GroupKind().String() + "/" + gvk.Version }
+
+// newChecker checks the options.
+func newChecker(s *runtime.Scheme, o Options) (*checker, error) {
+	if s == nil {
+		return nil, errors.New("a scheme is required")
+	}
+	c := &checker{scheme: s, opts: o}
+	groups := o.Kinds
+	if groups == nil {
+		groups = s.GroupKinds()
+	}
+	for _, gk := range groups {
+		versions := s.Versions(gk)
+		if len(versions) == 0 {
+			return nil, fmt.Errorf("the kind %s is not in the scheme", gk)
+		}
+		for _, k := range versions {
+			if !s.Converts(k.GVK) {
+				return nil, fmt.Errorf("nothing converts %s to its hub and back; add a conversion", k.GVK)
+			}
+			c.kinds = append(c.kinds, k)
+		}
+	}
+	if len(c.kinds) == 0 {
+		return nil, errors.New("the scheme has no kinds")
+	}
+	for _, tolerance := range o.Tolerate {
+		k := s.Lookup(tolerance.Kind)
+		switch {
+		case k == nil:
+			return nil, fmt.Errorf("tolerance of %q: the kind %s is not in the scheme", tolerance.Path, tolerance.Kind)
+		case tolerance.Reason == "":
+			return nil, fmt.Errorf("tolerance of %q in %s: say in Reason why it may differ", tolerance.Path, tolerance.Kind)
+		case !hasPath(k.Type, strings.Split(tolerance.Path, ".")):
+			return nil, fmt.Errorf("tolerance of %q in %s: %v has no such field; write the dotted path of JSON names, such as \"spec.color\"", tolerance.Path, tolerance.Kind, k.Type)
+		case tolerance.Through != "" && !slices.ContainsFunc(s.Versions(k.GVK.GroupKind()), func(v *runtime.Kind) bool { return v.GVK.Version == tolerance.Through }):
+			return nil, fmt.Errorf("tolerance of %q in %s: the kind has no version %q", tolerance.Path, tolerance.Kind, tolerance.Through)
+		}
+	}
+	return c, nil
+}

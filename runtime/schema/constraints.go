@@ -1,0 +1,133 @@
+package schema
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/keelson-dev/keelson/runtime/constraint"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	kjson "sigs.k8s.io/json"
+)
+
+// constraintsOf returns what the struct tags of a field say. Tags that cannot be understood say nothing here: they
+// are refused where a kind is registered.
+func constraintsOf(f jsonField) constraint.Field {
+	c, err := constraint.ParseField(f.StructField)
+	if err != nil {
+		return constraint.Field{}
+	}
+	return c
+}
+
+// taggedDefault returns the default in a field's tags, and true when there is one, or when tags judge the value, so
+// that the zero value is not known to be a good one.
+func taggedDefault(f jsonField) (any, bool) {
+	c := constraintsOf(f)
+	if c.Default == nil {
+		c.Required, c.Immutable = false, false
+		return nil, !reflect.ValueOf(c).IsZero() && f.Type.Kind() != reflect.Struct
+	}
+	var v any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(c.Default, &v); err != nil { // it was read before
+		return nil, false
+	}
+	return v, true
+}
+
+// constrain adds the constraints in a field's tags to its schema, and says them in words at the end of the
+// description, for kubectl explain shows only some of them. It returns whether the field is required, given whether
+// it would be without tags.
+func constrain(s *spec.Schema, f jsonField, required bool) bool {
+	c := constraintsOf(f)
+	s.Minimum, s.ExclusiveMinimum = number(c.Minimum), c.ExclusiveMinimum
+	s.Maximum, s.ExclusiveMaximum = number(c.Maximum), c.ExclusiveMaximum
+	s.MultipleOf = number(c.MultipleOf)
+	s.MinLength, s.MaxLength = c.MinLength, c.MaxLength
+	s.MinItems, s.MaxItems, s.UniqueItems = c.MinItems, c.MaxItems, c.UniqueItems
+	s.MinProperties, s.MaxProperties = c.MinProperties, c.MaxProperties
+	s.Pattern, s.Format = c.Pattern, cmp.Or(c.Format, s.Format)
+	if c.Enum != nil {
+		s.Enum = c.Enum
+	}
+	if words := inWords(c); words != "" {
+		if s.Description != "" {
+			s.Description += "\n\n"
+		}
+		s.Description += words
+	}
+	return (required || c.Required) && c.Default == nil
+}
+
+func number(n json.Number) *float64 {
+	if f, err := n.Float64(); err == nil {
+		return &f
+	}
+	return nil
+}
+
+// inWords says constraints as a reader wants them: "Minimum 1, maximum 10, default 3. Immutable." What kubectl explain
+// shows anyway is left out: whether a field is required, and its enumeration.
+func inWords(c constraint.Field) string {
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	bound := func(n json.Number, exclusive bool, name, beyond string) {
+		switch {
+		case n != "" && exclusive:
+			add("%s %s", beyond, n)
+		case n != "":
+			add("%s %s", name, n)
+		}
+	}
+	span := func(low, high *int64, one, many string) {
+		unit := func(n int64) string {
+			if n == 1 {
+				return one
+			}
+			return many
+		}
+		switch {
+		case low != nil && high != nil && *low == *high:
+			add("exactly %d %s", *low, unit(*low))
+		case low != nil && high != nil:
+			add("%d to %d %s", *low, *high, unit(*high))
+		case low != nil:
+			add("at least %d %s", *low, unit(*low))
+		case high != nil:
+			add("at most %d %s", *high, unit(*high))
+		}
+	}
+	bound(c.Minimum, c.ExclusiveMinimum, "minimum", "more than")
+	bound(c.Maximum, c.ExclusiveMaximum, "maximum", "less than")
+	if c.MultipleOf != "" {
+		add("a multiple of %s", c.MultipleOf)
+	}
+	span(c.MinLength, c.MaxLength, "character", "characters")
+	if c.Format != "" {
+		add("format %s", c.Format)
+	}
+	if c.Pattern != "" {
+		add("pattern '%s'", c.Pattern)
+	}
+	span(c.MinItems, c.MaxItems, "item", "items")
+	if c.UniqueItems {
+		add("no item twice")
+	}
+	span(c.MinProperties, c.MaxProperties, "entry", "entries")
+	if c.Default != nil {
+		add("default %s", c.Default)
+	}
+	if c.Immutable {
+		add("immutable")
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	first, size := utf8.DecodeRuneInString(parts[0])
+	parts[0] = string(unicode.ToUpper(first)) + parts[0][size:]
+	return strings.Join(parts, ", ") + "."
+}

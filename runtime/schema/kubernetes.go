@@ -1,0 +1,62 @@
+package schema
+
+import (
+	_ "embed" // the table
+	"reflect"
+	"strings"
+)
+
+// kubernetesTable has the markers of the types of Kubernetes, whose source no program has at hand: a line "package"
+// with the import path, then a line a marker, "Type.Field name=value" or, of the type itself, "Type name=value".
+//
+//go:embed kubernetes.txt
+var kubernetesTable string
+
+// kubernetesTypes are the markers of the types of Kubernetes by package and type. A package is read when one of its
+// types is first asked for. The texts of these types are in their SwaggerDoc.
+type kubernetesTypes map[string]map[string]*comment
+
+// ofType returns the comment of a type, nil when it has no markers, and whether its package is in the table.
+func (k kubernetesTypes) ofType(t reflect.Type) (c *comment, ok bool) {
+	path := t.PkgPath()
+	if !strings.HasPrefix(path, "k8s.io/") || t.Name() == "" {
+		return nil, false
+	}
+	types, ok := k[path]
+	if !ok {
+		types = kubernetesPackage(path)
+		k[path] = types
+	}
+	return types[t.Name()], types != nil
+}
+
+// kubernetesPackage reads the part of the table for one package, nil when there is none.
+func kubernetesPackage(path string) map[string]*comment {
+	_, rest, ok := strings.Cut(kubernetesTable, "\npackage "+path+"\n")
+	if !ok {
+		return nil
+	}
+	types := map[string]*comment{}
+	for line := range strings.Lines(rest) {
+		line = strings.TrimSuffix(line, "\n")
+		if line == "" {
+			break
+		}
+		where, marker, _ := strings.Cut(line, " ")
+		typ, field, _ := strings.Cut(where, ".")
+		name, value, _ := strings.Cut(marker, "=")
+		c := types[typ]
+		if c == nil {
+			c = &comment{markers: markers{}, fields: map[string]*comment{}}
+			types[typ] = c
+		}
+		if field != "" {
+			if c.fields[field] == nil {
+				c.fields[field] = &comment{markers: markers{}}
+			}
+			c = c.fields[field]
+		}
+		c.markers[name] = append(c.markers[name], value)
+	}
+	return types
+}

@@ -1,0 +1,233 @@
+package schema
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// mergeRule is how the values of a field merge; what is "" or nil is not said.
+type mergeRule struct {
+	patchStrategy, patchMergeKey string
+	listType                     string
+	keys                         []string // of a list of the type map
+	mapType                      string   // of a map or a struct
+}
+
+// mergeRuleOf reads the struct tags and the markers of a field; tags win.
+func mergeRuleOf(f jsonField, m markers) mergeRule {
+	tagOr := func(tag string) string {
+		value, _ := m.value(tag)
+		return cmp.Or(f.Tag.Get(tag), value)
+	}
+	rule := mergeRule{
+		patchStrategy: tagOr("patchStrategy"), patchMergeKey: tagOr("patchMergeKey"),
+		listType: tagOr("listType"), keys: m["listMapKey"],
+		mapType: cmp.Or(f.Tag.Get("structType"), f.Tag.Get("mapType"), mapTypeOf(m)),
+	}
+	if v := f.Tag.Get("listMapKey"); v != "" {
+		rule.keys = nil
+		for key := range strings.SplitSeq(v, ",") {
+			rule.keys = append(rule.keys, strings.TrimSpace(key))
+		}
+	}
+	return rule
+}
+
+// setListExtensions says how lists and maps merge, from the struct tags and the markers of a field.
+func (r *reflector) setListExtensions(s *spec.Schema, f jsonField, m markers) {
+	rule := mergeRuleOf(f, m)
+	set := func(extension, value string) {
+		if value != "" {
+			s.Extensions = withExtension(s.Extensions, extension, value)
+		}
+	}
+	set(extensionPatchStrategy, rule.patchStrategy)
+	set(extensionPatchMergeKey, rule.patchMergeKey)
+	set(extensionListType, rule.listType)
+	set(extensionMapType, rule.mapType)
+	if len(rule.keys) > 0 {
+		list := []any{}
+		for _, key := range rule.keys {
+			list = append(list, key)
+		}
+		s.Extensions = withExtension(s.Extensions, extensionListMapKeys, list)
+	}
+}
+
+// setMapType says of a struct type whether it is owned as a whole.
+func setMapType(s *spec.Schema, m markers) {
+	if v := mapTypeOf(m); v != "" {
+		s.Extensions = withExtension(s.Extensions, extensionMapType, v)
+	}
+}
+
+// mapTypeOf reads the markers of a type.
+func mapTypeOf(m markers) string {
+	ofMap, _ := m.value("mapType")
+	ofStruct, _ := m.value("structType")
+	return cmp.Or(ofStruct, ofMap)
+}
+
+// Check tells whether the objects of a kind can be merged as its Go types say by struct tags and, where k has Docs, by
+// markers: a listType or mapType that there is not or that is on a field of another kind, a key that the elements
+// of a list do not have, keys without a list of the type map. The error names every such field. Types of Kubernetes
+// are taken as they are. A program should ask when it starts, for no object of such a kind can be applied or patched.
+func Check(k Kind) error {
+	c := &mergeChecker{reflector: newReflector(newNames(schema.GroupVersion{})), seen: map[reflect.Type]bool{}}
+	c.docs = k.Docs
+	c.enter(k.Type, nil)
+	return errors.Join(c.problems...)
+}
+
+// mergeChecker walks the types of a kind.
+type mergeChecker struct {
+	*reflector
+	seen     map[reflect.Type]bool
+	problems []error
+}
+
+// enter checks a type and all it is made of. docs are the comment of the field that has it, for anonymous structs.
+func (c *mergeChecker) enter(t reflect.Type, docs *comment) {
+	if t = dereference(t); t == nil || c.seen[t] {
+		return
+	}
+	c.seen[t] = true
+	if _, special := c.special(t); special {
+		return
+	}
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		c.enter(t.Elem(), docs)
+	case reflect.Struct:
+		c.structFields(t, docs)
+	}
+}
+
+func (c *mergeChecker) structFields(t reflect.Type, docs *comment) {
+	if _, known := c.kubernetes.ofType(t); known {
+		return
+	}
+	if t.Name() != "" {
+		docs = c.comment(t)
+	}
+	if v := mapTypeOf(docs.marks()); !knownMapType(v) {
+		c.problems = append(c.problems, fmt.Errorf("%v: mapType %q is neither atomic nor granular", t, v))
+	}
+	for _, f := range c.jsonFields(t, docs) {
+		comment := f.docs.field(f.Name)
+		if err := c.field(f.Type, mergeRuleOf(f, comment.marks())); err != nil {
+			c.problems = append(c.problems, fmt.Errorf("field %s of %v: %w", f.Name, f.declaring, err))
+		}
+		c.enter(f.Type, comment)
+	}
+}
+
+// field checks the rule of a field of type t.
+func (c *mergeChecker) field(t reflect.Type, rule mergeRule) error {
+	t = dereference(t)
+	if _, special := c.special(t); special {
+		t = nil // what it looks like in JSON is not known
+	}
+	switch {
+	case !slices.Contains([]string{"", "atomic", "set", "map"}, rule.listType):
+		return fmt.Errorf("listType %q is none of atomic, set and map", rule.listType)
+	case rule.listType != "" && !isList(t):
+		return fmt.Errorf("listType is for lists")
+	case len(rule.keys) > 0 && rule.listType != "map":
+		return fmt.Errorf(`listMapKey needs listType "map"`)
+	case !knownMapType(rule.mapType):
+		return fmt.Errorf("mapType %q is neither atomic nor granular", rule.mapType)
+	case rule.mapType != "" && (t == nil || t.Kind() != reflect.Map && t.Kind() != reflect.Struct):
+		return fmt.Errorf("mapType is for maps and structs")
+	}
+	var err error
+	switch rule.listType {
+	case "set":
+		err = c.setElements(dereference(t.Elem()))
+	case "map":
+		err = c.mapElements(dereference(t.Elem()), rule.keys)
+	}
+	if err != nil {
+		return err
+	}
+	return c.patchStrategy(t, rule)
+}
+
+func knownMapType(v string) bool { return v == "" || v == "atomic" || v == "granular" }
+
+// isList tells whether a type is a list in JSON.
+func isList(t reflect.Type) bool {
+	return t != nil && (t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8 || t.Kind() == reflect.Array)
+}
+
+// setElements refuses elements that have parts with owners of their own: a set has its elements whole.
+func (c *mergeChecker) setElements(elem reflect.Type) error {
+	if _, special := c.special(elem); special {
+		return nil
+	}
+	if k := elem.Kind(); k == reflect.Map || k == reflect.Struct && mapTypeOf(c.comment(elem).marks()) != "atomic" {
+		return fmt.Errorf(`listType "set" is for lists of plain values, not of %v; use "map" with a listMapKey, or "atomic"`, elem)
+	}
+	return nil
+}
+
+func (c *mergeChecker) mapElements(elem reflect.Type, keys []string) error {
+	if len(keys) == 0 {
+		return fmt.Errorf(`listType "map" needs listMapKey, the JSON names of the fields that tell elements apart`)
+	}
+	return c.keys(elem, "listMapKey", keys)
+}
+
+// keys checks that the elements of a list have the fields that tell them apart.
+func (c *mergeChecker) keys(elem reflect.Type, tag string, keys []string) error {
+	if elem.Kind() == reflect.Map {
+		return nil // it may have any key
+	}
+	if _, special := c.special(elem); special || elem.Kind() != reflect.Struct {
+		return fmt.Errorf("%s is for lists of structs, not of %v", tag, elem)
+	}
+	fields := c.jsonFields(elem, nil)
+	for i, key := range keys {
+		at := slices.IndexFunc(fields, func(f jsonField) bool { return f.name == key })
+		if at < 0 {
+			return fmt.Errorf("%s %q is no field of %v in JSON", tag, key, elem)
+		}
+		if slices.Contains(keys[:i], key) {
+			return fmt.Errorf("%s %q is given twice", tag, key)
+		}
+		t := dereference(fields[at].Type)
+		if _, special := c.special(t); special {
+			continue
+		}
+		switch t.Kind() {
+		case reflect.Struct, reflect.Map, reflect.Slice, reflect.Array, reflect.Interface:
+			return fmt.Errorf("%s %q of %v is a %v, not a plain value", tag, key, elem, t)
+		}
+	}
+	return nil
+}
+
+// patchStrategy checks the tags of strategic merge patch on a list.
+func (c *mergeChecker) patchStrategy(t reflect.Type, rule mergeRule) error {
+	if !isList(t) || rule.patchStrategy == "" {
+		return nil
+	}
+	if !slices.Contains([]string{"merge", "retainKeys", "merge,retainKeys"}, rule.patchStrategy) {
+		return fmt.Errorf(`patchStrategy %q is none of "merge", "retainKeys" and "merge,retainKeys"; a list without one is replaced as a whole`, rule.patchStrategy)
+	}
+	elem := dereference(t.Elem())
+	if rule.patchMergeKey != "" {
+		return c.keys(elem, "patchMergeKey", []string{rule.patchMergeKey})
+	}
+	if _, special := c.special(elem); !special && elem.Kind() == reflect.Struct && rule.patchStrategy != "retainKeys" {
+		return fmt.Errorf("patchStrategy %q on a list of structs needs patchMergeKey, the JSON name of the field that tells them apart", rule.patchStrategy)
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package handlers
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/codec"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+)
+
+// applier merges one applied configuration into whatever state the object is in, or creates the object.
+type applier struct {
+	*call
+	config  map[string]any
+	manager string
+	force   bool
+}
+
+// newApplier reads a configuration: YAML, or JSON, which is YAML.
+func (c *call) newApplier(body []byte, opts *metav1.PatchOptions) (*applier, error) {
+	v := fieldValidation(opts.FieldValidation)
+	text, problems, err := codec.YAML().ToJSON(body, v)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
+	}
+	a := &applier{call: c, config: map[string]any{}, manager: opts.FieldManager, force: opts.Force != nil && *opts.Force}
+	if _, err := codec.Unmarshal(text, &a.config, codec.Ignore); err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: error unmarshaling JSON: while decoding JSON: %v", err))
+	}
+	if len(problems) > 0 && v == codec.Strict {
+		return nil, apierrors.NewBadRequest("error strict decoding patch: " + joined(problems))
+	}
+	c.warnAll(problems)
+	if a.config == nil { // "null"
+		a.config = map[string]any{}
+	}
+	return a, nil
+}
+
+func joined(problems []error) string {
+	texts := make([]string, len(problems))
+	for i, p := range problems {
+		texts[i] = p.Error()
+	}
+	return strings.Join(texts, ", ")
+}
+
+// apply is the registry.ObjectUpdate of an apply. A resourceVersion or uid in the configuration stays in the result, for
+// the registry to compare.
+func (a *applier) apply(ctx context.Context, current runtime.Object) (runtime.Object, error) {
+	if current == nil {
+		if err := a.mayBegin(ctx); err != nil {
+			return nil, err
+		}
+	}
+	obj, err := a.fields.Apply(current, apiruntime.DeepCopyJSON(a.config), a.manager, a.force)
+	if err != nil {
+		return nil, patchError(err)
+	}
+	if err := a.matchURL(obj); err != nil {
+		return nil, err
+	}
+	return obj, a.sameUID(current, obj)
+}
+
+// mayBegin refuses to create an object that the configuration knows to exist, or for a user who may not.
+func (a *applier) mayBegin(ctx context.Context) error {
+	if uid := (&unstructured.Unstructured{Object: a.config}).GetUID(); uid != "" {
+		return apierrors.NewConflict(a.gvr.GroupResource(), a.name,
+			fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
+	}
+	return a.mayCreate(ctx)
+}
+
+// sameUID refuses a patch that gives the object another uid.
+func (c *call) sameUID(current, patched runtime.Object) error {
+	if current == nil {
+		return nil
+	}
+	was, err := meta.Accessor(current)
+	if err != nil {
+		return nil
+	}
+	m, err := accessor(patched)
+	if err != nil {
+		return err
+	}
+	if uid := m.GetUID(); uid != "" && uid != was.GetUID() {
+		return apierrors.NewInvalid(c.kind.GroupKind(), c.name, immutableUID(uid))
+	}
+	return nil
+}

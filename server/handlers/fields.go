@@ -1,0 +1,122 @@
+package handlers
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/patch"
+	"github.com/keelson-dev/keelson/server/registry"
+	"github.com/keelson-dev/keelson/server/request"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// manageFields makes the endpoint keep metadata.managedFields, if its objects are stored: there is no next request to a
+// review or another answer that is only computed, which could be in conflict with this one.
+func (e *endpoint) manageFields(storage any) error {
+	if e.known == nil || e.recordWriter == nil && !e.canUpdate() {
+		return nil
+	}
+	o := patch.FieldManagerOptions{Scheme: e.scheme, Models: e.models, Kind: e.kind, Subresource: e.sub}
+	if resetter, ok := storage.(registry.FieldResetter); ok {
+		o.Reset = resetter.ResetFields
+	}
+	var err error
+	if e.fields, err = patch.NewFieldManager(o); err != nil {
+		return fmt.Errorf("handlers: %s: %w", e.path(), err)
+	}
+	return nil
+}
+
+// PatchTypes returns the media types of the patches that the resource or, if sub is not "", its subresource accepts, in
+// the order in which a refusal of others names them. The slice is the caller's own.
+func (r *Resource) PatchTypes(sub string) []string {
+	e := r.main
+	if sub != "" {
+		e = r.subs[sub]
+	}
+	if e == nil || !e.canPatch() {
+		return nil
+	}
+	return e.patchTypes()
+}
+
+func (e *endpoint) patchTypes() []string {
+	accepted := []string{string(types.JSONPatchType), string(types.MergePatchType)}
+	if e.typed() {
+		accepted = append(accepted, string(types.StrategicMergePatchType))
+	}
+	if e.fields != nil {
+		accepted = append(accepted, string(types.ApplyYAMLPatchType))
+	}
+	return accepted
+}
+
+// typed reports whether the kind has a Go struct, whose tags say how lists are merged.
+func (e *endpoint) typed() bool {
+	if e.known == nil {
+		return false
+	}
+	_, untyped := e.known.New().(apiruntime.Unstructured)
+	return !untyped
+}
+
+// track records in obj, in the hub version, what the request changes in live, which may be nil. A failure is the client's
+// to know, and not a reason to refuse the change: the entries then stay as they were.
+func (c *call) track(live, obj runtime.Object, fieldManager string) {
+	if c.fields == nil {
+		return
+	}
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return
+	}
+	if c.untracked {
+		m.SetManagedFields([]metav1.ManagedFieldsEntry{})
+		return
+	}
+	if err := c.fields.Update(live, obj, managerName(fieldManager, c.r.UserAgent())); err != nil {
+		request.Warn(c.ctx, fmt.Sprintf("metadata.managedFields could not be brought up to date: %v", err))
+	}
+}
+
+// withoutFields makes a change once more, without managedFields, if it was too large with them. change tells by calling
+// track.
+func (c *call) withoutFields(change func() error) error {
+	err := change()
+	if c.fields == nil || c.untracked || !isTooLarge(err) {
+		return err
+	}
+	c.untracked = true
+	return change()
+}
+
+// longestManager bounds the name of a manager, in bytes.
+const longestManager = 128
+
+// managerName is the name under which a request manages fields.
+func managerName(fieldManager, userAgent string) string {
+	if fieldManager != "" {
+		return fieldManager
+	}
+	name, _, _ := strings.Cut(userAgent, "/")
+	name = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, name)
+	if len(name) > longestManager {
+		end := longestManager
+		for !utf8.RuneStart(name[end]) {
+			end--
+		}
+		name = name[:end]
+	}
+	return name
+}

@@ -1,0 +1,57 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/keelson-dev/keelson/storage"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// MigrateStorage stores every object of a served resource anew that is not stored as it would be now: in the version
+// that is Stored, with the fields and defaults its Go type has. See storage.Migrate for what that means to others, for
+// what can go wrong and for how to go on afterwards. It asks neither strategies nor admission, since it changes no
+// object, and reads past the cache.
+//
+// Call it when all servers of the storage know the version that is stored now, such as after a rollout; from Options.Ready
+// or beside Run, in a goroutine of the program's own. It ends with the server. resource is that of any version, such as
+// {Group: "example.com", Resource: "widgets"}. To find out whether it went well look at the error and at the result's
+// Failed.
+func (s *Server) MigrateStorage(ctx context.Context, resource schema.GroupResource, opts storage.MigrateOptions) (storage.Migrated, error) {
+	objects, err := s.objectsOf(resource)
+	if err != nil {
+		return storage.Migrated{}, fmt.Errorf("server: migrate %s: %w", resource, err)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.life, func() { cancel(errEnded) })()
+	done, err := storage.Migrate(ctx, objects, opts)
+	if err == nil {
+		return done, nil
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	return done, fmt.Errorf("server: migrate %s: %w", resource, err)
+}
+
+var errEnded = errors.New("the server has ended")
+
+// objectsOf returns where the objects of a resource are stored.
+func (s *Server) objectsOf(resource schema.GroupResource) (storage.Interface, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return nil, errEnded
+	}
+	i := slices.IndexFunc(s.served, func(r *served) bool { return r.gvr.GroupResource() == resource && r.gvk == r.hub })
+	switch {
+	case i < 0:
+		return nil, errors.New("the server serves no such resource; want its group and plural, such as widgets.example.com")
+	case s.served[i].objects == nil:
+		return nil, errors.New("the resource has a Storage of its own, which has to do that itself")
+	}
+	return s.served[i].objects, nil
+}

@@ -1,0 +1,174 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/constraint"
+	"github.com/keelson-dev/keelson/server/request"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// checkConstraints appends to problems what the struct tags of the kind say against obj, or when old is not nil,
+// against the change from old: the tags of the hub's type, and those of the type in whose version the request came. Of
+// equal errors one is kept. Errors about the status of a new object are left out, for nobody can have set it yet.
+func (r *Registry) checkConstraints(ctx context.Context, problems field.ErrorList, obj, old runtime.Object) (field.ErrorList, error) {
+	found := judge(r.kind.Constraints, obj, old)
+	if k := r.requestKind(ctx); k != nil && !k.Constraints.IsZero() {
+		gv := k.GVK.GroupVersion()
+		there, err := r.scheme.ToVersion(obj, gv)
+		if err != nil {
+			return nil, apierrors.NewInternalError(err)
+		}
+		var was runtime.Object
+		if old != nil { // one that cannot be shown in this version excuses nothing
+			was, _ = r.scheme.ToVersion(old, gv)
+		}
+		found = append(found, judge(k.Constraints, there, was)...)
+	}
+	seen := map[string]bool{}
+	for _, e := range found {
+		text := e.Error()
+		if seen[text] || old == nil && r.shape.hasStatus() && below(e.Field, "status") {
+			continue
+		}
+		seen[text] = true
+		problems = append(problems, e)
+	}
+	return problems, nil
+}
+
+func judge(rules *constraint.Rules, obj, old runtime.Object) field.ErrorList {
+	if old == nil {
+		return rules.Validate(obj)
+	}
+	return rules.ValidateUpdate(obj, old)
+}
+
+// requestKind returns the kind in the version of the request, or nil when that is the hub's or not known.
+func (r *Registry) requestKind(ctx context.Context) *runtime.Kind {
+	info := request.InfoFrom(ctx)
+	if info == nil || info.APIGroup != r.kind.GVK.Group || info.APIVersion == r.kind.GVK.Version {
+		return nil
+	}
+	gvk := r.kind.GVK
+	gvk.Version = info.APIVersion
+	return r.scheme.Lookup(gvk)
+}
+
+// below reports whether path is that of a field or leads into it.
+func below(path, name string) bool {
+	rest, ok := strings.CutPrefix(path, name)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// ratchet is Ratchet for strategies that want it for all errors.
+func (r *Registry) ratchet(problems field.ErrorList, obj, old runtime.Object) field.ErrorList {
+	if !r.strategy.ratcheting {
+		return problems
+	}
+	return Ratchet(problems, obj, old)
+}
+
+// Ratchet returns those of errs that are about something which the update from old to obj changed: an error is left
+// out when the JSON value at its path is the same in both, or is absent from both in a place that both have. So rules
+// can become stricter without making stored objects unwritable. For a strategy that wants this for all its errors
+// there is [Strategy].Ratcheting; one that wants it for some calls Ratchet with those.
+//
+// Elements of lists are compared by index: an element that moved counts as changed. An error that a change elsewhere
+// caused, as with rules about two fields, must name a field that changed, or it is lost. A path that leads nowhere in
+// obj keeps its error. errs is not changed.
+func Ratchet(errs field.ErrorList, obj, old runtime.Object) field.ErrorList {
+	if len(errs) == 0 || old == nil {
+		return errs
+	}
+	now, ok := decoded(obj)
+	was, okOld := decoded(old)
+	if !ok || !okOld {
+		return errs
+	}
+	var kept field.ErrorList
+	for _, e := range errs {
+		a, within := lookUp(now, e.Field)
+		b, withinOld := lookUp(was, e.Field)
+		if !within || !withinOld || !reflect.DeepEqual(a, b) {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+// decoded is an object as JSON has it.
+func decoded(obj runtime.Object) (any, bool) {
+	text, err := json.Marshal(obj)
+	if err != nil {
+		return nil, false
+	}
+	var v any
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	return v, d.Decode(&v) == nil
+}
+
+// missing is the value of a field that is not there, which is not null.
+type missing struct{}
+
+// lookUp returns the value at the path of a field error, such as spec.parts[2].name or metadata.labels[a/b], or
+// missing. false says that there is not even a place for it. Names and keys may hold dots and brackets: the shortest
+// that is there counts.
+func lookUp(v any, path string) (any, bool) {
+	if path == "" || path == "<nil>" {
+		return v, path == ""
+	}
+	switch at := v.(type) {
+	case map[string]any:
+		return lookUpKey(at, path)
+	case []any:
+		index, rest, ok := strings.Cut(strings.TrimPrefix(path, "["), "]")
+		i, err := strconv.Atoi(index)
+		if !ok || err != nil || i < 0 || path[0] != '[' {
+			return nil, false
+		}
+		if i >= len(at) {
+			return missing{}, rest == ""
+		}
+		return lookUp(at[i], strings.TrimPrefix(rest, "."))
+	}
+	return nil, false
+}
+
+func lookUpKey(at map[string]any, path string) (any, bool) {
+	ends := ".["
+	if path[0] == '[' {
+		path, ends = path[1:], "]"
+	}
+	first := -1 // where the shortest name ends
+	for i := range len(path) + 1 {
+		if i < len(path) && !strings.ContainsRune(ends, rune(path[i])) || i == len(path) && ends == "]" {
+			continue
+		}
+		if first < 0 {
+			first = i
+		}
+		if v, ok := at[path[:i]]; ok {
+			return lookUp(v, after(path, i))
+		}
+	}
+	if first < 0 {
+		return nil, false
+	}
+	return missing{}, after(path, first) == ""
+}
+
+// after is the rest of a path behind a name that ends at i.
+func after(path string, i int) string {
+	rest := path[i:]
+	rest = strings.TrimPrefix(rest, "]")
+	return strings.TrimPrefix(rest, ".")
+}

@@ -1,0 +1,82 @@
+package writemodel
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server"
+)
+
+// Kind is a kind to be served and modelled. Make it with [Of].
+type Kind struct {
+	gvk        schema.GroupVersionKind
+	plural     string
+	goType     reflect.Type
+	resource   server.Resource
+	setDefault func(any) // nil: none
+	status     bool      // has /status
+	generation bool
+	fields     []string // of the object, in JSON
+}
+
+// Of returns the kind that [server.Kind] makes of the same options, of which Default, Strategy.NoGeneration and NoStatus
+// are modelled; the other functions of the strategy must be nil.
+func Of[P runtime.Pointer[T], T any](gvk schema.GroupVersionKind, o server.KindOptions[P]) Kind {
+	gvr, _ := meta.UnsafeGuessKindToResource(gvk)
+	k := Kind{
+		gvk: gvk, plural: gvr.Resource, goType: reflect.TypeFor[T](), resource: server.Kind(gvk.Kind, o),
+		generation: !o.Strategy.NoGeneration,
+	}
+	if o.Default != nil {
+		k.setDefault = func(obj any) { o.Default(obj.(P)) }
+	}
+	for i := range k.goType.NumField() {
+		name, _, _ := strings.Cut(k.goType.Field(i).Tag.Get("json"), ",")
+		if name != "" && name != "-" {
+			k.fields = append(k.fields, name)
+			k.status = k.status || name == "status" && !o.NoStatus
+		}
+	}
+	return k
+}
+
+// new returns an empty object, which has its kind.
+func (k Kind) new() apiruntime.Object {
+	obj := reflect.New(k.goType).Interface().(apiruntime.Object)
+	obj.GetObjectKind().SetGroupVersionKind(k.gvk)
+	return obj
+}
+
+const namespace = "default"
+
+func (k Kind) path() string {
+	root := "/apis/" + k.gvk.Group
+	if k.gvk.Group == "" {
+		root = "/api"
+	}
+	return fmt.Sprintf("%s/%s/namespaces/%s/%s", root, k.gvk.Version, namespace, k.plural)
+}
+
+// groups are the groups that a server of the kinds serves.
+func groups(kinds []Kind) []server.Group {
+	var out []server.Group
+	index := map[schema.GroupVersion]int{}
+	for _, k := range kinds {
+		gv := k.gvk.GroupVersion()
+		at, ok := index[gv]
+		if !ok {
+			at = len(out)
+			index[gv] = at
+			out = append(out, server.Group{Name: gv.Group, Versions: []server.Version{{Name: gv.Version}}})
+		}
+		v := &out[at].Versions[0]
+		v.Resources = append(v.Resources, k.resource)
+	}
+	return out
+}

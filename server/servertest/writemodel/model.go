@@ -1,0 +1,347 @@
+package writemodel
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/yaml"
+)
+
+// request is a write to one object.
+type request struct {
+	method      string
+	contentType string // of a PATCH
+	status      bool   // of the subresource
+	body        []byte
+	manager     string // fieldManager; "" is the user agent's
+	userAgent   string
+	force       bool
+	dryRun      bool
+}
+
+func (r request) managerName() string {
+	if r.manager != "" {
+		return r.manager
+	}
+	name, _, _ := strings.Cut(r.userAgent, "/")
+	return name
+}
+
+// outcome is what a request must lead to.
+type outcome struct {
+	code   int // of the answer; 0: a refusal with any other code than 409
+	causes []metav1.StatusCause
+	object map[string]any // as answered, if the code is 200 or 201
+}
+
+// model says what requests to objects of one kind lead to.
+type model struct {
+	kind         Kind
+	scheme       *apiruntime.Scheme
+	main, status *managedfields.FieldManager
+}
+
+func newModel(k Kind, scheme *apiruntime.Scheme, types managedfields.TypeConverter) (*model, error) {
+	m := &model{kind: k, scheme: scheme}
+	manager := func(sub string, reset ...string) (*managedfields.FieldManager, error) {
+		set := fieldpath.NewSet()
+		for _, name := range reset {
+			set.Insert(fieldpath.MakePathOrDie(name))
+		}
+		filter := fieldpath.NewExcludeFilterSetMap(map[fieldpath.APIVersion]*fieldpath.Set{fieldpath.APIVersion(k.gvk.GroupVersion().String()): set})
+		return managedfields.NewDefaultFieldManager(types, scheme, scheme, scheme, k.gvk, k.gvk.GroupVersion(), sub, filter)
+	}
+	var err error
+	if !k.status {
+		m.main, err = manager("")
+		return m, err
+	}
+	if m.main, err = manager("", "status"); err != nil {
+		return nil, err
+	}
+	others := slices.DeleteFunc(slices.Clone(k.fields), func(name string) bool { return name == "status" })
+	m.status, err = manager("status", others...)
+	return m, err
+}
+
+// predict says what a request leads to while live, nil for none, is stored.
+func (m *model) predict(r request, live map[string]any) (outcome, error) {
+	switch {
+	case r.method == http.MethodPost && live != nil:
+		return outcome{code: http.StatusConflict}, nil
+	case r.method == http.MethodPost:
+		return m.create(r)
+	case live == nil && (r.contentType != string(types.ApplyPatchType) || r.status):
+		return outcome{code: http.StatusNotFound}, nil
+	}
+	manager := m.main
+	if r.status {
+		manager = m.status
+	}
+	was, err := m.decode(live)
+	if err != nil {
+		return outcome{}, err
+	}
+	var obj apiruntime.Object
+	switch r.contentType {
+	case "": // PUT
+		if obj, err = m.read(r.body); err == nil && conflicts(obj, was) {
+			return outcome{code: http.StatusConflict}, nil
+		}
+	case string(types.JSONPatchType):
+		obj, err = m.patch(was, func(text []byte) ([]byte, error) { return jsonPatch(text, r.body) })
+	case string(types.MergePatchType):
+		obj, err = m.patch(was, func(text []byte) ([]byte, error) { return jsonpatch.MergePatch(text, r.body) })
+	case string(types.StrategicMergePatchType):
+		obj, err = m.strategic(was, r.body)
+	case string(types.ApplyPatchType):
+		return m.apply(r, manager, was, live)
+	}
+	if err != nil {
+		return outcome{}, nil //nolint:nilerror // the request is refused
+	}
+	if conflicts(obj, was) {
+		return outcome{code: http.StatusConflict}, nil
+	}
+	obj = manager.UpdateNoErrors(was, obj, r.managerName())
+	return m.settle(obj, live, r.status)
+}
+
+// conflicts tells whether a request is meant for another state or object than the stored one.
+func conflicts(obj, was apiruntime.Object) bool {
+	o, w := obj.(metav1.Object), was.(metav1.Object)
+	return o.GetResourceVersion() != "" && o.GetResourceVersion() != w.GetResourceVersion() || o.GetUID() != "" && o.GetUID() != w.GetUID()
+}
+
+func (m *model) create(r request) (outcome, error) {
+	obj, err := m.read(r.body)
+	if err != nil {
+		return outcome{}, nil //nolint:nilerror // the request is refused
+	}
+	return m.begin(m.main.UpdateNoErrors(m.kind.new(), obj, r.managerName()))
+}
+
+// begin makes the new object of what was created.
+func (m *model) begin(obj apiruntime.Object) (outcome, error) {
+	made, err := m.encode(obj)
+	if err != nil {
+		return outcome{}, err
+	}
+	metadata := made["metadata"].(map[string]any)
+	metadata["namespace"] = namespace
+	if m.kind.status {
+		delete(made, "status")
+	}
+	if m.kind.generation {
+		metadata["generation"] = int64(1)
+	}
+	return m.finish(http.StatusCreated, made)
+}
+
+func (m *model) apply(r request, manager *managedfields.FieldManager, was apiruntime.Object, live map[string]any) (outcome, error) {
+	text, err := yaml.YAMLToJSON(r.body)
+	if err != nil {
+		return outcome{}, err
+	}
+	config := map[string]any{}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &config); err != nil {
+		return outcome{}, err
+	}
+	obj, err := manager.Apply(was, &unstructured.Unstructured{Object: config}, r.managerName(), r.force)
+	var refused apierrors.APIStatus
+	switch {
+	case errors.As(err, &refused) && refused.Status().Code == http.StatusConflict:
+		return outcome{code: http.StatusConflict, causes: refused.Status().Details.Causes}, nil
+	case err != nil:
+		return outcome{}, nil
+	}
+	m.scheme.Default(obj)
+	if live == nil {
+		return m.begin(obj)
+	}
+	if conflicts(obj, was) {
+		return outcome{code: http.StatusConflict}, nil
+	}
+	return m.settle(obj, live, r.status)
+}
+
+// settle makes the new state of a stored object: what an endpoint does not change is as it was, the generation counts
+// changes of content, and times of managers that changed nothing are theirs.
+func (m *model) settle(obj apiruntime.Object, live map[string]any, status bool) (outcome, error) {
+	made, err := m.encode(obj)
+	if err != nil {
+		return outcome{}, err
+	}
+	if live, err = m.canonical(live); err != nil {
+		return outcome{}, err
+	}
+	metadata, was := made["metadata"].(map[string]any), live["metadata"].(map[string]any)
+	for _, name := range []string{"name", "namespace", "uid", "creationTimestamp", "resourceVersion", "generation", "selfLink"} {
+		take(metadata, was, name)
+	}
+	switch {
+	case status:
+		entries := metadata["managedFields"]
+		changed := made["status"]
+		made = apiruntime.DeepCopyJSON(live)
+		metadata = made["metadata"].(map[string]any)
+		put(made, "status", changed)
+		put(metadata, "managedFields", entries)
+	case m.kind.status:
+		take(made, live, "status")
+	}
+	if m.kind.generation && !status && !sameContent(made, live) {
+		generation, _ := was["generation"].(int64)
+		metadata["generation"] = generation + 1
+	}
+	if reflect.DeepEqual(timeless(made), timeless(live)) {
+		take(metadata, was, "managedFields")
+	}
+	return m.finish(http.StatusOK, made)
+}
+
+func (m *model) finish(code int, made map[string]any) (outcome, error) {
+	made, err := m.canonical(made)
+	return outcome{code: code, object: made}, err
+}
+
+// patch changes the JSON of an object.
+func (m *model) patch(was apiruntime.Object, change func([]byte) ([]byte, error)) (apiruntime.Object, error) {
+	text, err := json.Marshal(was)
+	if err != nil {
+		return nil, err
+	}
+	if text, err = change(text); err != nil {
+		return nil, err
+	}
+	return m.read(text)
+}
+
+func jsonPatch(text, body []byte) (out []byte, err error) {
+	operations, err := jsonpatch.DecodePatch(body)
+	if err != nil {
+		return nil, err
+	}
+	return operations.Apply(text)
+}
+
+func (m *model) strategic(was apiruntime.Object, body []byte) (apiruntime.Object, error) {
+	fields, err := apiruntime.DefaultUnstructuredConverter.ToUnstructured(was)
+	if err != nil {
+		return nil, err
+	}
+	changes := map[string]any{}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, &changes); err != nil {
+		return nil, err
+	}
+	if fields, err = strategicpatch.StrategicMergeMapPatch(fields, changes, m.kind.new()); err != nil {
+		return nil, err
+	}
+	obj := m.kind.new()
+	if err := apiruntime.DefaultUnstructuredConverter.FromUnstructured(fields, obj); err != nil {
+		return nil, err
+	}
+	m.scheme.Default(obj)
+	return obj, nil
+}
+
+// read decodes a client's object and sets its defaults.
+func (m *model) read(text []byte) (apiruntime.Object, error) {
+	obj := m.kind.new()
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, obj); err != nil {
+		return nil, err
+	}
+	if got := obj.GetObjectKind().GroupVersionKind(); got != m.kind.gvk {
+		return nil, fmt.Errorf("%s is another kind", got)
+	}
+	m.scheme.Default(obj)
+	return obj, nil
+}
+
+// decode makes the object of its fields; of nil an empty one.
+func (m *model) decode(fields map[string]any) (apiruntime.Object, error) {
+	if fields == nil {
+		return m.kind.new(), nil
+	}
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return nil, err
+	}
+	obj := m.kind.new()
+	return obj, kjson.UnmarshalCaseSensitivePreserveInts(text, obj)
+}
+
+func (m *model) encode(obj apiruntime.Object) (map[string]any, error) {
+	obj.GetObjectKind().SetGroupVersionKind(m.kind.gvk)
+	text, err := json.Marshal(obj)
+	if err != nil {
+		return nil, err
+	}
+	fields := map[string]any{}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &fields); err != nil {
+		return nil, err
+	}
+	return fields, nil
+}
+
+// canonical writes fields as the Go type does.
+func (m *model) canonical(fields map[string]any) (map[string]any, error) {
+	obj, err := m.decode(fields)
+	if err != nil {
+		return nil, err
+	}
+	return m.encode(obj)
+}
+
+// take makes a field in to what it is in from, also missing.
+func take(to, from map[string]any, name string) {
+	put(to, name, from[name])
+}
+
+func put(to map[string]any, name string, v any) {
+	if delete(to, name); v != nil {
+		to[name] = v
+	}
+}
+
+// sameContent compares all but metadata and status.
+func sameContent(a, b map[string]any) bool {
+	strip := func(fields map[string]any) map[string]any {
+		out := map[string]any{}
+		for name, v := range fields {
+			if name != "metadata" && name != "status" {
+				out[name] = v
+			}
+		}
+		return out
+	}
+	return reflect.DeepEqual(strip(a), strip(b))
+}
+
+// timeless is an object without the times in its managedFields.
+func timeless(fields map[string]any) map[string]any {
+	out := apiruntime.DeepCopyJSON(fields)
+	entries, _, _ := unstructured.NestedSlice(out, "metadata", "managedFields")
+	for _, e := range entries {
+		delete(e.(map[string]any), "time")
+	}
+	if entries != nil {
+		out["metadata"].(map[string]any)["managedFields"] = entries
+	}
+	return out
+}

@@ -111,6 +111,9 @@ func (s *Server) describe(g Group) ([]*served, error) {
 			if err := r.register(s.scheme, gvk); err != nil {
 				return nil, err
 			}
+			if err := apischema.Check(apischema.Kind{GVK: gvk, Type: r.goType, Docs: docs}); err != nil {
+				return nil, fmt.Errorf("resource %s in %s: %w", r.plural, gv, err)
+			}
 			out = append(out, &served{Resource: r, gvr: gv.WithResource(r.plural), gvk: gvk, docs: docs})
 		}
 	}

@@ -2,6 +2,7 @@ package patch
 
 import (
 	"errors"
+	"net/http"
 )
 
 // MergePatch applies a JSON Merge Patch (RFC 7386) to doc, a JSON object, and returns the result. The patch must
@@ -13,7 +14,7 @@ func MergePatch(doc, patch []byte) ([]byte, error) {
 	}
 	members, ok := p.(map[string]any)
 	if !ok {
-		return nil, undecodable(errors.New("a merge patch must be a JSON object"))
+		return nil, noObject(p)
 	}
 	object, err := decodeDocument(doc)
 	if err != nil {
@@ -21,6 +22,14 @@ func MergePatch(doc, patch []byte) ([]byte, error) {
 	}
 	merge(object, members)
 	return encode(object)
+}
+
+// noObject is the error for a merge patch of another type, of which kube-apiserver notices null last.
+func noObject(patch any) error {
+	if patch == nil {
+		return &Error{Code: http.StatusBadRequest, Message: "Invalid JSON Patch"}
+	}
+	return undecodable(errors.New("a merge patch must be a JSON object"))
 }
 
 // merge changes object as patch says. It recurses as deep as the decoder lets patch be.

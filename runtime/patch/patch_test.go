@@ -157,10 +157,12 @@ func TestMergePatch(t *testing.T) {
 }
 
 func TestMergePatchRefused(t *testing.T) {
-	for _, p := range []string{``, `{`, `{"a":}`, `{} {}`, `{}x`, `null`, `[]`, `[{"a":1}]`, `"x"`, `1`, strings.Repeat(`{"a":`, 20000)} {
+	for _, p := range []string{``, `{`, `{"a":}`, `{} {}`, `{}x`, `[]`, `[{"a":1}]`, `"x"`, `1`, strings.Repeat(`{"a":`, 20000)} {
 		_, err := patch.MergePatch([]byte(widget), []byte(p))
 		wantError(t, err, 400, "error decoding patch: ")
 	}
+	_, err := patch.MergePatch([]byte(widget), []byte(`null`))
+	wantError(t, err, 400, "Invalid JSON Patch")
 	for _, doc := range []string{``, `{`, `[]`, `null`} {
 		_, err := patch.MergePatch([]byte(doc), []byte(`{}`))
 		wantError(t, err, 422, "")

@@ -72,17 +72,22 @@ func (c *call) patch() error {
 	return c.withoutFields(func() error { return c.change(p.apply, update, f) })
 }
 
-// check finds the duplicate fields of the patch.
+// check finds the duplicate fields of the patch, and those of a JSON patch that its operations do not have.
 func (p *patcher) check() error {
+	if !json.Valid(p.text) {
+		return apierrors.NewBadRequest("invalid JSON patch")
+	}
 	if p.validation == codec.Ignore {
 		return nil
 	}
 	var err error
 	if p.kind == types.JSONPatchType {
-		if !json.Valid(p.text) {
-			return apierrors.NewBadRequest("invalid JSON patch")
+		var operations []struct {
+			Op    string `json:"op"`
+			From  string `json:"from"`
+			Path  string `json:"path"`
+			Value any    `json:"value"`
 		}
-		var operations []any
 		p.problems, err = codec.Unmarshal(p.text, &operations, p.validation)
 		for i, problem := range p.problems {
 			p.problems[i] = fmt.Errorf("json patch %w", problem)
@@ -93,6 +98,9 @@ func (p *patcher) check() error {
 		if p.kind == types.StrategicMergePatchType {
 			p.shown = fmt.Sprintf("%+v", fields)
 		}
+	}
+	if err != nil && p.kind == types.StrategicMergePatchType {
+		return apierrors.NewBadRequest(err.Error())
 	}
 	if err != nil {
 		return apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))

@@ -72,7 +72,7 @@ func TestPatchRefused(t *testing.T) {
 		{"failing test", "", `[{"op":"test","path":"/spec/size","value":8}]`, jsonType, 422, invalid, "the server rejected our request due to an error in our request"},
 		{"missing path", "", `[{"op":"remove","path":"/spec/none"}]`, jsonType, 422, invalid, "the server rejected our request due to an error in our request"},
 		{"no JSON", "", `[{"op"`, jsonType, 400, bad, "invalid JSON patch"},
-		{"no JSON, merge", "", `{"op"`, mergeType, 400, bad, "error decoding patch: unexpected end of JSON input"},
+		{"no JSON, merge", "", `{"op"`, mergeType, 400, bad, "invalid JSON patch"},
 		{"no object", "", `"x"`, mergeType, 400, bad, "*error decoding patch: json: cannot unmarshal string"},
 		{"many operations", "", many, jsonType, 413, metav1.StatusReasonRequestEntityTooLarge, "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001"},
 		{"name", "", `{"metadata":{"name":"b"}}`, mergeType, 400, bad, "the name of the object (b) does not match the name on the URL (a)"},

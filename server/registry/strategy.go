@@ -60,7 +60,7 @@ type Strategy[T runtime.Object] struct {
 	// RequireResourceVersion refuses a PUT without metadata.resourceVersion (422), which otherwise overwrites
 	// whatever is stored.
 	RequireResourceVersion bool
-	// CreateOnUpdate lets PUT create an object that does not exist; otherwise it is 404.
+	// CreateOnUpdate lets PUT create an object that does not exist, whatever resourceVersion it names; otherwise it is 404.
 	CreateOnUpdate bool
 	// ReturnDeleted makes DELETE answer with the deleted object instead of a Status.
 	ReturnDeleted bool

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/keelson-dev/keelson/admission"
@@ -120,10 +121,7 @@ func (r *Registry) createMissing(ctx context.Context, name string, update Object
 	if uid := m.GetUID(); uid != "" {
 		return storage.Record{}, r.uidConflict(ctx, name, string(uid), "")
 	}
-	if rv := m.GetResourceVersion(); rv != "" && rv != "0" && !CreatesOnUpdate(ctx) {
-		return storage.Record{}, apierrors.NewNotFound(r.resource, name)
-	}
-	m.SetResourceVersion("")
+	m.SetResourceVersion("") // no state to compare with
 	switch got := m.GetName(); got {
 	case "":
 		m.SetName(name)
@@ -279,7 +277,11 @@ func (c *change) judge(ctx context.Context, req *admission.Request, obj, old run
 	if err != nil {
 		return err
 	}
-	problems, err := r.checkConstraints(ctx, validation.ValidateObjectMetaAccessorUpdate(m, was, metadataPath), obj, old)
+	problems := validation.ValidateObjectMetaAccessorUpdate(m, was, metadataPath)
+	if !slices.Equal(m.GetFinalizers(), was.GetFinalizers()) {
+		problems = append(problems, validation.ValidateFinalizers(m.GetFinalizers(), metadataPath.Child("finalizers"))...)
+	}
+	problems, err = r.checkConstraints(ctx, problems, obj, old)
 	if err != nil {
 		return err
 	}

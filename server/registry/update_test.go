@@ -181,8 +181,9 @@ func TestCreateOnUpdate(t *testing.T) {
 	wantStatus(t, err, 400, metav1.StatusReasonBadRequest, "the name of the object (c) does not match the name on the URL (b)")
 	_, err = f.put(widget("b", func(w *Widget) { w.UID = "u" }))
 	wantStatus(t, err, 409, metav1.StatusReasonConflict, `Operation cannot be fulfilled on widgets.example.com "b": StorageError: invalid object, Code: 4, ...`)
-	_, err = f.put(widget("b", func(w *Widget) { w.ResourceVersion = "5" }))
-	wantStatus(t, err, 404, metav1.StatusReasonNotFound, `widgets.example.com "b" not found`)
+	made, err := f.put(widget("b", func(w *Widget) { w.ResourceVersion = "5" }))
+	must(t, err)
+	equal(t, "name", made.Name, "b")
 }
 
 func TestUpdateOrder(t *testing.T) {

@@ -104,8 +104,21 @@ func (f *FieldManager) Update(live, obj runtime.Object, manager string) (err err
 		}
 		settle(m)
 	}()
+	if err := f.checkWidth(live, obj); err != nil {
+		return err
+	}
 	_, err = f.manager.Update(live, obj, manager)
 	return err
+}
+
+// checkWidth refuses to merge objects that are too wide for it.
+func (f *FieldManager) checkWidth(objects ...runtime.Object) error {
+	for _, obj := range objects {
+		if err := f.models.checkWidth(obj); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Apply merges config, an object of the kind as decoded from JSON with whole numbers as int64, into live as manager's
@@ -123,6 +136,11 @@ func (f *FieldManager) Apply(live runtime.Object, config map[string]any, manager
 			obj, err = nil, fmt.Errorf("applying to %s: %v", f.kind.GVK, p)
 		}
 	}()
+	if applied.GroupVersionKind() == f.kind.GVK { // else refused soon
+		if err := f.checkWidth(live, applied); err != nil {
+			return nil, err
+		}
+	}
 	if obj, err = f.manager.Apply(live, applied, manager, force); err != nil {
 		return nil, f.explain(live, err)
 	}
@@ -165,7 +183,11 @@ func (f *FieldManager) explain(live runtime.Object, err error) error {
 	if bad == nil {
 		_, bad = f.models.ObjectToTyped(shown, typed.AllowDuplicates)
 	}
-	if bad != nil {
+	var unmergeable *Error
+	switch {
+	case errors.As(bad, &unmergeable):
+		return &Error{Code: unmergeable.Code, Message: unmergeable.Message}
+	case bad != nil:
 		return err
 	}
 	return &Error{Code: http.StatusBadRequest, Message: err.Error()}

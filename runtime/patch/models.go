@@ -1,8 +1,11 @@
 package patch
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"reflect"
+	"strings"
 	"sync"
 
 	"github.com/keelson-dev/keelson/runtime"
@@ -102,11 +105,49 @@ func (m *Models) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptio
 	if err != nil {
 		return nil, err
 	}
-	fields := map[string]any{}
-	if _, err := codec.Unmarshal(text, &fields, codec.Ignore); err != nil {
+	fields, err := mergeable(text)
+	if err != nil {
 		return nil, err
 	}
 	return known.parse.FromUnstructured(fields, opts...)
+}
+
+// mergeable decodes an object for structured-merge-diff, which knows whole numbers as int64: a larger one would become
+// another.
+func mergeable(text []byte) (map[string]any, error) {
+	v, err := decode(text)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkNumbers(v, ""); err != nil {
+		return nil, err
+	}
+	fields := map[string]any{}
+	_, err = codec.Unmarshal(text, &fields, codec.Ignore)
+	return fields, err
+}
+
+func checkNumbers(v any, path string) error {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, member := range v {
+			if err := checkNumbers(member, path+"."+key); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for i, item := range v {
+			if err := checkNumbers(item, fmt.Sprintf("%s[%d]", path, i)); err != nil {
+				return err
+			}
+		}
+	case json.Number:
+		if _, err := v.Int64(); err != nil && !strings.ContainsAny(v.String(), ".eE") {
+			return &Error{Code: http.StatusBadRequest,
+				Message: fmt.Sprintf("%s: %s is larger than the whole numbers that can be merged, those of 64 bits with a sign", path, v)}
+		}
+	}
+	return nil
 }
 
 // TypedToObject implements managedfields.TypeConverter. The result is an *unstructured.Unstructured.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/mergepatch"
@@ -36,6 +38,9 @@ func StrategicMergePatch(doc, patch []byte, t reflect.Type) (result []byte, err 
 	if err != nil {
 		return nil, inapplicable(err)
 	}
+	if err := checkLists(object, changes, meta); err != nil {
+		return nil, err
+	}
 	merged, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(object, changes, meta)
 	if err != nil {
 		return nil, strategicError(err)
@@ -44,6 +49,69 @@ func StrategicMergePatch(doc, patch []byte, t reflect.Type) (result []byte, err 
 		return []byte("{}"), nil
 	}
 	return encode(map[string]any(merged))
+}
+
+// MaxListItems is about how many items a list may have that a strategic merge patch merges with one as long: the time
+// grows with the square. More are compared with fewer.
+const MaxListItems = 2000
+
+// checkLists refuses a patch that would take too long.
+func checkLists(object, changes map[string]any, meta strategicpatch.LookupPatchMeta) error {
+	cost := listCost{longest: longestList(object)}
+	cost.add(changes, meta)
+	if cost.sum <= 2*MaxListItems*MaxListItems {
+		return nil
+	}
+	return &Error{
+		Code:    http.StatusRequestEntityTooLarge,
+		Message: fmt.Sprintf("a strategic merge patch can merge lists of some %d items; a merge patch replaces lists of any length", MaxListItems),
+	}
+}
+
+// listCost counts the comparisons that merging lists takes: of each item of the patch with those of patch and document.
+type listCost struct{ sum, longest int }
+
+func (c *listCost) add(changes map[string]any, meta strategicpatch.LookupPatchMeta) {
+	for key, v := range changes {
+		switch v := v.(type) {
+		case map[string]any:
+			if inner, _, err := meta.LookupPatchMetadataForStruct(key); err == nil {
+				c.add(v, inner)
+			}
+		case []any:
+			if strings.HasPrefix(key, "$") {
+				c.sum += len(v) * (len(v) + c.longest)
+				continue
+			}
+			inner, how, err := meta.LookupPatchMetadataForSlice(key)
+			if err != nil || !slices.Contains(how.GetPatchStrategies(), "merge") {
+				continue
+			}
+			c.sum += len(v) * (len(v) + c.longest)
+			for _, item := range v {
+				if item, ok := item.(map[string]any); ok && inner != nil {
+					c.add(item, inner)
+				}
+			}
+		}
+	}
+}
+
+// longestList is the length of the longest list in a JSON value.
+func longestList(v any) int {
+	longest := 0
+	switch v := v.(type) {
+	case map[string]any:
+		for _, member := range v {
+			longest = max(longest, longestList(member))
+		}
+	case []any:
+		longest = len(v)
+		for _, item := range v {
+			longest = max(longest, longestList(item))
+		}
+	}
+	return longest
 }
 
 // decodeStrategic reads a JSON object with whole numbers as int64, by which merge keys are compared.

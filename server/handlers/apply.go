@@ -81,6 +81,9 @@ func (a *applier) apply(ctx context.Context, current runtime.Object) (runtime.Ob
 	if err := a.matchURL(obj); err != nil {
 		return nil, err
 	}
+	if _, err := a.inVersion(obj); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
 	return obj, a.sameUID(current, obj)
 }
 

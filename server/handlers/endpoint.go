@@ -167,7 +167,12 @@ func (e *endpoint) inHub(obj runtime.Object) (runtime.Object, error) {
 	if !ok || hub == e.kind {
 		return obj, nil
 	}
-	return e.scheme.ToVersion(obj, hub.GroupVersion())
+	obj, err := e.scheme.ToVersion(obj, hub.GroupVersion())
+	if err != nil {
+		return nil, err
+	}
+	_, err = e.inVersion(obj) // or the answer to what was done could only be an error
+	return obj, err
 }
 
 // untyped reports whether obj may stand for an object of any kind.

@@ -1,8 +1,11 @@
 package registry
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/keelson-dev/keelson/admission"
@@ -41,15 +44,30 @@ func (r *Registry) mutate(ctx context.Context, req *admission.Request, m metav1.
 // keepTimes takes back the new times in managedFields when they are all that is new: a field manager cannot know what
 // defaults, mutators and strategies have made of what it saw.
 func keepTimes(obj, old runtime.Object, m, was metav1.Object) {
-	entries := m.GetManagedFields()
-	if len(entries) == 0 || !slices.EqualFunc(entries, was.GetManagedFields(), sameEntry) {
+	entries, before := m.GetManagedFields(), was.GetManagedFields()
+	switch {
+	case len(entries) == 0, m.GetGeneration() != was.GetGeneration(): // the usual cases, and cheap
+		return
+	case !slices.EqualFunc(entries, before, sameEntry), slices.EqualFunc(entries, before, sameTime):
 		return
 	}
-	m.SetManagedFields(was.GetManagedFields())
-	if !equality.Semantic.DeepEqual(obj, old) {
+	m.SetManagedFields(before)
+	if !sameText(obj, old) {
 		m.SetManagedFields(entries)
 	}
 }
+
+// sameText reports whether two objects of one kind are the same in JSON.
+func sameText(a, b runtime.Object) bool {
+	if reflect.DeepEqual(a, b) {
+		return true
+	}
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+func sameTime(a, b metav1.ManagedFieldsEntry) bool { return a.Time.Equal(b.Time) }
 
 // sameEntry compares two entries in all but their times.
 func sameEntry(a, b metav1.ManagedFieldsEntry) bool {

@@ -1,0 +1,162 @@
+package patch
+
+import (
+	"fmt"
+	"net/http"
+	"reflect"
+
+	"github.com/keelson-dev/keelson/runtime"
+	smdschema "sigs.k8s.io/structured-merge-diff/v6/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+)
+
+// MaxMembers bounds the members of one map, set or list map of an object whose fields are managed one by one. The time
+// that structured-merge-diff takes grows with their square: it is a second or so for as many. The squares of several are
+// added up, and for each field the number of those it lies in.
+const MaxMembers = 10000
+
+const (
+	maxWidth = MaxMembers * MaxMembers
+	perLevel = 30 // what a level costs, in comparisons of two members
+)
+
+// checkWidth refuses an object that would take too long to be merged. What is owned as a whole may be of any size.
+func (m *Models) checkWidth(obj runtime.Object) error {
+	if w := (&widthOf{}); w.of(reflect.ValueOf(obj)) {
+		return nil // even if all of it were managed one by one
+	}
+	known, err := m.of(obj.GetObjectKind().GroupVersionKind())
+	if err != nil {
+		return err
+	}
+	v, err := m.ObjectToTyped(obj, typed.AllowDuplicates)
+	if err != nil {
+		return nil //nolint:nilerr // whoever merges the object says so, and of which it is
+	}
+	w := &managedWidth{schema: known.parse.Schema}
+	w.at(known.parse.TypeRef, v.AsValue(), "")
+	if w.sum <= maxWidth {
+		return nil
+	}
+	why := fmt.Sprintf("%s has %d members", w.widest, w.most)
+	if w.most < MaxMembers/2 {
+		why = "it has too many fields, or fields that are nested too deeply"
+	}
+	return &Error{
+		Code:    http.StatusRequestEntityTooLarge,
+		Message: fmt.Sprintf("the object is too large to have its fields managed one by one: %s, about %d are the limit", why, MaxMembers),
+	}
+}
+
+// widthOf adds up what all maps, slices and structs in a Go value cost, until it is too much.
+type widthOf struct{ sum, depth int }
+
+// enter counts a value with as many members, one level below.
+func (w *widthOf) enter(members int) bool {
+	w.depth++
+	w.sum += members*members + w.depth*perLevel
+	return w.sum <= maxWidth
+}
+
+// of reports whether the sum is small so far.
+func (w *widthOf) of(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		return v.IsNil() || w.of(v.Elem())
+	case reflect.Struct:
+		defer func() { w.depth-- }()
+		if !w.enter(0) {
+			return false
+		}
+		for i := range v.NumField() {
+			if !w.of(v.Field(i)) {
+				return false
+			}
+		}
+	case reflect.Map:
+		defer func() { w.depth-- }()
+		if !w.enter(v.Len()) {
+			return false
+		}
+		if isScalar(v.Type().Elem()) {
+			return true
+		}
+		for members := v.MapRange(); members.Next(); {
+			if !w.of(members.Value()) {
+				return false
+			}
+		}
+	case reflect.Slice, reflect.Array:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return true
+		}
+		defer func() { w.depth-- }()
+		if !w.enter(v.Len()) {
+			return false
+		}
+		if isScalar(v.Type().Elem()) {
+			return true
+		}
+		for i := range v.Len() {
+			if !w.of(v.Index(i)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func isScalar(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Interface, reflect.Struct, reflect.Map, reflect.Slice, reflect.Array:
+		return false
+	}
+	return true
+}
+
+// managedWidth is widthOf for what a schema says is managed member by member.
+type managedWidth struct {
+	widthOf
+
+	schema *smdschema.Schema
+	most   int
+	widest string // path of what has most members
+}
+
+func (w *managedWidth) at(t smdschema.TypeRef, v value.Value, path string) {
+	atom, ok := w.schema.Resolve(t)
+	switch {
+	case !ok || v == nil || v.IsNull():
+	case v.IsMap() && atom.Map != nil && atom.Map.ElementRelationship != smdschema.Atomic:
+		members := v.AsMap()
+		defer func() { w.depth-- }()
+		if !w.add(members.Length(), path) {
+			return
+		}
+		members.Iterate(func(name string, member value.Value) bool {
+			of := atom.Map.ElementType
+			if f, ok := atom.Map.FindField(name); ok {
+				of = f.Type
+			}
+			w.at(of, member, path+"."+name)
+			return w.sum <= maxWidth
+		})
+	case v.IsList() && atom.List != nil && atom.List.ElementRelationship != smdschema.Atomic:
+		items := v.AsList()
+		defer func() { w.depth-- }()
+		if !w.add(items.Length(), path) {
+			return
+		}
+		for i := 0; i < items.Length() && w.sum <= maxWidth; i++ {
+			w.at(atom.List.ElementType, items.At(i), path+"[]")
+		}
+	}
+}
+
+func (w *managedWidth) add(members int, path string) bool {
+	if members > w.most {
+		w.most, w.widest = members, path
+	}
+	return w.enter(members)
+}

@@ -23,10 +23,17 @@
 //
 //	func (w *Widget) DeepCopyObject() runtime.Object { return runtime.DeepCopy(w) }
 //
+// # Rules
+//
+// What holds for every object of a kind is said in struct tags, such as `minimum:"1"` or `default:"red"`: package
+// constraint has the list. Defaults are set by [Kind.SetDefaults], the registry enforces the rest, and OpenAPI
+// documents and kubectl explain show all. A wrong tag is an error of [Register].
+//
 // # Versions
 //
 // One version of a kind is its hub: the storage version unless the program names another. Every other version
-// is a spoke with two functions, to the hub and from it (see [AddConversion]); no internal type is needed.
+// is a spoke with two functions, to the hub and from it (see [AddConversion]); no internal type is needed. Package
+// roundtrip tests that they lose nothing.
 //
 // # Living with apimachinery
 //

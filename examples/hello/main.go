@@ -24,9 +24,9 @@ import (
 // WidgetSpec is what the owner of a widget asks for.
 type WidgetSpec struct {
 	// Size of the widget, in millimetres.
-	Size int32 `json:"size,omitempty"`
+	Size int32 `json:"size,omitempty" minimum:"0" maximum:"1000000"`
 	// Color of the widget, such as "red".
-	Color string `json:"color,omitempty"`
+	Color string `json:"color,omitempty" maxLength:"32"`
 	// Data is anything the owner wants to keep with the widget.
 	Data string `json:"data,omitempty"`
 	// Replicas is how many of this widget there should be.

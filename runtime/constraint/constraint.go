@@ -25,7 +25,7 @@ func Of(t reflect.Type) (*Rules, error) {
 	if !ok || t.Kind() != reflect.Struct {
 		return nil, fmt.Errorf("constraints of %v: only a struct has fields to constrain", t)
 	}
-	c := &compiler{shapes: map[reflect.Type]*shape{}}
+	c := &compiler{shapes: map[reflect.Type]*shape{}, leaves: map[reflect.Type]leaf{}}
 	root := c.shapeOf(t)
 	c.settle()
 	if len(c.problems) == 0 {

@@ -26,10 +26,14 @@
 //	minItems, maxItems                        of a list
 //	uniqueItems                               "true": no string, number or boolean is in the list twice
 //	minProperties, maxProperties              of a map
+//	items, additionalProperties               of a list, of a map: tags for its elements, as below
 //	required                                  "true": the field may not be absent
 //	default                                   what an absent field gets: JSON, or for a string the text itself
 //	immutable                                 "true": the field never changes
 //	listType, listMapKey                      atomic, set or map, and the JSON names of a map's keys, with commas
+//
+// Elements that are structs have tags at their own fields. Others are constrained from the field that holds them, by
+// tags inside a tag: `items:"maxLength:\"63\" pattern:\"^[a-z]+$\""`.
 //
 // Bounds of a pointer are those of what it points to. Rules are found in nested and embedded structs, behind
 // pointers, in lists and in maps, also where a type contains itself. They are not looked for in types that have a

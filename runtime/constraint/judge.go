@@ -167,7 +167,7 @@ func (j *judge) elements(p *place, list, old reflect.Value) {
 		j.value(p.elem, elem, past.of(elem, i))
 		j.up()
 	}
-	if !p.match.tells() && len(j.errs) > before && old.IsValid() && same(list, old) {
+	if len(j.errs) > before && old.IsValid() && same(list, old) {
 		j.errs = j.errs[:before]
 	}
 }

@@ -64,6 +64,13 @@ func stringable(k reflect.Kind) bool {
 // same.
 func membersOf(t reflect.Type, refuse func(declaring reflect.Type, f reflect.StructField, cause string)) []member {
 	all := collect(nil, t, nil, nil, refuse)
+	names := make(map[string]struct{}, len(all))
+	for i := range all {
+		names[all[i].name] = struct{}{}
+	}
+	if len(names) == len(all) {
+		return all
+	}
 	byName := map[string][]member{}
 	for _, m := range all {
 		byName[m.name] = append(byName[m.name], m)
@@ -102,13 +109,8 @@ func collect(out []member, t reflect.Type, at []int, within []reflect.Type, refu
 	for i := range t.NumField() {
 		f := t.Field(i)
 		m, inlined, ok := memberOf(f)
-		if tag := anyTag(f.Tag); tag != "" && refuse != nil {
-			switch {
-			case !ok:
-				refuse(t, f, "tag "+tag+": JSON does not have the field; export it and give it a name in its json tag, or take the tag away")
-			case inlined:
-				refuse(t, f, "tag "+tag+": the struct is embedded, and its fields are those of the outer one; put tags at the fields, or give the struct a name in its json tag")
-			}
+		if (!ok || inlined) && refuse != nil {
+			refuseTags(t, f, inlined, refuse)
 		}
 		if !ok {
 			continue
@@ -123,6 +125,19 @@ func collect(out []member, t reflect.Type, at []int, within []reflect.Type, refu
 		out = append(out, m)
 	}
 	return out
+}
+
+// refuseTags refuses our tags at what is no field in JSON.
+func refuseTags(declaring reflect.Type, f reflect.StructField, inlined bool, refuse func(reflect.Type, reflect.StructField, string)) {
+	switch first, err := scanTags(f.Tag); {
+	case err != nil:
+		refuse(declaring, f, err.Error())
+	case first == "":
+	case inlined:
+		refuse(declaring, f, "tag "+first+": the struct is embedded, and its fields are those of the outer one; put tags at the fields, or give the struct a name in its json tag")
+	default:
+		refuse(declaring, f, "tag "+first+": JSON does not have the field; export it and give it a name in its json tag, or take the tag away")
+	}
 }
 
 // dereference returns the type that t points to, however often, and false for nil and for a pointer type that leads

@@ -35,8 +35,25 @@ type place struct {
 // compiler makes shapes.
 type compiler struct {
 	shapes   map[reflect.Type]*shape
+	leaves   map[reflect.Type]leaf
 	order    []*shape // in which they were met
 	problems []error
+}
+
+// leaf says how a type looks from outside.
+type leaf struct {
+	opaque bool // see isOpaque
+	nilled bool // see nullWhenZero
+}
+
+func (c *compiler) leafOf(t reflect.Type) leaf {
+	l, ok := c.leaves[t]
+	if !ok {
+		l = leaf{opaque: isOpaque(t)}
+		l.nilled = l.opaque && nullWhenZero(t)
+		c.leaves[t] = l
+	}
+	return l
 }
 
 func (c *compiler) refuse(declaring reflect.Type, f reflect.StructField, cause string) {
@@ -57,12 +74,18 @@ func (c *compiler) shapeOf(t reflect.Type) *shape {
 			continue
 		}
 		p := c.placeOf(m.Type, nil)
-		p.member, p.rule, p.match = m, r, matchOf(&m)
+		p.member, p.rule = m, r
+		if m.Tag.Get("listType") != "" {
+			p.match = matchOf(&m)
+		}
 		if check := p.match.unique(); check != nil {
 			if p.rule == nil {
 				p.rule = &rule{}
 			}
 			p.rule.checks = append(p.rule.checks, check)
+		}
+		for at := p; r != nil && r.items != nil && at.elem != nil; at, r = at.elem, r.items {
+			at.elem.rule = r.items
 		}
 		s.fields = append(s.fields, p)
 	}
@@ -72,9 +95,9 @@ func (c *compiler) shapeOf(t reflect.Type) *shape {
 // placeOf returns the place of a value of type t, without a rule. within are the lists and maps it is in, without a
 // struct between.
 func (c *compiler) placeOf(t reflect.Type, within []reflect.Type) *place {
-	p := &place{nilled: nullWhenZero(t)}
+	p := &place{nilled: c.leafOf(t).nilled}
 	t, ok := dereference(t)
-	if !ok || isOpaque(t) || slices.Contains(within, t) {
+	if !ok || c.leafOf(t).opaque || slices.Contains(within, t) {
 		return p
 	}
 	switch t.Kind() {
@@ -100,6 +123,7 @@ func (c *compiler) settle() {
 		for _, p := range s.fields {
 			if p.judges {
 				s.judged = append(s.judged, p)
+				p.match = matchOf(&p.member)
 			}
 			if p.defaults {
 				s.defaulted = append(s.defaulted, p)
@@ -174,7 +198,7 @@ func isZero(v reflect.Value) bool {
 // isOpaque tells whether the JSON of a type is not that of its parts: it says itself what it is, or is a text of
 // bytes, or may hold anything.
 func isOpaque(t reflect.Type) bool {
-	return t.Kind() == reflect.Interface || isBytes(t) || marshals(t)
+	return t.Kind() == reflect.Interface || isBytes(t) || t == reflect.TypeFor[json.Number]() || marshals(t)
 }
 
 func isBytes(t reflect.Type) bool {

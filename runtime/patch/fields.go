@@ -213,9 +213,13 @@ func entriesOf(obj runtime.Object) []metav1.ManagedFieldsEntry {
 	return m.GetManagedFields()
 }
 
-// settle makes it known that an object without entries has none on purpose.
+// settle makes it known that an object without entries has none on purpose, and gives it times of its own.
 func settle(m metav1.Object) {
-	if len(m.GetManagedFields()) == 0 {
+	entries := m.GetManagedFields()
+	if len(entries) == 0 {
 		m.SetManagedFields([]metav1.ManagedFieldsEntry{})
+	}
+	for i, e := range entries {
+		entries[i].Time = e.Time.DeepCopy()
 	}
 }

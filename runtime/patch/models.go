@@ -2,6 +2,7 @@ package patch
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -119,35 +120,41 @@ func mergeable(text []byte) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkNumbers(v, ""); err != nil {
-		return nil, err
+	fields, ok := v.(map[string]any)
+	if !ok {
+		return nil, errors.New("not a JSON object")
 	}
-	fields := map[string]any{}
-	_, err = codec.Unmarshal(text, &fields, codec.Ignore)
+	_, err = withNumbers(fields, "")
 	return fields, err
 }
 
-func checkNumbers(v any, path string) error {
+// withNumbers returns v, at path, with int64 and float64 in the place of its numbers' texts.
+func withNumbers(v any, path string) (any, error) {
+	var err error
 	switch v := v.(type) {
 	case map[string]any:
 		for key, member := range v {
-			if err := checkNumbers(member, path+"."+key); err != nil {
-				return err
+			if v[key], err = withNumbers(member, path+"."+key); err != nil {
+				return nil, err
 			}
 		}
 	case []any:
 		for i, item := range v {
-			if err := checkNumbers(item, fmt.Sprintf("%s[%d]", path, i)); err != nil {
-				return err
+			if v[i], err = withNumbers(item, path+"[]"); err != nil {
+				return nil, err
 			}
 		}
 	case json.Number:
-		if _, err := v.Int64(); err != nil && !strings.ContainsAny(v.String(), ".eE") {
-			return &Error{Code: http.StatusBadRequest,
-				Message: fmt.Sprintf("%s: %s is larger than the whole numbers that can be merged, those of 64 bits with a sign", path, v)}
+		if n, err := v.Int64(); err == nil {
+			return n, nil
 		}
+		if n, err := v.Float64(); err == nil && strings.ContainsAny(v.String(), ".eE") {
+			return n, nil
+		}
+		return nil, &Error{Code: http.StatusBadRequest,
+			Message: fmt.Sprintf("%s: %s is larger than the numbers that can be merged, whole ones of 64 bits with a sign", path, v)}
 	}
-	return nil
+	return v, nil
 }
 
 // TypedToObject implements managedfields.TypeConverter. The result is an *unstructured.Unstructured.

@@ -44,6 +44,19 @@ func taggedDefault(f jsonField) (any, bool) {
 // it would be without tags.
 func constrain(s *spec.Schema, f jsonField, required bool) bool {
 	c := constraintsOf(f)
+	apply(s, c)
+	if words := inWords(c); words != "" {
+		if s.Description != "" {
+			s.Description += "\n\n"
+		}
+		first, size := utf8.DecodeRuneInString(words)
+		s.Description += string(unicode.ToUpper(first)) + words[size:] + "."
+	}
+	return (required || c.Required) && c.Default == nil
+}
+
+// apply adds constraints to the schema of a value.
+func apply(s *spec.Schema, c constraint.Field) {
 	s.Minimum, s.ExclusiveMinimum = number(c.Minimum), c.ExclusiveMinimum
 	s.Maximum, s.ExclusiveMaximum = number(c.Maximum), c.ExclusiveMaximum
 	s.MultipleOf = number(c.MultipleOf)
@@ -54,13 +67,13 @@ func constrain(s *spec.Schema, f jsonField, required bool) bool {
 	if c.Enum != nil {
 		s.Enum = c.Enum
 	}
-	if words := inWords(c); words != "" {
-		if s.Description != "" {
-			s.Description += "\n\n"
-		}
-		s.Description += words
+	switch {
+	case c.Items == nil:
+	case s.Items != nil && s.Items.Schema != nil:
+		apply(s.Items.Schema, *c.Items)
+	case s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil:
+		apply(s.AdditionalProperties.Schema, *c.Items)
 	}
-	return (required || c.Required) && c.Default == nil
 }
 
 func number(n json.Number) *float64 {
@@ -70,7 +83,7 @@ func number(n json.Number) *float64 {
 	return nil
 }
 
-// inWords says constraints as a reader wants them: "Minimum 1, maximum 10, default 3. Immutable." What kubectl explain
+// inWords says constraints as a reader wants them: "minimum 1, maximum 10, default 3, immutable". What kubectl explain
 // shows anyway is left out: whether a field is required, and its enumeration.
 func inWords(c constraint.Field) string {
 	var parts []string
@@ -118,16 +131,18 @@ func inWords(c constraint.Field) string {
 		add("no item twice")
 	}
 	span(c.MinProperties, c.MaxProperties, "entry", "entries")
+	if c.Items != nil {
+		each := inWords(*c.Items)
+		if c.Items.Enum != nil { // it is shown for fields only
+			each = strings.TrimPrefix(each+fmt.Sprintf(", one of %v", c.Items.Enum), ", ")
+		}
+		add("each %s", each)
+	}
 	if c.Default != nil {
 		add("default %s", c.Default)
 	}
 	if c.Immutable {
 		add("immutable")
 	}
-	if len(parts) == 0 {
-		return ""
-	}
-	first, size := utf8.DecodeRuneInString(parts[0])
-	parts[0] = string(unicode.ToUpper(first)) + parts[0][size:]
-	return strings.Join(parts, ", ") + "."
+	return strings.Join(parts, ", ")
 }

@@ -16,10 +16,10 @@
 // and [Registry.ScaleView], which shows them as autoscaling/v1 Scale.
 //
 // A write walks, in this order: system metadata; mutating admission; what the endpoint may not change is put back;
-// the strategy's Prepare; validation of metadata and of the strategy; warnings; Canonicalize; validating admission
-// on copies; storage. An update does all of this again when another write came between, so the functions it calls
-// must bear being called again. A request that names a resourceVersion is never applied to another one: it ends
-// with 409 Conflict.
+// the strategy's Prepare; validation of metadata, of struct tags (package constraint) and of the strategy; warnings;
+// Canonicalize; validating admission on copies; storage. An update does all of this again when another write came
+// between, so the functions it calls must bear being called again. A request that names a resourceVersion is never
+// applied to another one: it ends with 409 Conflict.
 //
 // # Resources that nothing stores
 //

@@ -23,8 +23,8 @@ type Strategy[T runtime.Object] struct {
 	// PrepareForStatusUpdate is PrepareForUpdate for /status.
 	PrepareForStatusUpdate func(ctx context.Context, obj, old T)
 
-	// Validate finds what is wrong with a new object; the paths begin at the object ("spec.size"). It is also
-	// called on updates when ValidateUpdate is nil.
+	// Validate finds what is wrong with a new object, beyond what its struct tags say (package constraint); the paths
+	// begin at the object ("spec.size"). It is also called on updates when ValidateUpdate is nil.
 	Validate func(ctx context.Context, obj T) field.ErrorList
 	// ValidateUpdate finds what is wrong with a change; call Validate from it if that should hold too.
 	ValidateUpdate func(ctx context.Context, obj, old T) field.ErrorList

@@ -43,6 +43,9 @@ func (s *Server) checkVersions(added []*served) error {
 			}
 			continue
 		}
+		if r.renamed != nil {
+			return fmt.Errorf("server: resource %s: it is the hub, whose names the RenamedFields of other versions lead to; remove its own, and list the fields in SelectableFields", r.gvr)
+		}
 		if other := s.storedNear(r, added); other != nil {
 			return fmt.Errorf("server: %s would be stored in the same place as %s, %q: give one of them another StoragePath", r.gvr, other.gvr, other.path())
 		}

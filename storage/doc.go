@@ -25,7 +25,8 @@
 // # What a Store does
 //
 // Values that this process wrote, or has checked once, are served as they are; others pass through the codec on
-// their way in, and a record whose stored bytes would be written differently now is Stale. A list is one state of
+// their way in, and a record whose stored bytes would be written differently now is Stale; [Migrate] writes all such
+// records anew. A list is one state of
 // the store however many pages it has; its continue tokens are those of kube-apiserver
 // (https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks). A watch is
 // pulled by its reader and costs no goroutine; one that reads too slowly for the backend's window ends with an

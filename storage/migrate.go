@@ -84,7 +84,7 @@ func Migrate(ctx context.Context, s Interface, o MigrateOptions) (Migrated, erro
 	if err != nil {
 		return Migrated{}, fmt.Errorf("storage: migrate: %w", err)
 	}
-	m := &migration{s: s, opts: o, limit: o.PageSize}
+	m := &migration{s: s, opts: o, limit: min(o.PageSize, 64)} // how large objects are is not known yet
 	m.result.Continue = o.Continue
 	if err := m.run(ctx); err != nil {
 		return m.result, fmt.Errorf("storage: migrate: %w", err)

@@ -27,7 +27,9 @@ type problem struct {
 	how  string // a difference, or an error
 }
 
-func (p *problem) Error() string { return fmt.Sprintf("%s %s: %s\n%s", p.gvk.GroupVersion(), p.gvk.Kind, p.what, p.how) }
+func (p *problem) Error() string {
+	return fmt.Sprintf("%s %s: %s\n%s", p.gvk.GroupVersion(), p.gvk.Kind, p.what, p.how)
+}
 
 // check returns the first problem of an object of the kind k, or nil. obj is not changed.
 func (c *checker) check(k *runtime.Kind, obj runtime.Object) (p *problem) {

@@ -31,15 +31,29 @@ func BenchmarkWrite(b *testing.B) {
 	}
 	blue := strings.Repeat("blue ", 300)
 	for name, write := range map[string]func(s *bench, i int){
-		"create":       func(s *bench, i int) { s.send("POST", widgetsPath, "application/json", widget(1000+i), http.StatusCreated) },
-		"put":          func(s *bench, i int) { s.send("PUT", one, "application/json", body(blue, i), http.StatusOK) },
-		"put-no-op":    func(s *bench, _ int) { s.send("PUT", one, "application/json", body(blue, 42), http.StatusOK) },
-		"merge-patch":  func(s *bench, i int) { s.send("PATCH", one, mergePatch, fmt.Sprintf(`{"spec":{"size":%d}}`, i), http.StatusOK) },
-		"json-patch":   func(s *bench, i int) { s.send("PATCH", one, jsonPatch, fmt.Sprintf(`[{"op":"add","path":"/spec/size","value":%d}]`, i), http.StatusOK) },
-		"strategic":    func(s *bench, i int) { s.send("PATCH", one, strategic, fmt.Sprintf(`{"spec":{"size":%d}}`, i), http.StatusOK) },
-		"apply":        func(s *bench, i int) { s.send("PATCH", one+"?fieldManager=b&force=true", apply, body(blue, i), http.StatusOK) },
-		"apply-no-op":  func(s *bench, _ int) { s.send("PATCH", one+"?fieldManager=b&force=true", apply, body(blue, 42), http.StatusOK) },
-		"status-patch": func(s *bench, i int) { s.send("PATCH", one+"/status", mergePatch, fmt.Sprintf(`{"status":{"ready":%v}}`, i%2 == 0), http.StatusOK) },
+		"create": func(s *bench, i int) {
+			s.send("POST", widgetsPath, "application/json", widget(1000+i), http.StatusCreated)
+		},
+		"put":       func(s *bench, i int) { s.send("PUT", one, "application/json", body(blue, i), http.StatusOK) },
+		"put-no-op": func(s *bench, _ int) { s.send("PUT", one, "application/json", body(blue, 42), http.StatusOK) },
+		"merge-patch": func(s *bench, i int) {
+			s.send("PATCH", one, mergePatch, fmt.Sprintf(`{"spec":{"size":%d}}`, i), http.StatusOK)
+		},
+		"json-patch": func(s *bench, i int) {
+			s.send("PATCH", one, jsonPatch, fmt.Sprintf(`[{"op":"add","path":"/spec/size","value":%d}]`, i), http.StatusOK)
+		},
+		"strategic": func(s *bench, i int) {
+			s.send("PATCH", one, strategic, fmt.Sprintf(`{"spec":{"size":%d}}`, i), http.StatusOK)
+		},
+		"apply": func(s *bench, i int) {
+			s.send("PATCH", one+"?fieldManager=b&force=true", apply, body(blue, i), http.StatusOK)
+		},
+		"apply-no-op": func(s *bench, _ int) {
+			s.send("PATCH", one+"?fieldManager=b&force=true", apply, body(blue, 42), http.StatusOK)
+		},
+		"status-patch": func(s *bench, i int) {
+			s.send("PATCH", one+"/status", mergePatch, fmt.Sprintf(`{"status":{"ready":%v}}`, i%2 == 0), http.StatusOK)
+		},
 	} {
 		b.Run(name, func(b *testing.B) {
 			s := newBench(b, memory.Open(), 100)

@@ -201,7 +201,9 @@ func (f *FieldManager) begin(obj runtime.Object) runtime.Object {
 		kind = f.kind
 		obj = kind.New()
 	}
-	obj.GetObjectKind().SetGroupVersionKind(kind.GVK)
+	if obj.GetObjectKind().GroupVersionKind() != kind.GVK { // two who share live do not both write
+		obj.GetObjectKind().SetGroupVersionKind(kind.GVK)
+	}
 	return obj
 }
 

@@ -7,8 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/runtime/patch"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 var documents = []string{
@@ -92,6 +96,104 @@ func FuzzMergePatch(f *testing.F) {
 		}
 		if !reflect.DeepEqual(parse(t, got), parse(t, want)) {
 			t.Fatalf("%s + %s: %s; the reference says %s", doc, p, got, want)
+		}
+	})
+}
+
+// FuzzStrategicMergePatch patches objects of Kubernetes and of a program; what comes out is an object or a clear error.
+func FuzzStrategicMergePatch(f *testing.F) {
+	kinds := []struct {
+		t   reflect.Type
+		doc string
+	}{
+		{reflect.TypeFor[corev1.Pod](), pod},
+		{reflect.TypeFor[appsv1.Deployment](), `{"spec":{"strategy":{"type":"RollingUpdate"},"template":` + pod + `}}`},
+		{crateType, crateText},
+	}
+	for _, p := range []string{
+		`{"spec":{"$setElementOrder/containers":[{"name":"b"},{"name":"a"}],"containers":[{"$patch":"delete","name":"a"},{"name":"b","$retainKeys":["image"],"image":"z"}],"$patch":"merge"}}`,
+		`{"spec":{"containers":[{"$patch":"replace"},{"name":1}],"$deleteFromPrimitiveList/x":[1],"volumes":[{"name":"v","hostPath":{"path":"/"},"$retainKeys":"x"}]}}`,
+		`{"metadata":{"$deleteFromPrimitiveList/finalizers":["a"],"finalizers":["b"],"$patch":5,"ownerReferences":[{"uid":"1"}]}}`,
+		`{"spec":{"items":[{"id":9007199254740993},{"id":1.0,"items":[{"id":1}]}],"names":["c"],"deep":{"deep":{"names":["x"]}}}}`,
+		`{"spec":{"template":{"spec":{"containers":[{"name":"a","ports":[{"containerPort":80,"protocol":null}]}]}},"strategy":{"$retainKeys":["type"],"type":"Recreate"}}}`,
+		`{"$patch":"delete"}`, `{"$patch":"replace","spec":null}`, `{"$retainKeys":[]}`, `null`, `[]`, `{`,
+	} {
+		for i := range kinds {
+			f.Add(uint8(i), "", p)
+			f.Add(uint8(i), p, p)
+		}
+	}
+	f.Fuzz(func(t *testing.T, kind uint8, doc, p string) {
+		k := kinds[int(kind)%len(kinds)]
+		if doc == "" {
+			doc = k.doc
+		}
+		got, err := patch.StrategicMergePatch([]byte(doc), []byte(p), k.t)
+		checkResult(t, got, err)
+		if err != nil {
+			return
+		}
+		if _, ok := parse(t, got).(map[string]any); !ok {
+			t.Fatalf("no object: %s", got)
+		}
+		if again, err := patch.StrategicMergePatch([]byte(doc), []byte(p), k.t); err != nil || string(again) != string(got) {
+			t.Fatalf("another time: %s %v, and %s", again, err, got)
+		}
+	})
+}
+
+// FuzzFieldManager applies any configuration onto, and updates, an object with any entries. Whatever comes out has entries
+// that can be read, and applying the same again changes nothing.
+func FuzzFieldManager(f *testing.F) {
+	for _, config := range []string{
+		`{"apiVersion":"example.com/v1","kind":"Boat","metadata":{"name":"b"},"spec":{"size":2,"crew":[{"id":1,"rank":"cook"},{"id":9007199254740993}],"flags":["a"],"notes":{"a":"b"},"paint":{"c":"d"}}}`,
+		`{"apiVersion":"example.com/v1","kind":"Boat","metadata":{"labels":{"a":null},"finalizers":["x"],"ownerReferences":[{}]},"spec":{"crew":[{"id":null},{}],"flags":["",""],"stops":[null]},"status":{"state":""}}`,
+		`{"apiVersion":"example.com/v1","kind":"Boat","metadata":{"managedFields":null,"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{}"}}}`,
+		`{"apiVersion":"example.com/v1","kind":"Boat","spec":null}`, `{}`, `{"apiVersion":{},"kind":[],"metadata":""}`,
+	} {
+		for _, fields := range []string{
+			`{"f:spec":{"f:size":{},"f:crew":{".":{},"k:{\"id\":1}":{".":{},"f:rank":{}}},"f:flags":{"v:\"a\"":{}}}}`, `{".":{}}`, `{}`, ``, `null`, `[]`, `{"f:":{"f:":{}}}`,
+			`{"i:0":{},"i:-1":{},"v:1e999":{},"v:{}":{},"v:":{},"k:{}":{},"k:{\"a\":[{}]}":{},"k:null":{},"x":{}}`, `{"f:spec":5}`, `{"f:spec":{"f:size":{"f:deeper":{".":{}}}}}`,
+			strings.Repeat(`{"f:a":`, 1000) + "{}" + strings.Repeat("}", 1000), `{"f:metadata":{"f:name":{},"f:managedFields":{}},"f:apiVersion":{}}`,
+		} {
+			f.Add(config, fields, "example.com/v1", "m", "Update", true)
+			f.Add(config, fields, "example.com/v1beta1", "kubectl", "Apply", false)
+		}
+	}
+	f.Add(`{"apiVersion":"example.com/v1","kind":"Boat"}`, `{}`, "a/b/c", "", "", true)
+	s := boats(f)
+	models := patch.NewModels(s)
+	manager, old := fieldManager(f, patch.FieldManagerOptions{Scheme: s, Models: models}), fieldManager(f, patch.FieldManagerOptions{Scheme: s, Models: models, Kind: oldBoatKind})
+	f.Fuzz(func(t *testing.T, text, fields, version, name, operation string, force bool) {
+		name = strings.ToValidUTF8(name, "") // others are not the same once they are stored
+		live := stored(boatSpec{Name: "n", Size: 1, Crew: []boatSailor{{1, "mate"}}, Flags: []string{"a"}}, metav1.ManagedFieldsEntry{
+			Manager: name, Operation: metav1.ManagedFieldsOperationType(operation), APIVersion: version, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
+		}, entry("a", apply, `{"f:spec":{"f:name":{}}}`))
+		live.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": text}
+		for _, m := range []*patch.FieldManager{manager, old} {
+			next := stored(boatSpec{Size: 3}, live.ManagedFields...)
+			if err := m.Update(live, next, name); err == nil {
+				owners(t, next)
+			}
+		}
+		config := map[string]any{}
+		if _, err := codec.Unmarshal([]byte(text), &config, codec.Ignore); err != nil || config == nil {
+			return
+		}
+		obj, err := manager.Apply(live, config, name, force)
+		if err != nil {
+			if obj != nil {
+				t.Fatal(obj, err)
+			}
+			return
+		}
+		shown := owners(t, obj)
+		again, err := manager.Apply(obj, config, name, force)
+		if err != nil {
+			t.Fatalf("%s: the same once more: %v", text, err)
+		}
+		if got := owners(t, again); got != shown || !reflect.DeepEqual(again.(*boat).Spec, obj.(*boat).Spec) {
+			t.Fatalf("%s\n%s\nand then\n%s\n%+v\nand then\n%+v", text, shown, got, obj, again)
 		}
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"reflect"
 	"strings"
 	"sync"
 
@@ -40,7 +39,6 @@ var _ managedfields.TypeConverter = (*Models)(nil)
 // model is the model of one kind, or why there is none.
 type model struct {
 	parse typed.ParseableType
-	plain bool // the type's JSON is what structured-merge-diff sees of it by reflection
 	err   error
 }
 
@@ -86,31 +84,34 @@ func (m *Models) build(kind *runtime.Kind) *model {
 		return &model{err: fmt.Errorf("the fields of %s cannot be merged: %w", kind.GVK, err)}
 	}
 	parser := typed.Parser{Schema: smdschema.Schema{Types: types.Types}}
-	return &model{parse: parser.Type(name), plain: isPlain(kind.Type)}
+	return &model{parse: parser.Type(name)}
 }
 
-// ObjectToTyped implements managedfields.TypeConverter. obj has its kind and apiVersion set.
+// ObjectToTyped implements managedfields.TypeConverter. obj has its kind and apiVersion set. A Go value is taken as the JSON
+// it is stored as, and not by reflection: some types look different there, and an empty list is not an absent one, so
+// that what changes nothing could count as a change.
 func (m *Models) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptions) (*typed.TypedValue, error) {
 	known, err := m.of(obj.GetObjectKind().GroupVersionKind())
 	if err != nil {
 		return nil, err
 	}
-	u, isUntyped := obj.(*unstructured.Unstructured)
-	switch {
-	case isUntyped:
-		return known.parse.FromUnstructured(u.UnstructuredContent(), opts...)
-	case known.plain:
-		return known.parse.FromStructured(obj, opts...)
+	fields, err := fieldsOf(obj)
+	if err != nil {
+		return nil, err
+	}
+	return known.parse.FromUnstructured(fields, opts...)
+}
+
+// fieldsOf returns an object as JSON has it. Those of an untyped one are its own.
+func fieldsOf(obj runtime.Object) (map[string]any, error) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return u.UnstructuredContent(), nil
 	}
 	text, err := codec.Encode(obj)
 	if err != nil {
 		return nil, err
 	}
-	fields, err := mergeable(text)
-	if err != nil {
-		return nil, err
-	}
-	return known.parse.FromUnstructured(fields, opts...)
+	return mergeable(text)
 }
 
 // mergeable decodes an object for structured-merge-diff, which knows whole numbers as int64: a larger one would become
@@ -204,7 +205,3 @@ func (c convertor) decode(u *unstructured.Unstructured) (runtime.Object, error) 
 	obj.GetObjectKind().SetGroupVersionKind(gvk)
 	return obj, nil
 }
-
-// isPlain reports whether structured-merge-diff, which looks at Go values by reflection, sees the same in a value of
-// type t as encoding/json writes. It says no where the two differ, and where it cannot be sure.
-func isPlain(t reflect.Type) bool { return plainType(t, map[reflect.Type]bool{}) }

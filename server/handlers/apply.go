@@ -25,7 +25,7 @@ type applier struct {
 
 // newApplier reads a configuration: YAML, or JSON, which is YAML.
 func (c *call) newApplier(body []byte, opts *metav1.PatchOptions) (*applier, error) {
-	a := &applier{call: c, manager: opts.FieldManager, force: opts.Force != nil && *opts.Force}
+	a := &applier{call: c, manager: managerName(opts.FieldManager, ""), force: opts.Force != nil && *opts.Force}
 	// Most bodies are JSON, which is read much faster as that. What is wrong with any is said in the words for YAML.
 	if problems, err := codec.Unmarshal(body, &a.config, codec.Strict); err == nil && len(problems) == 0 && a.config != nil {
 		return a, nil

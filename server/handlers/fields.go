@@ -102,7 +102,7 @@ const longestManager = 128
 // managerName is the name under which a request manages fields.
 func managerName(fieldManager, userAgent string) string {
 	if fieldManager != "" {
-		return fieldManager
+		return strings.ToValidUTF8(fieldManager, string(utf8.RuneError))
 	}
 	name, _, _ := strings.Cut(userAgent, "/")
 	name = strings.Map(func(r rune) rune {

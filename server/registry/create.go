@@ -82,7 +82,7 @@ func (r *Registry) create(ctx context.Context, obj runtime.Object, m metav1.Obje
 	if f := r.strategy.prepareForCreate; f != nil {
 		f(ctx, obj)
 	}
-	problems, err := r.checkConstraints(ctx, append(r.checkNew(m), r.checkFinalizers(m)...), obj, nil)
+	problems, err := r.checkConstraints(ctx, append(r.checkNew(m), r.checkFinalizers(m, nil)...), obj, nil)
 	if err != nil {
 		return storage.Record{}, err
 	}

@@ -22,7 +22,7 @@ func (r *Registry) mutate(ctx context.Context, req *admission.Request, m metav1.
 	if len(r.admission.Mutators) == 0 {
 		return m, nil
 	}
-	before := slices.Clone(m.GetManagedFields())
+	before := runtime.DeepCopy(m.GetManagedFields())
 	if err := r.admission.Mutate(ctx, req); err != nil {
 		return nil, err
 	}

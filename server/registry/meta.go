@@ -117,14 +117,14 @@ func (r *Registry) checkNew(m metav1.Object) field.ErrorList {
 	return validation.ValidateObjectMetaAccessor(m, r.namespaced, r.checkName, metadataPath)
 }
 
-// checkFinalizers refuses, for Kubernetes' own kinds, finalizers of a new object that others may use too.
-func (r *Registry) checkFinalizers(m metav1.Object) field.ErrorList {
+// checkFinalizers refuses, for Kubernetes' own kinds, finalizers that are not in old and that others may use too.
+func (r *Registry) checkFinalizers(m metav1.Object, old []string) field.ErrorList {
 	if !isKubernetes(r.resource.Group) {
 		return nil
 	}
 	var problems field.ErrorList
 	for i, name := range m.GetFinalizers() {
-		if !isQualified(name) {
+		if !isQualified(name) && !slices.Contains(old, name) {
 			problems = append(problems, field.Invalid(metadataPath.Child("finalizers").Index(i), name,
 				"name is neither a standard finalizer name nor is it fully qualified"))
 		}

@@ -280,6 +280,7 @@ func (c *change) judge(ctx context.Context, req *admission.Request, obj, old run
 	problems := validation.ValidateObjectMetaAccessorUpdate(m, was, metadataPath)
 	if !slices.Equal(m.GetFinalizers(), was.GetFinalizers()) {
 		problems = append(problems, validation.ValidateFinalizers(m.GetFinalizers(), metadataPath.Child("finalizers"))...)
+		problems = append(problems, r.checkFinalizers(m, was.GetFinalizers())...)
 	}
 	problems, err = r.checkConstraints(ctx, problems, obj, old)
 	if err != nil {
@@ -297,6 +298,9 @@ func (c *change) judge(ctx context.Context, req *admission.Request, obj, old run
 	}
 	if f := r.strategy.canonicalize; f != nil {
 		f(obj)
+		if c.endpoint.generation && r.shape.sameContent(obj, old) {
+			m.SetGeneration(was.GetGeneration())
+		}
 	}
 	keepTimes(obj, old, m, was)
 	if len(r.admission.Validators) == 0 {

@@ -1,0 +1,274 @@
+package server_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// scenario is a golden file: requests to be made in order, and the answers they get. The format is described at
+// the top of golden_test.go.
+type scenario struct {
+	head    string   // everything before the first exchange, as it stands in the file
+	servers []string // what a server must be; none: any server
+	steps   []*step
+}
+
+// step is one request and its answer.
+type step struct {
+	title   string
+	request string // from the title's line to the answer, as it stands in the file
+
+	method, target string
+	header         [][2]string
+	body           string
+
+	code       int
+	exact      bool
+	wantHeader [][2]string
+	wantBody   string
+}
+
+// What a file may say in its line "servers:".
+const (
+	anyServer     = "all"
+	keelsonServer = "keelson"
+	kubeServer    = "kube-apiserver"
+	customWidgets = "custom"
+	typedWidgets  = "typed"
+)
+
+// parseScenario reads a golden file.
+func parseScenario(text string) (*scenario, error) {
+	s := &scenario{}
+	head, rest, found := strings.Cut(text, "### ")
+	if !found {
+		return nil, fmt.Errorf("no exchange: want a line that begins with \"### \"")
+	}
+	s.head = head
+	if err := s.parseHead(); err != nil {
+		return nil, err
+	}
+	for i, part := range strings.Split(rest, "\n### ") {
+		st, err := parseStep(part)
+		if err != nil {
+			return nil, fmt.Errorf("exchange %d, %q: %w", i+1, strings.SplitN(part, "\n", 2)[0], err)
+		}
+		s.steps = append(s.steps, st)
+	}
+	return s, nil
+}
+
+func (s *scenario) parseHead() error {
+	reason := false
+	for line := range strings.Lines(s.head) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		switch {
+		case strings.HasPrefix(line, "#"):
+			reason = true
+		case strings.TrimSpace(line) == "":
+		case name == "servers":
+			s.servers = strings.Fields(value)
+		default:
+			return fmt.Errorf("line %q: want a comment or \"servers: ...\"", line)
+		}
+	}
+	if len(s.servers) == 0 || !reason {
+		return fmt.Errorf("want a comment that says what the file shows, and a line \"servers: ...\"")
+	}
+	for _, word := range s.servers {
+		switch word {
+		case anyServer, keelsonServer, kubeServer, customWidgets, typedWidgets:
+		default:
+			return fmt.Errorf("servers: %q is none of all, keelson, kube-apiserver, custom, typed", word)
+		}
+	}
+	return nil
+}
+
+// holdsFor reports whether the file is about servers of the given properties.
+func (s *scenario) holdsFor(is map[string]bool) bool {
+	for _, word := range s.servers {
+		if word != anyServer && !is[word] {
+			return false
+		}
+	}
+	return true
+}
+
+// parseStep reads what follows "### ".
+func parseStep(text string) (*step, error) {
+	request, answer, found := strings.Cut(text, "\nHTTP ")
+	if !found {
+		return nil, fmt.Errorf("no answer: want a line such as \"HTTP 200\"")
+	}
+	st := &step{request: request}
+	lines := strings.SplitN(request, "\n", 2)
+	st.title = lines[0]
+	if len(lines) < 2 {
+		return nil, fmt.Errorf("no request")
+	}
+	rest := lines[1]
+	for strings.HasPrefix(rest, "#") {
+		_, rest, _ = strings.Cut(rest, "\n")
+	}
+	first, header, body := splitMessage(rest)
+	st.method, st.target, found = strings.Cut(first, " ")
+	if !found || strings.TrimSpace(st.target) != st.target {
+		return nil, fmt.Errorf("request line %q: want \"METHOD /path\"", first)
+	}
+	st.header, st.body = header, body
+
+	first, st.wantHeader, st.wantBody = splitMessage(answer)
+	code, mark, _ := strings.Cut(first, " ")
+	var err error
+	if st.code, err = strconv.Atoi(code); err != nil || mark != "" && mark != "exact" {
+		return nil, fmt.Errorf("answer \"HTTP %s\": want \"HTTP <code>\" or \"HTTP <code> exact\"", first)
+	}
+	st.exact = mark == "exact"
+	return st, nil
+}
+
+// splitMessage parts a message into its first line, its header and its body, without the white space at the end.
+func splitMessage(text string) (first string, header [][2]string, body string) {
+	head, body, _ := strings.Cut(strings.TrimRight(text, "\n")+"\n", "\n\n")
+	first, fields, _ := strings.Cut(strings.TrimRight(head, "\n"), "\n")
+	for line := range strings.Lines(fields) {
+		name, value, _ := strings.Cut(strings.TrimRight(line, "\n"), ":")
+		header = append(header, [2]string{http.CanonicalHeaderKey(name), strings.TrimSpace(value)})
+	}
+	return first, header, strings.TrimRight(body, "\n")
+}
+
+// String is the file.
+func (s *scenario) String() string {
+	var out bytes.Buffer
+	out.WriteString(s.head)
+	for i, st := range s.steps {
+		if i > 0 {
+			out.WriteString("\n")
+		}
+		fmt.Fprintf(&out, "### %s\n\nHTTP %d", strings.TrimRight(st.request, "\n"), st.code)
+		if st.exact {
+			out.WriteString(" exact")
+		}
+		out.WriteString("\n")
+		for _, h := range st.wantHeader {
+			out.WriteString(strings.TrimRight(h[0]+": "+h[1], " ") + "\n")
+		}
+		if st.wantBody != "" {
+			out.WriteString("\n" + st.wantBody + "\n")
+		}
+	}
+	return out.String()
+}
+
+var (
+	repetition = regexp.MustCompile(`\$\{repeat (\d+) ("(?:[^"\\]|\\.)*")\}`)
+	variable   = regexp.MustCompile(`\$\{([a-z]+[0-9]*)\}`)
+)
+
+// expand fills in a request's repetitions and variables.
+func expand(text string, values map[string]string) (string, error) {
+	var failed error
+	text = repetition.ReplaceAllStringFunc(text, func(m string) string {
+		parts := repetition.FindStringSubmatch(m)
+		count, err := strconv.Atoi(parts[1])
+		unit, err2 := strconv.Unquote(parts[2])
+		if err != nil || err2 != nil || count*len(unit) > 8<<20 {
+			failed = fmt.Errorf("%s: want ${repeat <count> \"<text>\"}, of at most 8 MiB", m)
+			return ""
+		}
+		return strings.Repeat(unit, count)
+	})
+	text = variable.ReplaceAllStringFunc(text, func(m string) string {
+		value, ok := values[m[2:len(m)-1]]
+		if !ok {
+			failed = fmt.Errorf("%s has no value yet: an answer before this request must bring it", m)
+		}
+		return value
+	})
+	return text, failed
+}
+
+// TestGoldenFormat shows that the comparison finds what it is to find.
+func TestGoldenFormat(t *testing.T) {
+	t.Parallel()
+	const rv, uid = `"resourceVersion":"7"`, `"uid":"8a2e0b9c-4f0d-4c3c-9a53-0a3bb7c0f9aa"`
+	for _, c := range []struct {
+		want, got string
+		wrong     string // part of what is said; "": nothing is wrong
+	}{
+		{`{"a": 1, "b": {"c": [true, null, "x"]}}`, `{"b":{"c":[true,null,"x"]},"a":1}`, ""},
+		{`{"a": 1}`, `{"a":1.0}`, ".a: got 1.0, want 1"},
+		{`{"a": 1}`, `{"a":"1"}`, `.a: got "1", want 1`},
+		{`{"a": 1}`, `{"a":1,"b":2}`, ".b: got 2, want none"},
+		{`{"a": 1, "b": 2}`, `{"a":1}`, ".b: is missing"},
+		{`{"a": [1, 2]}`, `{"a":[2,1]}`, ".a[0]: got 2"},
+		{`{"a": [1]}`, `{"a":[1,2]}`, ".a: got [1, 2]"},
+		{`{"a": {}}`, `{"a":[]}`, ".a: got [], want an object"},
+		{`{"a": null}`, `{}`, ".a: is missing"},
+		{`{"resourceVersion": "<rv>", "uid": "<uid>"}`, `{` + rv + `,` + uid + `}`, ""},
+		{`{"resourceVersion": "<rv>"}`, `{"resourceVersion":"0"}`, ".resourceVersion"},
+		{`{"uid": "in <uid>"}`, `{"uid":"8A"}`, ".uid"},
+		{`{"t": "<time>"}`, `{"t":"2020-01-01T00:00:00.5Z"}`, ".t"},
+		{`{"t": "at <time>: <any>"}`, `{"t":"at 2020-01-01T00:00:00Z: x"}`, ""},
+		{`{"a": "<any>"}`, `{"a":{"b":1}}`, ""},
+		{`{"a": "<any>"}`, `{}`, ".a: is missing"},
+		{`{"a": 1, "<any>": "<any>"}`, `{"a":1,"b":2}`, ""},
+		{`{"a": 1, "<any>": "<any>"}`, `{"b":2}`, ".a: is missing"},
+		{`{"managedFields": [{"manager": "b"}, {"manager": "a"}]}`, `{"managedFields":[{"manager":"a"},{"manager":"b"}]}`, ""},
+		{`{"managedFields": [{"manager": "b"}, {"manager": "a"}]}`, `{"managedFields":[{"manager":"a","operation":"Update"},{"manager":"b","operation":"Apply"}]}`, "in the order of"},
+		{`{"a": "<match x-[a-c]{2}>"}`, `{"a":"x-ab"}`, ""},
+		{`{"a": "<match x-[a-c]{2}>"}`, `{"a":"x-abc"}`, ".a: got"},
+		{`{"a": "${rv1}", "b": "${rv1}"}`, `{"a":"7","b":"7"}`, ""},
+		{`{"a": "${rv1}", "b": "${rv1}"}`, `{"a":"7","b":"8"}`, `.b: got "8"`},
+		{`{"a": "${rv1}", "b": "${rv2}"}`, `{"a":"7","b":"7"}`, `.b: got "7"`},
+		{`{"a": "${ns}"}`, `{"a":"space"}`, ""},
+		{`{"a": "${ns}"}`, `{"a":"spice"}`, ".a"},
+		{`{"a": "(b)"}`, `{"a":"b"}`, ".a"},
+	} {
+		st := &step{code: 200, wantBody: c.want}
+		cmp := &comparison{values: map[string]string{"ns": "space"}}
+		st.compare(cmp, answer{200, http.Header{"Content-Type": {"application/json"}}, c.got + "\n"})
+		if said := strings.Join(cmp.wrong, "; "); !strings.Contains(said, c.wrong) || (c.wrong == "") != (said == "") {
+			t.Errorf("want %s, got %s: %q, want %q", c.want, c.got, said, c.wrong)
+		}
+		if c.wrong == "in the order of" {
+			continue // what no file could expect
+		}
+		cmp = &comparison{values: map[string]string{"ns": "space"}}
+		st.rewrite(cmp, answer{200, http.Header{}, c.got + "\n"})
+		if st.compare(cmp, answer{200, http.Header{"Content-Type": {"application/json"}}, c.got + "\n"}); len(cmp.wrong) > 0 {
+			t.Errorf("after the rewrite to %s: %q", st.wantBody, cmp.wrong)
+		}
+	}
+	for header, wrong := range map[string]string{"Warning": "header Warning", "X-Other": "", "Location": "header Location"} {
+		cmp := &comparison{values: map[string]string{}}
+		(&step{code: 200}).compare(cmp, answer{200, http.Header{header: {"x"}}, ""})
+		if said := strings.Join(cmp.wrong, "; "); !strings.Contains(said, wrong) || (wrong == "") != (said == "") {
+			t.Errorf("%s: %q", header, said)
+		}
+	}
+	for _, text := range []string{
+		"", "# a\nservers: all\n", "servers: all\n### t\nGET /\n\nHTTP 200\n", "# a\nservers: none\n### t\nGET /\n\nHTTP 200\n",
+		"# a\nservers: all\n### t\nGET /\n", "# a\nservers: all\n### t\nGET\n\nHTTP 200\n", "# a\nservers: all\n### t\nGET /\n\nHTTP OK\n", "# a\nserver: all\n### t\nGET /\n\nHTTP 200\n",
+	} {
+		if _, err := parseScenario(text); err == nil {
+			t.Errorf("%q is taken for a scenario", text)
+		}
+	}
+	if _, err := expand("${rv1}", nil); err == nil {
+		t.Error("a variable without value is expanded")
+	}
+	if got, err := expand(`${repeat 3 "a\"{}"}${ns}`, map[string]string{"ns": "x"}); got != `a"{}a"{}a"{}x` || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	if regexp.MustCompile("^" + uidForm + "$").MatchString("8a2e0b9c-4f0d-1c3c-9a53-0a3bb7c0f9aa") {
+		t.Error("a uid that is not random is taken for one")
+	}
+}

@@ -1,0 +1,153 @@
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// goldenServer is a server that files are compared with.
+type goldenServer struct {
+	url    string
+	client *http.Client // sends no credentials of its own
+	token  string
+	is     map[string]bool
+}
+
+// run makes the requests of a file in turn, in a namespace of its own.
+func (s *goldenServer) run(t *testing.T, file *scenario) {
+	ns := fmt.Sprintf("wire-%08x", rand.Uint32())
+	s.makeNamespace(t, ns)
+	c := &comparison{values: map[string]string{"ns": ns}}
+	for _, st := range file.steps {
+		got, err := s.exchange(t.Context(), st, c.values)
+		if err != nil {
+			t.Fatalf("%s: %v", st.title, err)
+		}
+		c.wrong = nil
+		st.compare(c, got)
+		if len(c.wrong) == 0 {
+			continue
+		}
+		if *updateGolden {
+			st.rewrite(c, got)
+			continue
+		}
+		t.Errorf("%s: %s %s\n  %s\nthe answer is %d %v\n%.6000s",
+			st.title, st.method, st.target, strings.Join(c.wrong, "\n  "), got.code, got.header, shown(got.body))
+	}
+}
+
+// exchange makes a request.
+func (s *goldenServer) exchange(ctx context.Context, st *step, values map[string]string) (answer, error) {
+	target, err := expand(st.target, values)
+	if err != nil {
+		return answer{}, err
+	}
+	body, err := expand(st.body, values)
+	if err != nil {
+		return answer{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute) // an end for a watch without the events
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, st.method, s.url+target, strings.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	req.Header.Set("Authorization", "Bearer "+s.token)
+	req.Header.Set("User-Agent", "wire/1")
+	if body != "" && st.method != http.MethodPatch {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for _, h := range st.header {
+		value, err := expand(h[1], values)
+		if err != nil {
+			return answer{}, err
+		}
+		if h[0] == "Wait" {
+			pause, err := time.ParseDuration(value)
+			if err != nil {
+				return answer{}, err
+			}
+			time.Sleep(pause)
+			continue
+		}
+		req.Header[h[0]] = []string{value}
+		if value == "" && h[0] != "User-Agent" { // net/http sends its own where there is none
+			req.Header.Del(h[0])
+		}
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return answer{}, err
+	}
+	defer resp.Body.Close()
+	var in io.Reader = resp.Body
+	if req.URL.Query().Has("watch") && resp.StatusCode == http.StatusOK {
+		events, err := decodeAll(st.wantBody)
+		if err != nil {
+			return answer{}, fmt.Errorf("the events of a watch: %w", err)
+		}
+		var text strings.Builder
+		d := json.NewDecoder(resp.Body)
+		for range events {
+			var event json.RawMessage
+			if err := d.Decode(&event); err != nil {
+				return answer{}, fmt.Errorf("the watch ended after %q: %w", text.String(), err)
+			}
+			text.Write(event)
+			text.WriteByte('\n')
+		}
+		in = strings.NewReader(text.String())
+	}
+	out, err := io.ReadAll(in)
+	return answer{resp.StatusCode, resp.Header, string(out)}, err
+}
+
+// makeNamespace makes a namespace where the server has them, and at the end of the test deletes what is in it.
+func (s *goldenServer) makeNamespace(t *testing.T, ns string) {
+	ask := func(ctx context.Context, method, path, body string, header ...[2]string) answer {
+		t.Helper()
+		a, err := s.exchange(ctx, &step{method: method, target: path, body: body, header: header}, nil)
+		if err != nil {
+			t.Fatalf("%s %s: %v", method, path, err)
+		}
+		return a
+	}
+	const namespaces = "/api/v1/namespaces"
+	made := ask(t.Context(), "POST", namespaces, `{"metadata":{"name":"`+ns+`"}}`)
+	if made.code != http.StatusCreated && made.code != http.StatusNotFound && made.code != http.StatusMethodNotAllowed {
+		t.Fatalf("namespace %s: %d %s", ns, made.code, made.body)
+	}
+	t.Cleanup(func() {
+		ctx := context.Background() // the test's own has ended
+		core := namespaces + "/" + ns
+		for _, list := range []string{
+			"/apis/example.com/v1/namespaces/" + ns + "/widgets", "/apis/coordination.k8s.io/v1/namespaces/" + ns + "/leases",
+			"/apis/apps/v1/namespaces/" + ns + "/deployments", core + "/pods", core + "/services", core + "/configmaps",
+		} {
+			var left metav1.PartialObjectMetadataList
+			a := ask(ctx, "DELETE", list, "")
+			if err := json.Unmarshal([]byte(a.body), &left); err != nil || a.code != http.StatusOK {
+				t.Errorf("DELETE %s: %d %s", list, a.code, a.body)
+				continue
+			}
+			for _, item := range left.Items {
+				if len(item.Finalizers) > 0 {
+					ask(ctx, "PATCH", list+"/"+item.Name, `{"metadata":{"finalizers":null}}`, [2]string{"Content-Type", mergePatch})
+				}
+			}
+		}
+		if made.code == http.StatusCreated {
+			ask(ctx, "DELETE", core, "")
+		}
+	})
+}

@@ -1,0 +1,220 @@
+package server_test
+
+// Golden files of the wire: what a server answers to requests that write, file by file in testdata/wire. The files
+// hold for kube-apiserver as for Keelson, where their heads do not say otherwise, and run against both.
+//
+//	go test ./server -run 'TestGolden$'                  # against a server in memory
+//	go test ./server -run 'TestGolden$/apply' -update    # and rewrite the answers in the files, for review
+//
+// To run them against any server, give its address, a bearer token of somebody who may do everything, the CA that
+// signed its certificate (else those that the system trusts are asked), and what it is:
+//
+//	KEELSON_WIRE_SERVER=https://127.0.0.1:6443 KEELSON_WIRE_TOKEN=... KEELSON_WIRE_CA=ca.crt \
+//	KEELSON_WIRE_IS="kube-apiserver custom" go test ./server -run TestGoldenAtAddress
+//
+// KEELSON_WIRE_IS is "keelson typed" unless it is given: either keelson or kube-apiserver, and either typed, when the
+// server's Widget is a Go type, or custom, when it is a custom resource. The server must serve v1 ConfigMap,
+// Service and Pod, apps/v1 Deployment, coordination.k8s.io/v1 Lease and example.com/v1 Widget; goldenWidget below is its
+// type, and testdata/wire/widget.crd.yaml is the same as a custom resource. Each file has a namespace of its own, which is made
+// if the server has namespaces, and what is in it is deleted at the end.
+//
+// A file has a head and exchanges. The head is comments, which say what the file shows, and one line "servers:" with
+// what a server must be for the file to hold: all (nothing in particular), or some of keelson, kube-apiserver, typed and
+// custom. A file for one kind of server says why in a comment.
+//
+//	# POST of an object that is there.
+//	servers: all
+//
+//	### the second one is refused
+//	POST /api/v1/namespaces/${ns}/configmaps
+//	User-Agent: me/1.0
+//
+//	{"metadata": {"name": "a"}}
+//
+//	HTTP 409
+//	Retry-After: 1
+//
+//	{"kind": "Status", ...}
+//
+// An exchange begins with "###" and a title, perhaps comment lines, and then is a request and its answer as HTTP writes
+// them. In a request
+//
+//	${ns}                  is the namespace of the file
+//	${rv1}, ${uid1}, ...   is what an earlier answer brought
+//	${repeat 3 "ab"}       is ababab
+//
+// and these headers have values unless they are given: Authorization (an empty one: nobody), User-Agent (wire/1) and,
+// with a body, Content-Type (application/json, other than for PATCH). A header "Wait: 1100ms" is not sent: the request is
+// made that much later, so that the clock, which objects show in seconds, has moved on.
+//
+// Of an answer the code is compared, and the body as JSON: members of objects in any order, lists in theirs, other than
+// managedFields, which the server sorts by time, and the causes of a Status. After "HTTP 200 exact", and when it is no
+// JSON, the body is compared byte for byte (an exact body on one line ends with a line end too). No body in the file:
+// none is to come. The headers in the file must come, all of a name and in their order. Warning, Retry-After and Location
+// must not come if they are not in the file, and the Content-Type of JSON is application/json. Of the answer to a watch as
+// many events are read as the file has; then the request is ended. In strings of an answer, and in headers,
+//
+//	<uid>, <time>, <rv>    is any uid, any time of this century in seconds, any resourceVersion
+//	<any>                  is any text; as the value of a member it is any value, and as a member's name it says that an
+//	                       object may have other members too, such as those that kube-apiserver gives a default
+//	<match ^x-[a-z]+$>     is, as a whole value, what matches
+//	${rv1}, ${uid1}, ...   is what it was before, or where it comes up first anything of its form (its name without
+//	                       digits: rv, uid, time; others, any text) that is not the value of another variable of the
+//	                       form: rv2 after rv1 shows that there was a write
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"flag"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/registry"
+	"github.com/keelson-dev/keelson/server/servertest"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var updateGolden = flag.Bool("update", false, "rewrite the answers in the golden files in testdata/wire")
+
+const goldenFiles = "testdata/wire"
+
+// goldenWidget is the Widget of the golden files.
+type goldenWidget struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              goldenSpec   `json:"spec,omitzero"`
+	Status            goldenStatus `json:"status,omitzero"`
+}
+
+// DeepCopyObject implements runtime.Object.
+func (w *goldenWidget) DeepCopyObject() runtime.Object { return runtime.DeepCopy(w) }
+
+type goldenSpec struct {
+	Size     int32    `json:"size,omitempty"`
+	Color    string   `json:"color,omitempty"`
+	Replicas *int32   `json:"replicas,omitempty"`
+	Tags     []string `json:"tags,omitempty" listType:"set"`
+	Parts    []struct {
+		Name  string `json:"name"`
+		Count int32  `json:"count,omitempty"`
+	} `json:"parts,omitempty" listType:"map" listMapKey:"name"`
+}
+
+type goldenStatus struct {
+	Ready    bool  `json:"ready,omitempty"`
+	Replicas int32 `json:"replicas,omitempty"`
+}
+
+func goldenGroups() []server.Group {
+	return []server.Group{
+		{Name: "example.com", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
+			server.Kind("Widget", server.KindOptions[*goldenWidget]{
+				Strategy: registry.Strategy[*goldenWidget]{RequireResourceVersion: true}, // as custom resources do
+				Scale:    &registry.Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas"},
+			}),
+		}}}},
+		{Name: "coordination.k8s.io", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
+			server.Kind("Lease", server.KindOptions[*coordinationv1.Lease]{
+				Strategy: registry.Strategy[*coordinationv1.Lease]{NoGeneration: true, RequireResourceVersion: true, CreateOnUpdate: true},
+			}),
+		}}}},
+		{Name: "apps", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
+			server.Kind("Deployment", server.KindOptions[*appsv1.Deployment]{}),
+		}}}},
+		{Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
+			server.Kind("ConfigMap", server.KindOptions[*corev1.ConfigMap]{Strategy: registry.Strategy[*corev1.ConfigMap]{NoGeneration: true}}),
+			server.Kind("Service", server.KindOptions[*corev1.Service]{Strategy: registry.Strategy[*corev1.Service]{NoGeneration: true, ReturnDeleted: true}}),
+			server.Kind("Pod", server.KindOptions[*corev1.Pod]{Strategy: registry.Strategy[*corev1.Pod]{ReturnDeleted: true}}),
+		}}}},
+	}
+}
+
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	srv := servertest.New(t, goldenGroups()...)
+	runGolden(t, &goldenServer{
+		url: srv.URL, client: srv.Anonymous(), token: srv.Token,
+		is: map[string]bool{keelsonServer: true, typedWidgets: true},
+	})
+}
+
+func TestGoldenAtAddress(t *testing.T) {
+	t.Parallel()
+	url := os.Getenv("KEELSON_WIRE_SERVER")
+	if url == "" {
+		t.Skip("no KEELSON_WIRE_SERVER; see the top of golden_test.go")
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if path := os.Getenv("KEELSON_WIRE_CA"); path != "" {
+		ca, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(ca) {
+			t.Fatalf("%s: no certificate in PEM", path)
+		}
+	}
+	s := &goldenServer{
+		url: strings.TrimSuffix(url, "/"), token: os.Getenv("KEELSON_WIRE_TOKEN"), is: map[string]bool{},
+		client: &http.Client{Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}},
+	}
+	words, given := os.LookupEnv("KEELSON_WIRE_IS")
+	if !given {
+		words = keelsonServer + " " + typedWidgets
+	}
+	for _, word := range strings.Fields(words) {
+		s.is[word] = true
+	}
+	if s.is[keelsonServer] == s.is[kubeServer] || s.is[typedWidgets] == s.is[customWidgets] || len(s.is) != 2 {
+		t.Fatalf("KEELSON_WIRE_IS is %q; want keelson or kube-apiserver, and typed or custom", words)
+	}
+	runGolden(t, s)
+}
+
+// runGolden makes the requests of every file that holds for the server.
+func runGolden(t *testing.T, s *goldenServer) {
+	t.Cleanup(s.client.CloseIdleConnections)
+	var paths []string
+	err := filepath.WalkDir(goldenFiles, func(path string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(path) == ".txt" {
+			paths = append(paths, path)
+		}
+		return err
+	})
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%s: %d files, %v", goldenFiles, len(paths), err)
+	}
+	for _, path := range paths {
+		name, _ := filepath.Rel(goldenFiles, strings.TrimSuffix(path, ".txt"))
+		t.Run(filepath.ToSlash(name), func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			file, err := parseScenario(string(text))
+			if err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+			if !file.holdsFor(s.is) {
+				t.Skipf("is about other servers: %s", strings.Join(file.servers, " "))
+			}
+			s.run(t, file)
+			if *updateGolden && file.String() != string(text) {
+				if err := os.WriteFile(path, []byte(file.String()), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}

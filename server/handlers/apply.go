@@ -21,6 +21,7 @@ type applier struct {
 	config  map[string]any
 	manager string
 	force   bool
+	strict  error // what to answer when all else is well
 }
 
 // newApplier reads a configuration: YAML, or JSON, which is YAML.
@@ -43,9 +44,10 @@ func (c *call) newApplier(body []byte, opts *metav1.PatchOptions) (*applier, err
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: error unmarshaling JSON: while decoding JSON: %v", err))
 	}
 	if len(problems) > 0 && v == codec.Strict {
-		return nil, apierrors.NewBadRequest("error strict decoding patch: " + notYAML(joined(problems)))
+		a.strict = apierrors.NewBadRequest("error strict decoding patch: " + notYAML(joined(problems)))
+	} else {
+		c.warnAll(problems)
 	}
-	c.warnAll(problems)
 	if a.config == nil { // "null"
 		a.config = map[string]any{}
 	}
@@ -77,6 +79,9 @@ func (a *applier) apply(ctx context.Context, current runtime.Object) (runtime.Ob
 	obj, err := a.fields.Apply(current, apiruntime.DeepCopyJSON(a.config), a.manager, a.force)
 	if err != nil {
 		return nil, patchError(err)
+	}
+	if a.strict != nil {
+		return nil, a.strict
 	}
 	if err := a.matchURL(obj); err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/registry"
 )
 
 // Kind is a kind to be served and modelled. Make it with [Of].
@@ -22,16 +23,17 @@ type Kind struct {
 	setDefault func(any) // nil: none
 	status     bool      // has /status
 	generation bool
-	fields     []string // of the object, in JSON
+	scale      *registry.Scale // nil: no /scale
+	fields     []string        // of the object, in JSON
 }
 
-// Of returns the kind that [server.Kind] makes of the same options, of which Default, Strategy.NoGeneration and NoStatus
-// are modelled; the other functions of the strategy must be nil.
+// Of returns the kind that [server.Kind] makes of the same options, of which Default, Strategy.NoGeneration, NoStatus and
+// Scale, without a selector, are modelled; the other functions of the strategy must be nil.
 func Of[P runtime.Pointer[T], T any](gvk schema.GroupVersionKind, o server.KindOptions[P]) Kind {
 	gvr, _ := meta.UnsafeGuessKindToResource(gvk)
 	k := Kind{
 		gvk: gvk, plural: gvr.Resource, goType: reflect.TypeFor[T](), resource: server.Kind(gvk.Kind, o),
-		generation: !o.Strategy.NoGeneration,
+		generation: !o.Strategy.NoGeneration, scale: o.Scale,
 	}
 	if o.Default != nil {
 		k.setDefault = func(obj any) { o.Default(obj.(P)) }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
 	"sigs.k8s.io/yaml"
 )
 
@@ -27,6 +28,7 @@ type request struct {
 	method      string
 	contentType string // of a PATCH
 	status      bool   // of the subresource
+	scale       bool   // of the subresource, whose kind is Scale
 	body        []byte
 	manager     string // fieldManager; "" is the user agent's
 	userAgent   string
@@ -44,20 +46,25 @@ func (r request) managerName() string {
 
 // outcome is what a request must lead to.
 type outcome struct {
-	code   int // of the answer; 0: a refusal with any other code than 409
-	causes []metav1.StatusCause
-	object map[string]any // as answered, if the code is 200 or 201
+	code int // of the answer; 0: a refusal with any other 4xx code than 409
+	// unmergeable says that what is stored is at fault, so that a refusal may be 500: a PUT can store elements of a list
+	// without their keys, to which nothing can be applied.
+	unmergeable bool
+	conflict    *metav1.Status // of an apply
+	object      map[string]any // as answered, if the code is 200 or 201
 }
 
 // model says what requests to objects of one kind lead to.
 type model struct {
 	kind         Kind
 	scheme       *apiruntime.Scheme
+	types        managedfields.TypeConverter
 	main, status *managedfields.FieldManager
+	scaler       *scaler // nil: the kind has no /scale
 }
 
 func newModel(k Kind, scheme *apiruntime.Scheme, types managedfields.TypeConverter) (*model, error) {
-	m := &model{kind: k, scheme: scheme}
+	m := &model{kind: k, scheme: scheme, types: types}
 	manager := func(sub string, reset ...string) (*managedfields.FieldManager, error) {
 		set := fieldpath.NewSet()
 		for _, name := range reset {
@@ -82,6 +89,8 @@ func newModel(k Kind, scheme *apiruntime.Scheme, types managedfields.TypeConvert
 // predict says what a request leads to while live, nil for none, is stored.
 func (m *model) predict(r request, live map[string]any) (outcome, error) {
 	switch {
+	case r.scale:
+		return m.scaler.predict(r, live)
 	case r.method == http.MethodPost && live != nil:
 		return outcome{code: http.StatusConflict}, nil
 	case r.method == http.MethodPost:
@@ -100,9 +109,7 @@ func (m *model) predict(r request, live map[string]any) (outcome, error) {
 	var obj apiruntime.Object
 	switch r.contentType {
 	case "": // PUT
-		if obj, err = m.read(r.body); err == nil && conflicts(obj, was) {
-			return outcome{code: http.StatusConflict}, nil
-		}
+		obj, err = m.read(r.body)
 	case string(types.JSONPatchType):
 		obj, err = m.patch(was, func(text []byte) ([]byte, error) { return jsonPatch(text, r.body) })
 	case string(types.MergePatchType):
@@ -112,14 +119,37 @@ func (m *model) predict(r request, live map[string]any) (outcome, error) {
 	case string(types.ApplyPatchType):
 		return m.apply(r, manager, was, live)
 	}
-	if err != nil {
+	if err != nil || !m.named(obj, was) {
 		return outcome{}, nil //nolint:nilerror // the request is refused
 	}
 	if conflicts(obj, was) {
 		return outcome{code: http.StatusConflict}, nil
 	}
-	obj = manager.UpdateNoErrors(was, obj, r.managerName())
-	return m.settle(obj, live, r.status)
+	return m.settle(m.track(manager, was, obj, r.managerName()), live, r.status)
+}
+
+// track records what a request changes; where the library cannot tell, the entries stay as they were. The library is
+// shown the object as it is stored: it compares lists of Go values as Go does, and would take an empty list within one
+// for a change of none.
+func (m *model) track(manager *managedfields.FieldManager, was, obj apiruntime.Object, name string) apiruntime.Object {
+	if fields, err := m.encode(obj); err == nil {
+		if stored, err := m.decode(fields); err == nil {
+			stored.(metav1.Object).SetManagedFields(obj.(metav1.Object).GetManagedFields()) // empty is not nil there
+			obj = stored
+		}
+	}
+	tracked, err := manager.Update(was, obj, name)
+	if err != nil {
+		obj.(metav1.Object).SetManagedFields(was.(metav1.Object).GetManagedFields())
+		return obj
+	}
+	return tracked
+}
+
+// named tells whether a changed object has still its name.
+func (m *model) named(obj, was apiruntime.Object) bool {
+	o, w := obj.(metav1.Object), was.(metav1.Object)
+	return o.GetName() == w.GetName() && (o.GetNamespace() == "" || o.GetNamespace() == w.GetNamespace())
 }
 
 // conflicts tells whether a request is meant for another state or object than the stored one.
@@ -133,7 +163,7 @@ func (m *model) create(r request) (outcome, error) {
 	if err != nil {
 		return outcome{}, nil //nolint:nilerror // the request is refused
 	}
-	return m.begin(m.main.UpdateNoErrors(m.kind.new(), obj, r.managerName()))
+	return m.begin(m.track(m.main, m.kind.new(), obj, r.managerName()))
 }
 
 // begin makes the new object of what was created.
@@ -166,9 +196,11 @@ func (m *model) apply(r request, manager *managedfields.FieldManager, was apirun
 	var refused apierrors.APIStatus
 	switch {
 	case errors.As(err, &refused) && refused.Status().Code == http.StatusConflict:
-		return outcome{code: http.StatusConflict, causes: refused.Status().Details.Causes}, nil
+		status := refused.Status()
+		return outcome{code: http.StatusConflict, conflict: &status}, nil
 	case err != nil:
-		return outcome{}, nil
+		_, bad := m.types.ObjectToTyped(was, typed.AllowDuplicates)
+		return outcome{unmergeable: bad != nil}, nil
 	}
 	m.scheme.Default(obj)
 	if live == nil {
@@ -233,6 +265,11 @@ func (m *model) patch(was apiruntime.Object, change func([]byte) ([]byte, error)
 }
 
 func jsonPatch(text, body []byte) (out []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil { // as the library does where a value is needed and missing
+			err = fmt.Errorf("JSON patch: %v", p)
+		}
+	}()
 	operations, err := jsonpatch.DecodePatch(body)
 	if err != nil {
 		return nil, err
@@ -240,7 +277,12 @@ func jsonPatch(text, body []byte) (out []byte, err error) {
 	return operations.Apply(text)
 }
 
-func (m *model) strategic(was apiruntime.Object, body []byte) (apiruntime.Object, error) {
+func (m *model) strategic(was apiruntime.Object, body []byte) (obj apiruntime.Object, err error) {
+	defer func() {
+		if p := recover(); p != nil { // as the library does for some directives that are not well formed
+			err = fmt.Errorf("strategic merge patch: %v", p)
+		}
+	}()
 	fields, err := apiruntime.DefaultUnstructuredConverter.ToUnstructured(was)
 	if err != nil {
 		return nil, err
@@ -252,7 +294,7 @@ func (m *model) strategic(was apiruntime.Object, body []byte) (apiruntime.Object
 	if fields, err = strategicpatch.StrategicMergeMapPatch(fields, changes, m.kind.new()); err != nil {
 		return nil, err
 	}
-	obj := m.kind.new()
+	obj = m.kind.new()
 	if err := apiruntime.DefaultUnstructuredConverter.FromUnstructured(fields, obj); err != nil {
 		return nil, err
 	}

@@ -19,6 +19,8 @@ import (
 func AddConversion[SP Pointer[S], HP Pointer[H], S, H any](s *Scheme, toHub func(in SP, out HP) error, fromHub func(in HP, out SP) error) error {
 	spoke, hub := s.KindOf(SP(new(S))), s.KindOf(HP(new(H)))
 	switch {
+	case toHub == nil || fromHub == nil:
+		return fmt.Errorf("conversion between %v and %v: a function is nil; both directions are needed", reflect.TypeFor[S](), reflect.TypeFor[H]())
 	case spoke == nil || hub == nil:
 		return fmt.Errorf("conversion between %v and %v: register both types first", reflect.TypeFor[S](), reflect.TypeFor[H]())
 	case spoke.GVK.GroupKind() != hub.GVK.GroupKind():
@@ -30,6 +32,9 @@ func AddConversion[SP Pointer[S], HP Pointer[H], S, H any](s *Scheme, toHub func
 	defer s.mu.Unlock()
 	if h := s.hubs[hub.GVK.GroupKind()]; h != hub.GVK {
 		return fmt.Errorf("conversion between %s and %s: the hub is %s; convert to it, or set Hub when registering", spoke.GVK, hub.GVK, h)
+	}
+	if s.toHub[spoke.GVK] != nil {
+		return fmt.Errorf("conversion between %s and %s: there is one already", spoke.GVK, hub.GVK)
 	}
 	if err := checkRenamed(spoke, hub); err != nil {
 		return fmt.Errorf("conversion between %s and %s: %w", spoke.GVK, hub.GVK, err)

@@ -21,7 +21,7 @@ import (
 type Group struct {
 	Name     string
 	Versions []Version
-	// Conversions join the versions of a kind that has several; see Convert.
+	// Conversions join the versions of a kind that has several: one for each version that is not the hub; see Convert.
 	Conversions []Conversion
 }
 
@@ -76,13 +76,18 @@ type KindOptions[P runtime.Object] struct {
 	Categories    []string
 	ClusterScoped bool
 
-	// Strategy makes the kind different from others.
+	// Strategy makes the kind different from others. What holds for every object is simpler said in struct tags of the
+	// Go type: see package constraint of runtime. An object is judged by those of the hub, by those of the version that
+	// the request came in, and by Strategy.
 	Strategy registry.Strategy[P]
-	// Default sets defaults in place, after every decoding; it must be idempotent.
+	// Default sets defaults in place, after those of struct tags and after every decoding; it must be idempotent. Each
+	// version has its own. An object also gets those of the hub when it was read in another version, and those of the
+	// version that is stored: what is absent should mean the same in all.
 	Default func(obj P)
-	// SelectableFields are dotted JSON paths for field selectors, besides metadata.name and metadata.namespace. Of
-	// a kind with several versions, those of the hub are the ones that can be selected by; another version may
-	// have the same paths or some of them, and others by RenamedFields.
+	// SelectableFields are dotted JSON paths for field selectors, such as "spec.color", besides metadata.name and
+	// metadata.namespace. Each leads to a string, a boolean or an integer. Of a kind with several versions, those of the
+	// hub are the ones that can be selected by; another version may have the same paths or some of them, and others by
+	// RenamedFields.
 	SelectableFields []string
 	// RenamedFields are selectable fields that this version has at another path than the hub: the key is the path here,
 	// the value the path of one of the hub's SelectableFields, as in {"spec.colour": "spec.color"}. Requests in this
@@ -96,7 +101,7 @@ type KindOptions[P runtime.Object] struct {
 	// NoStatus serves no /status: the field status, if there is one, is an ordinary field. Without it a type with
 	// a status (other than struct{}) has /status, and only there can it be written.
 	NoStatus bool
-	// Scale serves /scale. Its paths are those of the hub, in every version.
+	// Scale serves /scale, in every version. It is set in the hub, and its paths (".spec.replicas") are the hub's.
 	Scale *registry.Scale
 	// Columns are the table's columns after Name; nil is Age alone.
 	Columns []Column[P]
@@ -114,15 +119,16 @@ type KindOptions[P runtime.Object] struct {
 
 	// Storage, when set, serves the resource instead of a backend: any value that implements some of the
 	// capabilities in server/registry (Getter, Lister, Creater, ...) is served with exactly those verbs. Strategy,
-	// SelectableFields, RenamedFields, Scale, StoragePath, Stored, NoCache, IndexFields and IndexLabels are then refused. Options.Admission
-	// judges its writes and connections too, unless it is a registry, which has its own.
+	// SelectableFields, RenamedFields, Scale, StoragePath, Stored, NoCache, IndexFields and IndexLabels are then
+	// refused. Options.Admission judges its writes and connections too, unless it is a registry, which has its own.
 	Storage any
 	// StoragePath is where in the backend the objects live, below /registry; "" is <group>/<plural>, or <plural>
 	// in the core group.
 	StoragePath string
 	// Hub makes this version the one that the others are converted to; without it that is the first version listed.
-	// Strategy, NoStatus, StoragePath, NoCache, IndexFields and IndexLabels are the hub's alone to have; all other
-	// options are each version's own.
+	// Strategy, NoStatus, Scale, StoragePath, NoCache, IndexFields and IndexLabels are the hub's alone to have. Plural and
+	// ClusterScoped are the same in all versions. All other options are each version's own, and none is inherited:
+	// ShortNames, Categories and Columns are given again where they are wanted.
 	Hub bool
 	// Stored makes this version the one that objects are stored in; without it that is the hub. It may be moved to
 	// another version at any time: objects stored before are read in whatever registered version they are in, and are
@@ -256,7 +262,8 @@ type Conversion struct {
 }
 
 // Convert joins the version of a kind whose Go type is S to its hub, whose Go type is H; see
-// runtime.AddConversion for what the functions must do.
+// runtime.AddConversion for what the functions must do. Test with package roundtrip of runtime that they lose nothing:
+// a server cannot see that they do.
 func Convert[SP runtime.Pointer[S], HP runtime.Pointer[H], S, H any](toHub func(in SP, out HP) error, fromHub func(in HP, out SP) error) Conversion {
 	return Conversion{add: func(s *runtime.Scheme) error { return runtime.AddConversion(s, toHub, fromHub) }}
 }

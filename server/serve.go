@@ -117,6 +117,9 @@ func (s *Server) describe(g Group) ([]*served, error) {
 			out = append(out, &served{Resource: r, gvr: gv.WithResource(r.plural), gvk: gvk, docs: docs})
 		}
 	}
+	if err := checkHubs(out); err != nil {
+		return nil, err
+	}
 	for _, c := range g.Conversions {
 		if c.add == nil {
 			return nil, errors.New("a conversion is the zero Conversion; make it with server.Convert")

@@ -41,6 +41,9 @@ func (s *Server) checkVersions(added []*served) error {
 			if err := s.checkSpoke(r, added); err != nil {
 				return fmt.Errorf("server: resource %s: %w", r.gvr, err)
 			}
+			if i := slices.IndexFunc(added, func(o *served) bool { return o.gvk == r.hub }); i >= 0 {
+				r.scale = added[i].scale
+			}
 			continue
 		}
 		if r.renamed != nil {
@@ -48,6 +51,21 @@ func (s *Server) checkVersions(added []*served) error {
 		}
 		if other := s.storedNear(r, added); other != nil {
 			return fmt.Errorf("server: %s would be stored in the same place as %s, %q: give one of them another StoragePath", r.gvr, other.gvr, other.path())
+		}
+	}
+	return nil
+}
+
+// checkHubs refuses two hubs of one kind, before conversions are added to either.
+func checkHubs(added []*served) error {
+	hubs := map[schema.GroupKind]schema.GroupVersionKind{}
+	for _, r := range added {
+		kind := r.gvk.GroupKind()
+		if other, ok := hubs[kind]; ok && r.Resource.hub {
+			return fmt.Errorf("kind %s: Hub is set in the versions %s and %s; remove it from one", kind, other.GroupVersion(), r.gvk.GroupVersion())
+		}
+		if r.Resource.hub {
+			hubs[kind] = r.gvk
 		}
 	}
 	return nil
@@ -100,6 +118,8 @@ func (s *Server) checkSpoke(r *served, added []*served) error {
 		return fmt.Errorf("%s is the Hub too; a kind has one", r.hub)
 	case !r.plainStrategy:
 		return fmt.Errorf("only the hub %s may have a Strategy", r.hub)
+	case r.scale != nil:
+		return fmt.Errorf("only the hub %s may have Scale; it is served in every version, and its paths are those of the hub", r.hub)
 	case r.storagePath != "" || r.noStatus || r.hasCacheOptions():
 		return fmt.Errorf("only the hub %s may have StoragePath, NoStatus, NoCache, IndexFields and IndexLabels; they hold for all versions", r.hub)
 	case !s.scheme.Converts(r.gvk):

@@ -27,6 +27,12 @@ func stringPath(t reflect.Type, path string) (fieldPath, error) {
 	return resolvePath(t, path, "a string", func(k reflect.Kind) bool { return k == reflect.String })
 }
 
+// hasPath reports whether t has a field at a path.
+func hasPath(t reflect.Type, path string) bool {
+	_, err := resolvePath(t, path, "", func(reflect.Kind) bool { return true })
+	return err == nil
+}
+
 func resolvePath(t reflect.Type, path, what string, fits func(reflect.Kind) bool) (fieldPath, error) {
 	rest, ok := strings.CutPrefix(path, ".")
 	if !ok || rest == "" {

@@ -130,3 +130,19 @@ func TestStatusKeepsManagedFieldsOfOthers(t *testing.T) {
 		t.Errorf("%+v", after)
 	}
 }
+
+func TestResetFieldsThatThereAreNot(t *testing.T) {
+	for _, path := range []string{"", ".spec.color", "spec.", "spec.none", "metadata", "metadata.labels"} {
+		t.Run(path, func(t *testing.T) {
+			scheme := runtime.NewScheme()
+			must(t, runtime.Register[*Widget](scheme, widgetKind, runtime.KindOptions[*Widget]{}))
+			_, err := registry.New(registry.Options{
+				Scheme: scheme, Kind: widgetKind, Resource: widgetResource, Storage: setup(t, nil).store,
+				Strategy: registry.Erase(registry.Strategy[*Widget]{ResetFields: []string{path}}),
+			})
+			if err == nil || !strings.Contains(err.Error(), "ResetFields") {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}

@@ -99,6 +99,11 @@ func newRegistry(o Options) (*Registry, error) {
 	if want := reflect.PointerTo(kind.Type); o.Strategy.object != nil && !want.AssignableTo(o.Strategy.object) {
 		return nil, fmt.Errorf("the strategy is for %v, the kind is %v", o.Strategy.object, want)
 	}
+	for _, path := range o.Strategy.resetFields {
+		if name, _, _ := strings.Cut(path, "."); name == "metadata" || !hasPath(kind.Type, "."+path) {
+			return nil, fmt.Errorf("ResetFields %q: %v has no such field; write a dotted path of JSON names outside of metadata, such as \"spec.color\"", path, kind.Type)
+		}
+	}
 	r := &Registry{
 		scheme:     o.Scheme,
 		kind:       kind,
@@ -144,6 +149,12 @@ func (r *Registry) ResetFields(k *runtime.Kind) [][]string {
 		reset = append(reset, []string{"status"})
 	}
 	for _, path := range r.strategy.resetFields {
+		for here, hub := range k.Renamed {
+			if hub == path {
+				path = here
+				break
+			}
+		}
 		reset = append(reset, strings.Split(path, "."))
 	}
 	return reset

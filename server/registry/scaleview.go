@@ -12,6 +12,7 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -178,13 +179,18 @@ func (v *ScaleView) managers(ctx context.Context, obj runtime.Object) (*replicaM
 	for name := range strings.SplitSeq(strings.TrimPrefix(v.paths.SpecReplicas, "."), ".") {
 		path = append(path, fieldpath.PathElement{FieldName: &name})
 	}
-	paths := managedfields.ResourcePathMappings{}
+	paths := managedfields.ResourcePathMappings{} // nil: the version has the replicas elsewhere
 	for _, kind := range r.scheme.Versions(r.kind.GVK.GroupKind()) {
-		paths[kind.GVK.GroupVersion().String()] = path
+		version := kind.GVK.GroupVersion().String()
+		if paths[version] = nil; hasPath(kind.Type, v.paths.SpecReplicas) {
+			paths[version] = path
+		}
 	}
 	gv := r.kind.GVK.GroupVersion()
-	if info := request.InfoFrom(ctx); info != nil && info.APIGroup == gv.Group && info.APIVersion != "" {
-		gv.Version = info.APIVersion
+	if info := request.InfoFrom(ctx); info != nil && info.APIGroup == gv.Group {
+		if asked := (schema.GroupVersion{Group: gv.Group, Version: info.APIVersion}); paths[asked.String()] != nil {
+			gv = asked
+		}
 	}
 	entries := m.GetManagedFields()
 	return &replicaManagers{entries, managedfields.NewScaleHandler(entries, gv, paths)}, nil

@@ -47,8 +47,8 @@ type Strategy[T runtime.Object] struct {
 	GracefulDelete func(ctx context.Context, obj T, options *metav1.DeleteOptions) bool
 
 	// ResetFields are fields that PrepareForUpdate sets back to what they were, as dotted paths of JSON names
-	// ("spec.nodeName"), the same in every version: whoever applies them does not manage them. The status is always
-	// one of them where there is a /status.
+	// of the hub ("spec.nodeName", without a leading dot): whoever applies them does not manage them. Other versions have
+	// them at the same paths, or where their renamed fields say. The status is always one of them where there is a /status.
 	ResetFields []string
 	// Ratcheting leaves errors out that Validate, ValidateUpdate and ValidateStatusUpdate report on an update about
 	// values the update did not change, so that rules can become stricter while objects are stored: see [Ratchet].

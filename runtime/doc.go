@@ -27,13 +27,17 @@
 //
 // What holds for every object of a kind is said in struct tags, such as `minimum:"1"` or `default:"red"`: package
 // constraint has the list. Defaults are set by [Kind.SetDefaults], the registry enforces the rest, and OpenAPI
-// documents and kubectl explain show all. A wrong tag is an error of [Register].
+// documents and kubectl explain show all. A wrong tag is an error of [Register]. Of a kind with several versions an
+// object is judged by the rules of the hub and by those of the version in which a request came, each in its own names.
 //
 // # Versions
 //
-// One version of a kind is its hub: the storage version unless the program names another. Every other version
-// is a spoke with two functions, to the hub and from it (see [AddConversion]); no internal type is needed. Package
-// roundtrip tests that they lose nothing.
+// One version of a kind is its hub: the first one registered, unless the program names another. Every other version
+// is a spoke with two functions, to the hub and from it (see [AddConversion]); no internal type is needed. Any of them
+// may be what is stored, which is not the Scheme's to say. Package roundtrip tests that nothing is lost between them.
+//
+// A spoke that lacks fields of the hub keeps them in an annotation on the way from the hub, and takes it away again on
+// the way back, or else they are lost when somebody writes in that version. A PUT without the annotation empties them.
 //
 // # Living with apimachinery
 //

@@ -24,6 +24,35 @@
 //     with [KindOptions].Storage it serves whatever verbs a value of the program's own implements.
 //   - An [Extension] adds groups, paths, checks and background work to a server ([Server.Install]).
 //
+// # Rules and versions
+//
+// What holds for every object of a kind is said in struct tags of its Go type, as in
+//
+//	Color string `json:"color,omitempty" enum:"red,green" default:"red"`
+//
+// and enforced, published in OpenAPI and explained by kubectl: github.com/keelson-dev/keelson/runtime/constraint has the
+// list. What one field's tags cannot say is in [KindOptions].Strategy.
+//
+// Several versions of a kind are several Go types. The first one listed is the hub, to which [Convert] joins each of the
+// others:
+//
+//	Versions: []server.Version{
+//		{Name: "v1", Resources: []server.Resource{server.Kind("Widget", server.KindOptions[*Widget]{})}},
+//		{Name: "v1beta1", Resources: []server.Resource{server.Kind("Widget", server.KindOptions[*WidgetV1beta1]{Stored: true})}},
+//	},
+//	Conversions: []server.Conversion{server.Convert(toV1, fromV1)},
+//
+// Every version is read, written, watched and applied whichever of them is stored. Clients prefer the most mature one
+// (v1 before v1beta1), in whatever order they are listed. To store another version:
+//
+//  1. Release a program that serves it, and wait until every server of the storage runs that.
+//  2. Set [KindOptions].Stored in it, release that, and wait again.
+//  3. Call [Server.MigrateStorage], which rewrites what is stored in another version, and look at what Failed.
+//  4. Only then may a version be removed from the program: objects stored in it could not be read.
+//
+// That the conversions lose nothing is shown by a test, with [NewScheme] and package
+// github.com/keelson-dev/keelson/runtime/roundtrip.
+//
 // # A server's life
 //
 // [New] opens the storage and makes everything ready to serve: from then on [Server.Handler] works, mounted in any
@@ -42,5 +71,6 @@
 //   - A handler mounted elsewhere sees client certificates only if that http.Server asks for them, and clients that
 //     stop reading an HTTP/2 connection hold it until that server's HTTP2.WriteByteTimeout.
 //   - Without Options.Credentials the certificates and the token are new at every start.
+//   - A conversion that loses something loses it with the next write in any version, and nothing says so.
 //   - A stored kind that is asked for is kept in memory, whole; [KindOptions].NoCache is for one that is too large.
 package server

@@ -25,12 +25,16 @@
 // # What a Store does
 //
 // Values that this process wrote, or has checked once, are served as they are; others pass through the codec on
-// their way in, and a record whose stored bytes would be written differently now is Stale; [Migrate] writes all such
-// records anew. A list is one state of
-// the store however many pages it has; its continue tokens are those of kube-apiserver
+// their way in, and a record whose stored bytes would be written differently now is Stale. A list is one state of the
+// store however many pages it has; its continue tokens are those of kube-apiserver
 // (https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks). A watch is
 // pulled by its reader and costs no goroutine; one that reads too slowly for the backend's window ends with an
 // [*ExpiredError].
+//
+// # Versions
+//
+// Which version objects are stored in is the [Codec]'s to say, and may change. Values in any version that it can read are
+// read; each is Stale until its next update writes it in the current one, and [Migrate] does that for all of them.
 //
 // Whether something is a Backend or an Interface is decided by the tests of package storagetest.
 package storage

@@ -210,8 +210,22 @@ func (c *mergeChecker) keys(elem reflect.Type, tag string, keys []string) error 
 		case reflect.Struct, reflect.Map, reflect.Slice, reflect.Array, reflect.Interface:
 			return fmt.Errorf("%s %q of %v is a %v, not a plain value", tag, key, elem, t)
 		}
+		if tag == "listMapKey" && c.dropsZero(elem, fields[at]) {
+			return fmt.Errorf("%s %q is left out of the JSON of a %v when it is zero, so that an element applied with zero would be another one than what is stored; take omitempty out of its json tag, or give it a default", tag, key, elem)
+		}
 	}
 	return nil
+}
+
+// dropsZero tells whether a field of elem has a zero value that JSON leaves out, and no default for that. Keys of
+// CustomResourceDefinitions have to be required or to have a default.
+func (c *mergeChecker) dropsZero(elem reflect.Type, f jsonField) bool {
+	if !f.omitted || f.Type.Kind() == reflect.Pointer {
+		return false
+	}
+	_, tagged := f.Tag.Lookup("default")
+	_, marked := c.comment(elem).field(f.Name).marks().defaultValue()
+	return !tagged && !marked
 }
 
 // patchStrategy checks the tags of strategic merge patch on a list.

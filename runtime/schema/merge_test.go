@@ -89,6 +89,12 @@ func TestCheckNamesFieldsThatCannotMerge(t *testing.T) {
 		`listMapKey "labels" of schema_test.part is a map[string]string, not a plain value`: reflect.TypeFor[struct {
 			F []part `json:"f" listType:"map" listMapKey:"labels"`
 		}](),
+		`listMapKey "port" is left out of the JSON`: reflect.TypeFor[struct {
+			F []struct {
+				Name string `json:"name"`
+				Port int    `json:"port,omitempty"`
+			} `json:"f" listType:"map" listMapKey:"name,port"`
+		}](),
 		`listMapKey is for lists of structs, not of string`: reflect.TypeFor[struct {
 			F []string `json:"f" listType:"map" listMapKey:"name"`
 		}](),

@@ -32,6 +32,10 @@
 //	immutable                                 "true": the field never changes
 //	listType, listMapKey                      atomic, set or map, and the JSON names of a map's keys, with commas
 //
+// The tags mapType and structType, atomic or granular, say how server-side apply merges, and are no rules; package
+// schema has them. Strategic merge patches follow patchStrategy and patchMergeKey, not listType: they replace a list
+// that has only that.
+//
 // Elements that are structs have tags at their own fields. Others are constrained from the field that holds them, by
 // tags inside a tag: `items:"maxLength:\"63\" pattern:\"^[a-z]+$\""`.
 //
@@ -84,6 +88,9 @@
 //
 //	spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1
 //	spec.color: Unsupported value: "blue": supported values: "red", "green"
+//
+// The key of a map is in brackets, spec.weights[a.b], as in errors of built-in kinds; of custom resources kube-apiserver
+// writes spec.weights.a.b.
 //
 // # Sources
 //

@@ -22,6 +22,11 @@ type step struct {
 	kind  stepKind
 }
 
+// most is how many errors are found; more are of no use to anybody, and one request could make millions.
+const most = 1000
+
+func (j *judge) enough() bool { return len(j.errs) >= most }
+
 type stepKind byte
 
 const (
@@ -52,6 +57,9 @@ func (j *judge) at() *field.Path {
 // fields judges the fields of a struct. old is the zero Value when there is nothing to compare with.
 func (j *judge) fields(s *shape, v, old reflect.Value) {
 	for _, p := range s.judged {
+		if j.enough() {
+			return
+		}
 		var was reflect.Value
 		if old.IsValid() {
 			was = p.of(old)
@@ -67,7 +75,10 @@ func (j *judge) fields(s *shape, v, old reflect.Value) {
 func (j *judge) field(p *place, v, was reflect.Value, known bool) {
 	absent := p.absent(v)
 	if r := p.rule; r != nil {
-		if r.Immutable && known && !p.unchanged(v, was) {
+		if r.Immutable && known {
+			if p.unchanged(v, was) {
+				return // nor is anything inside it, which is not looked at once more at every depth
+			}
 			var shown any
 			if !absent {
 				shown = plain(v)
@@ -108,7 +119,7 @@ func (j *judge) value(p *place, v, old reflect.Value) {
 				continue
 			}
 			if old.IsValid() && same(v, old) {
-				break
+				return // and all that is inside it
 			}
 			j.errs = append(j.errs, complain(j.at())...)
 		}
@@ -131,8 +142,8 @@ func (j *judge) entries(p *place, m, old reflect.Value) {
 		errs field.ErrorList
 	}
 	var wrong []entry
-	before := j.errs
-	for it := m.MapRange(); it.Next(); {
+	before, found := j.errs, 0
+	for it := m.MapRange(); len(before)+found < most && it.Next(); {
 		var was reflect.Value
 		if old.IsValid() {
 			was = old.MapIndex(it.Key())
@@ -144,6 +155,7 @@ func (j *judge) entries(p *place, m, old reflect.Value) {
 		j.up()
 		if len(j.errs) > 0 {
 			wrong = append(wrong, entry{key, j.errs})
+			found += len(j.errs)
 		}
 	}
 	j.errs = before
@@ -161,7 +173,7 @@ func (j *judge) elements(p *place, list, old reflect.Value) {
 	}
 	past := past{match: &p.match, list: old}
 	before := len(j.errs)
-	for i := range list.Len() {
+	for i := 0; i < list.Len() && !j.enough(); i++ {
 		elem := indirect(list.Index(i))
 		j.down(step{index: i, kind: toIndex})
 		j.value(p.elem, elem, past.of(elem, i))

@@ -123,7 +123,7 @@ func (m *match) unique() check {
 		var again []int
 		for i := range list.Len() {
 			name, ok := m.name(list.Index(i))
-			if _, dup := seen[name]; ok && dup {
+			if _, dup := seen[name]; ok && dup && len(again) < most {
 				again = append(again, i)
 			}
 			if ok {

@@ -1,11 +1,8 @@
 package patch
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 
 	"github.com/keelson-dev/keelson/runtime"
@@ -117,45 +114,15 @@ func fieldsOf(obj runtime.Object) (map[string]any, error) {
 // mergeable decodes an object for structured-merge-diff, which knows whole numbers as int64: a larger one would become
 // another.
 func mergeable(text []byte) (map[string]any, error) {
-	v, err := decode(text)
+	fields, err := decodeObject(text)
 	if err != nil {
 		return nil, err
 	}
-	fields, ok := v.(map[string]any)
-	if !ok {
-		return nil, errors.New("not a JSON object")
-	}
-	_, err = withNumbers(fields, "")
-	return fields, err
-}
-
-// withNumbers returns v, at path, with int64 and float64 in the place of its numbers' texts.
-func withNumbers(v any, path string) (any, error) {
-	var err error
-	switch v := v.(type) {
-	case map[string]any:
-		for key, member := range v {
-			if v[key], err = withNumbers(member, path+"."+key); err != nil {
-				return nil, err
-			}
-		}
-	case []any:
-		for i, item := range v {
-			if v[i], err = withNumbers(item, path+"[]"); err != nil {
-				return nil, err
-			}
-		}
-	case json.Number:
-		if n, err := v.Int64(); err == nil {
-			return n, nil
-		}
-		if n, err := v.Float64(); err == nil && strings.ContainsAny(v.String(), ".eE") {
-			return n, nil
-		}
+	if _, bad := withNumbers(fields, false); bad != nil {
 		return nil, &Error{Code: http.StatusBadRequest,
-			Message: fmt.Sprintf("%s: %s is larger than the numbers that can be merged, whole ones of 64 bits with a sign", path, v)}
+			Message: fmt.Sprintf("%s: %s is larger than the numbers that can be merged, whole ones of 64 bits with a sign", bad.path(), bad.number)}
 	}
-	return v, nil
+	return fields, nil
 }
 
 // TypedToObject implements managedfields.TypeConverter. The result is an *unstructured.Unstructured.

@@ -1,15 +1,27 @@
-// Package patch applies patches to JSON documents: JSON Patch (RFC 6902) and JSON Merge Patch (RFC 7386).
+// Package patch changes JSON documents as the PATCH of the Kubernetes API does: JSON Patch (RFC 6902), JSON Merge Patch
+// (RFC 7386), strategic merge patches, and server-side apply.
 //
-// Both functions are pure: bytes in, bytes out, nothing kept and nothing shared. The result is JSON with the same
-// meaning, not the same text: members are in alphabetical order, so that decoding it is the way to a canonical
-// form. Numbers keep their text, integers their precision.
+// # Patches
+//
+// [JSONPatch], [MergePatch] and [StrategicMergePatch] are pure: bytes in, bytes out, nothing kept and nothing shared. The
+// result is JSON with the same meaning, not the same text: members are in alphabetical order, so that decoding it is the
+// way to a canonical form. Integers keep their precision; all numbers of the first two keep their text.
 //
 //	patched, err := patch.MergePatch(doc, []byte(`{"spec":{"size":3,"color":null}}`))
 //
+// A strategic merge patch needs the Go type of the document as well, for the struct tags patchStrategy and patchMergeKey.
+//
+// # Field management
+//
+// A [FieldManager] keeps metadata.managedFields for the kinds of a runtime.Scheme, and merges applied configurations by
+// it. What it must know of a kind, such as the keys of its lists, is in [Models], made of the same definitions that are
+// published in OpenAPI: struct tags listType, listMapKey and mapType, and the markers in doc comments.
+//
 // # Errors
 //
-// Every error is an [*Error] with the HTTP code that kube-apiserver gives it: 400 for a patch that is not one, 413
-// for one with too many operations, 422 for one that does not fit the document.
+// Every error of a patch, and of what cannot be applied, is an [*Error] with the HTTP code that kube-apiserver gives it,
+// where that is not a 500: 400 for a patch that is not one, 413 for one that would take too much, 422 for one that does
+// not fit the document. Conflicts between managers, and some refusals of a configuration, are apimachinery's StatusErrors.
 //
 // # Where kube-apiserver reads RFC 6902 more widely
 //
@@ -19,9 +31,11 @@
 //
 // # Bounds
 //
-// At most [MaxOperations] operations; "copy" may add at most [MaxCopied] bytes in all; the result may be nested as
-// deep as encoding/json decodes. Time is linear in the sizes of document and patch, but for array elements that
-// are moved aside by "add" and "remove".
+// A JSON patch has at most [MaxOperations] operations, of which "copy" may add at most [MaxCopied] bytes in all. The
+// result of any patch may be nested as deep as encoding/json decodes. Lists longer than [MaxListItems] or so are not
+// merged strategically, and the fields of objects wider than [MaxMembers] not managed: the time for both grows with the
+// square. Of the others it is linear in the sizes of document and patch, but for array elements that are moved aside by
+// "add" and "remove".
 package patch
 
 import (
@@ -91,15 +105,24 @@ func decode(text []byte) (any, error) {
 	return v, nil
 }
 
-// decodeDocument reads the document that is to be patched: an object.
-func decodeDocument(doc []byte) (map[string]any, error) {
-	v, err := decode(doc)
+// decodeObject is decode for an object.
+func decodeObject(text []byte) (map[string]any, error) {
+	v, err := decode(text)
 	if err != nil {
-		return nil, inapplicable(fmt.Errorf("document: %w", err))
+		return nil, err
 	}
 	object, ok := v.(map[string]any)
 	if !ok {
-		return nil, inapplicable(errors.New("document: not a JSON object"))
+		return nil, errors.New("not a JSON object")
+	}
+	return object, nil
+}
+
+// decodeDocument reads the document that is to be patched.
+func decodeDocument(doc []byte) (map[string]any, error) {
+	object, err := decodeObject(doc)
+	if err != nil {
+		return nil, inapplicable(fmt.Errorf("document: %w", err))
 	}
 	return object, nil
 }

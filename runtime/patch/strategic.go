@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/mergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
@@ -114,17 +113,15 @@ func longestList(v any) int {
 	return longest
 }
 
-// decodeStrategic reads a JSON object with whole numbers as int64, by which merge keys are compared.
+// decodeStrategic reads a JSON object with whole numbers as int64, by which merge keys are compared. Larger ones stay
+// texts, and so what they are.
 func decodeStrategic(text []byte) (map[string]any, error) {
-	if _, err := decode(text); err != nil { // one value, and no more
+	object, err := decodeObject(text)
+	if err != nil {
 		return nil, err
 	}
-	var object map[string]any
-	if err := json.Unmarshal(text, &object); err != nil {
-		return nil, err
-	}
-	if object == nil {
-		return nil, errors.New("not a JSON object")
+	if _, bad := withNumbers(object, true); bad != nil {
+		return nil, fmt.Errorf("%s: %s is larger than a number of 64 bits can be", bad.path(), bad.number)
 	}
 	return object, nil
 }

@@ -54,6 +54,7 @@ func TestStrategicMergePatch(t *testing.T) {
 		{"keys beyond float64", `{"spec":{"items":[{"id":9007199254740993,"value":"a"},{"id":9007199254740992}]}}`, `{"spec":{"items":[{"id":9007199254740993,"value":"b"}]}}`, `{"spec":{"items":[{"id":9007199254740993,"value":"b"},{"id":9007199254740992}]}}`},
 		{"delete beyond float64", `{"spec":{"items":[{"id":9223372036854775807},{"id":9223372036854775806}]}}`, `{"spec":{"items":[{"id":9223372036854775806,"$patch":"delete"}]}}`, `{"spec":{"items":[{"id":9223372036854775807}]}}`},
 		{"values keep precision", `{"spec":{"scalar":9007199254740993}}`, `{"spec":{"any":{"n":9223372036854775807}}}`, `{"spec":{"scalar":9007199254740993,"any":{"n":9223372036854775807}}}`},
+		{"values beyond int64", `{"spec":{"any":{"n":9223372036854776833}}}`, `{"spec":{"scalar":1,"any":{"m":18446744073709551615}}}`, `{"spec":{"scalar":1,"any":{"m":18446744073709551615,"n":9223372036854776833}}}`},
 		{"primitives", `{"spec":{"names":["a","b"]}}`, `{"spec":{"names":["b","c"]}}`, `{"spec":{"names":["a","b","c"]}}`},
 		{"primitives deleted", `{"spec":{"names":["a","b","c"]}}`, `{"spec":{"$deleteFromPrimitiveList/names":["a","z"]}}`, `{"spec":{"names":["b","c"]}}`},
 		{"order", `{"spec":{"names":["a","b","c"]}}`, `{"spec":{"$setElementOrder/names":["c","a","b"]}}`, `{"spec":{"names":["c","a","b"]}}`},

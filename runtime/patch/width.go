@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/keelson-dev/keelson/runtime"
 	smdschema "sigs.k8s.io/structured-merge-diff/v6/schema"
@@ -34,11 +36,11 @@ func (m *Models) checkWidth(obj runtime.Object) error {
 		return err
 	}
 	w := &managedWidth{schema: known.parse.Schema}
-	w.at(known.parse.TypeRef, value.NewValueInterface(fields), "")
+	w.at(known.parse.TypeRef, value.NewValueInterface(fields))
 	if w.sum <= maxWidth {
 		return nil
 	}
-	why := fmt.Sprintf("%s has %d members", w.widest, w.most)
+	why := fmt.Sprintf("%s has %d members", strings.Join(w.widest, ""), w.most)
 	if w.most < MaxMembers/2 {
 		why = "it has too many fields, or fields that are nested too deeply"
 	}
@@ -120,17 +122,18 @@ type managedWidth struct {
 
 	schema *smdschema.Schema
 	most   int
-	widest string // path of what has most members
+	path   []string // names on the way to what is counted
+	widest []string // path of what has most members
 }
 
-func (w *managedWidth) at(t smdschema.TypeRef, v value.Value, path string) {
+func (w *managedWidth) at(t smdschema.TypeRef, v value.Value) {
 	atom, ok := w.schema.Resolve(t)
 	switch {
 	case !ok || v == nil || v.IsNull():
 	case v.IsMap() && atom.Map != nil && atom.Map.ElementRelationship != smdschema.Atomic:
 		members := v.AsMap()
 		defer func() { w.depth-- }()
-		if !w.add(members.Length(), path) {
+		if !w.add(members.Length()) {
 			return
 		}
 		members.Iterate(func(name string, member value.Value) bool {
@@ -138,24 +141,32 @@ func (w *managedWidth) at(t smdschema.TypeRef, v value.Value, path string) {
 			if f, ok := atom.Map.FindField(name); ok {
 				of = f.Type
 			}
-			w.at(of, member, path+"."+name)
+			w.below(of, member, ".", name)
 			return w.sum <= maxWidth
 		})
 	case v.IsList() && atom.List != nil && atom.List.ElementRelationship != smdschema.Atomic:
 		items := v.AsList()
 		defer func() { w.depth-- }()
-		if !w.add(items.Length(), path) {
+		if !w.add(items.Length()) {
 			return
 		}
 		for i := 0; i < items.Length() && w.sum <= maxWidth; i++ {
-			w.at(atom.List.ElementType, items.At(i), path+"[]")
+			w.below(atom.List.ElementType, items.At(i), "[]")
 		}
 	}
 }
 
-func (w *managedWidth) add(members int, path string) bool {
+// below is at for a member.
+func (w *managedWidth) below(t smdschema.TypeRef, v value.Value, steps ...string) {
+	n := len(w.path)
+	w.path = append(w.path, steps...)
+	w.at(t, v)
+	w.path = w.path[:n]
+}
+
+func (w *managedWidth) add(members int) bool {
 	if members > w.most {
-		w.most, w.widest = members, path
+		w.most, w.widest = members, slices.Clone(w.path)
 	}
 	return w.enter(members)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
+	"github.com/keelson-dev/keelson/runtime/patch"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,7 +30,7 @@ func (c *call) newApplier(body []byte, opts *metav1.PatchOptions) (*applier, err
 	a := &applier{call: c, manager: managerName(opts.FieldManager, ""), force: opts.Force != nil && *opts.Force}
 	// Most bodies are JSON, which is read much faster as that. What is wrong with any is said in the words for YAML.
 	if problems, err := codec.Unmarshal(body, &a.config, codec.Strict); err == nil && len(problems) == 0 && a.config != nil {
-		return a, nil
+		return a, checkNumbers(body)
 	}
 	a.config = map[string]any{}
 	v := fieldValidation(opts.FieldValidation)
@@ -50,8 +51,24 @@ func (c *call) newApplier(body []byte, opts *metav1.PatchOptions) (*applier, err
 	}
 	if a.config == nil { // "null"
 		a.config = map[string]any{}
+		return a, nil
 	}
-	return a, nil
+	return a, checkNumbers(text)
+}
+
+// checkNumbers refuses a configuration, as JSON, with a number that would become another one. Only long ones can.
+func checkNumbers(text []byte) error {
+	const longest = 18 // digits that an int64 always holds
+	digits := 0
+	for _, b := range text {
+		if b < '0' || b > '9' {
+			digits = 0
+		} else if digits++; digits > longest {
+			_, err := patch.Configuration(text)
+			return patchError(err)
+		}
+	}
+	return nil
 }
 
 // notYAML words what is wrong with the YAML of a patch as kube-apiserver does.

@@ -81,8 +81,13 @@ func (c *call) track(live, obj runtime.Object, fieldManager string) {
 		return
 	}
 	if err := c.fields.Update(live, obj, managerName(fieldManager, c.r.UserAgent())); err != nil {
-		request.Warn(c.ctx, fmt.Sprintf("metadata.managedFields could not be brought up to date: %v", err))
+		request.Warn(c.ctx, oneLine(fmt.Sprintf("metadata.managedFields could not be brought up to date: %v", err)))
 	}
+}
+
+// oneLine is text as a warning can carry it: several errors come in several lines.
+func oneLine(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || unicode.IsControl(r) }), " ")
 }
 
 // withoutFields makes a change once more, without managedFields, if it was too large with them. change tells by calling

@@ -96,8 +96,8 @@ type Options struct {
 	// Admission judges writes and connections to a Storage that is no registry.Records, which has its own judged by
 	// itself; the zero Chain accepts all.
 	Admission admission.Chain
-	// Authorizer is asked for what the permission to make the request does not cover. Of a PUT which creates its
-	// object: whether the user may create it; nil: he may. Of a DELETE of an object which cannot be read: whether he
+	// Authorizer is asked for what the permission to make the request does not cover. Of a PUT or an apply which creates
+	// its object: whether the user may create it; nil: he may. Of a DELETE of an object which cannot be read: whether he
 	// has the verb unsafe-delete-ignore-read-errors; nil: such a DELETE is an error.
 	Authorizer authz.Authorizer
 	// Subresources by name ("status"). The kind of one may be of another group and version ("scale").

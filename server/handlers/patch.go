@@ -27,8 +27,8 @@ type patcher struct {
 	text       []byte
 	manager    string
 	validation codec.Validation
-	problems   []error // duplicate fields of the patch itself
-	shown      string  // how errors show a strategic merge patch; "": they show the patched object
+	problems   []error        // duplicate fields of the patch itself
+	changes    map[string]any // a strategic merge patch, as errors show it; nil: they show the patched object
 }
 
 // patch answers PATCH.
@@ -96,7 +96,7 @@ func (p *patcher) check() error {
 		fields := map[string]any{}
 		p.problems, err = codec.Unmarshal(p.text, &fields, p.validation)
 		if p.kind == types.StrategicMergePatchType {
-			p.shown = fmt.Sprintf("%+v", fields)
+			p.changes = fields
 		}
 	}
 	if err != nil && p.kind == types.StrategicMergePatchType {
@@ -166,9 +166,9 @@ func (p *patcher) decodePatched(text []byte) (runtime.Object, error) {
 
 // invalid is the error for a patch that makes no object of the kind.
 func (p *patcher) invalid(text []byte, err error) error {
-	shown := p.shown
-	if shown == "" {
-		shown = string(text)
+	shown := string(text)
+	if p.changes != nil {
+		shown = fmt.Sprintf("%+v", p.changes)
 	}
 	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), shown, err.Error())})
 }

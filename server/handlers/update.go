@@ -56,7 +56,7 @@ func (c *call) update() error {
 	return c.withoutFields(func() error { return c.change(replace, opts, f) })
 }
 
-// mayCreate asks whether the user of an update may create the object that was not there.
+// mayCreate asks whether the user of an update or an apply may create the object that was not there.
 func (c *call) mayCreate(ctx context.Context) error {
 	if c.authorizer == nil {
 		return nil

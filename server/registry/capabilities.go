@@ -32,7 +32,9 @@ type (
 	Creater interface {
 		Create(ctx context.Context, obj runtime.Object, opts *metav1.CreateOptions) (runtime.Object, error)
 	}
-	// Updater answers PUT and, for resources that are also Getters, PATCH.
+	// Updater answers PUT and, for resources that are also Getters, PATCH. What update returns has its managedFields; a
+	// resource that does not keep them knows no conflicts. A resource that never creates need not ask CreatesOnUpdate:
+	// an apply of what it lacks then ends with its NotFound.
 	Updater interface {
 		Update(ctx context.Context, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (obj runtime.Object, created bool, err error)
 	}
@@ -138,6 +140,15 @@ type createKey struct{}
 // rule is: a server-side apply does. The update function is then called with nil.
 func WithCreateOnUpdate(ctx context.Context) context.Context {
 	return context.WithValue(ctx, createKey{}, true)
+}
+
+// createOnUpdateDone returns the context for what an update does: the updates that strategies, admission and update
+// functions make of other objects with it are their own.
+func createOnUpdateDone(ctx context.Context) context.Context {
+	if CreatesOnUpdate(ctx) {
+		return context.WithValue(ctx, createKey{}, false)
+	}
+	return ctx
 }
 
 // CreatesOnUpdate reports whether the context is one of WithCreateOnUpdate.

@@ -5,50 +5,75 @@ import (
 	"context"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/constraint"
 	"github.com/keelson-dev/keelson/server/request"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // checkConstraints appends to problems what the struct tags of the kind say against obj, or when old is not nil,
-// against the change from old: the tags of the hub's type, and those of the type in whose version the request came. Of
-// equal errors one is kept. Errors about the status of a new object are left out, for nobody can have set it yet.
+// against the change from old: the tags of the hub's type, and those of the type in whose version the request came. The
+// errors are for who sent that version: see inWordsOf. Of equal errors one is kept. Errors about the status of a new
+// object are left out, for nobody can have set it yet.
 func (r *Registry) checkConstraints(ctx context.Context, problems field.ErrorList, obj, old runtime.Object) (field.ErrorList, error) {
-	found := judge(r.kind.Constraints, obj, old)
-	if k := r.requestKind(ctx); k != nil && !k.Constraints.IsZero() {
-		gv := k.GVK.GroupVersion()
-		there, err := r.scheme.ToVersion(obj, gv)
+	found := r.judge(r.kind.Constraints, obj, old)
+	if k := r.requestKind(ctx); k != nil {
+		if len(found) > 0 {
+			r.inWordsOf(k, found, obj)
+		}
+		more, err := r.judgeIn(k, obj, old)
 		if err != nil {
-			return nil, apierrors.NewInternalError(err)
+			return nil, err
 		}
-		var was runtime.Object
-		if old != nil { // one that cannot be shown in this version excuses nothing
-			was, _ = r.scheme.ToVersion(old, gv)
-		}
-		found = append(found, judge(k.Constraints, there, was)...)
+		found = append(found, more...)
+	}
+	if len(found) == 0 {
+		return problems, nil
 	}
 	seen := map[string]bool{}
 	for _, e := range found {
-		text := e.Error()
-		if seen[text] || old == nil && r.shape.hasStatus() && below(e.Field, "status") {
-			continue
+		if text := e.Error(); !seen[text] {
+			seen[text] = true
+			problems = append(problems, e)
 		}
-		seen[text] = true
-		problems = append(problems, e)
 	}
 	return problems, nil
 }
 
-func judge(rules *constraint.Rules, obj, old runtime.Object) field.ErrorList {
-	if old == nil {
-		return rules.Validate(obj)
+// judgeIn is judge by the rules of another version, for objects of the hub.
+func (r *Registry) judgeIn(k *runtime.Kind, obj, old runtime.Object) (field.ErrorList, error) {
+	if k.Constraints.IsZero() {
+		return nil, nil
 	}
-	return rules.ValidateUpdate(obj, old)
+	gv := k.GVK.GroupVersion()
+	there, err := r.scheme.ToVersion(obj, gv)
+	if err != nil {
+		return nil, r.status(err, "")
+	}
+	if old == nil {
+		return r.judge(k.Constraints, there, nil), nil
+	}
+	was, err := r.scheme.ToVersion(old, gv)
+	if err != nil { // what cannot be shown in this version excuses nothing
+		return k.Constraints.Validate(there), nil
+	}
+	return r.judge(k.Constraints, there, was), nil
+}
+
+// judge returns what rules say against a new object, or when old is not nil, against the change from old.
+func (r *Registry) judge(rules *constraint.Rules, obj, old runtime.Object) field.ErrorList {
+	if old != nil {
+		return rules.ValidateUpdate(obj, old)
+	}
+	errs := rules.Validate(obj)
+	if r.shape.hasStatus() {
+		errs = slices.DeleteFunc(errs, func(e *field.Error) bool { return below(e.Field, "status") })
+	}
+	return errs
 }
 
 // requestKind returns the kind in the version of the request, or nil when that is the hub's or not known.

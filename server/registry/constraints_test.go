@@ -198,7 +198,7 @@ func TestConstraintsOfTheRequest(t *testing.T) {
 		`spec.color: Unsupported value: "blue": supported values: "red", "green", "broken"]`)
 	equal(t, "causes", len(status.Details.Causes), 2)
 	_, err = f.typed.Create(ctx, "", newRuled(func(o *Ruled) { o.Spec.Color = "broken" }))
-	wantStatus(t, err, http.StatusInternalServerError, metav1.StatusReasonInternalError, `Internal error occurred: converting Ruled.example.com from example.com/v2 to example.com/v1: no such color`)
+	wantStatus(t, err, http.StatusBadRequest, metav1.StatusReasonBadRequest, `the object cannot be stored: converting Ruled.example.com from example.com/v2 to example.com/v1: no such color`)
 	if _, err := f.typed.Get(ctx, "", "a"); !apierrors.IsNotFound(err) {
 		t.Errorf("something was stored: %v", err)
 	}

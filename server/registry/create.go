@@ -90,7 +90,7 @@ func (r *Registry) create(ctx context.Context, obj runtime.Object, m metav1.Obje
 		problems = append(problems, f(ctx, obj)...)
 	}
 	if len(problems) > 0 {
-		return storage.Record{}, apierrors.NewInvalid(r.kind.GVK.GroupKind(), m.GetName(), problems)
+		return storage.Record{}, r.invalid(m.GetName(), problems)
 	}
 	warn(ctx, r.doubtfulFinalizers(m, nil))
 	if f := r.strategy.warnOnCreate; f != nil {

@@ -21,6 +21,12 @@
 // between, so the functions it calls must bear being called again. A request that names a resourceVersion is never
 // applied to another one: it ends with 409 Conflict.
 //
+// # Field management
+//
+// Who manages which fields, in metadata.managedFields, is found out by the handlers, in the update functions they pass
+// in. A registry keeps the entries of an object that comes without any, puts back those that mutating admission spoils,
+// and takes back their new times when nothing else is new.
+//
 // # Resources that nothing stores
 //
 // They need no Registry: any value that implements some of [Getter], [Lister], [Watcher], [Creater], [Updater],

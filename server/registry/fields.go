@@ -1,11 +1,8 @@
 package registry
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/keelson-dev/keelson/admission"
@@ -55,16 +52,6 @@ func keepTimes(obj, old runtime.Object, m, was metav1.Object) {
 	if !sameText(obj, old) {
 		m.SetManagedFields(entries)
 	}
-}
-
-// sameText reports whether two objects of one kind are the same in JSON.
-func sameText(a, b runtime.Object) bool {
-	if reflect.DeepEqual(a, b) {
-		return true
-	}
-	x, errX := json.Marshal(a)
-	y, errY := json.Marshal(b)
-	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
 func sameTime(a, b metav1.ManagedFieldsEntry) bool { return a.Time.Equal(b.Time) }

@@ -120,11 +120,9 @@ type gatedUpdater struct {
 
 func (u gatedUpdater) Update(ctx context.Context, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	judged := func(ctx context.Context, current runtime.Object) (runtime.Object, error) {
+		ctx = createOnUpdateDone(ctx)
 		op, old := admission.Create, runtime.Object(nil)
-		var options runtime.Object = &metav1.CreateOptions{
-			TypeMeta: metav1.TypeMeta{Kind: "CreateOptions", APIVersion: opts.APIVersion},
-			DryRun:   opts.DryRun, FieldManager: opts.FieldManager, FieldValidation: opts.FieldValidation,
-		}
+		var options runtime.Object = creating(opts)
 		if current != nil {
 			op, old, options = admission.Update, current.DeepCopyObject(), opts
 		}

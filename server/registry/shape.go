@@ -32,8 +32,8 @@ type structShape struct {
 	names   []string // of those fields, in JSON
 }
 
-// shapeOf returns the shape of the struct type t; withStatus false makes its status content. A status without any field is none: a Resource without a status
-// has struct{} there.
+// shapeOf returns the shape of the struct type t; withStatus false makes its status content. A status without any field
+// is none: a Resource without a status has struct{} there.
 func shapeOf(t reflect.Type, withStatus bool) shape {
 	s := &structShape{}
 	s.scan(t, nil)
@@ -117,10 +117,15 @@ func sameValue(x, y reflect.Value) bool {
 			return true
 		}
 	}
-	if reflect.DeepEqual(x.Interface(), y.Interface()) {
+	return sameText(x.Interface(), y.Interface())
+}
+
+// sameText reports whether two values of one type are the same in JSON.
+func sameText(x, y any) bool {
+	if reflect.DeepEqual(x, y) {
 		return true
 	}
-	a, errA := json.Marshal(x.Interface())
-	b, errB := json.Marshal(y.Interface())
+	a, errA := json.Marshal(x)
+	b, errB := json.Marshal(y)
 	return errA == nil && errB == nil && bytes.Equal(a, b)
 }

@@ -13,7 +13,8 @@ import (
 
 // Typed drives a registry with objects of its Go type, in process: the same rules, strategy and admission as
 // through HTTP, without the HTTP. Make one with [For]. The namespace of every method is "" for a cluster-scoped
-// kind. Objects that are passed in are copied, objects returned are the caller's own. All methods may be called
+// kind. Objects that are passed in are copied, objects returned are the caller's own. Nobody becomes a manager of
+// fields here: metadata.managedFields stays as it is, unless the caller changes it. All methods may be called
 // concurrently; errors are the Registry's.
 type Typed[T runtime.Object] struct {
 	registry *Registry

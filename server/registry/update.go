@@ -79,6 +79,7 @@ func (r *Registry) UpdateRecord(ctx context.Context, name string, update ObjectU
 }
 
 func (r *Registry) update(ctx context.Context, name string, update ObjectUpdate, opts *metav1.UpdateOptions, e endpoint) (storage.Record, bool, error) {
+	ctx = createOnUpdateDone(ctx)
 	if opts == nil {
 		opts = &metav1.UpdateOptions{}
 	}
@@ -129,9 +130,15 @@ func (r *Registry) createMissing(ctx context.Context, name string, update Object
 	default:
 		return storage.Record{}, apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", got, name))
 	}
-	return r.CreateRecord(ctx, obj, &metav1.CreateOptions{
-		DryRun: opts.DryRun, FieldManager: opts.FieldManager, FieldValidation: opts.FieldValidation,
-	})
+	return r.CreateRecord(ctx, obj, creating(opts))
+}
+
+// creating returns the options of an update as those of the create that it turns out to be.
+func creating(o *metav1.UpdateOptions) *metav1.CreateOptions {
+	return &metav1.CreateOptions{
+		TypeMeta: metav1.TypeMeta{Kind: "CreateOptions", APIVersion: metav1.SchemeGroupVersion.String()},
+		DryRun:   o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation,
+	}
 }
 
 // change is one update under way. Its fields below opts are those of the last call of apply.
@@ -290,7 +297,7 @@ func (c *change) judge(ctx context.Context, req *admission.Request, obj, old run
 		problems = append(problems, r.ratchet(f(ctx, obj, old), obj, old)...)
 	}
 	if len(problems) > 0 {
-		return apierrors.NewInvalid(r.kind.GVK.GroupKind(), c.name, problems)
+		return r.invalid(c.name, problems)
 	}
 	c.warn(r.doubtfulFinalizers(m, was.GetFinalizers())...)
 	if f := c.endpoint.warn; f != nil {

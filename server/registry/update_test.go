@@ -13,6 +13,7 @@ import (
 	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server/registry"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -303,4 +304,23 @@ func TestConcurrentUpdatesLoseNothing(t *testing.T) {
 	got := f.get("a")
 	equal(t, "size", got.Spec.Size, 1+workers*each)
 	equal(t, "generation", got.Generation, 1+workers*each)
+}
+
+// An update that creates what is missing does so for its own object: those that admission or a strategy makes with its
+// context do not.
+func TestCreateOnUpdateIsForOneUpdate(t *testing.T) {
+	var f *fixture
+	var other error
+	f = setup(t, strategy(registry.Strategy[*Widget]{PrepareForCreate: func(ctx context.Context, w *Widget) {
+		if w.Name == "a" {
+			_, other = f.typed.Change(ctx, "ns", "other", func(*Widget) error { return nil })
+		}
+	}}))
+	_, created, err := f.reg.UpdateRecord(registry.WithCreateOnUpdate(f.ctx), "a", func(context.Context, runtime.Object) (runtime.Object, error) {
+		return widget("a"), nil
+	}, nil)
+	must(t, err)
+	if !created || !apierrors.IsNotFound(other) {
+		t.Errorf("created: %t; another: %v", created, other)
+	}
 }

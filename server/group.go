@@ -134,7 +134,8 @@ type KindOptions[P runtime.Object] struct {
 	// another version at any time: objects stored before are read in whatever registered version they are in, and are
 	// stored in this one by their next update, or all at once by Server.MigrateStorage. Before a version is removed from
 	// a program, move Stored away from it in an earlier release, and migrate. While several processes serve one storage,
-	// all must know the version before one of them stores in it.
+	// all must know the version before one of them stores in it. A new default belongs into all versions: selectors look
+	// at what is stored.
 	Stored bool
 	// Deprecated, when not empty, is shown in a Warning header with every answer of this version, such as
 	// "example.com/v1beta1 Widget is deprecated; use example.com/v1 Widget".

@@ -82,7 +82,7 @@ func fromHub(color string) (string, error) {
 
 func betaToHub(in *RopeV1Beta1, out *Rope) error {
 	out.Spec.Color, out.Status.State = in.Spec.Colour, in.Status.Condition
-	if _, err := fmt.Sscanf(in.Spec.Length, "%dm", &out.Spec.Length); err != nil {
+	if _, err := fmt.Sscanf(in.Spec.Length, "%dm", &out.Spec.Length); err != nil && in.Spec.Length != "" {
 		return fmt.Errorf("length %q: want a number and m", in.Spec.Length)
 	}
 	for _, text := range in.Spec.Strands {

@@ -106,7 +106,8 @@ func (t *Typed) read(value []byte) (obj runtime.Object, from content, err error)
 	}
 	kind := t.scheme.Lookup(gvk)
 	if kind == nil {
-		return nil, from, apiruntime.NewNotRegisteredErrForKind("keelson", gvk)
+		return nil, from, fmt.Errorf("%w: it was stored by a program that has this version; register it again, served or not, with its conversion, and migrate the stored objects before it is removed",
+			apiruntime.NewNotRegisteredErrForKind("keelson", gvk))
 	}
 	obj = kind.New()
 	if err = from.fill(obj); err != nil {

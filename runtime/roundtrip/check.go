@@ -78,18 +78,26 @@ func (c *checker) check(k *runtime.Kind, obj runtime.Object) (p *problem) {
 	hub, _ := c.scheme.Hub(gvk.GroupKind())
 	if gvk != hub {
 		step = "conversion to the hub and back"
-		return c.trip(k, c.scheme.Lookup(hub), obj)
+		return c.bothWays(k, c.scheme.Lookup(hub), obj)
 	}
 	for _, v := range c.scheme.Versions(gvk.GroupKind()) {
 		if v.GVK == hub {
 			continue
 		}
 		step = "conversion to " + v.GVK.Version + " and back"
-		if p := c.trip(k, v, obj); p != nil {
+		if p := c.bothWays(k, v, obj); p != nil {
 			return p
 		}
 	}
 	return nil
+}
+
+// bothWays checks the conversion of obj to another version and back, and that of parts of it.
+func (c *checker) bothWays(k, through *runtime.Kind, obj runtime.Object) *problem {
+	if p := c.trip(k, through, obj); p != nil {
+		return p
+	}
+	return c.partial(k, through, obj)
 }
 
 func metadata(obj runtime.Object) metav1.Object {

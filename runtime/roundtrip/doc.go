@@ -19,7 +19,9 @@
 //   - an object of any version converted to the hub and back is the same object;
 //   - an object of the hub converted to any version and back is the same object;
 //   - a conversion neither changes nor keeps what it is given, nor shares between two results what it makes;
-//   - a selectable field has the same value in every version that has it.
+//   - a selectable field has the same value in every version that has it;
+//   - no conversion fails because a field is absent: a server-side apply converts objects that have only what their owners
+//     gave them.
 //
 // Objects have their defaults before they are converted, and get those of the other version in between, as when they are
 // written in one version and stored in the other. Nil and empty slices and maps are the

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand"
+	"reflect"
 	"time"
 
 	"github.com/keelson-dev/keelson/runtime"
@@ -33,6 +34,7 @@ func (c *checker) fill(k *runtime.Kind, f *randfill.Filler) (obj runtime.Object,
 	}()
 	obj = k.New()
 	f.NilChance(0.3).NumElements(0, 3).MaxDepth(12).Funcs(fillFuncs()...).Funcs(c.opts.Fill...).Fill(obj)
+	dropNulls(reflect.ValueOf(obj))
 	obj.GetObjectKind().SetGroupVersionKind(k.GVK)
 	return obj, nil
 }
@@ -43,17 +45,24 @@ func fillFuncs() []any {
 		func(*metav1.TypeMeta, randfill.Continue) {},
 		func(m *metav1.ObjectMeta, c randfill.Continue) {
 			m.Name, m.Namespace, m.UID = c.String(8), c.String(8), types.UID(c.String(8))
-			m.Generation = c.Int63()
+			m.GenerateName, m.Generation = c.String(8), c.Int63()
 			c.Fill(&m.CreationTimestamp)
 			c.Fill(&m.DeletionTimestamp)
 			c.Fill(&m.Labels)
 			c.Fill(&m.Annotations)
 			c.Fill(&m.Finalizers)
 			c.Fill(&m.OwnerReferences)
+			c.Fill(&m.ManagedFields)
 		},
-		func(t *metav1.Time, c randfill.Continue) { *t = metav1.Unix(c.Int63n(1<<33), 0) },
+		func(t *metav1.Time, c randfill.Continue) {
+			if *t = metav1.Unix(c.Int63n(1<<33), 0); c.Intn(4) == 0 {
+				*t = metav1.Time{}
+			}
+		},
 		func(t *metav1.MicroTime, c randfill.Continue) {
-			*t = metav1.NewMicroTime(time.Unix(c.Int63n(1<<33), 1000*c.Int63n(1e6)))
+			if *t = metav1.NewMicroTime(time.Unix(c.Int63n(1<<33), 1000*c.Int63n(1e6))); c.Intn(4) == 0 {
+				*t = metav1.MicroTime{}
+			}
 		},
 		func(d *metav1.Duration, c randfill.Continue) { d.Duration = time.Duration(c.Int63()) },
 		func(q *resource.Quantity, c randfill.Continue) {
@@ -71,6 +80,44 @@ func fillFuncs() []any {
 			*v = []any{nil, c.Bool(), c.String(8), c.Int63(), map[string]any{c.String(4): c.String(4)}, []any{c.Int63()}}[c.Intn(6)]
 		},
 		func(o *apiruntime.Object, _ randfill.Continue) { *o = nil },
+	}
+}
+
+// dropNulls makes nil the pointers to a zero time: both are null in JSON, and nil is what that is read as.
+func dropNulls(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		switch t := v.Interface().(type) {
+		case *metav1.Time:
+			if t != nil && t.IsZero() && v.CanSet() {
+				v.SetZero()
+			}
+		case *metav1.MicroTime:
+			if t != nil && t.IsZero() && v.CanSet() {
+				v.SetZero()
+			}
+		default:
+			if !v.IsNil() {
+				dropNulls(v.Elem())
+			}
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Field(i); f.CanInterface() {
+				dropNulls(f)
+			}
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			dropNulls(v.Index(i))
+		}
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			item := reflect.New(v.Type().Elem()).Elem()
+			item.Set(v.MapIndex(key))
+			dropNulls(item)
+			v.SetMapIndex(key, item)
+		}
 	}
 }
 

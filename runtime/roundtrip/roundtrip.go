@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/keelson-dev/keelson/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/randfill"
 )
 
 // Options refines what is checked. The zero Options checks every kind of the scheme.
@@ -128,13 +130,19 @@ func (o Options) seed() (int64, error) {
 	}
 	seed, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", seedVariable, err)
+		return 0, fmt.Errorf("%s is %q; it must be a whole number", seedVariable, text)
 	}
 	return seed, nil
 }
 
 // title is the name of a subtest.
 func title(gvk schema.GroupVersionKind) string { return gvk.GroupKind().String() + "/" + gvk.Version }
+
+// isFill reports whether a type is that of a fill function: of a pointer or a map.
+func isFill(t reflect.Type) bool {
+	return t != nil && t.Kind() == reflect.Func && t.NumIn() == 2 && t.NumOut() == 0 &&
+		(t.In(0).Kind() == reflect.Pointer || t.In(0).Kind() == reflect.Map) && t.In(1) == reflect.TypeFor[randfill.Continue]()
+}
 
 // newChecker checks the options.
 func newChecker(s *runtime.Scheme, o Options) (*checker, error) {
@@ -160,6 +168,11 @@ func newChecker(s *runtime.Scheme, o Options) (*checker, error) {
 	}
 	if len(c.kinds) == 0 {
 		return nil, errors.New("the scheme has no kinds")
+	}
+	for i, fill := range o.Fill {
+		if t := reflect.TypeOf(fill); !isFill(t) {
+			return nil, fmt.Errorf("Fill[%d] is a %v; it must be a func(*T, randfill.Continue)", i, t)
+		}
 	}
 	for _, tolerance := range o.Tolerate {
 		k := s.Lookup(tolerance.Kind)

@@ -388,11 +388,12 @@ func TestOptionsThatAreWrong(t *testing.T) {
 		err  error
 		want string
 	}{
-		"no scheme":       {roundtrip.Check(nil, ship(), roundtrip.Options{}), "scheme is required"},
-		"an empty one":    {roundtrip.Check(runtime.NewScheme(), ship(), roundtrip.Options{}), "no kinds"},
-		"another object":  {roundtrip.Check(s, &forgetful{}, roundtrip.Options{}), "no kind of the scheme"},
-		"another kind":    {roundtrip.Check(s, ship(), roundtrip.Options{Kinds: []schema.GroupKind{{Kind: "Boat"}}}), "Boat is not in the scheme"},
-		"a version apart": {roundtrip.Check(half, ship(), roundtrip.Options{}), "nothing converts sea.example.com/v1beta1"},
+		"no scheme":        {roundtrip.Check(nil, ship(), roundtrip.Options{}), "scheme is required"},
+		"an empty one":     {roundtrip.Check(runtime.NewScheme(), ship(), roundtrip.Options{}), "no kinds"},
+		"another object":   {roundtrip.Check(s, &forgetful{}, roundtrip.Options{}), "no kind of the scheme"},
+		"another kind":     {roundtrip.Check(s, ship(), roundtrip.Options{Kinds: []schema.GroupKind{{Kind: "Boat"}}}), "Boat is not in the scheme"},
+		"no fill function": {roundtrip.Check(s, ship(), roundtrip.Options{Fill: []any{func(string) {}}}), "Fill[0] is a func(string)"},
+		"a version apart":  {roundtrip.Check(half, ship(), roundtrip.Options{}), "nothing converts sea.example.com/v1beta1"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, c.err, c.want)

@@ -1,9 +1,11 @@
 package roundtrip
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/keelson-dev/keelson/runtime"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -100,8 +102,11 @@ func (s *shrinker) shrinkSlice(v reflect.Value) {
 	}
 }
 
+// shrinkMap takes out keys in their order, so that the same object is found each time.
 func (s *shrinker) shrinkMap(v reflect.Value) {
-	for _, key := range v.MapKeys() {
+	keys := v.MapKeys()
+	slices.SortFunc(keys, func(a, b reflect.Value) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	for _, key := range keys {
 		if !v.CanSet() {
 			return
 		}

@@ -1,0 +1,70 @@
+package roundtrip
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/codec"
+)
+
+// partial converts obj, of the kind k, to another version with one field after the other left out, and with all: one of
+// spec and status, and one beside them. A server-side apply converts objects that have only what their owners gave them.
+func (c *checker) partial(k, to *runtime.Kind, obj runtime.Object) *problem {
+	text, err := codec.Encode(obj)
+	if err != nil {
+		return &problem{k.GVK, "it cannot be encoded as JSON", err.Error()}
+	}
+	var whole map[string]any
+	if _, err := codec.Unmarshal(text, &whole, codec.Ignore); err != nil {
+		return &problem{k.GVK, "its JSON is no object", err.Error()}
+	}
+	bare := map[string]any{}
+	for _, name := range slices.Sorted(maps.Keys(whole)) {
+		switch name {
+		case "kind", "apiVersion", "metadata":
+			bare[name] = whole[name]
+			continue
+		}
+		if p := c.converts(k, to, leftOut(whole, name, nil), name); p != nil {
+			return p
+		}
+		members, _ := whole[name].(map[string]any)
+		for _, member := range slices.Sorted(maps.Keys(members)) {
+			if p := c.converts(k, to, leftOut(whole, name, leftOut(members, member, nil)), name+"."+member); p != nil {
+				return p
+			}
+		}
+	}
+	return c.converts(k, to, bare, "anything but metadata")
+}
+
+// leftOut returns object with another member in the place of one, or without it.
+func leftOut(object map[string]any, name string, other map[string]any) map[string]any {
+	out := maps.Clone(object)
+	delete(out, name)
+	if other != nil {
+		out[name] = other
+	}
+	return out
+}
+
+// converts reports a conversion that fails for an object which lacks something.
+func (c *checker) converts(k, to *runtime.Kind, fields map[string]any, without string) *problem {
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return &problem{k.GVK, "it cannot be encoded as JSON", err.Error()}
+	}
+	obj := k.New()
+	if _, err := codec.Unmarshal(text, obj, codec.Ignore); err != nil {
+		return nil // a type may insist on a field that has no meaning without another
+	}
+	obj.GetObjectKind().SetGroupVersionKind(k.GVK)
+	if _, err := c.scheme.ToVersion(obj, to.GVK.GroupVersion()); err != nil {
+		return &problem{k.GVK, fmt.Sprintf("%s -> %s fails without %s; a server-side apply converts objects that have only what their owners gave them, so what is absent must be no error",
+			k.GVK.Version, to.GVK.Version, without), err.Error()}
+	}
+	return nil
+}

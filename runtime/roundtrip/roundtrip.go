@@ -171,7 +171,7 @@ func newChecker(s *runtime.Scheme, o Options) (*checker, error) {
 	}
 	for i, fill := range o.Fill {
 		if t := reflect.TypeOf(fill); !isFill(t) {
-			return nil, fmt.Errorf("Fill[%d] is a %v; it must be a func(*T, randfill.Continue)", i, t)
+			return nil, fmt.Errorf("option Fill[%d] is a %v; it must be a func(*T, randfill.Continue)", i, t)
 		}
 	}
 	for _, tolerance := range o.Tolerate {

@@ -321,6 +321,9 @@ func FuzzWrite(f *testing.F) {
 // TestExplosiveWrites sends what is small and could become large, or is large and could take long: each is answered soon
 // enough for a test to wait for, and none with the blame on the server.
 func TestExplosiveWrites(t *testing.T) {
+	if testing.Short() {
+		t.Skip("large bodies take long with the race detector")
+	}
 	t.Parallel()
 	const many, some, deep = 100000, 40000, 9900
 	items := func(n int, item string) string { // in no order

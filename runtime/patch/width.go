@@ -1,13 +1,17 @@
 package patch
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/keelson-dev/keelson/runtime"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	smdschema "sigs.k8s.io/structured-merge-diff/v6/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
@@ -60,18 +64,21 @@ func (w *widthOf) enter(members int) bool {
 	return w.sum <= maxWidth
 }
 
-// of reports whether the sum is small so far.
+// of reports whether the sum is small so far, as far as can be seen: not in what a type hides and writes into JSON itself.
 func (w *widthOf) of(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
 		return v.IsNil() || w.of(v.Elem())
 	case reflect.Struct:
+		if isText(v.Type()) {
+			return true
+		}
 		defer func() { w.depth-- }()
 		if !w.enter(0) {
 			return false
 		}
 		for i := range v.NumField() {
-			if !w.of(v.Field(i)) {
+			if f := v.Type().Field(i); !f.IsExported() && !isScalar(f.Type) || f.IsExported() && !w.of(v.Field(i)) {
 				return false
 			}
 		}
@@ -90,7 +97,7 @@ func (w *widthOf) of(v reflect.Value) bool {
 		}
 	case reflect.Slice, reflect.Array:
 		if v.Type().Elem().Kind() == reflect.Uint8 {
-			return true
+			return v.Len() < MaxMembers || !implements[json.Marshaler](v.Type()) // else it may be an object
 		}
 		defer func() { w.depth-- }()
 		if !w.enter(v.Len()) {
@@ -106,6 +113,19 @@ func (w *widthOf) of(v reflect.Value) bool {
 		}
 	}
 	return true
+}
+
+// isText reports whether a struct type is one of those that are a text or a number in JSON, whatever they have inside.
+func isText(t reflect.Type) bool {
+	switch t {
+	case reflect.TypeFor[time.Time](), reflect.TypeFor[resource.Quantity](), reflect.TypeFor[metav1.FieldsV1](): // which is atomic
+		return true
+	}
+	return false
+}
+
+func implements[I any](t reflect.Type) bool {
+	return t.Implements(reflect.TypeFor[I]()) || reflect.PointerTo(t).Implements(reflect.TypeFor[I]())
 }
 
 func isScalar(t reflect.Type) bool {

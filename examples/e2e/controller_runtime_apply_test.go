@@ -12,9 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // direct is a controller-runtime client without a cache, and what it sent.
@@ -321,33 +320,8 @@ func (r applying) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 // A controller that applies unconditionally comes to rest, because what changes nothing is no event.
 func TestControllerRuntimeReconcileByApply(t *testing.T) {
 	hello := start(t)
-	log := harness.NewLog()
-	ctx, cancel := context.WithCancel(withLog(t, log))
-	mgr, err := ctrl.NewManager(hello.Config(), ctrl.Options{
-		Scheme: clientScheme(t), Logger: log.Logger(), BaseContext: func() context.Context { return ctx },
-		Metrics: metricsserver.Options{BindAddress: "0"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, seen := true, make(chan [2]string, 1000) // more than there can be, so that nobody waits
-	widgets := ctrl.NewControllerManagedBy(mgr).For(&Widget{}).WithOptions(controller.Options{SkipNameValidation: &again})
-	if err := widgets.Complete(applying{mgr.GetClient(), seen}); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("the manager ended with %v", err)
-		}
-		for _, line := range log.Errors() {
-			t.Errorf("the manager logged an error: %s", line)
-		}
-	})
-
-	c, _ := direct(t, hello)
+	seen := make(chan [2]string, 1000) // more than there can be, so that nobody waits
+	ctx, c := runManager(t, hello, func(c client.Client) reconcile.Reconciler { return applying{c, seen} })
 	if err := c.Create(ctx, inDefault("alpha", 1)); err != nil {
 		t.Fatal(err)
 	}

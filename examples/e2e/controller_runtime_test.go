@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 const finalizer = "example.com/widget"
@@ -52,7 +53,7 @@ func (r reconciler) reconcile(ctx context.Context, w *Widget) error {
 
 func TestControllerRuntimeManager(t *testing.T) {
 	hello := start(t)
-	ctx, c := runManager(t, hello)
+	ctx, c := runManager(t, hello, func(c client.Client) reconcile.Reconciler { return reconciler{c} })
 
 	const many = 10
 	for i := range many {
@@ -102,9 +103,9 @@ func wantStatus(ctx context.Context, t *testing.T, c client.Client, many int, re
 	}
 }
 
-// runManager runs a manager with the reconciler until the test ends; an error in its log, or of the libraries
-// below it, fails the test. The client reads and writes directly, not from the manager's cache.
-func runManager(t *testing.T, hello *harness.Server) (context.Context, client.Client) {
+// runManager runs a manager with the reconciler of widgets that is made of its client, by of, until the test ends; an error in
+// its log, or of the libraries below it, fails the test. The client reads and writes directly, not from the manager's cache.
+func runManager(t *testing.T, hello *harness.Server, of func(c client.Client) reconcile.Reconciler) (context.Context, client.Client) {
 	t.Helper()
 	log := harness.NewLog()
 	ctx, cancel := context.WithCancel(withLog(t, log))
@@ -119,7 +120,7 @@ func runManager(t *testing.T, hello *harness.Server) (context.Context, client.Cl
 	// controller-runtime keeps the names of controllers for the life of the process: with -count a test comes again.
 	again := true
 	widgets := ctrl.NewControllerManagedBy(mgr).For(&Widget{}).WithOptions(controller.Options{SkipNameValidation: &again})
-	if err := widgets.Complete(reconciler{mgr.GetClient()}); err != nil {
+	if err := widgets.Complete(of(mgr.GetClient())); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/keelson-dev/keelson/runtime/jsonfield"
 	kjson "sigs.k8s.io/json"
 )
 
@@ -44,7 +45,7 @@ func (r *tagReader) filler(value string) (*filler, error) {
 		return nil, fmt.Errorf("it is no JSON of a %v (%w); write the value as in a JSON document", r.m.Type, err)
 	}
 	f := &filler{json: text}
-	if stringable(r.typ.Kind()) && r.class != opaque {
+	if jsonfield.Stringable(r.typ.Kind()) && r.class != opaque {
 		f.value = indirect(into)
 	}
 	return f, nil

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/keelson-dev/keelson/runtime/jsonfield"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -47,7 +48,7 @@ func elementOf(t reflect.Type) (reflect.Type, bool) {
 }
 
 func isScalar(t reflect.Type) bool {
-	return t != nil && !isOpaque(t) && stringable(t.Kind())
+	return t != nil && !isOpaque(t) && jsonfield.Stringable(t.Kind())
 }
 
 // keyFields returns the fields of a struct that have the names, or nil when it has not all of them.

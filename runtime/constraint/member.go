@@ -1,13 +1,12 @@
 package constraint
 
 import (
-	"cmp"
 	"reflect"
-	"slices"
-	"strings"
+
+	"github.com/keelson-dev/keelson/runtime/jsonfield"
 )
 
-// member is a struct field as encoding/json sees it.
+// member is a struct field as encoding/json sees it, of which rules speak.
 type member struct {
 	reflect.StructField
 	declaring reflect.Type
@@ -16,113 +15,38 @@ type member struct {
 	omitEmpty bool
 	omitZero  bool
 	asString  bool // the option ",string" has an effect
-	tagged    bool // the name is from a tag
 }
 
-// memberOf reads the json tag of a field. false says that JSON does not have the field; inlined that it has the
-// fields of its struct instead.
+// memberOf is the member that a field is. The second result says that JSON has the fields of its struct instead, and the
+// third that it has the field at all.
 func memberOf(f reflect.StructField) (m member, inlined, ok bool) {
-	tag := f.Tag.Get("json")
-	name, options, _ := strings.Cut(tag, ",")
-	inner, _ := dereference(f.Type)
-	isStruct := inner.Kind() == reflect.Struct
-	if tag == "-" || !f.IsExported() && !(f.Anonymous && isStruct) {
-		return member{}, false, false
-	}
-	if f.Anonymous && name == "" && isStruct {
-		return member{StructField: f}, true, true
-	}
-	if !f.IsExported() {
-		return member{}, false, false
-	}
-	m = member{StructField: f, name: cmp.Or(name, f.Name), tagged: name != ""}
-	for option := range strings.SplitSeq(options, ",") {
-		switch option {
-		case "omitempty":
-			m.omitEmpty = true
-		case "omitzero":
-			m.omitZero = true
-		case "string":
-			m.asString = stringable(inner.Kind())
-		}
-	}
-	return m, false, true
+	field, inlined, ok := jsonfield.Parse(f)
+	return asMember(field), inlined, ok && (inlined || f.IsExported())
 }
 
-// stringable tells whether the option ",string" has an effect on fields of a kind.
-func stringable(k reflect.Kind) bool {
-	switch k {
-	case reflect.Bool, reflect.String, reflect.Float32, reflect.Float64:
-		return true
+func asMember(f jsonfield.Field) member {
+	return member{
+		StructField: f.Go, declaring: f.Declaring, at: f.At,
+		name: f.Name, omitEmpty: f.OmitEmpty, omitZero: f.OmitZero, asString: f.AsString,
 	}
-	return k >= reflect.Int && k <= reflect.Uintptr
 }
 
-// membersOf returns the JSON fields of a struct, those of embedded structs among them, in the order of their
-// declaration. Of fields with one name, the least deeply embedded counts, of equally deep ones the only one with a
-// name in its tag, else none. refuse is called for fields that JSON does not have and that are constrained all the
-// same.
+// membersOf returns the fields that a struct has in JSON. An embedded struct that is not exported and has a name in JSON
+// is left out: nothing can be set in it. refuse, unless it is nil, is called for fields that are none of them and are
+// constrained all the same.
 func membersOf(t reflect.Type, refuse func(declaring reflect.Type, f reflect.StructField, cause string)) []member {
-	all := collect(nil, t, nil, nil, refuse)
-	names := make(map[string]struct{}, len(all))
-	for i := range all {
-		names[all[i].name] = struct{}{}
-	}
-	if len(names) == len(all) {
-		return all
-	}
-	byName := map[string][]member{}
-	for _, m := range all {
-		byName[m.name] = append(byName[m.name], m)
-	}
-	return slices.DeleteFunc(all, func(m member) bool { return !dominates(m, byName[m.name]) })
-}
-
-func dominates(m member, same []member) bool {
-	ties := 0
-	for _, other := range same {
-		switch c := compareRank(other, m); {
-		case c < 0:
-			return false
-		case c == 0:
-			ties++
+	others := func(declaring reflect.Type, f reflect.StructField, inlined bool) {
+		if refuse != nil {
+			refuseTags(declaring, f, inlined, refuse)
 		}
 	}
-	return ties == 1
-}
-
-func compareRank(a, b member) int {
-	untagged := func(m member) int {
-		if m.tagged {
-			return 0
-		}
-		return 1
-	}
-	return cmp.Or(cmp.Compare(len(a.at), len(b.at)), cmp.Compare(untagged(a), untagged(b)))
-}
-
-func collect(out []member, t reflect.Type, at []int, within []reflect.Type, refuse func(reflect.Type, reflect.StructField, string)) []member {
-	if slices.Contains(within, t) {
-		return out // a struct that embeds itself through a pointer
-	}
-	within = append(within[:len(within):len(within)], t)
-	for i := range t.NumField() {
-		f := t.Field(i)
-		m, inlined, ok := memberOf(f)
-		if (!ok || inlined) && refuse != nil {
-			refuseTags(t, f, inlined, refuse)
-		}
-		if !ok {
+	var out []member
+	for _, f := range jsonfield.Of(t, others) {
+		if !f.Go.IsExported() {
+			others(f.Declaring, f.Go, false)
 			continue
 		}
-		index := append(at[:len(at):len(at)], i)
-		if inlined {
-			inner, _ := dereference(f.Type)
-			out = collect(out, inner, index, within, refuse)
-			continue
-		}
-		m.declaring, m.at = t, index
-		out = append(out, m)
+		out = append(out, asMember(f))
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/keelson-dev/keelson/runtime/jsonfield"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -67,7 +68,7 @@ func classOf(m *member) class {
 	case reflect.Struct:
 		return object
 	}
-	if stringable(t.Kind()) {
+	if jsonfield.Stringable(t.Kind()) {
 		return integer
 	}
 	return opaque

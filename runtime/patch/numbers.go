@@ -27,8 +27,9 @@ func (m *misfit) path() string {
 }
 
 // withNumbers returns v, as decode made it, with int64 and float64 in the place of its numbers' texts, or the first
-// misfit. A large whole number is a float64 if it is written as one again with the same digits. keep leaves whole numbers that are too large the texts they are. The path is put together only for a misfit:
-// in a deep value those of all members would take the square of its size.
+// misfit. A large whole number is a float64 if it is written as one again with the same digits; keep leaves the others
+// the texts they are. The path is put together only for a misfit: in a deep value those of all members would take the
+// square of its size.
 func withNumbers(v any, keep bool) (any, *misfit) {
 	var bad *misfit
 	switch v := v.(type) {

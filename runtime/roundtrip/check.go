@@ -3,12 +3,14 @@ package roundtrip
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
+	"github.com/keelson-dev/keelson/runtime/jsonfield"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -243,12 +245,7 @@ func hasPath(t reflect.Type, path []string) bool {
 	case t.Kind() != reflect.Struct:
 		return t.Kind() == reflect.Interface
 	}
-	for i := range t.NumField() {
-		f := t.Field(i)
-		switch name := jsonName(f); {
-		case name == "" && hasPath(f.Type, path), name == path[0] && hasPath(f.Type, path[1:]):
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(jsonfield.Of(t, nil), func(f jsonfield.Field) bool {
+		return f.Name == path[0] && hasPath(f.Go.Type, path[1:])
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/keelson-dev/keelson/runtime/jsonfield"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -151,16 +152,9 @@ func setKinds(out map[string]spec.Schema, name string, kinds ...schema.GroupVers
 
 // structOf returns the struct type that t is or points to, nil when it is none.
 func structOf(t reflect.Type) reflect.Type {
-	t = dereference(t)
+	t = jsonfield.Dereference(t)
 	if t == nil || t.Kind() != reflect.Struct {
 		return nil
-	}
-	return t
-}
-
-func dereference(t reflect.Type) reflect.Type {
-	for t != nil && t.Kind() == reflect.Pointer && t.Name() == "" {
-		t = t.Elem()
 	}
 	return t
 }

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/keelson-dev/keelson/runtime/jsonfield"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
@@ -48,7 +49,7 @@ func plainFieldTypes(t reflect.Type) []reflect.Type {
 	var out []reflect.Type
 	for i := range t.NumField() {
 		if f := t.Field(i); !f.Anonymous {
-			out = append(out, dereference(f.Type))
+			out = append(out, jsonfield.Dereference(f.Type))
 		}
 	}
 	return out

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/keelson-dev/keelson/runtime/jsonfield"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
@@ -95,7 +96,7 @@ type mergeChecker struct {
 
 // enter checks a type and all it is made of. docs are the comment of the field that has it, for anonymous structs.
 func (c *mergeChecker) enter(t reflect.Type, docs *comment) {
-	if t = dereference(t); t == nil || c.seen[t] {
+	if t = jsonfield.Dereference(t); t == nil || c.seen[t] {
 		return
 	}
 	c.seen[t] = true
@@ -131,7 +132,7 @@ func (c *mergeChecker) structFields(t reflect.Type, docs *comment) {
 
 // field checks the rule of a field of type t.
 func (c *mergeChecker) field(t reflect.Type, rule mergeRule) error {
-	t = dereference(t)
+	t = jsonfield.Dereference(t)
 	if _, special := c.special(t); special {
 		t = nil // what it looks like in JSON is not known
 	}
@@ -150,9 +151,9 @@ func (c *mergeChecker) field(t reflect.Type, rule mergeRule) error {
 	var err error
 	switch rule.listType {
 	case "set":
-		err = c.setElements(dereference(t.Elem()))
+		err = c.setElements(jsonfield.Dereference(t.Elem()))
 	case "map":
-		err = c.mapElements(dereference(t.Elem()), rule.keys)
+		err = c.mapElements(jsonfield.Dereference(t.Elem()), rule.keys)
 	}
 	if err != nil {
 		return err
@@ -202,7 +203,7 @@ func (c *mergeChecker) keys(elem reflect.Type, tag string, keys []string) error 
 		if slices.Contains(keys[:i], key) {
 			return fmt.Errorf("%s %q is given twice", tag, key)
 		}
-		t := dereference(fields[at].Type)
+		t := jsonfield.Dereference(fields[at].Type)
 		if _, special := c.special(t); special {
 			continue
 		}
@@ -236,7 +237,7 @@ func (c *mergeChecker) patchStrategy(t reflect.Type, rule mergeRule) error {
 	if !slices.Contains([]string{"merge", "retainKeys", "merge,retainKeys"}, rule.patchStrategy) {
 		return fmt.Errorf(`patchStrategy %q is none of "merge", "retainKeys" and "merge,retainKeys"; a list without one is replaced as a whole`, rule.patchStrategy)
 	}
-	elem := dereference(t.Elem())
+	elem := jsonfield.Dereference(t.Elem())
 	if rule.patchMergeKey != "" {
 		return c.keys(elem, "patchMergeKey", []string{rule.patchMergeKey})
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/keelson-dev/keelson/runtime/jsonfield"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -134,7 +135,7 @@ func promoted(t reflect.Type, same func(reflect.Type) bool) bool {
 		return false
 	}
 	for i := range t.NumField() {
-		if f := t.Field(i); f.Anonymous && same(dereference(f.Type)) {
+		if f := t.Field(i); f.Anonymous && same(jsonfield.Dereference(f.Type)) {
 			return true
 		}
 	}

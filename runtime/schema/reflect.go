@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/keelson-dev/keelson/runtime/jsonfield"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
@@ -43,7 +44,7 @@ func newReflector(n *names) *reflector {
 // schemaOf returns the schema of a value of type t: a bare reference for named structs. c is the comment of the
 // field that has the type, for anonymous structs inside it.
 func (r *reflector) schemaOf(t reflect.Type, c *comment) spec.Schema {
-	t = dereference(t)
+	t = jsonfield.Dereference(t)
 	if s, ok := r.special(t); ok {
 		return s
 	}

@@ -28,6 +28,7 @@ type endpoint struct {
 	formKey any                 // a formKey: of JSON, which other media types are made of
 	goneKey any                 // the same of what was deleted
 	fields  *patch.FieldManager // nil: objects are not stored, or of no known kind
+	patches []string            // media types of the patches that are accepted; nil: none
 
 	records       registry.Records
 	recordLister  registry.RecordLister
@@ -66,6 +67,7 @@ func newEndpoint(r *Resource, sub string, o Subresource, table registry.Tabler) 
 	if err := e.manageFields(o.Storage); err != nil {
 		return nil, err
 	}
+	e.patches = e.patchTypes()
 	var err error
 	if e.marks, err = newBookmarks(e); err != nil {
 		return nil, fmt.Errorf("handlers: kind %s: %w", kind, err)

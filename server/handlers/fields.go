@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -40,13 +41,16 @@ func (r *Resource) PatchTypes(sub string) []string {
 	if sub != "" {
 		e = r.subs[sub]
 	}
-	if e == nil || !e.canPatch() {
+	if e == nil {
 		return nil
 	}
-	return e.patchTypes()
+	return slices.Clone(e.patches)
 }
 
 func (e *endpoint) patchTypes() []string {
+	if !e.canPatch() {
+		return nil
+	}
 	accepted := []string{string(types.JSONPatchType), string(types.MergePatchType)}
 	if e.typed() {
 		accepted = append(accepted, string(types.StrategicMergePatchType))

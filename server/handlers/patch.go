@@ -40,8 +40,8 @@ func (c *call) patch() error {
 	}
 	contentType, _, _ := strings.Cut(c.r.Header.Get("Content-Type"), ";")
 	kind := types.PatchType(strings.TrimSpace(contentType))
-	if accepted := c.patchTypes(); !slices.Contains(accepted, string(kind)) {
-		return codec.UnsupportedMediaType(accepted)
+	if !slices.Contains(c.patches, string(kind)) {
+		return codec.UnsupportedMediaType(c.patches)
 	}
 	text, err := c.readBody()
 	if err != nil {

@@ -82,7 +82,8 @@ func (r *Registry) create(ctx context.Context, obj runtime.Object, m metav1.Obje
 	if f := r.strategy.prepareForCreate; f != nil {
 		f(ctx, obj)
 	}
-	problems, err := r.checkConstraints(ctx, append(r.checkNew(m), r.checkFinalizers(m, nil)...), obj, nil)
+	unqualified, doubts := r.checkFinalizers(m, nil)
+	problems, err := r.checkConstraints(ctx, append(r.checkNew(m), unqualified...), obj, nil)
 	if err != nil {
 		return storage.Record{}, err
 	}
@@ -92,7 +93,7 @@ func (r *Registry) create(ctx context.Context, obj runtime.Object, m metav1.Obje
 	if len(problems) > 0 {
 		return storage.Record{}, r.invalid(m.GetName(), problems)
 	}
-	warn(ctx, r.doubtfulFinalizers(m, nil))
+	warn(ctx, doubts)
 	if f := r.strategy.warnOnCreate; f != nil {
 		warn(ctx, f(ctx, obj))
 	}

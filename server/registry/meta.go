@@ -117,33 +117,20 @@ func (r *Registry) checkNew(m metav1.Object) field.ErrorList {
 	return validation.ValidateObjectMetaAccessor(m, r.namespaced, r.checkName, metadataPath)
 }
 
-// checkFinalizers refuses, for Kubernetes' own kinds, finalizers that are not in old and that others may use too.
-func (r *Registry) checkFinalizers(m metav1.Object, old []string) field.ErrorList {
-	if !isKubernetes(r.resource.Group) {
-		return nil
-	}
-	var problems field.ErrorList
+// checkFinalizers looks at the finalizers that are not in old and that others may use too, for they have no domain:
+// Kubernetes' own kinds refuse them, and of others it is said in a warning.
+func (r *Registry) checkFinalizers(m metav1.Object, old []string) (problems field.ErrorList, warnings []string) {
 	for i, name := range m.GetFinalizers() {
-		if !isQualified(name) && !slices.Contains(old, name) {
+		switch {
+		case isQualified(name) || slices.Contains(old, name):
+		case isKubernetes(r.resource.Group):
 			problems = append(problems, field.Invalid(metadataPath.Child("finalizers").Index(i), name,
 				"name is neither a standard finalizer name nor is it fully qualified"))
+		default:
+			warnings = append(warnings, fmt.Sprintf("metadata.finalizers: %q: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers", name))
 		}
 	}
-	return problems
-}
-
-// doubtfulFinalizers warns of the finalizers that are not in old and that others may use too.
-func (r *Registry) doubtfulFinalizers(m metav1.Object, old []string) []string {
-	if isKubernetes(r.resource.Group) {
-		return nil
-	}
-	var texts []string
-	for _, name := range m.GetFinalizers() {
-		if !isQualified(name) && !slices.Contains(old, name) {
-			texts = append(texts, fmt.Sprintf("metadata.finalizers: %q: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers", name))
-		}
-	}
-	return texts
+	return problems, warnings
 }
 
 // isQualified reports whether a finalizer has a domain, or is one that Kubernetes gives a meaning to.

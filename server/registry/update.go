@@ -287,8 +287,9 @@ func (c *change) judge(ctx context.Context, req *admission.Request, obj, old run
 	problems := validation.ValidateObjectMetaAccessorUpdate(m, was, metadataPath)
 	if !slices.Equal(m.GetFinalizers(), was.GetFinalizers()) {
 		problems = append(problems, validation.ValidateFinalizers(m.GetFinalizers(), metadataPath.Child("finalizers"))...)
-		problems = append(problems, r.checkFinalizers(m, was.GetFinalizers())...)
 	}
+	unqualified, doubts := r.checkFinalizers(m, was.GetFinalizers())
+	problems = append(problems, unqualified...)
 	problems, err = r.checkConstraints(ctx, problems, obj, old)
 	if err != nil {
 		return err
@@ -299,7 +300,7 @@ func (c *change) judge(ctx context.Context, req *admission.Request, obj, old run
 	if len(problems) > 0 {
 		return r.invalid(c.name, problems)
 	}
-	c.warn(r.doubtfulFinalizers(m, was.GetFinalizers())...)
+	c.warn(doubts...)
 	if f := c.endpoint.warn; f != nil {
 		c.warn(f(ctx, obj, old)...)
 	}

@@ -1,0 +1,131 @@
+// Package jsonfield says which fields a Go struct has in JSON, by the rules of encoding/json: embedding, tags, and which
+// field a name stands for that several have. It is pure reflection, and keeps nothing.
+//
+// See https://pkg.go.dev/encoding/json#Marshal for the rules.
+package jsonfield
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Field is a struct field as encoding/json sees it.
+type Field struct {
+	Go        reflect.StructField
+	Declaring reflect.Type // the struct that Go is a field of
+	At        []int        // index from the outer struct; several steps for a field of an embedded struct
+	Name      string       // in JSON
+	Tagged    bool         // Name is from the json tag
+	OmitEmpty bool
+	OmitZero  bool
+	AsString  bool // the option ",string" has an effect
+}
+
+// Parse reads the json tag of a field. false says that JSON does not have the field; inlined that it has the fields of
+// its struct instead. Declaring and At are not set.
+func Parse(f reflect.StructField) (field Field, inlined, ok bool) {
+	tag := f.Tag.Get("json")
+	name, options, _ := strings.Cut(tag, ",")
+	inner := Dereference(f.Type)
+	isStruct := inner.Kind() == reflect.Struct
+	if tag == "-" || !f.IsExported() && !(f.Anonymous && isStruct) {
+		return Field{}, false, false
+	}
+	field = Field{Go: f, Name: cmp.Or(name, f.Name), Tagged: name != ""}
+	if f.Anonymous && name == "" && isStruct {
+		return field, true, true
+	}
+	for option := range strings.SplitSeq(options, ",") {
+		switch option {
+		case "omitempty":
+			field.OmitEmpty = true
+		case "omitzero":
+			field.OmitZero = true
+		case "string":
+			field.AsString = Stringable(inner.Kind())
+		}
+	}
+	return field, false, true
+}
+
+// Stringable tells whether the option ",string" has an effect on fields of a kind.
+func Stringable(k reflect.Kind) bool {
+	switch k {
+	case reflect.Bool, reflect.String, reflect.Float32, reflect.Float64:
+		return true
+	}
+	return k >= reflect.Int && k <= reflect.Uintptr
+}
+
+// Dereference returns the type that unnamed pointers lead to from t, which may be nil.
+func Dereference(t reflect.Type) reflect.Type {
+	for t != nil && t.Kind() == reflect.Pointer && t.Name() == "" {
+		t = t.Elem()
+	}
+	return t
+}
+
+// Of returns the fields of a struct in JSON, those of embedded structs among them, in the order of their declaration.
+// Of fields with one name, the least deeply embedded counts, of equally deep ones the only one with a name in its tag,
+// else none. others, unless it is nil, is told of the fields that JSON does not have, and of embedded structs.
+func Of(t reflect.Type, others func(declaring reflect.Type, f reflect.StructField, inlined bool)) []Field {
+	all := collect(nil, t, nil, nil, others)
+	byName := make(map[string][]Field, len(all))
+	for _, f := range all {
+		byName[f.Name] = append(byName[f.Name], f)
+	}
+	if len(byName) == len(all) {
+		return all
+	}
+	return slices.DeleteFunc(all, func(f Field) bool { return !dominates(f, byName[f.Name]) })
+}
+
+// dominates tells whether f is the field that a name stands for.
+func dominates(f Field, same []Field) bool {
+	ties := 0
+	for _, other := range same {
+		switch c := compareRank(other, f); {
+		case c < 0:
+			return false
+		case c == 0:
+			ties++
+		}
+	}
+	return ties == 1
+}
+
+func compareRank(a, b Field) int {
+	untagged := func(f Field) int {
+		if f.Tagged {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(len(a.At), len(b.At)), cmp.Compare(untagged(a), untagged(b)))
+}
+
+func collect(out []Field, t reflect.Type, at []int, within []reflect.Type, others func(reflect.Type, reflect.StructField, bool)) []Field {
+	if slices.Contains(within, t) {
+		return out // a struct that embeds itself through a pointer
+	}
+	within = append(within[:len(within):len(within)], t)
+	for i := range t.NumField() {
+		f, inlined, ok := Parse(t.Field(i))
+		if (!ok || inlined) && others != nil {
+			others(t, t.Field(i), inlined)
+		}
+		if !ok {
+			continue
+		}
+		index := append(at[:len(at):len(at)], i)
+		if inlined {
+			out = collect(out, Dereference(f.Go.Type), index, within, others)
+			continue
+		}
+		f.Declaring, f.At = t, index
+		out = append(out, f)
+	}
+	return out
+}

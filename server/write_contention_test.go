@@ -78,14 +78,13 @@ func isItem(item any, step fieldpath.PathElement) bool {
 }
 
 // contendedRigs serves rigs that are stored as what they are: v1beta1, which the other tests store, has no status.
-func contendedRigs() server.Options {
+func contendedRigs(o server.KindOptions[*rig]) server.Options {
+	o.Stored = true
+	o.Scale = &registry.Scale{SpecReplicas: ".spec.count", StatusReplicas: ".status.replicas"}
 	return server.Options{Groups: []server.Group{{
 		Name: "rig.example.com",
 		Versions: []server.Version{
-			{Name: "v1", Resources: []server.Resource{server.Kind("Rig", server.KindOptions[*rig]{
-				Stored: true,
-				Scale:  &registry.Scale{SpecReplicas: ".spec.count", StatusReplicas: ".status.replicas"},
-			})}},
+			{Name: "v1", Resources: []server.Resource{server.Kind("Rig", o)}},
 			{Name: "v1beta1", Resources: []server.Resource{server.Kind("Rig", server.KindOptions[*oldRig]{})}},
 		},
 		Conversions: []server.Conversion{server.Convert(toRig, fromRig)},
@@ -167,7 +166,7 @@ func (w rigWriter) increment(version, rest string, path ...string) {
 func TestWritersAtOnce(t *testing.T) {
 	t.Parallel()
 	const rounds = 12
-	srv := servertest.Start(t, contendedRigs())
+	srv := servertest.Start(t, contendedRigs(server.KindOptions[*rig]{}))
 	rigURL := srv.URL + rigList + "/r"
 	first := rigWriter{t, srv.Client(), rigURL, "first"}
 	first.want(http.StatusCreated, "PATCH", "v1", "", applyPatch, `{"apiVersion":"rig.example.com/v1","kind":"Rig","metadata":{"name":"r","labels":{"first":"1"}},"spec":{"name":"n"}}`)
@@ -244,7 +243,7 @@ func TestWritersAtOnce(t *testing.T) {
 func TestApplyAgainstDelete(t *testing.T) {
 	t.Parallel()
 	const rounds = 25
-	srv := servertest.Start(t, contendedRigs())
+	srv := servertest.Start(t, contendedRigs(server.KindOptions[*rig]{}))
 	rigURL := srv.URL + rigList + "/r"
 	var made, deleted atomic.Int32
 	var uids sync.Map

@@ -57,7 +57,8 @@ func (w *witness) taken() []string {
 func witnessed(t *testing.T) (rigWriter, *witness) {
 	t.Helper()
 	w := &witness{}
-	o := contendedRigs()
+	// With a cache a change begins with what that has, and is made anew if it was behind: admission is then asked again.
+	o := contendedRigs(server.KindOptions[*rig]{NoCache: true})
 	o.Admission = w.chain()
 	srv := servertest.Start(t, o)
 	return rigWriter{t, srv.Client(), srv.URL + rigList + "/r", "m"}, w
@@ -161,7 +162,7 @@ func TestAdmissionSeesApplies(t *testing.T) {
 func TestApplyNeedsCreate(t *testing.T) {
 	t.Parallel()
 	mayCreate := &sync.Map{}
-	o := contendedRigs()
+	o := contendedRigs(server.KindOptions[*rig]{})
 	o.Authorizer = authz.Func(func(_ context.Context, a authz.Attributes) (authz.Verdict, string, error) {
 		if _, ok := mayCreate.Load("yes"); a.Verb == "create" && !ok {
 			return authz.Deny, "no more rigs", nil
@@ -187,7 +188,7 @@ func TestApplyNeedsCreate(t *testing.T) {
 // so is whatever is too large without them.
 func TestTooLargeWithManagedFields(t *testing.T) {
 	t.Parallel()
-	o := contendedRigs()
+	o := contendedRigs(server.KindOptions[*rig]{})
 	o.MaxObjectBytes = 4000
 	srv := servertest.Start(t, o)
 	w := rigWriter{t, srv.Client(), srv.URL + rigList + "/r", "m"}

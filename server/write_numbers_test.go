@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/servertest"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -13,7 +14,7 @@ import (
 func TestNumbersBeyondInt64(t *testing.T) {
 	t.Parallel()
 	const huge = "9223372036854776833" // a uint64 that no float64 is
-	srv := servertest.Start(t, contendedRigs())
+	srv := servertest.Start(t, contendedRigs(server.KindOptions[*rig]{}))
 	w := rigWriter{t, srv.Client(), srv.URL + rigList + "/r", "m"}
 	for name, config := range map[string]string{
 		"JSON":      `{"apiVersion":"rig.example.com/v1","kind":"Rig","metadata":{"name":"r"},"spec":{"huge":` + huge + `}}`,

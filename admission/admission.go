@@ -64,11 +64,20 @@ type ValidatorFunc func(ctx context.Context, r *Request) error
 // Validate implements Validator.
 func (f ValidatorFunc) Validate(ctx context.Context, r *Request) error { return f(ctx, r) }
 
+// Source gives the chain that judges a request. It is asked for every request, concurrently, and cheap to ask. A Chain is
+// the Source of itself; a [Live] is one that changes.
+type Source interface {
+	Current() Chain
+}
+
 // Chain is the mutators and validators of a server. The zero Chain accepts everything.
 type Chain struct {
 	Mutators   []Mutator
 	Validators []Validator
 }
+
+// Current implements Source.
+func (c Chain) Current() Chain { return c }
 
 // IsZero reports whether the chain has nothing to say, so that callers can save the copies it would need.
 func (c Chain) IsZero() bool { return len(c.Mutators) == 0 && len(c.Validators) == 0 }

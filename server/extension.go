@@ -7,8 +7,11 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Extension adds a capability to a server. Install is called once, by Server.Install, and may only use the host
@@ -43,6 +46,29 @@ func (h *Host) Backend() storage.Backend { return h.s.backend }
 // Serve adds groups, or resources to groups served already. Either all of them are served afterwards, or none and
 // the error says why.
 func (h *Host) Serve(groups ...Group) error { return h.s.serve(groups) }
+
+// Withdraw ends serving resources, in all their versions, of which some group's may have been served by Serve or by
+// Options.Groups: their watches end, requests under way end as they can, and their kinds and names become free. Stored
+// objects stay where they are. Either all are withdrawn, or none and the error says why.
+func (h *Host) Withdraw(resources ...schema.GroupResource) error { return h.s.withdraw(resources) }
+
+// Admit adds plug-ins behind those of Options.Admission and of extensions installed before. They judge every request
+// from now on, to every kind.
+func (h *Host) Admit(chain admission.Chain) { h.s.admission.Add(chain) }
+
+// CollectGarbage says that a garbage collector looks after the objects of all kinds from now on, so that a DELETE leaves
+// its finalizers on an object where the policy Orphan or Foreground asks for them: see
+// https://kubernetes.io/docs/concepts/architecture/garbage-collection/.
+func (h *Host) CollectGarbage() { h.s.collects.Store(true) }
+
+// Catalogue says what the server serves.
+func (h *Host) Catalogue() *Catalogue { return &Catalogue{h.s} }
+
+// Registry returns the registry of a stored resource that is served, for registry.For. It is good until the resource is
+// withdrawn.
+func (h *Host) Registry(resource schema.GroupResource) (*registry.Registry, error) {
+	return h.s.registryOf(resource)
+}
 
 // Check adds health checks.
 func (h *Host) Check(checks ...Check) { h.s.health.add(checks...) }

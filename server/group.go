@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,6 +54,8 @@ type Resource struct {
 	hub              bool
 	stored           bool
 	noStatus         bool
+	verbs            []string
+	ttl              time.Duration
 	noCache          bool
 	indexFields      []string
 	indexLabels      []string
@@ -108,6 +111,12 @@ type KindOptions[P runtime.Object] struct {
 	// Subresources are further ones, by name.
 	Subresources map[string]Subresource
 
+	// Verbs are those that the resource is served with, such as all but deletecollection; nil is all it is capable of.
+	// Each version has its own.
+	Verbs []string
+	// TTL deletes every object that long after it was written last, in any version; 0 keeps them. It is the hub's.
+	TTL time.Duration
+
 	// NoCache answers every read and watch of the kind from the storage. Without it the objects are kept in memory
 	// from the first request on, at about one and a half times the size of their JSON, so that reads and watches of
 	// them do not burden the storage. It is for a kind that is too large for that, or that is written and hardly read.
@@ -119,14 +128,14 @@ type KindOptions[P runtime.Object] struct {
 
 	// Storage, when set, serves the resource instead of a backend: any value that implements some of the
 	// capabilities in server/registry (Getter, Lister, Creater, ...) is served with exactly those verbs. Strategy,
-	// SelectableFields, RenamedFields, Scale, StoragePath, Stored, NoCache, IndexFields and IndexLabels are then
+	// SelectableFields, RenamedFields, Scale, StoragePath, Stored, TTL, NoCache, IndexFields and IndexLabels are then
 	// refused. Options.Admission judges its writes and connections too, unless it is a registry, which has its own.
 	Storage any
 	// StoragePath is where in the backend the objects live, below /registry; "" is <group>/<plural>, or <plural>
 	// in the core group.
 	StoragePath string
 	// Hub makes this version the one that the others are converted to; without it that is the first version listed.
-	// Strategy, NoStatus, Scale, StoragePath, NoCache, IndexFields and IndexLabels are the hub's alone to have. Plural and
+	// Strategy, NoStatus, Scale, StoragePath, TTL, NoCache, IndexFields and IndexLabels are the hub's alone to have. Plural and
 	// ClusterScoped are the same in all versions. All other options are each version's own, and none is inherited:
 	// ShortNames, Categories and Columns are given again where they are wanted.
 	Hub bool
@@ -199,6 +208,8 @@ func Kind[P runtime.Pointer[T], T any](kind string, opts KindOptions[P]) Resourc
 		hub:           opts.Hub,
 		stored:        opts.Stored,
 		noStatus:      opts.NoStatus,
+		verbs:         slices.Clone(opts.Verbs),
+		ttl:           opts.TTL,
 		noCache:       opts.NoCache,
 		indexFields:   opts.IndexFields,
 		indexLabels:   opts.IndexLabels,
@@ -243,8 +254,11 @@ func (r Resource) check(gv schema.GroupVersion) error {
 		return where("kind %q and plural %q must not be empty, and consist of letters, digits and '-'; the plural must be lower case", r.kind, r.plural)
 	case r.mistake != nil:
 		return where("%v", r.mistake)
-	case r.custom != nil && (!r.plainStrategy || r.selectable != nil || r.renamed != nil || r.scale != nil || r.storagePath != "" || r.stored || r.hasCacheOptions()):
-		return where("Storage is set, so Strategy, SelectableFields, RenamedFields, Scale, StoragePath, Stored, NoCache, IndexFields and IndexLabels mean nothing; remove them")
+	case r.custom != nil && (!r.plainStrategy || r.selectable != nil || r.renamed != nil || r.scale != nil || r.storagePath != "" || r.stored || r.ttl != 0 || r.hasCacheOptions()):
+		return where("Storage is set, so Strategy, SelectableFields, RenamedFields, Scale, StoragePath, Stored, TTL, NoCache, IndexFields and IndexLabels mean nothing; remove them")
+	}
+	if r.ttl < 0 {
+		return where("TTL %s: it must not be negative; 0 keeps objects", r.ttl)
 	}
 	if err := r.checkIndexes(); err != nil {
 		return where("%v", err)

@@ -47,7 +47,8 @@ type Options struct {
 	// Authorizer says who may do what; nil: system:masters everything, and everybody the health paths and
 	// /version.
 	Authorizer authz.Authorizer
-	// Admission judges and completes changes to every kind; the zero Chain accepts all.
+	// Admission judges and completes changes to every kind, before what extensions add to it (Host.Admit); the zero
+	// Chain accepts all.
 	Admission admission.Chain
 	// Checks are further health checks.
 	Checks []Check

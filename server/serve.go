@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -31,8 +32,12 @@ type served struct {
 	docs    *apischema.Docs
 	handler *handlers.Resource
 	subs    map[string]handlers.Subresource
-	objects storage.Interface // of a hub: where its objects are, below the cache; nil if it has a Storage of its own
-	cache   *cacher.Cacher    // of a hub that has one; closed by the server
+	own     bool            // its kind was registered for it, and goes with it
+	life    context.Context // ends when the resource is withdrawn, or the server ends
+	end     context.CancelFunc
+	reg     *registry.Registry // of all versions of the kind; nil if it has a Storage of its own
+	objects storage.Interface  // of a hub: where its objects are, below the cache; nil if it has a Storage of its own
+	cache   *cacher.Cacher     // of a hub that has one; closed by the server
 }
 
 // serve adds groups. Types are registered first; if anything fails nothing is served that was not before.
@@ -55,14 +60,21 @@ func (s *Server) serve(groups []Group) error {
 	}
 	routes, err := s.routes(added)
 	if err != nil {
-		closeCaches(added)
+		s.dispose(added)
 		return err
 	}
-	s.served = append(s.served, added...)
+	s.served = slices.Concat(s.served, added)
 	s.router.Set(routes)
+	s.changed()
+	return nil
+}
+
+// changed publishes what is served. The caller holds mu.
+func (s *Server) changed() {
 	s.discovery.Set(s.discoveryGroups())
 	s.openapi.Set(s.openAPIVersions())
-	return nil
+	close(s.change)
+	s.change = make(chan struct{})
 }
 
 // routes makes the handlers of what is added.
@@ -108,13 +120,14 @@ func (s *Server) describe(g Group) ([]*served, error) {
 				return nil, err
 			}
 			gvk := gv.WithKind(r.kind)
+			own := s.scheme.Lookup(gvk) == nil
 			if err := r.register(s.scheme, gvk); err != nil {
 				return nil, err
 			}
 			if err := apischema.Check(apischema.Kind{GVK: gvk, Type: r.goType, Docs: docs}); err != nil {
 				return nil, fmt.Errorf("resource %s in %s: %w", r.plural, gv, err)
 			}
-			out = append(out, &served{Resource: r, gvr: gv.WithResource(r.plural), gvk: gvk, docs: docs})
+			out = append(out, &served{Resource: r, gvr: gv.WithResource(r.plural), gvk: gvk, docs: docs, own: own})
 		}
 	}
 	if err := checkHubs(out); err != nil {
@@ -146,6 +159,7 @@ func spoke(r *served) int {
 // build makes the handler of one resource, and its registry when this is the hub.
 func (s *Server) build(r *served, stores map[schema.GroupResource]*registry.Registry) error {
 	var err error
+	r.life, r.end = context.WithCancel(s.life)
 	s.models.SetDocs(r.gvk, r.docs)
 	opts := handlers.Options{
 		Scheme:            s.scheme,
@@ -153,14 +167,15 @@ func (s *Server) build(r *served, stores map[schema.GroupResource]*registry.Regi
 		Kind:              r.gvk,
 		Namespaced:        r.namespaced,
 		Storage:           r.custom,
-		Admission:         s.opts.Admission,
+		Admission:         s.admission,
+		Verbs:             r.verbs,
 		Models:            s.models,
 		Table:             r.table,
 		MaxBodyBytes:      s.opts.MaxBodyBytes,
 		MinRequestTimeout: s.opts.MinWatchTimeout,
 		Warnings:          r.warnings(),
 		Authorizer:        s.authorizer,
-		Stop:              s.life.Done(),
+		Stop:              r.life.Done(),
 		Subresources:      map[string]handlers.Subresource{},
 	}
 	if r.custom == nil {
@@ -181,7 +196,7 @@ func (s *Server) build(r *served, stores map[schema.GroupResource]*registry.Regi
 		if kind.Empty() {
 			kind = r.gvk
 		}
-		opts.Subresources[name] = handlers.Subresource{Kind: kind, Storage: sub.Storage, Admission: s.opts.Admission}
+		opts.Subresources[name] = handlers.Subresource{Kind: kind, Storage: sub.Storage, Admission: s.admission}
 	}
 	r.subs = opts.Subresources
 	r.handler, err = handlers.New(opts)
@@ -202,6 +217,7 @@ func (s *Server) store(r *served, stores map[schema.GroupResource]*registry.Regi
 		}
 		stores[r.gvr.GroupResource()] = reg
 	}
+	r.reg = reg
 	if reg.HasStatus() && registry.HasStatus(r.goType) { // a version need not have the status its hub has
 		view, err := reg.Status()
 		if err != nil {
@@ -234,6 +250,7 @@ func (s *Server) newRegistry(r *served) (*registry.Registry, error) {
 		Fields:         r.selectable,
 		FieldPaths:     s.scheme.FieldPaths(r.gvk.GroupKind()),
 		MaxObjectBytes: s.opts.MaxObjectBytes,
+		TTL:            r.ttl,
 	})
 	if err != nil {
 		return nil, err
@@ -251,9 +268,11 @@ func (s *Server) newRegistry(r *served) (*registry.Registry, error) {
 		Namespaced: r.namespaced,
 		Storage:    objects,
 		Strategy:   r.strategy,
-		Admission:  s.opts.Admission,
+		Admission:  s.admission,
 		NoStatus:   r.noStatus,
-		Now:        s.opts.Now,
+
+		GarbageCollection: s.collects.Load,
+		Now:               s.opts.Now,
 	})
 }
 

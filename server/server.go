@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
+	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/runtime"
@@ -33,6 +35,9 @@ type Server struct {
 	authenticator authn.Authenticator
 	authorizer    authz.Authorizer
 
+	admission *admission.Live // Options.Admission, and what extensions add
+	collects  atomic.Bool     // a garbage collector looks after the objects
+
 	health    *health
 	probes    []*probe // of the storage
 	router    router.Table
@@ -51,7 +56,8 @@ type Server struct {
 
 	mu     sync.Mutex // guards served and ended, and is held while what is served changes
 	served []*served
-	ended  bool // nothing may be added any more
+	change chan struct{} // closed, and replaced, when served changes
+	ended  bool          // nothing may be added any more
 }
 
 // New makes a server: it opens the storage, makes or reads the credentials and registers the groups. The caller
@@ -61,7 +67,11 @@ func New(opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{opts: opts, scheme: opts.Scheme, models: patch.NewModels(opts.Scheme), version: versionInfo()}
+	s := &Server{
+		opts: opts, scheme: opts.Scheme, models: patch.NewModels(opts.Scheme), version: versionInfo(),
+		admission: &admission.Live{}, change: make(chan struct{}),
+	}
+	s.admission.Add(opts.Admission)
 	s.life, s.end = context.WithCancel(context.Background())
 	if err := s.open(); err != nil {
 		s.end()

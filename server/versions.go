@@ -120,8 +120,8 @@ func (s *Server) checkSpoke(r *served, added []*served) error {
 		return fmt.Errorf("only the hub %s may have a Strategy", r.hub)
 	case r.scale != nil:
 		return fmt.Errorf("only the hub %s may have Scale; it is served in every version, and its paths are those of the hub", r.hub)
-	case r.storagePath != "" || r.noStatus || r.hasCacheOptions():
-		return fmt.Errorf("only the hub %s may have StoragePath, NoStatus, NoCache, IndexFields and IndexLabels; they hold for all versions", r.hub)
+	case r.storagePath != "" || r.noStatus || r.ttl != 0 || r.hasCacheOptions():
+		return fmt.Errorf("only the hub %s may have StoragePath, NoStatus, TTL, NoCache, IndexFields and IndexLabels; they hold for all versions", r.hub)
 	case !s.scheme.Converts(r.gvk):
 		return fmt.Errorf("nothing converts it to the hub %s and back; add a server.Convert to Group.Conversions", r.hub)
 	}

@@ -163,7 +163,7 @@ type WriteOptions struct {
 	// DryRun does everything but store. The record of a created object has Revision 0, that of an updated one the
 	// revision it has now.
 	DryRun bool
-	// TTL deletes the object after that time; 0 is never.
+	// TTL deletes the object after that time; 0 is that of the store, which may be never.
 	TTL time.Duration
 }
 

@@ -32,6 +32,9 @@ type StoreOptions struct {
 	// MaxObjectBytes bounds an encoded object; a larger one is ErrTooLarge. 0 is 1.5 MiB, what etcd takes by
 	// default; a negative number is no bound.
 	MaxObjectBytes int
+	// TTL is that of every write whose options name none; 0 is none. A write that changes nothing is none: the object
+	// lives as long as its last change says.
+	TTL time.Duration
 	// ReadWait is how long a read waits for a revision that has not happened yet; 0 is 3 s.
 	ReadWait time.Duration
 }

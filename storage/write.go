@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
@@ -32,7 +33,7 @@ func (s *Store) Create(ctx context.Context, key string, obj runtime.Object, opts
 		}
 		return s.recordOf(key, 0, body, false), nil
 	}
-	res, err := s.backend.Commit(ctx, Commit{Key: s.root + key, Value: body.Bytes(), TTL: opts.TTL})
+	res, err := s.backend.Commit(ctx, Commit{Key: s.root + key, Value: body.Bytes(), TTL: s.ttl(opts)})
 	if errors.Is(err, ErrConflict) {
 		err = ErrExists
 	}
@@ -83,7 +84,7 @@ func (s *Store) update(ctx context.Context, before Record, opts WriteOptions, ch
 			before, current = now, true
 			continue
 		}
-		commit.TTL = opts.TTL
+		commit.TTL = s.ttl(opts)
 		done, err := s.backend.Commit(ctx, *commit)
 		switch {
 		case err == nil && commit.Delete:
@@ -102,6 +103,14 @@ func (s *Store) update(ctx context.Context, before Record, opts WriteOptions, ch
 		}
 		current = true
 	}
+}
+
+// ttl is how long what a write stores lives.
+func (s *Store) ttl(opts WriteOptions) time.Duration {
+	if opts.TTL != 0 {
+		return opts.TTL
+	}
+	return s.opts.TTL
 }
 
 // current reads what is stored under a key.

@@ -52,6 +52,16 @@ func (m *Models) SetDocs(gvk schema.GroupVersionKind, docs *apischema.Docs) {
 	m.docs[gvk] = docs
 }
 
+// Forget drops what is known of kinds that are no longer in the scheme, or will be others under the same name.
+func (m *Models) Forget(kinds ...schema.GroupVersionKind) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, gvk := range kinds {
+		delete(m.docs, gvk)
+		delete(m.kinds, gvk)
+	}
+}
+
 // of returns the model of a kind.
 func (m *Models) of(gvk schema.GroupVersionKind) (*model, error) {
 	m.mu.Lock()

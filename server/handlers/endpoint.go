@@ -24,6 +24,7 @@ type endpoint struct {
 	known   *runtime.Kind // nil: not in the scheme
 	table   registry.Tabler
 	verbs   []string
+	only    []string // the verbs that may be served; nil: all
 	marks   bookmarks
 	formKey any                 // a formKey: of JSON, which other media types are made of
 	goneKey any                 // the same of what was deleted
@@ -48,16 +49,22 @@ type endpoint struct {
 }
 
 // newEndpoint makes the endpoint of the subresource sub, or, when that is "", of the resource.
-func newEndpoint(r *Resource, sub string, o Subresource, table registry.Tabler) (*endpoint, error) {
+// only are the verbs that may be served, nil for all.
+func newEndpoint(r *Resource, sub string, o Subresource, table registry.Tabler, only []string) (*endpoint, error) {
 	kind := o.Kind
-	e := &endpoint{Resource: r, sub: sub, kind: kind, version: kind.GroupVersion().String(), known: r.scheme.Lookup(kind), table: table}
+	e := &endpoint{Resource: r, sub: sub, kind: kind, version: kind.GroupVersion().String(), known: r.scheme.Lookup(kind), table: table, only: only}
 	e.formKey = formKey{kind, "application/json", false}
 	e.goneKey = formKey{kind, "application/json", true}
 	e.discover(o.Storage)
-	if !o.Admission.IsZero() {
+	if o.Admission != nil {
 		e.guard(o.Admission)
 	}
 	e.listVerbs()
+	for _, verb := range only {
+		if !slices.Contains(e.verbs, verb) {
+			return nil, fmt.Errorf("handlers: storage %T of %s is not capable of the verb %q; remove it from Verbs", o.Storage, e.path(), verb)
+		}
+	}
 	if len(e.verbs) == 0 {
 		return nil, fmt.Errorf("handlers: storage %T of %s has none of the capabilities of package registry", o.Storage, e.path())
 	}
@@ -96,8 +103,8 @@ func (e *endpoint) discover(storage any) {
 }
 
 // guard puts admission before all that could change something.
-func (e *endpoint) guard(chain admission.Chain) {
-	g := registry.Gate{Admission: chain, Kind: e.kind, Resource: e.gvr, Subresource: e.sub}
+func (e *endpoint) guard(by admission.Source) {
+	g := registry.Gate{Admission: by, Kind: e.kind, Resource: e.gvr, Subresource: e.sub}
 	if hub, ok := e.scheme.Hub(e.kind.GroupKind()); ok {
 		g.Kind = hub
 	}
@@ -105,15 +112,27 @@ func (e *endpoint) guard(chain admission.Chain) {
 	e.collectionDeleter, e.connecter = g.CollectionDeleter(e.collectionDeleter), g.Connecter(e.connecter)
 }
 
-func (e *endpoint) canGet() bool    { return e.records != nil || e.getter != nil }
-func (e *endpoint) canList() bool   { return e.recordLister != nil || e.lister != nil }
-func (e *endpoint) canWatch() bool  { return e.recordWatcher != nil || e.watcher != nil }
-func (e *endpoint) canCreate() bool { return e.recordWriter != nil || e.creater != nil }
-func (e *endpoint) canUpdate() bool { return e.recordUpdater != nil || e.updater != nil }
-func (e *endpoint) canPatch() bool  { return e.canUpdate() && e.canGet() }
-func (e *endpoint) canDelete() bool { return e.recordDeleter != nil || e.deleter != nil }
+// may reports whether a verb is served if the storage is capable of it.
+func (e *endpoint) may(verb string) bool { return e.only == nil || slices.Contains(e.only, verb) }
+
+func (e *endpoint) hasGet() bool    { return e.records != nil || e.getter != nil }
+func (e *endpoint) hasUpdate() bool { return e.recordUpdater != nil || e.updater != nil }
+
+func (e *endpoint) canGet() bool  { return e.hasGet() && e.may("get") }
+func (e *endpoint) canList() bool { return (e.recordLister != nil || e.lister != nil) && e.may("list") }
+func (e *endpoint) canWatch() bool {
+	return (e.recordWatcher != nil || e.watcher != nil) && e.may("watch")
+}
+func (e *endpoint) canCreate() bool {
+	return (e.recordWriter != nil || e.creater != nil) && e.may("create")
+}
+func (e *endpoint) canUpdate() bool { return e.hasUpdate() && e.may("update") }
+func (e *endpoint) canPatch() bool  { return e.hasUpdate() && e.hasGet() && e.may("patch") }
+func (e *endpoint) canDelete() bool {
+	return (e.recordDeleter != nil || e.deleter != nil) && e.may("delete")
+}
 func (e *endpoint) canDeleteCollection() bool {
-	return e.recordDeleter != nil || e.collectionDeleter != nil
+	return (e.recordDeleter != nil || e.collectionDeleter != nil) && e.may("deletecollection")
 }
 
 func (e *endpoint) listVerbs() {
@@ -157,7 +176,7 @@ func (e *endpoint) path() string {
 // which is left as it is.
 func (e *endpoint) inVersion(obj runtime.Object) (runtime.Object, error) {
 	k := e.scheme.KindOf(obj)
-	if k == nil || k.GVK == e.kind || k.GVK.GroupKind() != e.kind.GroupKind() {
+	if k == nil || k.GVK == e.kind || !e.scheme.OneKind(k.GVK.GroupKind(), e.kind.GroupKind()) {
 		return obj, nil
 	}
 	return e.scheme.ToVersion(obj, e.kind.GroupVersion())

@@ -94,8 +94,11 @@ type Options struct {
 	// Storage has some of the capabilities of package registry.
 	Storage any
 	// Admission judges writes and connections to a Storage that is no registry.Records, which has its own judged by
-	// itself; the zero Chain accepts all.
-	Admission admission.Chain
+	// itself; nil accepts all.
+	Admission admission.Source
+	// Verbs are those that are served, of the ones that Storage is capable of; nil is all of them. A verb that it is not
+	// capable of is refused.
+	Verbs []string
 	// Authorizer is asked for what the permission to make the request does not cover. Of a PUT or an apply which creates
 	// its object: whether the user may create it; nil: he may. Of a DELETE of an object which cannot be read: whether he
 	// has the verb unsafe-delete-ignore-read-errors; nil: such a DELETE is an error.
@@ -129,8 +132,8 @@ type Subresource struct {
 	Kind schema.GroupVersionKind
 	// Storage has some of the capabilities of package registry.
 	Storage any
-	// Admission is as in Options, for this subresource. It must be zero for the views of a Registry.
-	Admission admission.Chain
+	// Admission is as in Options, for this subresource. It must be nil for the views of a Registry.
+	Admission admission.Source
 }
 
 // Resource serves one resource. Its methods may be called concurrently.
@@ -197,7 +200,7 @@ func New(o Options) (*Resource, error) {
 		o.Table, _ = o.Storage.(registry.Tabler)
 	}
 	var err error
-	if r.main, err = newEndpoint(r, "", Subresource{o.Kind, o.Storage, o.Admission}, o.Table); err != nil {
+	if r.main, err = newEndpoint(r, "", Subresource{o.Kind, o.Storage, o.Admission}, o.Table, slices.Clone(o.Verbs)); err != nil {
 		return nil, err
 	}
 	for name, sub := range o.Subresources {
@@ -208,7 +211,7 @@ func New(o Options) (*Resource, error) {
 		if !ok && sub.Kind == o.Kind {
 			table = o.Table
 		}
-		if r.subs[name], err = newEndpoint(r, name, sub, table); err != nil {
+		if r.subs[name], err = newEndpoint(r, name, sub, table, nil); err != nil {
 			return nil, err
 		}
 	}

@@ -141,7 +141,8 @@ func (r *Registry) explainExists(ctx context.Context, key string, exists error) 
 
 // validateAdmission shows copies of the objects to the validators.
 func (r *Registry) validateAdmission(ctx context.Context, req *admission.Request, name string, obj, old runtime.Object) error {
-	if len(r.admission.Validators) == 0 {
+	chain := r.chain()
+	if len(chain.Validators) == 0 {
 		return nil
 	}
 	shown := *req
@@ -152,7 +153,7 @@ func (r *Registry) validateAdmission(ctx context.Context, req *admission.Request
 	if old != nil {
 		shown.Old = old.DeepCopyObject()
 	}
-	return r.refused(r.admission.Validate(ctx, &shown), name)
+	return r.refused(chain.Validate(ctx, &shown), name)
 }
 
 // nameOrPrefix is how an object without a name yet is called in messages.

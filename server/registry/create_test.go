@@ -257,7 +257,7 @@ func TestCreateOrder(t *testing.T) {
 func TestAdmissionRefuses(t *testing.T) {
 	refusal := errors.New("not today")
 	refuse := admission.ValidatorFunc(func(context.Context, *admission.Request) error { return refusal })
-	f := setup(t, func(o *registry.Options) { o.Admission.Validators = []admission.Validator{refuse} })
+	f := setup(t, func(o *registry.Options) { o.Admission = admission.Chain{Validators: []admission.Validator{refuse}} })
 	_, err := f.typed.Create(f.ctx, "ns", widget("a"))
 	wantStatus(t, err, 403, metav1.StatusReasonForbidden, `widgets.example.com "a" is forbidden: not today`)
 	refusal = apierrors.NewBadRequest("no")

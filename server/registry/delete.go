@@ -114,10 +114,13 @@ func (d *deletion) apply(ctx context.Context, obj runtime.Object, _ storage.Reco
 	if err != nil || pending {
 		return storage.Outcome{}, err
 	}
-	if r.gc {
+	if r.gc != nil && r.gc() {
 		m.SetFinalizers(collectorFinalizers(m.GetFinalizers(), opts))
 	}
-	waits := len(m.GetFinalizers()) > 0
+	if f := r.strategy.prepareForDelete; f != nil {
+		f(ctx, obj)
+	}
+	waits := len(m.GetFinalizers()) > 0 || r.finalizing(obj)
 	if waits && !graceful {
 		d.mark(m)
 	}
@@ -147,12 +150,13 @@ func (d *deletion) preconditions(m metav1.Object) error {
 // admit asks the whole admission chain: there is no new object to change, but a mutator may refuse.
 func (d *deletion) admit(ctx context.Context, obj runtime.Object) error {
 	r := d.registry
-	if r.admission.IsZero() {
+	chain := r.chain()
+	if chain.IsZero() {
 		return nil
 	}
 	req := r.request(ctx, admission.Delete, d.name, isDryRun(d.opts.DryRun))
 	req.Old, req.Options = obj.DeepCopyObject(), d.opts.DeepCopy()
-	if err := r.admission.Mutate(ctx, req); err != nil {
+	if err := chain.Mutate(ctx, req); err != nil {
 		return r.refused(err, d.name)
 	}
 	return r.validateAdmission(ctx, req, d.name, nil, obj)
@@ -205,6 +209,11 @@ func (d *deletion) mark(m metav1.Object) {
 		m.SetDeletionTimestamp(&now)
 	}
 	m.SetDeletionGracePeriodSeconds(new(int64))
+}
+
+// finalizing reports whether something of the kind's own, besides its finalizers, keeps an object.
+func (r *Registry) finalizing(obj runtime.Object) bool {
+	return r.strategy.finalizing != nil && r.strategy.finalizing(obj)
 }
 
 // countDeletion lets controllers that follow the generation see that the object is to be deleted.

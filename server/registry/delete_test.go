@@ -163,7 +163,7 @@ func TestPropagation(t *testing.T) {
 		{"background takes away", true, "foregroundDeletion", metav1.DeleteOptions{PropagationPolicy: &background}, "", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := setup(t, func(o *registry.Options) { o.GarbageCollection = c.gc })
+			f := setup(t, func(o *registry.Options) { o.GarbageCollection = func() bool { return c.gc } })
 			f.create("a", finalizers(strings.Fields(c.has)...))
 			_, gone := f.delete("a", &c.opts)
 			equal(t, "gone", gone, c.wantGone)

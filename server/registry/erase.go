@@ -29,6 +29,9 @@ type Erased struct {
 	validateName   func(name string, prefix bool) []string
 	gracefulDelete func(context.Context, runtime.Object, *metav1.DeleteOptions) bool
 
+	prepareForDelete func(context.Context, runtime.Object)
+	finalizing       func(runtime.Object) bool
+
 	resetFields            []string
 	ratcheting             bool
 	noGeneration           bool
@@ -58,6 +61,12 @@ func Erase[T runtime.Object](s Strategy[T]) Erased {
 	}
 	if f := s.PrepareForCreate; f != nil {
 		e.prepareForCreate = func(ctx context.Context, obj runtime.Object) { f(ctx, obj.(T)) }
+	}
+	if f := s.PrepareForDelete; f != nil {
+		e.prepareForDelete = func(ctx context.Context, obj runtime.Object) { f(ctx, obj.(T)) }
+	}
+	if f := s.Finalizing; f != nil {
+		e.finalizing = func(obj runtime.Object) bool { return f(obj.(T)) }
 	}
 	if f := s.Canonicalize; f != nil {
 		e.canonicalize = func(obj runtime.Object) { f(obj.(T)) }

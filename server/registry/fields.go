@@ -16,11 +16,12 @@ import (
 // them as clients do that do not know the field, has changed all else: the entries are put back, with a warning in the
 // first case. It returns the object's metadata.
 func (r *Registry) mutate(ctx context.Context, req *admission.Request, m metav1.Object) (metav1.Object, error) {
-	if len(r.admission.Mutators) == 0 {
+	chain := r.chain()
+	if len(chain.Mutators) == 0 {
 		return m, nil
 	}
 	before := runtime.DeepCopy(m.GetManagedFields())
-	if err := r.admission.Mutate(ctx, req); err != nil {
+	if err := chain.Mutate(ctx, req); err != nil {
 		return nil, err
 	}
 	m, err := r.accept(req.Object)

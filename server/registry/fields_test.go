@@ -67,7 +67,7 @@ func TestWhatChangesNothingHasNoNewTime(t *testing.T) {
 		}}),
 		"canonical form": strategy(registry.Strategy[*Widget]{Canonicalize: func(w *Widget) { w.Spec.Color = "red" }}),
 		"mutator": func(o *registry.Options) {
-			o.Admission.Mutators = []admission.Mutator{mutator(func(w *Widget) { w.Spec.Color = "red" })}
+			o.Admission = admission.Chain{Mutators: []admission.Mutator{mutator(func(w *Widget) { w.Spec.Color = "red" })}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,11 +96,11 @@ func TestMutatorsThatSpoilManagedFields(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newTracked(t, func(o *registry.Options) {
-				o.Admission.Mutators = []admission.Mutator{mutator(func(w *Widget) {
+				o.Admission = admission.Chain{Mutators: []admission.Mutator{mutator(func(w *Widget) {
 					if w.Labels["spoil"] != "" {
 						c.spoil(w)
 					}
-				})}
+				})}}
 			})
 			after := f.update(func(w *Widget) { w.Labels = map[string]string{"spoil": "yes"} })
 			if len(after.ManagedFields) != 1 || after.ManagedFields[0].FieldsV1.String() != `{"f:metadata":{"f:labels":{".":{},"f:spoil":{}}},"f:spec":{"f:color":{},"f:size":{}}}` {

@@ -20,7 +20,7 @@ import (
 // What admission is shown differs from a Registry's writes in two points: nothing is known of the object that a
 // Delete is for, so Old is nil, and a DeleteCollection is one request without a name.
 type Gate struct {
-	Admission admission.Chain
+	Admission admission.Source // nil accepts all
 	// Kind is that of the objects, in the version in which the capabilities get them.
 	Kind        schema.GroupVersionKind
 	Resource    schema.GroupVersionResource
@@ -69,11 +69,15 @@ func (g Gate) Connecter(c Connecter) Connecter {
 
 // admit asks the mutators, which may change obj, and then shows the validators copies.
 func (g Gate) admit(ctx context.Context, op admission.Operation, name string, obj, old, opts runtime.Object, dryRun []string) error {
+	chain := admission.CurrentOf(g.Admission)
+	if chain.IsZero() {
+		return nil
+	}
 	req := &admission.Request{
 		Operation: op, Kind: g.Kind, Resource: g.Resource, Subresource: g.Subresource, Namespace: NamespaceFrom(ctx), Name: name,
 		Object: obj, Old: old, Options: opts, DryRun: isDryRun(dryRun), User: authn.UserFrom(ctx),
 	}
-	if err := g.Admission.Mutate(ctx, req); err != nil {
+	if err := chain.Mutate(ctx, req); err != nil {
 		return refused(err, g.Resource.GroupResource(), name)
 	}
 	shown := *req
@@ -83,7 +87,7 @@ func (g Gate) admit(ctx context.Context, op admission.Operation, name string, ob
 	if old != nil {
 		shown.Old = old.DeepCopyObject()
 	}
-	return refused(g.Admission.Validate(ctx, &shown), g.Resource.GroupResource(), name)
+	return refused(chain.Validate(ctx, &shown), g.Resource.GroupResource(), name)
 }
 
 // refused makes the error of an admission plug-in a StatusError: any plain error is a Forbidden.

@@ -39,6 +39,20 @@ func (r *Registry) GetRecord(ctx context.Context, name string, at storage.Read) 
 	return rec, r.readStatus(err, name)
 }
 
+// GetStored returns one record as it is stored now, past any cache.
+func (r *Registry) GetStored(ctx context.Context, name string) (storage.Record, error) {
+	key, err := r.key(ctx, name)
+	if err != nil {
+		return storage.Record{}, err
+	}
+	store := r.store
+	if c, ok := store.(interface{ Uncached() storage.Interface }); ok {
+		store = c.Uncached()
+	}
+	rec, err := store.Get(ctx, key, storage.Read{})
+	return rec, r.readStatus(err, name)
+}
+
 // ListRecords implements RecordLister. The namespace of the context, if any, replaces the one in opts.
 func (r *Registry) ListRecords(ctx context.Context, opts storage.ListOptions) (storage.Page, error) {
 	opts.Selection = r.selection(ctx, opts.Selection)

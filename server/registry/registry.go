@@ -35,12 +35,12 @@ type Options struct {
 	Storage storage.Interface
 	// Strategy is the kind's own rules; the zero value has none.
 	Strategy Erased
-	// Admission judges every write; the zero Chain accepts all.
-	Admission admission.Chain
-	// GarbageCollection says that a garbage collector looks after the objects, so that DELETE with the policies
+	// Admission judges every write; nil accepts all.
+	Admission admission.Source
+	// GarbageCollection is asked whether a garbage collector looks after the objects, so that DELETE with the policies
 	// Orphan and Foreground leaves the collector's finalizers on them. Without one nobody would take those
-	// finalizers away again: the zero value adds none.
-	GarbageCollection bool
+	// finalizers away again: nil, as false, adds none.
+	GarbageCollection func() bool
 	// NoStatus says that a field status, if the kind has one, is an ordinary field: its users write it, and it
 	// counts for the generation.
 	NoStatus bool
@@ -61,8 +61,8 @@ type Registry struct {
 	namespaced bool
 	store      storage.Interface
 	strategy   Erased
-	admission  admission.Chain
-	gc         bool
+	admission  admission.Source // may be nil
+	gc         func() bool      // may be nil
 	now        func() time.Time
 	shape      shape
 	noStatus   bool
@@ -219,5 +219,8 @@ func (r *Registry) request(ctx context.Context, op admission.Operation, name str
 	}
 	return req
 }
+
+// chain is what judges a request now.
+func (r *Registry) chain() admission.Chain { return admission.CurrentOf(r.admission) }
 
 func isDryRun(values []string) bool { return len(values) > 0 }

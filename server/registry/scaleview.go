@@ -134,7 +134,7 @@ func (v *ScaleView) rescale(ctx context.Context, name string, obj runtime.Object
 	if req.Object, err = update(ctx, old.DeepCopyObject()); err != nil {
 		return nil, err
 	}
-	if err := r.refused(r.admission.Mutate(ctx, req), name); err != nil {
+	if err := r.refused(r.chain().Mutate(ctx, req), name); err != nil {
 		return nil, err
 	}
 	scale, ok := req.Object.(*autoscalingv1.Scale)

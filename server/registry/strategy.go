@@ -46,6 +46,13 @@ type Strategy[T runtime.Object] struct {
 	// the object for deletion after that many seconds instead of deleting it. nil deletes at once.
 	GracefulDelete func(ctx context.Context, obj T, options *metav1.DeleteOptions) bool
 
+	// PrepareForDelete completes an object in place which a DELETE has found, before it is decided whether it goes or is
+	// marked and waits: what it changes is stored with the mark. It is called by every DELETE of the object.
+	PrepareForDelete func(ctx context.Context, obj T)
+	// Finalizing reports whether something of the kind's own keeps an object, as metadata.finalizers do: spec.finalizers
+	// of a namespace. An object that is marked for deletion goes with the update after which nothing keeps it.
+	Finalizing func(obj T) bool
+
 	// ResetFields are fields that PrepareForUpdate sets back to what they were, as dotted paths of JSON names
 	// of the hub ("spec.nodeName", without a leading dot): whoever applies them does not manage them. Other versions have
 	// them at the same paths, or where their renamed fields say. The status is always one of them where there is a /status.

@@ -198,7 +198,7 @@ func (c *change) apply(ctx context.Context, old runtime.Object, rec storage.Reco
 	if err := c.judge(ctx, req, obj, old); err != nil {
 		return storage.Outcome{}, err
 	}
-	if finished(m, was) {
+	if finished(m, was) && !r.finalizing(obj) {
 		return c.remove(obj, m, rec)
 	}
 	return storage.Outcome{Object: obj}, nil
@@ -311,7 +311,7 @@ func (c *change) judge(ctx context.Context, req *admission.Request, obj, old run
 		}
 	}
 	keepTimes(obj, old, m, was)
-	if len(r.admission.Validators) == 0 {
+	if len(r.chain().Validators) == 0 {
 		return nil
 	}
 	if f := c.endpoint.subject; f != nil {

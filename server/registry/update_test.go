@@ -160,10 +160,10 @@ func TestCreateOnUpdate(t *testing.T) {
 	operations := []admission.Operation{}
 	f := setup(t, func(o *registry.Options) {
 		o.Strategy = registry.Erase(registry.Strategy[*Widget]{CreateOnUpdate: true})
-		o.Admission.Validators = []admission.Validator{admission.ValidatorFunc(func(_ context.Context, r *admission.Request) error {
+		o.Admission = admission.Chain{Validators: []admission.Validator{admission.ValidatorFunc(func(_ context.Context, r *admission.Request) error {
 			operations = append(operations, r.Operation)
 			return nil
-		})}
+		})}}
 	})
 	put := func(_ context.Context, current runtime.Object) (runtime.Object, error) {
 		equal(t, "current", current == nil, len(operations) == 0)

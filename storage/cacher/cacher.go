@@ -102,6 +102,9 @@ var (
 	_ storage.UnreadableDeleter = (*Cacher)(nil)
 )
 
+// Uncached returns the storage below, for who must not be answered from memory.
+func (c *Cacher) Uncached() storage.Interface { return c.below }
+
 // New returns a cache of one resource. It never closes below.
 func New(below storage.Interface, o Options) (*Cacher, error) {
 	if below == nil {

@@ -1,0 +1,27 @@
+package runtime
+
+import "k8s.io/apimachinery/pkg/runtime/schema"
+
+// Unregister takes kinds away, and their conversions. Objects and Kinds that are in use stay usable by themselves. A hub
+// must go together with all versions that convert to it, or these are left without one. What is not registered is passed
+// over.
+func (s *Scheme) Unregister(kinds ...schema.GroupVersionKind) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, gvk := range kinds {
+		k := s.byGVK[gvk]
+		if k == nil {
+			continue
+		}
+		delete(s.byGVK, gvk)
+		delete(s.byType, k.Type)
+		if k.ListType != nil {
+			delete(s.byType, k.ListType)
+		}
+		delete(s.toHub, gvk)
+		delete(s.fromHub, gvk)
+		if s.hubs[gvk.GroupKind()] == gvk {
+			delete(s.hubs, gvk.GroupKind())
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package server
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Catalogue says what a server serves, for an [Extension] that looks after objects of all kinds. It is good for as long
+// as the server. All methods may be called concurrently.
+type Catalogue struct{ s *Server }
+
+// ServedKind is one kind that is served, in all its versions.
+type ServedKind struct {
+	// Kind and Resource are those of the hub version.
+	Kind     schema.GroupVersionKind
+	Resource schema.GroupVersionResource
+	// Kinds are all that clients know the objects by: each version that is served, of each group.
+	Kinds      []schema.GroupVersionKind
+	Namespaced bool
+	// Verbs are those of the hub version, sorted.
+	Verbs []string
+	// Objects are the objects themselves.
+	Objects *Objects
+}
+
+// Changed returns a channel that is closed when what is served changes next. Who follows the catalogue asks for it
+// before Kinds.
+func (c *Catalogue) Changed() <-chan struct{} {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	return c.s.change
+}
+
+// Kinds lists what is served now, by resource. The slices are the caller's own.
+func (c *Catalogue) Kinds() []ServedKind {
+	c.s.mu.Lock()
+	all := c.s.served
+	c.s.mu.Unlock()
+	var out []ServedKind
+	at := map[schema.GroupVersionKind]int{} // by hub
+	for _, r := range all {
+		i, ok := at[r.hub]
+		if !ok {
+			i = len(out)
+			at[r.hub] = i
+			out = append(out, ServedKind{})
+		}
+		out[i].Kinds = append(out[i].Kinds, r.gvk)
+		if r.gvk == r.hub || !ok {
+			k := &out[i]
+			k.Kind, k.Resource, k.Namespaced = r.gvk, r.gvr, r.namespaced
+			k.Verbs, k.Objects = r.handler.Verbs(""), objectsOf(r)
+		}
+	}
+	slices.SortFunc(out, func(a, b ServedKind) int {
+		return slices.Compare([]string{a.Resource.Group, a.Resource.Resource}, []string{b.Resource.Group, b.Resource.Resource})
+	})
+	return out
+}

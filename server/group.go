@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -106,7 +105,8 @@ type KindOptions[P runtime.Object] struct {
 	NoStatus bool
 	// Scale serves /scale, in every version. It is set in the hub, and its paths (".spec.replicas") are the hub's.
 	Scale *registry.Scale
-	// Columns are the table's columns after Name; nil is Age alone.
+	// Columns are the table's columns after Name. nil is what struct tags say (print:"Size", see package printer of
+	// runtime), and Age.
 	Columns []Column[P]
 	// Subresources are further ones, by name.
 	Subresources map[string]Subresource
@@ -227,6 +227,8 @@ func Kind[P runtime.Pointer[T], T any](kind string, opts KindOptions[P]) Resourc
 	if opts.Columns != nil {
 		r.table = columns[P](opts.Columns)
 		r.mistake = columns[P](opts.Columns).check()
+	} else {
+		r.table, r.mistake = printedOf(r.goType)
 	}
 	return r
 }
@@ -283,6 +285,11 @@ func Convert[SP runtime.Pointer[S], HP runtime.Pointer[H], S, H any](toHub func(
 	return Conversion{add: func(s *runtime.Scheme) error { return runtime.AddConversion(s, toHub, fromHub) }}
 }
 
+// nameColumn is the first column of every table.
+func nameColumn() metav1.TableColumnDefinition {
+	return metav1.TableColumnDefinition{Name: "Name", Type: "string", Format: "name", Description: metav1.ObjectMeta{}.SwaggerDoc()["name"]}
+}
+
 // columns makes tables of a kind from its Columns.
 type columns[P runtime.Object] []Column[P]
 
@@ -298,9 +305,7 @@ func (c columns[P]) check() error {
 
 // Columns implements registry.Tabler.
 func (c columns[P]) Columns() []metav1.TableColumnDefinition {
-	out := []metav1.TableColumnDefinition{{
-		Name: "Name", Type: "string", Format: "name", Description: metav1.ObjectMeta{}.SwaggerDoc()["name"],
-	}}
+	out := []metav1.TableColumnDefinition{nameColumn()}
 	for _, col := range c {
 		def := metav1.TableColumnDefinition{Name: col.Name, Type: col.Type, Format: col.Format, Description: col.Description, Priority: col.Priority}
 		if def.Type == "" {
@@ -335,12 +340,6 @@ func AgeColumn[P interface {
 }]() Column[P] {
 	return Column[P]{
 		Name: "Age", Type: "date", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"],
-		Value: func(obj P) any {
-			created := obj.GetCreationTimestamp()
-			if created.IsZero() {
-				return "<unknown>"
-			}
-			return duration.HumanDuration(time.Since(created.Time))
-		},
+		Value: func(obj P) any { return ageOf(obj, time.Now()) },
 	}
 }

@@ -128,6 +128,9 @@ func (s *Server) describe(g Group) ([]*served, error) {
 				return nil, fmt.Errorf("resource %s in %s: %w", r.plural, gv, err)
 			}
 			out = append(out, &served{Resource: r, gvr: gv.WithResource(r.plural), gvk: gvk, docs: docs, own: own})
+			if p, ok := r.table.(printed); ok {
+				out[len(out)-1].table = p.describedBy(docs)
+			}
 		}
 	}
 	if err := checkHubs(out); err != nil {

@@ -197,6 +197,11 @@ func sameNames(names []string, types []reflect.Type) bool {
 	return true
 }
 
+// Field returns what the comment of a struct's field says, "" when it has none. name is the Go name.
+func (d *Docs) Field(t reflect.Type, name string) string {
+	return d.ofType(t).field(name).description()
+}
+
 func (c *comment) field(name string) *comment {
 	if c == nil {
 		return nil

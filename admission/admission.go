@@ -42,7 +42,8 @@ type Request struct {
 	User        *authn.User // nil in process, without authentication
 }
 
-// Mutator may change the new object or refuse the change.
+// Mutator may change the new object or refuse the change. The context of a create ends when that is done or has failed,
+// and not before.
 type Mutator interface {
 	Mutate(ctx context.Context, r *Request) error
 }

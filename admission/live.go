@@ -29,6 +29,14 @@ func (l *Live) Add(c Chain) {
 	l.current.Store(&next)
 }
 
+// AddFirst puts the members of c before those there are.
+func (l *Live) AddFirst(c Chain) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	next := c.Then(l.Current())
+	l.current.Store(&next)
+}
+
 // CurrentOf returns the chain of s, which may be nil: then it accepts everything.
 func CurrentOf(s Source) Chain {
 	if s == nil {

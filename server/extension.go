@@ -56,6 +56,10 @@ func (h *Host) Withdraw(resources ...schema.GroupResource) error { return h.s.wi
 // from now on, to every kind.
 func (h *Host) Admit(chain admission.Chain) { h.s.admission.Add(chain) }
 
+// AdmitFirst adds plug-ins before all others, those of Options.Admission included: for what decides whether a request
+// makes sense at all, such as in a namespace that does not exist.
+func (h *Host) AdmitFirst(chain admission.Chain) { h.s.admission.AddFirst(chain) }
+
 // CollectGarbage says that a garbage collector looks after the objects of all kinds from now on, so that a DELETE leaves
 // its finalizers on an object where the policy Orphan or Foreground asks for them: see
 // https://kubernetes.io/docs/concepts/architecture/garbage-collection/.

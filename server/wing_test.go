@@ -270,7 +270,14 @@ func TestAdmitLater(t *testing.T) {
 	c := srv.Client()
 	code, body := call(t, c, "POST", srv.URL+widgetsPath, `{"metadata":{"name":"a"}}`)
 	wantCode(t, 201, code, body)
-	host(t, srv).Admit(admission.Chain{
+	h := host(t, srv)
+	h.AdmitFirst(admission.Chain{Mutators: []admission.Mutator{admission.MutatorFunc(func(_ context.Context, r *admission.Request) error {
+		if w, ok := r.Object.(*Widget); ok {
+			w.Spec.Color = "first"
+		}
+		return nil
+	})}})
+	h.Admit(admission.Chain{
 		Mutators: []admission.Mutator{admission.MutatorFunc(func(_ context.Context, r *admission.Request) error {
 			if w, ok := r.Object.(*Widget); ok {
 				w.Spec.Color = "admitted"
@@ -388,8 +395,14 @@ func TestFinalizingKind(t *testing.T) {
 	t.Parallel()
 	group := widgets()
 	group.Versions[0].Resources[0] = server.Kind("Widget", server.KindOptions[*Widget]{Strategy: registry.Strategy[*Widget]{
-		PrepareForDelete: func(_ context.Context, w *Widget) { w.Status.Ready = false },
-		Finalizing:       func(w *Widget) bool { return w.Spec.Size > 0 },
+		Terminate: func(_ context.Context, w *Widget, now metav1.Time) bool {
+			if w.DeletionTimestamp == nil {
+				w.DeletionTimestamp, w.Status.Ready = &now, false
+				return true
+			}
+			return w.Spec.Size > 0
+		},
+		Finalizing: func(w *Widget) bool { return w.Spec.Size > 0 },
 	}})
 	srv := servertest.New(t, group)
 	ask := func(method, path, body string) answer {
@@ -407,6 +420,9 @@ func TestFinalizingKind(t *testing.T) {
 	ask("PUT", widgetsPath+"/a", `{"metadata":{"name":"a"},"spec":{"size":0}}`).want(t, 200)
 	ask("GET", widgetsPath+"/a", "").want(t, 404)
 	ask("POST", widgetsPath, `{"metadata":{"name":"b"}}`).want(t, 201)
+	ask("DELETE", widgetsPath+"/b", "").want(t, 200)
+	ask("GET", widgetsPath+"/b", "").want(t, 200)
+	ask("DELETE", widgetsPath+"/b", `{"preconditions":{"uid":"x"}}`).want(t, 409)
 	ask("DELETE", widgetsPath+"/b", "").want(t, 200)
 	ask("GET", widgetsPath+"/b", "").want(t, 404)
 }

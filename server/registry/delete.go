@@ -107,6 +107,15 @@ func (d *deletion) apply(ctx context.Context, obj runtime.Object, _ storage.Reco
 		return storage.Outcome{}, err
 	}
 	opts := d.opts.DeepCopy()
+	if f := r.strategy.terminate; f != nil {
+		first := m.GetDeletionTimestamp() == nil
+		if f(ctx, obj, r.timestamp()) {
+			if first && r.collected() {
+				m.SetFinalizers(collectorFinalizers(m.GetFinalizers(), opts))
+			}
+			return storage.Outcome{Object: obj}, nil
+		}
+	}
 	if p := opts.GracePeriodSeconds; p != nil && *p < 0 {
 		*p = 1
 	}
@@ -114,11 +123,8 @@ func (d *deletion) apply(ctx context.Context, obj runtime.Object, _ storage.Reco
 	if err != nil || pending {
 		return storage.Outcome{}, err
 	}
-	if r.gc != nil && r.gc() {
+	if r.collected() {
 		m.SetFinalizers(collectorFinalizers(m.GetFinalizers(), opts))
-	}
-	if f := r.strategy.prepareForDelete; f != nil {
-		f(ctx, obj)
 	}
 	waits := len(m.GetFinalizers()) > 0 || r.finalizing(obj)
 	if waits && !graceful {
@@ -136,6 +142,9 @@ func (d *deletion) preconditions(m metav1.Object) error {
 	if p == nil {
 		return nil
 	}
+	if d.registry.strategy.terminate != nil {
+		return d.terminatePreconditions(m, p)
+	}
 	// The kind stands where other conflicts name the resource.
 	kind := schema.GroupResource{Group: d.registry.kind.GVK.Group, Resource: d.registry.kind.GVK.Kind}
 	if p.UID != nil && *p.UID != m.GetUID() {
@@ -143,6 +152,17 @@ func (d *deletion) preconditions(m metav1.Object) error {
 	}
 	if p.ResourceVersion != nil && *p.ResourceVersion != m.GetResourceVersion() {
 		return apierrors.NewConflict(kind, d.name, fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, m.GetResourceVersion()))
+	}
+	return nil
+}
+
+// terminatePreconditions is worded as kube-apiserver does for kinds with a DELETE of their own.
+func (d *deletion) terminatePreconditions(m metav1.Object, p *metav1.Preconditions) error {
+	if p.UID != nil && *p.UID != m.GetUID() {
+		return apierrors.NewConflict(d.registry.resource, d.name, fmt.Errorf("Precondition failed: UID in precondition: %s, UID in object meta: %s", *p.UID, m.GetUID())) //nolint:staticcheck // its wording
+	}
+	if p.ResourceVersion != nil && *p.ResourceVersion != m.GetResourceVersion() {
+		return apierrors.NewConflict(d.registry.resource, d.name, fmt.Errorf("Precondition failed: ResourceVersion in precondition: %s, ResourceVersion in object meta: %s", *p.ResourceVersion, m.GetResourceVersion())) //nolint:staticcheck // its wording
 	}
 	return nil
 }
@@ -210,6 +230,9 @@ func (d *deletion) mark(m metav1.Object) {
 	}
 	m.SetDeletionGracePeriodSeconds(new(int64))
 }
+
+// collected reports whether a garbage collector looks after the objects.
+func (r *Registry) collected() bool { return r.gc != nil && r.gc() }
 
 // finalizing reports whether something of the kind's own, besides its finalizers, keeps an object.
 func (r *Registry) finalizing(obj runtime.Object) bool {

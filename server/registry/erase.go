@@ -29,8 +29,8 @@ type Erased struct {
 	validateName   func(name string, prefix bool) []string
 	gracefulDelete func(context.Context, runtime.Object, *metav1.DeleteOptions) bool
 
-	prepareForDelete func(context.Context, runtime.Object)
-	finalizing       func(runtime.Object) bool
+	terminate  func(context.Context, runtime.Object, metav1.Time) bool
+	finalizing func(runtime.Object) bool
 
 	resetFields            []string
 	ratcheting             bool
@@ -62,8 +62,8 @@ func Erase[T runtime.Object](s Strategy[T]) Erased {
 	if f := s.PrepareForCreate; f != nil {
 		e.prepareForCreate = func(ctx context.Context, obj runtime.Object) { f(ctx, obj.(T)) }
 	}
-	if f := s.PrepareForDelete; f != nil {
-		e.prepareForDelete = func(ctx context.Context, obj runtime.Object) { f(ctx, obj.(T)) }
+	if f := s.Terminate; f != nil {
+		e.terminate = func(ctx context.Context, obj runtime.Object, now metav1.Time) bool { return f(ctx, obj.(T), now) }
 	}
 	if f := s.Finalizing; f != nil {
 		e.finalizing = func(obj runtime.Object) bool { return f(obj.(T)) }

@@ -107,6 +107,8 @@ type gatedCreater struct {
 }
 
 func (c gatedCreater) Create(ctx context.Context, obj runtime.Object, opts *metav1.CreateOptions) (runtime.Object, error) {
+	ctx, done := context.WithCancel(ctx)
+	defer done()
 	name := ""
 	if m, ok := obj.(metav1.Object); ok {
 		name = m.GetName()
@@ -123,6 +125,8 @@ type gatedUpdater struct {
 }
 
 func (u gatedUpdater) Update(ctx context.Context, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	ctx, done := context.WithCancel(ctx)
+	defer done()
 	judged := func(ctx context.Context, current runtime.Object) (runtime.Object, error) {
 		ctx = createOnUpdateDone(ctx)
 		op, old := admission.Create, runtime.Object(nil)

@@ -46,9 +46,10 @@ type Strategy[T runtime.Object] struct {
 	// the object for deletion after that many seconds instead of deleting it. nil deletes at once.
 	GracefulDelete func(ctx context.Context, obj T, options *metav1.DeleteOptions) bool
 
-	// PrepareForDelete completes an object in place which a DELETE has found, before it is decided whether it goes or is
-	// marked and waits: what it changes is stored with the mark. It is called by every DELETE of the object.
-	PrepareForDelete func(ctx context.Context, obj T)
+	// Terminate marks an object for deletion in a way of its kind, in place, as namespaces do, which are never gone at once.
+	// It is called by every DELETE, after preconditions and admission. true: that is all, and the object is stored as it is
+	// now, if it has changed; false: the usual DELETE goes on. now is the time for a deletionTimestamp.
+	Terminate func(ctx context.Context, obj T, now metav1.Time) bool
 	// Finalizing reports whether something of the kind's own keeps an object, as metadata.finalizers do: spec.finalizers
 	// of a namespace. An object that is marked for deletion goes with the update after which nothing keeps it.
 	Finalizing func(obj T) bool

@@ -11,8 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// AddConversion joins a version of a kind to its hub. Spoke and Hub must be registered kinds of one group and
-// name, Hub the hub. toHub fills out from in and fromHub the reverse; metadata is copied by the scheme before
+// AddConversion joins a version of a kind to its hub. Spoke and Hub must be registered kinds of one name, Hub the hub.
+// Types of two groups make one kind of two: the kind of Spoke's group, all its versions, has its hub in the other group
+// from then on, as events.k8s.io has in the core group for Event, and each of its versions needs a conversion to it. That
+// comes before other conversions of the kind in Spoke's group, none of whose versions was registered as the hub.
+//
+// toHub fills out from in and fromHub the reverse; metadata is copied by the scheme before
 // the call, kind and apiVersion are set after it. A server-side apply also converts objects that lack what their owners left
 // out: an empty field is no error. Both get an input of their own, whose parts out may keep. An
 // error makes the one conversion fail, and a panic is turned into such an error.
@@ -23,8 +27,8 @@ func AddConversion[SP Pointer[S], HP Pointer[H], S, H any](s *Scheme, toHub func
 		return fmt.Errorf("conversion between %v and %v: a function is nil; both directions are needed", reflect.TypeFor[S](), reflect.TypeFor[H]())
 	case spoke == nil || hub == nil:
 		return fmt.Errorf("conversion between %v and %v: register both types first", reflect.TypeFor[S](), reflect.TypeFor[H]())
-	case spoke.GVK.GroupKind() != hub.GVK.GroupKind():
-		return fmt.Errorf("conversion between %s and %s: they are not versions of one kind", spoke.GVK, hub.GVK)
+	case spoke.GVK.Kind != hub.GVK.Kind:
+		return fmt.Errorf("conversion between %s and %s: they are not versions of one kind, which has one name in all", spoke.GVK, hub.GVK)
 	case spoke == hub:
 		return fmt.Errorf("conversion between %s and itself: a version needs none to itself", hub.GVK)
 	}
@@ -36,12 +40,53 @@ func AddConversion[SP Pointer[S], HP Pointer[H], S, H any](s *Scheme, toHub func
 	if s.toHub[spoke.GVK] != nil {
 		return fmt.Errorf("conversion between %s and %s: there is one already", spoke.GVK, hub.GVK)
 	}
-	if err := checkRenamed(spoke, hub); err != nil {
+	err := s.checkJoin(spoke, hub)
+	if err == nil {
+		err = checkRenamed(spoke, hub)
+	}
+	if err != nil {
 		return fmt.Errorf("conversion between %s and %s: %w", spoke.GVK, hub.GVK, err)
 	}
+	s.hubs[spoke.GVK.GroupKind()] = hub.GVK
 	s.toHub[spoke.GVK] = func(in, out Object) error { return toHub(in.(SP), out.(HP)) }
 	s.fromHub[spoke.GVK] = func(in, out Object) error { return fromHub(in.(HP), out.(SP)) }
 	return nil
+}
+
+// checkJoin refuses to join a kind of one group to a hub in another if its own group has a hub already that somebody
+// relies on. The caller holds mu.
+func (s *Scheme) checkJoin(spoke, hub *Kind) error {
+	old := s.hubs[spoke.GVK.GroupKind()]
+	if old == hub.GVK {
+		return nil
+	}
+	if s.hasSpokes(old) {
+		return fmt.Errorf("versions are joined to the hub %s already; convert each of them to %s instead", old, hub.GVK)
+	}
+	if s.byGVK[old].isHub {
+		return fmt.Errorf("%s was registered as the hub of its group, and a kind has one; remove Hub there", old)
+	}
+	return nil
+}
+
+// hasSpokes reports whether versions are joined to a hub. The caller holds mu.
+func (s *Scheme) hasSpokes(hub schema.GroupVersionKind) bool {
+	for spoke := range s.toHub {
+		if s.hubs[spoke.GroupKind()] == hub {
+			return true
+		}
+	}
+	return false
+}
+
+// OneKind reports whether two groups and kinds are one kind: the same one, or two that share a hub, which their objects can
+// be converted to. Of kinds that are not registered it reports false.
+func (s *Scheme) OneKind(a, b schema.GroupKind) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	hub, ok := s.hubs[a]
+	other, ok2 := s.hubs[b]
+	return ok && ok2 && hub == other
 }
 
 // Converts reports whether objects of the kind gvk can be converted to the hub and back: it is the hub, or has a
@@ -52,7 +97,8 @@ func (s *Scheme) Converts(gvk schema.GroupVersionKind) bool {
 	return s.byGVK[gvk] != nil && (s.hubs[gvk.GroupKind()] == gvk || s.toHub[gvk] != nil)
 }
 
-// ToVersion returns obj, an object or a list of a registered kind, in version gv, through the hub. An object
+// ToVersion returns obj, an object or a list of a registered kind, in version gv, through the hub. gv is of another group
+// only for a kind that is in both. An object
 // already in that version, or of a type without versions (Status), is returned as it is, not copied; any other result shares nothing that may be changed
 // with obj, and has kind and apiVersion set. The items of a list carry none. A conversion that fails is a
 // *ConversionError.
@@ -69,7 +115,7 @@ func (s *Scheme) ToVersion(obj Object, gv schema.GroupVersion) (Object, error) {
 		return obj, nil
 	}
 	target := s.Lookup(gv.WithKind(k.GVK.Kind))
-	if target == nil {
+	if target == nil || !s.OneKind(k.GVK.GroupKind(), target.GVK.GroupKind()) {
 		return nil, apiruntime.NewNotRegisteredErrForKind(schemeName, gv.WithKind(k.GVK.Kind))
 	}
 	if t == k.ListType {
@@ -184,6 +230,9 @@ func (s *Scheme) ConvertToVersion(in Object, target apiruntime.GroupVersioner) (
 	}
 	gvk, ok := target.KindForGroupVersionKinds(kinds)
 	if !ok {
+		gvk, ok = target.KindForGroupVersionKinds(s.otherGroups(in))
+	}
+	if !ok {
 		return nil, apiruntime.NewNotRegisteredErrForTarget(schemeName, reflect.TypeOf(in), target)
 	}
 	if gvk == kinds[0] {
@@ -192,6 +241,25 @@ func (s *Scheme) ConvertToVersion(in Object, target apiruntime.GroupVersioner) (
 		return out, nil
 	}
 	return s.ToVersion(in, gvk.GroupVersion())
+}
+
+// otherGroups returns what an object of a kind that is in several groups, or a list of such objects, is called in the others.
+func (s *Scheme) otherGroups(obj Object) []schema.GroupVersionKind {
+	k := s.KindOf(obj)
+	if k == nil {
+		return nil
+	}
+	var out []schema.GroupVersionKind
+	for _, v := range s.Versions(k.GVK.GroupKind()) {
+		switch {
+		case v.GVK.Group == k.GVK.Group:
+		case structType(obj) == k.ListType:
+			out = append(out, v.ListGVK)
+		default:
+			out = append(out, v.GVK)
+		}
+	}
+	return out
 }
 
 // Convert implements apimachinery's ObjectConvertor: it fills out, an empty object of another version of the kind
@@ -203,7 +271,7 @@ func (s *Scheme) Convert(in, out, context any) error {
 		return fmt.Errorf("converting (%T) to (%T): only objects can be converted", in, out)
 	}
 	from, to := s.KindOf(src), s.KindOf(dst)
-	if from == nil || to == nil || from.GVK.GroupKind() != to.GVK.GroupKind() {
+	if from == nil || to == nil || !s.OneKind(from.GVK.GroupKind(), to.GVK.GroupKind()) {
 		return fmt.Errorf("converting (%T) to (%T): unknown conversion", in, out)
 	}
 	result, err := s.ConvertToVersion(src, to.GVK.GroupVersion())

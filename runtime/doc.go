@@ -39,6 +39,9 @@
 // A spoke that lacks fields of the hub keeps them in an annotation on the way from the hub, and takes it away again on
 // the way back, or else they are lost when somebody writes in that version. A PUT without the annotation empties them.
 //
+// A kind may be in several groups under one name, with its hub in one of them, as Event is in Kubernetes: [AddConversion]
+// joins the groups, and every object then is of both.
+//
 // # Living with apimachinery
 //
 // [Scheme.Import] takes the kinds of an existing AddToScheme function, such as that of k8s.io/api/apps/v1, with

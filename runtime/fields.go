@@ -36,7 +36,9 @@ func (k *Kind) hubField(field string) string {
 
 // FieldPaths says where objects of a kind that are written in another version than the hub have the hub's selectable
 // fields: by apiVersion and by field, only for fields that are not where the hub has them. The path "" means that the
-// version has none which is known to hold the value: it takes a conversion. It is nil when there is nothing to say.
+// version has none which is known to hold the value: it takes a conversion. Of the hub itself it has the fields that are no
+// paths (see KindOptions.SelectableFrom), with their paths separated by "|", of which the first that leads to something
+// counts. It is nil when there is nothing to say.
 func (s *Scheme) FieldPaths(gk schema.GroupKind) map[string]map[string]string {
 	gvk, ok := s.Hub(gk)
 	if !ok {
@@ -66,6 +68,9 @@ func (s *Scheme) FieldPaths(gk schema.GroupKind) map[string]map[string]string {
 // pathOf is where the version k has a selectable field of its hub; "" is nowhere.
 func (k *Kind) pathOf(hub *Kind, field string) string {
 	if k == hub {
+		if paths, ok := k.from[field]; ok {
+			return strings.Join(paths, "|")
+		}
 		return field
 	}
 	for path, renamed := range k.Renamed {
@@ -84,10 +89,10 @@ func (k *Kind) pathOf(hub *Kind, field string) string {
 	return field
 }
 
-// selectable are the fields that can be selected by: those that are named, and those that are renamed.
-func selectable(fields []string, renamed map[string]string) []string {
+// selectable are the fields that can be selected by: those that are named, renamed, or found at other paths.
+func selectable(fields []string, renamed map[string]string, from map[string][]string) []string {
 	out := slices.Clone(fields)
-	for _, path := range slices.Sorted(maps.Keys(renamed)) {
+	for _, path := range slices.Concat(slices.Sorted(maps.Keys(renamed)), slices.Sorted(maps.Keys(from))) {
 		if !slices.Contains(out, path) {
 			out = append(out, path)
 		}
@@ -98,6 +103,12 @@ func selectable(fields []string, renamed map[string]string) []string {
 // checkFields refuses selectable fields that the kind does not have, and two that are one field of the hub.
 func checkFields(k *Kind) error {
 	for i, path := range k.Fields {
+		if paths, ok := k.from[path]; ok {
+			if err := checkFrom(k, path, paths); err != nil {
+				return err
+			}
+			continue
+		}
 		if _, err := selectableType(k.Type, path); err != nil {
 			return err
 		}
@@ -110,10 +121,30 @@ func checkFields(k *Kind) error {
 	return nil
 }
 
+// checkFrom refuses a selectable field that is no path, and cannot be found where the kind says.
+func checkFrom(k *Kind, field string, paths []string) error {
+	if _, renamed := k.Renamed[field]; renamed || len(paths) == 0 || field == "metadata.name" || field == "metadata.namespace" {
+		return fmt.Errorf("SelectableFrom %q: want the paths of a field of its own, which is not renamed", field)
+	}
+	for _, path := range paths {
+		is, err := selectableType(k.Type, path)
+		if err != nil {
+			return fmt.Errorf("SelectableFrom %q: %w", field, err)
+		}
+		if is != aString {
+			return fmt.Errorf("SelectableFrom %q: %q is %s; only strings can be empty, so that the next is looked at", field, path, is)
+		}
+	}
+	return nil
+}
+
 // checkRenamed refuses a version whose selectable fields do not fit its hub.
 func checkRenamed(k, hub *Kind) error {
 	if len(hub.Renamed) > 0 {
 		return fmt.Errorf("%s is the hub and has RenamedFields; only the other versions have fields with another name", hub.GVK)
+	}
+	if len(k.from) > 0 {
+		return fmt.Errorf("%s has SelectableFrom, which only the hub %s may have; its fields can be selected by in other versions if they rename them", k.GVK, hub.GVK)
 	}
 	for _, path := range k.Fields {
 		field := k.hubField(path)
@@ -129,6 +160,8 @@ func checkRenamed(k, hub *Kind) error {
 	}
 	return nil
 }
+
+const aString = "a string"
 
 // selectableType says what the field of t at a path is, "a string", "a boolean" or "an integer", or refuses a path that
 // does not lead to such a field.
@@ -149,7 +182,7 @@ func selectableType(t reflect.Type, path string) (string, error) {
 	}
 	switch at.Kind() {
 	case reflect.String:
-		return "a string", nil
+		return aString, nil
 	case reflect.Bool:
 		return "a boolean", nil
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,

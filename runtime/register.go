@@ -18,7 +18,11 @@ import (
 // DeepCopyObject returns another type (it embeds a Resource), a selectable field that the type does not have, and
 // struct tags that package constraint does not understand.
 func Register[P Pointer[T], T any](s *Scheme, gvk schema.GroupVersionKind, opts KindOptions[P]) error {
-	k := &Kind{GVK: gvk, Type: reflect.TypeFor[T](), ListType: reflect.TypeFor[List[T]](), Fields: selectable(opts.SelectableFields, opts.RenamedFields), Renamed: maps.Clone(opts.RenamedFields), listMade: true}
+	k := &Kind{
+		GVK: gvk, Type: reflect.TypeFor[T](), ListType: reflect.TypeFor[List[T]](), listMade: true,
+		Fields:  selectable(opts.SelectableFields, opts.RenamedFields, opts.SelectableFrom),
+		Renamed: maps.Clone(opts.RenamedFields), from: maps.Clone(opts.SelectableFrom),
+	}
 	if opts.Default != nil {
 		k.setDefaults = func(o Object) { opts.Default(o.(P)) }
 	}
@@ -26,6 +30,7 @@ func Register[P Pointer[T], T any](s *Scheme, gvk schema.GroupVersionKind, opts 
 }
 
 func (s *Scheme) add(k *Kind, hub bool) error {
+	k.isHub = hub
 	k.ListGVK = k.GVK.GroupVersion().WithKind(k.GVK.Kind + "List")
 	err := guard(func() error { return checkKind(k) })
 	if err != nil {
@@ -38,12 +43,12 @@ func (s *Scheme) add(k *Kind, hub bool) error {
 	}
 	group := k.GVK.GroupKind()
 	old, exists := s.hubs[group]
-	if exists && hub {
-		for spoke := range s.toHub {
-			if spoke.GroupKind() == group {
-				return fmt.Errorf("register %s: conversions to the hub %s exist already; register the hub before them", k.GVK, old)
-			}
-		}
+	switch {
+	case !exists || !hub:
+	case old.Group != k.GVK.Group:
+		return fmt.Errorf("register %s: the kind is joined to the hub %s; remove Hub, and convert this version to that", k.GVK, old)
+	case s.hasSpokes(old):
+		return fmt.Errorf("register %s: conversions to the hub %s exist already; register the hub before them", k.GVK, old)
 	}
 	s.byGVK[k.GVK] = k
 	s.byType[k.Type] = typeEntry{k.GVK, k}

@@ -22,8 +22,8 @@ import (
 type Scheme struct {
 	mu     sync.RWMutex // guards all below; a *Kind is immutable once in byGVK
 	byGVK  map[schema.GroupVersionKind]*Kind
-	byType map[reflect.Type]typeEntry // pointer-free struct types, kinds and lists
-	hubs   map[schema.GroupKind]schema.GroupVersionKind
+	byType map[reflect.Type]typeEntry                   // pointer-free struct types, kinds and lists
+	hubs   map[schema.GroupKind]schema.GroupVersionKind // of another group where a conversion joins the kind to one
 
 	toHub   map[schema.GroupVersionKind]convertFunc // by spoke
 	fromHub map[schema.GroupVersionKind]convertFunc // by spoke
@@ -57,8 +57,10 @@ type Kind struct {
 	// defaults are set by SetDefaults.
 	Constraints *constraint.Rules
 
-	setDefaults func(Object) // the program's own; nil: none
-	listMade    bool         // ListType is List[T], not a type of the program's
+	setDefaults func(Object)        // the program's own; nil: none
+	from        map[string][]string // where those of Fields are that are no paths
+	isHub       bool                // it was registered as one, not found to be one
+	listMade    bool                // ListType is List[T], not a type of the program's
 }
 
 // New returns a new, empty object of the kind, without kind and apiVersion set.
@@ -98,8 +100,13 @@ type KindOptions[T Object] struct {
 	// here, the value that of one of the hub's SelectableFields, as in {"spec.colour": "spec.color"}. Both must hold the
 	// same text for one object. The hub has none.
 	RenamedFields map[string]string
+	// SelectableFrom are selectable fields whose name is no path of a value: by name, the paths of strings, of which the
+	// first that is not empty is what selectors compare, as in {"source": {"source.component", "reportingComponent"}} of v1
+	// Event. Only the hub has them.
+	SelectableFrom map[string][]string
 	// Hub makes this version the hub of its group and kind, whatever was registered before. Without it the
-	// first version registered is the hub. It comes before the conversions of the kind's versions.
+	// first version registered is the hub. It comes before the conversions of the kind's versions. No version of a kind
+	// that has its hub in another group is one: see [AddConversion].
 	Hub bool
 }
 
@@ -130,7 +137,8 @@ func (s *Scheme) KindOf(obj Object) *Kind {
 	return s.byType[structType(obj)].kind
 }
 
-// Hub returns the hub version of a group and kind, and false when the kind is not registered.
+// Hub returns the hub version of a group and kind, which is of another group if the kind is joined to one, and false when
+// the kind is not registered.
 func (s *Scheme) Hub(gk schema.GroupKind) (schema.GroupVersionKind, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -148,17 +156,31 @@ func (s *Scheme) GroupKinds() []schema.GroupKind {
 }
 
 // Versions returns the kinds registered for a group and kind, by version in the order of Kubernetes (v2, v1, v1beta1,
-// v1alpha1). The slice is the caller's own.
+// v1alpha1), and those of all groups that share its hub: first the hub's group, then the others by name. The slice is the
+// caller's own.
 func (s *Scheme) Versions(gk schema.GroupKind) []*Kind {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	hub, ok := s.hubs[gk]
+	if !ok {
+		return nil
+	}
 	var kinds []*Kind
 	for gvk, k := range s.byGVK {
-		if gvk.GroupKind() == gk {
+		if s.hubs[gvk.GroupKind()] == hub {
 			kinds = append(kinds, k)
 		}
 	}
-	slices.SortFunc(kinds, func(a, b *Kind) int { return version.CompareKubeAwareVersionStrings(b.GVK.Version, a.GVK.Version) })
+	other := func(k *Kind) int {
+		if k.GVK.Group == hub.Group {
+			return 0
+		}
+		return 1
+	}
+	slices.SortFunc(kinds, func(a, b *Kind) int {
+		return cmp.Or(cmp.Compare(other(a), other(b)), cmp.Compare(a.GVK.Group, b.GVK.Group),
+			version.CompareKubeAwareVersionStrings(b.GVK.Version, a.GVK.Version))
+	})
 	return kinds
 }
 

@@ -20,8 +20,18 @@ func (s *Scheme) Unregister(kinds ...schema.GroupVersionKind) {
 		}
 		delete(s.toHub, gvk)
 		delete(s.fromHub, gvk)
-		if s.hubs[gvk.GroupKind()] == gvk {
+		if s.hubs[gvk.GroupKind()] == gvk || !s.hasKind(gvk.GroupKind()) {
 			delete(s.hubs, gvk.GroupKind())
 		}
 	}
+}
+
+// hasKind reports whether any version of a group and kind is left. The caller holds mu.
+func (s *Scheme) hasKind(gk schema.GroupKind) bool {
+	for gvk := range s.byGVK {
+		if gvk.GroupKind() == gk {
+			return true
+		}
+	}
+	return false
 }

@@ -27,7 +27,7 @@ type Decoded struct {
 	Problems []error
 }
 
-// Format is one wire format of objects: JSON, YAML.
+// Format is one wire format of objects: JSON, YAML, or protobuf, which only MediaType and Streams hold for.
 type Format interface {
 	// MediaType is the type without parameters, such as "application/json".
 	MediaType() string

@@ -25,18 +25,17 @@ func Unmarshal(text []byte, into any, v Validation) (problems []error, err error
 // of another registered version of want's kind is decoded as that version: compare Decoded.GVK. A body of another
 // kind is an error, as is one that is no object of its type.
 //
+// Protobuf has no names of fields: there are never problems with those that are unknown. The type of a body in it must
+// have protobuf methods.
+//
 // On an error Decoded.GVK is what could be learned of the body; it is zero when the body could not be read at
 // all. The caller words the answer accordingly.
 func Decode(s *runtime.Scheme, f Format, body []byte, want schema.GroupVersionKind, v Validation) (Decoded, error) {
-	text, problems, err := f.ToJSON(body, v)
+	from, err := readBody(f, body, v)
 	if err != nil {
 		return Decoded{}, err
 	}
-	gvk, err := kindOf(text)
-	if err != nil {
-		return Decoded{}, err
-	}
-	d := Decoded{GVK: complete(gvk, want), Problems: problems}
+	d := Decoded{GVK: complete(from.gvk, want), Problems: from.problems}
 	obj, err := s.New(d.GVK)
 	if err != nil {
 		return d, err
@@ -44,7 +43,10 @@ func Decode(s *runtime.Scheme, f Format, body []byte, want schema.GroupVersionKi
 	if d.GVK.GroupKind() != want.GroupKind() && !sameType(s, obj, want) {
 		return d, fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion", d.GVK.Version, d.GVK.Kind, want.Version, want.Kind)
 	}
-	more, err := Unmarshal(text, obj, v)
+	if IsProtobuf(f) && !HasProtobuf(reflect.TypeOf(obj).Elem()) {
+		return d, fmt.Errorf("%T has no generated Unmarshal method to read protobuf with", obj)
+	}
+	more, err := from.fill(obj)
 	if err != nil {
 		return d, err
 	}
@@ -52,6 +54,26 @@ func Decode(s *runtime.Scheme, f Format, body []byte, want schema.GroupVersionKi
 	obj.GetObjectKind().SetGroupVersionKind(d.GVK)
 	d.Object, d.Problems = obj, append(d.Problems, more...)
 	return d, nil
+}
+
+// read is a body: what it says of itself, and how it gets into an object of that kind.
+type read struct {
+	gvk      schema.GroupVersionKind
+	problems []error // found already
+	fill     func(obj runtime.Object) (problems []error, err error)
+}
+
+func readBody(f Format, body []byte, v Validation) (read, error) {
+	if IsProtobuf(f) {
+		gvk, message, err := openBody(body)
+		return read{gvk: gvk, fill: func(obj runtime.Object) ([]error, error) { return nil, fillMessage(obj, message) }}, err
+	}
+	text, problems, err := f.ToJSON(body, v)
+	if err != nil {
+		return read{}, err
+	}
+	gvk, err := kindOf(text)
+	return read{gvk, problems, func(obj runtime.Object) ([]error, error) { return Unmarshal(text, obj, v) }}, err
 }
 
 // sameType reports whether obj is what want would be: the options of a request are the same in every group.

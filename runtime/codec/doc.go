@@ -1,5 +1,5 @@
 // Package codec turns objects into bytes and bytes into objects: JSON and YAML with strict, warning and lenient
-// decoding, content negotiation, and [Document], the form in which stored objects travel to their readers
+// decoding, protobuf for Go types with generated methods, content negotiation, and [Document], the form in which stored objects travel to their readers
 // without being decoded.
 //
 // # Canonical bytes

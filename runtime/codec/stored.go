@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 
 	"github.com/keelson-dev/keelson/runtime"
-	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -55,27 +53,18 @@ func storedKind(value []byte) (schema.GroupVersionKind, error) {
 	return gv.WithKind(d.Kind()), err
 }
 
-// envelope reads a runtime.Unknown, the message after the mark.
-func envelope(message []byte) (content, error) {
-	var e apiruntime.Unknown
-	if err := e.Unmarshal(message); err != nil {
+// envelope reads what comes after the mark.
+func envelope(rest []byte) (content, error) {
+	gvk, message, err := openEnvelope(rest)
+	if err != nil {
 		return content{}, fmt.Errorf("the protobuf envelope is broken: %w", err)
 	}
-	gv, err := schema.ParseGroupVersion(e.APIVersion)
-	switch {
-	case err != nil:
-		return content{}, fmt.Errorf("the protobuf envelope is broken: %w", err)
-	case e.ContentEncoding != "":
-		return content{}, fmt.Errorf("the protobuf envelope holds data encoded as %q, which is not known", e.ContentEncoding)
-	case e.ContentType != "" && e.ContentType != apiruntime.ContentTypeProtobuf:
-		return content{}, fmt.Errorf("the protobuf envelope holds %q, which is not protobuf", e.ContentType)
-	}
-	return content{gvk: gv.WithKind(e.Kind), protobuf: true, fill: func(obj runtime.Object) error {
-		m, ok := unmarshaler(obj)
+	return content{gvk: gvk, protobuf: true, fill: func(obj runtime.Object) error {
+		m, ok := messageOf(obj)
 		if !ok {
 			return fmt.Errorf("the value is protobuf, and %T has no generated Unmarshal method to read it with: let kube-apiserver store it as JSON, or use a Go type that has the method", obj)
 		}
-		return m.Unmarshal(e.Raw)
+		return unmarshalMessage(m, message)
 	}}, nil
 }
 
@@ -92,24 +81,4 @@ func encrypted(text []byte) error {
 		what = "KMS plug-in"
 	}
 	return fmt.Errorf("the value is encrypted, by the provider %q (%q) with the %s %q: it must be decrypted before this store can read it", parts[0], parts[1], what, parts[2])
-}
-
-// protobufMessage is what the Go types of k8s.io/api are: their Unmarshal is generated.
-type protobufMessage interface{ Unmarshal(message []byte) error }
-
-// unmarshaler returns obj as a message if the method is its type's own. One that is promoted from the only embedded
-// type which has it would fill no more than that: with two or more, as TypeMeta and ObjectMeta are, nothing is promoted.
-func unmarshaler(obj runtime.Object) (protobufMessage, bool) {
-	m, ok := obj.(protobufMessage)
-	t := reflect.TypeOf(obj)
-	if !ok || t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
-		return nil, false
-	}
-	embedded := 0
-	for i := range t.Elem().NumField() {
-		if f := t.Elem().Field(i); f.Anonymous && reflect.PointerTo(f.Type).Implements(reflect.TypeFor[protobufMessage]()) {
-			embedded++
-		}
-	}
-	return m, embedded != 1
 }

@@ -177,8 +177,10 @@ func (c fragileColor) MarshalJSON() ([]byte, error) {
 	return json.Marshal(string(c))
 }
 
-func (f *fragile) Unmarshal([]byte) error         { panic("no such message") }
-func (f *fragile) DeepCopyObject() runtime.Object { return runtime.DeepCopy(f) }
+func (f *fragile) Unmarshal([]byte) error                   { panic("no such message") }
+func (f *fragile) Size() int                                { return 0 }
+func (f *fragile) MarshalToSizedBuffer([]byte) (int, error) { panic("no such message") }
+func (f *fragile) DeepCopyObject() runtime.Object           { return runtime.DeepCopy(f) }
 
 // Stored bytes at which a type panics are an error.
 func TestEntryOfWhatPanics(t *testing.T) {

@@ -101,7 +101,7 @@ func (t *Typed) read(value []byte) (obj runtime.Object, from content, err error)
 		return nil, from, err
 	}
 	gvk := from.gvk
-	if gvk.GroupKind() != t.storage.GroupKind() {
+	if gvk.GroupKind() != t.storage.GroupKind() && !t.scheme.OneKind(gvk.GroupKind(), t.storage.GroupKind()) {
 		return nil, from, fmt.Errorf("stored object is a %s, not a %s", gvk.GroupKind(), t.storage.GroupKind())
 	}
 	kind := t.scheme.Lookup(gvk)

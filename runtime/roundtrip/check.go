@@ -53,17 +53,17 @@ func (c *checker) check(k *runtime.Kind, obj runtime.Object) (p *problem) {
 	}
 	made.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
 	metadata(made).SetResourceVersion(metadata(obj).GetResourceVersion()) // which no document has
-	if d := c.diff(gvk, "", obj, made); d != "" {
+	if d := c.diff(gvk, schema.GroupVersionKind{}, obj, made); d != "" {
 		return &problem{gvk, "decoded from its JSON it is another object (-object +decoded)", d}
 	}
 
 	step = "DeepCopyObject"
 	copied := made.DeepCopyObject()
-	if d := c.diff(gvk, "", made, copied); d != "" {
+	if d := c.diff(gvk, schema.GroupVersionKind{}, made, copied); d != "" {
 		return &problem{gvk, "its DeepCopyObject is another object (-object +copy)", d}
 	}
 	scribble(reflect.ValueOf(copied))
-	if d := c.diff(gvk, "", obj, made); d != "" {
+	if d := c.diff(gvk, schema.GroupVersionKind{}, obj, made); d != "" {
 		return &problem{gvk, "its DeepCopyObject shares memory with it (-object +object after the copy was changed)", d}
 	}
 	obj = made
@@ -73,7 +73,7 @@ func (c *checker) check(k *runtime.Kind, obj runtime.Object) (p *problem) {
 	k.SetDefaults(obj)
 	again := obj.DeepCopyObject()
 	k.SetDefaults(again)
-	if d := c.diff(gvk, "", obj, again); d != "" {
+	if d := c.diff(gvk, schema.GroupVersionKind{}, obj, again); d != "" {
 		return &problem{gvk, "defaults set a second time change it (-once +twice)", d}
 	}
 
@@ -86,7 +86,7 @@ func (c *checker) check(k *runtime.Kind, obj runtime.Object) (p *problem) {
 		if v.GVK == hub {
 			continue
 		}
-		step = "conversion to " + v.GVK.Version + " and back"
+		step = "conversion to " + version(v.GVK, gvk) + " and back"
 		if p := c.bothWays(k, v, obj); p != nil {
 			return p
 		}
@@ -108,7 +108,8 @@ func metadata(obj runtime.Object) metav1.Object {
 
 // trip converts obj, of the kind k, to another version and back. One of them is the hub.
 func (c *checker) trip(k, through *runtime.Kind, obj runtime.Object) *problem {
-	way := fmt.Sprintf("%s -> %s", k.GVK.Version, through.GVK.Version)
+	name, other := version(k.GVK, through.GVK), version(through.GVK, k.GVK)
+	way := fmt.Sprintf("%s -> %s", name, other)
 	there, p := c.convert(k, through, obj, way)
 	if p != nil {
 		return p
@@ -117,13 +118,13 @@ func (c *checker) trip(k, through *runtime.Kind, obj runtime.Object) *problem {
 	if p := c.sameFields(k, through, obj, there, way); p != nil {
 		return p
 	}
-	way += " -> " + k.GVK.Version
+	way += " -> " + name
 	back, p := c.convert(through, k, there, way)
 	if p != nil {
 		p.gvk = k.GVK
 		return p
 	}
-	if d := c.diff(k.GVK, through.GVK.Version, obj, back); d != "" {
+	if d := c.diff(k.GVK, through.GVK, obj, back); d != "" {
 		return &problem{k.GVK, way + " makes another object of it (-before +after)", d}
 	}
 	return nil
@@ -175,11 +176,11 @@ func (c *checker) sameFields(k, through *runtime.Kind, obj, there runtime.Object
 		if !other {
 			path = field
 		}
-		if path == "" || c.tolerated(hub.GVK, spoke.GVK.Version, field) || c.tolerated(spoke.GVK, hub.GVK.Version, path) {
+		if path == "" || c.tolerated(hub.GVK, spoke.GVK, field) || c.tolerated(spoke.GVK, hub.GVK, path) {
 			continue
 		}
 		if got, want := a.Field(path), b.Field(field); got != want {
-			return &problem{k.GVK, fmt.Sprintf("%s: the selectable field %s of %s and %s of %s have different values", way, path, spoke.GVK.Version, field, hub.GVK.Version), fmt.Sprintf("%q and %q", got, want)}
+			return &problem{k.GVK, fmt.Sprintf("%s: the selectable field %s of %s and %s of %s have different values", way, path, version(spoke.GVK, hub.GVK), field, version(hub.GVK, spoke.GVK)), fmt.Sprintf("%q and %q", got, want)}
 		}
 	}
 	return nil
@@ -190,16 +191,17 @@ func exact() []cmp.Option {
 	return []cmp.Option{cmpopts.EquateEmpty(), cmp.Exporter(func(reflect.Type) bool { return true })}
 }
 
-// diff is the difference of two objects of a kind, but for what is tolerated.
-func (c *checker) diff(gvk schema.GroupVersionKind, through string, a, b runtime.Object) string {
+// diff is the difference of two objects of a kind, one of which may have gone through another version, but for what is
+// tolerated.
+func (c *checker) diff(gvk, through schema.GroupVersionKind, a, b runtime.Object) string {
 	return cmp.Diff(a, b, append(exact(), cmp.FilterPath(func(p cmp.Path) bool {
 		return len(c.opts.Tolerate) > 0 && c.tolerated(gvk, through, jsonPath(p))
 	}, cmp.Ignore()))...)
 }
 
-func (c *checker) tolerated(gvk schema.GroupVersionKind, through, path string) bool {
+func (c *checker) tolerated(gvk, through schema.GroupVersionKind, path string) bool {
 	for _, t := range c.opts.Tolerate {
-		if t.Kind == gvk && (t.Through == "" || t.Through == through) && (path == t.Path || strings.HasPrefix(path, t.Path+".")) {
+		if t.Kind == gvk && (t.Through == "" || isThrough(through, t.Through)) && (path == t.Path || strings.HasPrefix(path, t.Path+".")) {
 			return true
 		}
 	}

@@ -64,7 +64,7 @@ func (c *checker) converts(k, to *runtime.Kind, fields map[string]any, without s
 	obj.GetObjectKind().SetGroupVersionKind(k.GVK)
 	if _, err := c.scheme.ToVersion(obj, to.GVK.GroupVersion()); err != nil {
 		return &problem{k.GVK, fmt.Sprintf("%s -> %s fails without %s; a server-side apply converts objects that have only what their owners gave them, so what is absent must be no error",
-			k.GVK.Version, to.GVK.Version, without), err.Error()}
+			version(k.GVK, to.GVK), version(to.GVK, k.GVK), without), err.Error()}
 	}
 	return nil
 }

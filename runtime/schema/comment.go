@@ -3,6 +3,7 @@ package schema
 import (
 	"encoding/json"
 	"go/ast"
+	"strconv"
 	"strings"
 )
 
@@ -95,4 +96,15 @@ func (m markers) defaultValue() (any, bool) {
 		return nil, false
 	}
 	return v, true
+}
+
+// enum returns the values that a type of strings has, nil when any string may be one.
+func (m markers) enum() []any {
+	var out []any
+	for _, value := range m["enum"] {
+		if text, err := strconv.Unquote(value); err == nil {
+			out = append(out, text)
+		}
+	}
+	return out
 }

@@ -41,7 +41,7 @@
 // folded into paragraphs. Lines that begin with a plus sign are markers and do not show: +optional, +required,
 // +nullable, +default, +listType, +listMapKey, +mapType, +structType, +patchStrategy and +patchMergeKey are
 // understood, all others are passed over. Types that have a SwaggerDoc method, as those of Kubernetes, need no
-// source; what the markers of k8s.io/api and k8s.io/apimachinery say is known here.
+// source; what the markers of k8s.io/api and k8s.io/apimachinery say is known here, and the values of their enumerations.
 //
 // See https://kubernetes.io/docs/reference/using-api/server-side-apply/#merge-strategy for the list and map
 // extensions and https://spec.openapis.org/oas/v3.0.3 for the format.

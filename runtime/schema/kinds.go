@@ -15,7 +15,7 @@ const conventions = "More info: https://git.k8s.io/community/contributors/devel/
 func (r *reflector) addKind(k Kind, name string) {
 	r.docs = k.Docs
 	r.out[name] = spec.Schema{} // for types that refer to the kind
-	s := described(withAnyFields(typed("object", "")), k.GVK.Kind+" is a kind of "+k.GVK.GroupVersion().String()+".")
+	s := r.plainObject(k)
 	if k.Type != nil {
 		s = r.object(k.Type, r.comment(k.Type))
 	}
@@ -30,6 +30,17 @@ func (r *reflector) addKind(k Kind, name string) {
 	if !k.WithoutList {
 		r.addList(k, name)
 	}
+}
+
+// plainObject is the schema of a kind without a Go type: of its fields it is known that it has what all objects have. Clients
+// do not take a kind without any.
+func (r *reflector) plainObject(k Kind) spec.Schema {
+	type object struct {
+		metav1.TypeMeta   `json:",inline"`
+		metav1.ObjectMeta `json:"metadata,omitempty"`
+	}
+	s := withAnyFields(r.object(reflect.TypeFor[object](), nil))
+	return described(s, k.GVK.Kind+" is a kind of "+k.GVK.GroupVersion().String()+".")
 }
 
 // kindText returns the comment of the kind: that of its own type, or for a kind made of a generic type, that of

@@ -7,7 +7,9 @@ import (
 )
 
 // kubernetesTable has the markers of the types of Kubernetes, whose source no program has at hand: a line "package"
-// with the import path, then a line a marker, "Type.Field name=value" or, of the type itself, "Type name=value".
+// with the import path, then a line a marker, "Type.Field name=value" or, of the type itself, "Type name=value". Of a type
+// of strings that is marked as an enumeration it has the values, and "cut" says that the type's SwaggerDoc has only the
+// beginning of the field's comment.
 //
 //go:embed kubernetes.txt
 var kubernetesTable string

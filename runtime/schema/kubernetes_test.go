@@ -24,6 +24,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/keelson-dev/keelson/runtime/schema"
 	widgets "github.com/keelson-dev/keelson/runtime/schema/testdata/v1"
@@ -98,6 +99,44 @@ func TestKubernetesTypesHaveTheirMarkers(t *testing.T) {
 		}
 		if string(got) != c.want {
 			t.Errorf("%s.%s\n got %s\nwant %s", c.definition, c.property, got, c.want)
+		}
+	}
+}
+
+func TestKubernetesEnumerations(t *testing.T) {
+	b := schema.NewBuilder(schema.Options{GroupVersion: apischema.GroupVersion{Group: "example.com", Version: "v1"}})
+	b.AddType(reflect.TypeFor[corev1.Pod]())
+	b.AddType(reflect.TypeFor[corev1.PersistentVolumeClaim]())
+	definitions := b.Definitions()
+	property := func(definition, name string) spec.Schema {
+		return definitions["io.k8s.api.core.v1."+definition].Properties[name]
+	}
+	for _, c := range []struct {
+		got  spec.Schema
+		want []any
+	}{
+		{property("PodSpec", "restartPolicy"), []any{"Always", "Never", "OnFailure"}},
+		{property("Toleration", "operator"), []any{"Equal", "Exists", "Gt", "Lt"}},
+		{property("HostPathVolumeSource", "type"), []any{"", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"}}, // a pointer
+		{*property("PersistentVolumeClaimSpec", "accessModes").Items.Schema, []any{"ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"}},
+		{property("PodSpec", "nodeName"), nil},
+		{property("PodCondition", "type"), nil}, // a type of its own with constants, which is no enumeration
+	} {
+		if diff := cmp.Diff(c.want, c.got.Enum); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.got.Description, diff)
+		}
+	}
+}
+
+// The SwaggerDoc of a field whose comment has a drawing in it ends there. Nobody is to take what is left for all.
+func TestTextsThatAreCutSaySo(t *testing.T) {
+	b := schema.NewBuilder(schema.Options{GroupVersion: apischema.GroupVersion{Group: "example.com", Version: "v1"}})
+	b.AddType(reflect.TypeFor[corev1.TopologySpreadConstraint]())
+	properties := b.Definitions()["io.k8s.api.core.v1.TopologySpreadConstraint"].Properties
+	for name, p := range properties {
+		cut := strings.HasSuffix(p.Description, "(The rest of this text is in https://kubernetes.io/docs/reference/kubernetes-api/.)")
+		if want := slices.Contains([]string{"maxSkew", "minDomains", "whenUnsatisfiable"}, name); cut != want {
+			t.Errorf("%s ends %.60q, cut: want %v", name, p.Description[max(0, len(p.Description)-60):], want)
 		}
 	}
 }
@@ -190,6 +229,8 @@ type kubernetesPackage struct {
 	structs map[string]*ast.TypeSpec
 	docs    map[string]*ast.CommentGroup // of the structs
 	strings map[string]string            // constants
+	enums   map[string]bool              // types whose values are constants
+	values  map[string][]string          // constants by their type
 }
 
 func parseKubernetesPackage(dir string) (*kubernetesPackage, error) {
@@ -197,7 +238,7 @@ func parseKubernetesPackage(dir string) (*kubernetesPackage, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &kubernetesPackage{structs: map[string]*ast.TypeSpec{}, docs: map[string]*ast.CommentGroup{}, strings: map[string]string{}}
+	p := &kubernetesPackage{structs: map[string]*ast.TypeSpec{}, docs: map[string]*ast.CommentGroup{}, strings: map[string]string{}, enums: map[string]bool{}, values: map[string][]string{}}
 	for _, name := range files {
 		base := filepath.Base(name)
 		if strings.HasSuffix(base, "_test.go") || strings.Contains(base, "generated") {
@@ -225,10 +266,20 @@ func (p *kubernetesPackage) add(gen *ast.GenDecl, s ast.Spec) {
 			if i < len(s.Values) && gen.Tok == token.CONST {
 				if lit, ok := s.Values[i].(*ast.BasicLit); ok && lit.Kind == token.STRING {
 					p.strings[name.Name], _ = strconv.Unquote(lit.Value)
+					if typ, ok := s.Type.(*ast.Ident); ok {
+						p.values[typ.Name] = append(p.values[typ.Name], p.strings[name.Name])
+					}
 				}
 			}
 		}
 	case *ast.TypeSpec:
+		doc := s.Doc
+		if doc == nil && len(gen.Specs) == 1 {
+			doc = gen.Doc
+		}
+		if typ, ok := s.Type.(*ast.Ident); ok && typ.Name == "string" && slices.Contains(markersOf(doc), [2]string{"enum", ""}) {
+			p.enums[s.Name.Name] = true
+		}
 		if _, ok := s.Type.(*ast.StructType); ok && s.Name.IsExported() {
 			p.structs[s.Name.Name] = s
 			if p.docs[s.Name.Name] = s.Doc; s.Doc == nil && len(gen.Specs) == 1 {
@@ -241,6 +292,12 @@ func (p *kubernetesPackage) add(gen *ast.GenDecl, s ast.Spec) {
 // facts returns the lines of the table for one package.
 func (p *kubernetesPackage) facts() []string {
 	var out []string
+	for name := range p.enums {
+		slices.Sort(p.values[name])
+		for _, value := range slices.Compact(p.values[name]) {
+			out = append(out, fmt.Sprintf("%s enum=%q\n", name, value))
+		}
+	}
 	for name, s := range p.structs {
 		for _, m := range markersOf(p.docs[name]) {
 			if m[0] == "mapType" || m[0] == "structType" {
@@ -302,6 +359,12 @@ func (p *kubernetesPackage) fieldFacts(f *ast.Field) []string {
 		case "optional", "required":
 			required = m[0] == "required"
 		}
+	}
+	if f.Doc != nil && slices.ContainsFunc(f.Doc.List, func(l *ast.Comment) bool { // SwaggerDoc ends there
+		line := strings.TrimSpace(strings.TrimPrefix(l.Text, "//"))
+		return line != "---" && strings.Contains(line, "---")
+	}) {
+		out = append(out, "cut")
 	}
 	switch ours := !omitted && !pointer; {
 	case required && !ours:

@@ -60,7 +60,11 @@ func (r *reflector) schemaOf(t reflect.Type, c *comment) spec.Schema {
 	case reflect.Pointer: // a named pointer type
 		return r.schemaOf(t.Elem(), c)
 	}
-	return primitive(t.Kind())
+	s := primitive(t.Kind())
+	if c, ok := r.kubernetes.ofType(t); ok { // a program's own values are those in struct tags, which are enforced
+		s.Enum = c.marks().enum()
+	}
+	return s
 }
 
 // special describes the types that do not look in JSON as they look in Go.
@@ -172,6 +176,9 @@ func (r *reflector) property(f jsonField) (s spec.Schema, required bool) {
 	description := c.description()
 	if text := r.swaggerDoc(f.declaring)[f.name]; text != "" {
 		description = text
+		if c.marks().has("cut") {
+			description = strings.TrimRight(text, " \n:-") + " ... (The rest of this text is in https://kubernetes.io/docs/reference/kubernetes-api/.)"
+		}
 	}
 	if description != "" {
 		s.Description = description

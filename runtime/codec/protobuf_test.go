@@ -1,0 +1,346 @@
+package codec_test
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/codec"
+	"google.golang.org/protobuf/encoding/protowire"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestHasProtobuf(t *testing.T) {
+	for typ, want := range map[reflect.Type]bool{
+		reflect.TypeFor[corev1.ConfigMap]():            true,
+		reflect.TypeFor[coordinationv1.Lease]():        true,
+		reflect.TypeFor[metav1.Status]():               true,
+		reflect.TypeFor[Widget]():                      false, // what it embeds has the methods
+		reflect.TypeFor[WidgetV2]():                    false,
+		reflect.TypeFor[extended]():                    false,
+		reflect.TypeFor[struct{ *corev1.ConfigMap }](): false,
+		reflect.TypeFor[*corev1.ConfigMap]():           false, // it is asked of the struct
+		reflect.TypeFor[string]():                      false,
+		nil:                                            false,
+	} {
+		if got := codec.HasProtobuf(typ); got != want {
+			t.Errorf("%v: %v", typ, got)
+		}
+	}
+}
+
+// The bytes are those that kube-apiserver answers with.
+func TestEncodeProtobuf(t *testing.T) {
+	notFound := apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "nope").ErrStatus
+	for want, c := range map[string]struct {
+		obj  runtime.Object
+		kind schema.GroupVersionKind
+	}{
+		unhex(t, "6b3873000a0f0a0276311209436f6e6669674d6170121c0a120a016112001a016222002a0032003800420012060a016b1201761a002200"): {
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "b"}, Data: map[string]string{"k": "v"}}, configMapKind,
+		},
+		"k8s\x00\n\f\n\x02v1\x12\x06Status\x12U\n\x06\n\x00\x12\x00\x1a\x00\x12\aFailure\x1a\x1bconfigmaps \"nope\" not found\"\bNotFound*\x18\n\x04nope\x12\x00\x1a\nconfigmaps(\x002\x000\x94\x03\x1a\x00\"\x00": {
+			&notFound, metav1.Unversioned.WithKind("Status"),
+		},
+	} {
+		got, err := codec.EncodeProtobuf(c.obj, c.kind)
+		must(t, err)
+		same(t, c.kind.Kind, want, string(got))
+	}
+	for _, obj := range []runtime.Object{&Widget{}, &extended{}} {
+		if got, err := codec.EncodeProtobuf(obj, v1Widget); err == nil {
+			t.Errorf("%T: %q", obj, got)
+		}
+	}
+}
+
+func TestProtobufListIsThatOfTheTypes(t *testing.T) {
+	left := int64(7)
+	want := &corev1.ConfigMapList{
+		ListMeta: metav1.ListMeta{ResourceVersion: "5", Continue: "c", RemainingItemCount: &left},
+		Items:    []corev1.ConfigMap{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, {ObjectMeta: metav1.ObjectMeta{Name: "b"}, Data: map[string]string{"k": strings.Repeat("v", 300)}}},
+	}
+	gvk := corev1.SchemeGroupVersion.WithKind("ConfigMapList")
+	for range 2 {
+		list, err := codec.NewProtobufList(want.ListMeta)
+		must(t, err)
+		for i := range want.Items {
+			must(t, list.Add(&want.Items[i]))
+		}
+		if err := list.Add(&Widget{}); err == nil {
+			t.Error("an item without protobuf is added")
+		}
+		got, err := list.Encode(gvk)
+		must(t, err)
+		whole, err := codec.EncodeProtobuf(want, gvk)
+		must(t, err)
+		same(t, "list", string(whole), string(got))
+		want.Items = nil // and an empty one
+	}
+}
+
+func TestDecodeProtobuf(t *testing.T) {
+	s, f := newScheme(t), codec.Protobuf()
+	raw := marshal(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string]string{"k": "v"}})
+	want := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string]string{"k": "v"}}
+	for name, body := range map[string][]byte{
+		"whole":             sealed(t, configMapKind, raw, nil),
+		"silent":            sealed(t, schema.GroupVersionKind{}, raw, nil),
+		"of a kind":         sealed(t, schema.GroupVersionKind{Kind: "ConfigMap"}, raw, nil),
+		"of a version":      sealed(t, schema.GroupVersionKind{Version: "v1"}, raw, nil),
+		"with more":         sealed(t, configMapKind, append(raw[:len(raw):len(raw)], 0xfa, 0x3f, 2, 'h', 'i'), nil),
+		"with more outside": append(sealed(t, configMapKind, raw, nil), 0xfa, 0x3f, 2, 'h', 'i'),
+	} {
+		for _, v := range []codec.Validation{codec.Strict, codec.Warn, codec.Ignore} {
+			d, err := codec.Decode(s, f, body, configMapKind, v)
+			must(t, err)
+			if d.GVK != configMapKind || len(d.Problems) > 0 || !reflect.DeepEqual(d.Object, want) {
+				t.Errorf("%s: %+v", name, d)
+			}
+		}
+	}
+}
+
+func TestDecodeProtobufRefuses(t *testing.T) {
+	s, f := newScheme(t), codec.Protobuf()
+	_, err := s.Import(appsv1.AddToScheme)
+	must(t, err)
+	raw := marshal(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string]string{"k": "v"}})
+	good := sealed(t, configMapKind, raw, nil)
+	const mark = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
+	promoted := v1Widget.GroupVersion().WithKind("Extended")
+	must(t, runtime.Register(s, promoted, runtime.KindOptions[*extended]{}))
+	revision := appsv1.SchemeGroupVersion.WithKind("ControllerRevision")
+	for name, c := range map[string]struct {
+		body string
+		kind string // what could be learned
+		want string
+	}{
+		"nothing":                 {"", "", "empty data"},
+		"the mark":                {"k8s\x00", "", "empty body"},
+		"a part of the mark":      {"k8s", "", mark},
+		"another mark":            {"k8s\x01" + string(good[4:]), "", mark},
+		"JSON":                    {`{"kind":"ConfigMap"}`, "", mark},
+		"no envelope":             {string(raw), "", mark},
+		"a cut envelope":          {string(good[:len(good)-5]), "", "unexpected EOF"},
+		"a cut message":           {string(sealed(t, configMapKind, raw[:8], nil)), "ConfigMap", "unexpected EOF"},
+		"an overflow":             {"k8s\x00" + strings.Repeat("\xff", 12), "", "proto: integer overflow"},
+		"more behind":             {string(good) + "trail", "", "proto: Unknown: wiretype end group for non-group"},
+		"a field of another type": {string(sealed(t, configMapKind, []byte{8, 1}, nil)), "ConfigMap", "proto: wrong wireType = 0 for field ObjectMeta"},
+		"a version of no form":    {string(sealed(t, schema.GroupVersionKind{Group: "a/b", Version: "c", Kind: "ConfigMap"}, raw, nil)), "", "unexpected GroupVersion string: a/b/c"},
+		"compressed":              {string(sealed(t, configMapKind, raw, func(e *apiruntime.Unknown) { e.ContentEncoding = "gzip" })), "", `its data is encoded as "gzip", which is not known`},
+		"holding JSON":            {string(sealed(t, configMapKind, raw, func(e *apiruntime.Unknown) { e.ContentType = "application/json" })), "", `it holds "application/json", which is not protobuf`},
+		"another kind":            {string(sealed(t, corev1.SchemeGroupVersion.WithKind("Secret"), raw, nil)), "Secret", "converting (v1.Secret) to (v1.ConfigMap): unknown conversion"},
+		"a kind without protobuf": {string(sealed(t, v1Widget, raw, nil)), "Widget", "converting (v1.Widget) to (v1.ConfigMap): unknown conversion"},
+		"an unknown kind":         {string(sealed(t, corev1.SchemeGroupVersion.WithKind("Nope"), raw, nil)), "Nope", `no kind "Nope" is registered for version "v1" in scheme "keelson"`},
+	} {
+		d, err := codec.Decode(s, f, []byte(c.body), configMapKind, codec.Strict)
+		if err == nil || !strings.HasPrefix(err.Error(), c.want) || d.GVK.Kind != c.kind || d.Object != nil {
+			t.Errorf("%s: %+v, %v; want %s", name, d, err, c.want)
+		}
+	}
+	for name, c := range map[string]struct {
+		kind schema.GroupVersionKind
+		raw  []byte
+		want string
+	}{
+		"a type without protobuf": {v1Widget, raw, "has no generated Unmarshal method"},
+		"promoted methods":        {promoted, raw, "has no generated Unmarshal method"},
+		"raw that is no JSON":     {revision, marshal(t, &appsv1.ControllerRevision{Data: apiruntime.RawExtension{Raw: []byte("{")}}), "json: error calling MarshalJSON"},
+	} {
+		d, err := codec.Decode(s, f, sealed(t, c.kind, c.raw, nil), c.kind, codec.Strict)
+		if err == nil || !strings.Contains(err.Error(), c.want) || d.Object != nil {
+			t.Errorf("%s: %+v, %v; want %s", name, d, err, c.want)
+		}
+	}
+}
+
+// What a body holds goes on as what its JSON says: this is what will be stored.
+func TestDecodedProtobufIsItsJSON(t *testing.T) {
+	s, f := newScheme(t), codec.Protobuf()
+	nanos := metav1.NewMicroTime(time.Date(2024, 1, 2, 3, 4, 5, 678901234, time.UTC))
+	for _, obj := range []message{
+		&corev1.ConfigMap{Data: map[string]string{"\xff": "1", "a": "\xff"}, BinaryData: map[string][]byte{"b": {0xff, 0}, "c": {}}},
+		&corev1.Event{EventTime: nanos, Series: &corev1.EventSeries{LastObservedTime: nanos}, Message: "a\xffb"},
+	} {
+		kinds, _, err := s.ObjectKinds(obj)
+		must(t, err)
+		d, err := codec.Decode(s, f, sealed(t, kinds[0], marshal(t, obj), nil), kinds[0], codec.Warn)
+		must(t, err)
+		text, err := json.Marshal(d.Object)
+		must(t, err)
+		again := reflect.New(reflect.TypeOf(obj).Elem()).Interface()
+		must(t, json.Unmarshal(text, again))
+		if !reflect.DeepEqual(again, any(d.Object)) {
+			t.Errorf("%#v\nis in JSON\n%#v", d.Object, again)
+		}
+	}
+}
+
+// chain is a kind with a recursive type, as the schemas in a CustomResourceDefinition have.
+type chain struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Link              *link `json:"link,omitempty"`
+}
+
+type link struct {
+	Link *link `json:"link,omitempty"`
+}
+
+func (c *chain) DeepCopyObject() runtime.Object { return runtime.DeepCopy(c) }
+
+func (c *chain) Unmarshal(message []byte) error {
+	c.Link = &link{}
+	return c.Link.Unmarshal(message)
+}
+
+func (c *chain) Size() int                                { return 0 }
+func (c *chain) MarshalToSizedBuffer([]byte) (int, error) { return 0, nil }
+
+func (l *link) Unmarshal(message []byte) error {
+	if len(message) == 0 {
+		return nil
+	}
+	_, _, n := protowire.ConsumeTag(message)
+	inner, m := protowire.ConsumeBytes(message[max(n, 0):])
+	if m < 0 {
+		return protowire.ParseError(m)
+	}
+	l.Link = &link{}
+	return l.Link.Unmarshal(inner)
+}
+
+// A message that would be read by a function calling itself without end is refused before that begins.
+func TestDecodeProtobufThatIsDeep(t *testing.T) {
+	s, kind := runtime.NewScheme(), v1Widget.GroupVersion().WithKind("Chain")
+	must(t, runtime.Register(s, kind, runtime.KindOptions[*chain]{}))
+	for _, c := range []struct {
+		levels int
+		ok     bool
+	}{{100, true}, {9000, true}, {10_000, true}, {10_001, false}, {300_000, false}} {
+		var heads [][]byte
+		size := 0
+		for range c.levels {
+			head := protowire.AppendVarint(protowire.AppendTag(nil, 28, protowire.BytesType), uint64(size))
+			heads = append(heads, head)
+			size += len(head)
+		}
+		slices.Reverse(heads)
+		raw := slices.Concat(heads...)
+		d, err := codec.Decode(s, codec.Protobuf(), sealed(t, kind, raw, nil), kind, codec.Warn)
+		if !c.ok {
+			if err == nil || err.Error() != "proto: nested more than 10000 messages deep" {
+				t.Errorf("%d levels: %v", c.levels, err)
+			}
+			continue
+		}
+		if c.levels == 10_000 { // read, and too deep for JSON
+			if err == nil || !strings.Contains(err.Error(), "exceeded max depth") {
+				t.Errorf("%d levels: %v", c.levels, err)
+			}
+			continue
+		}
+		must(t, err)
+		deep := 0
+		for at := d.Object.(*chain).Link; at.Link != nil; at = at.Link {
+			deep++
+		}
+		if deep != c.levels {
+			t.Errorf("%d levels of %d", deep, c.levels)
+		}
+	}
+}
+
+// What only looks like messages in messages is none.
+func TestDecodeProtobufOfLongTexts(t *testing.T) {
+	s, f := newScheme(t), codec.Protobuf()
+	for _, unit := range []string{"a", "\n", "\x0a\x02", "\x00", "\x12\x80\x80\x01"} {
+		data := []byte(strings.Repeat(unit, 500_000/len(unit)))
+		raw := marshal(t, &corev1.ConfigMap{BinaryData: map[string][]byte{"a": data}})
+		d, err := codec.Decode(s, f, sealed(t, configMapKind, raw, nil), configMapKind, codec.Warn)
+		if err != nil || string(d.Object.(*corev1.ConfigMap).BinaryData["a"]) != string(data) {
+			t.Errorf("%q: %v", unit, err)
+		}
+	}
+}
+
+func TestDecodeInto(t *testing.T) {
+	want := &metav1.DeleteOptions{TypeMeta: metav1.TypeMeta{Kind: "DeleteOptions", APIVersion: "v1"}, DryRun: []string{"All"}}
+	raw := marshal(t, want)
+	for name, c := range map[string]struct {
+		f    codec.Format
+		body string
+	}{
+		"protobuf": {codec.Protobuf(), string(sealed(t, corev1.SchemeGroupVersion.WithKind("DeleteOptions"), raw, nil))},
+		"JSON":     {codec.JSON(), `{"kind":"DeleteOptions","apiVersion":"v1","dryRun":["All"],"x":1}`},
+		"YAML":     {codec.YAML(), "kind: DeleteOptions\napiVersion: v1\ndryRun: [All]\n"},
+	} {
+		got := &metav1.DeleteOptions{}
+		must(t, codec.DecodeInto(c.f, []byte(c.body), got))
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	for want, c := range map[string]struct {
+		f    codec.Format
+		body string
+	}{
+		"empty body":                         {codec.Protobuf(), "k8s\x00"},
+		"unexpected EOF":                     {codec.Protobuf(), string(sealed(t, corev1.SchemeGroupVersion.WithKind("DeleteOptions"), []byte("\xff\xff"), nil))},
+		"couldn't get version/kind":          {codec.JSON(), "["},
+		"json: cannot unmarshal":             {codec.JSON(), `{"dryRun":1}`},
+		"did not find expected node content": {codec.YAML(), "a: [\n"},
+	} {
+		if err := codec.DecodeInto(c.f, []byte(c.body), &metav1.DeleteOptions{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", c.body, err, want)
+		}
+	}
+}
+
+func FuzzDecodeProtobuf(f *testing.F) {
+	s := newScheme(f)
+	_, err := s.Import(appsv1.AddToScheme)
+	must(f, err)
+	kinds := []schema.GroupVersionKind{configMapKind, corev1.SchemeGroupVersion.WithKind("Pod"), appsv1.SchemeGroupVersion.WithKind("ControllerRevision")}
+	f.Add(marshal(f, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string]string{"k": "v"}}), uint8(0))
+	f.Add(marshal(f, &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": {}}}}}}}), uint8(1))
+	f.Add(marshal(f, &appsv1.ControllerRevision{Data: apiruntime.RawExtension{Raw: []byte(`{"a":1}`)}}), uint8(2))
+	f.Fuzz(func(t *testing.T, raw []byte, which uint8) {
+		kind := kinds[int(which)%len(kinds)]
+		for _, body := range [][]byte{raw, append([]byte("k8s\x00"), raw...), sealed(t, kind, raw, nil)} {
+			d, err := codec.Decode(s, codec.Protobuf(), body, kind, codec.Strict)
+			if err != nil {
+				continue
+			}
+			doc, err := codec.EncodeDocument(d.Object, kind)
+			if err != nil {
+				t.Fatalf("%q is accepted and cannot be stored: %v", body, err)
+			}
+			again, err := codec.Decode(s, codec.JSON(), doc.Bytes(), kind, codec.Strict)
+			if err != nil || len(again.Problems) > 0 {
+				t.Fatalf("%q is stored as %s: %v %v", body, doc.Bytes(), err, again.Problems)
+			}
+			if _, err := codec.EncodeProtobuf(again.Object, kind); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+func unhex(t testing.TB, text string) string {
+	b, err := hex.DecodeString(text)
+	must(t, err)
+	return string(b)
+}

@@ -17,6 +17,7 @@ const (
 // InFlight bounds the requests served at the same time, those that read and those that write apart, so that neither
 // keeps the other out. Nobody waits. Members of system:masters are counted, but never turned away.
 type InFlight struct {
+	made                        time.Time
 	reads, writes               gauge
 	releaseReads, releaseWrites func()
 }
@@ -29,7 +30,7 @@ func NewInFlight(reads, writes int) *InFlight {
 	if writes == 0 {
 		writes = DefaultWrites
 	}
-	l := &InFlight{}
+	l := &InFlight{made: time.Now()}
 	l.reads.limit, l.writes.limit = int64(reads), int64(writes)
 	l.releaseReads, l.releaseWrites = l.reads.leave, l.writes.leave
 	return l
@@ -41,7 +42,7 @@ func (l *InFlight) Admit(_ context.Context, r Request) (func(), error) {
 	if r.IsReadOnly() {
 		g, release, reason = &l.reads, l.releaseReads, "read-only requests in flight"
 	}
-	if g.enter() {
+	if g.enter(l.second()) {
 		return release, nil
 	}
 	if r.User != nil && r.User.InGroup(authn.MastersGroup) {
@@ -55,19 +56,31 @@ func (l *InFlight) Served() (reads, writes int) {
 	return int(l.reads.now.Load()), int(l.writes.now.Load())
 }
 
+// Peaks returns the most requests that were served at the same time in the last second or so, reads and writes apart;
+// exempt ones beyond a bound are not among them.
+func (l *InFlight) Peaks() (reads, writes int) {
+	second := l.second()
+	return l.reads.peak.within(second, l.reads.now.Load()), l.writes.peak.within(second, l.writes.now.Load())
+}
+
+// second numbers the seconds since l was made.
+func (l *InFlight) second() int64 { return int64(time.Since(l.made) / time.Second) }
+
 // gauge counts up to a limit.
 type gauge struct {
 	limit int64 // negative: none
 	now   atomic.Int64
+	peak  peak
 }
 
-func (g *gauge) enter() bool {
+func (g *gauge) enter(second int64) bool {
 	for {
 		n := g.now.Load()
 		if g.limit >= 0 && n >= g.limit {
 			return false
 		}
 		if g.now.CompareAndSwap(n, n+1) {
+			g.peak.note(second, n+1)
 			return true
 		}
 	}

@@ -20,7 +20,11 @@ func (s *Store) List(ctx context.Context, opts ListOptions) (Page, error) {
 	if l.unreadable != nil {
 		return Page{}, l.unreadable
 	}
-	return l.page(), nil
+	page := l.page()
+	if s.opts.Hooks.Listed != nil {
+		s.opts.Hooks.Listed(Listed{Fetched: l.fetched, Evaluated: l.evaluated, Returned: page.Count})
+	}
+	return page, nil
 }
 
 // listing is one List under way.
@@ -35,6 +39,8 @@ type listing struct {
 
 	records    []Record
 	more       int64 // keys that follow the last one looked at
+	fetched    int   // rows read
+	evaluated  int   // records that a selector was asked about
 	unreadable *UnreadableError
 }
 
@@ -74,6 +80,7 @@ func (l *listing) collect(ctx context.Context) error {
 			return err
 		}
 		l.at = res.Revision
+		l.fetched += len(res.KVs)
 		seen := l.take(res.KVs)
 		l.more = res.Count - int64(seen)
 		if l.more <= 0 || l.full() || l.unreadable != nil {
@@ -128,6 +135,9 @@ func (l *listing) take(kvs []KV) (seen int) {
 				return seen
 			}
 			continue
+		}
+		if l.opts.Selective() {
+			l.evaluated++
 		}
 		if l.opts.Matches(r) {
 			l.records = append(l.records, r)

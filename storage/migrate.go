@@ -72,7 +72,8 @@ type MigrateFailure struct {
 // not change it: somebody who changes it at the same time wins, and nothing that was written is lost. Each such write has
 // a revision of its own and is a MODIFIED event to those who watch; objects that are as they should be are not touched.
 // An object that cannot be read, converted or stored stays as it is, is counted and named in the result, and is no error
-// of Migrate: see Failed. Objects that were stored with a TTL lose it, so do not migrate a resource that has such.
+// of Migrate: see Failed. Where the store has a TTL (StoreOptions), that of an object which is rewritten begins
+// anew; one that only its WriteOptions had is lost.
 //
 // An error means that it could not go on: ctx has ended, or the storage is closed, full or unavailable. What is done is
 // done; the same call again, or one with the result's Continue, does the rest, in another process too.

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/keelson-dev/keelson/runtime/codec"
@@ -110,15 +111,31 @@ func (f *recordFields) Get(field string) string {
 	if !f.Has(field) {
 		return ""
 	}
+	path := f.path(f.body, field)
+	if path == "" {
+		return f.converted(field)
+	}
+	return valueAt(f.body, path)
+}
+
+// path is where a document has a field; "" is nowhere.
+func (f *recordFields) path(d codec.Document, field string) string {
 	for version, paths := range f.of.FieldPaths {
-		if path, ok := paths[field]; ok && f.body.InVersion(version) {
-			if path == "" {
-				return f.converted(field)
-			}
-			return f.body.Field(path)
+		if path, ok := paths[field]; ok && d.InVersion(version) {
+			return path
 		}
 	}
-	return f.body.Field(field)
+	return field
+}
+
+// valueAt is the value at a path, or at the first of several that leads to one.
+func valueAt(d codec.Document, path string) (text string) {
+	for more := true; more && text == ""; {
+		var one string
+		one, path, more = strings.Cut(path, "|")
+		text = d.Field(one)
+	}
+	return text
 }
 
 // converted is a field of the object that is made of the record. What cannot be made has none, and a
@@ -137,7 +154,7 @@ func (f *recordFields) converted(field string) (text string) {
 	if err != nil {
 		return ""
 	}
-	return d.Field(field)
+	return valueAt(d, f.path(d, field))
 }
 
 // knownRevisions is the set of revisions whose values are known to be canonical, because this process wrote them

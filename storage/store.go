@@ -27,7 +27,7 @@ type StoreOptions struct {
 	// FieldPaths says where documents in another version have Fields: by apiVersion, such as "example.com/v1beta1", and
 	// by field, the path in such a document. What is not in it is where Fields has it. A field with the path "" has no
 	// path there: the object is decoded and the field read in the version that Codec decodes to, which takes as long as
-	// that does. runtime.Scheme has a method that makes this.
+	// that does. Of several paths, separated by "|", the first that leads to something counts. runtime.Scheme has a method that makes this.
 	FieldPaths map[string]map[string]string
 	// MaxObjectBytes bounds an encoded object; a larger one is ErrTooLarge. 0 is 1.5 MiB, what etcd takes by
 	// default; a negative number is no bound.
@@ -37,6 +37,8 @@ type StoreOptions struct {
 	TTL time.Duration
 	// ReadWait is how long a read waits for a revision that has not happened yet; 0 is 3 s.
 	ReadWait time.Duration
+	// Hooks are told what the store asks of its backend.
+	Hooks Hooks
 }
 
 func (o StoreOptions) withDefaults() (StoreOptions, error) {
@@ -88,6 +90,9 @@ func NewStore(b Backend, o StoreOptions) (*Store, error) {
 	}
 	stater, _ := b.(Stater)
 	knower, _ := b.(Knower)
+	if o.Hooks.Requested != nil {
+		b, stater = observe(b, stater, o.Hooks.Requested)
+	}
 	return &Store{backend: b, opts: o, stater: stater, knower: knower, root: o.Prefix + "/"}, nil
 }
 

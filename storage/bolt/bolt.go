@@ -39,12 +39,15 @@ type Options struct {
 	syncing func(changes int) error
 	// block, for tests, is how many revisions are reserved at a time instead of reserveBlock.
 	block int64
+	// wall, for tests, is the wall clock instead of time.Now. The goroutine that writes calls it.
+	wall func() time.Time
 }
 
 // Hooks are called by the goroutine that writes the file, which waits for them: they must be quick and must not
 // call the Backend.
 type Hooks struct {
-	// Committed is called when a transaction is durable, with the changes it made and the time it took.
+	// Committed is called when a transaction is durable, with the changes it made, deletions of keys with a TTL among
+	// them, and the time it took.
 	Committed func(changes int, took time.Duration)
 	// Compacted is called when history up to revision has been removed, with the number of changes forgotten.
 	Compacted func(revision int64, changes int)
@@ -81,8 +84,8 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Backend is a storage.Backend in one file. It is also a storage.Compactor, Historian, Stater, Knower, Healther and Loader. All
-// methods may be called concurrently.
+// Backend is a storage.Backend in one file, which supports TTL. It is also a storage.Compactor, Historian, Stater, Knower,
+// Healther and Loader. All methods may be called concurrently.
 type Backend struct {
 	path string
 	opts Options
@@ -90,10 +93,11 @@ type Backend struct {
 	file *os.File // of db, to be read while a transaction of db is open
 	tail *tail
 
-	mu      sync.Mutex // guards pending, closed, failed and refuses
+	mu      sync.Mutex // guards pending, closed, failed, stuck and refuses
 	pending []*request
 	closed  bool
 	failed  error // why the last transaction failed; nil after one that did not
+	stuck   error // why keys do not expire: the file is damaged
 	refuses error // why nothing can be written any more: Load has failed
 
 	wake    chan struct{} // tells the writer that pending or closed has changed; holds one token
@@ -122,7 +126,7 @@ func Open(path string, opts Options) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, st, err := openFile(path, opts)
+	f, st, tt, err := openFile(path, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +139,7 @@ func Open(path string, opts Options) (*Backend, error) {
 		wake:    make(chan struct{}, 1),
 		stopped: make(chan struct{}),
 	}
-	w := newWriter(b, st)
+	w := newWriter(b, st, tt)
 	go func() {
 		defer close(b.stopped)
 		if opts.Sync == SyncInterval {
@@ -173,10 +177,11 @@ func (b *Backend) Close() error {
 	return b.closing
 }
 
-// Health implements storage.Healther. It reads the file; when the last commit failed it also tries to write.
+// Health implements storage.Healther. It reads the file; when the last commit failed it also tries to write. Damage that
+// keeps keys from expiring is an error too.
 func (b *Backend) Health(ctx context.Context) error {
 	b.mu.Lock()
-	closed, failed, refuses := b.closed, b.failed, b.refuses
+	closed, failed, stuck, refuses := b.closed, b.failed, b.stuck, b.refuses
 	b.mu.Unlock()
 	if closed {
 		return storage.ErrClosed
@@ -187,9 +192,10 @@ func (b *Backend) Health(ctx context.Context) error {
 	if err := b.view(func(txn) error { return nil }); err != nil {
 		return err
 	}
-	if failed == nil {
-		return nil
+	if failed != nil {
+		if _, err := b.submit(ctx, &request{kind: probe}); err != nil {
+			return err
+		}
 	}
-	_, err := b.submit(ctx, &request{kind: probe})
-	return err
+	return stuck
 }

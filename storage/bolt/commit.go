@@ -2,8 +2,8 @@ package bolt
 
 import (
 	"context"
-	"fmt"
 	"slices"
+	"time"
 
 	"github.com/keelson-dev/keelson/storage"
 )
@@ -16,6 +16,7 @@ const (
 	compact             // compact at revision
 	probe               // write nothing, durably; what is shown is durable then
 	borrow              // have the file, and the writer with it, until returned is closed
+	expire              // delete what is due; the writer asks itself, and waits for no answer
 )
 
 // What becomes of a commit.
@@ -38,8 +39,14 @@ func judge(c storage.Commit, live int64) verdict {
 	return applies
 }
 
-// next gives a commit the next revision. live is that of the value it replaces, 0 for none.
-func (s *state) next(c storage.Commit, live int64) *change {
+// replaced is the value that a commit replaces. The zero one is none.
+type replaced struct {
+	revision int64
+	expires  int64 // see change
+}
+
+// next gives a commit the next revision.
+func (s *state) next(c storage.Commit, was replaced, now time.Time) *change {
 	value := c.Value
 	if c.Delete {
 		value = nil
@@ -48,7 +55,14 @@ func (s *state) next(c storage.Commit, live int64) *change {
 	}
 	s.revision++
 	s.total += int64(len(c.Key) + len(value))
-	return &change{key: c.Key, value: value, revision: s.revision, deleted: c.Delete, prevAt: live, total: s.total}
+	ch := &change{
+		key: c.Key, value: value, revision: s.revision, deleted: c.Delete, total: s.total,
+		prevAt: was.revision, prevExpires: was.expires,
+	}
+	if c.TTL > 0 && !c.Delete {
+		ch.expires = deadline(now, c.TTL)
+	}
+	return ch
 }
 
 // request waits for the writer.
@@ -77,13 +91,10 @@ func (r *request) answer(res storage.CommitResult, err error) {
 	close(r.done)
 }
 
-// Commit implements storage.Backend. A TTL is refused with ErrUnsupported.
+// Commit implements storage.Backend.
 func (b *Backend) Commit(ctx context.Context, c storage.Commit) (storage.CommitResult, error) {
 	if err := checkKey(c.Key); err != nil {
 		return storage.CommitResult{}, err
-	}
-	if c.TTL > 0 {
-		return storage.CommitResult{}, fmt.Errorf("bolt: TTL: %w", storage.ErrUnsupported)
 	}
 	return b.submit(ctx, &request{kind: write, commit: c})
 }

@@ -238,9 +238,6 @@ func TestKeysThatCannotBe(t *testing.T) {
 	if got := revision(t, b); got != 1 {
 		t.Errorf("the revision is %d, want 1: nothing was committed", got)
 	}
-	if _, err := b.Commit(t.Context(), storage.Commit{Key: "a", TTL: time.Second}); !errors.Is(err, storage.ErrUnsupported) {
-		t.Errorf("Commit with a TTL: %v, want ErrUnsupported", err)
-	}
 }
 
 func create(key, value string) storage.Commit {

@@ -67,6 +67,9 @@ func (w *writer) rest(now time.Time) (time.Duration, bool) {
 	if w.due() && (!ok || w.retry.Before(at)) {
 		at, ok = w.retry, true
 	}
+	if e, expects := w.expiresAt(now); expects && (!ok || e.Before(at)) {
+		at, ok = e, true
+	}
 	return max(at.Sub(now), 0), ok
 }
 
@@ -137,7 +140,7 @@ type old struct {
 // up to which nothing else has to be forgotten; there may be none with a change of its own at the end of a gap.
 func (a *attempt) outdatedChanges(limit int) (olds []old, reached int64, err error) {
 	durable := a.durable.revision
-	outdated := min(a.opts.outdated(a.state, a.expired), durable)
+	outdated := min(a.opts.outdated(a.state, a.outdated), durable)
 	kept := a.state.total - a.state.scrubbedTotal
 	reached = a.state.scrubbed
 	if reached >= outdated && kept <= a.opts.WindowBytes {

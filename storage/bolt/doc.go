@@ -31,6 +31,19 @@
 // after an unclean stop the store goes on behind the block, and everything before is storage.ErrCompacted: clients
 // list again. After Close nothing is lost, and there is no gap.
 //
+// # TTLs
+//
+// A key with a TTL is deleted within two seconds after its time, by a commit like any other, with a revision of its own.
+// What had its time while the file was closed is deleted soon after Open, as is what a snapshot that is restored late
+// has. A deletion waits while the file cannot be written, and is tried again every second. Of many that are due at once,
+// 512 are deleted at a time (with SyncInterval in memory first, as all commits), and other commits go in between. A key
+// whose time has come is there, for reads and conditions, until it has been deleted. Without a key with a TTL there is
+// nothing to wait for, and Open reads one entry to know.
+//
+// Times are those of the wall clock, which is never taken to go back: where it was set back, time goes on from what the
+// file was told last, and no key lives longer than its TTL while the file is open. Where it was set forward, keys are
+// deleted early. The timer that is set does not notice that, nor that the machine has slept; the next commit does.
+//
 // # Backups
 //
 // [Backend.Snapshot] writes a consistent copy while commits go on, [Restore] makes a new file of one after it has
@@ -64,24 +77,28 @@
 //
 // # The file
 //
-// The file is a bbolt database (go.etcd.io/bbolt) with four buckets. Integers are 8 bytes, big endian; checksums
-// are CRC-32C, 4 bytes, big endian.
+// The file is a bbolt database (go.etcd.io/bbolt) with four buckets, or five. Integers are 8 bytes, big endian;
+// checksums are CRC-32C, 4 bytes, big endian; times are seconds since 1970.
 //
-//   - meta: "format" is the text keelson/bolt, "version" the integer 1, "state" seven integers and their checksum:
+//   - meta: "format" is the text keelson/bolt, "version" the integer 1 or 2, "state" seven integers and their checksum:
 //     the revision, the revision compacted at, the revision up to which compaction has cleaned up, the sum of sizes
 //     up to that revision, the sum of sizes of all changes ever written, 1 after a clean Close, and the revision up
-//     to which revisions are reserved. "unfinished" is there while the store is being loaded.
-//   - log: revision → one change: a byte of flags (1: a deletion, 2: the value is in parts), the revision of the value
-//     before (0: there was none), the sum of sizes up to this change, the checksum of the revision and all of the
-//     change but the checksum, the key with its length as uvarint before it, the value; in place of one that is in
-//     parts, its size and its checksum.
+//     to which revisions are reserved. "clock", if it is there, is the time of the last transaction with a key that
+//     expires, and its checksum. "unfinished" is there while the store is being loaded.
+//   - log: revision → one change: a byte of flags (1: a deletion, 2: the value is in parts, 4: it has a TTL), the
+//     revision of the value before (0: there was none), the sum of sizes up to this change, the checksum of the revision
+//     and all of the change but the checksum, the time at which it expires if it has a TTL, the key with its length as
+//     uvarint before it, the value; in place of one that is in parts, its size and its checksum.
 //     It holds every change after the compacted revision, and those before whose value is still current.
 //   - parts: revision, 4 bytes that count from 0 → 8128 bytes, or what is left, of a value larger than 16 KiB. Pages
 //     that must be neighbours are few then, so that holes in the file fit again.
 //   - index: key, a NUL byte, the complement of a revision → a byte of flags as in log. The versions of a key
 //     stand together, the newest first, and a reader at revision R seeks the first one not newer than R.
+//   - expiry: the time at which a value expires, its revision → nothing, for all current values with a TTL. In a file of
+//     format version 1 there is no such bucket, and no TTL.
 //
 // A size is that of a key and its value. Where the store was not closed cleanly and revisions are reserved above its
-// own, its revision is the one after them. Format version 1 will be read by later releases; a file of a later version
-// is refused.
+// own, its revision is the one after them. A file is of format version 1 until the first commit with a TTL, which makes
+// it one of version 2, for good: releases that know only version 1 refuse it, since they would keep for ever what is to
+// expire. Both versions will be read by later releases; a file of a later version is refused.
 package bolt

@@ -2,7 +2,9 @@ package bolt
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"time"
 
 	"go.etcd.io/bbolt"
 )
@@ -16,6 +18,12 @@ func (o Options) WithSyncing(fn func(changes int) error) Options {
 // WithBlock makes n revisions be reserved at a time; n is more than twice what commits at once.
 func (o Options) WithBlock(n int64) Options {
 	o.block = n
+	return o
+}
+
+// WithWall makes fn the wall clock.
+func (o Options) WithWall(fn func() time.Time) Options {
+	o.wall = fn
 	return o
 }
 
@@ -85,16 +93,26 @@ func (b *Backend) Syncs() bool { return !b.db.NoSync || !b.db.NoGrowSync }
 
 // FileRevision reads what the file at path says its revision is.
 func FileRevision(path string) (int64, error) {
+	s, err := fileState(path)
+	return s.revision, err
+}
+
+// OpenedRevision reads from the file at path at which revision it will be opened.
+func OpenedRevision(path string) (int64, error) {
+	s, err := fileState(path)
+	return s.recovered().revision, err
+}
+
+func fileState(path string) (s state, err error) {
 	f, err := openDB(path, openOptions{readOnly: true})
 	if err != nil {
-		return 0, err
+		return s, err
 	}
-	var s state
 	err = f.View(func(tx *bbolt.Tx) (err error) {
 		s, err = checkContent(tx)
 		return err
 	})
-	return s.revision, errors.Join(err, f.Close())
+	return s, errors.Join(err, f.Close())
 }
 
 // WaitStopped waits until Close has ended the writer.
@@ -194,4 +212,47 @@ func (b *Backend) Parts() (n int, err error) {
 		return t.parts.ForEach(func(_, _ []byte) error { n++; return nil })
 	})
 	return n, err
+}
+
+// MostExpiring is how many keys expire at once.
+const MostExpiring = stepChanges
+
+// Rest is how long the writer sleeps if nobody wakes it; false is for ever. Everything is durable then.
+func (b *Backend) Rest(ctx context.Context) (d time.Duration, wakes bool, err error) {
+	r := &request{kind: borrow, returned: make(chan struct{})}
+	if _, err := b.submit(ctx, r); err != nil {
+		return 0, false, err
+	}
+	defer close(r.returned)
+	d, wakes = r.writer.rest(time.Now())
+	return d, wakes, nil
+}
+
+// Scheduled counts the keys that the file says will expire.
+func (b *Backend) Scheduled() (n int, err error) {
+	err = b.view(func(t txn) error {
+		if e := t.expiry(); e != nil {
+			n = e.Stats().KeyN
+		}
+		return nil
+	})
+	return n, err
+}
+
+// FileVersion reads the format version of the file at path.
+func FileVersion(path string) (version uint64, err error) {
+	f, err := openDB(path, openOptions{readOnly: true})
+	if err != nil {
+		return 0, err
+	}
+	err = f.View(func(tx *bbolt.Tx) error {
+		version = binary.BigEndian.Uint64(tx.Bucket([]byte(metaBucket)).Get([]byte(versionKey)))
+		return nil
+	})
+	return version, errors.Join(err, f.Close())
+}
+
+// PutExpiry makes a file say that the value of a revision expires in a second since 1970.
+func PutExpiry(tx *bbolt.Tx, second, revision int64) error {
+	return tx.Bucket([]byte(expiryBucket)).Put(expiring{second, revision}.key(), nil)
 }

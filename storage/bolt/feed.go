@@ -181,7 +181,7 @@ func (f *feed) lookInFile() (found []*change, err error) {
 
 // newChange copies an entry out of its transaction.
 func (t txn) newChange(e entry, revision int64) (c *change, err error) {
-	c = &change{key: string(e.key), revision: revision, deleted: e.deleted, prevAt: e.prev}
+	c = &change{key: string(e.key), revision: revision, deleted: e.deleted, expires: e.expires, prevAt: e.prev}
 	if !e.deleted {
 		c.value, err = t.value(revision, e)
 	}
@@ -197,7 +197,7 @@ func (f *feed) show(found []*change) ([]storage.Change, error) {
 	}
 	out := make([]storage.Change, len(found))
 	for i, c := range found {
-		out[i] = storage.Change{Key: c.key, Value: c.value, Revision: c.revision, Deleted: c.deleted}
+		out[i] = storage.Change{Key: c.key, Value: c.value, Revision: c.revision, Deleted: c.deleted, Expiring: c.expires != 0}
 		if f.prev {
 			out[i].Prev = c.prev.Load()
 		}
@@ -225,11 +225,11 @@ func (b *Backend) loadPrev(changes []*change) error {
 			return expired(missing[0].revision-1, s.compacted)
 		}
 		for _, c := range missing {
-			value, err := t.valueAt(c.prevAt)
+			kv, err := t.kvAt(c.key, c.prevAt)
 			if err != nil {
 				return err
 			}
-			c.prev.Store(&storage.KV{Key: c.key, Value: value, Revision: c.prevAt})
+			c.prev.Store(&kv)
 		}
 		return nil
 	})

@@ -31,6 +31,7 @@ type deferred struct {
 	rested   time.Time // when the next flush may begin, unless one is asked for
 	failed   error     // why the last flush failed
 	tidied   bool      // the last flush, after a failed one, was to make room only
+	swept    expiring  // entries of the file's expiry bucket up to here have been seen to
 }
 
 // flush is one transaction of a deferred writer, made in a goroutine of its own.
@@ -59,11 +60,12 @@ func (d *deferred) run() error {
 		now := time.Now()
 		d.history.note(now, d.now.revision)
 		d.accept(batch)
+		expired := !closed && d.expireDue(now)
 		if d.flushing == nil && d.flushDue(now) {
 			d.begin(now)
 		}
 		switch {
-		case len(batch) > 0:
+		case len(batch) > 0, expired:
 			select {
 			case f := <-d.flushing:
 				d.finished(f)
@@ -90,8 +92,13 @@ func (d *deferred) run() error {
 // rest returns how long the writer may sleep when nothing is committed and no flush ends; false is for ever.
 func (d *deferred) rest(now time.Time) (time.Duration, bool) {
 	at, ok := d.history.next(d.now.revision)
-	if d.flushing == nil && (len(d.changes) > 0 || d.due()) && (!ok || d.rested.Before(at)) {
+	if d.flushing == nil && d.unsettled() && (!ok || d.rested.Before(at)) {
 		at, ok = d.rested, true
+	}
+	if d.mayExpire() { // else the end of a flush comes first
+		if e, expects := d.expiresAt(now); expects && (!ok || e.Before(at)) {
+			at, ok = e, true
+		}
 	}
 	return max(at.Sub(now), 0), ok
 }
@@ -101,16 +108,19 @@ func (d *deferred) flushDue(now time.Time) bool {
 	switch {
 	case len(d.requests) > 0:
 		return true
-	case len(d.changes) == 0 && !d.due():
+	case !d.unsettled():
 		return false
 	}
 	return !now.Before(d.rested) || d.failed == nil && d.size >= unflushedBytes/2
 }
 
+// unsettled says that a flush has something to do, if only to find out whether the file can be written again.
+func (d *deferred) unsettled() bool { return len(d.changes) > 0 || d.due() || d.failed != nil }
+
 // begin starts a flush of all there is.
 func (d *deferred) begin(now time.Time) {
 	f := &flush{attempt: d.attempt(), began: now, now: d.now, requests: d.requests}
-	f.head = d.now.revision
+	f.head, f.dirty = d.now.revision, d.failed != nil
 	d.tidied = errors.Is(d.failed, storage.ErrNoSpace) && !d.tidied && len(d.requests) == 0 && d.due()
 	if !d.tidied { // else history is forgotten first, so that there is room
 		f.changes = d.changes[:len(d.changes):len(d.changes)]
@@ -282,44 +292,54 @@ func (d *deferred) reserveFor(n int) {
 
 // commit applies one commit in memory.
 func (d *deferred) commit(t txn, c storage.Commit) (storage.CommitResult, error) {
-	live, unflushed, err := d.current(t, c.Key)
+	was, unflushed, err := d.current(t, c.Key)
 	if err != nil {
 		return storage.CommitResult{}, err
 	}
-	switch judge(c, live) {
+	switch judge(c, was.revision) {
 	case conflicts:
-		return d.conflict(t, c.Key, live, unflushed)
+		return d.conflict(t, c.Key, was.revision, unflushed)
 	case idle:
 		return storage.CommitResult{Revision: d.now.revision}, nil
 	}
 	if d.failed != nil {
 		return storage.CommitResult{}, d.failed
 	}
-	ch := d.now.next(c, live)
-	if unflushed != nil && live != 0 {
+	d.perform(c, was, unflushed)
+	return storage.CommitResult{Revision: d.now.revision}, nil
+}
+
+// perform makes a commit whose condition holds.
+func (d *deferred) perform(c storage.Commit, was replaced, unflushed *change) {
+	var now time.Time
+	if c.TTL > 0 {
+		now = d.clock.tell()
+	}
+	ch := d.now.next(c, was, now)
+	if unflushed != nil && was.revision != 0 {
 		kv, _ := unflushed.kv()
 		ch.prev.Store(&kv)
 	}
 	d.changes = append(d.changes, ch)
 	d.size += ch.size() + changeBytes
 	d.overlay.versions.Set(ch)
-	return storage.CommitResult{Revision: ch.revision}, nil
+	d.nextExpiry = sooner(d.nextExpiry, ch.expires)
 }
 
-// current returns the revision of a key's value, 0 if it has none, and the change that wrote it, or deleted it, if
-// that is not in the file yet.
-func (d *deferred) current(t txn, key string) (live int64, unflushed *change, err error) {
+// current returns what there is of a key, and the change that wrote it, or deleted it, if that is not in the file yet.
+func (d *deferred) current(t txn, key string) (was replaced, unflushed *change, err error) {
 	if c := d.overlay.version(key, math.MaxInt64); c != nil {
 		if !c.deleted {
-			live = c.revision
+			was = replaced{c.revision, c.expires}
 		}
-		return live, c, nil
+		return was, c, nil
 	}
-	revision, deleted, err := t.version(key, math.MaxInt64)
-	if err != nil || deleted {
-		return 0, nil, err
+	found, err := t.version(key, math.MaxInt64)
+	if err != nil {
+		return was, nil, err
 	}
-	return revision, nil, nil
+	was, err = t.replaced(found)
+	return was, nil, err
 }
 
 // conflict makes the answer to a commit whose key is at another revision.
@@ -330,11 +350,11 @@ func (d *deferred) conflict(t txn, key string, live int64, unflushed *change) (s
 	case unflushed != nil:
 		res.Current, _ = unflushed.kv()
 	default:
-		value, err := t.valueAt(live)
+		kv, err := t.kvAt(key, live)
 		if err != nil {
 			return storage.CommitResult{}, err
 		}
-		res.Current = storage.KV{Key: key, Value: value, Revision: live}
+		res.Current = kv
 	}
 	return res, storage.ErrConflict
 }

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	}
 	roles := map[string]func(path string) error{
 		"storm": storm, "hold": hold, "fill": fill, "fillInterval": fillInterval, "fillCopies": fillCopies,
-		"shrink": shrinkForEver, "load": loadForEver,
+		"shrink": shrinkForEver, "load": loadForEver, "expire": expireForEver,
 	}
 	if role := os.Getenv(childRole); role != "" {
 		if err := roles[role](os.Getenv(childFile)); err != nil {
@@ -111,7 +111,7 @@ func storm(path string) error {
 		all.Go(func() {
 			for i := 0; ; i++ {
 				key, n := stormStep(w, int(start.Revision)*1000, i)
-				c := storage.Commit{Key: key, Expect: storage.AnyRevision, Delete: n < 0}
+				c := storage.Commit{Key: key, Expect: storage.AnyRevision, Delete: n < 0, TTL: time.Duration(i%2) * 1000 * time.Hour}
 				if !c.Delete {
 					c.Value = []byte(value(key, n))
 				}

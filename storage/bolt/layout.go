@@ -13,20 +13,24 @@ import (
 
 // The names in the file. See the package comment for what is under them.
 const (
-	metaBucket  = "meta"
-	logBucket   = "log"
-	indexBucket = "index"
-	partsBucket = "parts"
+	metaBucket   = "meta"
+	logBucket    = "log"
+	indexBucket  = "index"
+	partsBucket  = "parts"
+	expiryBucket = "expiry"
 
 	formatKey     = "format"
 	versionKey    = "version"
 	stateKey      = "state"
+	clockKey      = "clock"
 	unfinishedKey = "unfinished"
 
-	formatName    = "keelson/bolt"
-	formatVersion = 1
+	formatName      = "keelson/bolt"
+	formatVersion   = 1
+	expiringVersion = 2 // from the first TTL on
 
-	deletedFlag = 1
+	deletedFlag  = 1
+	expiringFlag = 4
 
 	// firstRevision is the revision of a new, empty file: 0 means "the latest" in a read.
 	firstRevision = 1
@@ -87,6 +91,7 @@ type entry struct {
 	deleted bool
 	prev    int64
 	total   int64
+	expires int64 // the second since 1970 in which the value is to be deleted; 0: never
 	key     []byte
 	value   []byte // nil when it is split
 
@@ -95,21 +100,28 @@ type entry struct {
 	sum   uint32 // the checksum of the value
 }
 
-// entryHeader is the size of what stands before the key's length: flags, prev, total and the checksum.
-const entryHeader = 1 + 8 + 8 + 4
+// entryHeader is the size of what stands before the key's length: flags, prev, total and the checksum. In an entry that
+// expires it is followed by expiresBytes, which say when.
+const (
+	entryHeader  = 1 + 8 + 8 + 4
+	expiresBytes = 8
+)
 
 // splitBytes is the size of what stands in the place of a value that is split: its size and its checksum.
 const splitBytes = 8 + 4
 
 func (e entry) encode(revision int64) []byte {
-	b := make([]byte, 0, entryHeader+binary.MaxVarintLen32+len(e.key)+max(len(e.value), splitBytes))
-	b = append(b, flags(e.deleted))
+	b := make([]byte, 0, entryHeader+expiresBytes+binary.MaxVarintLen32+len(e.key)+max(len(e.value), splitBytes))
+	b = append(b, flags(e.deleted, e.expires))
 	if e.split {
 		b[0] |= splitFlag
 	}
 	b = binary.BigEndian.AppendUint64(b, uint64(e.prev))
 	b = binary.BigEndian.AppendUint64(b, uint64(e.total))
 	b = append(b, 0, 0, 0, 0)
+	if e.expires != 0 {
+		b = binary.BigEndian.AppendUint64(b, uint64(e.expires))
+	}
 	b = binary.AppendUvarint(b, uint64(len(e.key)))
 	b = append(b, e.key...)
 	b = append(b, e.value...)
@@ -143,6 +155,14 @@ func decodeEntry(revision int64, b []byte) (entry, error) {
 		total:   int64(binary.BigEndian.Uint64(b[9:])),
 	}
 	rest := b[entryHeader:]
+	if b[0]&expiringFlag != 0 {
+		if len(rest) > expiresBytes {
+			e.expires, rest = int64(binary.BigEndian.Uint64(rest)), rest[expiresBytes:]
+		}
+		if e.expires <= 0 {
+			return entry{}, fmt.Errorf("%w: the change of revision %d does not tell when it expires", errDamaged, revision)
+		}
+	}
 	n, size := binary.Uvarint(rest)
 	if size <= 0 || n > uint64(len(rest)-size) {
 		return entry{}, fmt.Errorf("%w: the change of revision %d has a key of %d bytes", errDamaged, revision, n)
@@ -160,11 +180,15 @@ func decodeEntry(revision int64, b []byte) (entry, error) {
 	return e, nil
 }
 
-func flags(deleted bool) byte {
+// flags are those that index and log share.
+func flags(deleted bool, expires int64) (f byte) {
 	if deleted {
-		return deletedFlag
+		f |= deletedFlag
 	}
-	return 0
+	if expires != 0 {
+		f |= expiringFlag
+	}
+	return f
 }
 
 func revisionKey(revision int64) []byte {
@@ -238,26 +262,45 @@ func changeAt(c *bbolt.Cursor, revision int64) (entry, error) {
 	return entry{}, fmt.Errorf("%w: the change of revision %d is missing", errDamaged, revision)
 }
 
-// version finds the newest version of key not newer than at. It returns 0 if there is none.
-func (t txn) version(key string, at int64) (revision int64, deleted bool, err error) {
+// placed is a version of a key as the index has it. The zero one is none.
+type placed struct {
+	revision          int64
+	deleted, expiring bool
+}
+
+// live is the revision of the value that a version is; 0 if it is none.
+func (p placed) live() int64 {
+	if p.deleted {
+		return 0
+	}
+	return p.revision
+}
+
+// version finds the newest version of key not newer than at.
+func (t txn) version(key string, at int64) (placed, error) {
 	seek := indexKey(make([]byte, 0, 128), key, at)
 	k, v := t.index.Cursor().Seek(seek)
 	if len(k) != len(seek) || string(k[:len(key)+1]) != string(seek[:len(key)+1]) {
-		return 0, false, nil
+		return placed{}, nil
 	}
-	_, revision, err = splitIndexKey(k)
+	_, revision, err := splitIndexKey(k)
 	if err != nil || len(v) != 1 {
-		return 0, false, errors.Join(err, fmt.Errorf("%w: version of key %q", errDamaged, key))
+		return placed{}, errors.Join(err, fmt.Errorf("%w: version of key %q", errDamaged, key))
 	}
-	return revision, v[0]&deletedFlag != 0, nil
+	return placed{revision: revision, deleted: v[0]&deletedFlag != 0, expiring: v[0]&expiringFlag != 0}, nil
 }
 
 // put writes one version of a key.
 func (t txn) put(c *change) error {
-	if err := t.index.Put(indexKey(nil, c.key, c.revision), []byte{flags(c.deleted)}); err != nil {
+	if err := t.index.Put(indexKey(nil, c.key, c.revision), []byte{flags(c.deleted, c.expires)}); err != nil {
 		return err
 	}
-	return t.putEntry(c.revision, entry{deleted: c.deleted, prev: c.prevAt, total: c.total, key: []byte(c.key), value: c.value})
+	if err := t.schedule(c); err != nil {
+		return err
+	}
+	return t.putEntry(c.revision, entry{
+		deleted: c.deleted, prev: c.prevAt, total: c.total, expires: c.expires, key: []byte(c.key), value: c.value,
+	})
 }
 
 // drop removes one version of a key.

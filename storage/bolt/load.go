@@ -22,8 +22,9 @@ const loadBytes = 8 << 20
 // Load implements storage.Loader, in many transactions: a file whose Load was not finished is refused by Open. It
 // needs 16 bytes of memory for each value, and room beside the file for all values, which is given back. Errors
 // besides those of the interface: ErrNoSpace, a key or revision that cannot be, a revision that two values have (in
-// this file, as in every store whose commits change one key, a revision has one value), a value with a TTL
-// (ErrUnsupported). After an error but ErrNotEmpty the Backend refuses every write.
+// this file, as in every store whose commits change one key, a revision has one value), a value with a TTL, since
+// nobody says how long it is (ErrUnsupported); Snapshot and Restore keep TTLs. After an error but ErrNotEmpty the Backend
+// refuses every write.
 func (b *Backend) Load(ctx context.Context, revision int64, kvs iter.Seq2[storage.KV, error]) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -134,7 +135,7 @@ func (l *load) add(kv storage.KV) error {
 	case kv.Revision <= 0 || kv.Revision > l.revision:
 		return fmt.Errorf("key %q is at revision %d, want one from 1 to the store's, %d", kv.Key, kv.Revision, l.revision)
 	case kv.Expiring:
-		return fmt.Errorf("key %q has a TTL: %w", kv.Key, storage.ErrUnsupported)
+		return fmt.Errorf("key %q has a TTL, and how long is not known: %w", kv.Key, storage.ErrUnsupported)
 	}
 	l.last = kv.Key
 	if err := l.spool.add(kv); err != nil {
@@ -152,7 +153,7 @@ func (l *load) writeIndex() error {
 	err := l.update(func(t txn) error {
 		t.index.FillPercent = 0.9 // it is appended to
 		for _, kv := range l.batch {
-			if err := t.index.Put(indexKey(nil, kv.Key, kv.Revision), []byte{flags(false)}); err != nil {
+			if err := t.index.Put(indexKey(nil, kv.Key, kv.Revision), []byte{flags(false, 0)}); err != nil {
 				return err
 			}
 		}

@@ -123,7 +123,7 @@ func TestLoadsThatFail(t *testing.T) {
 		"too new":       {kvs: []storage.KV{kv("a", 100)}, want: "from 1 to the store's, 99"},
 		"no revision":   {kvs: []storage.KV{kv("a", 0)}, want: "from 1 to the store's, 99"},
 		"one revision":  {kvs: []storage.KV{kv("a", 5), kv("b", 4), kv("c", 5)}, want: `keys "a" and "c" are both at revision 5`},
-		"TTL":           {kvs: []storage.KV{{Key: "a", Revision: 2, Expiring: true}}, want: "TTL: not supported"},
+		"TTL":           {kvs: []storage.KV{{Key: "a", Revision: 2, Expiring: true}}, want: `key "a" has a TTL`},
 		"source":        {kvs: []storage.KV{kv("a", 2)}, err: source, want: source.Error()},
 		"context ended": {kvs: []storage.KV{kv("a", 2), kv("b", 3)}, want: context.Canceled.Error()},
 	} {

@@ -29,30 +29,36 @@ type dbFile struct {
 	file *os.File
 }
 
-// openFile opens the file at path, which it creates if there is none, and returns its state.
-func openFile(path string, opts Options) (f *dbFile, s state, err error) {
+// openFile opens the file at path, which it creates if there is none, and returns what it says of itself.
+func openFile(path string, opts Options) (f *dbFile, s state, tt timetable, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("bolt: open %s: %w", path, explain(path, err))
 		}
 	}()
 	if err := ensure(path); err != nil {
-		return nil, s, err
+		return nil, s, tt, err
 	}
 	if err := check(path); err != nil {
-		return nil, s, err
+		return nil, s, tt, err
 	}
 	if opts.Shrink {
 		if err := shrink(path, opts.Hooks.Shrunk); err != nil {
-			return nil, s, err
+			return nil, s, tt, err
 		}
 	}
 	if f, err = openInPlace(path, openOptions{}); err != nil {
-		return nil, s, err
+		return nil, s, tt, err
 	}
 	err = guard(func() error {
 		return f.View(func(tx *bbolt.Tx) (err error) {
-			s, err = checkContent(tx)
+			if s, err = checkContent(tx); err != nil {
+				return err
+			}
+			t, err := newTxn(tx)
+			if err == nil {
+				tt, err = t.timetable()
+			}
 			return err
 		})
 	})
@@ -60,11 +66,11 @@ func openFile(path string, opts Options) (f *dbFile, s state, err error) {
 		err = f.Sync() // a killed process may have left something that is not on the disk yet
 	}
 	if err != nil {
-		return nil, s, errors.Join(err, f.Close())
+		return nil, s, tt, errors.Join(err, f.Close())
 	}
 	f.NoSync, f.NoGrowSync = opts.Sync == NoSync, opts.Sync == NoSync
 	tidy(path)
-	return f, s.recovered(), nil
+	return f, s.recovered(), tt, nil
 }
 
 // ensure creates the file if there is none, and refuses what is not a regular file.

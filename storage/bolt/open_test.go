@@ -77,7 +77,24 @@ func TestFilesThatAreRefused(t *testing.T) {
 		{"a later version", func(t *testing.T, path string) {
 			filled(t, path)
 			edit(t, path, laterVersion)
-		}, "format version 2, and this release knows version 1"},
+		}, "format version 3, and this release knows versions 1 and 2"},
+		{"a later version without what belongs to it", func(t *testing.T, path string) {
+			filled(t, path)
+			edit(t, path, version(2))
+		}, "a bucket is missing"},
+		{"an earlier version with what came later", func(t *testing.T, path string) {
+			expiringFile(t, path)
+			edit(t, path, version(1))
+		}, `it has a bucket "expiry" and format version 1`},
+		{"a damaged clock", func(t *testing.T, path string) {
+			expiringFile(t, path)
+			edit(t, path, func(tx *bbolt.Tx) error { return tx.Bucket([]byte("meta")).Put([]byte("clock"), make([]byte, 12)) })
+		}, "the checksum of the clock is wrong"},
+		{"a damaged list of what expires", func(t *testing.T, path string) {
+			expiringFile(t, path)
+			unclean(t, path)
+			edit(t, path, func(tx *bbolt.Tx) error { return tx.Bucket([]byte("expiry")).Put([]byte{0}, nil) })
+		}, `expiry "\x00"`},
 		{"no version", func(t *testing.T, path string) {
 			filled(t, path)
 			edit(t, path, func(tx *bbolt.Tx) error { return tx.Bucket([]byte("meta")).Delete([]byte("version")) })

@@ -67,5 +67,5 @@ func (c *change) kv() (storage.KV, bool) {
 	if c.deleted {
 		return storage.KV{}, false
 	}
-	return storage.KV{Key: c.key, Value: c.value, Revision: c.revision}, true
+	return storage.KV{Key: c.key, Value: c.value, Revision: c.revision, Expiring: c.expires != 0}, true
 }

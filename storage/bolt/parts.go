@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+
+	"github.com/keelson-dev/keelson/storage"
 )
 
 const (
@@ -73,13 +75,22 @@ func (t txn) value(revision int64, e entry) ([]byte, error) {
 	return value, nil
 }
 
-// valueAt returns a copy of the value of a revision that must be there.
-func (t txn) valueAt(revision int64) ([]byte, error) {
+// kvAt returns a copy of key's value of a revision that must be there.
+func (t txn) kvAt(key string, revision int64) (storage.KV, error) {
 	e, err := t.change(revision)
 	if err != nil {
-		return nil, err
+		return storage.KV{}, err
 	}
-	return t.value(revision, e)
+	return t.kv(key, revision, e)
+}
+
+// kv returns a copy of the value of an entry.
+func (t txn) kv(key string, revision int64, e entry) (storage.KV, error) {
+	value, err := t.value(revision, e)
+	if err != nil {
+		return storage.KV{}, err
+	}
+	return storage.KV{Key: key, Value: value, Revision: revision, Expiring: e.expires != 0}, nil
 }
 
 // dropEntry removes the change of a revision, with its value.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 )
 
 // TestRandomHistories lives through random histories: commits, reads and watches at all revisions, failing disks,
-// failed last steps, compaction, snapshots, and then an orderly end or a crash, after which the file is opened in
+// failed last steps, compaction, snapshots, TTLs that end, and then an orderly end or a crash, after which the file is opened in
 // some other way. After each step everything must be as a model says, and a file that is left must verify.
 func TestRandomHistories(t *testing.T) {
 	t.Parallel()
@@ -30,7 +31,7 @@ func TestRandomHistories(t *testing.T) {
 	if os.Getenv("KEELSON_SOAK") != "" {
 		first = rand.Uint64()
 	}
-	end := time.Now().Add(soak(t, 0))
+	end, gone := time.Now().Add(soak(t, 0)), 0
 	for i := uint64(0); i < uint64(histories) || time.Now().Before(end); i++ {
 		t.Run(fmt.Sprint(first+i), func(t *testing.T) {
 			l := newLife(t, first+i)
@@ -40,51 +41,15 @@ func TestRandomHistories(t *testing.T) {
 				l.begin()
 			}
 			l.check()
+			gone += l.gone
 		})
 		if t.Failed() {
 			return
 		}
 	}
-}
-
-// model is what a store should be.
-type model struct {
-	versions map[string][]storage.Change // of each key, the oldest first
-	log      []storage.Change            // since the last gap
-	head     int64
-	floor    int64 // below it, everything is compacted
-	owner    map[int64]string
-}
-
-func (m *model) at(key string, revision int64) (found storage.Change, ok bool) {
-	for _, c := range m.versions[key] {
-		if c.Revision <= revision {
-			found = c
-		}
+	if gone == 0 {
+		t.Error("no key has expired")
 	}
-	return found, found.Revision > 0 && !found.Deleted
-}
-
-func (m *model) add(t *testing.T, c storage.Change) {
-	t.Helper()
-	if what, used := m.owner[c.Revision]; used || c.Revision != m.head+1 {
-		t.Fatalf("revision %d (after %d) is given to %s: it was that of %q", c.Revision, m.head, c.Key, what)
-	}
-	if prev, ok := m.at(c.Key, m.head); ok {
-		c.Prev = &storage.KV{Key: c.Key, Value: prev.Value, Revision: prev.Revision}
-	}
-	m.owner[c.Revision] = c.Key
-	m.versions[c.Key] = append(m.versions[c.Key], c)
-	m.log = append(m.log, c)
-	m.head = c.Revision
-}
-
-// lose forgets what came after a revision.
-func (m *model) lose(kept int64) {
-	for key, versions := range m.versions {
-		m.versions[key] = slices.DeleteFunc(versions, func(c storage.Change) bool { return c.Revision > kept })
-	}
-	m.log = slices.DeleteFunc(m.log, func(c storage.Change) bool { return c.Revision > kept })
 }
 
 const lifeWindow = 40
@@ -99,11 +64,13 @@ type life struct {
 	o     bolt.Options
 	disk  *broken
 	b     *bolt.Backend
+	ahead atomic.Int64 // of the wall clock
+	gone  int          // keys that have expired
 }
 
 func newLife(t *testing.T, seed uint64) *life {
 	l := &life{t: t, r: rand.New(rand.NewPCG(seed, 1)), path: filepath.Join(t.TempDir(), "0.db")}
-	l.model = model{versions: map[string][]storage.Change{}, owner: map[int64]string{}, head: 1, floor: 0}
+	l.model = model{versions: map[string][]storage.Change{}, owner: map[int64]string{}, ends: map[int64]int64{}, head: 1, floor: 0}
 	l.begin()
 	return l
 }
@@ -115,15 +82,18 @@ func (l *life) begin() {
 	if l.o.Sync == bolt.SyncInterval {
 		l.o.Interval = []time.Duration{time.Millisecond, time.Hour}[l.r.IntN(2)]
 	}
-	b, err := bolt.Open(l.path, l.o.WithSyncing(l.disk.sync).WithBlock(10+l.r.Int64N(100)))
+	l.pass()
+	b, err := bolt.Open(l.path, l.o.WithSyncing(l.disk.sync).WithBlock([]int64{10 + l.r.Int64N(100), 5000}[l.r.IntN(2)]).WithWall(l.wall))
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	l.t.Cleanup(func() { _ = b.Close() })
 	l.b = b
-	if now := revision(l.t, b); now != l.head {
-		l.t.Fatalf("opened at revision %d, want %d", now, l.head)
+	n := int64(len(l.due()))
+	if now := revision(l.t, b); now < l.head || now > l.head+n {
+		l.t.Fatalf("opened at revision %d, want %d, and %d deletions are due", now, l.head, n)
 	}
+	l.expire()
 }
 
 func (l *life) live() {
@@ -145,7 +115,10 @@ func (l *life) live() {
 			if err := l.b.WriteUnflushed(l.r.IntN(20)); err != nil {
 				l.t.Fatal(err)
 			}
-		case n < 96:
+		case n < 97 && l.disk.ok.Load():
+			l.pass()
+			l.expire()
+		case n < 98:
 			if err := l.b.Verify(l.t.Context()); err != nil {
 				l.t.Fatal(err)
 			}
@@ -200,6 +173,11 @@ func (l *life) commit() {
 	if !c.Delete {
 		c.Value = []byte(fmt.Sprint(l.head, strings.Repeat("x", l.r.IntN(20)*l.r.IntN(2000)*l.r.IntN(2))))
 	}
+	epochs := int64(0)
+	if l.r.IntN(3) == 0 {
+		epochs = 1 + l.r.Int64N(4)
+		c.TTL = time.Duration(epochs)*epoch - epoch/2
+	}
 	res, err := l.b.Commit(l.t.Context(), c)
 	expected := now.Revision
 	if !live {
@@ -208,7 +186,7 @@ func (l *life) commit() {
 	switch {
 	case c.Expect != storage.AnyRevision && (c.Expect != expected || c.Delete && !live):
 		if !errors.Is(err, storage.ErrConflict) || res.Found != live || res.Revision != l.head ||
-			live && (res.Current.Revision != now.Revision || !bytes.Equal(res.Current.Value, now.Value)) {
+			live && !same(res.Current, now) {
 			l.t.Fatalf("%s: %v of %s at %d, want a conflict with %s", c.Key, err, text([]storage.KV{res.Current}), res.Revision, changeText(now))
 		}
 	case errors.Is(err, storage.ErrNoSpace) && !l.disk.ok.Load(), l.o.Sync == bolt.SyncInterval && errors.Is(err, storage.ErrNoSpace):
@@ -219,8 +197,15 @@ func (l *life) commit() {
 			l.t.Fatalf("nothing was deleted, at revision %d; want %d", res.Revision, l.head)
 		}
 	default:
-		l.add(l.t, storage.Change{Key: c.Key, Value: c.Value, Revision: res.Revision, Deleted: c.Delete})
+		l.ends[res.Revision] = l.epoch + epochs
+		l.add(l.t, storage.Change{
+			Key: c.Key, Value: c.Value, Revision: res.Revision, Deleted: c.Delete, Expiring: c.TTL > 0 && !c.Delete,
+		})
 	}
+}
+
+func same(kv storage.KV, c storage.Change) bool {
+	return kv.Revision == c.Revision && kv.Expiring == c.Expiring && bytes.Equal(kv.Value, c.Value)
 }
 
 func (l *life) compact() {
@@ -255,7 +240,7 @@ func (l *life) check() {
 	key := l.key()
 	want, live := l.at(key, at)
 	got, err := l.b.Get(l.t.Context(), key, at)
-	if !l.expired("Get", at, err) && (got.Found != live || live && (got.KV.Revision != want.Revision || !bytes.Equal(got.KV.Value, want.Value))) {
+	if !l.expired("Get", at, err) && (got.Found != live || live && !same(got.KV, want)) {
 		l.t.Fatalf("Get of %s at %d: %s, want %s", key, at, text([]storage.KV{got.KV}), changeText(want))
 	}
 	r := storage.Range{At: at, Limit: l.r.IntN(5), CountOnly: l.r.IntN(5) == 0}
@@ -273,7 +258,7 @@ func (l *life) check() {
 			continue
 		}
 		if count++; !r.CountOnly && (r.Limit == 0 || len(kvs) < r.Limit) {
-			kvs = append(kvs, storage.KV{Key: key, Value: c.Value, Revision: c.Revision})
+			kvs = append(kvs, storage.KV{Key: key, Value: c.Value, Revision: c.Revision, Expiring: c.Expiring})
 		}
 	}
 	res, err := l.b.Range(l.t.Context(), r)
@@ -287,6 +272,9 @@ func text(kvs []storage.KV) string {
 	var s strings.Builder
 	for _, kv := range kvs {
 		fmt.Fprintf(&s, "%s=%.10s(%d)@%d ", kv.Key, kv.Value, len(kv.Value), kv.Revision)
+		if kv.Expiring {
+			s.WriteString("* ")
+		}
 	}
 	return s.String()
 }
@@ -318,7 +306,7 @@ func (l *life) follow(from int64) {
 }
 
 func changeText(c storage.Change) string {
-	s := fmt.Sprintf("%s %v %d %.10s(%d)", c.Key, c.Deleted, c.Revision, c.Value, len(c.Value))
+	s := fmt.Sprintf("%s %v %d %.10s(%d) %v", c.Key, c.Deleted, c.Revision, c.Value, len(c.Value), c.Expiring)
 	if c.Prev != nil {
 		s += " was " + text([]storage.KV{*c.Prev})
 	}
@@ -383,12 +371,8 @@ func (l *life) crashed() {
 	if l.o.Sync != bolt.SyncInterval && kept < l.head && l.floor != l.head {
 		l.t.Fatalf("the file is at revision %d, acknowledged was %d", kept, l.head)
 	}
-	b, err := bolt.Open(l.path, bolt.Options{Sync: bolt.Sync(l.r.IntN(3)), WindowChanges: lifeWindow})
+	now, err := bolt.OpenedRevision(l.path)
 	if err != nil {
-		l.t.Fatal(err)
-	}
-	now := revision(l.t, b)
-	if err := b.Close(); err != nil {
 		l.t.Fatal(err)
 	}
 	if now < l.head {
@@ -400,6 +384,19 @@ func (l *life) crashed() {
 	}
 	if now == l.head && kept < l.head && l.floor != l.head {
 		l.t.Fatalf("revision %d was shown, and the file has only %d", l.head, kept)
+	}
+	if len(l.due()) > 0 {
+		return // opening it would delete them
+	}
+	b, err := bolt.Open(l.path, bolt.Options{Sync: bolt.Sync(l.r.IntN(3)), WindowChanges: lifeWindow})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if got := revision(l.t, b); got != now {
+		l.t.Fatalf("opened at revision %d, want %d", got, now)
+	}
+	if err := b.Close(); err != nil {
+		l.t.Fatal(err)
 	}
 }
 

@@ -130,17 +130,13 @@ func (b *Backend) Get(ctx context.Context, key string, at int64) (storage.GetRes
 			res.KV, res.Found = unflushed.kv()
 			return true, nil
 		}
-		revision, deleted, err := t.version(key, res.Revision)
-		if err != nil || revision == 0 || deleted {
+		found, err := t.version(key, res.Revision)
+		if err != nil || found.live() == 0 {
 			return true, err
 		}
-		value, err := t.valueAt(revision)
-		if err != nil {
-			return true, err
-		}
-		res.KV = storage.KV{Key: key, Value: value, Revision: revision}
-		res.Found = true
-		return true, nil
+		res.KV, err = t.kvAt(key, found.live())
+		res.Found = err == nil
+		return true, err
 	})
 	if err != nil {
 		return storage.GetResult{}, err
@@ -165,10 +161,8 @@ func (b *Backend) Stat(ctx context.Context, key string) (storage.Stat, error) {
 			}
 			return true, nil
 		}
-		revision, deleted, err := t.version(key, out.At)
-		if !deleted {
-			out.Revision = revision
-		}
+		found, err := t.version(key, out.At)
+		out.Revision = found.live()
 		return true, err
 	})
 	if err != nil {
@@ -302,10 +296,10 @@ func (s *scan) take(t txn, values *bbolt.Cursor, key []byte, revision int64) (in
 	if err != nil {
 		return 0, err
 	}
-	value, err := t.value(revision, e)
+	kv, err := t.kv(string(key), revision, e)
 	if err != nil {
 		return 0, err
 	}
-	s.res.KVs = append(s.res.KVs, storage.KV{Key: string(key), Value: value, Revision: revision})
-	return len(value), nil
+	s.res.KVs = append(s.res.KVs, kv)
+	return len(kv.Value), nil
 }

@@ -113,14 +113,18 @@ func checkContent(tx *bbolt.Tx) (state, error) {
 	if len(version) != 8 {
 		return state{}, fmt.Errorf("%w: no format version", errDamaged)
 	}
-	if n := binary.BigEndian.Uint64(version); n != formatVersion {
-		return state{}, fmt.Errorf("it has format version %d, and this release knows version %d only: use a release "+
-			"that knows it", n, formatVersion)
+	n := binary.BigEndian.Uint64(version)
+	if n != formatVersion && n != expiringVersion {
+		return state{}, fmt.Errorf("it has format version %d, and this release knows versions %d and %d only: use a release "+
+			"that knows it", n, formatVersion, expiringVersion)
 	}
 	if meta.Get([]byte(unfinishedKey)) != nil {
 		return state{}, errUnfinished
 	}
 	t, err := newTxn(tx)
+	if err == nil {
+		err = t.checkVersion(n)
+	}
 	if err != nil {
 		return state{}, err
 	}
@@ -143,6 +147,9 @@ func readAll(tx *bbolt.Tx) error {
 		}
 		return err
 	})
+	if err == nil {
+		err = t.readExpiry()
+	}
 	if err != nil {
 		return err
 	}

@@ -21,8 +21,11 @@ type change struct {
 	value    []byte
 	revision int64
 	deleted  bool
+	expires  int64 // the second since 1970 in which the value is to be deleted; 0: never
 	prevAt   int64 // revision of the value before; 0 if there was none
 	total    int64 // sizes of all changes ever written, up to this one; 0 when read from the file
+
+	prevExpires int64 // when the value before was to be deleted; 0 when read from the file
 
 	// prev is the value before, once a feed has needed it, or from the start if that value was not in the file.
 	prev atomic.Pointer[storage.KV]

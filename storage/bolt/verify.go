@@ -194,6 +194,8 @@ type checking struct {
 	state   state
 	entries int // in the log
 	parts   int // that the values in the log have
+
+	expiring int // keys
 }
 
 // run returns an error if the content cannot be read; what is wrong with it is in the findings.
@@ -203,7 +205,7 @@ func (c *checking) run(tx *bbolt.Tx, s state) error {
 	if err != nil {
 		return err
 	}
-	for _, check := range []func(txn) error{c.names, c.log, c.index} {
+	for _, check := range []func(txn) error{c.names, c.log, c.index, c.expiry} {
 		if err := check(t); err != nil && !errors.Is(err, errEnough) {
 			return err
 		}
@@ -223,7 +225,7 @@ func (c *checking) step() error {
 func (c *checking) names(t txn) error {
 	err := t.tx.ForEach(func(name []byte, _ *bbolt.Bucket) error {
 		switch string(name) {
-		case metaBucket, logBucket, indexBucket, partsBucket:
+		case metaBucket, logBucket, indexBucket, partsBucket, expiryBucket:
 			return nil
 		}
 		return c.addf("bucket %q is unknown", name)
@@ -233,7 +235,7 @@ func (c *checking) names(t txn) error {
 	}
 	return t.meta.ForEach(func(k, _ []byte) error {
 		switch string(k) {
-		case formatKey, versionKey, stateKey:
+		case formatKey, versionKey, stateKey, clockKey:
 			return nil
 		}
 		return c.addf("meta has an unknown key %q", k)
@@ -266,7 +268,7 @@ func (c *checking) log(t txn) error {
 		switch {
 		case revision < 1 || revision > s.revision:
 			return c.addf("log: revision %d lies outside of 1 to %d", revision, s.revision)
-		case checkKey(string(e.key)) != nil || e.deleted && e.valueSize() > 0 || v[0]&^(deletedFlag|splitFlag) != 0:
+		case checkKey(string(e.key)) != nil || e.deleted && (e.valueSize() > 0 || e.expires != 0) || v[0]&^(deletedFlag|splitFlag|expiringFlag) != 0:
 			return c.addf("log: the change of revision %d cannot be", revision)
 		case revision <= s.scrubbed && e.deleted:
 			return c.addf("log: revision %d is a deletion that should be forgotten", revision)
@@ -335,7 +337,7 @@ func (c *checking) index(t txn) error {
 		if err != nil {
 			return c.add(err)
 		}
-		if len(v) != 1 || v[0] > deletedFlag {
+		if len(v) != 1 || v[0]&^(deletedFlag|expiringFlag) != 0 {
 			return c.addf("index: version %d of key %q has flags %x", revision, name, v)
 		}
 		e, err := changeAt(values, revision)
@@ -343,11 +345,11 @@ func (c *checking) index(t txn) error {
 			return c.addf("index: version %d of key %q: %w", revision, name, err)
 		}
 		here := version{revision, e.prev, e.deleted}
-		if !bytes.Equal(e.key, name) || e.deleted != (v[0] == deletedFlag) {
+		if !bytes.Equal(e.key, name) || v[0] != flags(e.deleted, e.expires) {
 			return c.addf("index: version %d of key %q is that of key %q in the log", revision, name, e.key)
 		}
 		if !bytes.Equal(key, name) {
-			err = c.oldest(key, newer)
+			err = errors.Join(c.oldest(key, newer), c.scheduled(t, revision, e))
 		} else {
 			err = c.linked(key, newer, here)
 		}

@@ -11,13 +11,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/storage/bolt"
 	"go.etcd.io/bbolt"
 )
 
-// varied makes a store with values of all sizes, deletions, a compacted past and some history, cleanly closed.
+// varied makes a store with values of all sizes, some with a TTL, deletions, a compacted past and some history, cleanly
+// closed.
 func varied(t testing.TB, path string) {
 	t.Helper()
 	b, err := bolt.Open(path, bolt.Options{Sync: bolt.NoSync, WindowChanges: 60})
@@ -28,6 +30,7 @@ func varied(t testing.TB, path string) {
 	for i := range 250 {
 		c := storage.Commit{Key: fmt.Sprintf("/registry/widgets/%03d", r.IntN(60)), Expect: storage.AnyRevision, Delete: i%6 == 5}
 		if !c.Delete {
+			c.TTL = time.Duration(i%3/2) * 1000 * time.Hour
 			c.Value = []byte(fmt.Sprint(i, strings.Repeat(" value", r.IntN(30)*r.IntN(30)*r.IntN(2)+1)))
 		}
 		if i == 246 { // one is stored in parts
@@ -65,7 +68,7 @@ func dump(t testing.TB, path string) (string, error) {
 		}
 		fmt.Fprintln(out, res.Revision, res.Count)
 		for _, kv := range res.KVs {
-			fmt.Fprintf(out, "%q %q %d\n", kv.Key, kv.Value, kv.Revision)
+			fmt.Fprintf(out, "%q %q %d %v\n", kv.Key, kv.Value, kv.Revision, kv.Expiring)
 		}
 	}
 	return fmt.Sprintf("%x", out.Sum(nil)), nil
@@ -175,6 +178,36 @@ func TestVerifyNamesWhatIsWrong(t *testing.T) {
 		"a part of nothing": {bucket("parts", func(b *bbolt.Bucket) error {
 			return b.Put([]byte("123456789012"), []byte("x"))
 		}), "there are 4 parts of values, and the values in the log have 3"},
+		"an expiry is gone": {bucket("expiry", func(b *bbolt.Bucket) error {
+			k, _ := first(b)
+			return b.Delete(k)
+		}), "expiry: it does not have version"},
+		"an expiry too many": {bucket("expiry", func(b *bbolt.Bucket) error {
+			k, _ := first(b)
+			k[15]++
+			return b.Put(k, nil)
+		}), "keys expire"},
+		"an expiry at another time": {bucket("expiry", func(b *bbolt.Bucket) error {
+			k, _ := last(b)
+			if err := b.Delete(k); err != nil {
+				return err
+			}
+			k[7]++
+			return b.Put(k, nil)
+		}), "expiry: it does not have version"},
+		"an expiry that says more": {bucket("expiry", func(b *bbolt.Bucket) error {
+			k, _ := first(b)
+			return b.Put(k, []byte{1})
+		}), "the file is damaged: expiry"},
+		"the clock": {bucket("meta", func(b *bbolt.Bucket) error {
+			v := bytes.Clone(b.Get([]byte("clock")))
+			v[0] ^= 1
+			return b.Put([]byte("clock"), v)
+		}), "the checksum of the clock is wrong"},
+		"a version that expires, and its change does not": {bucket("index", func(b *bbolt.Bucket) error {
+			k, v := first(b)
+			return b.Put(k, []byte{v[0] ^ 4})
+		}), "in the log"},
 		"no revision": {bucket("log", func(b *bbolt.Bucket) error {
 			return b.Put([]byte("short"), []byte("x"))
 		}), `log: "short" is no revision`},

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"syscall"
 	"time"
@@ -34,10 +33,14 @@ type writer struct {
 	state   state // as of the last transaction known to be durable (written, with NoSync)
 	history history
 	retry   time.Time // compaction has failed and rests until then
+
+	clock       clock
+	nextExpiry  int64     // no key expires before this second since 1970; 0: none does
+	expiryRetry time.Time // expiring has failed and rests until then
 }
 
-func newWriter(b *Backend, s state) *writer {
-	w := &writer{b: b, state: s, history: history{window: b.opts.Window}}
+func newWriter(b *Backend, s state, tt timetable) *writer {
+	w := &writer{b: b, state: s, history: history{window: b.opts.Window}, clock: newClock(b.opts.wall, tt.clock), nextExpiry: tt.next}
 	w.history.note(time.Now(), s.revision)
 	return w
 }
@@ -51,9 +54,11 @@ func (w *writer) run() {
 		batch = w.lend(batch)
 		now := time.Now()
 		w.history.note(now, w.state.revision)
-		switch {
-		case len(batch) > 0:
+		if len(batch) > 0 {
 			w.commit(batch)
+		}
+		switch {
+		case !closed && w.expireDue(now), len(batch) > 0:
 			continue
 		case closed:
 			w.finish()
@@ -128,6 +133,7 @@ func (w *writer) transact(batch []*request) (scrubbed int, err error) {
 		err = w.b.sync() // the revisions may be shown now
 	}
 	if errors.Is(err, errNothing) {
+		w.expects(a)
 		a.deliver()
 		return 0, nil
 	}
@@ -136,6 +142,7 @@ func (w *writer) transact(batch []*request) (scrubbed int, err error) {
 		return 0, err
 	}
 	w.state = a.state
+	w.expects(a)
 	w.b.tail.publish(a.changes, shown{revision: a.state.revision, floor: a.state.compacted, flushed: a.state.revision})
 	a.deliver()
 	w.tell(a, begin)
@@ -209,18 +216,25 @@ func (w *writer) finish() {
 type attempt struct {
 	txn
 	opts     *Options
-	durable  state // before it
-	head     int64 // the newest revision shown
-	expired  int64 // the newest revision known to be older than the window
-	state    state // after it
-	dirty    bool  // there is something to write
+	durable  state     // before it
+	now      time.Time // by the clock
+	head     int64     // the newest revision shown
+	outdated int64     // the newest revision known to be older than the window
+	state    state     // after it
+	dirty    bool      // there is something to write
 	changes  []*change
 	waiting  []answer // to be given when the transaction is durable
 	scrubbed int
+
+	timed      bool  // values with a TTL come or go
+	looked     bool  // for keys whose time has come
+	nextExpiry int64 // what was seen then: see writer
 }
 
 func (w *writer) attempt() *attempt {
-	return &attempt{opts: &w.b.opts, durable: w.state, head: w.state.revision, expired: w.history.expired}
+	return &attempt{
+		opts: &w.b.opts, durable: w.state, now: w.clock.tell(), head: w.state.revision, outdated: w.history.expired,
+	}
 }
 
 // answer waits to be given.
@@ -263,7 +277,7 @@ func (a *attempt) run(batch []*request) error {
 	}
 	limit := stepChanges
 	if len(batch) > 0 {
-		limit = 2*len(batch) + 16 // keeps up with the writes, and delays them little
+		limit = 2*max(len(batch), len(a.changes)) + 16 // keeps up with the writes, and delays them little
 	}
 	return a.end(limit)
 }
@@ -277,6 +291,8 @@ func (a *attempt) apply(r *request) (err error) {
 	case probe:
 		a.dirty = true
 		a.wait(r, storage.CommitResult{}, nil)
+	case expire:
+		err = a.expire()
 	}
 	return err
 }
@@ -293,6 +309,11 @@ func (a *attempt) end(limit int) error {
 	a.state.clean = 0
 	if err := a.setState(a.state); err != nil {
 		return err
+	}
+	if a.timed {
+		if err := a.setClock(a.now.Unix()); err != nil {
+			return err
+		}
 	}
 	if a.opts.syncing != nil {
 		return a.opts.syncing(len(a.changes))
@@ -320,54 +341,5 @@ func (a *attempt) adopt() error {
 		}
 		a.changes = append(a.changes, ch)
 	}
-	return nil
-}
-
-// write applies one commit.
-func (a *attempt) write(r *request) error {
-	c := r.commit
-	found, deleted, err := a.version(c.Key, math.MaxInt64)
-	if err != nil {
-		return err
-	}
-	live := int64(0)
-	if !deleted {
-		live = found
-	}
-	switch judge(c, live) {
-	case conflicts:
-		return a.conflict(r, found, live)
-	case idle:
-		a.wait(r, storage.CommitResult{Revision: a.state.revision}, nil)
-		return nil
-	}
-	ch := a.state.next(c, live)
-	a.dirty = true
-	if err := a.put(ch); err != nil {
-		return err
-	}
-	a.changes = append(a.changes, ch)
-	a.wait(r, storage.CommitResult{Revision: a.state.revision}, nil)
-	return nil
-}
-
-// conflict answers a commit whose key is at another revision: at once if that state is durable, whatever becomes
-// of this transaction, and else with it.
-func (a *attempt) conflict(r *request, found, live int64) error {
-	res := storage.CommitResult{Revision: a.state.revision}
-	if live != 0 {
-		value, err := a.valueAt(live)
-		if err != nil {
-			return err
-		}
-		res.Found = true
-		res.Current = storage.KV{Key: r.commit.Key, Value: value, Revision: live}
-	}
-	if durable := a.durable.revision; found <= durable {
-		res.Revision = durable
-		r.answer(res, storage.ErrConflict)
-		return nil
-	}
-	a.wait(r, res, storage.ErrConflict)
 	return nil
 }

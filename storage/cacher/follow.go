@@ -377,6 +377,7 @@ func (c *Cacher) take(feed storage.Following, m storage.Moves) bool {
 	c.recovered()
 	c.trim()
 	c.serve(len(m.Moves) > 0)
+	c.opts.Hooks.received(len(m.Moves))
 	return true
 }
 

@@ -10,6 +10,7 @@ type initial struct {
 	state *snapshot // that is being told
 	rows  rows      // of it that are still to be told; when they began, and the window has passed since:
 	moved []pair    // what is different from a state told before
+	told  int       // events so far
 }
 
 // pair is what two states have under one key; nil is nothing.
@@ -44,6 +45,7 @@ func (w *watcher) nextInitial() {
 		i.moved = i.moved[1:]
 		w.showMoved(p)
 	}
+	i.told += len(w.events)
 	if i.rows.from < i.rows.to || len(i.moved) > 0 || w.ended != nil {
 		return
 	}
@@ -65,11 +67,13 @@ func (w *watcher) endInitial() *snapshot {
 	if s.revision < c.log.floor {
 		return c.publish()
 	}
+	told := w.initial.told
 	w.initial = nil
 	w.from, w.told = s.revision, s.revision
 	w.events = append(w.events, storage.Event{Type: watch.Bookmark, Record: storage.Record{Revision: s.revision}, InitialEnd: true})
 	w.settle()
 	w.advance()
+	c.opts.Hooks.initial(told)
 	return nil
 }
 

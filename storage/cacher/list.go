@@ -22,20 +22,23 @@ func (c *Cacher) List(ctx context.Context, opts storage.ListOptions) (storage.Pa
 	page, err := l.page()
 	if err == nil {
 		c.opts.Hooks.list(l.source)
+		c.opts.Hooks.listed(Listed{Index: l.index, Evaluated: l.evaluated, Returned: page.Count})
 	}
 	return page, err
 }
 
 // listing is one List under way.
 type listing struct {
-	opts     storage.ListOptions
-	scope    storage.Scope
-	indexes  *Options
-	limit    int       // 0: none
-	from     string    // the first key to look at
-	state    *snapshot // that is listed
-	revision int64     // that the page tells
-	source   Source
+	opts      storage.ListOptions
+	scope     storage.Scope
+	indexes   *Options
+	limit     int       // 0: none
+	from      string    // the first key to look at
+	state     *snapshot // that is listed
+	revision  int64     // that the page tells
+	source    Source
+	index     string // that the rows are taken from; "" for none
+	evaluated int    // rows that were looked at, to choose from
 }
 
 // stateOf finds the state that is listed, and where in it the list begins; none when the storage below has to answer.
@@ -99,6 +102,7 @@ func (l *listing) chosenPage(rows rows) (storage.Page, error) {
 	var out []*entry
 	last, more := l.scope.To, false
 	rows.tree.walk(rows.from, rows.to, func(e *entry) bool {
+		l.evaluated++
 		if !rows.choose(e) {
 			return true
 		}
@@ -165,11 +169,20 @@ func (l *listing) rows() rows {
 		from, to := t.rank(beforeValue(i, text, l.from)), t.rank(afterValue(i, text, l.scope.To))
 		if to-from < out.to-out.from {
 			out.tree, out.from, out.to = t, from, max(from, to)
+			l.index = l.indexes.index(i)
 		}
 	}
 	matches, whole := matcher(sel), l.scope.Whole()
 	out.choose = func(e *entry) bool { return e.unreadable == nil && (whole || l.scope.Has(e.Key)) && matches(e) }
 	return out
+}
+
+// index names an index: "f:" and its field, or "l:" and its label.
+func (o *Options) index(i int) string {
+	if i < len(o.IndexFields) {
+		return "f:" + o.IndexFields[i]
+	}
+	return "l:" + o.IndexLabels[i-len(o.IndexFields)]
 }
 
 // asked returns the one value of an index that a selection asks for.

@@ -122,6 +122,8 @@ func (c *Cacher) reach(ctx context.Context, revision int64) (*snapshot, error) {
 	c.ask()
 	c.askLater()
 	c.mu.Unlock()
+	began := time.Now()
+	defer func() { c.opts.Hooks.waited(time.Since(began)) }()
 	timeout := time.NewTimer(c.opts.ReadWait)
 	defer timeout.Stop()
 	select {
@@ -234,8 +236,9 @@ func (c *Cacher) stateFor(ctx context.Context, at storage.Read) (*snapshot, erro
 		}
 		s, err := c.reach(ctx, now)
 		if errors.Is(err, errLate) {
-			return nil, nil
+			s, err = nil, nil
 		}
+		c.opts.Hooks.consistent(s != nil, s == nil && err == nil)
 		return s, err
 	case storage.NotOlderThan:
 		return c.stateSince(ctx, at.Revision)

@@ -16,10 +16,23 @@ type Hooks struct {
 	Void func(why error)
 	// List is called for each list, with where it is answered from.
 	List func(Source)
+	// Listed is called, after List, for each list that is answered from memory, with what that takes.
+	Listed func(Listed)
+	// Waited is called for each read that had to wait for the cache to reach a revision, with how long it waited.
+	Waited func(time.Duration)
+	// Consistent is called for each read of the most recent state that may be answered from memory: with whether it is,
+	// and if not, with whether the storage below answers instead.
+	Consistent func(success, fallback bool)
+	// Received is called with how many changes the storage below has told of, when they are in the cache.
+	Received func(changes int)
+	// Initial is called for each watch that has been told the state that it began with, with how many events that took.
+	Initial func(events int)
 	// Watch is called for each watch that begins.
 	Watch func(WatchBegan)
 	// Expired is called for each watch that ends, or cannot begin, because what it has not seen is not retained.
 	Expired func()
+	// Outrun is called, after Expired, for each watch that ends because its reader was slower than the window.
+	Outrun func()
 	// CaughtUp is called for each watch whose initial events took longer than the window, so that the difference to a
 	// later state was sent.
 	CaughtUp func()
@@ -31,6 +44,14 @@ type Filled struct {
 	Bytes   int64 // of the records
 	Changes int   // that were replayed and are retained
 	Took    time.Duration
+}
+
+// Listed says what a list took that was answered from memory.
+type Listed struct {
+	// Index is the one that was read: "f:" and a field, "l:" and a label, or "" for none.
+	Index string
+	// Evaluated is how many records a selector was asked about, Returned how many the page has.
+	Evaluated, Returned int
 }
 
 // Source is where a list is answered from.
@@ -79,6 +100,36 @@ func (h *Hooks) list(from Source) {
 	}
 }
 
+func (h *Hooks) listed(l Listed) {
+	if h.Listed != nil {
+		h.Listed(l)
+	}
+}
+
+func (h *Hooks) waited(took time.Duration) {
+	if h.Waited != nil {
+		h.Waited(took)
+	}
+}
+
+func (h *Hooks) consistent(success, fallback bool) {
+	if h.Consistent != nil {
+		h.Consistent(success, fallback)
+	}
+}
+
+func (h *Hooks) received(changes int) {
+	if h.Received != nil && changes > 0 {
+		h.Received(changes)
+	}
+}
+
+func (h *Hooks) initial(events int) {
+	if h.Initial != nil {
+		h.Initial(events)
+	}
+}
+
 func (h *Hooks) watch(w WatchBegan) {
 	if h.Watch != nil {
 		h.Watch(w)
@@ -88,6 +139,12 @@ func (h *Hooks) watch(w WatchBegan) {
 func (h *Hooks) expired() {
 	if h.Expired != nil {
 		h.Expired()
+	}
+}
+
+func (h *Hooks) outrun() {
+	if h.Outrun != nil {
+		h.Outrun()
 	}
 }
 

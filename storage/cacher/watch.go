@@ -179,6 +179,9 @@ func (w *watcher) Next(ctx context.Context) ([]storage.Event, error) {
 	}
 	if w.leave() && errors.Is(w.ended, storage.ErrCompacted) {
 		w.c.opts.Hooks.expired()
+		if w.epoch == w.c.epoch.Load() { // what was shown is still true: the reader was too slow for it
+			w.c.opts.Hooks.outrun()
+		}
 	}
 	return nil, w.ended
 }

@@ -1,0 +1,73 @@
+package bolt
+
+import (
+	"math"
+	"time"
+
+	"github.com/keelson-dev/keelson/storage"
+)
+
+// mayExpire says that keys may be deleted now: in memory there is room for that, and a hope that it comes to the disk.
+func (d *deferred) mayExpire() bool { return d.failed == nil && d.size < unflushedBytes }
+
+// expireDue deletes keys whose time has come, in memory as every commit, and reports whether it did. There are at most
+// stepChanges at once: commits wait for that.
+func (d *deferred) expireDue(now time.Time) bool {
+	if d.nextExpiry == 0 || d.nextExpiry > d.clock.tell().Unix() || now.Before(d.expiryRetry) || !d.mayExpire() {
+		return false
+	}
+	if d.reserveFor(stepChanges); d.failed != nil {
+		return false
+	}
+	first := len(d.changes)
+	err := d.b.view(func(t txn) error { return d.expire(t, d.clock.tell().Unix()) })
+	d.tried(now, err)
+	made := d.changes[first:]
+	if len(made) > 0 {
+		d.publish(made)
+	}
+	return len(made) > 0
+}
+
+// expire looks at the values that are not in the file yet first. Nothing is left of the limit for the file before all of
+// them that are due have been deleted: so whatever comes to the file later is due later than what was seen to there.
+func (d *deferred) expire(t txn, now int64) error {
+	limit := len(d.changes) + stepChanges
+	next := int64(0)
+	for _, c := range d.changes {
+		switch {
+		case c.expires == 0 || c.expires > now:
+			next = sooner(next, c.expires)
+		case d.overlay.version(c.key, math.MaxInt64) != c:
+		case len(d.changes) == limit:
+			next = c.expires
+		default:
+			d.perform(storage.Commit{Key: c.key, Delete: true}, replaced{c.revision, c.expires}, c)
+		}
+	}
+	due, later, err := t.due(d.swept, now, limit-len(d.changes))
+	if err != nil {
+		return err
+	}
+	for _, e := range due {
+		if err := d.expireStored(t, e); err != nil {
+			return err
+		}
+		d.swept = e
+	}
+	d.nextExpiry = sooner(next, later)
+	return nil
+}
+
+// expireStored deletes the key of an entry in the file, unless it has been changed since.
+func (d *deferred) expireStored(t txn, e expiring) error {
+	key, err := t.expiringKey(e)
+	if err != nil {
+		return err
+	}
+	was, unflushed, err := d.current(t, key)
+	if err == nil && was.revision == e.revision {
+		d.perform(storage.Commit{Key: key, Delete: true}, was, unflushed)
+	}
+	return err
+}

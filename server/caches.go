@@ -54,15 +54,19 @@ func (s *Server) cached(r *served, store storage.Interface) (storage.Interface, 
 		return store, nil
 	}
 	logger := s.opts.Logger.With(zap.Stringer("resource", r.gvr.GroupResource()))
+	hooks := s.metrics.Cache(r.gvr.GroupResource())
+	count := hooks.Void
+	hooks.Void = func(why error) {
+		count(why)
+		logger.Warn("the cache is made anew and its watches end", zap.Error(why))
+	}
 	var err error
 	r.cache, err = cacher.New(store, cacher.Options{
 		Namespaced:  r.namespaced,
 		IndexFields: r.indexFields,
 		IndexLabels: r.indexLabels,
 		Window:      s.opts.CacheWindow,
-		Hooks: cacher.Hooks{
-			Void: func(why error) { logger.Warn("the cache is made anew and its watches end", zap.Error(why)) },
-		},
+		Hooks:       hooks,
 	})
 	return r.cache, err
 }

@@ -16,9 +16,9 @@ type NamedFilter struct {
 
 // chain is the filter chain, outermost first, with the reason why each filter stands where it does.
 func (s *Server) chain() []NamedFilter {
-	o := s.opts
+	o, m := s.opts, s.metrics
 	return []NamedFilter{
-		{"recover", filters.Recover(o.Logger)},                                   // around all others: a panic anywhere is one failed request
+		{"recover", filters.Recover(o.Logger, m.Aborted)},                        // around all others: a panic anywhere is one failed request
 		{"audit-id", filters.AuditID()},                                          // before anything can answer: every answer carries it
 		{"received-at", filters.ReceivedAt(time.Now)},                            // deadlines count from here, by the real clock
 		{"request-info", filters.RequestInfo()},                                  // what all below ask for
@@ -26,11 +26,12 @@ func (s *Server) chain() []NamedFilter {
 		{"cache-control", filters.CacheControl()},                                // answers must not be cached, refusals included
 		{"in-flight-wait", s.requests.Filter()},                                  // shutdown lets what passed here finish, and nothing else in
 		{"deadline", filters.Deadline(o.RequestTimeout)},                         // the time authentication takes counts
-		{"timeout", filters.Timeout()},                                           // answers when the deadline passes below
+		{"timeout", filters.Timeout(m.TimedOut)},                                 // answers when the deadline passes below
 		{"warnings", filters.Warnings()},                                         // collects from all below, and writes headers
-		{"authenticate", filters.Authenticate(s.authenticator)},                  // who: before anything that depends on whom
-		{"in-flight", filters.InFlight(o.MaxReadsInFlight, o.MaxWritesInFlight)}, // after who (masters pass), before the work of authorization
-		{"authorize", filters.Authorize(s.authorizer)},                           // last: whoever is behind it may do what he asks
+		{"authenticate", filters.Authenticate(m.Authenticator(s.authenticator))}, // who: before anything that depends on whom
+		{"in-flight", filters.FlowControl(s.inFlight, m.TurnedAway)},             // after who (masters pass), before the work of authorization
+		{"authorize", filters.Authorize(m.Authorizer(s.authorizer))},             // whoever is behind it may do what he asks
+		{"metrics", filters.Metrics(m)},                                          // last: what a handler answers is counted, and not what filters refuse
 	}
 }
 

@@ -60,7 +60,7 @@ func TestChainHasEveryFilterInItsPlace(t *testing.T) {
 	t.Parallel()
 	want := []string{
 		"recover", "audit-id", "received-at", "request-info", "log", "cache-control", "in-flight-wait",
-		"deadline", "timeout", "warnings", "authenticate", "in-flight", "authorize",
+		"deadline", "timeout", "warnings", "authenticate", "in-flight", "authorize", "metrics",
 	}
 	if got := servertest.New(t).Chain(); !slices.Equal(got, want) {
 		t.Errorf("the chain is %q, want %q", got, want)

@@ -11,6 +11,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -77,13 +78,16 @@ func (h *Host) Registry(resource schema.GroupResource) (*registry.Registry, erro
 // Check adds health checks.
 func (h *Host) Check(checks ...Check) { h.s.health.add(checks...) }
 
-// Handle serves a fixed path ("/metrics") and, when it ends with "/", all below it, behind the filter chain. Paths
+// Metrics takes collectors whose metrics /metrics is to show with those of the server.
+func (h *Host) Metrics() prometheus.Registerer { return h.s.metrics.Registerer() }
+
+// Handle serves a fixed path ("/debug/state") and, when it ends with "/", all below it, behind the filter chain. Paths
 // of the API and those the server has itself are refused.
 func (h *Host) Handle(path string, handler http.Handler) error {
 	if !strings.HasPrefix(path, "/") || path == "/" || strings.ContainsAny(path, "{}*") {
 		return fmt.Errorf("server: path %q: want an absolute path other than / and without patterns", path)
 	}
-	for _, taken := range []string{"/api", "/apis", "/openapi", "/version", "/healthz", "/livez", "/readyz"} {
+	for _, taken := range []string{"/api", "/apis", "/openapi", "/version", "/healthz", "/livez", "/readyz", "/metrics"} {
 		if path == taken || strings.HasPrefix(path, taken+"/") {
 			return fmt.Errorf("server: path %q: the server serves %s itself", path, taken)
 		}

@@ -130,6 +130,10 @@ func (c *comparison) json(path string, want, got any) {
 		}
 	case []any:
 		g, ok := got.([]any)
+		if ok && len(want) > 0 && want[len(want)-1] == "<any>" {
+			c.some(path, want[:len(want)-1], g)
+			return
+		}
 		if !ok || len(g) != len(want) {
 			c.fail(path, "got %s, want %s", compact(got), compact(want))
 			return
@@ -152,6 +156,33 @@ func (c *comparison) json(path string, want, got any) {
 			c.fail(path, "got %s, want %s", compact(got), compact(want))
 		}
 	}
+}
+
+// some compares the elements of want with those of got that they describe, in their order; got may have others between.
+func (c *comparison) some(path string, want, got []any) {
+	at := 0
+	for i, w := range want {
+		var said []string
+		for found := false; !found; at++ {
+			if at == len(got) {
+				c.fail(fmt.Sprintf("%s[%d]", path, i), "there is no such element in the list, want %s\n    %s", compact(w), strings.Join(said, "\n    "))
+				return
+			}
+			try := &comparison{values: maps.Clone(c.values)}
+			if try.json(fmt.Sprintf("%s[%d]", path, at), w, got[at]); len(try.wrong) == 0 {
+				found, c.values = true, try.values
+			} else if sameName(w, got[at]) {
+				said = append(said, try.wrong...)
+			}
+		}
+	}
+}
+
+// sameName reports whether two objects have a name in common, so that how else they differ is worth telling.
+func sameName(a, b any) bool {
+	return slices.ContainsFunc([]string{"name", "resource", "version"}, func(name string) bool {
+		return memberText(a, name) != "" && memberText(a, name) == memberText(b, name)
+	})
 }
 
 // settle gives a list an order of its own where the one that it has depends on the time, as that of managedFields, or on
@@ -228,6 +259,9 @@ func (c *comparison) propose(name string, want, got any) any {
 		return out
 	case []any:
 		was, _ := want.([]any)
+		if len(was) > 0 && was[len(was)-1] == "<any>" {
+			return c.proposeSome(name, was, got)
+		}
 		was = settle(name, was)
 		out := []any{}
 		for i, v := range settle(name, got) {
@@ -245,6 +279,17 @@ func (c *comparison) propose(name string, want, got any) any {
 		return c.proposeText(name, got)
 	}
 	return got
+}
+
+// proposeSome is propose for a list that may have others: what it has of the names in want.
+func (c *comparison) proposeSome(name string, want, got []any) any {
+	out := []any{}
+	for _, w := range want[:len(want)-1] {
+		if i := slices.IndexFunc(got, func(g any) bool { return sameName(w, g) }); i >= 0 {
+			out = append(out, c.propose(name, w, got[i]))
+		}
+	}
+	return append(out, "<any>")
 }
 
 func (c *comparison) proposeText(name, got string) string {
@@ -299,8 +344,10 @@ func (st *step) compare(c *comparison, got answer) {
 		return
 	}
 	answers, err := decodeAll(got.body)
-	if err != nil && st.wantBody != `"<any>"` {
-		c.fail("body", "is no JSON: %v", err)
+	if err != nil {
+		if st.wantBody != `"<any>"` {
+			c.fail("body", "is no JSON: %v", err)
+		}
 		return
 	}
 	if len(answers) != len(docs) {

@@ -29,6 +29,7 @@ type step struct {
 
 	code       int
 	exact      bool
+	ends       bool // a watch ends by itself after the events
 	wantHeader [][2]string
 	wantBody   string
 }
@@ -126,10 +127,10 @@ func parseStep(text string) (*step, error) {
 	first, st.wantHeader, st.wantBody = splitMessage(answer)
 	code, mark, _ := strings.Cut(first, " ")
 	var err error
-	if st.code, err = strconv.Atoi(code); err != nil || mark != "" && mark != "exact" {
-		return nil, fmt.Errorf("answer \"HTTP %s\": want \"HTTP <code>\" or \"HTTP <code> exact\"", first)
+	if st.code, err = strconv.Atoi(code); err != nil || mark != "" && mark != "exact" && mark != "ends" {
+		return nil, fmt.Errorf("answer \"HTTP %s\": want \"HTTP <code>\", \"HTTP <code> exact\" or \"HTTP <code> ends\"", first)
 	}
-	st.exact = mark == "exact"
+	st.exact, st.ends = mark == "exact", mark == "ends"
 	return st, nil
 }
 
@@ -155,6 +156,9 @@ func (s *scenario) String() string {
 		fmt.Fprintf(&out, "### %s\n\nHTTP %d", strings.TrimRight(st.request, "\n"), st.code)
 		if st.exact {
 			out.WriteString(" exact")
+		}
+		if st.ends {
+			out.WriteString(" ends")
 		}
 		out.WriteString("\n")
 		for _, h := range st.wantHeader {
@@ -211,6 +215,10 @@ func TestGoldenFormat(t *testing.T) {
 		{`{"a": [1, 2]}`, `{"a":[2,1]}`, ".a[0]: got 2"},
 		{`{"a": [1]}`, `{"a":[1,2]}`, ".a: got [1, 2]"},
 		{`{"a": {}}`, `{"a":[]}`, ".a: got [], want an object"},
+		{`{"a": [1, 3, "<any>"]}`, `{"a":[0,1,2,3,4]}`, ""},
+		{`{"a": ["<any>"]}`, `{"a":[]}`, ""},
+		{`{"a": [{"name": "x", "b": 1}, "<any>"]}`, `{"a":[{"name":"w","b":1},{"name":"x","b":2}]}`, ".a[1].b: got 2"},
+		{`{"a": [{"name": "${x1}"}, {"name": "${x1}"}, "<any>"]}`, `{"a":[{"name":"y"},{"name":"z"}]}`, "no such element"},
 		{`{"a": null}`, `{}`, ".a: is missing"},
 		{`{"resourceVersion": "<rv>", "uid": "<uid>"}`, `{` + rv + `,` + uid + `}`, ""},
 		{`{"resourceVersion": "<rv>"}`, `{"resourceVersion":"0"}`, ".resourceVersion"},

@@ -91,7 +91,7 @@ func (s *goldenServer) exchange(ctx context.Context, st *step, values map[string
 	}
 	defer resp.Body.Close()
 	var in io.Reader = resp.Body
-	if req.URL.Query().Has("watch") && resp.StatusCode == http.StatusOK {
+	if (req.URL.Query().Has("watch") || strings.Contains(req.URL.Path, "/watch/")) && resp.StatusCode == http.StatusOK && !st.ends && st.method != http.MethodHead {
 		events, err := decodeAll(st.wantBody)
 		if err != nil {
 			return answer{}, fmt.Errorf("the events of a watch: %w", err)
@@ -132,7 +132,7 @@ func (s *goldenServer) makeNamespace(t *testing.T, ns string) {
 		core := namespaces + "/" + ns
 		for _, list := range []string{
 			"/apis/example.com/v1/namespaces/" + ns + "/widgets", "/apis/coordination.k8s.io/v1/namespaces/" + ns + "/leases",
-			"/apis/apps/v1/namespaces/" + ns + "/deployments", core + "/pods", core + "/services", core + "/configmaps",
+			"/apis/apps/v1/namespaces/" + ns + "/deployments", core + "/pods", core + "/services", core + "/configmaps", core + "/secrets", core + "/events",
 		} {
 			var left metav1.PartialObjectMetadataList
 			a := ask(ctx, "DELETE", list, "")

@@ -13,10 +13,10 @@ package server_test
 //	KEELSON_WIRE_IS="kube-apiserver custom" go test ./server -run TestGoldenAtAddress
 //
 // KEELSON_WIRE_IS is "keelson typed" unless it is given: either keelson or kube-apiserver, and either typed, when the
-// server's Widget is a Go type, or custom, when it is a custom resource. The server must serve v1 ConfigMap,
-// Service and Pod, apps/v1 Deployment, coordination.k8s.io/v1 Lease and example.com/v1 Widget; goldenWidget below is its
-// type, and testdata/wire/widget.crd.yaml is the same as a custom resource. Each file has a namespace of its own, which is made
-// if the server has namespaces, and what is in it is deleted at the end.
+// server's Widget is a Go type, or custom, when it is a custom resource. The server must serve v1 ConfigMap, Secret, Event,
+// Service and Pod, apps/v1 Deployment, coordination.k8s.io/v1 Lease, events.k8s.io/v1 Event and example.com/v1 Widget;
+// goldenWidget below is its type, and testdata/wire/widget.crd.yaml is the same as a custom resource. Each file has a
+// namespace of its own, which is made if the server has namespaces, and what is in it is deleted at the end.
 //
 // A file has a head and exchanges. The head is comments, which say what the file shows, and one line "servers:" with
 // what a server must be for the file to hold: all (nothing in particular), or some of keelson, kube-apiserver, typed and
@@ -52,11 +52,13 @@ package server_test
 // JSON, the body is compared byte for byte (an exact body on one line ends with a line end too). No body in the file:
 // none is to come. The headers in the file must come, all of a name and in their order. Warning, Retry-After and Location
 // must not come if they are not in the file, and the Content-Type of JSON is application/json. Of the answer to a watch as
-// many events are read as the file has; then the request is ended. In strings of an answer, and in headers,
+// many events are read as the file has, and then the request is ended; after "HTTP 200 ends" the server has to end it after
+// these events. In strings of an answer, and in headers,
 //
 //	<uid>, <time>, <rv>    is any uid, any time of this century in seconds, any resourceVersion
 //	<any>                  is any text; as the value of a member it is any value, and as a member's name it says that an
-//	                       object may have other members too, such as those that kube-apiserver gives a default
+//	                       object may have other members too, such as those that kube-apiserver gives a default; as the
+//	                       last element of a list it says that others may stand between those in the file
 //	<match ^x-[a-z]+$>     is, as a whole value, what matches
 //	${rv1}, ${uid1}, ...   is what it was before, or where it comes up first anything of its form (its name without
 //	                       digits: rv, uid, time; others, any text) that is not the value of another variable of the
@@ -75,10 +77,10 @@ import (
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/builtin"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/server/servertest"
 	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -115,23 +117,23 @@ type goldenStatus struct {
 }
 
 func goldenGroups() []server.Group {
+	event, events := builtin.Events(0)
 	return []server.Group{
+		events,
 		{Name: "example.com", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
 			server.Kind("Widget", server.KindOptions[*goldenWidget]{
 				Strategy: registry.Strategy[*goldenWidget]{RequireResourceVersion: true}, // as custom resources do
 				Scale:    &registry.Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas"},
 			}),
 		}}}},
-		{Name: "coordination.k8s.io", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
-			server.Kind("Lease", server.KindOptions[*coordinationv1.Lease]{
-				Strategy: registry.Strategy[*coordinationv1.Lease]{NoGeneration: true, RequireResourceVersion: true, CreateOnUpdate: true},
-			}),
-		}}}},
+		{Name: "coordination.k8s.io", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{builtin.Lease()}}}},
 		{Name: "apps", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
-			server.Kind("Deployment", server.KindOptions[*appsv1.Deployment]{}),
+			server.Kind("Deployment", server.KindOptions[*appsv1.Deployment]{ShortNames: []string{"deploy"}, Categories: []string{"all"}}),
 		}}}},
 		{Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
-			server.Kind("ConfigMap", server.KindOptions[*corev1.ConfigMap]{Strategy: registry.Strategy[*corev1.ConfigMap]{NoGeneration: true}}),
+			builtin.ConfigMap(),
+			builtin.Secret(),
+			event,
 			server.Kind("Service", server.KindOptions[*corev1.Service]{Strategy: registry.Strategy[*corev1.Service]{NoGeneration: true, ReturnDeleted: true}}),
 			server.Kind("Pod", server.KindOptions[*corev1.Pod]{Strategy: registry.Strategy[*corev1.Pod]{ReturnDeleted: true}}),
 		}}}},
@@ -141,6 +143,7 @@ func goldenGroups() []server.Group {
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t, goldenGroups()...)
+	installNamespaces(t, srv)
 	runGolden(t, &goldenServer{
 		url: srv.URL, client: srv.Anonymous(), token: srv.Token,
 		is: map[string]bool{keelsonServer: true, typedWidgets: true},
@@ -183,6 +186,7 @@ func TestGoldenAtAddress(t *testing.T) {
 
 // runGolden makes the requests of every file that holds for the server.
 func runGolden(t *testing.T, s *goldenServer) {
+	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	t.Cleanup(s.client.CloseIdleConnections)
 	var paths []string
 	err := filepath.WalkDir(goldenFiles, func(path string, _ fs.DirEntry, err error) error {

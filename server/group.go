@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -21,7 +22,8 @@ import (
 type Group struct {
 	Name     string
 	Versions []Version
-	// Conversions join the versions of a kind that has several: one for each version that is not the hub; see Convert.
+	// Conversions join the versions of a kind that has several: one for each version that is not the hub; see Convert. The
+	// hub may be in another group, which is then served in the same call: both groups have the same objects.
 	Conversions []Conversion
 }
 
@@ -100,12 +102,16 @@ type KindOptions[P runtime.Object] struct {
 	// is found in objects stored in that version by converting each of them, which makes such selectors slow while
 	// there are any.
 	RenamedFields map[string]string
+	// SelectableFrom are further fields for selectors whose name is no path of a value: by name, the paths of strings, of
+	// which the first that is not empty is compared, as in {"source": {"source.component", "reportingComponent"}} of v1
+	// Event. Only the hub has them.
+	SelectableFrom map[string][]string
 	// NoStatus serves no /status: the field status, if there is one, is an ordinary field. Without it a type with
 	// a status (other than struct{}) has /status, and only there can it be written.
 	NoStatus bool
 	// Scale serves /scale, in every version. It is set in the hub, and its paths (".spec.replicas") are the hub's.
 	Scale *registry.Scale
-	// Columns are the table's columns after Name. nil is what struct tags say (print:"Size", see package printer of
+	// Columns are the table's columns after Name, or all of them if one, which is Name, has the Format "name". nil is what struct tags say (print:"Size", see package printer of
 	// runtime), and Age.
 	Columns []Column[P]
 	// Subresources are further ones, by name.
@@ -197,12 +203,12 @@ func Kind[P runtime.Pointer[T], T any](kind string, opts KindOptions[P]) Resourc
 		listType:   reflect.TypeFor[runtime.List[T]](),
 		register: func(s *runtime.Scheme, gvk schema.GroupVersionKind) error {
 			return registerOnce[P](s, gvk, runtime.KindOptions[P]{
-				Default: opts.Default, SelectableFields: opts.SelectableFields, RenamedFields: opts.RenamedFields, Hub: opts.Hub,
+				Default: opts.Default, SelectableFields: opts.SelectableFields, RenamedFields: opts.RenamedFields, SelectableFrom: opts.SelectableFrom, Hub: opts.Hub,
 			})
 		},
 		strategy:      registry.Erase(opts.Strategy),
 		plainStrategy: reflect.ValueOf(opts.Strategy).IsZero(),
-		selectable:    opts.SelectableFields,
+		selectable:    slices.Concat(opts.SelectableFields, slices.Sorted(maps.Keys(opts.SelectableFrom))),
 		renamed:       opts.RenamedFields,
 		storagePath:   opts.StoragePath,
 		hub:           opts.Hub,
@@ -236,8 +242,8 @@ func Kind[P runtime.Pointer[T], T any](kind string, opts KindOptions[P]) Resourc
 // registerOnce registers the kind unless the scheme, given by the program, knows it by that type already.
 func registerOnce[P runtime.Pointer[T], T any](s *runtime.Scheme, gvk schema.GroupVersionKind, opts runtime.KindOptions[P]) error {
 	if k := s.Lookup(gvk); k != nil && k.Type == reflect.TypeFor[T]() {
-		if opts.Default != nil || opts.SelectableFields != nil || opts.RenamedFields != nil {
-			return fmt.Errorf("%s is in the server's scheme already, so Default, SelectableFields and RenamedFields would come too late: remove them, or the earlier registration or import", gvk)
+		if opts.Default != nil || opts.SelectableFields != nil || opts.RenamedFields != nil || opts.SelectableFrom != nil {
+			return fmt.Errorf("%s is in the server's scheme already, so Default, SelectableFields, RenamedFields and SelectableFrom would come too late: remove them, or the earlier registration or import", gvk)
 		}
 		return nil
 	}
@@ -303,9 +309,17 @@ func (c columns[P]) check() error {
 	return nil
 }
 
+// withName reports whether a column is Name.
+func (c columns[P]) withName() bool {
+	return slices.ContainsFunc(c, func(col Column[P]) bool { return col.Format == "name" })
+}
+
 // Columns implements registry.Tabler.
 func (c columns[P]) Columns() []metav1.TableColumnDefinition {
-	out := []metav1.TableColumnDefinition{nameColumn()}
+	var out []metav1.TableColumnDefinition
+	if !c.withName() {
+		out = append(out, nameColumn())
+	}
 	for _, col := range c {
 		def := metav1.TableColumnDefinition{Name: col.Name, Type: col.Type, Format: col.Format, Description: col.Description, Priority: col.Priority}
 		if def.Type == "" {
@@ -326,7 +340,10 @@ func (c columns[P]) Row(_ context.Context, obj runtime.Object) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	cells := []any{accessor.GetName()}
+	var cells []any
+	if !c.withName() {
+		cells = append(cells, accessor.GetName())
+	}
 	for _, col := range c {
 		cells = append(cells, col.Value(o))
 	}

@@ -24,6 +24,7 @@ type Check struct {
 // https://kubernetes.io/docs/reference/using-api/health-checks/.
 type health struct {
 	logger *zap.Logger
+	told   func(name, endpoint string, err error) // of each check that is made
 
 	mu     sync.RWMutex // guards checks
 	checks []Check
@@ -75,7 +76,9 @@ func (h *health) all(endpoint string) http.HandlerFunc {
 				fmt.Fprintf(&report, "[+]%s excluded: ok\n", c.Name)
 				continue
 			}
-			if err := c.Check(r.Context()); err != nil {
+			err := c.Check(r.Context())
+			h.told(c.Name, endpoint, err)
+			if err != nil {
 				fmt.Fprintf(&report, "[-]%s failed: reason withheld\n", c.Name)
 				fmt.Fprintf(&failures, "%s: %v; ", c.Name, err)
 				continue
@@ -120,7 +123,9 @@ func (h *health) one(endpoint, name string, w http.ResponseWriter, r *http.Reque
 		return false
 	}
 	healthHeaders(w)
-	if err := checks[i].Check(r.Context()); err != nil {
+	err := checks[i].Check(r.Context())
+	h.told(name, endpoint, err)
+	if err != nil {
 		w.WriteHeader(http.StatusInternalServerError)
 		fmt.Fprintf(w, "internal server error: %v\n", err)
 		return true

@@ -52,6 +52,7 @@ func (s *Server) serveAt(ctx context.Context, ln net.Listener, host string) erro
 	if err != nil {
 		errorLog = log.Default()
 	}
+	errorLog = log.New(s.metrics.ServerErrors(errorLog.Writer()), errorLog.Prefix(), errorLog.Flags())
 	hs := &http.Server{
 		Handler:           s.handler,
 		TLSConfig:         s.tlsConfig(),

@@ -46,7 +46,11 @@ func (s *Server) objectsOf(resource schema.GroupResource) (storage.Interface, er
 	if s.ended {
 		return nil, errEnded
 	}
-	i := slices.IndexFunc(s.served, func(r *served) bool { return r.gvr.GroupResource() == resource && r.gvk == r.hub })
+	i := slices.IndexFunc(s.served, func(r *served) bool { return r.gvr.GroupResource() == resource })
+	if i >= 0 { // perhaps of a group that has its objects from another
+		hub := s.served[i].hub
+		i = slices.IndexFunc(s.served, func(r *served) bool { return r.gvk == hub })
+	}
 	switch {
 	case i < 0:
 		return nil, errors.New("the server serves no such resource; want its group and plural, such as widgets.example.com")

@@ -47,13 +47,9 @@ func (s *Server) serve(groups []Group) error {
 	if s.ended {
 		return errors.New("server: the server has ended")
 	}
-	var added []*served
-	for _, g := range groups {
-		list, err := s.describe(g)
-		if err != nil {
-			return fmt.Errorf("server: group %q: %w", g.Name, err)
-		}
-		added = append(added, list...)
+	added, err := s.describe(groups)
+	if err != nil {
+		return err
 	}
 	if err := s.checkVersions(added); err != nil {
 		return err
@@ -73,6 +69,7 @@ func (s *Server) serve(groups []Group) error {
 func (s *Server) changed() {
 	s.discovery.Set(s.discoveryGroups())
 	s.openapi.Set(s.openAPIVersions())
+	s.metrics.Serve(s.metered())
 	close(s.change)
 	s.change = make(chan struct{})
 }
@@ -81,7 +78,8 @@ func (s *Server) changed() {
 func (s *Server) routes(added []*served) (map[schema.GroupVersionResource]http.Handler, error) {
 	routes := map[schema.GroupVersionResource]http.Handler{}
 	stores := map[schema.GroupResource]*registry.Registry{}
-	for _, r := range added {
+	// The hubs first: they bring the strategy and the storage that the other versions share, perhaps of another group.
+	for _, r := range slices.SortedStableFunc(slices.Values(added), hubFirst) {
 		if _, ok := routes[r.gvr]; ok || s.isServed(r.gvr) {
 			return nil, fmt.Errorf("server: %s is served twice", r.gvr)
 		}
@@ -97,8 +95,36 @@ func (s *Server) isServed(gvr schema.GroupVersionResource) bool {
 	return slices.ContainsFunc(s.served, func(r *served) bool { return r.gvr == gvr })
 }
 
-// describe registers a group's types and conversions and lists its resources.
-func (s *Server) describe(g Group) ([]*served, error) {
+// describe registers the types and conversions of groups and lists their resources, in each group the hubs first.
+func (s *Server) describe(groups []Group) ([]*served, error) {
+	lists := make([][]*served, len(groups))
+	for i, g := range groups {
+		var err error
+		if lists[i], err = s.describeGroup(g); err != nil {
+			return nil, fmt.Errorf("server: group %q: %w", g.Name, err)
+		}
+	}
+	for _, g := range groups { // after the types of all, for a hub may be in another group
+		for _, c := range g.Conversions {
+			if c.add == nil {
+				return nil, fmt.Errorf("server: group %q: a conversion is the zero Conversion; make it with server.Convert", g.Name)
+			}
+			if err := c.add(s.scheme); err != nil {
+				return nil, fmt.Errorf("server: group %q: %w", g.Name, err)
+			}
+		}
+	}
+	for _, list := range lists {
+		for _, r := range list {
+			r.hub, _ = s.scheme.Hub(r.gvk.GroupKind())
+		}
+		slices.SortStableFunc(list, hubFirst)
+	}
+	return slices.Concat(lists...), nil
+}
+
+// describeGroup registers a group's types and lists its resources.
+func (s *Server) describeGroup(g Group) ([]*served, error) {
 	if g.Name != "" && len(validation.IsDNS1123Subdomain(g.Name)) > 0 {
 		return nil, errors.New("the name must be a DNS name such as example.com, or empty for the core group")
 	}
@@ -133,30 +159,18 @@ func (s *Server) describe(g Group) ([]*served, error) {
 			}
 		}
 	}
-	if err := checkHubs(out); err != nil {
-		return nil, err
-	}
-	for _, c := range g.Conversions {
-		if c.add == nil {
-			return nil, errors.New("a conversion is the zero Conversion; make it with server.Convert")
-		}
-		if err := c.add(s.scheme); err != nil {
-			return nil, err
-		}
-	}
-	for _, r := range out {
-		r.hub, _ = s.scheme.Hub(r.gvk.GroupKind())
-	}
-	// The hub first: it brings the strategy and the storage that the other versions share.
-	slices.SortStableFunc(out, func(a, b *served) int { return cmp.Compare(spoke(a), spoke(b)) })
-	return out, nil
+	return out, checkHubs(out)
 }
 
-func spoke(r *served) int {
-	if r.gvk == r.hub {
-		return 0
+// hubFirst orders versions: hubs before others.
+func hubFirst(a, b *served) int {
+	spoke := func(r *served) int {
+		if r.gvk == r.hub {
+			return 0
+		}
+		return 1
 	}
-	return 1
+	return cmp.Compare(spoke(a), spoke(b))
 }
 
 // build makes the handler of one resource, and its registry when this is the hub.
@@ -180,6 +194,7 @@ func (s *Server) build(r *served, stores map[schema.GroupResource]*registry.Regi
 		Authorizer:        s.authorizer,
 		Stop:              r.life.Done(),
 		Subresources:      map[string]handlers.Subresource{},
+		Hooks:             s.metrics.Handlers(r.gvr),
 	}
 	if r.custom == nil {
 		if opts.Storage, err = s.store(r, stores, opts.Subresources); err != nil {
@@ -206,10 +221,11 @@ func (s *Server) build(r *served, stores map[schema.GroupResource]*registry.Regi
 	return err
 }
 
-// store returns the registry of a stored resource, which the versions of a kind share, and adds the subresources
-// it serves.
+// store returns the registry of a stored resource, which the versions of a kind share in all its groups, and adds the
+// subresources it serves.
 func (s *Server) store(r *served, stores map[schema.GroupResource]*registry.Registry, subs map[string]handlers.Subresource) (any, error) {
-	reg := stores[r.gvr.GroupResource()]
+	at := schema.GroupResource{Group: r.hub.Group, Resource: r.plural}
+	reg := stores[at]
 	if reg == nil {
 		if r.gvk != r.hub {
 			return nil, fmt.Errorf("its hub %s is not served with it; serve all versions of a kind in one call", r.hub)
@@ -218,7 +234,10 @@ func (s *Server) store(r *served, stores map[schema.GroupResource]*registry.Regi
 		if reg, err = s.newRegistry(r); err != nil {
 			return nil, err
 		}
-		stores[r.gvr.GroupResource()] = reg
+		stores[at] = reg
+	}
+	if r.gvr.Group != at.Group {
+		reg = reg.As(r.gvr.GroupResource())
 	}
 	r.reg = reg
 	if reg.HasStatus() && registry.HasStatus(r.goType) { // a version need not have the status its hub has
@@ -254,6 +273,7 @@ func (s *Server) newRegistry(r *served) (*registry.Registry, error) {
 		FieldPaths:     s.scheme.FieldPaths(r.gvk.GroupKind()),
 		MaxObjectBytes: s.opts.MaxObjectBytes,
 		TTL:            r.ttl,
+		Hooks:          s.metrics.Store(r.gvr.GroupResource()),
 	})
 	if err != nil {
 		return nil, err
@@ -319,6 +339,7 @@ func (s *Server) openAPIVersions() []openapi.GroupVersion {
 		o := openapi.Resource{
 			Plural: r.plural, Kind: r.gvk, Namespaced: r.namespaced, Verbs: r.handler.Verbs(""),
 			Type: r.goType, ListType: r.listType, Docs: r.docs, PatchTypes: r.handler.PatchTypes(""),
+			ReturnsDeleted: r.handler.ReturnsDeleted(), MediaTypes: r.handler.MediaTypes(),
 		}
 		for _, name := range r.subNames() {
 			sub := openapi.Subresource{Name: name, Kind: r.subs[name].Kind, Verbs: r.handler.Verbs(name), PatchTypes: r.handler.PatchTypes(name)}

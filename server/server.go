@@ -11,11 +11,13 @@ import (
 	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/authz"
+	"github.com/keelson-dev/keelson/flowcontrol"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/patch"
 	"github.com/keelson-dev/keelson/server/credentials"
 	"github.com/keelson-dev/keelson/server/discovery"
 	"github.com/keelson-dev/keelson/server/filters"
+	"github.com/keelson-dev/keelson/server/metrics"
 	"github.com/keelson-dev/keelson/server/openapi"
 	"github.com/keelson-dev/keelson/server/router"
 	"github.com/keelson-dev/keelson/storage"
@@ -47,6 +49,8 @@ type Server struct {
 	filters   []NamedFilter
 	handler   http.Handler
 	requests  *filters.WaitGroup // requests under way, watches aside
+	inFlight  *flowcontrol.InFlight
+	metrics   *metrics.Registry
 
 	life       context.Context // ends when the server does: watches and background work end with it
 	end        context.CancelFunc
@@ -95,12 +99,17 @@ func (s *Server) open() error {
 		return errors.Join(err, backend.Close())
 	}
 	s.requests = filters.NewWaitGroup()
-	s.health = &health{logger: s.opts.Logger}
+	s.inFlight = flowcontrol.NewInFlight(s.opts.MaxReadsInFlight, s.opts.MaxWritesInFlight)
+	s.openMetrics()
+	s.health = &health{logger: s.opts.Logger, told: s.metrics.Checked}
 	s.health.add(s.standardChecks()...)
 	s.health.add(s.opts.Checks...)
 	s.discovery = discovery.New(discovery.Options{Error: filters.WriteStatus})
 	s.openapi = openapi.New(openapi.Options{Title: "Kubernetes", Version: s.version.GitVersion, Error: filters.WriteStatus})
 	s.fixed = newFixed(s)
+	if err := s.serveMetrics(); err != nil {
+		return errors.Join(err, backend.Close())
+	}
 	if s.handler, err = s.buildHandler(); err != nil {
 		return errors.Join(err, backend.Close())
 	}

@@ -13,13 +13,9 @@ import (
 // package roundtrip, for clients, for tools. It makes the objections to kinds and versions that New makes.
 func NewScheme(groups ...Group) (*runtime.Scheme, error) {
 	s := &Server{scheme: runtime.NewScheme()}
-	var added []*served
-	for _, g := range groups {
-		list, err := s.describe(g)
-		if err != nil {
-			return nil, fmt.Errorf("server: group %q: %w", g.Name, err)
-		}
-		added = append(added, list...)
+	added, err := s.describe(groups)
+	if err != nil {
+		return nil, err
 	}
 	if err := s.checkVersions(added); err != nil {
 		return nil, err
@@ -73,20 +69,19 @@ func checkHubs(added []*served) error {
 
 // chooseStored finds the version that each kind is stored in.
 func chooseStored(added []*served) error {
-	chosen := map[schema.GroupKind]schema.GroupVersionKind{}
+	chosen := map[schema.GroupVersionKind]schema.GroupVersionKind{} // by hub, for a kind may be in several groups
 	for _, r := range added {
 		if !r.Resource.stored {
 			continue
 		}
-		kind := r.gvk.GroupKind()
-		if other, ok := chosen[kind]; ok {
-			return fmt.Errorf("server: kind %s: Stored is set in the versions %s and %s, and a kind is stored in one; remove it from the other", kind, other.GroupVersion(), r.gvk.GroupVersion())
+		if other, ok := chosen[r.hub]; ok {
+			return fmt.Errorf("server: kind %s: Stored is set in the versions %s and %s, and a kind is stored in one; remove it from the other", r.hub.GroupKind(), other.GroupVersion(), r.gvk.GroupVersion())
 		}
-		chosen[kind] = r.gvk
+		chosen[r.hub] = r.gvk
 	}
 	for _, r := range added {
 		r.stored = r.hub
-		if gvk, ok := chosen[r.gvk.GroupKind()]; ok {
+		if gvk, ok := chosen[r.hub]; ok {
 			r.stored = gvk
 		}
 	}

@@ -33,12 +33,16 @@ func byPriority(versions []Version) []Version {
 	return sorted
 }
 
-// legacyResources describes the resources of one version, subresources among them, by name.
+// legacyResources describes the resources of one version, subresources among them, by name. The list of the core group says
+// no apiVersion of its own, as APIVersions does not: clients from before there was one would not take it.
 func legacyResources(gv schema.GroupVersion, resources []Resource) *metav1.APIResourceList {
 	out := &metav1.APIResourceList{
 		TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
 		GroupVersion: gv.String(),
 		APIResources: []metav1.APIResource{},
+	}
+	if gv.Group == "" {
+		out.APIVersion = ""
 	}
 	for _, r := range resources {
 		if len(r.Verbs) > 0 {

@@ -16,6 +16,7 @@ import (
 type deadlineWriter struct {
 	header  http.Header // the handler's own, until the response begins
 	writing atomic.Bool // bytes are on their way to the client
+	answer  response    // what the handler has answered, whether it is let or not; the handler's own
 
 	mu       sync.Mutex // guards all below, and is held while w is used by the handler
 	w        http.ResponseWriter
@@ -26,6 +27,9 @@ type deadlineWriter struct {
 }
 
 func (d *deadlineWriter) init(w http.ResponseWriter) { d.w, d.header = w, w.Header().Clone() }
+
+// seen is for the filters around the handler, which run in its goroutine.
+func (d *deadlineWriter) seen() *response { return &d.answer }
 
 // forHandler returns d with the powers that what is beneath has.
 func (d *deadlineWriter) forHandler() http.ResponseWriter {
@@ -42,6 +46,7 @@ func (d *deadlineWriter) Header() http.Header { return d.header }
 func (d *deadlineWriter) WriteHeader(code int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.answer.note(code)
 	if d.expired {
 		return
 	}
@@ -55,13 +60,16 @@ func (d *deadlineWriter) WriteHeader(code int) {
 func (d *deadlineWriter) Write(p []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.answer.note(http.StatusOK)
 	if d.expired {
 		return 0, http.ErrHandlerTimeout
 	}
 	d.begin()
 	d.writing.Store(true)
 	defer d.writing.Store(false)
-	return d.w.Write(p)
+	n, err := d.w.Write(p)
+	d.answer.size += int64(n)
+	return n, err
 }
 
 // Flush implements http.Flusher.
@@ -74,6 +82,7 @@ func (d *deadlineWriter) FlushError() error {
 	if d.expired {
 		return http.ErrHandlerTimeout
 	}
+	d.answer.note(http.StatusOK)
 	d.begin()
 	d.writing.Store(true)
 	defer d.writing.Store(false)
@@ -180,5 +189,6 @@ func (d hijackableDeadlineWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) 
 	}
 	conn, rw, err := d.w.(http.Hijacker).Hijack()
 	d.begun = d.begun || err == nil
+	d.answer.hijacked = d.answer.hijacked || err == nil
 	return conn, rw, err
 }

@@ -17,8 +17,8 @@ import (
 func InFlight(reads, writes int) Filter { return FlowControl(flowcontrol.NewInFlight(reads, writes)) }
 
 // FlowControl lets requests pass when it is their turn, and answers those that are turned away with 429 and
-// Retry-After. Long-running requests pass at once.
-func FlowControl(turns flowcontrol.Controller) Filter {
+// Retry-After. Long-running requests pass at once. Each of told is called for a request that is turned away.
+func FlowControl(turns flowcontrol.Controller, told ...func(r *http.Request)) Filter {
 	return steps(func(w http.ResponseWriter, r *http.Request, next http.Handler) bool {
 		info, ok := infoOf(w, r)
 		if !ok {
@@ -33,7 +33,7 @@ func FlowControl(turns flowcontrol.Controller) Filter {
 			Subresource: info.Subresource, Namespace: info.Namespace, Name: info.Name, Path: info.Path,
 		})
 		if err != nil {
-			turnAway(w, r, err)
+			turnAway(w, r, err, told)
 			return false
 		}
 		defer release()
@@ -43,11 +43,14 @@ func FlowControl(turns flowcontrol.Controller) Filter {
 }
 
 // turnAway answers in plain text, as kube-apiserver does: under load not even a Status is made.
-func turnAway(w http.ResponseWriter, r *http.Request, err error) {
+func turnAway(w http.ResponseWriter, r *http.Request, err error, told []func(*http.Request)) {
 	var rejection *flowcontrol.RejectedError
 	if !errors.As(err, &rejection) {
 		WriteStatus(w, r, err)
 		return
+	}
+	for _, tell := range told {
+		tell(r)
 	}
 	seconds := max(1, int((rejection.RetryAfter+time.Second-1)/time.Second))
 	w.Header().Set("Retry-After", strconv.Itoa(seconds))

@@ -14,7 +14,8 @@ import (
 // Recover turns a panic into one failed request: the answer is 500 with a text, or, when the response has begun, an
 // aborted connection, and log gets one line with the stack. http.ErrAbortHandler passes on, as a handler's wish to
 // abort the connection. It also hears of panics in handlers that outlived a [Timeout] behind it. A nil log is silent.
-func Recover(log *zap.Logger) Filter {
+// Each of aborted is called for a request whose handler wishes that.
+func Recover(log *zap.Logger, aborted ...func(r *http.Request)) Filter {
 	if log == nil {
 		log = zap.NewNop()
 	}
@@ -31,6 +32,9 @@ func Recover(log *zap.Logger) Filter {
 					return
 				}
 				if isAbort(value) {
+					for _, tell := range aborted {
+						tell(r)
+					}
 					panic(http.ErrAbortHandler)
 				}
 				if p, ok := value.(*panicError); ok {

@@ -24,10 +24,12 @@ func watch(w http.ResponseWriter) watched {
 	return r
 }
 
-// response remembers the status of what is written through it. Its powers other than these are reached by Unwrap.
+// response remembers the status and the size of what is written through it. Its powers other than these are reached by
+// Unwrap.
 type response struct {
 	http.ResponseWriter
-	code     int // 0: nothing has been written
+	code     int   // 0: nothing has been written
+	size     int64 // of the body, as it is sent
 	hijacked bool
 }
 
@@ -36,20 +38,25 @@ func (r *response) seen() *response { return r }
 // begun reports whether it is too late for another answer.
 func (r *response) begun() bool { return r.code != 0 || r.hijacked }
 
-// WriteHeader implements http.ResponseWriter.
-func (r *response) WriteHeader(code int) {
+// note remembers the code of a response that begins, if it does.
+func (r *response) note(code int) {
 	if r.code == 0 && (code >= 200 || code == http.StatusSwitchingProtocols) { // the others of 1xx announce a further one
 		r.code = code
 	}
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (r *response) WriteHeader(code int) {
+	r.note(code)
 	r.ResponseWriter.WriteHeader(code)
 }
 
 // Write implements http.ResponseWriter.
 func (r *response) Write(p []byte) (int, error) {
-	if r.code == 0 {
-		r.code = http.StatusOK
-	}
-	return r.ResponseWriter.Write(p)
+	r.note(http.StatusOK)
+	n, err := r.ResponseWriter.Write(p)
+	r.size += int64(n)
+	return n, err
 }
 
 // Flush implements http.Flusher.
@@ -57,9 +64,7 @@ func (r *response) Flush() { _ = r.FlushError() } // http.Flusher has no way to 
 
 // FlushError is Flush for http.ResponseController.
 func (r *response) FlushError() error {
-	if r.code == 0 {
-		r.code = http.StatusOK
-	}
+	r.note(http.StatusOK)
 	return http.NewResponseController(r.ResponseWriter).Flush()
 }
 

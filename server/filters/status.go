@@ -15,7 +15,7 @@ import (
 
 // WriteStatus answers with err as a Status: that of an apimachinery StatusError anywhere in its chain; 504 Timeout
 // for a deadline that passed; otherwise 500 with the error's text and no reason. A Status of success is written
-// likewise. The format, JSON or YAML, is one that the request accepts, or else indented JSON, so that no client is
+// likewise. The format, JSON, YAML or protobuf, is one that the request accepts, or else indented JSON, so that no client is
 // left without the reason. JSON is indented for ?pretty and for people (curl, wget, browsers). A Status that says
 // when to try again sets Retry-After; one with code 204 has no body. The response must not have begun.
 func WriteStatus(w http.ResponseWriter, r *http.Request, err error) {
@@ -70,11 +70,15 @@ func encodeStatus(r *http.Request, status metav1.Status) (mediaType string, body
 	if err != nil { // a Status is texts and numbers
 		return "text/plain; charset=utf-8", []byte(status.Message + "\n")
 	}
-	accept, ok := codec.NegotiateResponse(r.Header.Get("Accept"), []codec.Format{codec.JSON(), codec.YAML()}, codec.Limits{})
+	accept, ok := codec.NegotiateResponse(r.Header.Get("Accept"), []codec.Format{codec.JSON(), codec.YAML(), codec.Protobuf()}, codec.Limits{})
 	if !ok {
 		accept = codec.Accept{Format: codec.JSON(), Pretty: true}
 	}
-	body, err = accept.Format.FromJSON(text, request.Pretty(r, accept.Pretty))
+	if codec.IsProtobuf(accept.Format) {
+		body, err = codec.EncodeProtobuf(&status, metav1.Unversioned.WithKind("Status"))
+	} else {
+		body, err = accept.Format.FromJSON(text, request.Pretty(r, accept.Pretty))
+	}
 	if err != nil {
 		return codec.JSON().MediaType(), append(text, '\n')
 	}

@@ -44,6 +44,9 @@ reason: NotFound
 status: Failure
 `
 
+const notFoundProtobuf = "k8s\x00\n\f\n\x02v1\x12\x06Status\x12`\n\x06\n\x00\x12\x00\x1a\x00\x12\aFailure\x1a!widgets.example.com \"a\" not found" +
+	"\"\bNotFound*\x1d\n\x01a\x12\vexample.com\x1a\awidgets(\x002\x000\x94\x03\x1a\x00\"\x00"
+
 func TestWriteStatusFormat(t *testing.T) {
 	notFound := apierrors.NewNotFound(schema.GroupResource{Group: "example.com", Resource: "widgets"}, "a")
 	for _, tc := range []struct{ name, query, accept, agent, mediaType, want string }{
@@ -55,7 +58,8 @@ func TestWriteStatusFormat(t *testing.T) {
 		{"yaml", "", "application/yaml", "", "application/yaml", notFoundYAML},
 		{"yaml, stream or not", "", "application/yaml;stream=watch, application/yaml;q=0.5", "", "application/yaml", notFoundYAML},
 		{"not acceptable", "", "text/html", "", "application/json", notFoundPretty},
-		{"protobuf only", "", "application/vnd.kubernetes.protobuf", "", "application/json", notFoundPretty},
+		{"protobuf", "pretty=true", "application/vnd.kubernetes.protobuf,application/json", "", "application/vnd.kubernetes.protobuf", notFoundProtobuf},
+		{"metadata in protobuf", "", "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", "", "application/json", notFoundPretty},
 		{"curl", "", "*/*", "curl/8.1", "application/json", notFoundPretty},
 		{"wget", "", "", "Wget/1.2", "application/json", notFoundPretty},
 		{"browser", "", "text/html,*/*;q=0.8", "Mozilla/5.0 (X11)", "application/json", notFoundPretty},

@@ -18,7 +18,9 @@ import (
 // refused with http.ErrHandlerTimeout and what it reads of the body fails, so that it should return soon; the filter
 // does not wait for it, but a [WaitGroup] around the filter does, and a panic in it is told to the [Recover] around.
 // A handler that is just writing an error may finish. A request whose client has gone is not answered, and its handler is waited for.
-func Timeout() Filter {
+//
+// Each of told is called for a request that the filter answers or aborts in its handler's place.
+func Timeout(told ...func(r *http.Request)) Filter {
 	return steps(func(w http.ResponseWriter, r *http.Request, next http.Handler) bool {
 		ctx := r.Context()
 		if _, ok := ctx.Deadline(); !ok || request.IsLongRunning(request.InfoFrom(ctx)) {
@@ -30,7 +32,7 @@ func Timeout() Filter {
 		select {
 		case <-run.done:
 		case <-ctx.Done():
-			if errors.Is(ctx.Err(), context.DeadlineExceeded) && run.expire(w, r) {
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) && run.expire(w, r, told) {
 				return false
 			}
 			<-run.done
@@ -88,10 +90,13 @@ func (h *handlerRun) conclude(w http.ResponseWriter, r *http.Request) {
 
 // expire takes the response from the handler and answers in its place. false says that the
 // handler has just finished, or is about to.
-func (h *handlerRun) expire(w http.ResponseWriter, r *http.Request) bool {
+func (h *handlerRun) expire(w http.ResponseWriter, r *http.Request, told []func(*http.Request)) bool {
 	begun, ok := h.writer.expire(h.group.hold)
 	if !ok {
 		return false
+	}
+	for _, tell := range told {
+		tell(r)
 	}
 	if begun {
 		panic(http.ErrAbortHandler)

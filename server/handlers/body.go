@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/keelson-dev/keelson/runtime"
@@ -22,6 +23,19 @@ func (c *call) bodyFormat() (codec.Format, error) {
 	f, ok := codec.NegotiateBody(c.r.Header.Get("Content-Type"), c.formats)
 	if !ok {
 		return nil, codec.UnsupportedMediaType(codec.MediaTypes(c.formats))
+	}
+	return f, nil
+}
+
+// deleteFormat is bodyFormat for the options of a delete, whose type has protobuf whatever that of the kind has.
+func (c *call) deleteFormat() (codec.Format, error) {
+	formats := c.formats
+	if !slices.ContainsFunc(formats, codec.IsProtobuf) {
+		formats = append(slices.Clip(formats), codec.Protobuf())
+	}
+	f, ok := codec.NegotiateBody(c.r.Header.Get("Content-Type"), formats)
+	if !ok {
+		return nil, codec.UnsupportedMediaType(codec.MediaTypes(formats))
 	}
 	return f, nil
 }
@@ -49,6 +63,9 @@ func (c *call) readBody() ([]byte, error) {
 		return nil, c.ctx.Err()
 	case err != nil:
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("unable to read the request body: %v", err))
+	}
+	if c.hooks.Body != nil {
+		c.hooks.Body(c.info.Verb, len(body))
 	}
 	return body, nil
 }

@@ -84,6 +84,14 @@ func returnsDeleted(deleter any) bool {
 	return ok && r.ReturnsDeleted()
 }
 
+// ReturnsDeleted tells whether DELETE of one object answers with the object that was deleted, rather than with a Status.
+func (r *Resource) ReturnsDeleted() bool {
+	if r.main.recordDeleter != nil {
+		return returnsDeleted(r.main.recordDeleter)
+	}
+	return r.main.canDelete() && returnsDeleted(r.main.deleter)
+}
+
 // deleteCollection answers DELETE of a collection.
 func (c *call) deleteCollection() error {
 	f, err := c.negotiate(manyObjects)
@@ -161,21 +169,17 @@ func queryDeleteOptions(q url.Values, collection bool) (*metav1.DeleteOptions, e
 // decodeDeleteOptions reads a body that says it is DeleteOptions of v1, of meta.k8s.io/v1 or of the resource's
 // own group and version, or that says nothing.
 func (c *call) decodeDeleteOptions(body []byte) (*metav1.DeleteOptions, error) {
-	format, err := c.bodyFormat()
+	format, err := c.deleteFormat()
 	if err != nil {
 		return nil, err
 	}
-	text, _, err := format.ToJSON(body, codec.Ignore)
-	if err != nil {
-		return nil, deleteBodyError(err, body)
-	}
 	opts := &metav1.DeleteOptions{}
-	if _, err := codec.Unmarshal(text, opts, codec.Ignore); err != nil {
-		return nil, deleteBodyError(err, body)
+	if err := codec.DecodeInto(format, body, opts); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	gv, err := schema.ParseGroupVersion(opts.APIVersion)
 	if err != nil {
-		return nil, deleteBodyError(err, body)
+		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	switch kind := opts.Kind; {
 	case kind != "" && kind != "DeleteOptions":
@@ -184,8 +188,4 @@ func (c *call) decodeDeleteOptions(body []byte) (*metav1.DeleteOptions, error) {
 		return opts, nil
 	}
 	return nil, apierrors.NewBadRequest(fmt.Sprintf("DeleteOptions in version %q cannot be handled as a DeleteOptions: no kind \"DeleteOptions\" is registered for version %q", gv.Version, opts.APIVersion))
-}
-
-func deleteBodyError(err error, body []byte) error {
-	return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type DeleteOptions): %v (%s)", err, summary(body)))
 }

@@ -26,6 +26,7 @@ type endpoint struct {
 	verbs   []string
 	only    []string // the verbs that may be served; nil: all
 	marks   bookmarks
+	formats []codec.Format      // those of the resource that the Go type of kind has
 	formKey any                 // a formKey: of JSON, which other media types are made of
 	goneKey any                 // the same of what was deleted
 	fields  *patch.FieldManager // nil: objects are not stored, or of no known kind
@@ -55,6 +56,10 @@ func newEndpoint(r *Resource, sub string, o Subresource, table registry.Tabler, 
 	e := &endpoint{Resource: r, sub: sub, kind: kind, version: kind.GroupVersion().String(), known: r.scheme.Lookup(kind), table: table, only: only}
 	e.formKey = formKey{kind, "application/json", false}
 	e.goneKey = formKey{kind, "application/json", true}
+	e.formats = r.formats
+	if e.known == nil || !codec.HasProtobuf(e.known.Type) {
+		e.formats = slices.DeleteFunc(slices.Clone(r.formats), codec.IsProtobuf)
+	}
 	e.discover(o.Storage)
 	if o.Admission != nil {
 		e.guard(o.Admission)

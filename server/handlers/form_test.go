@@ -134,7 +134,6 @@ func TestPartialObjectMetadata(t *testing.T) {
 		{"GET", base + "?watch=1", asPartialList, "you requested PartialObjectMetadataList, but the requested object is not a list (*v1.Widget)"},
 		{"GET", base, "Accept: application/json;as=Table;v=v2;g=meta.k8s.io", "only the following media types are accepted: application/json, application/yaml"},
 		{"GET", base, "Accept: application/json;as=Chair;v=v1;g=meta.k8s.io", "only the following media types are accepted: application/json, application/yaml"},
-		{"GET", base, "Accept: application/vnd.kubernetes.protobuf", "only the following media types are accepted: application/json, application/yaml"},
 	} {
 		before := h.now(t)
 		wantStatus(t, h.ask(c.method, c.target, `{"metadata":{"name":"q"}}`, c.accept), 406, metav1.StatusReasonNotAcceptable, c.message)

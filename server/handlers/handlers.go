@@ -110,7 +110,8 @@ type Options struct {
 	Models *patch.Models
 	// Table makes the resource's tables. nil: Storage, if it is a registry.Tabler, else the columns Name and Age.
 	Table registry.Tabler
-	// Formats are the wire formats, the default first. nil: JSON and YAML.
+	// Formats are the wire formats, the default first. nil: JSON, YAML and protobuf. Protobuf is only for kinds whose Go
+	// types have its methods.
 	Formats []codec.Format
 	// MaxBodyBytes limits request bodies; 0 is 3 MiB, negative is no limit.
 	MaxBodyBytes int64
@@ -124,6 +125,8 @@ type Options struct {
 	Warnings []string
 	// Stop, once closed, ends all watches cleanly. nil: they end with their requests only.
 	Stop <-chan struct{}
+	// Hooks are told what happens.
+	Hooks Hooks
 }
 
 // Subresource is one subresource of a resource.
@@ -148,6 +151,7 @@ type Resource struct {
 	write      time.Duration
 	warnings   []string
 	stop       stopper
+	hooks      Hooks
 	zippers    sync.Pool // of *gzip.Writer
 	buffers    sync.Pool // of *[]byte, for bodies being written
 	authorizer authz.Authorizer
@@ -181,11 +185,12 @@ func New(o Options) (*Resource, error) {
 		write:      o.WriteTimeout,
 		warnings:   slices.Clone(o.Warnings),
 		stop:       stopper{stop: o.Stop},
+		hooks:      o.Hooks,
 		authorizer: o.Authorizer,
 		subs:       make(map[string]*endpoint, len(o.Subresources)),
 	}
 	if len(r.formats) == 0 {
-		r.formats = []codec.Format{codec.JSON(), codec.YAML()}
+		r.formats = []codec.Format{codec.JSON(), codec.YAML(), codec.Protobuf()}
 	}
 	if r.maxBody == 0 {
 		r.maxBody = DefaultMaxBodyBytes

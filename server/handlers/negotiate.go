@@ -3,6 +3,7 @@ package handlers
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/keelson-dev/keelson/runtime/codec"
@@ -28,14 +29,19 @@ type form struct {
 	include metav1.IncludeObjectPolicy // of a Table
 }
 
-func (f form) isTable() bool   { return f.As.Kind == "Table" }
-func (f form) isPartial() bool { return strings.HasPrefix(f.As.Kind, "PartialObjectMetadata") }
+func (f form) isTable() bool    { return f.As.Kind == "Table" }
+func (f form) isPartial() bool  { return strings.HasPrefix(f.As.Kind, "PartialObjectMetadata") }
+func (f form) isProtobuf() bool { return codec.IsProtobuf(f.Format) }
 
 // negotiate finds the form of the answer, before anything is done that a refusal would come too late for.
 func (c *call) negotiate(s shape) (form, error) {
-	accept, ok := codec.NegotiateResponse(c.r.Header.Get("Accept"), c.formats, codec.Limits{As: allowed, Stream: s == eventStream})
+	formats := c.formats
+	if s == eventStream { // who would rather have protobuf gets the JSON that it also takes
+		formats = slices.DeleteFunc(slices.Clone(formats), codec.IsProtobuf)
+	}
+	accept, ok := codec.NegotiateResponse(c.r.Header.Get("Accept"), formats, codec.Limits{As: allowed, Stream: s == eventStream})
 	if !ok {
-		return form{}, codec.NotAcceptable(c.formats, s == eventStream)
+		return form{}, codec.NotAcceptable(formats, s == eventStream)
 	}
 	f := form{Accept: accept}
 	f.Pretty = request.Pretty(c.r, f.Pretty)
@@ -52,7 +58,7 @@ func (c *call) negotiate(s shape) (form, error) {
 	return f, nil
 }
 
-// allowed tells which forms besides the kind's own can be asked for. Tables exist only as text.
+// allowed tells which forms besides the kind's own can be asked for. They exist only as text.
 func allowed(gvk schema.GroupVersionKind, mediaType string) bool {
 	if gv := gvk.GroupVersion(); gv != metav1.SchemeGroupVersion && gv != metav1beta1.SchemeGroupVersion {
 		return false
@@ -61,7 +67,7 @@ func allowed(gvk schema.GroupVersionKind, mediaType string) bool {
 	case "Table":
 		return mediaType == "application/json" || mediaType == "application/yaml"
 	case "PartialObjectMetadata", "PartialObjectMetadataList":
-		return true
+		return mediaType != codec.Protobuf().MediaType()
 	}
 	return false
 }
@@ -73,4 +79,13 @@ func notAcceptable(format string, args ...any) error {
 		Reason:  metav1.StatusReasonNotAcceptable,
 		Message: fmt.Sprintf(format, args...),
 	}}
+}
+
+// MediaTypes are those in which an object can be answered.
+func (r *Resource) MediaTypes() []string {
+	var out []string
+	for _, f := range r.main.formats {
+		out = append(out, f.MediaType())
+	}
+	return out
 }

@@ -12,6 +12,9 @@ import (
 
 // respondOne answers with one object, in the form f.
 func (c *call) respondOne(code int, it item, f form) error {
+	if f.isProtobuf() {
+		return c.respondMessage(code, it, f)
+	}
 	buf := c.takeBuffer()
 	text, err := c.appendOne(*buf, it, f)
 	*buf = text
@@ -32,6 +35,9 @@ func (c *call) appendOne(dst []byte, it item, f form) ([]byte, error) {
 // respondList answers with a list, in the form f. If it is sure that no item can fail they are written as they are
 // made, else all are made first.
 func (c *call) respondList(code int, lm metav1.ListMeta, items iter.Seq[item], f form, sure bool) error {
+	if f.isProtobuf() {
+		return c.respondMessages(code, lm, items, f)
+	}
 	buf, err := c.takeBuffer(), error(nil)
 	l := c.listText(lm, f)
 	if sure && f.Format.MediaType() == "application/json" && !f.Pretty {
@@ -57,7 +63,7 @@ func (l listText) appendAll(text []byte, items iter.Seq[item]) ([]byte, error) {
 			return text, err
 		}
 	}
-	return append(text, l.tail...), nil
+	return l.end(text, comma), nil
 }
 
 // listPart is about how much of a long list is made between two writes: with less, the time goes into waking whoever
@@ -84,15 +90,26 @@ func (c *call) stream(code int, l listText, items iter.Seq[item], f form, buf *[
 			text, part = text[:0], listPart
 		}
 	}
-	text = append(append(text, l.tail...), '\n')
+	text = append(l.end(text, comma), '\n')
 	*buf = text
 	out.end(text)
 }
 
-// listText is what a list is written from: item appends one item, head and tail go around them.
+// listText is what a list is written from: item appends one item, head and tail go around them. null says that a list
+// without items has null for them.
 type listText struct {
 	head, tail []byte
+	null       bool
 	item       func(dst []byte, it item) ([]byte, error)
+}
+
+// end appends what comes after the last item of text, or where there is none after the head, which ends with '['.
+func (l listText) end(text []byte, items bool) []byte {
+	if l.null && !items {
+		text = append(text[:len(text)-1], "null"...)
+		return append(text, l.tail[1:]...)
+	}
+	return append(text, l.tail...)
 }
 
 func (c *call) listText(lm metav1.ListMeta, f form) listText {
@@ -107,7 +124,7 @@ func (c *call) listText(lm metav1.ListMeta, f form) listText {
 	case f.isPartial():
 		head := appendListMeta(appendHead(nil, gv.WithKind("PartialObjectMetadataList")), lm)
 		return listText{
-			head: append(head, `,"items":[`...), tail: []byte("]}"),
+			head: append(head, `,"items":[`...), tail: []byte("]}"), null: true, // as kube-apiserver has it, for this form alone
 			item: func(dst []byte, it item) ([]byte, error) { return c.appendPartial(dst, it, gv) },
 		}
 	}

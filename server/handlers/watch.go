@@ -207,6 +207,7 @@ func (w *watching) writeRecords(events []storage.Event) error {
 		if err := w.out.event(*frame); err != nil {
 			return err
 		}
+		w.wrote(*frame, e.InitialEnd)
 		sent = true
 	}
 	if !sent {
@@ -217,13 +218,13 @@ func (w *watching) writeRecords(events []storage.Event) error {
 
 // writeObject writes the next event of a storage that has objects.
 func (w *watching) writeObject(e registry.ObjectEvent) error {
-	it := item{obj: e.Object}
+	it, initialEnd := item{obj: e.Object}, false
 	var err error
 	if e.Type == string(apiwatch.Bookmark) {
 		if !w.marked {
 			return nil
 		}
-		if it.obj, err = w.bookmarkObject(e.Object); err != nil {
+		if it.obj, initialEnd, err = w.bookmarkObject(e.Object); err != nil {
 			return err
 		}
 	}
@@ -235,23 +236,35 @@ func (w *watching) writeObject(e registry.ObjectEvent) error {
 	if err := w.out.event(*frame); err != nil {
 		return err
 	}
+	w.wrote(*frame, initialEnd)
 	return w.out.flush()
 }
 
-// bookmarkObject is an empty object of the kind with the resourceVersion and annotations of obj.
-func (e *endpoint) bookmarkObject(obj runtime.Object) (runtime.Object, error) {
+// wrote tells of an event that is written.
+func (w *watching) wrote(frame []byte, initialEnd bool) {
+	if w.hooks.Event != nil {
+		w.hooks.Event(len(frame))
+	}
+	if initialEnd && w.hooks.InitialEnd != nil {
+		w.hooks.InitialEnd(w.ctx)
+	}
+}
+
+// bookmarkObject is an empty object of the kind with the resourceVersion and annotations of obj, which may say that the
+// initial events end.
+func (e *endpoint) bookmarkObject(obj runtime.Object) (mark runtime.Object, initialEnd bool, err error) {
 	from, err := meta.Accessor(obj)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	mark := e.emptyObject()
+	mark = e.emptyObject()
 	to, err := meta.Accessor(mark)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	to.SetResourceVersion(from.GetResourceVersion())
 	to.SetAnnotations(from.GetAnnotations())
-	return mark, nil
+	return mark, to.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true", nil
 }
 
 // appendEvent appends one event, with the newline after it.

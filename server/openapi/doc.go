@@ -13,6 +13,10 @@
 // accepted too. They are made when they are first asked for, and the same description gives the same bytes, and so
 // the same hash, in every process. Setting a new description keeps the documents of what has not changed.
 //
+// A document is held compressed, in both forms, and sent so to clients that take gzip: those of fifty kinds hold well
+// under one MiB. When it is made it is read with the parsers that clients have. One that they cannot read is answered with
+// 500 and the reason, is listed without a hash, and is left out of /openapi/v2; all others are served.
+//
 //	service := openapi.New(openapi.Options{Title: "widgets", Version: "v1.0.0"})
 //	service.Set([]openapi.GroupVersion{{Group: "example.com", Version: "v1", Resources: []openapi.Resource{{
 //		Plural: "widgets", Kind: gvk, Namespaced: true, Type: reflect.TypeFor[Widget](),

@@ -3,7 +3,6 @@ package openapi
 import (
 	"crypto/sha512"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,30 +14,74 @@ import (
 	"google.golang.org/protobuf/proto"
 	"k8s.io/kube-openapi/pkg/openapiconv"
 	"k8s.io/kube-openapi/pkg/spec3"
+	openapiproto "k8s.io/kube-openapi/pkg/util/proto"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/keelson-dev/keelson/runtime/schema"
 )
 
-// encoded is a document ready to be sent.
+// encoded is a document ready to be sent. Its forms are kept compressed: most of a document is said again and again in it,
+// and it is held for as long as what it describes is served.
 type encoded struct {
-	json     []byte
-	hash     string // upper-case hex SHA-512 of json
-	modified time.Time
-	protobuf func() ([]byte, error) // made once
-	err      error                  // the document could not be made
+	json, protobuf packed // protobuf is empty for the list of documents, which has no such form
+	hash           string // upper-case hex SHA-512 of the JSON
+	modified       time.Time
+	err            error // the document could not be made
 }
 
-// encode makes a document's JSON now and its protobuf form when asked for.
-func encode(document any, toProtobuf func(json []byte) ([]byte, error)) *encoded {
+// encode makes all forms of a document. check reads its JSON as clients do and returns what its protobuf form is made from;
+// what it cannot read is an error of the document. nil: the document has JSON only.
+func encode(document any, check func(json []byte) (proto.Message, error)) *encoded {
 	body, err := json.Marshal(document)
 	if err != nil {
 		return &encoded{err: err}
 	}
-	return &encoded{
-		json: body, hash: fmt.Sprintf("%X", sha512.Sum512(body)), modified: time.Now(),
-		protobuf: sync.OnceValues(func() ([]byte, error) { return toProtobuf(body) }),
+	e := &encoded{hash: fmt.Sprintf("%X", sha512.Sum512(body)), modified: time.Now()}
+	if e.json, err = pack(body); err != nil {
+		return &encoded{err: err}
 	}
+	if check == nil {
+		return e
+	}
+	message, err := check(body)
+	if err != nil {
+		return &encoded{err: err}
+	}
+	if body, err = (proto.MarshalOptions{Deterministic: true}).Marshal(message); err != nil {
+		return &encoded{err: err}
+	}
+	if e.protobuf, err = pack(body); err != nil {
+		return &encoded{err: err}
+	}
+	return e
+}
+
+// checkV3 reads a document as kubectl does: with the parsers of kube-openapi, which know what its types and references
+// have to be.
+func checkV3(body []byte) (proto.Message, error) {
+	if err := new(spec3.OpenAPI).UnmarshalJSON(body); err != nil {
+		return nil, fmt.Errorf("it cannot be read: %w", err)
+	}
+	d, err := openapi_v3.ParseDocument(body)
+	if err != nil {
+		return nil, fmt.Errorf("it cannot be read: %w", err)
+	}
+	if _, err := openapiproto.NewOpenAPIV3Data(d); err != nil {
+		return nil, fmt.Errorf("its definitions cannot be read: %w", err)
+	}
+	return d, nil
+}
+
+// checkV2 is checkV3 for the one document of OpenAPI v2.
+func checkV2(body []byte) (proto.Message, error) {
+	d, err := openapi_v2.ParseDocument(body)
+	if err != nil {
+		return nil, fmt.Errorf("it cannot be read: %w", err)
+	}
+	if _, err := openapiproto.NewOpenAPIData(d); err != nil {
+		return nil, fmt.Errorf("its definitions cannot be read: %w", err)
+	}
+	return d, nil
 }
 
 // parts are what a document consists of: paths in the form of OpenAPI v2, definitions in that of v3.
@@ -54,15 +97,13 @@ type document struct {
 	get    func() *encoded // made once
 }
 
-func newDocument(o Options, source GroupVersion, make func() parts) *document {
+func newDocument(o Options, key string, source GroupVersion, make func() parts) *document {
 	return &document{source: source, parts: make, get: sync.OnceValue(func() *encoded {
-		return encode(v3(o, make()), func(body []byte) ([]byte, error) {
-			d, err := openapi_v3.ParseDocument(body)
-			if err != nil {
-				return nil, err
-			}
-			return proto.MarshalOptions{Deterministic: true}.Marshal(d)
-		})
+		e := encode(v3(o, make()), checkV3)
+		if e.err != nil {
+			e.err = fmt.Errorf("the OpenAPI document %s is wrong: %w", key, e.err)
+		}
+		return e
 	})}
 }
 
@@ -85,12 +126,32 @@ func v3(o Options, p parts) *spec3.OpenAPI {
 	return &spec3.OpenAPI{Version: "3.0.0", Info: info(o), Paths: paths, Components: components}
 }
 
-// v2 puts the one document of OpenAPI 2.0 together. A definition that several documents have is the same in all,
-// but for the kinds it stands for, which are joined.
+// v2 makes the one document of OpenAPI 2.0, without what the documents that are wrong describe, as documents or in the form
+// of OpenAPI 2.0: that would make one document wrong for all.
 func v2(o Options, documents map[string]*document) *encoded {
-	paths, definitions := map[string]spec.PathItem{}, map[string]spec.Schema{}
+	var sources []parts
 	for _, key := range slices.Sorted(maps.Keys(documents)) {
-		p := documents[key].parts()
+		if d := documents[key]; d.get().err == nil {
+			sources = append(sources, d.parts())
+		}
+	}
+	e := encode(swagger(o, sources), checkV2)
+	if e.err != nil {
+		e = encode(swagger(o, slices.DeleteFunc(sources, func(p parts) bool {
+			return encode(swagger(o, []parts{p}), checkV2).err != nil
+		})), checkV2)
+	}
+	if e.err != nil {
+		e.err = fmt.Errorf("the OpenAPI v2 document is wrong: %w", e.err)
+	}
+	return e
+}
+
+// swagger puts a document of OpenAPI 2.0 together. A definition that several sources have is the same in all, but for the
+// kinds it stands for, which are joined.
+func swagger(o Options, sources []parts) *spec.Swagger {
+	paths, definitions := map[string]spec.PathItem{}, map[string]spec.Schema{}
+	for _, p := range sources {
 		maps.Copy(paths, p.paths)
 		for name, s := range p.definitions {
 			if other, ok := definitions[name]; ok {
@@ -99,17 +160,10 @@ func v2(o Options, documents map[string]*document) *encoded {
 			definitions[name] = s
 		}
 	}
-	swagger := &spec.Swagger{SwaggerProps: spec.SwaggerProps{
+	return &spec.Swagger{SwaggerProps: spec.SwaggerProps{
 		Swagger: "2.0", Info: info(o), Paths: &spec.Paths{Paths: paths}, Definitions: schema.V2(definitions),
 		SecurityDefinitions: security(), Security: []map[string][]string{{bearerToken: {}}},
 	}}
-	return encode(swagger, func(body []byte) ([]byte, error) {
-		d, err := openapi_v2.ParseDocument(body)
-		if err != nil {
-			return nil, err
-		}
-		return proto.MarshalOptions{Deterministic: true}.Marshal(d)
-	})
 }
 
 // joinKinds returns a with the kinds of b added.
@@ -159,7 +213,7 @@ func newState(o Options, groups []GroupVersion, before *state) *state {
 				return
 			}
 		}
-		s.documents[key] = newDocument(o, source, make)
+		s.documents[key] = newDocument(o, key, source, make)
 	}
 	add("apis", GroupVersion{}, func() parts { return groupListParts(o) })
 	add("version", GroupVersion{}, versionParts)
@@ -176,7 +230,7 @@ func newState(o Options, groups []GroupVersion, before *state) *state {
 	return s
 }
 
-// index is the list at /openapi/v3.
+// index is the list at /openapi/v3. A document that is wrong is listed without a hash: who asks for it is told why.
 func index(documents map[string]*document) *encoded {
 	type entry struct {
 		ServerRelativeURL string `json:"serverRelativeURL"`
@@ -184,17 +238,8 @@ func index(documents map[string]*document) *encoded {
 	list := struct {
 		Paths map[string]entry `json:"paths"`
 	}{map[string]entry{}}
-	var failed []error
 	for key, d := range documents {
-		e := d.get()
-		if e.err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", key, e.err))
-			continue
-		}
-		list.Paths[key] = entry{address(key, e.hash)}
-	}
-	if err := errors.Join(failed...); err != nil {
-		return &encoded{err: err}
+		list.Paths[key] = entry{address(key, d.get().hash)}
 	}
 	return encode(list, nil)
 }
@@ -214,7 +259,8 @@ func (gv GroupVersion) equal(other GroupVersion) bool {
 func (r Resource) equal(other Resource) bool {
 	return r.Plural == other.Plural && r.Kind == other.Kind && r.Namespaced == other.Namespaced &&
 		slices.Equal(r.Verbs, other.Verbs) && r.Type == other.Type && r.ListType == other.ListType &&
-		r.Docs == other.Docs && r.Description == other.Description && slices.Equal(r.PatchTypes, other.PatchTypes) &&
+		r.Docs == other.Docs && r.Description == other.Description && r.ReturnsDeleted == other.ReturnsDeleted &&
+		slices.Equal(r.MediaTypes, other.MediaTypes) && slices.Equal(r.PatchTypes, other.PatchTypes) &&
 		slices.EqualFunc(r.Subresources, other.Subresources, Subresource.equal)
 }
 

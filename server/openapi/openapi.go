@@ -30,9 +30,13 @@ type Resource struct {
 	Docs *schema.Docs
 	// Description is the kind's, for kinds that neither Docs nor a SwaggerDoc method describes.
 	Description string
+	// MediaTypes are those in which its objects are answered; nil: those of Options.
+	MediaTypes []string
 	// PatchTypes are the media types that PATCH accepts.
-	PatchTypes   []string
-	Subresources []Subresource
+	PatchTypes []string
+	// ReturnsDeleted says that DELETE of one object answers with the object, not with a Status.
+	ReturnsDeleted bool
+	Subresources   []Subresource
 }
 
 // Subresource is a part of a resource with a path of its own.

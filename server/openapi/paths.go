@@ -136,12 +136,21 @@ func (d *describer) addResource(r Resource) {
 		return strings.Compare(a.Name, b.Name)
 	}) {
 		path, part := p.root+"/{name}/"+sub.Name, p.subresource(sub)
+		item := append(slices.Clone(p.container), nameParameter(part.kind.Kind))
 		if len(sub.ConnectMethods) > 0 {
 			p.add(path, item, p.connections(sub)...)
 			continue
 		}
 		p.add(path, item, append(p.create(part), p.item(part)...)...)
 	}
+}
+
+// mediaTypes are those in which objects are answered.
+func (p resourcePaths) mediaTypes() []string {
+	if p.r.MediaTypes != nil {
+		return p.r.MediaTypes
+	}
+	return p.opts.MediaTypes
 }
 
 func (p resourcePaths) has(verb string) bool { return slices.Contains(p.r.Verbs, verb) }
@@ -158,7 +167,7 @@ func (p resourcePaths) collection() []operation {
 		out = append(out, operation{
 			method: http.MethodDelete, id: "delete", rest: "Collection" + p.scoped, action: "deletecollection", kind: p.r.Kind,
 			description: "delete collection of " + p.kind, parameters: deleteCollectionParameters(),
-			body: p.meta(reflect.TypeFor[metav1.DeleteOptions]()), produces: p.opts.MediaTypes,
+			body: p.meta(reflect.TypeFor[metav1.DeleteOptions]()), produces: p.mediaTypes(),
 			responses: map[int]string{http.StatusOK: status},
 		})
 	}
@@ -169,11 +178,11 @@ func (p resourcePaths) list() operation {
 	o := operation{
 		method: http.MethodGet, id: "list", rest: p.scoped, action: "list", kind: p.r.Kind,
 		description: "list objects of kind " + p.kind, parameters: listParameters(p.has("watch")),
-		produces: p.opts.MediaTypes, responses: map[int]string{http.StatusOK: schema.ListName(p.name)},
+		produces: p.mediaTypes(), responses: map[int]string{http.StatusOK: schema.ListName(p.name)},
 	}
 	if p.has("watch") {
 		o.description = "list or watch objects of kind " + p.kind
-		o.produces = append(slices.Clone(p.opts.MediaTypes), p.opts.StreamTypes...)
+		o.produces = append(slices.Clone(p.mediaTypes()), p.opts.StreamTypes...)
 		p.meta(reflect.TypeFor[metav1.WatchEvent]())
 	}
 	return o
@@ -214,7 +223,7 @@ func (p resourcePaths) subresource(sub Subresource) part {
 func (p resourcePaths) operation(method, id, action string, of part) operation {
 	return operation{
 		method: method, id: id, rest: p.scoped + of.suffix, action: action, kind: of.kind,
-		produces: p.opts.MediaTypes, responses: map[int]string{http.StatusOK: of.definition},
+		produces: p.mediaTypes(), responses: map[int]string{http.StatusOK: of.definition},
 	}
 }
 
@@ -250,8 +259,11 @@ func (p resourcePaths) item(of part) []operation {
 			o := p.operation(http.MethodDelete, "delete", "delete", of)
 			o.description = "delete " + of.of + article(p.kind)
 			o.parameters, o.body = deleteParameters(), p.meta(reflect.TypeFor[metav1.DeleteOptions]())
-			status := p.meta(reflect.TypeFor[metav1.Status]())
-			o.responses = map[int]string{http.StatusOK: status, http.StatusAccepted: status}
+			answer := p.name
+			if !p.r.ReturnsDeleted {
+				answer = p.meta(reflect.TypeFor[metav1.Status]())
+			}
+			o.responses = map[int]string{http.StatusOK: answer, http.StatusAccepted: answer}
 			out = append(out, o)
 		}
 	}

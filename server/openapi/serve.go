@@ -47,9 +47,7 @@ func (s *Service) serveIndex(w http.ResponseWriter, r *http.Request, e *encoded)
 		s.opts.Error(w, r, apierrors.NewInternalError(e.err))
 		return
 	}
-	w.Header().Set("Content-Type", mediaTypeJSON)
-	w.Header().Set("Etag", strconv.Quote(e.hash))
-	http.ServeContent(w, r, "", e.modified, bytes.NewReader(e.json))
+	s.write(w, r, e, e.json, mediaTypeJSON)
 }
 
 // serveV3 answers a document. Under its address with the right hash it never changes; a wrong hash leads there.
@@ -58,7 +56,8 @@ func (s *Service) serveV3(w http.ResponseWriter, r *http.Request, key string, e 
 		if hash != e.hash {
 			w.Header().Set("Vary", "Accept")
 			w.Header().Set("Etag", strconv.Quote(e.hash))
-			http.Redirect(w, r, address(key, e.hash), http.StatusMovedPermanently)
+			w.Header().Set("Location", address(key, e.hash))
+			w.WriteHeader(http.StatusMovedPermanently)
 			return
 		}
 		w.Header().Set("Cache-Control", "public, immutable")
@@ -67,28 +66,58 @@ func (s *Service) serveV3(w http.ResponseWriter, r *http.Request, key string, e 
 	s.serveDocument(w, r, e, mediaTypeV3Protobuf)
 }
 
-// serveDocument answers a document as JSON or protobuf. http.ServeContent answers If-None-Match, HEAD and ranges.
+// serveDocument answers a document as JSON or protobuf.
 func (s *Service) serveDocument(w http.ResponseWriter, r *http.Request, e *encoded, protobuf string) {
 	w.Header().Set("Vary", "Accept")
 	mediaType, ok := negotiate(r, protobuf)
-	body, err := e.json, e.err
-	if ok && err == nil && mediaType == protobuf {
-		body, err = e.protobuf()
-	}
 	switch {
-	case err != nil:
-		w.Header().Del("Cache-Control")
-		w.Header().Del("Expires")
-		s.opts.Error(w, r, apierrors.NewInternalError(err))
+	case e.err != nil:
+		s.opts.Error(w, r, apierrors.NewInternalError(e.err))
 	case !ok:
 		w.Header().Del("Cache-Control")
 		w.Header().Del("Expires")
 		s.opts.Error(w, r, refusal(r, http.StatusNotAcceptable))
+	case mediaType == protobuf:
+		s.write(w, r, e, e.protobuf, mediaType)
 	default:
-		w.Header().Set("Content-Type", mediaType)
-		w.Header().Set("Etag", strconv.Quote(e.hash))
-		http.ServeContent(w, r, "", e.modified, bytes.NewReader(body))
+		s.write(w, r, e, e.json, mediaType)
 	}
+}
+
+// write answers with one form of a document, compressed as it is kept where the client takes that. http.ServeContent
+// answers If-None-Match, HEAD and ranges.
+func (s *Service) write(w http.ResponseWriter, r *http.Request, e *encoded, p packed, mediaType string) {
+	text := p.gzip
+	w.Header().Add("Vary", "Accept-Encoding")
+	if acceptsGzip(r) {
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+		r = r.Clone(r.Context())
+		r.Header.Del("Range") // the ETag is that of all forms: parts of several would not fit together
+	} else {
+		var err error
+		if text, err = p.text(); err != nil {
+			s.opts.Error(w, r, apierrors.NewInternalError(err))
+			return
+		}
+	}
+	w.Header().Set("Content-Type", mediaType)
+	w.Header().Set("Etag", strconv.Quote(e.hash))
+	http.ServeContent(w, r, "", e.modified, bytes.NewReader(text))
+}
+
+// acceptsGzip reads the Accept-Encoding header.
+func acceptsGzip(r *http.Request) bool {
+	for clause := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+		coding, params, _ := strings.Cut(clause, ";")
+		if !strings.EqualFold(strings.TrimSpace(coding), "gzip") {
+			continue
+		}
+		q, weighed := strings.CutPrefix(strings.ToLower(strings.TrimSpace(params)), "q=")
+		weight, err := strconv.ParseFloat(strings.TrimSpace(q), 64)
+		return !weighed || err != nil || weight > 0
+	}
+	return false
 }
 
 // negotiate picks JSON or protobuf by the Accept header. The old spelling of the protobuf type has an @ before
@@ -110,9 +139,12 @@ func negotiate(r *http.Request, protobuf string) (string, bool) {
 	return "", false
 }
 
-// address is where a document is found, with its hash.
+// address is where a document is found, with its hash if it has one.
 func address(key, hash string) string {
-	u := url.URL{Path: "/openapi/v3/" + key, RawQuery: url.Values{"hash": {hash}}.Encode()}
+	u := url.URL{Path: "/openapi/v3/" + key}
+	if hash != "" {
+		u.RawQuery = url.Values{"hash": {hash}}.Encode()
+	}
 	return u.String()
 }
 

@@ -79,12 +79,16 @@ func (r *Registry) judge(rules *constraint.Rules, obj, old runtime.Object) field
 // requestKind returns the kind in the version of the request, or nil when that is the hub's or not known.
 func (r *Registry) requestKind(ctx context.Context) *runtime.Kind {
 	info := request.InfoFrom(ctx)
-	if info == nil || info.APIGroup != r.kind.GVK.Group || info.APIVersion == r.kind.GVK.Version {
+	if info == nil {
 		return nil
 	}
 	gvk := r.kind.GVK
-	gvk.Version = info.APIVersion
-	return r.scheme.Lookup(gvk)
+	gvk.Group, gvk.Version = info.APIGroup, info.APIVersion
+	k := r.scheme.Lookup(gvk)
+	if k == nil || k == r.kind || !r.scheme.OneKind(k.GVK.GroupKind(), r.kind.GVK.GroupKind()) {
+		return nil
+	}
+	return k
 }
 
 // below reports whether path is that of a field or leads into it.

@@ -27,7 +27,7 @@ func (r *Registry) CreateRecord(ctx context.Context, obj runtime.Object, opts *m
 		return storage.Record{}, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
 	}
 	m.SetResourceVersion("")
-	if r.admission != nil {
+	if !r.chain().IsZero() {
 		var done context.CancelFunc
 		ctx, done = context.WithCancel(ctx) // plug-ins may count what is under way
 		defer done()

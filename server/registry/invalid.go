@@ -24,6 +24,14 @@ func (r *Registry) invalid(name string, problems field.ErrorList) error {
 	return apierrors.NewInvalid(r.kind.GVK.GroupKind(), name, problems)
 }
 
+// versionFor is what the hub's version is called for those who sent the version of the kind k.
+func (r *Registry) versionFor(k *runtime.Kind) string {
+	if k.GVK.Group == r.kind.GVK.Group {
+		return r.kind.GVK.Version
+	}
+	return r.kind.GVK.GroupVersion().String()
+}
+
 // inWordsOf makes errors about obj, which is of the hub, errors for who sent the version of the kind k: a renamed
 // field has its name there. Of another path at which that version does not have what the hub has there, it is said
 // which version it is of. The errors are changed in place.
@@ -46,7 +54,7 @@ func (r *Registry) inWordsOf(k *runtime.Kind, errs field.ErrorList, obj runtime.
 		a, within := lookUp(ofHub, e.Field)
 		b, withinOther := lookUp(ofKind, e.Field)
 		if !within || !withinOther || !reflect.DeepEqual(a, b) {
-			e.Detail = strings.TrimPrefix(fmt.Sprintf("%s (in version %s)", e.Detail, r.kind.GVK.Version), " ")
+			e.Detail = strings.TrimPrefix(fmt.Sprintf("%s (in version %s)", e.Detail, r.versionFor(k)), " ")
 		}
 	}
 }

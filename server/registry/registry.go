@@ -209,7 +209,7 @@ func (r *Registry) request(ctx context.Context, op admission.Operation, name str
 	req := &admission.Request{
 		Operation: op,
 		Kind:      r.kind.GVK,
-		Resource:  r.resource.WithVersion(r.kind.GVK.Version),
+		Resource:  r.kind.GVK.GroupVersion().WithResource(r.resource.Resource), // the hub's in every group
 		Name:      name,
 		DryRun:    dryRun,
 		User:      authn.UserFrom(ctx),

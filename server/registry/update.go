@@ -234,8 +234,8 @@ func (c *change) preconditions(ctx context.Context, m, was metav1.Object) error 
 // uidConflict is worded as kube-apiserver's storage does, the key with its usual prefix included.
 func (r *Registry) uidConflict(ctx context.Context, name, want, got string) error {
 	key := "/registry/" + r.resource.Resource
-	if r.resource.Group != "" {
-		key = "/registry/" + r.resource.Group + "/" + r.resource.Resource
+	if group := r.kind.GVK.Group; group != "" {
+		key = "/registry/" + group + "/" + r.resource.Resource
 	}
 	if ns := NamespaceFrom(ctx); r.namespaced {
 		key += "/" + ns

@@ -1,0 +1,86 @@
+package filters
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/keelson-dev/keelson/server/request"
+)
+
+// Meter counts requests. All methods may be called concurrently.
+type Meter interface {
+	// Served is told of a request that reaches its handler, before that begins, and returns what is told of its end;
+	// nil for a request that is not counted.
+	Served(r *http.Request, info *request.Info) Serving
+}
+
+// Serving is one request, or many of a kind: it need not tell them apart.
+type Serving interface {
+	// Answered is called when the handler has ended, with the code of the answer and the bytes of the body, as they were
+	// sent. A panic before an answer has begun is one with code 500. ctx is the request's.
+	Answered(ctx context.Context, code int, size int64)
+	// Over is called after that, and also when there was no answer: the handler has aborted the connection.
+	Over()
+}
+
+// Metrics tells m of the requests that reach the handler behind it. Those that filters around it refuse do not.
+func Metrics(m Meter) Filter {
+	return func(next http.Handler) http.Handler { return &metered{m, next} }
+}
+
+type metered struct {
+	meter Meter
+	next  http.Handler
+}
+
+// ServeHTTP implements http.Handler.
+func (m *metered) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	info := request.InfoFrom(r.Context())
+	if info == nil {
+		m.next.ServeHTTP(w, r)
+		return
+	}
+	serving := m.meter.Served(r, info)
+	if serving == nil {
+		m.next.ServeHTTP(w, r)
+		return
+	}
+	rw, ctx, returned := watch(w), r.Context(), false // ctx and not r, which a watch would keep in memory
+	defer func() {
+		if !returned {
+			unfinished(recover(), ctx, rw, serving)
+		}
+	}()
+	m.next.ServeHTTP(rw, r)
+	returned = true
+	serving.Answered(ctx, rw.seen().final(ctx), rw.seen().size)
+	serving.Over()
+}
+
+// unfinished tells of a handler that did not return, and lets the panic that ended it go on.
+func unfinished(panicked any, ctx context.Context, w watched, serving Serving) {
+	switch {
+	case w.seen().begun():
+		serving.Answered(ctx, w.seen().final(ctx), w.seen().size)
+	case panicked != nil && !isAbort(panicked):
+		serving.Answered(ctx, http.StatusInternalServerError, 0)
+	}
+	serving.Over()
+	if panicked != nil {
+		panic(panicked)
+	}
+}
+
+// final is the code of the answer of a handler that has returned.
+func (r *response) final(ctx context.Context) int {
+	switch {
+	case r.code != 0:
+		return r.code
+	case r.hijacked:
+		return http.StatusSwitchingProtocols
+	case errors.Is(ctx.Err(), context.DeadlineExceeded): // Timeout answers for it
+		return http.StatusGatewayTimeout
+	}
+	return http.StatusOK
+}

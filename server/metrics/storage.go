@@ -1,0 +1,73 @@
+package metrics
+
+import (
+	"sync"
+	"time"
+
+	"github.com/keelson-dev/keelson/storage"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// The values of the label storage.
+const (
+	fromBackend = "backend"
+	fromCache   = "watchcache"
+)
+
+// storageMetrics are those of what is asked of backends, and of lists.
+type storageMetrics struct {
+	took                                  *prometheus.HistogramVec
+	failed                                *prometheus.CounterVec
+	lists, fetched, evaluated, returnedBy *prometheus.CounterVec
+}
+
+func newStorageMetrics(in *prometheus.Registry) *storageMetrics {
+	return &storageMetrics{
+		took: histograms(in, "keelson_storage_request_duration_seconds",
+			"Time of requests to the backend, by operation.", durationBuckets(), "operation", "group", "resource"),
+		failed: counters(in, "keelson_storage_request_errors_total",
+			"Requests to the backend that ended with an error; that an object was changed by others is none.", "operation", "group", "resource"),
+		lists: counters(in, "apiserver_storage_list_total",
+			"Lists that were answered, by where from: watchcache or backend.", "group", "resource", "storage", "index"),
+		fetched: counters(in, "apiserver_storage_list_fetched_objects_total",
+			"Objects that were read for lists.", "group", "resource", "storage", "index"),
+		evaluated: counters(in, "apiserver_storage_list_evaluated_objects_total",
+			"Objects that a selector was asked about for lists.", "group", "resource", "storage"),
+		returnedBy: counters(in, "apiserver_storage_list_returned_objects_total",
+			"Objects that lists had.", "group", "resource", "storage"),
+	}
+}
+
+// Store counts what the store of a resource asks of its backend.
+func (m *Registry) Store(of schema.GroupResource) storage.Hooks {
+	s := m.storage
+	took := map[storage.Operation]func() prometheus.Observer{}
+	for _, op := range []storage.Operation{storage.OpGet, storage.OpList, storage.OpCreate, storage.OpUpdate, storage.OpDelete, storage.OpWatch, storage.OpRevision} {
+		took[op] = sync.OnceValue(func() prometheus.Observer { return s.took.WithLabelValues(string(op), of.Group, of.Resource) })
+	}
+	lists := s.from(of, fromBackend)
+	return storage.Hooks{
+		Requested: func(operation storage.Operation, d time.Duration, err error) {
+			if observe := took[operation]; observe != nil {
+				observe().Observe(d.Seconds())
+			}
+			if err != nil {
+				s.failed.WithLabelValues(string(operation), of.Group, of.Resource).Inc()
+			}
+		},
+		Listed: func(l storage.Listed) { lists("", l.Fetched, l.Evaluated, l.Returned) },
+	}
+}
+
+// from returns what counts the lists of a resource that are answered from one place.
+func (s *storageMetrics) from(of schema.GroupResource, place string) func(index string, fetched, evaluated, returned int) {
+	return func(index string, fetched, evaluated, returned int) {
+		s.lists.WithLabelValues(of.Group, of.Resource, place, index).Inc()
+		s.fetched.WithLabelValues(of.Group, of.Resource, place, index).Add(float64(fetched))
+		s.returnedBy.WithLabelValues(of.Group, of.Resource, place).Add(float64(returned))
+		if evaluated > 0 {
+			s.evaluated.WithLabelValues(of.Group, of.Resource, place).Add(float64(evaluated))
+		}
+	}
+}

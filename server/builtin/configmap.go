@@ -1,0 +1,81 @@
+package builtin
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/registry"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// whenImmutable is why a ConfigMap or a Secret does not change.
+const whenImmutable = "field is immutable when `immutable` is set"
+
+// ConfigMap returns the kind ConfigMap for v1 of the core group, as kube-apiserver serves it.
+//
+// See https://kubernetes.io/docs/concepts/configuration/configmap/.
+func ConfigMap() server.Resource {
+	return server.Kind("ConfigMap", server.KindOptions[*corev1.ConfigMap]{
+		ShortNames: []string{"cm"},
+		Strategy: registry.Strategy[*corev1.ConfigMap]{
+			Validate:       func(_ context.Context, m *corev1.ConfigMap) field.ErrorList { return validateConfigMap(m) },
+			ValidateUpdate: validateConfigMapUpdate,
+			NoGeneration:   true,
+		},
+		Columns: []server.Column[*corev1.ConfigMap]{
+			{Name: "Data", Description: corev1.ConfigMap{}.SwaggerDoc()["data"], Value: func(m *corev1.ConfigMap) any { return int64(len(m.Data) + len(m.BinaryData)) }},
+			ageColumn[*corev1.ConfigMap](),
+		},
+	})
+}
+
+func validateConfigMap(m *corev1.ConfigMap) field.ErrorList {
+	data, binary := field.NewPath("data"), field.NewPath("binaryData")
+	var errs field.ErrorList
+	size := 0
+	for _, key := range slices.Sorted(maps.Keys(m.Data)) {
+		errs = append(errs, validateDataKey(data, key)...)
+		if _, twice := m.BinaryData[key]; twice {
+			errs = append(errs, field.Invalid(data.Key(key), key, "duplicate of key present in binaryData"))
+		}
+		size += len(m.Data[key])
+	}
+	for _, key := range slices.Sorted(maps.Keys(m.BinaryData)) {
+		errs = append(errs, validateDataKey(binary, key)...)
+		size += len(m.BinaryData[key])
+	}
+	if size > corev1.MaxSecretSize {
+		errs = append(errs, field.TooLong(field.NewPath(""), "", corev1.MaxSecretSize)) // of the object as a whole
+	}
+	return errs
+}
+
+func validateDataKey(at *field.Path, key string) field.ErrorList {
+	var errs field.ErrorList
+	for _, why := range validation.IsConfigMapKey(key) {
+		errs = append(errs, field.Invalid(at.Key(key), key, why))
+	}
+	return errs
+}
+
+func validateConfigMapUpdate(_ context.Context, m, old *corev1.ConfigMap) field.ErrorList {
+	var errs field.ErrorList
+	if isSet(old.Immutable) {
+		if !isSet(m.Immutable) {
+			errs = append(errs, field.Forbidden(field.NewPath("immutable"), whenImmutable))
+		}
+		if !maps.Equal(m.Data, old.Data) {
+			errs = append(errs, field.Forbidden(field.NewPath("data"), whenImmutable))
+		}
+		if !maps.EqualFunc(m.BinaryData, old.BinaryData, slices.Equal) {
+			errs = append(errs, field.Forbidden(field.NewPath("binaryData"), whenImmutable))
+		}
+	}
+	return append(errs, validateConfigMap(m)...)
+}
+
+func isSet(b *bool) bool { return b != nil && *b }

@@ -1,0 +1,190 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/keelson-dev/keelson/server/request"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// How long the texts of an event may be, in bytes: see the doc comments of k8s.io/api/events/v1.
+const (
+	maxEventWord = 128
+	maxEventNote = 1024
+)
+
+// validateEvent finds what kube-apiserver finds wrong with a new event. Its rules are those of two APIs: an event with an
+// eventTime is of a new recorder and is complete, an older one only names its namespace right. What is made in the version
+// events.k8s.io/v1 is of a new recorder, and has nothing that only older ones have. Paths are those of the core group in both.
+func validateEvent(ctx context.Context, e *corev1.Event) field.ErrorList {
+	errs := validateParts(ctx, e)
+	if !isNewAPI(ctx) {
+		return errs
+	}
+	nameRule := validation.NameIsDNSSubdomain
+	if e.Name != "" {
+		for _, msg := range nameRule(e.Name, false) {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), e.Name, msg))
+		}
+	} else if e.GenerateName != "" {
+		for _, msg := range nameRule(e.GenerateName, true) {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "generateName"), e.GenerateName, msg))
+		}
+	}
+	errs = append(errs, validateSeries(e.Series)...)
+	if e.EventTime.IsZero() {
+		errs = append(errs, field.Required(field.NewPath("eventTime"), ""))
+	}
+	if e.Type != corev1.EventTypeNormal && e.Type != corev1.EventTypeWarning {
+		errs = append(errs, field.Invalid(field.NewPath("type"), "", "has invalid value: "+e.Type))
+	}
+	for _, old := range []struct {
+		name string
+		set  bool
+	}{
+		{"firstTimestamp", !e.FirstTimestamp.IsZero()},
+		{"lastTimestamp", !e.LastTimestamp.IsZero()},
+		{"count", e.Count != 0},
+		{"source", e.Source != corev1.EventSource{}},
+	} {
+		if old.set {
+			errs = append(errs, field.Invalid(field.NewPath(old.name), "", "needs to be unset"))
+		}
+	}
+	return errs
+}
+
+// validateEventUpdate finds what kube-apiserver finds wrong with a change. In the version events.k8s.io/v1 only the series
+// and the metadata change.
+func validateEventUpdate(ctx context.Context, e, old *corev1.Event) field.ErrorList {
+	errs := validateParts(ctx, e)
+	if !isNewAPI(ctx) {
+		return errs
+	}
+	if !equality.Semantic.DeepEqual(e.Series, old.Series) {
+		errs = append(errs, validateSeries(e.Series)...)
+	}
+	for _, same := range []struct {
+		name     string
+		now, was any
+	}{
+		{"involvedObject", reference(e.InvolvedObject), reference(old.InvolvedObject)},
+		{"reason", e.Reason, old.Reason},
+		{"message", e.Message, old.Message},
+		{"source", reporter(e.Source), reporter(old.Source)},
+		{"firstTimestamp", e.FirstTimestamp, old.FirstTimestamp},
+		{"lastTimestamp", e.LastTimestamp, old.LastTimestamp},
+		{"count", e.Count, old.Count},
+		{"type", e.Type, old.Type},
+		{"eventTime", microseconds(e.EventTime), microseconds(old.EventTime)},
+		{"action", e.Action, old.Action},
+		{"related", (*reference)(e.Related), (*reference)(old.Related)},
+		{"reportingController", e.ReportingController, old.ReportingController},
+		{"reportingInstance", e.ReportingInstance, old.ReportingInstance},
+	} {
+		errs = append(errs, validation.ValidateImmutableField(same.now, same.was, field.NewPath(same.name))...)
+	}
+	return errs
+}
+
+// reference and reporter are how kube-apiserver shows two types of its API in errors: by the names of their fields in Go.
+type (
+	reference struct {
+		Kind, Namespace, Name                  string
+		UID                                    types.UID
+		APIVersion, ResourceVersion, FieldPath string
+	}
+	reporter struct{ Component, Host string }
+)
+
+// microseconds is a time as JSON has it; what came as protobuf may be more exact.
+func microseconds(t metav1.MicroTime) metav1.MicroTime {
+	return metav1.NewMicroTime(t.UTC().Truncate(time.Microsecond))
+}
+
+// validateParts is what holds of an event at all times and in both versions.
+func validateParts(ctx context.Context, e *corev1.Event) field.ErrorList {
+	errs := validateEventNamespace(e)
+	if !e.EventTime.IsZero() {
+		controller := field.NewPath("reportingComponent")
+		if isNewAPI(ctx) {
+			controller = field.NewPath("reportingController")
+		}
+		errs = append(errs, required(controller, e.ReportingController)...)
+		for _, msg := range content.IsLabelKey(e.ReportingController) {
+			errs = append(errs, field.Invalid(controller, e.ReportingController, msg))
+		}
+		for _, word := range []struct{ name, text string }{
+			{"reportingInstance", e.ReportingInstance}, {"action", e.Action}, {"reason", e.Reason},
+		} {
+			path := field.NewPath(word.name)
+			errs = append(errs, required(path, word.text)...)
+			errs = append(errs, atMost(path, word.text, maxEventWord)...)
+		}
+		errs = append(errs, atMost(field.NewPath("message"), e.Message, maxEventNote)...)
+	}
+	for _, msg := range content.IsDNS1123Subdomain(e.Namespace) {
+		errs = append(errs, field.Invalid(field.NewPath("namespace"), e.Namespace, msg))
+	}
+	return errs
+}
+
+// validateEventNamespace finds an event that is not where its object is. One about an object without a namespace is in
+// default, where recorders put it, or if it is of a new one in kube-system.
+func validateEventNamespace(e *corev1.Event) field.ErrorList {
+	regarding := e.InvolvedObject.Namespace
+	ok := e.Namespace == regarding
+	switch {
+	case regarding == "":
+		ok = e.Namespace == metav1.NamespaceDefault || !e.EventTime.IsZero() && e.Namespace == metav1.NamespaceSystem
+	case !e.EventTime.IsZero():
+		ok = true
+	}
+	if ok {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("involvedObject", "namespace"), regarding, "does not match event.namespace")}
+}
+
+// validateSeries finds what is wrong with the series of an event that came again.
+func validateSeries(s *corev1.EventSeries) (errs field.ErrorList) {
+	if s == nil {
+		return nil
+	}
+	if s.Count < 2 {
+		errs = append(errs, field.Invalid(field.NewPath("series.count"), "", "should be at least 2"))
+	}
+	if s.LastObservedTime.IsZero() {
+		errs = append(errs, field.Required(field.NewPath("series.lastObservedTime"), ""))
+	}
+	return errs
+}
+
+func required(path *field.Path, text string) field.ErrorList {
+	if text == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	return nil
+}
+
+func atMost(path *field.Path, text string, limit int) field.ErrorList {
+	if len(text) > limit {
+		return field.ErrorList{field.Invalid(path, "", fmt.Sprintf("can have at most %d characters", limit))}
+	}
+	return nil
+}
+
+// isNewAPI reports whether a request came in the version events.k8s.io/v1. Callers in process are as those of the core group.
+func isNewAPI(ctx context.Context) bool {
+	info := request.InfoFrom(ctx)
+	return info != nil && info.APIGroup == eventsv1.GroupName && info.APIVersion == "v1"
+}

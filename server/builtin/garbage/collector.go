@@ -1,0 +1,201 @@
+package garbage
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/keelson-dev/keelson/server"
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Catalogue says what is served; a *server.Catalogue.
+type Catalogue interface {
+	Kinds() []server.ServedKind
+	Changed() <-chan struct{}
+}
+
+// Options are how a Collector works. Catalogue is required.
+type Options struct {
+	Catalogue Catalogue
+	// Logger gets invalid references and kinds that cannot be watched as warnings, failures that last as warnings, too,
+	// and what was done in debug lines; nil is silent.
+	Logger *zap.Logger
+	Hooks  Hooks
+}
+
+// Hooks are told what a Collector comes across; each may be nil. They must return soon, and may be called concurrently.
+type Hooks struct {
+	// Invalid is called once for a reference that cannot hold.
+	Invalid func(Invalid)
+}
+
+// Collector deletes what has no owner any more.
+type Collector struct{ opts Options }
+
+// New returns a collector that does nothing before Run.
+func New(opts Options) (*Collector, error) {
+	if opts.Catalogue == nil {
+		return nil, errors.New("garbage: Options.Catalogue is required: the kinds to look after")
+	}
+	if opts.Logger == nil {
+		opts.Logger = zap.NewNop()
+	}
+	return &Collector{opts}, nil
+}
+
+// Run collects until ctx ends, and returns nil when all its goroutines have ended. What it does carries the values of ctx,
+// such as the user that admission is to see. It may be called again, which begins from nothing, and any number of times
+// at once, in one process or several, which is of no use and does no harm.
+func (c *Collector) Run(ctx context.Context) error {
+	r := &run{
+		worker:   newWorker(c.opts.Logger, c.opts.Hooks, atOnce),
+		log:      c.opts.Logger,
+		queue:    newQueue(),
+		wake:     make(chan struct{}, 1),
+		watchers: map[*kind]context.CancelFunc{},
+		watched:  map[schema.GroupResource]*server.Objects{},
+	}
+	r.background.Go(func() { r.dispatch(ctx) })
+	r.follow(ctx, c.opts.Catalogue)
+	r.background.Wait()
+	return nil
+}
+
+// run is one call of Run.
+type run struct {
+	worker     *worker
+	log        *zap.Logger
+	background sync.WaitGroup // of everything that runs
+
+	queueMu sync.Mutex // guards queue
+	queue   *queue
+	wake    chan struct{} // holds a value when the queue has to be looked at
+
+	watchers map[*kind]context.CancelFunc // of follow alone
+
+	watchedMu sync.Mutex // guards watched
+	watched   map[schema.GroupResource]*server.Objects
+}
+
+// follow keeps up with what is served.
+func (r *run) follow(ctx context.Context, c Catalogue) {
+	for ctx.Err() == nil {
+		changed := c.Changed()
+		r.serve(ctx, c.Kinds())
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// serve takes kinds for those that are served from now on, and watches them.
+func (r *run) serve(ctx context.Context, served []server.ServedKind) {
+	infos := make([]kindInfo, 0, len(served))
+	r.watchedMu.Lock()
+	clear(r.watched)
+	for i := range served {
+		r.watched[served[i].Resource.GroupResource()] = served[i].Objects
+		infos = append(infos, infoOf(&served[i]))
+	}
+	r.watchedMu.Unlock()
+
+	w := r.worker
+	w.mu.Lock()
+	clear(w.objects)
+	for i := range served {
+		w.objects[infos[i].resource] = bounded{served[i].Objects}
+	}
+	w.graph.serve(infos)
+	now := make(map[*kind]schema.GroupResource, len(infos))
+	for resource, k := range w.graph.kinds {
+		now[k] = resource
+	}
+	r.enqueue()
+	w.mu.Unlock()
+
+	for k, stop := range r.watchers {
+		if _, ok := now[k]; !ok {
+			stop()
+			delete(r.watchers, k)
+		}
+	}
+	for k, resource := range now {
+		if _, ok := r.watchers[k]; ok {
+			continue
+		}
+		of, stop := context.WithCancel(ctx)
+		r.watchers[k] = stop
+		r.background.Go(func() { r.watch(of, k, resource) })
+	}
+}
+
+func infoOf(s *server.ServedKind) kindInfo {
+	has := func(verb string) bool { return slices.Contains(s.Verbs, verb) }
+	return kindInfo{
+		resource: s.Resource.GroupResource(), hub: s.Kind, known: s.Kinds, namespaced: s.Namespaced,
+		collected: has("get") && has("delete"),
+	}
+}
+
+// enqueue puts what the graph says into the queue. The caller holds worker.mu.
+func (r *run) enqueue() {
+	r.queueMu.Lock()
+	r.worker.graph.take(r.queue.add)
+	r.queueMu.Unlock()
+	r.awake()
+}
+
+func (r *run) awake() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// dispatch works on what is in the queue.
+func (r *run) dispatch(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		r.queueMu.Lock()
+		it, wait := r.queue.next(time.Now())
+		r.queueMu.Unlock()
+		if it != nil {
+			r.background.Go(func() { r.work(ctx, it) })
+			continue
+		}
+		if wait > 0 {
+			timer.Reset(wait)
+		} else {
+			timer.Stop()
+		}
+		select {
+		case <-ctx.Done():
+		case <-r.wake:
+		case <-timer.C:
+		}
+	}
+}
+
+// loudFrom is how many failures in a row are logged as a warning: fewer are likely to pass.
+const loudFrom = 5
+
+func (r *run) work(ctx context.Context, it *item) {
+	res, err := r.worker.do(ctx, it.uid, it.failures)
+	if err != nil && ctx.Err() == nil {
+		level := zap.DebugLevel
+		if it.failures == loudFrom {
+			level = zap.WarnLevel
+		}
+		r.log.Log(level, "garbage collector: an object could not be looked at, and will be again", zap.Error(err), zap.Int("failures", it.failures+1))
+	}
+	r.queueMu.Lock()
+	r.queue.finished(it, time.Now(), res, err == nil)
+	r.queueMu.Unlock()
+	r.awake()
+}

@@ -1,0 +1,318 @@
+package garbage
+
+import (
+	"slices"
+	"strings"
+	"unique"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// graph knows who owns whom, as far as it was shown. It has no clock, lock or goroutine: one caller at a time says what
+// was seen, and takes the objects that have to be looked at. What there is to do for one of them, task says.
+type graph struct {
+	nodes map[types.UID]*node
+	kinds map[schema.GroupResource]*kind
+	names map[schema.GroupVersionKind]*kind // every name of kinds
+	due   []types.UID                       // to be looked at, some perhaps twice
+
+	// sweeps is how many sweeps were begun, which the caller counts; since is how many it were when an owner was first
+	// seen to wait.
+	sweeps int64
+	since  map[types.UID]int64
+}
+
+func newGraph() *graph {
+	return &graph{nodes: map[types.UID]*node{}, since: map[types.UID]int64{}}
+}
+
+// node is an object, or the owner that an object refers to and that was not seen, or is gone. It is in the graph while
+// either is so. There are as many as objects, so every field counts.
+type node struct {
+	uid  types.UID
+	name string
+	// kind is the object's; nil when it was never seen, or its kind was withdrawn. Then claimed is what the first
+	// reference says it is.
+	kind       *kind
+	claimed    unique.Handle[schema.GroupVersionKind]
+	namespace  unique.Handle[string] // of an object that was seen
+	edges      []edge                // to its owners, in the order of its references
+	dependents *edge                 // the first of those from its dependents
+	blocking   int32                 // how many of these count for foreground deletion
+	epoch      uint32                // of its kind, when it was seen last
+	state      state
+}
+
+// edge is one reference. It lies in the edges of the dependent and hangs in the list of the owner.
+type edge struct {
+	owner, dependent *node
+	prev, next       *edge // of the same owner
+	// deviant is what the reference says of its owner if the owner is something else; nil if they agree.
+	deviant  *claim
+	block    bool // blockOwnerDeletion
+	reported bool // that it is invalid
+}
+
+// claim is what a reference says of its owner beside the uid.
+type claim struct {
+	gvk  schema.GroupVersionKind
+	name string
+}
+
+// state is what of an object's metadata matters.
+type state uint8
+
+const (
+	stateObserved state = 1 << iota
+	stateDeleting
+	stateForeground
+	stateOrphan
+)
+
+func (s state) observed() bool  { return s&stateObserved != 0 }
+func (s state) deleting() bool  { return s&stateDeleting != 0 }
+func (s state) waiting() bool   { return s&stateDeleting != 0 && s&stateForeground != 0 }
+func (s state) orphaning() bool { return s&stateDeleting != 0 && s&stateOrphan != 0 }
+
+func stateOf(m *metav1.ObjectMeta) state {
+	s := stateObserved
+	if m.DeletionTimestamp != nil {
+		s |= stateDeleting
+	}
+	if slices.Contains(m.Finalizers, metav1.FinalizerDeleteDependents) {
+		s |= stateForeground
+	}
+	if slices.Contains(m.Finalizers, metav1.FinalizerOrphanDependents) {
+		s |= stateOrphan
+	}
+	return s
+}
+
+func intern(gvk schema.GroupVersionKind) unique.Handle[schema.GroupVersionKind] {
+	return unique.Make(gvk)
+}
+
+// claim is what references say that agree with the node.
+func (n *node) claim() claim {
+	if n.kind != nil {
+		return claim{n.kind.hub, n.name}
+	}
+	return claim{n.claimed.Value(), n.name}
+}
+
+// observe says what an object is now. Nothing of m is kept.
+func (g *graph) observe(k *kind, m *metav1.ObjectMeta) {
+	if m.UID == "" || !g.serves(k) {
+		return
+	}
+	n := g.nodes[m.UID]
+	if n == nil {
+		n = g.add(m.UID)
+	}
+	if n.state.observed() && n.kind != k {
+		return // two kinds show the same object: the first one counts
+	}
+	was, claimed := n.state, claim{}
+	if !was.observed() && n.dependents != nil {
+		claimed = n.claim()
+	}
+	if n.name != m.Name {
+		n.name = strings.Clone(m.Name)
+	}
+	n.kind, n.namespace, n.epoch, n.state = k, unique.Make(m.Namespace), k.epoch, stateOf(m)
+	if !was.observed() && n.dependents != nil {
+		g.relabel(n, claimed)
+		g.considerDependents(n)
+	}
+	switch {
+	case n.state.waiting() && !was.waiting():
+		g.since[n.uid] = g.sweeps
+		g.considerDependents(n)
+	case was.waiting() && !n.state.waiting():
+		delete(g.since, n.uid)
+	}
+	if k.collected {
+		g.link(n, m.OwnerReferences)
+	}
+	if n.state.waiting() && !was.waiting() {
+		g.considerWaitingOwners(n) // a circle may be complete
+	}
+	g.consider(n)
+}
+
+// forget says that an object is gone.
+func (g *graph) forget(k *kind, uid types.UID) {
+	if n := g.nodes[uid]; n != nil && n.kind == k && n.state.observed() && g.serves(k) {
+		g.vanish(n)
+	}
+}
+
+// vanish makes an object that was seen one that is gone.
+func (g *graph) vanish(n *node) {
+	g.unlink(n)
+	n.state = 0
+	delete(g.since, n.uid)
+	g.considerDependents(n)
+	g.drop(n)
+}
+
+func (g *graph) add(uid types.UID) *node {
+	n := &node{uid: types.UID(strings.Clone(string(uid)))}
+	g.nodes[n.uid] = n
+	return n
+}
+
+// drop removes a node that is neither seen nor referred to.
+func (g *graph) drop(n *node) {
+	if !n.state.observed() && n.dependents == nil {
+		delete(g.nodes, n.uid)
+	}
+}
+
+// link makes the edges of n those of refs. Owners that wait, and were or are referred to, have to be looked at.
+func (g *graph) link(n *node, refs []metav1.OwnerReference) {
+	if g.linked(n, refs) {
+		return
+	}
+	old := n.edges
+	n.edges = nil
+	if len(refs) > 0 {
+		n.edges = make([]edge, 0, len(refs)) // its elements do not move
+	}
+	for i := range refs {
+		if refs[i].UID != "" {
+			g.refer(n, &refs[i])
+		}
+	}
+	g.unhook(old) // after the new ones, so that an owner that stays is not dropped
+	g.considerWaitingOwners(n)
+}
+
+// linked says whether the edges of n are those of refs.
+func (g *graph) linked(n *node, refs []metav1.OwnerReference) bool {
+	i := 0
+	for j := range refs {
+		ref := &refs[j]
+		if ref.UID == "" {
+			continue
+		}
+		if i == len(n.edges) {
+			return false
+		}
+		e := &n.edges[i]
+		i++
+		if e.owner.uid != ref.UID || e.block != blocks(ref) {
+			return false
+		}
+		said := claimOf(ref)
+		agreed := g.agree(e.owner, n, said)
+		if agreed != (e.deviant == nil) || !agreed && *e.deviant != said {
+			return false
+		}
+	}
+	return i == len(n.edges)
+}
+
+// refer adds the edge of one reference.
+func (g *graph) refer(n *node, ref *metav1.OwnerReference) {
+	said := claimOf(ref)
+	o := g.nodes[ref.UID]
+	if o == nil {
+		o = g.add(ref.UID)
+		o.claimed, o.name = intern(said.gvk), strings.Clone(said.name)
+	}
+	n.edges = append(n.edges, edge{owner: o, dependent: n, block: blocks(ref)})
+	e := &n.edges[len(n.edges)-1]
+	if !g.agree(o, n, said) {
+		e.deviant = &claim{intern(said.gvk).Value(), strings.Clone(said.name)}
+	}
+	e.next = o.dependents
+	if e.next != nil {
+		e.next.prev = e
+	}
+	o.dependents = e
+	if e.counts() {
+		o.blocking++
+	}
+}
+
+// unlink removes the edges of n from its owners.
+func (g *graph) unlink(n *node) {
+	edges := n.edges
+	n.edges = nil
+	g.unhook(edges)
+}
+
+// unhook removes edges from their owners. Owners that have waited for the dependent have to be looked at.
+func (g *graph) unhook(edges []edge) {
+	for i := range edges {
+		e := &edges[i]
+		o := e.owner
+		if e.prev != nil {
+			e.prev.next = e.next
+		} else {
+			o.dependents = e.next
+		}
+		if e.next != nil {
+			e.next.prev = e.prev
+		}
+		if e.counts() {
+			o.blocking--
+		}
+		g.drop(o)
+	}
+	for i := range edges {
+		if o := edges[i].owner; edges[i].counts() && o.state.waiting() {
+			g.consider(o)
+		}
+	}
+}
+
+// counts says whether the owner's foreground deletion waits for the dependent.
+func (e *edge) counts() bool { return e.block && e.deviant == nil }
+
+// relabel compares the dependents' references with what n is now; claimed is what was said by those that agreed.
+func (g *graph) relabel(n *node, claimed claim) {
+	for e := n.dependents; e != nil; e = e.next {
+		said := claimed
+		if e.deviant != nil {
+			said = *e.deviant
+		}
+		counted := e.counts()
+		if g.agree(n, e.dependent, said) {
+			e.deviant = nil
+		} else if e.deviant == nil {
+			e.deviant = &claim{said.gvk, strings.Clone(said.name)}
+		}
+		switch {
+		case e.counts() && !counted:
+			n.blocking++
+		case counted && !e.counts():
+			n.blocking--
+		}
+	}
+}
+
+// agree says whether the owner o of the dependent n is what a reference says. Of an owner that was never seen, the first
+// reference is believed, and the namespace does not count.
+func (g *graph) agree(o, n *node, said claim) bool {
+	switch {
+	case o.name != said.name:
+		return false
+	case o.kind == nil:
+		return o.claimed.Value() == said.gvk
+	case o.kind.namespaced && o.namespace != n.namespace:
+		return false
+	}
+	return o.kind.is(said.gvk)
+}
+
+func claimOf(ref *metav1.OwnerReference) claim {
+	return claim{schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), ref.Name}
+}
+
+func blocks(ref *metav1.OwnerReference) bool {
+	return ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion
+}

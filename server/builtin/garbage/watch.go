@@ -1,0 +1,106 @@
+package garbage
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/keelson-dev/keelson/server"
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// How long to wait before a kind is watched again: longer each time, unless the watch has lasted.
+const (
+	watchFirst, watchMost = 100 * time.Millisecond, 30 * time.Second
+	watchLasted           = time.Minute
+)
+
+var errWithdrawn = errors.New("garbage: the kind is not served any more")
+
+// watch shows the graph the objects of a kind until ctx ends, or it turns out that they cannot be watched. k may only be given to the graph.
+func (r *run) watch(ctx context.Context, k *kind, resource schema.GroupResource) {
+	for failures := 0; ; failures++ {
+		began := time.Now()
+		synced, err := r.show(ctx, k, resource)
+		if ctx.Err() != nil {
+			return
+		}
+		to := failing
+		if apierrors.IsMethodNotSupported(err) {
+			to = unseen
+		}
+		w := r.worker
+		w.mu.Lock()
+		w.graph.fail(k, to)
+		r.enqueue()
+		w.mu.Unlock()
+		if to == unseen {
+			return
+		}
+		if synced && time.Since(began) > watchLasted {
+			failures = 0
+		}
+		level := zap.DebugLevel
+		if failures == loudFrom {
+			level = zap.WarnLevel
+		}
+		r.log.Log(level, "garbage collector: the watch of a kind has ended, and will be begun again", zap.String("resource", resource.String()), zap.Error(err))
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(backoff(failures, watchFirst, watchMost)):
+		}
+	}
+}
+
+// show shows the graph all objects of a kind and then their changes, until something fails. synced says that it was shown
+// all of them.
+func (r *run) show(ctx context.Context, k *kind, resource schema.GroupResource) (synced bool, err error) {
+	r.watchedMu.Lock()
+	objects := r.watched[resource]
+	r.watchedMu.Unlock()
+	if objects == nil {
+		return false, errWithdrawn
+	}
+	stream, err := objects.Watch(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer stream.Close()
+	w := r.worker
+	w.mu.Lock()
+	w.graph.begin(k)
+	w.mu.Unlock()
+	for {
+		events, err := stream.Next(ctx)
+		if err != nil {
+			return synced, err
+		}
+		w.mu.Lock()
+		for i := range events {
+			synced = w.graph.see(k, &events[i], synced)
+		}
+		r.enqueue()
+		w.mu.Unlock()
+	}
+}
+
+// see shows the graph one event. synced says whether there was a bookmark since begin; whether there is one now is
+// returned.
+func (g *graph) see(k *kind, e *server.ObjectsEvent, synced bool) bool {
+	switch e.Type {
+	case watch.Added, watch.Modified:
+		g.observe(k, &e.Object.ObjectMeta)
+	case watch.Deleted:
+		g.forget(k, e.Object.UID)
+	case watch.Bookmark:
+		if !synced {
+			g.synced(k)
+		}
+		return true
+	}
+	return synced
+}

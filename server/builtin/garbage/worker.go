@@ -1,0 +1,231 @@
+package garbage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/keelson-dev/keelson/server"
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// objects are those of one kind; a *server.Objects.
+type objects interface {
+	Get(ctx context.Context, namespace, name string) (*metav1.PartialObjectMetadata, error)
+	List(ctx context.Context, namespace string) ([]metav1.PartialObjectMetadata, error)
+	Change(ctx context.Context, namespace, name string, change func(m metav1.Object) error) error
+	Delete(ctx context.Context, namespace, name string, opts *metav1.DeleteOptions) error
+}
+
+var _ objects = (*server.Objects)(nil)
+
+// How long one call may take. What hangs for longer is an error of its kind, and tried again.
+const (
+	callTimeout = 30 * time.Second
+	listTimeout = time.Minute
+)
+
+// bounded bounds every call.
+type bounded struct{ objects }
+
+func (b bounded) Get(ctx context.Context, namespace, name string) (*metav1.PartialObjectMetadata, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return b.objects.Get(ctx, namespace, name)
+}
+
+func (b bounded) List(ctx context.Context, namespace string) ([]metav1.PartialObjectMetadata, error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	return b.objects.List(ctx, namespace)
+}
+
+func (b bounded) Change(ctx context.Context, namespace, name string, change func(m metav1.Object) error) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return b.objects.Change(ctx, namespace, name, change)
+}
+
+func (b bounded) Delete(ctx context.Context, namespace, name string, opts *metav1.DeleteOptions) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return b.objects.Delete(ctx, namespace, name, opts)
+}
+
+// worker does what the graph says. All methods may be called concurrently, though for one object by one at a time.
+type worker struct {
+	log    *zap.Logger
+	hooks  Hooks
+	sweeps *sweeper
+	atOnce int // calls of one task
+
+	mu      sync.Mutex // guards what follows
+	graph   *graph
+	objects map[schema.GroupResource]objects // of the kinds of the graph
+}
+
+func newWorker(log *zap.Logger, hooks Hooks, atOnce int) *worker {
+	w := &worker{log: log, hooks: hooks, atOnce: atOnce, graph: newGraph(), objects: map[schema.GroupResource]objects{}}
+	w.sweeps = &sweeper{turn: make(chan struct{}, 1), begin: w.begin, atOnce: atOnce}
+	return w
+}
+
+// result says whether an object has to be looked at again, though nothing is seen to happen.
+type result int8
+
+const (
+	done  result = iota
+	again        // in a while: it hangs on what cannot be seen
+)
+
+// errMoved says that an object is not what was read; what was decided does not hold any more.
+var errMoved = errors.New("garbage: the object has changed")
+
+// do does what there is to do for one object. attempt counts the failures before, in a row.
+func (w *worker) do(ctx context.Context, uid types.UID, attempt int) (result, error) {
+	w.mu.Lock()
+	t := w.graph.task(uid)
+	of := w.objects[t.kind]
+	w.mu.Unlock()
+	if t.do == nothing || of == nil {
+		return done, nil
+	}
+	var res result
+	var err error
+	switch t.do {
+	case examine:
+		res, err = w.examine(ctx, t, of)
+	case release:
+		err = w.release(ctx, t, of, attempt)
+	case orphan:
+		err = w.orphan(ctx, t, of)
+	}
+	if err != nil {
+		return done, fmt.Errorf("%s %s: %w", t.kind, t.where(), err)
+	}
+	return res, nil
+}
+
+// where names the object of a task for a human.
+func (t *task) where() string {
+	if t.namespace == "" {
+		return t.name
+	}
+	return t.namespace + "/" + t.name
+}
+
+// read returns the object of a task as it is now; nil when it is gone, or cannot be read at all.
+func (t *task) read(ctx context.Context, of objects) (*metav1.PartialObjectMetadata, error) {
+	m, err := of.Get(ctx, t.namespace, t.name)
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case m.UID != t.uid:
+		return nil, nil
+	}
+	return m, nil
+}
+
+// still says whether the object of a task is there, and its state such as in says. What cannot be read is believed to be as
+// the graph has it.
+func (t *task) still(ctx context.Context, of objects, in func(state) bool) (bool, error) {
+	m, err := of.Get(ctx, t.namespace, t.name)
+	switch {
+	case apierrors.IsMethodNotSupported(err):
+		return true, nil
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return m.UID == t.uid && in(stateOf(&m.ObjectMeta)), nil
+}
+
+// examineAttempts is how often an object that changes all the time is read before others have their turn.
+const examineAttempts = 5
+
+// examine looks at an object of which the graph says that an owner may be absent or waiting.
+func (w *worker) examine(ctx context.Context, t task, of objects) (result, error) {
+	var (
+		judged []metav1.OwnerReference // those of owners
+		owners []standing
+		res    result
+	)
+	for range examineAttempts {
+		m, err := t.read(ctx, of)
+		if err != nil || m == nil || m.DeletionTimestamp != nil {
+			return done, err
+		}
+		// What an owner was judged to be stays so, but for one that was there: while only other things change there is
+		// no need to read owners that are absent again.
+		if owners == nil || !equalRefs(judged, m.OwnerReferences) || slices.Contains(owners, solid) {
+			if owners, res, err = w.standings(ctx, t, m.OwnerReferences); err != nil {
+				return done, err
+			}
+			judged = m.OwnerReferences
+		}
+		owns, err := w.owns(ctx, t, owners, judged)
+		if err != nil {
+			return done, err
+		}
+		v := judge(&m.ObjectMeta, owners, owns)
+		switch v.act {
+		case keep:
+			return res, nil
+		case trim:
+			err = t.trim(ctx, of, judged, v.refs)
+		case remove:
+			err = t.remove(ctx, of, m.ResourceVersion, v.policy)
+		}
+		switch {
+		case err == nil:
+			w.log.Debug("garbage collector: done", zap.String("resource", t.kind.String()), zap.String("object", t.where()),
+				zap.Bool("deleted", v.act == remove), zap.String("policy", string(v.policy)))
+			if v.act == remove {
+				res = done
+			}
+			return res, nil
+		case apierrors.IsNotFound(err):
+			return done, nil
+		case !errors.Is(err, errMoved) && !apierrors.IsConflict(err):
+			return done, err
+		}
+	}
+	return done, errMoved
+}
+
+// trim leaves an object only the references refs, if it has those that were judged.
+func (t *task) trim(ctx context.Context, of objects, judged, refs []metav1.OwnerReference) error {
+	return of.Change(ctx, t.namespace, t.name, func(m metav1.Object) error {
+		if m.GetUID() != t.uid || !equalRefs(m.GetOwnerReferences(), judged) {
+			return errMoved
+		}
+		m.SetOwnerReferences(refs)
+		return nil
+	})
+}
+
+// remove deletes an object, if it is what was read.
+func (t *task) remove(ctx context.Context, of objects, resourceVersion string, policy metav1.DeletionPropagation) error {
+	p := metav1.Preconditions{UID: &t.uid}
+	if resourceVersion != "" {
+		p.ResourceVersion = &resourceVersion
+	}
+	return of.Delete(ctx, t.namespace, t.name, &metav1.DeleteOptions{Preconditions: &p, PropagationPolicy: &policy})
+}
+
+// equalRefs says whether references are the same, whoever controls.
+func equalRefs(a, b []metav1.OwnerReference) bool {
+	return slices.EqualFunc(a, b, func(a, b metav1.OwnerReference) bool {
+		return a.UID == b.UID && a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && blocks(&a) == blocks(&b)
+	})
+}

@@ -1,0 +1,214 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/storage"
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+const (
+	// maxPasses is how many namespaces are worked on at the same time.
+	maxPasses = 4
+	// Content that waits for others is looked at again after a time that grows between these.
+	leastWait = 50 * time.Millisecond
+	mostWait  = 10 * time.Second
+)
+
+// Run deletes the content of namespaces that are being deleted, and lets these go, until ctx ends, whose error it returns.
+// It is for one server of a storage at a time; two at once do no harm.
+func (l *Lifecycle) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	d := &deletions{l: l, running: map[string]*deletion{}}
+	l.follow(ctx, func(e storage.Event) { d.observe(ctx, e) }, func(present map[string]bool) { d.keepOnly(present) })
+	cancel()
+	d.work.Wait()
+	return ctx.Err()
+}
+
+// deletions are the namespaces that Run works on.
+type deletions struct {
+	l    *Lifecycle
+	work sync.WaitGroup
+
+	mu      sync.Mutex // guards running
+	running map[string]*deletion
+}
+
+// deletion is the work on one namespace.
+type deletion struct {
+	stop context.CancelFunc
+	wake chan struct{} // with room for one: the namespace has changed
+}
+
+// observe begins to work on a namespace that is being deleted, and ends that on one that is gone.
+func (d *deletions) observe(ctx context.Context, e storage.Event) {
+	name := e.Record.Key
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	running := d.running[name]
+	switch {
+	case e.Type == watch.Deleted:
+		if running != nil {
+			running.stop()
+			delete(d.running, name)
+		}
+	case !terminating(e.Record):
+	case running != nil:
+		select {
+		case running.wake <- struct{}{}:
+		default:
+		}
+	default:
+		ctx, stop := context.WithCancel(ctx)
+		running = &deletion{stop: stop, wake: make(chan struct{}, 1)}
+		d.running[name] = running
+		d.work.Go(func() {
+			defer stop()
+			d.l.empty(ctx, name, running.wake, func() bool { return d.leave(name, running) })
+		})
+	}
+}
+
+// leave ends the work on a namespace, unless it has changed meanwhile.
+func (d *deletions) leave(name string, running *deletion) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.running[name] != running {
+		return true // its end was told, and another may be at work on a namespace of that name
+	}
+	select {
+	case <-running.wake:
+		return false
+	default:
+		delete(d.running, name)
+		return true
+	}
+}
+
+// keepOnly ends the work on namespaces that went while nobody watched.
+func (d *deletions) keepOnly(present map[string]bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for name, running := range d.running {
+		if !present[name] {
+			running.stop()
+			delete(d.running, name)
+		}
+	}
+}
+
+// empty works on one namespace until it is done, which leave has to agree to, or ctx ends.
+func (l *Lifecycle) empty(ctx context.Context, name string, wake <-chan struct{}, leave func() bool) {
+	defer l.gate.suspects.hold(name)()
+	retry := backoff{least: leastWait, most: mostWait}
+	before := -1 // how many objects were there; -1: no pass was made
+	for ctx.Err() == nil {
+		changed := l.catalogue.Changed()
+		done, found, err := l.pass(ctx, name)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case done && leave():
+			return
+		case done:
+			continue
+		case err != nil:
+			l.log.Warn("content of a namespace could not be deleted yet", zap.String("namespace", name), zap.Error(err))
+		case found == 0 && before != 0:
+			before = 0
+			continue // all that was there went: the next pass is to show that there is nothing
+		case found != before:
+			retry.reset()
+		}
+		before = found
+		if !pause(ctx, retry.wait(), changed, wake) {
+			return
+		}
+	}
+}
+
+// pass does once what there is to do for a namespace. It reports whether that was all, or how many objects are there yet.
+func (l *Lifecycle) pass(ctx context.Context, name string) (done bool, found int, err error) {
+	defer func() { // of a Storage of the program's
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v", v)
+		}
+	}()
+	ns, err := l.toEmpty(ctx, name)
+	if ns == nil || err != nil {
+		return err == nil, 0, err
+	}
+	if err := l.gate.creates.wait(ctx, name); err != nil {
+		return false, 0, err
+	}
+	select {
+	case l.passes <- struct{}{}:
+		defer func() { <-l.passes }()
+	case <-ctx.Done():
+		return false, 0, ctx.Err()
+	}
+	content := l.deleteContent(ctx, name)
+	if err := ctx.Err(); err != nil {
+		return false, 0, err
+	}
+	if err := l.tell(ctx, ns, content); err != nil {
+		return false, content.objects(), err
+	}
+	if !content.empty() {
+		return false, content.objects(), errors.Join(content.failures...)
+	}
+	return true, 0, l.finalizer.release(ctx, ns)
+}
+
+// toEmpty reads the namespace past all caches. It is nil when there is nothing to do for it: it is gone, or is not being
+// deleted, or others than this package hold it.
+func (l *Lifecycle) toEmpty(ctx context.Context, name string) (*corev1.Namespace, error) {
+	rec, err := l.registry.GetStored(ctx, name)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	obj, err := l.registry.Decode(rec)
+	if err != nil {
+		return nil, err
+	}
+	ns, ok := obj.(*corev1.Namespace)
+	if !ok || ns.DeletionTimestamp == nil || !slices.Contains(ns.Spec.Finalizers, corev1.FinalizerKubernetes) {
+		return nil, nil
+	}
+	return ns, nil
+}
+
+// tell keeps the conditions of a namespace.
+func (l *Lifecycle) tell(ctx context.Context, ns *corev1.Namespace, content *left) error {
+	conditions := content.conditions()
+	if now := metav1.Now(); !settle(ns.Status.DeepCopy(), conditions, now) {
+		return nil
+	}
+	_, _, err := l.status.UpdateRecord(ctx, ns.Name, func(_ context.Context, current runtime.Object) (runtime.Object, error) {
+		now, ok := current.(*corev1.Namespace)
+		if !ok || now.UID != ns.UID {
+			return nil, apierrors.NewNotFound(namespaceResource, ns.Name)
+		}
+		settle(&now.Status, conditions, metav1.Now())
+		return now, nil
+	}, nil)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

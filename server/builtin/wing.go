@@ -1,0 +1,113 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/builtin/election"
+	"github.com/keelson-dev/keelson/server/builtin/garbage"
+	"github.com/keelson-dev/keelson/server/builtin/lifecycle"
+	"github.com/keelson-dev/keelson/server/registry"
+	"github.com/keelson-dev/keelson/storage"
+	"go.uber.org/zap"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Options refines New. The zero Options installs everything.
+type Options struct {
+	// AllowMissingNamespaces lets objects be created in namespaces that do not exist; in one that is being deleted they
+	// are refused all the same. Set it on all servers of a storage, or on none.
+	AllowMissingNamespaces bool
+	// EventTTL is how long an event is kept after it was written last; 0 is an hour.
+	EventTTL time.Duration
+	// Identity names this server among those that share a storage, in the Lease of the one that leads; "" is the name of
+	// the host and a random part.
+	Identity string
+	// Logger gets what fails and is tried again, and who leads; nil is silent.
+	Logger *zap.Logger
+}
+
+// New returns the wing. It is installed once in a server, before it serves or while it does, and ends with it.
+func New(o Options) server.Extension {
+	if o.Logger == nil {
+		o.Logger = zap.NewNop()
+	}
+	return wing{o}
+}
+
+type wing struct{ opts Options }
+
+// Install implements server.Extension.
+func (w wing) Install(h *server.Host) error {
+	if w.opts.EventTTL < 0 {
+		return fmt.Errorf("builtin: Options.EventTTL is %s; it must not be negative", w.opts.EventTTL)
+	}
+	finalizer := &lifecycle.Finalizer{}
+	coreEvents, events := Events(w.opts.EventTTL)
+	err := h.Serve(
+		server.Group{Versions: []server.Version{{Name: "v1", Resources: []server.Resource{Namespace(finalizer), ConfigMap(), Secret(), coreEvents}}}},
+		server.Group{Name: coordinationv1.GroupName, Versions: []server.Version{{Name: "v1", Resources: []server.Resource{Lease()}}}},
+		events,
+	)
+	if err != nil {
+		return fmt.Errorf("builtin: %w", err)
+	}
+	namespaces, err := lifecycle.Install(h, finalizer, lifecycle.Options{AllowMissingNamespaces: w.opts.AllowMissingNamespaces, Logger: w.opts.Logger})
+	if err != nil {
+		return fmt.Errorf("builtin: %w", err)
+	}
+	collector, err := garbage.New(garbage.Options{Catalogue: h.Catalogue(), Logger: w.opts.Logger})
+	if err != nil {
+		return fmt.Errorf("builtin: %w", err)
+	}
+	reg, err := h.Registry(schema.GroupResource{Group: coordinationv1.GroupName, Resource: "leases"})
+	if err != nil {
+		return fmt.Errorf("builtin: %w", err)
+	}
+	leases, err := registry.For[*coordinationv1.Lease](reg)
+	if err != nil {
+		return fmt.Errorf("builtin: %w", err)
+	}
+	h.CollectGarbage()
+	work := func(ctx context.Context) {
+		var running sync.WaitGroup
+		running.Go(func() { w.run(ctx, "namespace-controller", namespaces.Run) })
+		running.Go(func() { w.run(ctx, "generic-garbage-collector", collector.Run) })
+		running.Wait()
+	}
+	if knower, ok := h.Backend().(storage.Knower); ok && knows(knower) {
+		h.Go(work)
+		return nil
+	}
+	h.Go(func(ctx context.Context) {
+		opts := election.Options{Namespace: metav1.NamespaceSystem, Name: LeaseName, Identity: w.opts.Identity, Logger: w.opts.Logger}
+		if err := election.Run(ctx, leases, opts, work); err != nil {
+			w.opts.Logger.Error("no controller runs here", zap.Error(err))
+		}
+	})
+	return nil
+}
+
+// LeaseName is that of the Lease in kube-system by which servers with a common storage find the one whose controllers work.
+const LeaseName = "keelson-controllers"
+
+// knows reports whether a storage is this process's alone: nobody else could have changed its revision.
+func knows(k storage.Knower) bool {
+	_, ok := k.Known()
+	return ok
+}
+
+// run runs a controller under the name that it has in Kubernetes.
+func (w wing) run(ctx context.Context, name string, controller func(context.Context) error) {
+	user := &authn.User{Name: "system:serviceaccount:kube-system:" + name, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"}}
+	if err := controller(authn.WithUser(ctx, user)); err != nil && !errors.Is(err, context.Canceled) {
+		w.opts.Logger.Error("a controller ended", zap.String("controller", name), zap.Error(err))
+	}
+}

@@ -19,6 +19,8 @@ import (
 	"github.com/keelson-dev/keelson/storage/bolt"
 	"github.com/keelson-dev/keelson/storage/etcd"
 	"github.com/keelson-dev/keelson/storage/memory"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // WidgetSpec is what the owner of a widget asks for.
@@ -88,9 +90,22 @@ func serve(ctx context.Context, listen, data, endpoints, kubeconfig string) erro
 	if endpoints != "" {
 		opts.Storage = etcd.At(strings.Split(endpoints, ",")...)
 	}
+	log, err := logger()
+	if err != nil {
+		return err
+	}
+	opts.Logger = log
 	srv, err := server.New(opts)
 	if err != nil {
 		return err
 	}
 	return srv.Run(ctx)
+}
+
+// logger writes a line to stderr for each start, stop and failed request.
+func logger() (*zap.Logger, error) {
+	config := zap.NewProductionConfig()
+	config.Encoding, config.Sampling, config.DisableCaller, config.DisableStacktrace = "console", nil, true, true
+	config.EncoderConfig.EncodeTime = zapcore.RFC3339TimeEncoder
+	return config.Build()
 }

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server/registry"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// OutfitSpec is what to wear.
+type OutfitSpec struct {
+	// Shirt, Trousers, Coat and Hat each name a shelf and a garment on it, such as top/blouse.
+	Shirt    string `json:"shirt,omitempty" print:"Shirt"`
+	Trousers string `json:"trousers,omitempty" print:"Trousers"`
+	Coat     string `json:"coat,omitempty" print:"Coat"`
+	Hat      string `json:"hat,omitempty" print:"Hat,wide"`
+}
+
+// Outfit is what the shelves of a namespace have to offer for one season. It is made when it is asked for, and not stored.
+type Outfit = runtime.Resource[OutfitSpec, struct{}]
+
+// outfits serves what can be computed from the shelves: nothing but get and list, since it has no other methods.
+type outfits struct {
+	shelves *registry.Typed[*Shelf]
+}
+
+// Get implements registry.Getter.
+func (o outfits) Get(ctx context.Context, season string, _ *metav1.GetOptions) (runtime.Object, error) {
+	if season != "summer" && season != "winter" {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Group: group, Resource: "outfits"}, season)
+	}
+	namespace := registry.NamespaceFrom(ctx)
+	shelves, err := o.shelves.List(ctx, namespace, nil)
+	if err != nil {
+		return nil, err
+	}
+	return outfit(shelves, namespace, season), nil
+}
+
+// List implements registry.Lister.
+func (o outfits) List(ctx context.Context, opts *metav1.ListOptions) (runtime.Object, error) {
+	chosen, err := registry.Selects(opts)
+	if err != nil {
+		return nil, err
+	}
+	shelves, err := o.shelves.List(ctx, registry.NamespaceFrom(ctx), nil)
+	if err != nil {
+		return nil, err
+	}
+	list, done := &runtime.List[Outfit]{Items: []Outfit{}}, map[string]bool{}
+	for _, s := range shelves {
+		if done[s.Namespace] {
+			continue
+		}
+		done[s.Namespace] = true
+		for _, season := range []string{"summer", "winter"} {
+			if o := outfit(shelves, s.Namespace, season); chosen(o) {
+				list.Items = append(list.Items, *o)
+			}
+		}
+	}
+	return list, nil
+}
+
+// outfit takes the first garment of each kind that can be worn in a season.
+func outfit(shelves []*Shelf, namespace, season string) *Outfit {
+	out := &Outfit{ObjectMeta: metav1.ObjectMeta{Name: season, Namespace: namespace}}
+	places := map[string]*string{"shirt": &out.Spec.Shirt, "trousers": &out.Spec.Trousers, "coat": &out.Spec.Coat, "hat": &out.Spec.Hat}
+	for _, s := range shelves {
+		if s.Namespace != namespace || s.Spec.Season != season && s.Spec.Season != "always" {
+			continue
+		}
+		for _, g := range s.Spec.Garments {
+			if place := places[g.Kind]; place != nil && *place == "" {
+				*place = s.Name + "/" + g.Name
+			}
+		}
+	}
+	return out
+}
+
+// look serves shelves/<name>/look, which is no object: it answers GET with a drawing of the shelf, in plain text.
+type look struct {
+	shelves func() *registry.Typed[*Shelf]
+}
+
+// ConnectMethods implements registry.Connecter.
+func (look) ConnectMethods() []string { return []string{http.MethodGet} }
+
+// Connect implements registry.Connecter.
+func (l look) Connect(ctx context.Context, name, _ string, _ *http.Request) (http.Handler, error) {
+	s, err := l.shelves().Get(ctx, registry.NamespaceFrom(ctx), name)
+	if err != nil {
+		return nil, err
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		var words []string
+		for _, g := range s.Spec.Garments {
+			words = append(words, strings.TrimSpace(g.Color+" "+g.Kind))
+		}
+		fmt.Fprintf(w, "|%s|\n", strings.Join(words, "|")) // the client has gone: there is nobody left to tell
+	}), nil
+}

@@ -1,0 +1,118 @@
+// Command wardrobe serves shelves of garments as a Kubernetes API, with what a real API has: three versions, defaults,
+// rules, a status, scale, printer columns, a subresource that is no object, a resource that is computed and not stored,
+// and the namespaces, events, leases and garbage collection that controllers count on. Try it with
+//
+//	export KUBECONFIG=$PWD/wardrobe.kubeconfig
+//	kubectl apply -f examples/wardrobe/shelves.yaml
+//	kubectl get shelves,outfits
+//	kubectl get --raw /apis/wardrobe.example.com/v1/namespaces/default/shelves/top/look
+package main
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/builtin"
+	"github.com/keelson-dev/keelson/server/registry"
+	"github.com/keelson-dev/keelson/storage/bolt"
+	"github.com/keelson-dev/keelson/storage/memory"
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const group = "wardrobe.example.com"
+
+//go:embed *.go
+var source embed.FS // its comments are what kubectl explain prints
+
+func main() {
+	listen := flag.String("listen", "127.0.0.1:6443", "`address` to serve on; port 0 picks a free one")
+	data := flag.String("data", "wardrobe.db", "`file` that keeps the objects, or memory; keys and certificates are in file.pki")
+	kubeconfig := flag.String("kubeconfig", "wardrobe.kubeconfig", "`file` to write for kubectl")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := serve(ctx, *listen, *data, *kubeconfig)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "wardrobe:", err)
+		os.Exit(1)
+	}
+}
+
+func serve(ctx context.Context, listen, data, kubeconfig string) error {
+	logger, err := zap.NewProduction() // starts, stops and answers of 500 and more, on stderr
+	if err != nil {
+		return err
+	}
+	opts := server.Options{
+		Storage: bolt.At(data), Listen: listen, Credentials: data + ".pki", Kubeconfig: kubeconfig, Logger: logger,
+		Ready: func(url, path string) { fmt.Printf("ready %s kubeconfig=%s\n", url, path) },
+	}
+	if data == "memory" {
+		opts.Storage, opts.Credentials = memory.Open(), kubeconfig+".pki"
+	}
+	srv, err := server.New(opts)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(
+		srv.Install(builtin.New(builtin.Options{Logger: logger})), // namespaces, events, leases, ...: what controllers count on
+		srv.Install(server.ExtensionFunc(wardrobe)),
+	)
+	if err != nil {
+		return errors.Join(err, srv.Close())
+	}
+	return srv.Run(ctx)
+}
+
+// wardrobe adds the group of this program to a server.
+func wardrobe(h *server.Host) error {
+	var shelves *registry.Typed[*Shelf] // the stored shelves, for what is computed from them
+	err := h.Serve(shelfGroup(look{func() *registry.Typed[*Shelf] { return shelves }}))
+	if err != nil {
+		return err
+	}
+	stored, err := h.Registry(schema.GroupResource{Group: group, Resource: "shelves"})
+	if err != nil {
+		return err
+	}
+	if shelves, err = registry.For[*Shelf](stored); err != nil {
+		return err
+	}
+	return h.Serve(server.Group{Name: group, Versions: []server.Version{{Name: "v1", Docs: source, Resources: []server.Resource{
+		server.Kind("Outfit", server.KindOptions[*Outfit]{Storage: outfits{shelves}, Categories: []string{"all"}}),
+	}}}})
+}
+
+// shelfGroup is the group with the kind that is stored, in its three versions.
+func shelfGroup(look look) server.Group {
+	subresources := map[string]server.Subresource{"look": {Storage: look}}
+	return server.Group{
+		Name: group,
+		Versions: []server.Version{
+			{Name: "v1", Docs: source, Resources: []server.Resource{ // the first version is the hub, and stored
+				server.Kind("Shelf", server.KindOptions[*Shelf]{
+					Plural: "shelves", ShortNames: []string{"sh"}, Categories: []string{"all"},
+					Strategy: rules(), SelectableFields: []string{"spec.season"}, Subresources: subresources,
+					Scale: &registry.Scale{SpecReplicas: ".spec.slots", StatusReplicas: ".status.used", LabelSelector: ".status.selector"},
+				}),
+			}},
+			{Name: "v1beta1", Docs: source, Resources: []server.Resource{
+				server.Kind("Shelf", server.KindOptions[*ShelfV1beta1]{Plural: "shelves", ShortNames: []string{"sh"}, SelectableFields: []string{"spec.season"}}),
+			}},
+			{Name: "v1alpha1", Docs: source, Resources: []server.Resource{
+				server.Kind("Shelf", server.KindOptions[*ShelfV1alpha1]{
+					Plural: "shelves", Deprecated: "wardrobe.example.com/v1alpha1 Shelf is deprecated; use wardrobe.example.com/v1 Shelf",
+				}),
+			}},
+		},
+		Conversions: []server.Conversion{server.Convert(fromV1beta1, toV1beta1), server.Convert(fromV1alpha1, toV1alpha1)},
+	}
+}

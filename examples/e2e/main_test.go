@@ -2,13 +2,19 @@ package e2e_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/keelson-dev/keelson/examples/e2e/harness"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
+func TestMain(m *testing.M) {
+	if kubeconfig := os.Getenv(folderEnv); kubeconfig != "" { // a process that a test has started
+		os.Exit(runFolder(kubeconfig))
+	}
+	harness.Main(m)
+}
 
 // start starts a hello with a data file and runs the test beside others.
 func start(t *testing.T) *harness.Server {

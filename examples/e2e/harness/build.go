@@ -64,15 +64,20 @@ var (
 
 // build builds pkg, seen from dir, and returns the path of the program.
 func build(dir, pkg string, flags ...string) (string, error) {
+	return buildAs(filepath.Base(pkg), dir, nil, pkg, flags...)
+}
+
+// buildAs is build with the program's name, and with environment variables, NAME=value, for the go command.
+func buildAs(name, dir string, env []string, pkg string, flags ...string) (string, error) {
 	bin, err := binDir()
 	if err != nil {
 		return "", err
 	}
-	program := filepath.Join(bin, filepath.Base(pkg))
+	program := filepath.Join(bin, name)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "go", append(append([]string{"build", "-o", program}, flags...), pkg)...)
-	cmd.Dir = dir
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building %s: %w\n%s", pkg, err, out)
 	}

@@ -1,7 +1,7 @@
 // Package harness runs the real programs that the end-to-end tests are about: examples/hello as a server process,
-// and kubectl against it.
+// and kubectl and Helm as its clients.
 //
-// The two binaries are built once per test run, in a directory that Main makes and removes:
+// The binaries are built once per test run, when first asked for, in a directory that Main makes and removes:
 //
 //	func TestMain(m *testing.M) { harness.Main(m) }
 //
@@ -14,5 +14,5 @@
 // with 0, or if it ever wrote anything but its one ready line to stdout. Every wait has an end, after which the
 // test fails and shows what the processes wrote. Nothing reads or writes the home directory of who runs the tests.
 //
-// The methods of Server and Kubectl may be called concurrently; those that end the process, once.
+// The methods of Server and Program may be called concurrently; those that end the process, once.
 package harness

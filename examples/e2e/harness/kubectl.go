@@ -11,26 +11,36 @@ import (
 	"time"
 )
 
-// kubectlTimeout ends a kubectl that hangs.
-const kubectlTimeout = 60 * time.Second
+// commandTimeout ends a command that hangs.
+const commandTimeout = 60 * time.Second
 
-// Kubectl runs kubectl against one server, with a home directory of its own. The zero Kubectl is useless; make it
-// with NewKubectl.
-type Kubectl struct {
-	t    testing.TB
-	home string
-	env  []string
+// Program runs a command-line client against one server, with a home directory of its own. The zero Program is useless;
+// make it with NewKubectl or NewHelm.
+type Program struct {
+	t      testing.TB
+	name   string
+	binary func() (string, error) // builds it when that has not been done
+	home   string
+	env    []string
 }
 
-// NewKubectl returns a kubectl that uses a kubeconfig file; env are further NAME=value pairs.
-func NewKubectl(t testing.TB, kubeconfig string, env ...string) *Kubectl {
+// newProgram returns a program that uses a kubeconfig file; env are further NAME=value pairs.
+func newProgram(t testing.TB, name string, binary func() (string, error), kubeconfig string, env []string) Program {
 	home := t.TempDir()
-	return &Kubectl{t: t, home: home, env: append([]string{
+	return Program{t: t, name: name, binary: binary, home: home, env: append([]string{
 		"HOME=" + home, "KUBECONFIG=" + kubeconfig, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), "TERM=dumb", "LANG=C",
 	}, env...)}
 }
 
-// Kubectl runs one command against the server; see (*Kubectl).Run.
+// Kubectl is the real kubectl.
+type Kubectl struct{ Program }
+
+// NewKubectl returns a kubectl that uses a kubeconfig file; env are further NAME=value pairs.
+func NewKubectl(t testing.TB, kubeconfig string, env ...string) *Kubectl {
+	return &Kubectl{newProgram(t, "kubectl", kubectlBinary, kubeconfig, env)}
+}
+
+// Kubectl runs one command against the server; see (*Program).Run.
 func (s *Server) Kubectl(args ...string) Result {
 	s.t.Helper()
 	return s.client().Run("", args...)
@@ -53,71 +63,87 @@ func (s *Server) KubectlEnv(env []string, args ...string) Result {
 // Result is what a command did.
 type Result struct {
 	t    testing.TB
-	args []string
+	args []string // with the program's name
 
 	Stdout, Stderr string
 	Code           int
 }
 
-// Run runs kubectl with stdin as its input, and waits for it.
-func (k *Kubectl) Run(stdin string, args ...string) Result {
-	k.t.Helper()
-	program, err := kubectlBinary()
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), kubectlTimeout)
+// Run runs the program with stdin as its input, and waits for it.
+func (p *Program) Run(stdin string, args ...string) Result {
+	p.t.Helper()
+	path := p.path() // may take minutes to build
+	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Env, cmd.Dir = k.env, k.home
+	cmd := p.command(ctx, path, args)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &stdout, &stderr
-	err = cmd.Run()
-	r := Result{t: k.t, args: args, Stdout: stdout.String(), Stderr: stderr.String(), Code: exitCode(err)}
+	err := cmd.Run()
+	r := Result{t: p.t, args: append([]string{p.name}, args...), Stdout: stdout.String(), Stderr: stderr.String(), Code: exitCode(err)}
 	if ctx.Err() != nil {
-		k.t.Fatalf("kubectl did not end: %s", r)
+		p.t.Fatalf("%s did not end: %s", p.name, r)
 	}
 	return r
 }
 
-// Process is a kubectl that runs beside the test.
+// path is where the program is, once it is built.
+func (p *Program) path() string {
+	p.t.Helper()
+	path, err := p.binary()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return path
+}
+
+func (p *Program) command(ctx context.Context, path string, args []string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Env, cmd.Dir = p.env, p.home
+	return cmd
+}
+
+// Process is a program that runs beside the test.
 type Process struct {
 	Stdout, Stderr *Output
 
 	t      testing.TB
+	name   string
 	stop   context.CancelFunc
 	exited chan struct{} // closed when the process is gone
 	err    error         // after exited
 }
 
-// Begin starts kubectl and does not wait for it. It ends with the test at the latest.
+// Begin starts kubectl and does not wait for it; see (*Program).Begin.
 func (s *Server) Begin(args ...string) *Process {
 	s.t.Helper()
-	program, err := kubectlBinary()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	k := s.client()
+	return s.client().Begin(args...)
+}
+
+// Begin starts the program and does not wait for it. It ends with the test at the latest.
+func (p *Program) Begin(args ...string) *Process {
+	p.t.Helper()
+	path := p.path()
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &Process{Stdout: new(Output), Stderr: new(Output), t: s.t, stop: cancel, exited: make(chan struct{})}
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = k.env, k.home, p.Stdout, p.Stderr
+	running := &Process{Stdout: new(Output), Stderr: new(Output), t: p.t, name: p.name, stop: cancel, exited: make(chan struct{})}
+	cmd := p.command(ctx, path, args)
+	cmd.Stdout, cmd.Stderr = running.Stdout, running.Stderr
 	cmd.WaitDelay = ExitTimeout
 	if err := cmd.Start(); err != nil {
-		s.t.Fatal(err)
+		cancel()
+		p.t.Fatal(err)
 	}
 	go func() { // ends with the process, which cancel ends
-		p.err = cmd.Wait()
-		close(p.exited)
+		running.err = cmd.Wait()
+		close(running.exited)
 	}()
-	s.t.Cleanup(func() { cancel(); <-p.exited })
-	return p
+	p.t.Cleanup(func() { cancel(); <-running.exited })
+	return running
 }
 
 // Wait waits for the process to end by itself and returns its exit code.
 func (p *Process) Wait() int {
 	p.t.Helper()
-	Eventually(p.t, "kubectl ends", func() bool { return p.Exited() })
+	Eventually(p.t, p.name+" ends", func() bool { return p.Exited() })
 	return exitCode(p.err)
 }
 
@@ -136,7 +162,7 @@ func (p *Process) Kill() { p.stop(); <-p.exited }
 
 // String is the command and what it printed.
 func (r Result) String() string {
-	return "kubectl " + strings.Join(r.args, " ") + "\nstdout:\n" + r.Stdout + "\nstderr:\n" + r.Stderr
+	return strings.Join(r.args, " ") + "\nstdout:\n" + r.Stdout + "\nstderr:\n" + r.Stderr
 }
 
 // OK fails the test at once unless the command exited with 0.
@@ -182,9 +208,15 @@ func (r Result) Fails(stderr string) Result {
 // File writes a file below the kubectl's home and returns its path.
 func (s *Server) File(name, content string, mode os.FileMode) string {
 	s.t.Helper()
-	path := filepath.Join(s.client().home, name)
+	return s.client().File(name, content, mode)
+}
+
+// File writes a file below the program's home and returns its path.
+func (p *Program) File(name, content string, mode os.FileMode) string {
+	p.t.Helper()
+	path := filepath.Join(p.home, name)
 	if err := os.WriteFile(path, []byte(content), mode); err != nil {
-		s.t.Fatal(err)
+		p.t.Fatal(err)
 	}
 	return path
 }

@@ -24,12 +24,13 @@ const (
 	ExitTimeout  = 60 * time.Second
 )
 
-// Options says how to start hello. The zero Options is a free port on 127.0.0.1 and a new data file.
+// Options says how to start an example. The zero Options is hello, on a free port on 127.0.0.1 and with a new data file.
 type Options struct {
+	// Example is the program, one of the folder examples; "" is hello.
+	Example string
 	// Dir is the working directory, with the data file and the kubeconfig; "" is a new one.
 	Dir string
-	// Listen, Data and Kubeconfig are hello's flags; "" is 127.0.0.1:0, hello.db in Dir and hello.kubeconfig in
-	// Dir.
+	// Listen, Data and Kubeconfig are its flags; "" is 127.0.0.1:0, hello.db in Dir and hello.kubeconfig in Dir.
 	Listen, Data, Kubeconfig string
 	// Etcd is hello's flag; "" is none.
 	Etcd string
@@ -92,7 +93,7 @@ func Start(t testing.TB, o Options) *Server {
 // Launch starts hello and does not wait. URL and Kubeconfig are not set.
 func Launch(t testing.TB, o Options) *Server {
 	t.Helper()
-	program, err := helloBinary()
+	program, err := exampleBinary(o.Example)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,8 +128,8 @@ func (o Options) args() []string {
 	}
 	args := []string{
 		"-listen=" + or(o.Listen, "127.0.0.1:0"),
-		"-data=" + or(o.Data, filepath.Join(o.Dir, "hello.db")),
-		"-kubeconfig=" + or(o.Kubeconfig, filepath.Join(o.Dir, "hello.kubeconfig")),
+		"-data=" + or(o.Data, filepath.Join(o.Dir, o.example()+".db")),
+		"-kubeconfig=" + or(o.Kubeconfig, filepath.Join(o.Dir, o.example()+".kubeconfig")),
 	}
 	if o.Etcd != "" {
 		args = append(args, "-etcd="+o.Etcd)

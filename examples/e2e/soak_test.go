@@ -1,0 +1,339 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/keelson-dev/keelson/examples/e2e/harness"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// soakTime is how long the soak lasts, from KEELSON_SOAK.
+func soakTime(t *testing.T) time.Duration {
+	text := os.Getenv("KEELSON_SOAK")
+	if text == "" {
+		return 30 * time.Second
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatalf("KEELSON_SOAK: %v", err)
+	}
+	return d
+}
+
+// Two managers of which one leads, users who write, and a server that is killed and stopped and started again all the
+// time: in the end every shelf is as its user left it, folded, with its list, and nothing is left of shelves that are
+// gone. Nobody logs an error that a kube-apiserver which goes away and comes back would not cause.
+func TestSoak(t *testing.T) {
+	t.Parallel()
+	c := newChaos(t)
+	ctx, cancel := context.WithTimeout(t.Context(), soakTime(t))
+	defer cancel()
+	var working sync.WaitGroup
+	users := make([]*user, 6)
+	for i := range users {
+		users[i] = &user{t: t, client: c.client(), rand: rand.New(rand.NewPCG(rand.Uint64(), 0)), name: fmt.Sprint("shelf-", i), may: []int32{absent}}
+		working.Go(func() { users[i].write(ctx) })
+	}
+	for i := range 2 {
+		working.Go(func() { c.manage(ctx, i) })
+	}
+	restarts := c.disturb(ctx)
+	working.Wait()
+
+	// Calm: what must be is there in the end.
+	calm, end := context.WithCancel(t.Context())
+	working.Go(func() { c.manage(calm, 0) })
+	for _, u := range users {
+		harness.Eventually(t, u.name+" is as it was left, and folded", func() bool { return u.settled(t.Context()) })
+	}
+	harness.Eventually(t, "only the lists of shelves are left", func() bool { return c.listsAreThoseOfShelves(t.Context()) })
+	c.wantEvents(t.Context())
+	end()
+	working.Wait()
+	c.judgeLogs()
+	writes := 0
+	for _, u := range users {
+		writes += u.done
+	}
+	t.Logf("%d restarts of the server, %d acknowledged writes", restarts, writes)
+	if restarts == 0 || writes == 0 {
+		t.Error("nothing happened")
+	}
+}
+
+// chaos is a server at one address that is not always there.
+type chaos struct {
+	t          *testing.T
+	opts       harness.Options
+	kubeconfig string
+	srv        *harness.Server // that which runs; of the test's own goroutine
+
+	mu   sync.Mutex // guards logs
+	logs []string   // of managers
+}
+
+func newChaos(t *testing.T) *chaos {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := ln.Addr().String()
+	if err := ln.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c := &chaos{t: t, opts: harness.Options{Example: "wardrobe", Dir: t.TempDir(), Listen: address}}
+	c.srv = harness.Start(t, c.opts)
+	c.kubeconfig = c.srv.Kubeconfig
+	return c
+}
+
+// client reads and writes without a cache.
+func (c *chaos) client() client.Client {
+	c.t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	config.QPS, config.Timeout = -1, 10*time.Second
+	scheme, err := shelfScheme()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	out, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return out
+}
+
+// disturb kills or stops the server again and again, and starts it at once, until ctx ends; then it runs.
+func (c *chaos) disturb(ctx context.Context) (restarts int) {
+	for {
+		select {
+		case <-ctx.Done():
+			return restarts
+		case <-time.After(time.Duration(1500+rand.IntN(4000)) * time.Millisecond):
+		}
+		if rand.IntN(2) == 0 {
+			c.srv.Kill()
+		} else {
+			c.srv.Stop()
+		}
+		c.judgeServer(c.srv)
+		c.srv = harness.Start(c.t, c.opts)
+		restarts++
+	}
+}
+
+// manage runs a manager until ctx ends, and a new one whenever it ends by itself, as it does when it loses its lease. One
+// in four times it is killed.
+func (c *chaos) manage(ctx context.Context, id int) {
+	for ctx.Err() == nil {
+		stderr := new(harness.Output)
+		cmd := exec.Command(os.Args[0])
+		cmd.Env, cmd.Stderr = append(os.Environ(), folderEnv+"="+c.kubeconfig), stderr
+		if err := cmd.Start(); err != nil {
+			c.t.Error(err)
+			return
+		}
+		gone := make(chan struct{})
+		go func() { _ = cmd.Wait(); close(gone) }()
+		kill := time.Duration(1<<62) - 1
+		if rand.IntN(4) == 0 && id == 1 {
+			kill = time.Duration(2+rand.IntN(8)) * time.Second
+		}
+		select {
+		case <-gone:
+		case <-time.After(kill):
+			_ = cmd.Process.Kill()
+			<-gone
+		case <-ctx.Done():
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+			select {
+			case <-gone:
+			case <-time.After(harness.ExitTimeout):
+				c.t.Error("a manager did not end")
+				_ = cmd.Process.Kill()
+				<-gone
+			}
+		}
+		c.mu.Lock()
+		c.logs = append(c.logs, strings.Split(strings.TrimSpace(stderr.String()), "\n")...)
+		c.mu.Unlock()
+	}
+}
+
+// outage is what clients log of a kube-apiserver that is killed, restarted or not ready yet, and of a lease that is lost
+// meanwhile.
+var outage = regexp.MustCompile(`connection refused|connection reset|broken pipe|EOF|client connection lost|server closed|GOAWAY|` +
+	`INTERNAL_ERROR|Client\.Timeout|context deadline exceeded|context canceled|i/o timeout|TLS handshake timeout|` +
+	`leader election lost|error retrieving resource lock|[Ff]ailed to update lock|[Ff]ailed to renew lease|failed to release lock|` +
+	`the object has been modified|server is shutting down|ServiceUnavailable|service unavailable|Too Many Requests|` +
+	`an error on the server .* has prevented the request from succeeding`)
+
+// judgeLogs fails the test for each error of a manager that has another cause.
+func (c *chaos) judgeLogs() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	seen := map[string]bool{}
+	for _, line := range c.logs {
+		if line != "" && !outage.MatchString(line) && !seen[line] {
+			seen[line] = true
+			c.t.Errorf("a manager logged: %s", line)
+		}
+	}
+	c.judgeServer(c.srv)
+}
+
+// judgeServer fails the test for answers of 500 that the server logged.
+func (c *chaos) judgeServer(s *harness.Server) {
+	for line := range strings.Lines(s.Stderr()) {
+		if strings.Contains(line, `"code":500`) || strings.Contains(line, "panic") {
+			c.t.Errorf("the server logged: %s", line)
+		}
+	}
+}
+
+// absent is the state of a shelf that does not exist; others are named by the slots it has.
+const absent int32 = -1
+
+// user writes one shelf, and knows which states it may be in: the one that was acknowledged last, or any that was tried
+// since without an answer.
+type user struct {
+	t      *testing.T
+	client client.Client
+	rand   *rand.Rand
+	name   string
+	may    []int32
+	last   int32 // the slots used last
+	done   int   // acknowledged writes
+}
+
+func (u *user) write(ctx context.Context) {
+	for ctx.Err() == nil && !u.t.Failed() {
+		u.step(ctx)
+		time.Sleep(time.Duration(u.rand.IntN(300)) * time.Millisecond)
+	}
+}
+
+// look reads the shelf, and fails the test when it is in a state that it cannot be in. A shelf that is going has been
+// deleted.
+func (u *user) look(ctx context.Context) (*Shelf, bool) {
+	s := new(Shelf)
+	err := u.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: u.name}, s)
+	state := absent
+	switch {
+	case apierrors.IsNotFound(err):
+		s = nil
+	case err != nil:
+		return nil, false
+	case s.DeletionTimestamp == nil:
+		state = *s.Spec.Slots
+	}
+	if !slices.Contains(u.may, state) {
+		u.t.Errorf("%s is in state %d; it may be in %v", u.name, state, u.may)
+	}
+	u.may = []int32{state}
+	return s, true
+}
+
+func (u *user) step(ctx context.Context) {
+	s, ok := u.look(ctx)
+	if !ok {
+		return
+	}
+	if s != nil && s.DeletionTimestamp != nil {
+		return // not gone yet
+	}
+	next, err := absent, error(nil)
+	switch {
+	case s != nil && u.rand.IntN(4) == 0:
+		u.may = append(u.may, next)
+		err = u.client.Delete(ctx, s, client.Preconditions{UID: &s.UID})
+	default:
+		u.last = u.last%99 + 1
+		next = u.last
+		u.may = append(u.may, next)
+		if s == nil {
+			s = &Shelf{ObjectMeta: metav1.ObjectMeta{Name: u.name, Namespace: namespace}}
+			u.fill(s)
+			err = u.client.Create(ctx, s)
+		} else {
+			u.fill(s)
+			err = u.client.Update(ctx, s)
+		}
+	}
+	switch {
+	case err == nil:
+		u.may, u.done = []int32{next}, u.done+1
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
+		// Somebody came between, or an earlier try was carried out; the next look tells.
+	case apierrors.ReasonForError(err) != metav1.StatusReasonUnknown && !apierrors.IsServiceUnavailable(err) && !apierrors.IsTooManyRequests(err) && !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err):
+		u.t.Errorf("%s: %v", u.name, err)
+	}
+}
+
+func (u *user) fill(s *Shelf) {
+	slots := u.last
+	s.Spec.Slots, s.Spec.Garments = &slots, nil
+	for i := range min(int(slots), u.rand.IntN(5)) {
+		s.Spec.Garments = append(s.Spec.Garments, Garment{Name: fmt.Sprint("g", i), Kind: "hat"})
+	}
+}
+
+// settled reports whether the shelf is in a state that it may be in, and folded.
+func (u *user) settled(ctx context.Context) bool {
+	s, ok := u.look(ctx)
+	if !ok || s == nil {
+		return ok
+	}
+	list := new(corev1.ConfigMap)
+	err := u.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "list-of-" + u.name}, list)
+	return err == nil && s.DeletionTimestamp == nil && s.Status.Used == int32(len(s.Spec.Garments)) &&
+		list.Data["garments"] == listOf(s) && len(list.OwnerReferences) == 1 && list.OwnerReferences[0].UID == s.UID
+}
+
+// listsAreThoseOfShelves reports whether there is a list for each shelf, and no other.
+func (c *chaos) listsAreThoseOfShelves(ctx context.Context) bool {
+	var shelves ShelfList
+	var lists corev1.ConfigMapList
+	cl := c.client()
+	if cl.List(ctx, &shelves, client.InNamespace(namespace)) != nil || cl.List(ctx, &lists, client.InNamespace(namespace)) != nil {
+		return false
+	}
+	var want, got []string
+	for _, s := range shelves.Items {
+		want = append(want, "list-of-"+s.Name)
+	}
+	for _, l := range lists.Items {
+		got = append(got, l.Name)
+	}
+	return slices.Equal(want, got)
+}
+
+// wantEvents fails the test unless events were recorded, of which the recorder joins those that say the same.
+func (c *chaos) wantEvents(ctx context.Context) {
+	var list corev1.EventList
+	if err := c.client().List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		c.t.Error(err)
+	}
+	if !slices.ContainsFunc(list.Items, func(e corev1.Event) bool { return e.Reason == "Folded" && e.InvolvedObject.Kind == "Shelf" }) {
+		c.t.Errorf("%d events, none of them about a shelf that was folded", len(list.Items))
+	}
+}

@@ -261,7 +261,8 @@ func (u *user) step(ctx context.Context) {
 	if s != nil && s.DeletionTimestamp != nil {
 		return // not gone yet
 	}
-	next, err := absent, error(nil)
+	next := absent
+	var err error
 	switch {
 	case s != nil && u.rand.IntN(4) == 0:
 		u.may = append(u.may, next)

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/server/servertest"
@@ -77,7 +78,24 @@ func isItem(item any, step fieldpath.PathElement) bool {
 	})
 }
 
-// contendedRigs serves rigs that are stored as what they are: v1beta1, which the other tests store, has no status.
+// betaSpec and betaRig are a version that says the same. One that loses something, as oldRig does, would let a server-side
+// apply lose it: it looks at an object in the versions of all its managers.
+type (
+	betaSpec rigSpec
+	betaRig  = runtime.Resource[betaSpec, rigStatus]
+)
+
+func betaToRig(in *betaRig, out *rig) error {
+	out.Spec, out.Status = rigSpec(in.Spec), in.Status
+	return nil
+}
+
+func betaFromRig(in *rig, out *betaRig) error {
+	out.Spec, out.Status = betaSpec(in.Spec), in.Status
+	return nil
+}
+
+// contendedRigs serves rigs in two versions.
 func contendedRigs(o server.KindOptions[*rig]) server.Options {
 	o.Stored = true
 	o.Scale = &registry.Scale{SpecReplicas: ".spec.count", StatusReplicas: ".status.replicas"}
@@ -85,9 +103,9 @@ func contendedRigs(o server.KindOptions[*rig]) server.Options {
 		Name: "rig.example.com",
 		Versions: []server.Version{
 			{Name: "v1", Resources: []server.Resource{server.Kind("Rig", o)}},
-			{Name: "v1beta1", Resources: []server.Resource{server.Kind("Rig", server.KindOptions[*oldRig]{})}},
+			{Name: "v1beta1", Resources: []server.Resource{server.Kind("Rig", server.KindOptions[*betaRig]{})}},
 		},
-		Conversions: []server.Conversion{server.Convert(toRig, fromRig)},
+		Conversions: []server.Conversion{server.Convert(betaToRig, betaFromRig)},
 	}}}
 }
 

@@ -20,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -42,7 +43,8 @@ func soakTime(t *testing.T) time.Duration {
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	c := newChaos(t)
-	ctx, cancel := context.WithTimeout(t.Context(), soakTime(t))
+	quietly := klog.NewContext(t.Context(), harness.NewLog().Logger()) // what the users' client logs of a server that goes away
+	ctx, cancel := context.WithTimeout(quietly, soakTime(t))
 	defer cancel()
 	var working sync.WaitGroup
 	users := make([]*user, 6)
@@ -57,13 +59,13 @@ func TestSoak(t *testing.T) {
 	working.Wait()
 
 	// Calm: what must be is there in the end.
-	calm, end := context.WithCancel(t.Context())
+	calm, end := context.WithCancel(quietly)
 	working.Go(func() { c.manage(calm, 0) })
 	for _, u := range users {
-		harness.Eventually(t, u.name+" is as it was left, and folded", func() bool { return u.settled(t.Context()) })
+		harness.Eventually(t, u.name+" is as it was left, and folded", func() bool { return u.settled(quietly) })
 	}
-	harness.Eventually(t, "only the lists of shelves are left", func() bool { return c.listsAreThoseOfShelves(t.Context()) })
-	c.wantEvents(t.Context())
+	harness.Eventually(t, "only the lists of shelves are left", func() bool { return c.listsAreThoseOfShelves(quietly) })
+	c.wantEvents(quietly)
 	end()
 	working.Wait()
 	c.judgeLogs()
@@ -184,7 +186,7 @@ func (c *chaos) manage(ctx context.Context, id int) {
 var outage = regexp.MustCompile(`connection refused|connection reset|broken pipe|EOF|client connection lost|server closed|GOAWAY|` +
 	`INTERNAL_ERROR|Client\.Timeout|context deadline exceeded|context canceled|i/o timeout|TLS handshake timeout|` +
 	`leader election lost|error retrieving resource lock|[Ff]ailed to update lock|[Ff]ailed to renew lease|failed to release lock|` +
-	`the object has been modified|server is shutting down|ServiceUnavailable|service unavailable|Too Many Requests|` +
+	`the object has been modified|broadcaster is shut down|server is shutting down|ServiceUnavailable|service unavailable|Too Many Requests|` +
 	`an error on the server .* has prevented the request from succeeding`)
 
 // judgeLogs fails the test for each error of a manager that has another cause.

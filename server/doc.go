@@ -22,7 +22,9 @@
 //   - A [Server] is a value: any number of them live in one process and share nothing.
 //   - A [Group] has versions, a [Version] has resources. [Kind] serves a Go type from storage with every verb;
 //     with [KindOptions].Storage it serves whatever verbs a value of the program's own implements.
-//   - An [Extension] adds groups, paths, checks and background work to a server ([Server.Install]).
+//   - An [Extension] adds groups, admission, paths, checks, metrics and background work to a server ([Server.Install]).
+//     That of package github.com/keelson-dev/keelson/server/builtin brings what controllers and Helm count on: namespaces,
+//     config maps, secrets, leases, events and a garbage collector. Without it a namespace is a name that nobody checks.
 //
 // # Rules and versions
 //

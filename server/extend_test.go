@@ -112,6 +112,9 @@ func (bells) Connect(ctx context.Context, name, subpath string, _ *http.Request)
 	if name == "broken" {
 		return nil, apierrors.NewConflict(corev1.Resource("clocks"), name, errors.New("no bell"))
 	}
+	if name == "mute" {
+		return nil, nil
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "%s %s/%s%s?%s", r.Method, registry.NamespaceFrom(ctx), name, subpath, r.URL.RawQuery)
 	}), nil
@@ -170,6 +173,7 @@ func TestSubresourcesOfTheProgram(t *testing.T) {
 		{"POST", "/a/bell", "", 200, "POST default/a?"},
 		{"PUT", "/a/bell", "", 405, `"reason":"MethodNotAllowed"`},
 		{"GET", "/broken/bell", "", 409, "no bell"},
+		{"GET", "/mute/bell", "", 500, "the storage of clocks/bell returned neither a handler nor an error"},
 		{"POST", "/a/winding", `{"turns":3}`, 201, `{"kind":"Winding","apiVersion":"time.example.com/v1","metadata":{"name":"a","namespace":"default"},"turns":4}`},
 		{"POST", "/a/winding", `{"kind":"Clock","turns":3}`, 400, `Clock in version \"v1\" cannot be handled as a Winding`},
 		{"GET", "/a/winding", "", 405, `"reason":"MethodNotAllowed"`},
@@ -324,9 +328,14 @@ func TestMoreMistakesAreNamed(t *testing.T) {
 		"plural":           {group("example.com", "v1", widget(server.KindOptions[*Widget]{Plural: "Widgets"})), "lower case"},
 		"column unnamed":   {column(server.Column[*Widget]{Value: func(*Widget) any { return 1 }}), "Name"},
 		"column valueless": {column(server.Column[*Widget]{Name: "Size"}), "Value"},
-		"same place":       {group("example.com", "v1", none, server.Kind("Sail", server.KindOptions[*Sail]{StoragePath: "example.com/widgets"})), "StoragePath"},
-		"place above":      {group("example.com", "v1", none, server.Kind("Sail", server.KindOptions[*Sail]{StoragePath: "example.com"})), "StoragePath"},
-		"filter":           {server.Options{Filters: func(l []server.NamedFilter) []server.NamedFilter { return append(l, server.NamedFilter{Name: "mine"}) }}, `"mine"`},
+		"columns alike": {group("example.com", "v1", widget(server.KindOptions[*Widget]{Columns: []server.Column[*Widget]{
+			{Name: "Size", Value: func(*Widget) any { return 1 }}, {Name: "size", Value: func(*Widget) any { return 1 }},
+		}})), `column 1, "size"`},
+		"column type": {column(server.Column[*Widget]{Name: "Size", Type: "int", Value: func(*Widget) any { return 1 }}), "want string, integer"},
+		"no verbs":    {group("example.com", "v1", widget(server.KindOptions[*Widget]{Verbs: []string{}})), "nil for all"},
+		"same place":  {group("example.com", "v1", none, server.Kind("Sail", server.KindOptions[*Sail]{StoragePath: "example.com/widgets"})), "StoragePath"},
+		"place above": {group("example.com", "v1", none, server.Kind("Sail", server.KindOptions[*Sail]{StoragePath: "example.com"})), "StoragePath"},
+		"filter":      {server.Options{Filters: func(l []server.NamedFilter) []server.NamedFilter { return append(l, server.NamedFilter{Name: "mine"}) }}, `"mine"`},
 	} {
 		srv, err := server.New(c.opts)
 		if err == nil {

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Extension adds a capability to a server. Install is called once, by Server.Install, and may only use the host
-// until it returns; what it starts is given to Host.Go.
+// Extension adds a capability to a server. Install is called once, by Server.Install; what it starts is given to Host.Go,
+// and may use the host, too, as long as it runs: to serve and withdraw kinds that come and go, for one.
 type Extension interface {
 	Install(h *Host) error
 }
@@ -27,13 +27,16 @@ type ExtensionFunc func(h *Host) error
 // Install implements Extension.
 func (f ExtensionFunc) Install(h *Host) error { return f(h) }
 
-// Host is what an Extension may do to the server that installs it.
+// Host is what an Extension may do to the server that installs it. All methods may be called concurrently.
 type Host struct{ s *Server }
 
 // Install adds an extension. It may be called at any time before the server ends, also while it serves.
 func (s *Server) Install(e Extension) error {
 	if err := s.life.Err(); err != nil {
 		return errors.New("server: Install: the server has ended")
+	}
+	if e == nil {
+		return errors.New("server: Install: the extension is nil")
 	}
 	return e.Install(&Host{s})
 }
@@ -50,7 +53,8 @@ func (h *Host) Serve(groups ...Group) error { return h.s.serve(groups) }
 
 // Withdraw ends serving resources, in all their versions, of which some group's may have been served by Serve or by
 // Options.Groups: their watches end, requests under way end as they can, and their kinds and names become free. Stored
-// objects stay where they are. Either all are withdrawn, or none and the error says why.
+// objects stay where they are. Either all are withdrawn, or none and the error says why. What an extension serves is
+// that extension's to withdraw.
 func (h *Host) Withdraw(resources ...schema.GroupResource) error { return h.s.withdraw(resources) }
 
 // Admit adds plug-ins behind those of Options.Admission and of extensions installed before. They judge every request
@@ -89,8 +93,11 @@ func (h *Host) Handle(path string, handler http.Handler) error {
 	}
 	for _, taken := range []string{"/api", "/apis", "/openapi", "/version", "/healthz", "/livez", "/readyz", "/metrics"} {
 		if path == taken || strings.HasPrefix(path, taken+"/") {
-			return fmt.Errorf("server: path %q: the server serves %s itself", path, taken)
+			return fmt.Errorf("server: path %q: the server serves %s itself; choose another path, or add to it by Serve, Check or Metrics", path, taken)
 		}
+	}
+	if handler == nil {
+		return fmt.Errorf("server: path %q: the handler is nil", path)
 	}
 	return h.s.fixed.handle(path, handler)
 }

@@ -71,7 +71,8 @@ type Resource struct {
 // KindOptions refines Kind. The zero value is a namespaced kind, stored, with every verb, and with /status if
 // the type has a status.
 type KindOptions[P runtime.Object] struct {
-	// Plural names the resource in paths; "" is the English plural of the kind in lower case.
+	// Plural names the resource in paths. "" is the kind in lower case with the ending that apimachinery gives it, which
+	// is English for most: widgets, policies, boxes, but buoies; say "buoys".
 	Plural string
 	// Singular is an alias for clients; "" is the kind in lower case.
 	Singular   string
@@ -111,14 +112,15 @@ type KindOptions[P runtime.Object] struct {
 	NoStatus bool
 	// Scale serves /scale, in every version. It is set in the hub, and its paths (".spec.replicas") are the hub's.
 	Scale *registry.Scale
-	// Columns are the table's columns after Name, or all of them if one, which is Name, has the Format "name". nil is what struct tags say (print:"Size", see package printer of
-	// runtime), and Age.
+	// Columns are the table's columns after Name, or all of them if one has the Format "name": that one is Name. nil is
+	// what struct tags say (print:"Size", see package printer of runtime), and Age.
 	Columns []Column[P]
 	// Subresources are further ones, by name.
 	Subresources map[string]Subresource
 
 	// Verbs are those that the resource is served with, such as all but deletecollection; nil is all it is capable of.
-	// Each version has its own.
+	// Each version has its own. kubectl, which asks the OpenAPI of PATCH whether the server validates fields, creates
+	// objects of a kind without patch only with --validate=false.
 	Verbs []string
 	// TTL deletes every object that long after it was written last, in any version; 0 keeps them. It is the hub's.
 	TTL time.Duration
@@ -170,7 +172,8 @@ type Column[P runtime.Object] struct {
 
 // Subresource is served below an object's path.
 type Subresource struct {
-	// Storage is any value that implements some of the capabilities in server/registry.
+	// Storage is any value that implements some of the capabilities in server/registry. One that is a registry.Opener is
+	// given the registry of the resource.
 	Storage any
 	// Kind of its bodies and answers; zero is the kind of the resource. Another kind must be known to the
 	// server's scheme; SubresourceKind registers one.
@@ -299,12 +302,20 @@ func nameColumn() metav1.TableColumnDefinition {
 // columns makes tables of a kind from its Columns.
 type columns[P runtime.Object] []Column[P]
 
-// check refuses columns that could show nothing.
+// check refuses columns that could show nothing, or that could not be told apart.
 func (c columns[P]) check() error {
+	names := map[string]bool{}
 	for i, col := range c {
-		if col.Name == "" || col.Value == nil {
+		key := strings.ToLower(col.Name)
+		switch {
+		case col.Name == "" || col.Value == nil:
 			return fmt.Errorf("column %d, %q, needs a Name and a Value", i, col.Name)
+		case names[key]:
+			return fmt.Errorf("column %d, %q: another column has that name; choose another", i, col.Name)
+		case !slices.Contains([]string{"", "string", "integer", "number", "boolean", "date"}, col.Type):
+			return fmt.Errorf("column %d, %q: there is no Type %q; want string, integer, number, boolean or date", i, col.Name, col.Type)
 		}
+		names[key] = true
 	}
 	return nil
 }

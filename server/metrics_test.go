@@ -224,9 +224,16 @@ func TestMetricsOfPaths(t *testing.T) {
 	} {
 		r.send(t, srv)
 	}
+	const aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+	for _, accept := range []string{aggregated, aggregated + ",application/json", "application/json", strings.Replace(aggregated, "v2", "v9", 1)} {
+		for _, path := range []string{"/apis", "/apis/", "/apis/example.com"} {
+			roundTrip(t, srv.Client(), "GET", srv.URL+path, "", "Accept", accept)
+		}
+	}
 	wantLines(t, func() []string {
 		return only(scrape(t, srv), "apiserver_request_total", "", "verb", "scope", "code", "subresource", "component")
 	},
+		"GET  200 apis apiserver: 4",
 		"GET  200 /healthz : 1", "other  405 /healthz : 1", "GET  200 /livez : 2", "POST  405 /livez : 1", "GET  200 /readyz : 1",
 		"GET  200 openapi/v3 : 1", "GET  200 openapi/v3/ : 1", "GET  404 openapi/v3/ : 1")
 	a := roundTrip(t, srv.Client(), "GET", srv.URL+"/metrics/slis", "")

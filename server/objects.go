@@ -87,23 +87,34 @@ func (o *Objects) listCustom(ctx context.Context) ([]metav1.PartialObjectMetadat
 	if !ok {
 		return nil, o.unsupported("list")
 	}
+	out, _, err := o.listAll(ctx, lister)
+	return out, err
+}
+
+// listAll asks a Lister for the metadata of all, and the resourceVersion of the list.
+func (o *Objects) listAll(ctx context.Context, lister registry.Lister) (out []metav1.PartialObjectMetadata, revision string, err error) {
 	list, err := lister.List(ctx, &metav1.ListOptions{})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	items, err := meta.ExtractList(list)
 	if err != nil {
-		return nil, fmt.Errorf("list of %s: %w", o.resource, err)
+		return nil, "", fmt.Errorf("list of %s: %w", o.resource, err)
 	}
-	out := make([]metav1.PartialObjectMetadata, 0, len(items))
+	out = make([]metav1.PartialObjectMetadata, 0, len(items))
 	for _, item := range items {
 		m, err := o.partial(item)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
-		out = append(out, *m)
+		if ns := registry.NamespaceFrom(ctx); ns == "" || m.Namespace == ns {
+			out = append(out, *m)
+		}
 	}
-	return out, nil
+	if m, err := meta.ListAccessor(list); err == nil {
+		revision = m.GetResourceVersion()
+	}
+	return out, revision, nil
 }
 
 // Change changes the metadata of one object, from what it is now, again and again until nobody came between. An error of
@@ -174,25 +185,13 @@ func (o *Objects) watchCustom(ctx context.Context, watcher registry.Watcher) (*O
 	if !ok {
 		return nil, o.unsupported("list")
 	}
-	list, err := lister.List(ctx, &metav1.ListOptions{})
+	all, revision, err := o.listAll(ctx, lister)
 	if err != nil {
 		return nil, err
 	}
-	items, err := meta.ExtractList(list)
-	if err != nil {
-		return nil, fmt.Errorf("list of %s: %w", o.resource, err)
-	}
 	out := &ObjectsWatch{of: o}
-	for _, item := range items {
-		m, err := o.partial(item)
-		if err != nil {
-			return nil, err
-		}
-		out.initial = append(out.initial, ObjectsEvent{Type: watch.Added, Object: *m})
-	}
-	revision := ""
-	if m, err := meta.ListAccessor(list); err == nil {
-		revision = m.GetResourceVersion()
+	for _, m := range all {
+		out.initial = append(out.initial, ObjectsEvent{Type: watch.Added, Object: m})
 	}
 	out.initial = append(out.initial, bookmark(revision))
 	out.objects, err = watcher.Watch(ctx, &metav1.ListOptions{ResourceVersion: revision})

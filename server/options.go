@@ -108,6 +108,8 @@ func (o Options) complete() (Options, error) {
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
 	}
+	// The stack of the filter chain is never where a fault is; a panic has its own in a field.
+	o.Logger = o.Logger.WithOptions(zap.AddStacktrace(zap.DPanicLevel))
 	for _, c := range o.Checks {
 		if c.Name == "" || strings.ContainsAny(c.Name, "?#% ") || c.Check == nil {
 			return o, fmt.Errorf("server: health check %q: want a name that fits in a path, and a function", c.Name)

@@ -214,6 +214,14 @@ func (s *Server) build(r *served, stores map[schema.GroupResource]*registry.Regi
 		if kind.Empty() {
 			kind = r.gvk
 		}
+		if o, ok := sub.Storage.(registry.Opener); ok {
+			if r.reg == nil {
+				return fmt.Errorf("subresource %q: its Storage asks for the registry of the resource, which has a Storage of its own", name)
+			}
+			if err := o.Open(r.reg); err != nil {
+				return fmt.Errorf("subresource %q: %w", name, err)
+			}
+		}
 		opts.Subresources[name] = handlers.Subresource{Kind: kind, Storage: sub.Storage, Admission: s.admission}
 	}
 	r.subs = opts.Subresources

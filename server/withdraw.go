@@ -30,7 +30,7 @@ func (s *Server) take(resources []schema.GroupResource) ([]*served, error) {
 	leaves := func(r *served) bool { return slices.Contains(resources, r.gvr.GroupResource()) }
 	for _, gr := range resources {
 		if !slices.ContainsFunc(s.served, func(r *served) bool { return r.gvr.GroupResource() == gr }) {
-			return nil, fmt.Errorf("server: Withdraw: %s is not served", gr)
+			return nil, fmt.Errorf("server: Withdraw: %s is not served; want its group and plural, such as widgets.example.com", gr)
 		}
 	}
 	var gone, left []*served

@@ -78,7 +78,7 @@ func TestWardrobeExplained(t *testing.T) {
 	s.Kubectl("explain", "shelves.spec.garments").Contains("Garments lie on the shelf", "enum: shirt, trousers, coat, hat")
 	s.Kubectl("explain", "shelves", "--recursive").Contains("garments\t<[]Garment>", "season\t<string>")
 	s.Kubectl("explain", "shelves", "--api-version=wardrobe.example.com/v1beta1", "--recursive").Contains("space\t<integer>")
-	s.Kubectl("explain", "outfits.spec").Contains("Shirt, Trousers, Coat and Hat each name a shelf")
+	s.Kubectl("explain", "outfits.spec").Contains("Shirt is a shelf and a garment on it", "Trousers are a shelf")
 	s.Kubectl("api-resources", "--api-group=wardrobe.example.com", "--no-headers", "-o", "wide").
 		Contains("outfits", "get,list", "shelves", "create,delete,deletecollection,get,list,patch,update,watch")
 	s.Kubectl("diff", "-f", wardrobeManifest(t)).Want("", "")

@@ -15,11 +15,14 @@ import (
 
 // OutfitSpec is what to wear.
 type OutfitSpec struct {
-	// Shirt, Trousers, Coat and Hat each name a shelf and a garment on it, such as top/blouse.
-	Shirt    string `json:"shirt,omitempty" print:"Shirt"`
+	// Shirt is a shelf and a garment on it, such as top/blouse.
+	Shirt string `json:"shirt,omitempty" print:"Shirt"`
+	// Trousers are a shelf and a garment on it.
 	Trousers string `json:"trousers,omitempty" print:"Trousers"`
-	Coat     string `json:"coat,omitempty" print:"Coat"`
-	Hat      string `json:"hat,omitempty" print:"Hat,wide"`
+	// Coat is a shelf and a garment on it.
+	Coat string `json:"coat,omitempty" print:"Coat"`
+	// Hat is a shelf and a garment on it.
+	Hat string `json:"hat,omitempty" print:"Hat,wide"`
 }
 
 // Outfit is what the shelves of a namespace have to offer for one season. It is made when it is asked for, and not stored.
@@ -44,11 +47,7 @@ func (o outfits) Get(ctx context.Context, season string, _ *metav1.GetOptions) (
 }
 
 // List implements registry.Lister.
-func (o outfits) List(ctx context.Context, opts *metav1.ListOptions) (runtime.Object, error) {
-	chosen, err := registry.Selects(opts)
-	if err != nil {
-		return nil, err
-	}
+func (o outfits) List(ctx context.Context, _ *metav1.ListOptions) (runtime.Object, error) {
 	shelves, err := o.shelves.List(ctx, registry.NamespaceFrom(ctx), nil)
 	if err != nil {
 		return nil, err
@@ -59,11 +58,7 @@ func (o outfits) List(ctx context.Context, opts *metav1.ListOptions) (runtime.Ob
 			continue
 		}
 		done[s.Namespace] = true
-		for _, season := range []string{"summer", "winter"} {
-			if o := outfit(shelves, s.Namespace, season); chosen(o) {
-				list.Items = append(list.Items, *o)
-			}
-		}
+		list.Items = append(list.Items, *outfit(shelves, s.Namespace, "summer"), *outfit(shelves, s.Namespace, "winter"))
 	}
 	return list, nil
 }
@@ -87,15 +82,21 @@ func outfit(shelves []*Shelf, namespace, season string) *Outfit {
 
 // look serves shelves/<name>/look, which is no object: it answers GET with a drawing of the shelf, in plain text.
 type look struct {
-	shelves func() *registry.Typed[*Shelf]
+	shelves *registry.Typed[*Shelf] // from Open
+}
+
+// Open implements registry.Opener.
+func (l *look) Open(r *registry.Registry) (err error) {
+	l.shelves, err = registry.For[*Shelf](r)
+	return err
 }
 
 // ConnectMethods implements registry.Connecter.
-func (look) ConnectMethods() []string { return []string{http.MethodGet} }
+func (*look) ConnectMethods() []string { return []string{http.MethodGet} }
 
 // Connect implements registry.Connecter.
-func (l look) Connect(ctx context.Context, name, _ string, _ *http.Request) (http.Handler, error) {
-	s, err := l.shelves().Get(ctx, registry.NamespaceFrom(ctx), name)
+func (l *look) Connect(ctx context.Context, name, _ string, _ *http.Request) (http.Handler, error) {
+	s, err := l.shelves.Get(ctx, registry.NamespaceFrom(ctx), name)
 	if err != nil {
 		return nil, err
 	}

@@ -74,16 +74,15 @@ func serve(ctx context.Context, listen, data, kubeconfig string) error {
 
 // wardrobe adds the group of this program to a server.
 func wardrobe(h *server.Host) error {
-	var shelves *registry.Typed[*Shelf] // the stored shelves, for what is computed from them
-	err := h.Serve(shelfGroup(look{func() *registry.Typed[*Shelf] { return shelves }}))
-	if err != nil {
+	if err := h.Serve(shelfGroup()); err != nil {
 		return err
 	}
 	stored, err := h.Registry(schema.GroupResource{Group: group, Resource: "shelves"})
 	if err != nil {
 		return err
 	}
-	if shelves, err = registry.For[*Shelf](stored); err != nil {
+	shelves, err := registry.For[*Shelf](stored)
+	if err != nil {
 		return err
 	}
 	return h.Serve(server.Group{Name: group, Versions: []server.Version{{Name: "v1", Docs: source, Resources: []server.Resource{
@@ -92,15 +91,14 @@ func wardrobe(h *server.Host) error {
 }
 
 // shelfGroup is the group with the kind that is stored, in its three versions.
-func shelfGroup(look look) server.Group {
-	subresources := map[string]server.Subresource{"look": {Storage: look}}
+func shelfGroup() server.Group {
 	return server.Group{
 		Name: group,
 		Versions: []server.Version{
 			{Name: "v1", Docs: source, Resources: []server.Resource{ // the first version is the hub, and stored
 				server.Kind("Shelf", server.KindOptions[*Shelf]{
 					Plural: "shelves", ShortNames: []string{"sh"}, Categories: []string{"all"},
-					Strategy: rules(), SelectableFields: []string{"spec.season"}, Subresources: subresources,
+					Strategy: rules(), SelectableFields: []string{"spec.season"}, Subresources: map[string]server.Subresource{"look": {Storage: &look{}}},
 					Scale: &registry.Scale{SpecReplicas: ".spec.slots", StatusReplicas: ".status.used", LabelSelector: ".status.selector"},
 				}),
 			}},

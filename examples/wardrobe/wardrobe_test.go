@@ -9,7 +9,7 @@ import (
 )
 
 func TestVersionsLoseNothing(t *testing.T) {
-	scheme, err := server.NewScheme(shelfGroup(look{}))
+	scheme, err := server.NewScheme(shelfGroup())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -142,7 +142,10 @@ func (w *walker) visit(t reflect.Type, path string, at []step, within []reflect.
 		here := append(at[:len(at):len(at)], f.At)
 		inner := jsonfield.Dereference(f.Go.Type)
 		tag, tagged := f.Go.Tag.Lookup(Tag)
+		other, misspelt := f.Go.Tag.Lookup("Print")
 		switch {
+		case misspelt:
+			w.refuse(path+f.Name, "the tag Print:%q is written print:%q", other, other)
 		case tagged:
 			w.add(f, path+f.Name, tag, inner, here)
 		case inner.Kind() == reflect.Struct && cellOf(inner) == nil && inner != reflect.TypeFor[metav1.ObjectMeta]():
@@ -170,7 +173,7 @@ func (w *walker) add(f jsonfield.Field, path, tag string, inner reflect.Type, at
 	name, options, _ := strings.Cut(tag, ",")
 	c := Column{Name: name, Path: path, Declaring: f.Declaring, Field: f.Go.Name, at: at}
 	if name == "" || strings.TrimSpace(name) != name {
-		w.refuse(path, `the tag print:%q needs a name first, as in print:"Size" or print:"Size,wide"`, tag)
+		w.refuse(path, `the tag print:%q needs a name first, without spaces around it, as in print:"Size" or print:"Size,wide"`, tag)
 		return
 	}
 	switch options {
@@ -195,7 +198,7 @@ func (w *walker) add(f jsonfield.Field, path, tag string, inner reflect.Type, at
 		made = listCell(inner)
 	}
 	if made == nil {
-		w.refuse(path, "the tag print:%q is at a %v, which no cell can show; put it at a string, a number, a bool, a time or a list of them, or use Columns", tag, f.Go.Type)
+		w.refuse(path, "the tag print:%q is at a %v, which no cell can show; put it at a string, a number, a bool, a time or a list of them, or make the column with Columns of server.KindOptions", tag, f.Go.Type)
 		return
 	}
 	c.Type, c.cell = made.kind, made.cell

@@ -129,6 +129,9 @@ func TestTagsThatAreRefused(t *testing.T) {
 		`a field that JSON does not have`: struct {
 			A string `json:"-" print:"A"`
 		}{},
+		`the tag Print:"A" is written print:"A"`: struct {
+			A string `json:"a" Print:"A"`
+		}{},
 		`that a has already`: struct {
 			A string `json:"a" print:"Size"`
 			B string `json:"b" print:"size"`

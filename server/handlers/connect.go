@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"fmt"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +16,10 @@ func (c *call) connect() {
 	h, err := c.connecter.Connect(c.ctx, c.name, c.subpath(), c.r)
 	if err != nil {
 		c.fail(err)
+		return
+	}
+	if h == nil {
+		c.fail(fmt.Errorf("the storage of %s returned neither a handler nor an error", c.path()))
 		return
 	}
 	h.ServeHTTP(c.w, c.r)

@@ -3,6 +3,7 @@ package handlers
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/runtime"
@@ -65,13 +66,8 @@ func newEndpoint(r *Resource, sub string, o Subresource, table registry.Tabler, 
 		e.guard(o.Admission)
 	}
 	e.listVerbs()
-	for _, verb := range only {
-		if !slices.Contains(e.verbs, verb) {
-			return nil, fmt.Errorf("handlers: storage %T of %s is not capable of the verb %q; remove it from Verbs", o.Storage, e.path(), verb)
-		}
-	}
-	if len(e.verbs) == 0 {
-		return nil, fmt.Errorf("handlers: storage %T of %s has none of the capabilities of package registry", o.Storage, e.path())
+	if err := e.checkVerbs(o.Storage); err != nil {
+		return nil, err
 	}
 	if e.known == nil && (e.canCreate() || e.canUpdate()) {
 		return nil, fmt.Errorf("handlers: kind %s of %s is not in the scheme, and its bodies could not be decoded; register it", kind, e.path())
@@ -85,6 +81,25 @@ func newEndpoint(r *Resource, sub string, o Subresource, table registry.Tabler, 
 		return nil, fmt.Errorf("handlers: kind %s: %w", kind, err)
 	}
 	return e, nil
+}
+
+// checkVerbs refuses an endpoint without a verb, and one that is to have a verb that its storage is not capable of.
+func (e *endpoint) checkVerbs(storage any) error {
+	all := *e
+	all.only, all.verbs = nil, nil
+	all.listVerbs()
+	if len(all.verbs) == 0 {
+		return fmt.Errorf("handlers: storage %T of %s has none of the capabilities of package registry; implement Getter, Lister or another of them", storage, e.path())
+	}
+	for _, verb := range e.only {
+		if !slices.Contains(e.verbs, verb) {
+			return fmt.Errorf("handlers: Verbs of %s: there is no verb %q, or its storage, a %T, is not capable of it; want some of %s", e.path(), verb, storage, strings.Join(all.verbs, ", "))
+		}
+	}
+	if len(e.verbs) == 0 {
+		return fmt.Errorf("handlers: Verbs of %s is empty, but not nil: nothing would be served; want some of %s, or nil for all", e.path(), strings.Join(all.verbs, ", "))
+	}
+	return nil
 }
 
 // discover finds the capabilities of storage. The record interfaces other than RecordDeleter need Records, which

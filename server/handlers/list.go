@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"slices"
 
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -40,7 +42,7 @@ func (c *call) list(l *listing) error {
 		if err != nil {
 			return err
 		}
-		return c.respondListObject(obj, f)
+		return c.respondChosen(obj, &opts, f)
 	}
 	opts, err := c.storageList(l)
 	if err != nil {
@@ -94,8 +96,29 @@ func eachRecord(records iter.Seq[storage.Record]) iter.Seq[item] {
 	}
 }
 
+// respondChosen answers with a list object that a storage made, without what the request did not ask for: a Lister need not
+// look at namespace and selectors. A list that it made in pages is taken as it is, for it has counted.
+func (c *call) respondChosen(list runtime.Object, opts *metav1.ListOptions, f form) error {
+	chosen, err := registry.Selects(opts)
+	if err != nil {
+		return err
+	}
+	if lm, err := meta.ListAccessor(list); err != nil || lm.GetContinue() != "" || opts.Continue != "" {
+		return c.respondListed(list, nil, f)
+	}
+	return c.respondListed(list, func(obj runtime.Object) bool {
+		m, err := meta.Accessor(obj)
+		return err != nil || (c.namespace == "" || m.GetNamespace() == "" || m.GetNamespace() == c.namespace) && chosen(m)
+	}, f)
+}
+
 // respondListObject answers with a list object that a storage made.
 func (c *call) respondListObject(list runtime.Object, f form) error {
+	return c.respondListed(list, nil, f)
+}
+
+// respondListed answers with the items of a list object that keep chooses; nil is all of them.
+func (c *call) respondListed(list runtime.Object, keep func(obj runtime.Object) bool, f form) error {
 	if status, ok := list.(*metav1.Status); ok {
 		return c.respondOne(http.StatusOK, item{obj: status}, f)
 	}
@@ -106,6 +129,9 @@ func (c *call) respondListObject(list runtime.Object, f form) error {
 	items, err := meta.ExtractList(list)
 	if err != nil {
 		return fmt.Errorf("the list of %s is a %T: %w", c.path(), list, err)
+	}
+	if keep != nil {
+		items = slices.DeleteFunc(items, func(obj runtime.Object) bool { return !keep(obj) })
 	}
 	return c.respondList(http.StatusOK, metav1.ListMeta{
 		ResourceVersion:    lm.GetResourceVersion(),

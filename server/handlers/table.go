@@ -20,7 +20,7 @@ type table struct {
 	columns []byte // JSON of the column definitions
 	count   int
 	now     time.Time
-	lenient bool // null cells for an object that the Tabler makes no row of, as the empty one of a bookmark
+	mark    bool // the row is that of a bookmark: of an object with nothing in it, not even defaults
 }
 
 func (e *endpoint) newTable(f form) *table {
@@ -93,7 +93,7 @@ func (t *table) appendCells(dst []byte, ctx context.Context, it item) ([]byte, e
 	}
 	cells, err := t.cells(ctx, it)
 	switch {
-	case err != nil && t.lenient:
+	case err != nil && t.mark: // the Tabler makes no row of an empty object
 		cells = make([]any, t.count)
 	case err != nil:
 		return dst, err
@@ -104,12 +104,15 @@ func (t *table) appendCells(dst []byte, ctx context.Context, it item) ([]byte, e
 
 // cells asks the Tabler for the cells of one row.
 func (t *table) cells(ctx context.Context, it item) ([]any, error) {
-	obj, err := t.object(it)
-	if err == nil {
-		obj, err = t.inVersion(obj)
-	}
-	if err != nil {
-		return nil, err
+	obj := t.emptyObject()
+	if !t.mark {
+		var err error
+		if obj, err = t.object(it); err == nil {
+			obj, err = t.inVersion(obj)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	cells, err := t.table.Row(ctx, obj)
 	switch {

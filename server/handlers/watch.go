@@ -273,7 +273,7 @@ func (w *watching) appendEvent(dst []byte, kind string, it item) ([]byte, error)
 	dst = append(dst, `,"object":`...)
 	var err error
 	if w.table != nil {
-		w.table.now, w.table.lenient = time.Now(), kind == string(apiwatch.Bookmark)
+		w.table.now, w.table.mark = time.Now(), kind == string(apiwatch.Bookmark)
 		dst, err = w.table.appendAlone(dst, w.ctx, it)
 		w.table.headless()
 	} else {

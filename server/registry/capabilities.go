@@ -19,8 +19,10 @@ type (
 	Getter interface {
 		Get(ctx context.Context, name string, opts *metav1.GetOptions) (runtime.Object, error)
 	}
-	// Lister answers GET of a collection with a list object: its Items are objects of the kind. The selectors in
-	// opts are valid, and applying them is the lister's business, as are limit and continue if it pages.
+	// Lister answers GET of a collection with a list object: its Items are objects of the kind, in the namespace of the
+	// context, or in all when that is "". A handler leaves out of the answer what is in another namespace or what the
+	// selectors in opts do not choose, so that a lister looks at them only to save work. limit and continue are its own
+	// business: a list that has a continue is answered as it is, and Selects helps to count.
 	Lister interface {
 		List(ctx context.Context, opts *metav1.ListOptions) (runtime.Object, error)
 	}
@@ -62,6 +64,12 @@ type (
 		Row(ctx context.Context, obj runtime.Object) ([]any, error)
 	}
 )
+
+// Opener is the Storage of a subresource that wants the registry of its resource, as Connect of one needs to read the object.
+// Open is called before the first request, once for each version that has the subresource.
+type Opener interface {
+	Open(r *Registry) error
+}
 
 // ObjectUpdate makes the new state of an object from the current one, in the hub version. It may be called
 // several times. current belongs to the callee and is nil when the object does not exist and the resource

@@ -34,6 +34,8 @@ type Erased struct {
 
 	resetFields            []string
 	ratcheting             bool
+	statusMetadata         bool
+	plainFinalizers        bool
 	noGeneration           bool
 	requireResourceVersion bool
 	createOnUpdate         bool
@@ -54,6 +56,8 @@ func Erase[T runtime.Object](s Strategy[T]) Erased {
 		validateName:           s.ValidateName,
 		resetFields:            s.ResetFields,
 		ratcheting:             s.Ratcheting,
+		statusMetadata:         s.StatusMetadata,
+		plainFinalizers:        s.PlainFinalizers,
 		noGeneration:           s.NoGeneration,
 		requireResourceVersion: s.RequireResourceVersion,
 		createOnUpdate:         s.CreateOnUpdate,

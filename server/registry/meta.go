@@ -120,6 +120,9 @@ func (r *Registry) checkNew(m metav1.Object) field.ErrorList {
 // checkFinalizers looks at the finalizers that are not in old and that others may use too, for they have no domain:
 // Kubernetes' own kinds refuse them, and of others it is said in a warning.
 func (r *Registry) checkFinalizers(m metav1.Object, old []string) (problems field.ErrorList, warnings []string) {
+	if r.strategy.plainFinalizers {
+		return nil, nil
+	}
 	for i, name := range m.GetFinalizers() {
 		switch {
 		case isQualified(name) || slices.Contains(old, name):

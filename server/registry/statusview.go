@@ -38,17 +38,21 @@ func (v *StatusView) Decode(rec storage.Record) (runtime.Object, error) {
 	return v.registry.Decode(rec)
 }
 
-// ResetFields implements FieldResetter: all but the status.
+// ResetFields implements FieldResetter: all but the status, and the metadata if the strategy says StatusMetadata.
 func (v *StatusView) ResetFields(k *runtime.Kind) [][]string {
-	reset := [][]string{{"metadata"}}
+	var reset [][]string
+	if !v.registry.strategy.statusMetadata {
+		reset = append(reset, []string{"metadata"})
+	}
 	for _, name := range shapeOf(k.Type, true).contentNames() {
 		reset = append(reset, []string{name})
 	}
 	return reset
 }
 
-// UpdateRecord implements RecordUpdater. Of what update returns only the status and metadata.managedFields count, and
-// uid and resourceVersion as preconditions. The generation stays, and nothing is ever created.
+// UpdateRecord implements RecordUpdater. Of what update returns only the status and metadata.managedFields count (and
+// the metadata that a strategy with StatusMetadata lets in), and uid and resourceVersion as preconditions. The
+// generation stays, and nothing is ever created.
 func (v *StatusView) UpdateRecord(ctx context.Context, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (storage.Record, bool, error) {
 	r := v.registry
 	return r.update(ctx, name, update, opts, endpoint{
@@ -70,6 +74,12 @@ func (r *Registry) settleStatus(obj, old runtime.Object) runtime.Object {
 	}
 	if from, err := meta.Accessor(obj); err == nil {
 		to.SetManagedFields(from.GetManagedFields())
+		if r.strategy.statusMetadata {
+			to.SetLabels(from.GetLabels())
+			to.SetAnnotations(from.GetAnnotations())
+			to.SetFinalizers(from.GetFinalizers())
+			to.SetOwnerReferences(from.GetOwnerReferences())
+		}
 	}
 	return out
 }

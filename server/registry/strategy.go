@@ -62,6 +62,12 @@ type Strategy[T runtime.Object] struct {
 	// values the update did not change, so that rules can become stricter while objects are stored: see [Ratchet].
 	// The rules in struct tags (package constraint) always do that.
 	Ratcheting bool
+	// StatusMetadata has an update of the status write labels, annotations, finalizers and owners too, as that of a
+	// namespace does in kube-apiserver.
+	StatusMetadata bool
+	// PlainFinalizers takes new finalizers without a domain, without refusing them or a warning, as kube-apiserver does
+	// for kinds such as leases.
+	PlainFinalizers bool
 	// NoGeneration leaves metadata.generation alone, as kinds do that are plain data, without a desired state
 	// that a controller follows (a ConfigMap).
 	NoGeneration bool

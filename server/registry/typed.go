@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -22,6 +23,9 @@ type Typed[T runtime.Object] struct {
 
 // For returns the typed face of a registry. T must be the Go type of the registry's kind.
 func For[T runtime.Object](r *Registry) (*Typed[T], error) {
+	if r == nil {
+		return nil, errors.New("registry: For: the registry is nil")
+	}
 	if want, got := reflect.PointerTo(r.kind.Type), reflect.TypeFor[T](); want != got {
 		return nil, fmt.Errorf("registry of %s: objects are %v, not %v", r.kind.GVK, want, got)
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/registry"
 	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -21,6 +23,7 @@ const whenImmutable = "field is immutable when `immutable` is set"
 func ConfigMap() server.Resource {
 	return server.Kind("ConfigMap", server.KindOptions[*corev1.ConfigMap]{
 		ShortNames: []string{"cm"},
+		Default:    func(m *corev1.ConfigMap) { emptyNulls(m.BinaryData) },
 		Strategy: registry.Strategy[*corev1.ConfigMap]{
 			Validate:       func(_ context.Context, m *corev1.ConfigMap) field.ErrorList { return validateConfigMap(m) },
 			ValidateUpdate: validateConfigMapUpdate,
@@ -75,7 +78,22 @@ func validateConfigMapUpdate(_ context.Context, m, old *corev1.ConfigMap) field.
 			errs = append(errs, field.Forbidden(field.NewPath("binaryData"), whenImmutable))
 		}
 	}
+	errs = append(errs, validateGenerateName(m, apivalidation.NameIsDNSSubdomain)...)
 	return append(errs, validateConfigMap(m)...)
+}
+
+// validateGenerateName judges the generateName of an update, which may change it: of some kinds kube-apiserver judges all
+// metadata then as when the object is made.
+func validateGenerateName(m metav1.Object, rule apivalidation.ValidateNameFunc) field.ErrorList {
+	prefix := m.GetGenerateName()
+	if prefix == "" {
+		return nil
+	}
+	var errs field.ErrorList
+	for _, why := range rule(prefix, true) {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "generateName"), prefix, why))
+	}
+	return errs
 }
 
 func isSet(b *bool) bool { return b != nil && *b }

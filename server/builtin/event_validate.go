@@ -51,8 +51,8 @@ func validateEvent(ctx context.Context, e *corev1.Event) field.ErrorList {
 		name string
 		set  bool
 	}{
-		{"firstTimestamp", !e.FirstTimestamp.IsZero()},
-		{"lastTimestamp", !e.LastTimestamp.IsZero()},
+		{"firstTimestamp", e.FirstTimestamp != metav1.Time{}}, // what was sent as the year 1 is set
+		{"lastTimestamp", e.LastTimestamp != metav1.Time{}},
 		{"count", e.Count != 0},
 		{"source", e.Source != corev1.EventSource{}},
 	} {

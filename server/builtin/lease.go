@@ -32,6 +32,7 @@ func Lease() server.Resource {
 				return validateLease(&l.Spec, field.NewPath("spec"))
 			},
 			NoGeneration:           true,
+			PlainFinalizers:        true,
 			RequireResourceVersion: true,
 			CreateOnUpdate:         true,
 		},

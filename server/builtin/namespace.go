@@ -14,12 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Namespace is the kind Namespace of v1 of the core group. finalizer serves its subresource finalize, and is to be
+// Namespace returns the kind Namespace for v1 of the core group, as kube-apiserver serves it. finalizer serves its subresource finalize, and is to be
 // opened by lifecycle.Install.
 //
 // See https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/namespace-v1/.
 func Namespace(finalizer *lifecycle.Finalizer) server.Resource {
-	meta := metav1.ObjectMeta{}.SwaggerDoc()
 	return server.Kind("Namespace", server.KindOptions[*corev1.Namespace]{
 		ShortNames:       []string{"ns"},
 		ClusterScoped:    true,
@@ -29,7 +28,7 @@ func Namespace(finalizer *lifecycle.Finalizer) server.Resource {
 		Verbs:            []string{"create", "delete", "get", "list", "patch", "update", "watch"}, // each on its own: no deletecollection
 		Columns: []server.Column[*corev1.Namespace]{
 			{Name: "Status", Description: "The status of the namespace", Value: func(ns *corev1.Namespace) any { return string(ns.Status.Phase) }},
-			{Name: "Age", Description: meta["creationTimestamp"], Value: func(ns *corev1.Namespace) any { return ago(ns.CreationTimestamp.Time) }},
+			ageColumn[*corev1.Namespace](),
 		},
 		Subresources: map[string]server.Subresource{"finalize": {Storage: finalizer}},
 	})
@@ -63,13 +62,14 @@ func namespaceStrategy() registry.Strategy[*corev1.Namespace] {
 
 		ValidateName:         validation.ValidateNamespaceName,
 		Validate:             validateNamespace,
-		ValidateUpdate:       func(context.Context, *corev1.Namespace, *corev1.Namespace) field.ErrorList { return nil },
+		ValidateUpdate:       validateNamespaceUpdate,
 		ValidateStatusUpdate: validateNamespaceStatus,
 
-		Terminate:     terminateNamespace,
-		Finalizing:    lifecycle.HoldsContent,
-		NoGeneration:  true,
-		ReturnDeleted: true,
+		Terminate:      terminateNamespace,
+		Finalizing:     lifecycle.HoldsContent,
+		NoGeneration:   true,
+		StatusMetadata: true,
+		ReturnDeleted:  true,
 	}
 }
 
@@ -92,6 +92,11 @@ func validateNamespace(_ context.Context, ns *corev1.Namespace) field.ErrorList 
 		problems = append(problems, lifecycle.ValidateFinalizer(name, field.NewPath("spec", "finalizers"))...)
 	}
 	return problems
+}
+
+// validateNamespaceUpdate looks at the metadata only, for nothing else changes.
+func validateNamespaceUpdate(_ context.Context, ns, _ *corev1.Namespace) field.ErrorList {
+	return validateGenerateName(ns, validation.ValidateNamespaceName)
 }
 
 // validateNamespaceStatus refuses a phase other than the one that follows from the deletionTimestamp.

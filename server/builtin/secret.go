@@ -37,7 +37,7 @@ func Secret() server.Resource {
 	})
 }
 
-// defaultSecret gives a secret its type, and takes stringData, which is only written, into data.
+// defaultSecret gives a secret its type, and takes stringData, which is only written, into data. A null in data is empty.
 func defaultSecret(s *corev1.Secret) {
 	if s.Type == "" {
 		s.Type = corev1.SecretTypeOpaque
@@ -49,6 +49,16 @@ func defaultSecret(s *corev1.Secret) {
 		s.Data[key] = []byte(value)
 	}
 	s.StringData = nil
+	emptyNulls(s.Data)
+}
+
+// emptyNulls makes null values empty ones, as they are read from kube-apiserver: its storage does not know the difference.
+func emptyNulls(data map[string][]byte) {
+	for key, value := range data {
+		if value == nil {
+			data[key] = []byte{}
+		}
+	}
 }
 
 func validateSecret(s *corev1.Secret) field.ErrorList {
@@ -124,6 +134,7 @@ func validateSecretUpdate(_ context.Context, s, old *corev1.Secret) field.ErrorL
 			errs = append(errs, field.Forbidden(field.NewPath("data"), whenImmutable))
 		}
 	}
+	errs = append(errs, validateGenerateName(s, validation.NameIsDNSSubdomain)...)
 	return append(errs, validateSecret(s)...)
 }
 

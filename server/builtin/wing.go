@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/builtin/election"
 	"github.com/keelson-dev/keelson/server/builtin/garbage"
@@ -16,6 +18,8 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 	"go.uber.org/zap"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -47,7 +51,10 @@ type wing struct{ opts Options }
 // Install implements server.Extension.
 func (w wing) Install(h *server.Host) error {
 	if w.opts.EventTTL < 0 {
-		return fmt.Errorf("builtin: Options.EventTTL is %s; it must not be negative", w.opts.EventTTL)
+		return fmt.Errorf("builtin: Options.EventTTL is %s; it must not be negative; 0 is an hour", w.opts.EventTTL)
+	}
+	if err := mineAlone(h.Catalogue()); err != nil {
+		return err
 	}
 	finalizer := &lifecycle.Finalizer{}
 	coreEvents, events := Events(w.opts.EventTTL)
@@ -63,23 +70,25 @@ func (w wing) Install(h *server.Host) error {
 	if err != nil {
 		return fmt.Errorf("builtin: %w", err)
 	}
-	collector, err := garbage.New(garbage.Options{Catalogue: h.Catalogue(), Logger: w.opts.Logger})
+	recorded, err := typed[*corev1.Event](h, schema.GroupResource{Resource: "events"})
+	if err != nil {
+		return err
+	}
+	invalid := newInvalidOwners(recorded, w.opts.Logger)
+	collector, err := garbage.New(garbage.Options{Catalogue: h.Catalogue(), Logger: w.opts.Logger, Hooks: garbage.Hooks{Invalid: invalid.note}})
 	if err != nil {
 		return fmt.Errorf("builtin: %w", err)
 	}
-	reg, err := h.Registry(schema.GroupResource{Group: coordinationv1.GroupName, Resource: "leases"})
+	leases, err := typed[*coordinationv1.Lease](h, schema.GroupResource{Group: coordinationv1.GroupName, Resource: "leases"})
 	if err != nil {
-		return fmt.Errorf("builtin: %w", err)
-	}
-	leases, err := registry.For[*coordinationv1.Lease](reg)
-	if err != nil {
-		return fmt.Errorf("builtin: %w", err)
+		return err
 	}
 	h.CollectGarbage()
 	work := func(ctx context.Context) {
 		var running sync.WaitGroup
 		running.Go(func() { w.run(ctx, "namespace-controller", namespaces.Run) })
 		running.Go(func() { w.run(ctx, "generic-garbage-collector", collector.Run) })
+		running.Go(func() { invalid.run(as(ctx, "generic-garbage-collector")) })
 		running.Wait()
 	}
 	if knower, ok := h.Backend().(storage.Knower); ok && knows(knower) {
@@ -88,10 +97,24 @@ func (w wing) Install(h *server.Host) error {
 	}
 	h.Go(func(ctx context.Context) {
 		opts := election.Options{Namespace: metav1.NamespaceSystem, Name: LeaseName, Identity: w.opts.Identity, Logger: w.opts.Logger}
-		if err := election.Run(ctx, leases, opts, work); err != nil {
+		if err := election.Run(as(ctx, "keelson-controllers"), leases, opts, work); err != nil {
 			w.opts.Logger.Error("no controller runs here", zap.Error(err))
 		}
 	})
+	return nil
+}
+
+// mineAlone refuses a server that serves a kind of the wing already.
+func mineAlone(c *server.Catalogue) error {
+	mine := []schema.GroupResource{
+		{Resource: "namespaces"}, {Resource: "configmaps"}, {Resource: "secrets"}, {Resource: "events"},
+		{Group: coordinationv1.GroupName, Resource: "leases"}, {Group: eventsv1.GroupName, Resource: "events"},
+	}
+	for _, k := range c.Kinds() {
+		if slices.Contains(mine, k.Resource.GroupResource()) {
+			return fmt.Errorf("builtin: %s is served already; install the wing once, and leave this kind to it", k.Resource.GroupResource())
+		}
+	}
 	return nil
 }
 
@@ -104,10 +127,30 @@ func knows(k storage.Knower) bool {
 	return ok
 }
 
-// run runs a controller under the name that it has in Kubernetes.
+// typed returns the objects of a kind that the wing serves.
+func typed[T runtime.Object](h *server.Host, resource schema.GroupResource) (*registry.Typed[T], error) {
+	reg, err := h.Registry(resource)
+	if err != nil {
+		return nil, fmt.Errorf("builtin: %w", err)
+	}
+	out, err := registry.For[T](reg)
+	if err != nil {
+		return nil, fmt.Errorf("builtin: %w", err)
+	}
+	return out, nil
+}
+
+// as returns the context of a controller, which admission sees by the name that it has in Kubernetes.
+func as(ctx context.Context, name string) context.Context {
+	return authn.WithUser(ctx, &authn.User{
+		Name:   "system:serviceaccount:kube-system:" + name,
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"},
+	})
+}
+
+// run runs a controller.
 func (w wing) run(ctx context.Context, name string, controller func(context.Context) error) {
-	user := &authn.User{Name: "system:serviceaccount:kube-system:" + name, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"}}
-	if err := controller(authn.WithUser(ctx, user)); err != nil && !errors.Is(err, context.Canceled) {
+	if err := controller(as(ctx, name)); err != nil && !errors.Is(err, context.Canceled) {
 		w.opts.Logger.Error("a controller ended", zap.String("controller", name), zap.Error(err))
 	}
 }

@@ -31,6 +31,7 @@ type winged struct {
 	maps   *registry.Typed[*corev1.ConfigMap]
 	spaces *registry.Typed[*corev1.Namespace]
 	leases *registry.Typed[*coordinationv1.Lease]
+	events *registry.Typed[*corev1.Event]
 }
 
 func newWinged(t *testing.T, b storage.Backend, o builtin.Options) *winged {
@@ -48,6 +49,7 @@ func newWinged(t *testing.T, b storage.Backend, o builtin.Options) *winged {
 		w.maps = typed[*corev1.ConfigMap](t, h, "configmaps")
 		w.spaces = typed[*corev1.Namespace](t, h, "namespaces")
 		w.leases = typed[*coordinationv1.Lease](t, h, "leases.coordination.k8s.io")
+		w.events = typed[*corev1.Event](t, h, "events")
 		return nil
 	}))
 	if err != nil {
@@ -152,6 +154,40 @@ func TestOneOfTwoServersLeads(t *testing.T) {
 	})
 }
 
+// An owner in another namespace is told by an event.
+func TestInvalidOwnersAreTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWinged(t, memory.New(memory.Options{}), builtin.Options{})
+		defer func() { _ = w.srv.Close() }()
+		ctx := t.Context()
+		owner, err := w.maps.Create(ctx, "kube-system", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = w.maps.Create(ctx, "default", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owned", OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: owner.UID},
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 600 {
+			list, err := w.events.List(ctx, "default", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(list) > 0 {
+				if e := list[0]; e.Reason != "OwnerRefInvalidNamespace" || e.Type != "Warning" || e.InvolvedObject.Name != "owned" || e.InvolvedObject.Kind != "ConfigMap" {
+					t.Errorf("%+v", e)
+				}
+				return
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		t.Error("no event")
+	})
+}
+
 // A storage that is the process's own needs no election.
 func TestAStorageOfOneProcessNeedsNoLease(t *testing.T) {
 	t.Parallel()
@@ -172,6 +208,29 @@ func TestMissingNamespacesMayBeAllowed(t *testing.T) {
 		_, err := w.maps.Create(t.Context(), "nowhere", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}})
 		if allow && err != nil || !allow && (!apierrors.IsNotFound(err) || !strings.Contains(err.Error(), `namespaces "nowhere" not found`)) {
 			t.Errorf("allowed %v: %v", allow, err)
+		}
+	}
+}
+
+func TestTheWingIsInstalledOnce(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string]server.Extension{
+		"namespaces": builtin.New(builtin.Options{}),
+		"secrets": server.ExtensionFunc(func(h *server.Host) error {
+			return h.Serve(server.Group{Versions: []server.Version{{Name: "v1", Resources: []server.Resource{builtin.Secret()}}}})
+		}),
+	} {
+		srv, err := server.New(server.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = srv.Close() }()
+		if err := srv.Install(first); err != nil {
+			t.Fatal(err)
+		}
+		err = srv.Install(builtin.New(builtin.Options{}))
+		if err == nil || !strings.Contains(err.Error(), "is served already; install the wing once") {
+			t.Errorf("%s are there: %v", name, err)
 		}
 	}
 }

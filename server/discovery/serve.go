@@ -108,6 +108,16 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.write(w, r, doc, accept, accept.Format.MediaType()+";g="+as.Group+";v="+as.Version+";as="+as.Kind)
 }
 
+// IsAggregated reports whether the answer to a request would be an aggregated document: that of /api or of /apis.
+func IsAggregated(r *http.Request) bool {
+	path := strings.TrimSuffix(r.URL.Path, "/")
+	if r.Method != http.MethodGet || path != "/api" && path != "/apis" {
+		return false
+	}
+	accept, ok := negotiate(r, true)
+	return ok && !accept.As.Empty()
+}
+
 func formats() []codec.Format { return []codec.Format{codec.JSON(), codec.YAML()} }
 
 // negotiate reads the Accept header; aggregated says that the path has an aggregated form.

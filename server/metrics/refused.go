@@ -38,7 +38,7 @@ func (m *requests) refused(r *http.Request) (*series, dryRun) {
 			info = &request.Info{}
 		}
 	}
-	about := m.subjects.of(info)
+	about := m.subjects.of(r, info)
 	s := &series{subject: &subject{component: component}}
 	switch {
 	case about == nil:

@@ -63,7 +63,7 @@ func New(o Options) *Registry {
 // others.
 func (m *Registry) Registerer() prometheus.Registerer { return m.all }
 
-// Handler serves the metrics as text, or as OpenMetrics to who asks for that, compressed if he accepts it. A collector
+// Handler serves the metrics as text, or as OpenMetrics for who asks for that, compressed where it is accepted. A collector
 // that fails is logged, and the others are served.
 func (m *Registry) Handler() http.Handler { return m.handler(m.all) }
 

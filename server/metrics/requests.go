@@ -97,7 +97,7 @@ type coded struct {
 
 // Served implements filters.Meter.
 func (m *Registry) Served(r *http.Request, info *request.Info) filters.Serving {
-	about := m.requests.subjects.of(info)
+	about := m.requests.subjects.of(r, info)
 	if about == nil {
 		return nil
 	}

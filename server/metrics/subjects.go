@@ -1,10 +1,12 @@
 package metrics
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
 
+	"github.com/keelson-dev/keelson/server/discovery"
 	"github.com/keelson-dev/keelson/server/request"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -33,33 +35,40 @@ type subjectKey struct{ group, version, resource, subresource string }
 
 // subjects are those that requests may be about.
 type subjects struct {
-	served atomic.Pointer[map[subjectKey]*subject]
-	paths  map[string]*subject // immutable
+	served     atomic.Pointer[map[subjectKey]*subject]
+	paths      map[string]*subject // immutable
+	aggregated map[string]*subject // immutable; paths that are counted when their aggregated document is asked for
 }
 
 // openAPI is the path below which there is a document of each group and version.
 const openAPI = "/openapi/v3/"
 
 func newSubjects() *subjects {
-	s := &subjects{paths: map[string]*subject{}}
+	s := &subjects{paths: map[string]*subject{}, aggregated: map[string]*subject{}}
 	for _, path := range []string{"/healthz", "/livez", "/readyz"} {
 		s.paths[path] = &subject{subresource: path}
 	}
 	for _, path := range []string{"/openapi/v3", openAPI} { // kube-apiserver leaves the first slash out
 		s.paths[path] = &subject{subresource: path[1:]}
 	}
+	for _, path := range []string{"/api", "/apis"} {
+		s.aggregated[path] = &subject{subresource: path[1:], component: component}
+	}
 	s.served.Store(&map[subjectKey]*subject{})
 	return s
 }
 
 // of returns the subject of a request, or nil if that is about nothing that is served.
-func (s *subjects) of(info *request.Info) *subject {
+func (s *subjects) of(r *http.Request, info *request.Info) *subject {
 	if info.Resource {
 		return (*s.served.Load())[subjectKey{info.APIGroup, info.APIVersion, info.ResourceName, info.Subresource}]
 	}
 	path := info.Path
 	if strings.HasPrefix(path, openAPI) {
 		path = openAPI
+	}
+	if discovery.IsAggregated(r) {
+		return s.aggregated[strings.TrimSuffix(path, "/")]
 	}
 	return s.paths[path]
 }

@@ -14,7 +14,7 @@
 // from the moment its last change was seen.
 //
 // No clock is compared with another: times that others wrote into the Lease are for humans. What is asked of clocks is
-// that they run about as fast, by less than LeaseDuration is longer than RenewDeadline.
+// that they run about as fast: within a LeaseDuration they differ by less than it is longer than RenewDeadline.
 //
 // # What will bite
 //

@@ -81,7 +81,7 @@ func Run(ctx context.Context, leases Leases, opts Options, lead func(ctx context
 	if err != nil {
 		return err
 	}
-	c := &candidate{Options: opts, leases: leases}
+	c := &candidate{Options: opts, leases: guarded{leases}}
 	for ctx.Err() == nil {
 		switch {
 		case c.acquire(ctx) != held:

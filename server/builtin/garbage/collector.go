@@ -182,14 +182,18 @@ func (r *run) dispatch(ctx context.Context) {
 	}
 }
 
-// loudFrom is how many failures in a row are logged as a warning: fewer are likely to pass.
-const loudFrom = 5
+// loudFrom is how many failures in a row are logged as a warning: fewer are likely to pass. loudEvery is for how long no
+// other object of the kind is: what fails for one fails for thousands.
+const (
+	loudFrom  = 5
+	loudEvery = time.Minute
+)
 
 func (r *run) work(ctx context.Context, it *item) {
 	res, err := r.worker.do(ctx, it.uid, it.failures)
 	if err != nil && ctx.Err() == nil {
 		level := zap.DebugLevel
-		if it.failures == loudFrom {
+		if it.failures == loudFrom && r.loud(it.lane) {
 			level = zap.WarnLevel
 		}
 		r.log.Log(level, "garbage collector: an object could not be looked at, and will be again", zap.Error(err), zap.Int("failures", it.failures+1))
@@ -198,4 +202,16 @@ func (r *run) work(ctx context.Context, it *item) {
 	r.queue.finished(it, time.Now(), res, err == nil)
 	r.queueMu.Unlock()
 	r.awake()
+}
+
+// loud says whether a failure of an object of a kind may be logged as a warning now.
+func (r *run) loud(l *lane) bool {
+	r.queueMu.Lock()
+	defer r.queueMu.Unlock()
+	now := time.Now()
+	if !l.told.IsZero() && now.Sub(l.told) < loudEvery {
+		return false
+	}
+	l.told = now
+	return true
 }

@@ -13,7 +13,7 @@
 //   - A dependent names its owners in metadata.ownerReferences, by kind, name and uid. A namespaced owner is in the
 //     namespace of the dependent.
 //   - An owner is absent when a read past all caches finds no object of that kind and name, or one with another uid. A
-//     dependent goes when all its owners are absent, or absent and waiting.
+//     dependent goes when each of its owners is absent or waiting.
 //   - An owner is waiting while it is being deleted with the finalizer foregroundDeletion: until all dependents that
 //     have blockOwnerDeletion are gone.
 //   - An owner that is being deleted with the finalizer orphan loses its dependents: their references to it are removed.
@@ -33,7 +33,7 @@
 // # What never happens
 //
 //   - An owner whose kind, in that version, is not served here is never taken for absent: another server may serve it.
-//     Neither are objects whose kind is withdrawn, or whose kind cannot be read.
+//     Neither is one whose kind was withdrawn, or cannot be read.
 //   - A cluster-scoped dependent with a namespaced owner cannot be resolved, and is never collected for that.
 //   - Owners that wait for each other in a circle do not wait for ever: who waits only for such is released.
 //

@@ -3,6 +3,7 @@ package garbage
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -76,10 +77,22 @@ func (w *worker) orphan(ctx context.Context, t task, of objects) error {
 	children = slices.CompactFunc(children, func(a, b dependent) bool { return a.uid == b.uid })
 	errs := make([]error, len(children))
 	parallel(len(children), w.atOnce, func(i int) { errs[i] = children[i].abandon(ctx, t.uid) })
-	if err := errors.Join(errs...); err != nil {
+	if err := joined(errs); err != nil {
 		return err
 	}
 	return t.unfinalize(ctx, of, metav1.FinalizerOrphanDependents)
+}
+
+// errorsTold is how many errors are told when many dependents fail, mostly for one reason.
+const errorsTold = 3
+
+// joined is the first errors, and how many more there are.
+func joined(errs []error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if more := len(errs) - errorsTold; more > 0 {
+		errs = append(errs[:errorsTold:errorsTold], fmt.Errorf("and %d more dependents", more))
+	}
+	return errors.Join(errs...)
 }
 
 // abandon removes the references to an owner from a dependent.

@@ -69,6 +69,8 @@ func (w *worker) standing(ctx context.Context, t task, ref *metav1.OwnerReferenc
 		return w.seen(k, namespace, ref), done, nil
 	case err != nil && !apierrors.IsNotFound(err):
 		return unknown, done, err
+	case err == nil && m.UID == "": // of a Storage that gives none: nobody can say which object it is
+		return unknown, done, nil
 	case err != nil || m.UID != ref.UID:
 		return w.missed(t, ref, k)
 	}

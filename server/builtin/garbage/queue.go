@@ -38,7 +38,8 @@ type lane struct {
 	kind    schema.GroupResource
 	ready   []*item
 	running int
-	turn    bool // it is in turns
+	turn    bool      // it is in turns
+	told    time.Time // when a failure was last logged as a warning
 }
 
 type item struct {

@@ -65,7 +65,7 @@ func (r *run) show(ctx context.Context, k *kind, resource schema.GroupResource) 
 	if objects == nil {
 		return false, errWithdrawn
 	}
-	stream, err := objects.Watch(ctx)
+	stream, err := beginWatch(ctx, objects)
 	if err != nil {
 		return false, err
 	}
@@ -75,7 +75,7 @@ func (r *run) show(ctx context.Context, k *kind, resource schema.GroupResource) 
 	w.graph.begin(k)
 	w.mu.Unlock()
 	for {
-		events, err := stream.Next(ctx)
+		events, err := nextEvents(ctx, stream)
 		if err != nil {
 			return synced, err
 		}
@@ -86,6 +86,16 @@ func (r *run) show(ctx context.Context, k *kind, resource schema.GroupResource) 
 		r.enqueue()
 		w.mu.Unlock()
 	}
+}
+
+func beginWatch(ctx context.Context, objects *server.Objects) (w *server.ObjectsWatch, err error) {
+	defer caught(&err)
+	return objects.Watch(ctx)
+}
+
+func nextEvents(ctx context.Context, w *server.ObjectsWatch) (events []server.ObjectsEvent, err error) {
+	defer caught(&err)
+	return w.Next(ctx)
 }
 
 // see shows the graph one event. synced says whether there was a bookmark since begin; whether there is one now is

@@ -32,28 +32,40 @@ const (
 	listTimeout = time.Minute
 )
 
-// bounded bounds every call.
+// bounded bounds every call, and makes an error of a panic of the program's: its strategies, plug-ins and storages are called
+// here as they are for a request, which would be answered with 500.
 type bounded struct{ objects }
 
-func (b bounded) Get(ctx context.Context, namespace, name string) (*metav1.PartialObjectMetadata, error) {
+// caught, when it is deferred, makes a panic an error.
+func caught(err *error) {
+	if v := recover(); v != nil {
+		*err = fmt.Errorf("garbage: panic: %v", v)
+	}
+}
+
+func (b bounded) Get(ctx context.Context, namespace, name string) (m *metav1.PartialObjectMetadata, err error) {
+	defer caught(&err)
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return b.objects.Get(ctx, namespace, name)
 }
 
-func (b bounded) List(ctx context.Context, namespace string) ([]metav1.PartialObjectMetadata, error) {
+func (b bounded) List(ctx context.Context, namespace string) (items []metav1.PartialObjectMetadata, err error) {
+	defer caught(&err)
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	return b.objects.List(ctx, namespace)
 }
 
-func (b bounded) Change(ctx context.Context, namespace, name string, change func(m metav1.Object) error) error {
+func (b bounded) Change(ctx context.Context, namespace, name string, change func(m metav1.Object) error) (err error) {
+	defer caught(&err)
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return b.objects.Change(ctx, namespace, name, change)
 }
 
-func (b bounded) Delete(ctx context.Context, namespace, name string, opts *metav1.DeleteOptions) error {
+func (b bounded) Delete(ctx context.Context, namespace, name string, opts *metav1.DeleteOptions) (err error) {
+	defer caught(&err)
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return b.objects.Delete(ctx, namespace, name, opts)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/keelson-dev/keelson/server"
 	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,13 +15,13 @@ import (
 
 // deleteContent deletes every object in a namespace, and says what was found and what is left. Pods go before everything
 // else, which they may be using: see KEP-5080.
-func (l *Lifecycle) deleteContent(ctx context.Context, namespace string) *left {
+func (l *Lifecycle) deleteContent(ctx context.Context, ns *corev1.Namespace) *left {
 	out := &left{}
 	for _, k := range l.contentKinds() {
 		if ctx.Err() != nil {
 			return out
 		}
-		if err := deleteKind(ctx, k, namespace, out); err != nil {
+		if err := l.deleteKind(ctx, k, ns, out); err != nil {
 			out.failures = append(out.failures, err)
 		}
 		if k.Resource.GroupResource() == pods && !out.empty() {
@@ -49,12 +50,17 @@ func first(k server.ServedKind) int {
 }
 
 // deleteKind deletes the objects of one kind. Those that are being deleted already are left to their finalizers.
-func deleteKind(ctx context.Context, k server.ServedKind, namespace string, out *left) error {
+func (l *Lifecycle) deleteKind(ctx context.Context, k server.ServedKind, ns *corev1.Namespace, out *left) error {
+	namespace := ns.Name
 	objects, err := list(ctx, k, namespace)
 	if err != nil || len(objects) == 0 {
 		return err
 	}
 	out.seen = true
+	// After the list: what it shows is not that of a namespace of that name which is made when this one was let go by hand.
+	if now, err := l.toEmpty(ctx, namespace); err != nil || now == nil || now.UID != ns.UID {
+		return err
+	}
 	var failed error
 	for _, m := range objects {
 		if m.DeletionTimestamp == nil {
@@ -102,12 +108,12 @@ func deleteOne(ctx context.Context, k server.ServedKind, namespace string, m *me
 // namespace of that name again, what is in it is that one's.
 func (l *Lifecycle) sweep(ctx context.Context, namespace string) {
 	retry := backoff{least: leastWait, most: mostWait}
-	for {
+	for failures := 0; ; failures++ {
 		err := l.sweepOnce(ctx, namespace)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		l.log.Warn("a namespace that is gone could not be looked at yet", zap.String("namespace", namespace), zap.Error(err))
+		l.log.Log(loudness(failures), "a namespace that is gone could not be looked at yet", zap.String("namespace", namespace), zap.Error(err))
 		if !pause(ctx, retry.wait(), nil, nil) {
 			return
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/storage"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -114,6 +115,7 @@ func (l *Lifecycle) empty(ctx context.Context, name string, wake <-chan struct{}
 	defer l.gate.suspects.hold(name)()
 	retry := backoff{least: leastWait, most: mostWait}
 	before := -1 // how many objects were there; -1: no pass was made
+	failures := 0
 	for ctx.Err() == nil {
 		changed := l.catalogue.Changed()
 		done, found, err := l.pass(ctx, name)
@@ -125,7 +127,8 @@ func (l *Lifecycle) empty(ctx context.Context, name string, wake <-chan struct{}
 		case done:
 			continue
 		case err != nil:
-			l.log.Warn("content of a namespace could not be deleted yet", zap.String("namespace", name), zap.Error(err))
+			l.log.Log(loudness(failures), "content of a namespace could not be deleted yet", zap.String("namespace", name), zap.Error(err))
+			failures++
 		case found == 0 && before != 0:
 			before = 0
 			continue // all that was there went: the next pass is to show that there is nothing
@@ -133,10 +136,27 @@ func (l *Lifecycle) empty(ctx context.Context, name string, wake <-chan struct{}
 			retry.reset()
 		}
 		before = found
-		if !pause(ctx, retry.wait(), changed, wake) {
+		woken := wake
+		if err == nil {
+			failures = 0
+		} else {
+			woken = nil // or telling of a failure, in words that are others each time, would be the reason for the next pass
+		}
+		if !pause(ctx, retry.wait(), changed, woken) {
 			return
 		}
 	}
+}
+
+// loudFrom is which failure in a row is logged as a warning: earlier ones are likely to pass, and later ones say nothing
+// new.
+const loudFrom = 5
+
+func loudness(failures int) zapcore.Level {
+	if failures+1 == loudFrom {
+		return zap.WarnLevel
+	}
+	return zap.DebugLevel
 }
 
 // pass does once what there is to do for a namespace. It reports whether that was all, or how many objects are there yet.
@@ -159,7 +179,7 @@ func (l *Lifecycle) pass(ctx context.Context, name string) (done bool, found int
 	case <-ctx.Done():
 		return false, 0, ctx.Err()
 	}
-	content := l.deleteContent(ctx, name)
+	content := l.deleteContent(ctx, ns)
 	if err := ctx.Err(); err != nil {
 		return false, 0, err
 	}

@@ -29,5 +29,5 @@
 //   - A kind that cannot be listed or deleted is passed over; what a computed resource shows is no content.
 //   - An object with finalizers of its own keeps the namespace for as long as it is there, and status.conditions of the
 //     namespace say so.
-//   - A create that its client gave up has ended for this package, even if the storage carries it out yet.
+//   - A create that its client gave up has ended for this package, even if the storage may still carry it out.
 package lifecycle

@@ -52,7 +52,7 @@ type Lifecycle struct {
 	catalogue *server.Catalogue
 	log       *zap.Logger
 	system    system
-	following chan struct{} // closed when keep has seen all namespaces once
+	following chan struct{} // closed when keep has seen all namespaces once, or has ended
 	passes    chan struct{} // holds a token for each pass over the content of a namespace
 }
 

@@ -54,7 +54,7 @@ func (l *Lifecycle) makeSystem(ctx context.Context) error {
 	for _, name := range SystemNamespaces() {
 		_, err := l.registry.GetStored(ctx, name)
 		if apierrors.IsNotFound(err) {
-			_, err = l.typed.Create(ctx, "", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+			err = l.makeNamespace(ctx, name)
 		}
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			failed = fmt.Errorf("namespace %s: %w", name, err)
@@ -68,6 +68,16 @@ func (l *Lifecycle) makeSystem(ctx context.Context) error {
 	return failed
 }
 
+func (l *Lifecycle) makeNamespace(ctx context.Context, name string) (err error) {
+	defer func() { // of a plug-in of the program's
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v", v)
+		}
+	}()
+	_, err = l.typed.Create(ctx, "", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	return err
+}
+
 // keep looks after namespaces until ctx ends, as every server does: it makes the system ones anew, and looks at what
 // creates of this server left in those that are gone.
 func (l *Lifecycle) keep(ctx context.Context) {
@@ -75,6 +85,7 @@ func (l *Lifecycle) keep(ctx context.Context) {
 	work.Go(func() { l.keepSystem(ctx) })
 	seen := map[string]sighting{}
 	following := sync.OnceFunc(func() { close(l.following) })
+	defer following() // nobody is to wait for what has ended
 	l.follow(ctx, func(e storage.Event) { l.observe(ctx, &work, seen, e) }, func(present map[string]bool) {
 		for name, was := range seen {
 			if !present[name] {

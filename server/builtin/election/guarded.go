@@ -1,0 +1,33 @@
+package election
+
+import (
+	"context"
+	"fmt"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+)
+
+// guarded makes an error of a panic: what is called here are a program's plug-ins and storages too, as for a request, which
+// would be answered with 500.
+type guarded struct{ Leases }
+
+func caught(err *error) {
+	if v := recover(); v != nil {
+		*err = fmt.Errorf("election: panic: %v", v)
+	}
+}
+
+func (g guarded) Get(ctx context.Context, namespace, name string) (lease *coordinationv1.Lease, err error) {
+	defer caught(&err)
+	return g.Leases.Get(ctx, namespace, name)
+}
+
+func (g guarded) Create(ctx context.Context, namespace string, lease *coordinationv1.Lease) (made *coordinationv1.Lease, err error) {
+	defer caught(&err)
+	return g.Leases.Create(ctx, namespace, lease)
+}
+
+func (g guarded) Update(ctx context.Context, namespace string, lease *coordinationv1.Lease) (written *coordinationv1.Lease, err error) {
+	defer caught(&err)
+	return g.Leases.Update(ctx, namespace, lease)
+}

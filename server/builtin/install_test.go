@@ -1,0 +1,37 @@
+package builtin_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/keelson-dev/keelson/admission"
+	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/builtin"
+	"github.com/keelson-dev/keelson/storage/memory"
+)
+
+// A server that ends while the wing is installed is not waited for.
+func TestInstallEndsWithItsServer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var srv *server.Server
+		closeIt := admission.ValidatorFunc(func(context.Context, *admission.Request) error {
+			go func() { _ = srv.Close() }()
+			synctest.Wait()
+			return nil
+		})
+		srv, err := server.New(server.Options{Storage: memory.Open(), Admission: admission.Chain{Validators: []admission.Validator{closeIt}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		_ = srv.Install(builtin.New(builtin.Options{})) // whether it is told that its work ends at once is not promised
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("Install went on for %v", took)
+		}
+		_ = srv.Close()
+		synctest.Wait()
+	})
+}

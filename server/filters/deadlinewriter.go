@@ -56,6 +56,15 @@ func (d *deadlineWriter) WriteHeader(code int) {
 	d.w.WriteHeader(code)
 }
 
+// because implements causer, unless the response has been taken away.
+func (d *deadlineWriter) because(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.expired {
+		tellCause(d.w, err)
+	}
+}
+
 // Write implements http.ResponseWriter.
 func (d *deadlineWriter) Write(p []byte) (int, error) {
 	d.mu.Lock()

@@ -12,8 +12,8 @@ import (
 )
 
 // Log writes a line for each answer with a code of 500 or more, and none for all others, nor for one that nobody
-// waits for because the client has gone; panics are [Recover]'s. The line has method, URI, code, duration, audit ID
-// and user agent. A nil log is silent.
+// waits for because the client has gone; panics are [Recover]'s. The line has the error, method, URI, code,
+// duration, audit ID and user agent. A nil log is silent.
 func Log(log *zap.Logger) Filter {
 	if log == nil {
 		return func(next http.Handler) http.Handler { return next }
@@ -32,13 +32,13 @@ func (l *logged) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	ctx, method, url, header := r.Context(), r.Method, r.URL, r.Header // not r, which a watch would keep in memory
 	l.next.ServeHTTP(rw, r)
-	if code := rw.seen().code; code >= 500 && !errors.Is(ctx.Err(), context.Canceled) {
-		l.failure(ctx, method, url, header, code, time.Since(start))
+	if seen := rw.seen(); seen.code >= 500 && !errors.Is(ctx.Err(), context.Canceled) {
+		l.failure(ctx, method, url, header, seen.code, seen.cause, time.Since(start))
 	}
 }
 
 // failure is a function of its own so that the fields of the line take no room on the stack of every request.
-func (l *logged) failure(ctx context.Context, method string, url *url.URL, header http.Header, code int, took time.Duration) {
-	l.log.Error("a request failed", zap.String("method", method), zap.String("uri", url.RequestURI()), zap.Int("code", code),
+func (l *logged) failure(ctx context.Context, method string, url *url.URL, header http.Header, code int, cause error, took time.Duration) {
+	l.log.Error("a request failed", zap.Error(cause), zap.String("method", method), zap.String("uri", url.RequestURI()), zap.Int("code", code),
 		zap.Duration("duration", took), zap.String("auditID", request.AuditIDFrom(ctx)), zap.String("userAgent", header.Get("User-Agent")))
 }

@@ -2,9 +2,11 @@ package filters_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/keelson-dev/keelson/server/filters"
 	"go.uber.org/zap"
@@ -38,5 +40,18 @@ func TestLogTellsFailuresThatSomebodySees(t *testing.T) {
 		if got := logged.Len(); got != test.want {
 			t.Errorf("%s: %d lines, want %d: %v", test.name, got, test.want, logged.All())
 		}
+	}
+}
+
+// The error of a failure is in its line, whatever filters are between.
+func TestLogTellsTheCause(t *testing.T) {
+	core, logged := observer.New(zapcore.DebugLevel)
+	h := filters.Chain(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		filters.WriteStatus(w, r, errors.New("the sea is rough"))
+	}), filters.Log(zap.New(core)), filters.RequestInfo(), filters.Deadline(time.Minute), filters.Timeout())
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), "GET", "/apis/a.b/v1/xs", http.NoBody))
+	lines := logged.All()
+	if len(lines) != 1 || lines[0].ContextMap()["error"] != "the sea is rough" {
+		t.Errorf("%v", lines)
 	}
 }

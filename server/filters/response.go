@@ -24,6 +24,24 @@ func watch(w http.ResponseWriter) watched {
 	return r
 }
 
+// causer is a ResponseWriter that wants to know why the server fails a request.
+type causer interface{ because(err error) }
+
+// tellCause tells the writers around a response, as far as they can be reached, why the server fails the request.
+func tellCause(w http.ResponseWriter, err error) {
+	for w != nil {
+		if c, ok := w.(causer); ok {
+			c.because(err)
+			return
+		}
+		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return
+		}
+		w = u.Unwrap()
+	}
+}
+
 // response remembers the status and the size of what is written through it. Its powers other than these are reached by
 // Unwrap.
 type response struct {
@@ -31,6 +49,7 @@ type response struct {
 	code     int   // 0: nothing has been written
 	size     int64 // of the body, as it is sent
 	hijacked bool
+	cause    error // why the code is 500 or more, if that was said
 }
 
 func (r *response) seen() *response { return r }
@@ -67,6 +86,9 @@ func (r *response) FlushError() error {
 	r.note(http.StatusOK)
 	return http.NewResponseController(r.ResponseWriter).Flush()
 }
+
+// because implements causer.
+func (r *response) because(err error) { r.cause = err }
 
 // Unwrap is for http.ResponseController.
 func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }

@@ -20,6 +20,9 @@ import (
 // when to try again sets Retry-After; one with code 204 has no body. The response must not have begun.
 func WriteStatus(w http.ResponseWriter, r *http.Request, err error) {
 	status := statusOf(err)
+	if status.Code >= http.StatusInternalServerError {
+		tellCause(w, err)
+	}
 	h := w.Header()
 	for _, name := range []string{"Content-Length", "Content-Encoding", "Etag"} { // of an answer that did not come
 		h.Del(name)

@@ -59,7 +59,11 @@ func (r *Registry) CreateRecord(ctx context.Context, obj runtime.Object, opts *m
 // createNamed stores obj, under a name of the server's choosing when it has only a generateName.
 func (r *Registry) createNamed(ctx context.Context, obj runtime.Object, m metav1.Object, req *admission.Request) (storage.Record, error) {
 	if m.GetName() != "" || m.GetGenerateName() == "" {
-		return r.create(ctx, obj, m, req)
+		rec, err := r.create(ctx, obj, m, req)
+		if m.GetGenerateName() != "" && apierrors.IsAlreadyExists(err) { // as if the name had been the server's choice
+			err = apierrors.NewGenerateNameConflict(r.resource, m.GetName(), generateRetry)
+		}
+		return rec, err
 	}
 	var err error
 	for range generateNames {

@@ -1,0 +1,81 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/keelson-dev/keelson/admission"
+	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/servertest"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// host lends a test what an extension may do.
+func host(t *testing.T, srv *servertest.Server) *server.Host {
+	t.Helper()
+	var host *server.Host
+	if err := srv.Install(server.ExtensionFunc(func(h *server.Host) error { host = h; return nil })); err != nil {
+		t.Fatal(err)
+	}
+	return host
+}
+
+func widgetsResource() schema.GroupResource {
+	return schema.GroupResource{Group: "example.com", Resource: "widgets"}
+}
+
+func TestAdmitLater(t *testing.T) {
+	t.Parallel()
+	srv := servertest.New(t, widgets(), clockGroup())
+	c := srv.Client()
+	code, body := call(t, c, "POST", srv.URL+widgetsPath, `{"metadata":{"name":"a"}}`)
+	wantCode(t, 201, code, body)
+	h := host(t, srv)
+	h.AdmitFirst(admission.Chain{Mutators: []admission.Mutator{admission.MutatorFunc(func(_ context.Context, r *admission.Request) error {
+		if w, ok := r.Object.(*Widget); ok {
+			w.Spec.Color = "first"
+		}
+		return nil
+	})}})
+	h.Admit(admission.Chain{
+		Mutators: []admission.Mutator{admission.MutatorFunc(func(_ context.Context, r *admission.Request) error {
+			if w, ok := r.Object.(*Widget); ok {
+				w.Spec.Color = "admitted"
+			}
+			return nil
+		})},
+		Validators: []admission.Validator{admission.ValidatorFunc(func(_ context.Context, r *admission.Request) error {
+			if r.Operation == admission.Delete || r.Operation == admission.Connect {
+				return errors.New("not today")
+			}
+			return nil
+		})},
+	})
+	code, body = call(t, c, "PUT", srv.URL+widgetsPath+"/a", `{"metadata":{"name":"a"}}`)
+	wantCode(t, 200, code, body)
+	if !strings.Contains(body, "admitted") {
+		t.Errorf("not mutated: %s", body)
+	}
+	for _, path := range []string{widgetsPath + "/a", clocksPath + "/noon/bell"} {
+		code, body = call(t, c, map[bool]string{true: "DELETE", false: "POST"}[path == widgetsPath+"/a"], srv.URL+path, "")
+		wantCode(t, 403, code, body)
+	}
+}
+
+func TestCollectGarbageLater(t *testing.T) {
+	t.Parallel()
+	srv := servertest.New(t, widgets())
+	c := srv.Client()
+	for _, name := range []string{"before", "after"} {
+		code, body := call(t, c, "POST", srv.URL+widgetsPath, `{"metadata":{"name":"`+name+`"}}`)
+		wantCode(t, 201, code, body)
+		code, body = call(t, c, "DELETE", srv.URL+widgetsPath+"/"+name+"?propagationPolicy=Orphan", "")
+		wantCode(t, 200, code, body)
+		if kept := strings.Contains(body, `"finalizers":["orphan"]`); kept != (name == "after") {
+			t.Errorf("%s: %s", name, body)
+		}
+		host(t, srv).CollectGarbage()
+	}
+}

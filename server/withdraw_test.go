@@ -1,0 +1,114 @@
+package server_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/servertest"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func defaultColor(color string) func(w *Widget) {
+	return func(w *Widget) { w.Spec.Color = cmp.Or(w.Spec.Color, color) }
+}
+
+func TestWithdraw(t *testing.T) {
+	t.Parallel()
+	srv := servertest.New(t, clockGroup())
+	h := host(t, srv)
+	defaults := widgets()
+	defaults.Versions[0].Resources[0] = server.Kind("Widget", server.KindOptions[*Widget]{Default: defaultColor("blue")})
+	if err := h.Serve(defaults); err != nil {
+		t.Fatal(err)
+	}
+	c := srv.Client()
+	ask := func(method, path, body string) answer { t.Helper(); return roundTrip(t, c, method, srv.URL+path, body) }
+	ask("POST", widgetsPath, `{"metadata":{"name":"a"}}`).want(t, 201)
+	clocksBefore := ask("GET", "/openapi/v3/apis/time.example.com/v1", "").body
+	watch, err := c.Get(srv.URL + widgetsPath + "?watch=true&resourceVersion=0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, wrong := range []string{"clocks.example.com", "widgets"} {
+		if err := h.Withdraw(widgetsResource(), schema.ParseGroupResource(wrong)); err == nil || !strings.Contains(err.Error(), wrong+" is not served") {
+			t.Errorf("withdraw %s: %v", wrong, err)
+		}
+	}
+	if err := h.Withdraw(widgetsResource()); err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(watch.Body)
+	if err != nil || strings.Contains(string(text), "ERROR") {
+		t.Errorf("the watch did not end cleanly: %v %s", err, text)
+	}
+	_ = watch.Body.Close()
+	ask("GET", widgetsPath+"/a", "").want(t, 404)
+	ask("GET", "/apis/example.com/v1", "").want(t, 404)
+	ask("GET", "/openapi/v3/apis/example.com/v1", "").want(t, 404)
+	for _, path := range []string{"/", "/apis", "/openapi/v2", "/openapi/v3"} {
+		if body := ask("GET", path, "").body; strings.Contains(body, "example.com/v1/widgets") || strings.Contains(body, `"example.com"`) || strings.Contains(body, "apis/example.com") {
+			t.Errorf("%s still shows it: %.300s", path, body)
+		}
+	}
+	if after := ask("GET", "/openapi/v3/apis/time.example.com/v1", "").body; after != clocksBefore {
+		t.Error("the document of another group changed")
+	}
+	// Its names and its objects are free for what comes next, which has other defaults.
+	defaults.Versions[0].Resources[0] = server.Kind("Widget", server.KindOptions[*Widget]{Default: defaultColor("red")})
+	if err := h.Serve(defaults); err != nil {
+		t.Fatal(err)
+	}
+	ask("POST", widgetsPath, `{"metadata":{"name":"b"}}`).want(t, 201)
+	for name, color := range map[string]string{"a": "blue", "b": "red"} {
+		var w Widget
+		ask("GET", widgetsPath+"/"+name, "").into(t, &w)
+		if w.Spec.Color != color {
+			t.Errorf("%s is %s, want %s", name, w.Spec.Color, color)
+		}
+	}
+}
+
+// Groups come and go while clients ask: nobody gets a 5xx, and what is served at the end is whole.
+func TestWithdrawUnderTraffic(t *testing.T) {
+	t.Parallel()
+	srv := servertest.New(t)
+	h := host(t, srv)
+	ctx, cancel := context.WithCancel(t.Context())
+	var asking sync.WaitGroup
+	for range 4 {
+		asking.Go(func() {
+			c := srv.Client()
+			for i := 0; ctx.Err() == nil; i++ {
+				for _, a := range []answer{
+					roundTrip(t, c, "GET", srv.URL+widgetsPath, ""),
+					roundTrip(t, c, "POST", srv.URL+widgetsPath, `{"metadata":{"generateName":"x-"}}`),
+					roundTrip(t, c, "GET", srv.URL+"/apis", ""),
+				} {
+					if a.code >= 500 && a.code != http.StatusServiceUnavailable {
+						t.Errorf("%d %s", a.code, a.body)
+					}
+				}
+			}
+		})
+	}
+	for range 20 {
+		if err := errors.Join(h.Serve(widgets()), h.Withdraw(widgetsResource())); err != nil {
+			t.Error(err)
+			break
+		}
+	}
+	cancel()
+	asking.Wait()
+	if err := h.Serve(widgets()); err != nil {
+		t.Fatal(err)
+	}
+	code, body := call(t, srv.Client(), "GET", srv.URL+widgetsPath, "")
+	wantCode(t, 200, code, body)
+}

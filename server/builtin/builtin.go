@@ -25,5 +25,7 @@
 //   - The garbage collector follows the metadata of every kind that is served, so that the caches of all kinds are in use
 //     on the server that leads.
 //   - An owner of a kind that no server here serves is never taken for absent: what it owns stays.
+//   - Install the wing before the server serves: what is created while it is installed may be in a namespace that does not
+//     exist. And delete the objects of a kind before it is withdrawn: what is stored is not found when its namespace goes.
 //   - Events are gone an hour after their last change ([Options].EventTTL).
 package builtin

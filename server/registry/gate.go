@@ -127,8 +127,10 @@ type gatedUpdater struct {
 func (u gatedUpdater) Update(ctx context.Context, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	ctx, done := context.WithCancel(ctx)
 	defer done()
-	judged := func(ctx context.Context, current runtime.Object) (runtime.Object, error) {
-		ctx = createOnUpdateDone(ctx)
+	judged := func(inner context.Context, current runtime.Object) (runtime.Object, error) {
+		inner, end := context.WithCancel(inner) // which need not be one of ctx
+		context.AfterFunc(ctx, end)
+		ctx := createOnUpdateDone(inner)
 		op, old := admission.Create, runtime.Object(nil)
 		var options runtime.Object = creating(opts)
 		if current != nil {

@@ -143,15 +143,25 @@ func (g *graph) elsewhere(ref *metav1.OwnerReference, namespace string) string {
 	return n.namespace.Value()
 }
 
+// toldInvalid bounds the invalid references that a run tells of as warnings: whoever makes one may make ten thousand.
+const toldInvalid = 100
+
 // report tells of an invalid reference, once.
 func (w *worker) report(t task, ref *metav1.OwnerReference, message string) {
 	w.mu.Lock()
 	kind, first := w.graph.reported(t.uid, ref)
+	if first {
+		w.invalid++
+	}
+	log := w.log.Warn
+	if w.invalid > toldInvalid {
+		log = w.log.Debug
+	}
 	w.mu.Unlock()
 	if !first {
 		return
 	}
-	w.log.Warn("garbage collector: invalid owner reference", zap.String("resource", t.kind.String()), zap.String("object", t.where()),
+	log("garbage collector: invalid owner reference", zap.String("resource", t.kind.String()), zap.String("object", t.where()),
 		zap.String("uid", string(t.uid)), zap.String("reason", message))
 	if w.hooks.Invalid != nil {
 		w.hooks.Invalid(Invalid{Kind: kind, Resource: t.kind, Namespace: t.namespace, Name: t.name, UID: t.uid, Reference: *ref.DeepCopy(), Message: message})

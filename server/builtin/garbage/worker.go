@@ -81,6 +81,7 @@ type worker struct {
 	mu      sync.Mutex // guards what follows
 	graph   *graph
 	objects map[schema.GroupResource]objects // of the kinds of the graph
+	invalid int                              // references told of
 }
 
 func newWorker(log *zap.Logger, hooks Hooks, atOnce int) *worker {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/storage"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
@@ -50,6 +51,9 @@ func (s *system) look() {
 
 // makeSystem makes the system namespaces that do not exist. Another server may do so at the same time.
 func (l *Lifecycle) makeSystem(ctx context.Context) error {
+	if authn.UserFrom(ctx) == nil { // who does it in kube-apiserver
+		ctx = authn.WithUser(ctx, &authn.User{Name: "system:apiserver", Groups: []string{"system:masters", "system:authenticated"}})
+	}
 	var failed error
 	for _, name := range SystemNamespaces() {
 		_, err := l.registry.GetStored(ctx, name)

@@ -2,6 +2,22 @@ package runtime
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
+// RemoveConversions takes away what joins kinds to their hubs. What has no conversion is passed over.
+func (s *Scheme) RemoveConversions(kinds ...schema.GroupVersionKind) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, gvk := range kinds {
+		if s.toHub[gvk] == nil {
+			continue
+		}
+		delete(s.toHub, gvk)
+		delete(s.fromHub, gvk)
+		if hub := s.hubs[gvk.GroupKind()]; hub.Group != gvk.Group { // of another group, to which it belonged only by this
+			s.hubs[gvk.GroupKind()] = gvk
+		}
+	}
+}
+
 // Unregister takes kinds away, and their conversions. Objects and Kinds that are in use stay usable by themselves. A hub
 // must go together with all versions that convert to it, or these are left without one. What is not registered is passed
 // over.

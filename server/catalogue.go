@@ -32,7 +32,7 @@ func (c *Catalogue) Changed() <-chan struct{} {
 	return c.s.change
 }
 
-// Kinds lists what is served now, by resource. The slices are the caller's own.
+// Kinds lists what is served now, by group and resource. The slices are the caller's own.
 func (c *Catalogue) Kinds() []ServedKind {
 	c.s.mu.Lock()
 	all := c.s.served
@@ -50,7 +50,7 @@ func (c *Catalogue) Kinds() []ServedKind {
 		if r.gvk == r.hub || !ok {
 			k := &out[i]
 			k.Kind, k.Resource, k.Namespaced = r.gvk, r.gvr, r.namespaced
-			k.Verbs, k.Objects = r.handler.Verbs(""), objectsOf(r)
+			k.Verbs, k.Objects = r.handler.Verbs(""), c.s.objectsOf(r)
 		}
 	}
 	slices.SortFunc(out, func(a, b ServedKind) int {

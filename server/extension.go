@@ -51,10 +51,9 @@ func (h *Host) Backend() storage.Backend { return h.s.backend }
 // the error says why.
 func (h *Host) Serve(groups ...Group) error { return h.s.serve(groups) }
 
-// Withdraw ends serving resources, in all their versions, of which some group's may have been served by Serve or by
-// Options.Groups: their watches end, requests under way end as they can, and their kinds and names become free. Stored
-// objects stay where they are. Either all are withdrawn, or none and the error says why. What an extension serves is
-// that extension's to withdraw.
+// Withdraw ends serving resources, in all their versions, whether Serve or Options.Groups brought them: their watches
+// end, requests under way end as they can, and their kinds and names become free. Stored objects stay where they are.
+// Either all are withdrawn, or none and the error says why. What an extension serves is that extension's to withdraw.
 func (h *Host) Withdraw(resources ...schema.GroupResource) error { return h.s.withdraw(resources) }
 
 // Admit adds plug-ins behind those of Options.Admission and of extensions installed before. They judge every request

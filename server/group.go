@@ -159,14 +159,16 @@ type KindOptions[P runtime.Object] struct {
 	Deprecated string
 }
 
-// Column is a column of a kind's table, as kubectl get prints it.
+// Column is a column of a kind's table, as kubectl get prints it. The columns of a table have different names, in lower
+// case too: none is called Name, unless one has the Format "name", which replaces that column.
 type Column[P runtime.Object] struct {
 	Name        string
 	Type        string // OpenAPI type: "string", "integer", "number", "boolean" or "date"; "" is "string"
 	Format      string
 	Description string
 	Priority    int32 // above 0: only in wide tables
-	// Value makes the cell: a string, a number, a boolean or nil. obj is of the version of the request.
+	// Value makes the cell: a string, a number, a boolean or nil. obj is of the version of the request. A bookmark of a
+	// watch has an empty object, without defaults; if Value panics on that one, its cells are nil.
 	Value func(obj P) any
 }
 
@@ -179,13 +181,14 @@ type Subresource struct {
 	// server's scheme; SubresourceKind registers one.
 	Kind schema.GroupVersionKind
 
+	kind     string // what register registers
 	register func(s *runtime.Scheme, gv schema.GroupVersion) (schema.GroupVersionKind, error)
 }
 
 // SubresourceKind is a Subresource whose bodies are of Go type T, registered as kind in the version of the
 // resource.
 func SubresourceKind[P runtime.Pointer[T], T any](kind string, storage any) Subresource {
-	return Subresource{Storage: storage, register: func(s *runtime.Scheme, gv schema.GroupVersion) (schema.GroupVersionKind, error) {
+	return Subresource{Storage: storage, kind: kind, register: func(s *runtime.Scheme, gv schema.GroupVersion) (schema.GroupVersionKind, error) {
 		gvk := gv.WithKind(kind)
 		return gvk, registerOnce[P](s, gvk, runtime.KindOptions[P]{})
 	}}
@@ -302,7 +305,7 @@ func nameColumn() metav1.TableColumnDefinition {
 // columns makes tables of a kind from its Columns.
 type columns[P runtime.Object] []Column[P]
 
-// check refuses columns that could show nothing, or that could not be told apart.
+// check refuses columns that could show nothing, or that could not be told apart, also from Name, which is there anyway.
 func (c columns[P]) check() error {
 	names := map[string]bool{}
 	for i, col := range c {
@@ -310,6 +313,8 @@ func (c columns[P]) check() error {
 		switch {
 		case col.Name == "" || col.Value == nil:
 			return fmt.Errorf("column %d, %q, needs a Name and a Value", i, col.Name)
+		case key == "name" && !c.withName():
+			return fmt.Errorf("column %d, %q: every table has a column of that name; choose another, or give it the Format name to replace that one", i, col.Name)
 		case names[key]:
 			return fmt.Errorf("column %d, %q: another column has that name; choose another", i, col.Name)
 		case !slices.Contains([]string{"", "string", "integer", "number", "boolean", "date"}, col.Type):

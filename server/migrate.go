@@ -20,7 +20,7 @@ import (
 // {Group: "example.com", Resource: "widgets"}. To find out whether it went well look at the error and at the result's
 // Failed.
 func (s *Server) MigrateStorage(ctx context.Context, resource schema.GroupResource, opts storage.MigrateOptions) (storage.Migrated, error) {
-	objects, err := s.objectsOf(resource)
+	objects, err := s.storeOf(resource)
 	if err != nil {
 		return storage.Migrated{}, fmt.Errorf("server: migrate %s: %w", resource, err)
 	}
@@ -39,8 +39,8 @@ func (s *Server) MigrateStorage(ctx context.Context, resource schema.GroupResour
 
 var errEnded = errors.New("the server has ended")
 
-// objectsOf returns where the objects of a resource are stored.
-func (s *Server) objectsOf(resource schema.GroupResource) (storage.Interface, error) {
+// storeOf returns where the objects of a resource are stored.
+func (s *Server) storeOf(resource schema.GroupResource) (storage.Interface, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {

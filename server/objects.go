@@ -23,21 +23,31 @@ import (
 // the context, but neither authentication nor authorization. namespace is "" for a cluster-scoped kind.
 //
 // A verb that the kind is not capable of is a MethodNotSupported. Errors are apimachinery StatusErrors, but for the
-// context's own and those of a Storage of the program's. All methods may be called concurrently.
+// context's own, those of a Storage of the program's, and those of ObjectsWatch.Next. All methods may be called
+// concurrently.
 type Objects struct {
 	kind       schema.GroupVersionKind
 	resource   schema.GroupResource
 	namespaced bool
 	reg        *registry.Registry
-	custom     any // instead of reg
+	custom     any             // instead of reg
+	gate       registry.Gate   // before what custom changes
+	life       context.Context // ends when the kind is withdrawn
 }
 
-func objectsOf(r *served) *Objects {
-	o := &Objects{kind: r.gvk, resource: r.gvr.GroupResource(), namespaced: r.namespaced, reg: r.reg, custom: r.custom}
-	if reg, ok := r.custom.(*registry.Registry); ok {
-		o.reg = reg
+func (s *Server) objectsOf(r *served) *Objects {
+	return &Objects{
+		kind: r.gvk, resource: r.gvr.GroupResource(), namespaced: r.namespaced, reg: registryOf(r), custom: r.custom, life: r.life,
+		gate: registry.Gate{Admission: s.admission, Kind: r.hub, Resource: r.gvr},
 	}
-	return o
+}
+
+// registryOf returns the registry of a resource, be it given by the program; nil when it has another Storage of its own.
+func registryOf(r *served) *registry.Registry {
+	if reg, ok := r.custom.(*registry.Registry); ok {
+		return reg
+	}
+	return r.reg
 }
 
 func (o *Objects) unsupported(verb string) error {
@@ -107,7 +117,7 @@ func (o *Objects) listAll(ctx context.Context, lister registry.Lister) (out []me
 		if err != nil {
 			return nil, "", err
 		}
-		if ns := registry.NamespaceFrom(ctx); ns == "" || m.Namespace == ns {
+		if ns := registry.NamespaceFrom(ctx); ns == "" || m.Namespace == "" || m.Namespace == ns {
 			out = append(out, *m)
 		}
 	}
@@ -139,7 +149,7 @@ func (o *Objects) Change(ctx context.Context, namespace, name string, change fun
 	if !ok {
 		return o.unsupported("update")
 	}
-	_, _, err := updater.Update(ctx, name, update, &metav1.UpdateOptions{})
+	_, _, err := o.gate.Updater(updater).Update(ctx, name, update, &metav1.UpdateOptions{})
 	return err
 }
 
@@ -157,7 +167,7 @@ func (o *Objects) Delete(ctx context.Context, namespace, name string, opts *meta
 	if opts == nil {
 		opts = &metav1.DeleteOptions{}
 	}
-	_, _, err := deleter.Delete(ctx, name, opts)
+	_, _, err := o.gate.Deleter(deleter).Delete(ctx, name, opts)
 	return err
 }
 
@@ -218,8 +228,20 @@ type ObjectsWatch struct {
 	objects registry.ObjectWatch
 }
 
-// Next waits for the next events; there is at least one. After an error other than the context's the watch is over.
+// Next waits for the next events; there is at least one. After an error other than the context's the watch is over: one of
+// package storage when the reader was too slow or the kind is withdrawn (storage.ErrClosed).
 func (w *ObjectsWatch) Next(ctx context.Context) ([]ObjectsEvent, error) {
+	alive, end := context.WithCancel(ctx)
+	defer end()
+	defer context.AfterFunc(w.of.life, end)()
+	events, err := w.next(alive)
+	if err != nil && w.of.life.Err() != nil && ctx.Err() == nil {
+		return nil, storage.ErrClosed
+	}
+	return events, err
+}
+
+func (w *ObjectsWatch) next(ctx context.Context) ([]ObjectsEvent, error) {
 	if w.records == nil {
 		return w.nextObjects(ctx)
 	}
@@ -326,7 +348,7 @@ func (s *Server) registryOf(resource schema.GroupResource) (*registry.Registry, 
 		if r.gvr.GroupResource() != resource {
 			continue
 		}
-		if reg := objectsOf(r).reg; reg != nil {
+		if reg := registryOf(r); reg != nil {
 			return reg, nil
 		}
 		return nil, fmt.Errorf("server: registry of %s: %w", resource, errNoRegistry)

@@ -32,8 +32,9 @@ type served struct {
 	docs    *apischema.Docs
 	handler *handlers.Resource
 	subs    map[string]handlers.Subresource
-	own     bool            // its kind was registered for it, and goes with it
-	life    context.Context // ends when the resource is withdrawn, or the server ends
+	own     []schema.GroupVersionKind // the kinds that were registered for it, and go with it
+	joined  bool                      // its conversion was added for it, and goes with it
+	life    context.Context           // ends when the resource is withdrawn, or the server ends
 	end     context.CancelFunc
 	reg     *registry.Registry // of all versions of the kind; nil if it has a Storage of its own
 	objects storage.Interface  // of a hub: where its objects are, below the cache; nil if it has a Storage of its own
@@ -48,15 +49,16 @@ func (s *Server) serve(groups []Group) error {
 		return errors.New("server: the server has ended")
 	}
 	added, err := s.describe(groups)
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.checkVersions(added)
 	}
-	if err := s.checkVersions(added); err != nil {
-		return err
+	var routes map[schema.GroupVersionResource]http.Handler
+	if err == nil {
+		routes, err = s.routes(added)
 	}
-	routes, err := s.routes(added)
 	if err != nil {
-		s.dispose(added)
+		s.forget(added)
+		closeCaches(added)
 		return err
 	}
 	s.served = slices.Concat(s.served, added)
@@ -95,24 +97,18 @@ func (s *Server) isServed(gvr schema.GroupVersionResource) bool {
 	return slices.ContainsFunc(s.served, func(r *served) bool { return r.gvr == gvr })
 }
 
-// describe registers the types and conversions of groups and lists their resources, in each group the hubs first.
+// describe registers the types and conversions of groups and lists their resources, in each group the hubs first. With an
+// error it lists what was registered until then.
 func (s *Server) describe(groups []Group) ([]*served, error) {
 	lists := make([][]*served, len(groups))
 	for i, g := range groups {
 		var err error
 		if lists[i], err = s.describeGroup(g); err != nil {
-			return nil, fmt.Errorf("server: group %q: %w", g.Name, err)
+			return slices.Concat(lists...), fmt.Errorf("server: group %q: %w", g.Name, err)
 		}
 	}
-	for _, g := range groups { // after the types of all, for a hub may be in another group
-		for _, c := range g.Conversions {
-			if c.add == nil {
-				return nil, fmt.Errorf("server: group %q: a conversion is the zero Conversion; make it with server.Convert", g.Name)
-			}
-			if err := c.add(s.scheme); err != nil {
-				return nil, fmt.Errorf("server: group %q: %w", g.Name, err)
-			}
-		}
+	if err := s.join(groups, slices.Concat(lists...)); err != nil {
+		return slices.Concat(lists...), err
 	}
 	for _, list := range lists {
 		for _, r := range list {
@@ -123,7 +119,33 @@ func (s *Server) describe(groups []Group) ([]*served, error) {
 	return slices.Concat(lists...), nil
 }
 
-// describeGroup registers a group's types and lists its resources.
+// join adds the conversions of groups, after the types of all: a hub may be in another group.
+func (s *Server) join(groups []Group, added []*served) error {
+	var apart []*served
+	for _, r := range added {
+		if !s.scheme.Converts(r.gvk) {
+			apart = append(apart, r)
+		}
+	}
+	defer func() {
+		for _, r := range apart {
+			r.joined = s.scheme.Converts(r.gvk)
+		}
+	}()
+	for _, g := range groups {
+		for _, c := range g.Conversions {
+			if c.add == nil {
+				return fmt.Errorf("server: group %q: a conversion is the zero Conversion; make it with server.Convert", g.Name)
+			}
+			if err := c.add(s.scheme); err != nil {
+				return fmt.Errorf("server: group %q: %w", g.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// describeGroup registers a group's types and lists its resources; with an error, those that were registered until then.
 func (s *Server) describeGroup(g Group) ([]*served, error) {
 	if g.Name != "" && len(validation.IsDNS1123Subdomain(g.Name)) > 0 {
 		return nil, errors.New("the name must be a DNS name such as example.com, or empty for the core group")
@@ -132,30 +154,33 @@ func (s *Server) describeGroup(g Group) ([]*served, error) {
 	for _, v := range g.Versions {
 		gv := schema.GroupVersion{Group: g.Name, Version: v.Name}
 		if len(validation.IsDNS1035Label(v.Name)) > 0 {
-			return nil, fmt.Errorf("version %q: a version's name is letters, digits and '-', such as v1 or v1beta1", v.Name)
+			return out, fmt.Errorf("version %q: a version's name is letters, digits and '-', such as v1 or v1beta1", v.Name)
 		}
 		docs := &apischema.Docs{}
 		if v.Docs != nil {
 			var err error
 			if docs, err = apischema.ParseDocs(v.Docs); err != nil {
-				return nil, fmt.Errorf("version %s: Docs: %w", v.Name, err)
+				return out, fmt.Errorf("version %s: Docs: %w", v.Name, err)
 			}
 		}
 		for _, r := range v.Resources {
 			if err := r.check(gv); err != nil {
-				return nil, err
+				return out, err
 			}
-			gvk := gv.WithKind(r.kind)
-			own := s.scheme.Lookup(gvk) == nil
-			if err := r.register(s.scheme, gvk); err != nil {
-				return nil, err
+			one := &served{Resource: r, gvr: gv.WithResource(r.plural), gvk: gv.WithKind(r.kind), docs: docs}
+			known := s.scheme.Lookup(one.gvk) != nil
+			if err := r.register(s.scheme, one.gvk); err != nil {
+				return out, err
 			}
-			if err := apischema.Check(apischema.Kind{GVK: gvk, Type: r.goType, Docs: docs}); err != nil {
-				return nil, fmt.Errorf("resource %s in %s: %w", r.plural, gv, err)
+			if !known {
+				one.own = append(one.own, one.gvk)
 			}
-			out = append(out, &served{Resource: r, gvr: gv.WithResource(r.plural), gvk: gvk, docs: docs, own: own})
 			if p, ok := r.table.(printed); ok {
-				out[len(out)-1].table = p.describedBy(docs)
+				one.table = p.describedBy(docs)
+			}
+			out = append(out, one)
+			if err := apischema.Check(apischema.Kind{GVK: one.gvk, Type: r.goType, Docs: docs}); err != nil {
+				return out, fmt.Errorf("resource %s in %s: %w", r.plural, gv, err)
 			}
 		}
 	}
@@ -207,18 +232,23 @@ func (s *Server) build(r *served, stores map[schema.GroupResource]*registry.Regi
 		}
 		kind := sub.Kind
 		if sub.register != nil {
+			known := s.scheme.Lookup(r.gvr.GroupVersion().WithKind(sub.kind)) != nil
 			if kind, err = sub.register(s.scheme, r.gvr.GroupVersion()); err != nil {
 				return fmt.Errorf("subresource %q: %w", name, err)
+			}
+			if !known {
+				r.own = append(r.own, kind)
 			}
 		}
 		if kind.Empty() {
 			kind = r.gvk
 		}
 		if o, ok := sub.Storage.(registry.Opener); ok {
-			if r.reg == nil {
+			reg := registryOf(r)
+			if reg == nil {
 				return fmt.Errorf("subresource %q: its Storage asks for the registry of the resource, which has a Storage of its own", name)
 			}
-			if err := o.Open(r.reg); err != nil {
+			if err := o.Open(reg); err != nil {
 				return fmt.Errorf("subresource %q: %w", name, err)
 			}
 		}

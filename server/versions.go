@@ -30,6 +30,9 @@ func (s *Server) checkVersions(added []*served) error {
 		return err
 	}
 	for _, r := range added {
+		if other := s.otherPlural(r, added); other != nil {
+			return fmt.Errorf("server: kind %s is served as %s and as %s; a kind has one resource: give the other a kind and a Go type of its own", r.gvk, other.gvr.GroupResource(), r.gvr.GroupResource())
+		}
 		if r.custom != nil {
 			continue
 		}
@@ -47,6 +50,16 @@ func (s *Server) checkVersions(added []*served) error {
 		}
 		if other := s.storedNear(r, added); other != nil {
 			return fmt.Errorf("server: %s would be stored in the same place as %s, %q: give one of them another StoragePath", r.gvr, other.gvr, other.path())
+		}
+	}
+	return nil
+}
+
+// otherPlural returns a resource of the same kind and version under another name, or nil.
+func (s *Server) otherPlural(r *served, added []*served) *served {
+	for _, o := range slices.Concat(s.served, added) {
+		if o.gvk == r.gvk && o.plural != r.plural {
+			return o
 		}
 	}
 	return nil

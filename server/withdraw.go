@@ -15,11 +15,8 @@ func (s *Server) withdraw(resources []schema.GroupResource) error {
 	s.mu.Lock()
 	gone, err := s.take(resources)
 	s.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	s.dispose(gone)
-	return nil
+	closeCaches(gone)
+	return err
 }
 
 // take takes resources out of what is served, and returns them. The caller holds mu.
@@ -49,23 +46,41 @@ func (s *Server) take(resources []schema.GroupResource) ([]*served, error) {
 	}
 	s.served = left
 	s.router.Set(routes)
-	s.changed()
+	s.forget(gone)
+	s.changed() // after all that is theirs is free: who waits for it may serve it again
 	return gone, nil
 }
 
-// dispose ends the watches of resources that are no longer served, closes their caches, and forgets their kinds, so that
-// others may have their names. Requests under way end as they can.
-func (s *Server) dispose(gone []*served) {
-	var kinds []schema.GroupVersionKind
+// forget ends the watches of resources that are not served, or no longer, and frees their kinds and conversions, so that
+// others may have their names. Requests under way end as they can. The caller holds mu, and closes their caches.
+func (s *Server) forget(gone []*served) {
+	var kinds, joined []schema.GroupVersionKind
 	for _, r := range gone {
 		if r.end != nil {
 			r.end()
 		}
-		if r.own {
-			kinds = append(kinds, r.gvk)
+		for _, gvk := range r.own {
+			if !s.uses(gvk) {
+				kinds = append(kinds, gvk)
+			}
+		}
+		if r.joined {
+			joined = append(joined, r.gvk)
 		}
 	}
-	closeCaches(gone)
 	s.models.Forget(kinds...)
+	s.scheme.RemoveConversions(joined...)
 	s.scheme.Unregister(kinds...)
+}
+
+// uses reports whether a kind is that of something served, or of a subresource. The caller holds mu.
+func (s *Server) uses(gvk schema.GroupVersionKind) bool {
+	return slices.ContainsFunc(s.served, func(r *served) bool {
+		for _, sub := range r.subs {
+			if sub.Kind == gvk {
+				return true
+			}
+		}
+		return r.gvk == gvk
+	})
 }

@@ -10,8 +10,11 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/servertest"
+	"github.com/keelson-dev/keelson/storage"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -111,4 +114,117 @@ func TestWithdrawUnderTraffic(t *testing.T) {
 	}
 	code, body := call(t, srv.Client(), "GET", srv.URL+widgetsPath, "")
 	wantCode(t, 200, code, body)
+}
+
+// What a Serve that failed had registered is free again.
+func TestServeThatFailedLeavesNothing(t *testing.T) {
+	t.Parallel()
+	srv := servertest.New(t)
+	h := host(t, srv)
+	good := func() server.Group {
+		return server.Group{Name: "example.com", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
+			server.Kind("Widget", server.KindOptions[*Widget]{Default: defaultColor("blue"), Subresources: map[string]server.Subresource{
+				"winding": server.SubresourceKind[*Winding]("Winding", keys{}),
+			}}),
+		}}}}
+	}
+	for name, spoil := range map[string]func(g *server.Group){
+		"a version without a name": func(g *server.Group) { g.Versions = append(g.Versions, server.Version{}) },
+		"a zero conversion":        func(g *server.Group) { g.Conversions = []server.Conversion{{}} },
+		"a kind under two names": func(g *server.Group) {
+			g.Versions[0].Resources = append(g.Versions[0].Resources, server.Kind("Widget", server.KindOptions[*Widget]{Plural: "gadgets"}))
+		},
+		"a verb there is not": func(g *server.Group) {
+			g.Versions[0].Resources = append(g.Versions[0].Resources, server.Kind("Barge", server.KindOptions[*Barge]{Verbs: []string{"fetch"}}))
+		},
+	} {
+		bad := good()
+		if spoil(&bad); h.Serve(bad) == nil {
+			t.Errorf("%s is served", name)
+		}
+	}
+	if err := h.Serve(good()); err != nil {
+		t.Fatal(err)
+	}
+	code, body := call(t, srv.Client(), "POST", srv.URL+widgetsPath, `{"metadata":{"name":"a"}}`)
+	wantCode(t, 201, code, body)
+}
+
+// Who waits for a kind to go may serve another under its name at once, subresources included.
+func TestServeAsSoonAsWithdrawn(t *testing.T) {
+	t.Parallel()
+	srv := servertest.New(t)
+	h := host(t, srv)
+	for round := range 50 {
+		group := widgets()
+		sub := server.SubresourceKind[*Winding]("Winding", keys{})
+		if round%2 == 1 {
+			sub = server.SubresourceKind[*Pulling]("Winding", pulls{})
+		}
+		group.Versions[0].Resources[0] = server.Kind("Widget", server.KindOptions[*Widget]{
+			Default: defaultColor("blue"), Subresources: map[string]server.Subresource{"winding": sub},
+		})
+		if err := h.Serve(group); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		code, body := call(t, srv.Client(), "POST", srv.URL+widgetsPath, `{"metadata":{"generateName":"a-"}}`)
+		wantCode(t, 201, code, body)
+		changed := h.Catalogue().Changed()
+		gone := make(chan error, 1)
+		go func() { gone <- h.Withdraw(widgetsResource()) }()
+		<-changed
+		if round%2 == 0 { // the next round does not wait for the end of Withdraw
+			defer func() { <-gone }()
+			continue
+		}
+		if err := <-gone; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Pulling is another type for the kind Winding.
+type Pulling struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Pulls             int `json:"pulls"`
+}
+
+func (p *Pulling) DeepCopyObject() runtime.Object { return runtime.DeepCopy(p) }
+
+type pulls struct{}
+
+func (pulls) Create(_ context.Context, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
+	return obj, nil
+}
+
+// Also the watch of a kind without a cache ends when the kind is withdrawn.
+func TestObjectsWatchEndsWithItsKind(t *testing.T) {
+	t.Parallel()
+	for _, noCache := range []bool{false, true} {
+		group := widgets()
+		group.Versions[0].Resources[0] = server.Kind("Widget", server.KindOptions[*Widget]{NoCache: noCache})
+		srv := servertest.New(t, group)
+		h := host(t, srv)
+		w, err := h.Catalogue().Kinds()[0].Objects.Watch(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		ended := make(chan error, 1)
+		go func() {
+			for {
+				if _, err := w.Next(t.Context()); err != nil {
+					ended <- err
+					return
+				}
+			}
+		}()
+		if err := h.Withdraw(widgetsResource()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; !errors.Is(err, storage.ErrClosed) {
+			t.Errorf("without a cache %v: %v", noCache, err)
+		}
+	}
 }

@@ -24,7 +24,8 @@ const (
 
 // validateEvent finds what kube-apiserver finds wrong with a new event. Its rules are those of two APIs: an event with an
 // eventTime is of a new recorder and is complete, an older one only names its namespace right. What is made in the version
-// events.k8s.io/v1 is of a new recorder, and has nothing that only older ones have. Paths are those of the core group in both.
+// events.k8s.io/v1 is of a new recorder, and has nothing that only older ones have. Paths are those of the core group in
+// both.
 func validateEvent(ctx context.Context, e *corev1.Event) field.ErrorList {
 	errs := validateParts(ctx, e)
 	if !isNewAPI(ctx) {
@@ -183,7 +184,8 @@ func atMost(path *field.Path, text string, limit int) field.ErrorList {
 	return nil
 }
 
-// isNewAPI reports whether a request came in the version events.k8s.io/v1. Callers in process are as those of the core group.
+// isNewAPI reports whether a request came in the version events.k8s.io/v1. Callers in process are as those of the core
+// group.
 func isNewAPI(ctx context.Context) bool {
 	info := request.InfoFrom(ctx)
 	return info != nil && info.APIGroup == eventsv1.GroupName && info.APIVersion == "v1"

@@ -2,6 +2,8 @@ package builtin
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/keelson-dev/keelson/server/builtin/garbage"
@@ -11,8 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// invalidOwners records an Event for each owner reference that cannot hold, as the garbage collector of Kubernetes does:
-// https://kubernetes.io/docs/concepts/overview/working-with-objects/owners-dependents/#owner-references-in-object-specifications.
+// invalidOwners records an Event for each owner reference that cannot hold, as the garbage collector of Kubernetes does: see
+// "Owner references in object specifications" in
+// https://kubernetes.io/docs/concepts/overview/working-with-objects/owners-dependents/.
 type invalidOwners struct {
 	events *registry.Typed[*corev1.Event]
 	queue  chan garbage.Invalid
@@ -45,7 +48,7 @@ func (o *invalidOwners) run(ctx context.Context) {
 func (o *invalidOwners) record(ctx context.Context, i garbage.Invalid) {
 	defer func() {
 		if v := recover(); v != nil { // of a plug-in of the program's
-			o.log.Warn("an event could not be recorded", zap.Any("panic", v))
+			o.log.Error("recording an event panicked", zap.String("panic", fmt.Sprint(v)), zap.ByteString("stack", debug.Stack()))
 		}
 	}()
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Namespace returns the kind Namespace for v1 of the core group, as kube-apiserver serves it. finalizer serves its subresource finalize, and is to be
-// opened by lifecycle.Install.
+// Namespace returns the kind Namespace for v1 of the core group, as kube-apiserver serves it. finalizer serves its
+// subresource finalize, and is to be opened by lifecycle.Install.
 //
 // See https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/namespace-v1/.
 func Namespace(finalizer *lifecycle.Finalizer) server.Resource {

@@ -20,5 +20,7 @@
 //
 //   - That the context of the work has ended is all that is promised before another leads. Work that goes on regardless, or
 //     has a request under way, overlaps with the next leader's.
+//   - Who deletes the Lease, or takes its holder out, lets two lead for up to a RetryPeriod: another takes it at once, and
+//     the leader does not know before it renews.
 //   - A process that is stopped and continued is not noticed by itself before it runs again.
 package election

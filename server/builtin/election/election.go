@@ -33,7 +33,7 @@ type Options struct {
 	RenewDeadline time.Duration
 	// RetryPeriod is the time between two looks at the Lease, shorter than RenewDeadline; 2 s by default.
 	RetryPeriod time.Duration
-	// Logger is told who leads, and of failures in debug lines; nil is silent.
+	// Logger is told who leads, of failures in debug lines, and of panics of the Leases as errors; nil is silent.
 	Logger *zap.Logger
 }
 
@@ -81,7 +81,7 @@ func Run(ctx context.Context, leases Leases, opts Options, lead func(ctx context
 	if err != nil {
 		return err
 	}
-	c := &candidate{Options: opts, leases: guarded{leases}}
+	c := &candidate{Options: opts, leases: guarded{leases, opts.Logger}}
 	for ctx.Err() == nil {
 		switch {
 		case c.acquire(ctx) != held:

@@ -3,31 +3,37 @@ package election
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 
+	"go.uber.org/zap"
 	coordinationv1 "k8s.io/api/coordination/v1"
 )
 
 // guarded makes an error of a panic: what is called here are a program's plug-ins and storages too, as for a request, which
 // would be answered with 500.
-type guarded struct{ Leases }
+type guarded struct {
+	Leases
+	log *zap.Logger // gets the stack
+}
 
-func caught(err *error) {
+func (g guarded) caught(err *error) {
 	if v := recover(); v != nil {
 		*err = fmt.Errorf("election: panic: %v", v)
+		g.log.Error("leader election: a call panicked", zap.String("panic", fmt.Sprint(v)), zap.ByteString("stack", debug.Stack()))
 	}
 }
 
 func (g guarded) Get(ctx context.Context, namespace, name string) (lease *coordinationv1.Lease, err error) {
-	defer caught(&err)
+	defer g.caught(&err)
 	return g.Leases.Get(ctx, namespace, name)
 }
 
 func (g guarded) Create(ctx context.Context, namespace string, lease *coordinationv1.Lease) (made *coordinationv1.Lease, err error) {
-	defer caught(&err)
+	defer g.caught(&err)
 	return g.Leases.Create(ctx, namespace, lease)
 }
 
 func (g guarded) Update(ctx context.Context, namespace string, lease *coordinationv1.Lease) (written *coordinationv1.Lease, err error) {
-	defer caught(&err)
+	defer g.caught(&err)
 	return g.Leases.Update(ctx, namespace, lease)
 }

@@ -108,7 +108,7 @@ func (r *run) serve(ctx context.Context, served []server.ServedKind) {
 	w.mu.Lock()
 	clear(w.objects)
 	for i := range served {
-		w.objects[infos[i].resource] = bounded{served[i].Objects}
+		w.objects[infos[i].resource] = bounded{served[i].Objects, &panics{resource: infos[i].resource, log: r.log}}
 	}
 	w.graph.serve(infos)
 	now := make(map[*kind]schema.GroupResource, len(infos))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -102,14 +103,25 @@ func TestFailuresDoNotFloodTheLog(t *testing.T) {
 				h.pod("default", fmt.Sprint("p", i), nil, ref("v1", "Set", top, true))
 			}
 			h.delete("sets", "default", "top", policy)
+			errs := 0
 			h.eventually("each has failed often", func() bool { return refused.Load() > 7*many })
-			if n := logs.Len(); n > 2 {
+			if n := logs.Len(); n > 3 {
 				t.Errorf("%d lines of the log for %d objects", n, many)
 			}
 			for _, e := range logs.All() {
+				if e.Level == zapcore.ErrorLevel { // of a panic, once
+					if stack, _ := e.ContextMap()["stack"].(string); !strings.Contains(stack, "faults_test.go") {
+						t.Errorf("the stack of a panic is not logged: %v", e.ContextMap())
+					}
+					errs++
+					continue
+				}
 				if text := fmt.Sprint(e.ContextMap()); len(text) > 700 {
 					t.Errorf("a line of %d bytes: %.300s", len(text), text)
 				}
+			}
+			if errs != 1 {
+				t.Errorf("panics were logged %d times", errs)
 			}
 			calm.Store(true)
 			if policy == metav1.DeletePropagationOrphan {

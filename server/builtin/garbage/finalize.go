@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// releaseAttempts is how often a foreground deletion waits for a kind that cannot be listed. From then on it is believed
-// that the kind has no dependents but those that were seen. (The policy Orphan does not go on: dependents that are missed
-// would be deleted, which nobody could undo.)
-const releaseAttempts = 3
+// releaseAttempts is how often a foreground deletion waits for a kind that cannot be listed: for 10 to 20 s altogether, by
+// the times between attempts. From then on it is believed that the kind has no dependents but those that were seen. (The
+// policy Orphan does not go on: dependents that are missed would be deleted, which nobody could undo.)
+const releaseAttempts = 10
 
 // errUnseen says that dependents were listed which the graph has still to be shown.
 var errUnseen = errors.New("garbage: a dependent has not been seen yet")

@@ -186,8 +186,28 @@ func (g *graph) link(n *node, refs []metav1.OwnerReference) {
 			g.refer(n, &refs[i])
 		}
 	}
+	keepReported(old, n.edges)
 	g.unhook(old) // after the new ones, so that an owner that stays is not dropped
 	g.considerWaitingOwners(n)
+}
+
+// keepReported takes over from old edges that their owners were told of.
+func keepReported(old, edges []edge) {
+	var told map[*node]bool
+	for i := range old {
+		if old[i].reported {
+			if told == nil {
+				told = map[*node]bool{}
+			}
+			told[old[i].owner] = true
+		}
+	}
+	if told == nil {
+		return
+	}
+	for i := range edges {
+		edges[i].reported = told[edges[i].owner]
+	}
 }
 
 // linked says whether the edges of n are those of refs.

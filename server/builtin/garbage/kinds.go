@@ -40,13 +40,14 @@ type kind struct {
 }
 
 // serve says which kinds are served from now on. Those that are no longer served make nothing absent: their objects are
-// forgotten, and those of other kinds that refer to them wait for the kind to return.
+// forgotten, and those of other kinds that refer to them wait for the kind to return. One that could not be watched is
+// another kind from now on, since it may be served in another way.
 func (g *graph) serve(infos []kindInfo) {
 	kinds := make(map[schema.GroupResource]*kind, len(infos))
 	renamed := false
 	for _, info := range infos {
 		k := g.kinds[info.resource]
-		if k == nil || k.namespaced != info.namespaced || k.collected != info.collected {
+		if k == nil || k.namespaced != info.namespaced || k.collected != info.collected || k.stage == unseen {
 			k = &kind{}
 		}
 		renamed = renamed || !slices.Equal(k.known, info.known)

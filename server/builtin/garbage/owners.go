@@ -22,7 +22,7 @@ type Invalid struct {
 	UID       types.UID
 
 	Reference metav1.OwnerReference
-	// Message says what is wrong, for humans.
+	// Message says what is wrong, for humans who may read the namespace of the object, and perhaps no other.
 	Message string
 }
 
@@ -105,7 +105,9 @@ func (w *worker) missed(t task, ref *metav1.OwnerReference, k *kind) (standing, 
 		return unknown, done, errMoved
 	}
 	if elsewhere != "" {
-		w.report(t, ref, "the owner "+ref.Kind+" "+ref.Name+" is in namespace "+elsewhere+": an owner in another namespace is taken for absent")
+		// Not where it is: who may read events of the dependent's namespace need not know what is in others.
+		w.report(t, ref, "the owner "+ref.Kind+" "+ref.Name+" is not in namespace "+t.namespace+": an owner in another namespace is taken for absent",
+			zap.String("ownerNamespace", elsewhere))
 	}
 	return absent, done, nil
 }
@@ -146,8 +148,8 @@ func (g *graph) elsewhere(ref *metav1.OwnerReference, namespace string) string {
 // toldInvalid bounds the invalid references that a run tells of as warnings: whoever makes one may make ten thousand.
 const toldInvalid = 100
 
-// report tells of an invalid reference, once.
-func (w *worker) report(t task, ref *metav1.OwnerReference, message string) {
+// report tells of an invalid reference, once. Fields are for the log only.
+func (w *worker) report(t task, ref *metav1.OwnerReference, message string, fields ...zap.Field) {
 	w.mu.Lock()
 	kind, first := w.graph.reported(t.uid, ref)
 	if first {
@@ -161,8 +163,8 @@ func (w *worker) report(t task, ref *metav1.OwnerReference, message string) {
 	if !first {
 		return
 	}
-	log("garbage collector: invalid owner reference", zap.String("resource", t.kind.String()), zap.String("object", t.where()),
-		zap.String("uid", string(t.uid)), zap.String("reason", message))
+	log("garbage collector: invalid owner reference", append(fields, zap.String("resource", t.kind.String()), zap.String("object", t.where()),
+		zap.String("uid", string(t.uid)), zap.String("reason", message))...)
 	if w.hooks.Invalid != nil {
 		w.hooks.Invalid(Invalid{Kind: kind, Resource: t.kind, Namespace: t.namespace, Name: t.name, UID: t.uid, Reference: *ref.DeepCopy(), Message: message})
 	}

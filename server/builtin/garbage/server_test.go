@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/keelson-dev/keelson/runtime"
@@ -87,7 +88,15 @@ func newHouse(t *testing.T, backend storage.Backend, groups ...server.Group) *ho
 		opts.Storage = storage.Opened(lasting{backend})
 	}
 	h := &house{Server: servertest.Start(t, opts), t: t}
-	check(t, h.Install(server.ExtensionFunc(func(host *server.Host) error {
+	h.collect(h.Install)
+	return h
+}
+
+// collect begins to collect.
+func (h *house) collect(install func(server.Extension) error) {
+	h.t.Helper()
+	t := h.t
+	check(t, install(server.ExtensionFunc(func(host *server.Host) error {
 		h.host = host
 		collector, err := garbage.New(garbage.Options{Catalogue: host.Catalogue(), Hooks: garbage.Hooks{Invalid: h.note}})
 		if err != nil {
@@ -101,7 +110,6 @@ func newHouse(t *testing.T, backend storage.Backend, groups ...server.Group) *ho
 		})
 		return nil
 	})))
-	return h
 }
 
 func (h *house) note(i garbage.Invalid) {
@@ -422,19 +430,29 @@ func (broken) Delete(context.Context, string, *metav1.DeleteOptions) (runtime.Ob
 
 func TestBrokenKindStopsNoOther(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil, kinds(), server.Group{Name: "broken.io", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
-		server.Kind("Late", server.KindOptions[*Late]{Storage: broken{}}),
-	}}}})
-	h.pod("default", "p", nil, metav1.OwnerReference{APIVersion: "broken.io/v1", Kind: "Late", Name: "x", UID: "x"})
-	top := h.set("default", "top")
-	h.pod("default", "q", nil, ref("v1", "Set", top, true))
-	h.delete("sets", "default", "top", metav1.DeletePropagationForeground)
-	h.gone("pods", "default", "q")
-	h.gone("sets", "default", "top")
-	h.settled()
-	if h.get("pods", "default", "p") == nil {
-		t.Error("an owner that cannot be read was taken for absent")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		srv, err := server.New(server.Options{Storage: memory.Open(), Groups: []server.Group{kinds(), {Name: "broken.io", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
+			server.Kind("Late", server.KindOptions[*Late]{Storage: broken{}}),
+		}}}}}})
+		check(t, err)
+		defer func() { check(t, srv.Close()) }()
+		h := &house{t: t}
+		h.collect(srv.Install)
+		h.pod("default", "p", nil, metav1.OwnerReference{APIVersion: "broken.io/v1", Kind: "Late", Name: "x", UID: "x"})
+		top := h.set("default", "top")
+		h.pod("default", "q", nil, ref("v1", "Set", top, true))
+		h.delete("sets", "default", "top", metav1.DeletePropagationForeground)
+		h.gone("pods", "default", "q")
+		time.Sleep(8 * time.Second)
+		if h.get("sets", "default", "top") == nil {
+			t.Error("a foreground deletion has hardly waited for a kind that cannot be listed")
+		}
+		h.gone("sets", "default", "top")
+		h.settled()
+		if h.get("pods", "default", "p") == nil {
+			t.Error("an owner that cannot be read was taken for absent")
+		}
+	})
 }
 
 // Two servers on one storage collect at once, under random load.

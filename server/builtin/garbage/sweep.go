@@ -200,6 +200,9 @@ func (s *sweep) run(ctx context.Context, kinds []sweptKind, atOnce int) {
 		}
 		for j := range items {
 			m := &items[j].ObjectMeta
+			if m.UID == "" { // of a Storage that gives none: the graph never has such an object
+				continue
+			}
 			for r := range m.OwnerReferences {
 				ref := &m.OwnerReferences[r]
 				s.named[ref.UID] = true

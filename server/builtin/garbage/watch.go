@@ -20,11 +20,13 @@ const (
 
 var errWithdrawn = errors.New("garbage: the kind is not served any more")
 
-// watch shows the graph the objects of a kind until ctx ends, or it turns out that they cannot be watched. k may only be given to the graph.
+// watch shows the graph the objects of a kind until ctx ends, or it turns out that they cannot be watched. k may only be
+// given to the graph.
 func (r *run) watch(ctx context.Context, k *kind, resource schema.GroupResource) {
+	caught := &panics{resource: resource, log: r.log}
 	for failures := 0; ; failures++ {
 		began := time.Now()
-		synced, err := r.show(ctx, k, resource)
+		synced, err := r.show(ctx, k, resource, caught)
 		if ctx.Err() != nil {
 			return
 		}
@@ -58,14 +60,14 @@ func (r *run) watch(ctx context.Context, k *kind, resource schema.GroupResource)
 
 // show shows the graph all objects of a kind and then their changes, until something fails. synced says that it was shown
 // all of them.
-func (r *run) show(ctx context.Context, k *kind, resource schema.GroupResource) (synced bool, err error) {
+func (r *run) show(ctx context.Context, k *kind, resource schema.GroupResource, p *panics) (synced bool, err error) {
 	r.watchedMu.Lock()
 	objects := r.watched[resource]
 	r.watchedMu.Unlock()
 	if objects == nil {
 		return false, errWithdrawn
 	}
-	stream, err := beginWatch(ctx, objects)
+	stream, err := beginWatch(ctx, objects, p)
 	if err != nil {
 		return false, err
 	}
@@ -75,7 +77,7 @@ func (r *run) show(ctx context.Context, k *kind, resource schema.GroupResource) 
 	w.graph.begin(k)
 	w.mu.Unlock()
 	for {
-		events, err := nextEvents(ctx, stream)
+		events, err := nextEvents(ctx, stream, p)
 		if err != nil {
 			return synced, err
 		}
@@ -88,13 +90,13 @@ func (r *run) show(ctx context.Context, k *kind, resource schema.GroupResource) 
 	}
 }
 
-func beginWatch(ctx context.Context, objects *server.Objects) (w *server.ObjectsWatch, err error) {
-	defer caught(&err)
+func beginWatch(ctx context.Context, objects *server.Objects, p *panics) (w *server.ObjectsWatch, err error) {
+	defer p.caught(&err)
 	return objects.Watch(ctx)
 }
 
-func nextEvents(ctx context.Context, w *server.ObjectsWatch) (events []server.ObjectsEvent, err error) {
-	defer caught(&err)
+func nextEvents(ctx context.Context, w *server.ObjectsWatch, p *panics) (events []server.ObjectsEvent, err error) {
+	defer p.caught(&err)
 	return w.Next(ctx)
 }
 

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/keelson-dev/keelson/server"
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,40 +35,59 @@ const (
 	listTimeout = time.Minute
 )
 
-// bounded bounds every call, and makes an error of a panic of the program's: its strategies, plug-ins and storages are called
-// here as they are for a request, which would be answered with 500.
-type bounded struct{ objects }
+// bounded bounds every call, and makes an error of a panic of the program's: its strategies, plug-ins and storages are
+// called here as they are for a request, which would be answered with 500.
+type bounded struct {
+	objects
+	panics *panics
+}
 
-// caught, when it is deferred, makes a panic an error.
-func caught(err *error) {
-	if v := recover(); v != nil {
-		*err = fmt.Errorf("garbage: panic: %v", v)
+// panics logs those of one kind.
+type panics struct {
+	resource schema.GroupResource
+	log      *zap.Logger
+	told     atomic.Int64 // when one was last logged as an error, in seconds of Unix
+}
+
+// caught, when it is deferred, makes a panic an error, and logs it with the stack: as an error once in loudEvery, since
+// what panics for one object does for thousands.
+func (p *panics) caught(err *error) {
+	v := recover()
+	if v == nil {
+		return
 	}
+	*err = fmt.Errorf("garbage: panic: %v", v)
+	level, now, told := zap.DebugLevel, time.Now().Unix(), p.told.Load()
+	if now-told >= int64(loudEvery/time.Second) && p.told.CompareAndSwap(told, now) {
+		level = zap.ErrorLevel
+	}
+	p.log.Log(level, "garbage collector: a call panicked", zap.String("panic", fmt.Sprint(v)),
+		zap.String("resource", p.resource.String()), zap.ByteString("stack", debug.Stack()))
 }
 
 func (b bounded) Get(ctx context.Context, namespace, name string) (m *metav1.PartialObjectMetadata, err error) {
-	defer caught(&err)
+	defer b.panics.caught(&err)
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return b.objects.Get(ctx, namespace, name)
 }
 
 func (b bounded) List(ctx context.Context, namespace string) (items []metav1.PartialObjectMetadata, err error) {
-	defer caught(&err)
+	defer b.panics.caught(&err)
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	return b.objects.List(ctx, namespace)
 }
 
 func (b bounded) Change(ctx context.Context, namespace, name string, change func(m metav1.Object) error) (err error) {
-	defer caught(&err)
+	defer b.panics.caught(&err)
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return b.objects.Change(ctx, namespace, name, change)
 }
 
 func (b bounded) Delete(ctx context.Context, namespace, name string, opts *metav1.DeleteOptions) (err error) {
-	defer caught(&err)
+	defer b.panics.caught(&err)
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return b.objects.Delete(ctx, namespace, name, opts)
@@ -195,7 +217,7 @@ func (w *worker) examine(ctx context.Context, t task, of objects) (result, error
 		case keep:
 			return res, nil
 		case trim:
-			err = t.trim(ctx, of, judged, v.refs)
+			err = t.trim(ctx, of, m.OwnerReferences, v.refs)
 		case remove:
 			err = t.remove(ctx, of, m.ResourceVersion, v.policy)
 		}
@@ -216,10 +238,11 @@ func (w *worker) examine(ctx context.Context, t task, of objects) (result, error
 	return done, errMoved
 }
 
-// trim leaves an object only the references refs, if it has those that were judged.
-func (t *task) trim(ctx context.Context, of objects, judged, refs []metav1.OwnerReference) error {
+// trim leaves an object only the references refs, some of those that were read, if it has these: with all their fields, or
+// a change of one by somebody else would be undone.
+func (t *task) trim(ctx context.Context, of objects, read, refs []metav1.OwnerReference) error {
 	return of.Change(ctx, t.namespace, t.name, func(m metav1.Object) error {
-		if m.GetUID() != t.uid || !equalRefs(m.GetOwnerReferences(), judged) {
+		if m.GetUID() != t.uid || !equality.Semantic.DeepEqual(m.GetOwnerReferences(), read) {
 			return errMoved
 		}
 		m.SetOwnerReferences(refs)

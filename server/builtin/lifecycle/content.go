@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -50,7 +51,8 @@ func first(k server.ServedKind) int {
 }
 
 // deleteKind deletes the objects of one kind. Those that are being deleted already are left to their finalizers.
-func (l *Lifecycle) deleteKind(ctx context.Context, k server.ServedKind, ns *corev1.Namespace, out *left) error {
+func (l *Lifecycle) deleteKind(ctx context.Context, k server.ServedKind, ns *corev1.Namespace, out *left) (err error) {
+	defer l.caught(&err) // of a Storage of the program's
 	namespace := ns.Name
 	objects, err := list(ctx, k, namespace)
 	if err != nil || len(objects) == 0 {
@@ -80,9 +82,14 @@ func (l *Lifecycle) deleteKind(ctx context.Context, k server.ServedKind, ns *cor
 
 // list returns the objects of a kind in a namespace. A Storage of the program's may show others as well.
 func list(ctx context.Context, k server.ServedKind, namespace string) ([]metav1.PartialObjectMetadata, error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
 	objects, err := k.Objects.List(ctx, namespace)
 	if apierrors.IsMethodNotSupported(err) {
 		return nil, nil
+	}
+	if err == nil { // a Storage of the program's may return what it has when the time is over
+		err = ctx.Err()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", k.Resource.GroupResource(), err)
@@ -97,6 +104,8 @@ func deleteOne(ctx context.Context, k server.ServedKind, namespace string, m *me
 	if m.UID != "" {
 		opts.Preconditions = &metav1.Preconditions{UID: &m.UID}
 	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	err := k.Objects.Delete(ctx, namespace, m.Name, opts)
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
@@ -120,35 +129,59 @@ func (l *Lifecycle) sweep(ctx context.Context, namespace string) {
 	}
 }
 
-func (l *Lifecycle) sweepOnce(ctx context.Context, namespace string) (err error) {
-	defer func() { // of a Storage of the program's
-		if v := recover(); v != nil {
-			err = fmt.Errorf("panic: %v", v)
-		}
-	}()
+// sweepOnce deletes what it can: what fails holds up no other kind and object.
+func (l *Lifecycle) sweepOnce(ctx context.Context, namespace string) error {
 	if err := l.gate.creates.wait(ctx, namespace); err != nil {
 		return err
 	}
+	leave, err := l.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	var failed []error
 	for _, k := range l.contentKinds() {
-		objects, err := list(ctx, k, namespace)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		again, err := l.sweepKind(ctx, k, namespace)
+		if again {
+			return nil
+		}
 		if err != nil {
-			return err
-		}
-		if len(objects) == 0 {
-			continue
-		}
-		// After the list: what it shows was there before a namespace that is made now.
-		if _, err := l.registry.GetStored(ctx, namespace); !apierrors.IsNotFound(err) {
-			return err
-		}
-		for _, m := range objects {
-			if m.DeletionTimestamp != nil {
-				continue
-			}
-			if err := deleteOne(ctx, k, namespace, &m); err != nil {
-				return err
-			}
+			failed = append(failed, err)
 		}
 	}
-	return nil
+	return errors.Join(failed...)
+}
+
+// sweepKind does so for one kind. again says that the namespace exists again, so that nothing is to be deleted.
+func (l *Lifecycle) sweepKind(ctx context.Context, k server.ServedKind, namespace string) (again bool, err error) {
+	defer l.caught(&err) // of a Storage of the program's
+	objects, err := list(ctx, k, namespace)
+	if err != nil || len(objects) == 0 {
+		return false, err
+	}
+	// After the list: what it shows was there before a namespace that is made now.
+	if exists, err := l.exists(ctx, namespace); exists || err != nil {
+		return exists, err
+	}
+	var failed []error
+	for _, m := range objects {
+		if m.DeletionTimestamp == nil && ctx.Err() == nil {
+			failed = append(failed, deleteOne(ctx, k, namespace, &m))
+		}
+	}
+	return false, errors.Join(failed...)
+}
+
+// exists reports whether there is a namespace of that name, past all caches.
+func (l *Lifecycle) exists(ctx context.Context, namespace string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	_, err := l.registry.GetStored(ctx, namespace)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
 }

@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -24,6 +23,9 @@ const (
 	// Content that waits for others is looked at again after a time that grows between these.
 	leastWait = 50 * time.Millisecond
 	mostWait  = 10 * time.Second
+	// How long one call may take. What hangs for longer is an error of its kind, and tried again.
+	callTimeout = 30 * time.Second
+	listTimeout = time.Minute
 )
 
 // Run deletes the content of namespaces that are being deleted, and lets these go, until ctx ends, whose error it returns.
@@ -161,11 +163,7 @@ func loudness(failures int) zapcore.Level {
 
 // pass does once what there is to do for a namespace. It reports whether that was all, or how many objects are there yet.
 func (l *Lifecycle) pass(ctx context.Context, name string) (done bool, found int, err error) {
-	defer func() { // of a Storage of the program's
-		if v := recover(); v != nil {
-			err = fmt.Errorf("panic: %v", v)
-		}
-	}()
+	defer l.caught(&err) // of a Storage of the program's
 	ns, err := l.toEmpty(ctx, name)
 	if ns == nil || err != nil {
 		return err == nil, 0, err
@@ -173,12 +171,11 @@ func (l *Lifecycle) pass(ctx context.Context, name string) (done bool, found int
 	if err := l.gate.creates.wait(ctx, name); err != nil {
 		return false, 0, err
 	}
-	select {
-	case l.passes <- struct{}{}:
-		defer func() { <-l.passes }()
-	case <-ctx.Done():
-		return false, 0, ctx.Err()
+	leave, err := l.enter(ctx)
+	if err != nil {
+		return false, 0, err
 	}
+	defer leave()
 	content := l.deleteContent(ctx, ns)
 	if err := ctx.Err(); err != nil {
 		return false, 0, err
@@ -189,12 +186,26 @@ func (l *Lifecycle) pass(ctx context.Context, name string) (done bool, found int
 	if !content.empty() {
 		return false, content.objects(), errors.Join(content.failures...)
 	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	return true, 0, l.finalizer.release(ctx, ns)
+}
+
+// enter waits until the content of another namespace may be worked on; leave ends that.
+func (l *Lifecycle) enter(ctx context.Context) (leave func(), err error) {
+	select {
+	case l.passes <- struct{}{}:
+		return func() { <-l.passes }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // toEmpty reads the namespace past all caches. It is nil when there is nothing to do for it: it is gone, or is not being
 // deleted, or others than this package hold it.
 func (l *Lifecycle) toEmpty(ctx context.Context, name string) (*corev1.Namespace, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	rec, err := l.registry.GetStored(ctx, name)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -219,6 +230,8 @@ func (l *Lifecycle) tell(ctx context.Context, ns *corev1.Namespace, content *lef
 	if now := metav1.Now(); !settle(ns.Status.DeepCopy(), conditions, now) {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	_, _, err := l.status.UpdateRecord(ctx, ns.Name, func(_ context.Context, current runtime.Object) (runtime.Object, error) {
 		now, ok := current.(*corev1.Namespace)
 		if !ok || now.UID != ns.UID {

@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -39,25 +41,8 @@ func TestFailuresInOtherWordsAreTriedLessAndLess(t *testing.T) {
 			return nil
 		})
 		core, logs := observer.New(zapcore.WarnLevel)
-		srv, err := server.New(server.Options{Storage: memory.Open(), Admission: admission.Chain{Validators: []admission.Validator{refuse}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = srv.Close() }()
-		n := &node{t: t}
-		err = srv.Install(server.ExtensionFunc(func(h *server.Host) (err error) {
-			n.host = h
-			n.life, err = install(h, lifecycle.Options{Logger: zap.New(core)})
-			return err
-		}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		n.namespaces = typedOf[*corev1.Namespace](t, n.host, "namespaces")
-		n.configMaps = typedOf[*corev1.ConfigMap](t, n.host, "configmaps")
-		ctx, cancel := context.WithCancel(t.Context())
-		var work sync.WaitGroup
-		work.Go(func() { _ = n.life.Run(ctx) })
+		n, stop := unlistened(t, server.Options{Admission: admission.Chain{Validators: []admission.Validator{refuse}}}, zap.New(core))
+		defer stop()
 		n.makeNamespace("a")
 		n.makeConfigMap("a", "c")
 		n.deleteNamespace("a")
@@ -65,8 +50,152 @@ func TestFailuresInOtherWordsAreTriedLessAndLess(t *testing.T) {
 		if tries, lines := refused.Load(), logs.Len(); tries < 8 || tries > 20 || lines != 1 {
 			t.Errorf("%d attempts and %d lines of the log in a minute, want some, more and more seldom, and one", tries, lines)
 		}
-		cancel()
-		work.Wait()
+	})
+}
+
+// unlistened starts a server that no network knows, as is needed where no real time passes. It deletes content until stop.
+func unlistened(t *testing.T, o server.Options, log *zap.Logger) (n *node, stop func()) {
+	t.Helper()
+	o.Storage = memory.Open()
+	srv, err := server.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n = &node{t: t}
+	err = srv.Install(server.ExtensionFunc(func(h *server.Host) (err error) {
+		n.host = h
+		n.life, err = install(h, lifecycle.Options{Logger: log})
+		return err
+	}))
+	if err != nil {
+		_ = srv.Close()
+		t.Fatal(err)
+	}
+	n.namespaces = typedOf[*corev1.Namespace](t, n.host, "namespaces")
+	n.configMaps = typedOf[*corev1.ConfigMap](t, n.host, "configmaps")
+	ctx, cancel := context.WithCancel(t.Context())
+	var work sync.WaitGroup
+	work.Go(func() { _ = n.life.Run(ctx) })
+	return n, func() { cancel(); work.Wait(); _ = srv.Close() }
+}
+
+// failure is what the conditions of a namespace say of content that could not be deleted.
+func (n *node) failure(namespace string) string {
+	n.t.Helper()
+	ns, err := n.namespaces.Get(n.t.Context(), "", namespace)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	for _, c := range ns.Status.Conditions {
+		if c.Type == corev1.NamespaceDeletionContentFailure && c.Status == corev1.ConditionTrue {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// A kind that hangs, or panics, is told of, keeps the namespace, and holds up no other kind.
+func TestOneKindHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	h := holding{make(chan struct{}, 1), nil}
+	p := &panicking{}
+	p.on.Store(true)
+	for name, c := range map[string]struct {
+		served any
+		want   string
+	}{"hangs": {h, "list aisles: context deadline exceeded"}, "panics": {p, "panic: a mistake"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				core, logs := observer.New(zapcore.ErrorLevel)
+				n, stop := unlistened(t, server.Options{Groups: groups(server.Group{Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
+					server.Kind("Aisle", server.KindOptions[*runtime.Resource[toySpec, struct{}]]{Storage: c.served}), // it comes before ConfigMaps
+				}}}})}, zap.New(core))
+				defer stop()
+				n.makeNamespace("a")
+				n.makeConfigMap("a", "c")
+				n.deleteNamespace("a")
+				time.Sleep(listHangs + 5*time.Second)
+				if _, err := n.configMaps.Get(t.Context(), "a", "c"); !apierrors.IsNotFound(err) {
+					t.Errorf("the object of another kind: %v", err)
+				}
+				if got := n.failure("a"); !strings.HasSuffix(got, c.want) {
+					t.Errorf("the failure is told as %q, want %q", got, c.want)
+				}
+				lines := logs.All()
+				if name == "hangs" {
+					if len(lines) > 0 {
+						t.Errorf("the log has %v", lines)
+					}
+				} else if len(lines) == 0 || len(lines) > 2 || !strings.Contains(fmt.Sprint(lines[0].ContextMap()["stack"]), "panicking") {
+					t.Errorf("the log has %v, want the panic and its stack, once in a minute", lines)
+				}
+			})
+		})
+	}
+}
+
+// System namespaces that cannot be made for long are a warning, not one each time.
+func TestSystemNamespacesThatCannotBeMadeAreLogged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		refuse := admission.ValidatorFunc(func(_ context.Context, r *admission.Request) error {
+			if r.Operation == admission.Create && r.Resource.Resource == "namespaces" {
+				return errors.New("not now")
+			}
+			return nil
+		})
+		core, logs := observer.New(zapcore.WarnLevel)
+		_, stop := unlistened(t, server.Options{Admission: admission.Chain{Validators: []admission.Validator{refuse}}}, zap.New(core))
+		defer stop()
+		time.Sleep(time.Minute)
+		if lines := logs.All(); len(lines) != 2 { // of Install, and later
+			t.Errorf("the log has %v", lines)
+		}
+	})
+}
+
+// listHangs is how long a list may take.
+const listHangs = time.Minute
+
+// A kind that panics does not keep what came late in other kinds.
+func TestAKindThatPanicsDoesNotEndASweep(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	p := &panicking{}
+	n, other := start(t, b, lifecycle.Options{}), start(t, b, lifecycle.Options{}, server.Group{Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
+		server.Kind("Aisle", server.KindOptions[*runtime.Resource[toySpec, struct{}]]{Storage: p}), // it comes before ConfigMaps
+	}}}})
+	p.on.Store(true)
+	n.run()
+	n.makeNamespace("a")
+	arrived, goOn := make(chan struct{}), make(chan struct{})
+	before := func(c storage.Commit) {
+		if strings.HasSuffix(c.Key, "/a/late") && !c.Delete {
+			close(arrived)
+			<-goOn
+		}
+	}
+	b.before.Store(&before)
+	made := make(chan error, 1)
+	go func() {
+		_, err := other.configMaps.Create(context.Background(), "a", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "late"}})
+		made <- err
+	}()
+	<-arrived
+	n.deleteNamespace("a")
+	n.waitGone("a")
+	n.makeNamespace("b")
+	n.deleteNamespace("b")
+	n.waitGone("b")
+	other.wait("the other server has seen that a is gone", func() bool { return p.asked.Load() > 0 }) // it sweeps b
+	close(goOn)
+	if err := <-made; err != nil {
+		t.Fatal(err)
+	}
+	n.wait("what came late is deleted", func() bool {
+		_, err := n.configMaps.Get(t.Context(), "a", "late")
+		return apierrors.IsNotFound(err)
 	})
 }
 
@@ -117,8 +246,8 @@ func (f blindFeed) Next(ctx context.Context) (storage.Changes, error) {
 	return changes, err
 }
 
-// Whoever lets a namespace go by hand, and makes it again, keeps what is in the new one, though the content of the old one is
-// being deleted, by a server that does not see it yet.
+// Whoever lets a namespace go by hand, and makes it again, keeps what is in the new one, though the content of the old one
+// is being deleted, by a server that does not see it yet.
 func TestContentOfTheNextNamespaceStays(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)

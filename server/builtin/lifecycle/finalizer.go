@@ -21,8 +21,8 @@ const storedAt = "/registry/namespaces"
 
 // Finalizer is the subresource finalize of namespaces: a PUT replaces spec.finalizers, which nothing else changes, and the
 // metadata. The namespace goes with the update that leaves it without finalizers, if it was deleted before. It
-// implements registry.Updater and registry.FieldResetter. The zero Finalizer answers 503 until Install has opened it. All methods may be called
-// concurrently.
+// implements registry.Updater and registry.FieldResetter. The zero Finalizer answers 503 until Install has opened it. All
+// methods may be called concurrently.
 type Finalizer struct {
 	namespaces atomic.Pointer[registry.Registry]
 }

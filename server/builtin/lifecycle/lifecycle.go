@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/keelson-dev/keelson/admission"
@@ -38,7 +39,7 @@ type Options struct {
 	// AllowMissingNamespaces lets objects be created in namespaces that do not exist, as if there were no namespaces. In
 	// one that is being deleted they are refused all the same. Set it on all servers of a storage, or on none.
 	AllowMissingNamespaces bool
-	// Logger gets what fails and is tried again; nil is silent.
+	// Logger gets what fails and is tried again, and panics of the program's; nil is silent.
 	Logger *zap.Logger
 }
 
@@ -53,7 +54,8 @@ type Lifecycle struct {
 	log       *zap.Logger
 	system    system
 	following chan struct{} // closed when keep has seen all namespaces once, or has ended
-	passes    chan struct{} // holds a token for each pass over the content of a namespace
+	passes    chan struct{} // holds a token for each pass, or sweep, over the content of a namespace
+	panicked  atomic.Int64  // when a panic was last logged as an error, in seconds of Unix
 }
 
 // Install begins to look after the namespaces of the server: it opens the finalizer, adds the admission plug-in before all

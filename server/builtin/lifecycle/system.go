@@ -73,11 +73,7 @@ func (l *Lifecycle) makeSystem(ctx context.Context) error {
 }
 
 func (l *Lifecycle) makeNamespace(ctx context.Context, name string) (err error) {
-	defer func() { // of a plug-in of the program's
-		if v := recover(); v != nil {
-			err = fmt.Errorf("panic: %v", v)
-		}
-	}()
+	defer l.caught(&err) // of a plug-in of the program's
 	_, err = l.typed.Create(ctx, "", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	return err
 }
@@ -111,7 +107,12 @@ func (l *Lifecycle) keepSystem(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		for l.makeSystem(ctx) != nil {
+		for failures := 0; ; failures++ {
+			err := l.makeSystem(ctx)
+			if err == nil || ctx.Err() != nil {
+				break
+			}
+			l.log.Log(loudness(failures), "system namespaces could not be made yet", zap.Error(err))
 			if !pause(ctx, retry.wait(), nil, nil) {
 				return
 			}

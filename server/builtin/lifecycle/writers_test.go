@@ -89,6 +89,8 @@ func TestWritersAgainstTheDeletion(t *testing.T) {
 	n.makeNamespace("r0")
 	stop := make(chan struct{})
 	var writers sync.WaitGroup
+	finish := sync.OnceFunc(func() { close(stop); writers.Wait() })
+	defer finish()
 	var made, refused atomic.Int64
 	for seed := range uint64(6) {
 		writers.Go(func() { n.writer(seed, func() string { return name.Load().(string) }, stop, &made, &refused) })
@@ -107,8 +109,7 @@ func TestWritersAgainstTheDeletion(t *testing.T) {
 		n.makeNamespace(next)
 		name.Store(next)
 	}
-	close(stop)
-	writers.Wait()
+	finish()
 	for i := range rounds {
 		if left := n.content(fmt.Sprint("r", i)); left != nil {
 			t.Errorf("r%d was gone, and now there is %v", i, left)
@@ -138,6 +139,8 @@ func TestWritersOnSeveralServers(t *testing.T) {
 	n.makeNamespace("r0")
 	stop := make(chan struct{})
 	var writers sync.WaitGroup
+	finish := sync.OnceFunc(func() { close(stop); writers.Wait() })
+	defer finish()
 	var made, refused atomic.Int64
 	for i, node := range nodes {
 		for seed := range uint64(2) {
@@ -157,8 +160,7 @@ func TestWritersOnSeveralServers(t *testing.T) {
 		n.makeNamespace(next)
 		name.Store(next)
 	}
-	close(stop)
-	writers.Wait()
+	finish()
 	for i := range rounds {
 		ns := fmt.Sprint("r", i)
 		n.wait("nothing is left in "+ns, func() bool { return n.content(ns) == nil })

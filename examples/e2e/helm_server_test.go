@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/keelson-dev/keelson/examples/e2e/harness"
 	keelson "github.com/keelson-dev/keelson/runtime"
@@ -93,8 +94,13 @@ func runServer(t *testing.T, o keelsonserver.Options, extensions ...keelsonserve
 	go func() { ended <- srv.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("the server ended with %v", err)
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("the server ended with %v", err)
+			}
+		case <-time.After(harness.ExitTimeout):
+			t.Error("the server does not end")
 		}
 	})
 	select {
@@ -103,8 +109,10 @@ func runServer(t *testing.T, o keelsonserver.Options, extensions ...keelsonserve
 	case err := <-ended:
 		ended <- nil
 		t.Fatalf("the server ended with %v before it was ready", err)
-		return cluster{}
+	case <-time.After(harness.ExitTimeout):
+		t.Fatal("the server does not get ready")
 	}
+	return cluster{}
 }
 
 // desk is a server of lamps, and the programs that ask it and that install the chart testdata/helm/desk there.

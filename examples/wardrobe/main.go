@@ -47,7 +47,9 @@ func main() {
 }
 
 func serve(ctx context.Context, listen, data, kubeconfig string) error {
-	logger, err := zap.NewProduction() // starts, stops and answers of 500 and more, on stderr
+	config := zap.NewProductionConfig() // starts, stops and answers of 500 and more, on stderr
+	config.Sampling = nil               // all of them
+	logger, err := config.Build()
 	if err != nil {
 		return err
 	}

@@ -106,6 +106,9 @@ func unmarshalMessage(m protobufMessage, message []byte) (err error) {
 	if tooDeep(message) {
 		return fmt.Errorf("proto: nested more than %d messages deep", maxDepth)
 	}
+	if err := make(messageTypes).check(reflect.TypeOf(m).Elem(), message); err != nil {
+		return err
+	}
 	return m.Unmarshal(message)
 }
 
@@ -149,8 +152,9 @@ func DecodeInto(f Format, body []byte, obj runtime.Object) error {
 const maxDepth = 10000
 
 // tooDeep reports whether a message could be nested more than maxDepth deep. What is a message and what a string only
-// its type knows: all that could be a message counts. Each byte is looked at as part of one of them at most, so this
-// takes time in proportion to the text.
+// its type knows: all that could be a message counts. What the generated methods pass over is passed over, groups and
+// numbers of fields that are too large included, of a group all but its ends counting as fields. Each byte is looked at
+// as part of one message at most, so this takes time in proportion to the text.
 func tooDeep(message []byte) bool {
 	if len(message) <= 2*maxDepth { // a level takes two bytes at least
 		return false
@@ -165,34 +169,51 @@ func tooDeep(message []byte) bool {
 			rest, open = open[len(open)-1], open[:len(open)-1]
 			continue
 		}
-		_, kind, n := protowire.ConsumeTag(rest)
+		tag, n := looseVarint(rest)
 		if n < 0 {
 			rest = nil
 			continue
 		}
-		if kind == protowire.BytesType {
-			inner, m := protowire.ConsumeBytes(rest[n:])
-			if m < 0 {
+		rest = rest[n:]
+		switch kind := protowire.Type(tag & 7); kind {
+		case protowire.BytesType:
+			size, n := looseVarint(rest)
+			if n < 0 || size > uint64(len(rest)-n) {
 				rest = nil
 				continue
 			}
-			if open = append(open, rest[n+m:]); len(open) > maxDepth {
+			end := n + int(size)
+			if open = append(open, rest[end:]); len(open) > maxDepth {
 				return true
 			}
-			rest = inner
-			continue
+			rest = rest[n:end]
+		case protowire.StartGroupType, protowire.EndGroupType:
+		case protowire.VarintType:
+			_, n := looseVarint(rest)
+			rest = after(rest, n)
+		default:
+			rest = after(rest, protowire.ConsumeFieldValue(1, kind, rest))
 		}
-		if kind == protowire.StartGroupType || kind == protowire.EndGroupType { // in no type of Kubernetes
-			rest = nil
-			continue
-		}
-		m := protowire.ConsumeFieldValue(1, kind, rest[n:])
-		if m < 0 {
-			rest = nil
-			continue
-		}
-		rest = rest[n+m:]
 	}
+}
+
+// looseVarint reads a number as the generated methods do: what does not fit into 64 bits of its tenth byte is dropped,
+// where protowire refuses it. n is how many bytes it takes, negative when there is none.
+func looseVarint(text []byte) (v uint64, n int) {
+	for i := range min(len(text), 10) {
+		if v |= uint64(text[i]&0x7f) << (7 * i); text[i] < 0x80 {
+			return v, i + 1
+		}
+	}
+	return 0, -1
+}
+
+// after is text without its first n bytes; nothing when n is negative.
+func after(text []byte, n int) []byte {
+	if n < 0 {
+		return nil
+	}
+	return text[n:]
 }
 
 // EncodeProtobuf returns obj as the body of a response, of the kind gvk whatever obj says. obj is not changed. An

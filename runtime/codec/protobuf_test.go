@@ -263,6 +263,41 @@ func TestDecodeProtobufThatIsDeep(t *testing.T) {
 	}
 }
 
+// What generated methods pass over hides nothing: they read on behind it.
+func TestDecodeProtobufThatIsDeepBehindUnknownFields(t *testing.T) {
+	s, kind := runtime.NewScheme(), v1Widget.GroupVersion().WithKind("Chain")
+	must(t, runtime.Register(s, kind, runtime.KindOptions[*chain]{}))
+	var heads [][]byte
+	size := 0
+	for range 10_001 {
+		head := protowire.AppendVarint(protowire.AppendTag(nil, 28, protowire.BytesType), uint64(size))
+		heads = append(heads, head)
+		size += len(head)
+	}
+	slices.Reverse(heads)
+	deep := slices.Concat(heads...)
+	group := func(content []byte) []byte {
+		return protowire.AppendTag(append(protowire.AppendTag(nil, 1000, protowire.StartGroupType), content...), 1000, protowire.EndGroupType)
+	}
+	large := func(tag uint64, value ...byte) []byte { return append(protowire.AppendVarint(nil, tag), value...) }
+	overflow := []byte{0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x02} // of 64 bits
+	for name, before := range map[string][]byte{
+		"an empty group":              group(nil),
+		"a group":                     group(large(1<<3|uint64(protowire.VarintType), 1)),
+		"groups in groups":            group(group(nil)),
+		"a number beyond int32":       large(1<<40|uint64(protowire.VarintType), 1),
+		"the number 0":                large(uint64(protowire.VarintType), 1),
+		"a number beyond 64 bits":     append(large(1000<<3|uint64(protowire.VarintType)), overflow...),
+		"a length beyond 64 bits":     append(large(1000<<3|uint64(protowire.BytesType)), overflow...),
+		"a field number beyond those": append(slices.Concat([]byte{0xc0}, overflow[1:]), 1),
+	} {
+		_, err := codec.Decode(s, codec.Protobuf(), sealed(t, kind, append(before, deep...), nil), kind, codec.Warn)
+		if err == nil || err.Error() != "proto: nested more than 10000 messages deep" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // What only looks like messages in messages is none.
 func TestDecodeProtobufOfLongTexts(t *testing.T) {
 	s, f := newScheme(t), codec.Protobuf()

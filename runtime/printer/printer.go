@@ -18,13 +18,15 @@
 //	string    strings, lists of the above (joined by commas), and what has a text form of its own: metav1.Duration,
 //	          resource.Quantity, intstr.IntOrString, anything that is an encoding.TextMarshaler or a fmt.Stringer
 //
-// A pointer is what it leads to. What is absent (a nil pointer, a zero time) is an empty cell.
+// A pointer is what it leads to. What is absent (a nil pointer, a zero time) is an empty cell, and
+// left out of a list.
 //
 // Of is pure reflection and keeps nothing; a [Table] is immutable and may be used concurrently.
 package printer
 
 import (
 	"encoding"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
@@ -148,10 +150,26 @@ func (w *walker) visit(t reflect.Type, path string, at []step, within []reflect.
 			w.refuse(path+f.Name, "the tag Print:%q is written print:%q", other, other)
 		case tagged:
 			w.add(f, path+f.Name, tag, inner, here)
-		case inner.Kind() == reflect.Struct && cellOf(inner) == nil && inner != reflect.TypeFor[metav1.ObjectMeta]():
+		case inner.Kind() == reflect.Struct && !opaque(inner):
 			w.visit(inner, path+f.Name+".", here, within)
 		}
 	}
+}
+
+// opaque reports whether the fields of a struct are not to be looked at: it is one of apimachinery's, or its JSON is not
+// that of its fields. A String method says nothing about JSON.
+func opaque(t reflect.Type) bool {
+	switch t {
+	case reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.MicroTime](), reflect.TypeFor[metav1.Duration](), reflect.TypeFor[time.Time](),
+		reflect.TypeFor[metav1.ObjectMeta](), reflect.TypeFor[metav1.TypeMeta]():
+		return true
+	}
+	for _, marshaler := range []reflect.Type{reflect.TypeFor[json.Marshaler](), reflect.TypeFor[encoding.TextMarshaler]()} {
+		if reflect.PointerTo(t).Implements(marshaler) {
+			return true
+		}
+	}
+	return false
 }
 
 // recursive refuses tags in a struct that contains itself: there would be no end of columns.
@@ -277,8 +295,12 @@ func listCell(list reflect.Type) *shown {
 	return &shown{"string", func(v reflect.Value, now time.Time) any {
 		var words []string
 		for i := range v.Len() {
-			if e, ok := follow(v.Index(i)); ok {
-				words = append(words, fmt.Sprint(element.cell(e, now)))
+			e, ok := follow(v.Index(i))
+			if !ok {
+				continue
+			}
+			if word := element.cell(e, now); word != nil {
+				words = append(words, fmt.Sprint(word))
 			}
 		}
 		return strings.Join(words, ",")

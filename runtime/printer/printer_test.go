@@ -101,6 +101,30 @@ func TestCells(t *testing.T) {
 	}
 }
 
+type DockSpec struct {
+	Depth int32         `json:"depth" print:"Depth"`
+	Tides []metav1.Time `json:"tides" print:"Tides"`
+}
+
+func (s *DockSpec) String() string { return "a dock" }
+
+type Dock struct {
+	Spec DockSpec `json:"spec"`
+}
+
+// The String method of a spec, as generated code has, is no reason to pass over its fields.
+func TestSpecWithAStringMethod(t *testing.T) {
+	table, err := printer.Of(reflect.TypeFor[Dock]())
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 1, 10, 0, 0, 0, 0, time.UTC)
+	got, err := table.Cells(nil, &Dock{DockSpec{Depth: 9, Tides: []metav1.Time{{}, metav1.NewTime(now.Add(-time.Minute)), {}}}}, now)
+	if diff := cmp.Diff([]any{int64(9), "60s"}, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got)\n%s", err, diff)
+	}
+}
+
 type Loop struct {
 	Name string `json:"name" print:"Title"`
 	Next *Loop  `json:"next"`

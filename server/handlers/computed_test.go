@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -140,6 +141,71 @@ func TestComputedWatch(t *testing.T) {
 		wantWatch(t, s, frame("ADDED", `{"kind":"Widget","apiVersion":"example.com/v1","metadata":{"name":"x"},"spec":{"size":3,"replicas":0},"status":{}}`)+mark("opaque", false)+
 			frame("ERROR", `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too old","reason":"Expired","code":410}`))
 	})
+}
+
+// columned is ticks with a column that counts on a default.
+type columned struct{ ticks }
+
+func (columned) Columns() []metav1.TableColumnDefinition {
+	return []metav1.TableColumnDefinition{{Name: "Name", Type: "string", Format: "name"}, {Name: "Color", Type: "string"}}
+}
+
+func (columned) Row(_ context.Context, obj runtime.Object) ([]any, error) {
+	w := obj.(*Widget)
+	return []any{w.Name, w.Spec.Color[:1]}, nil
+}
+
+// The empty object of a bookmark has no defaults: a Tabler that panics on it has no cells for it.
+func TestTableOfABookmarkThatHasNoRow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := columned{ticks{make(chan registry.ObjectEvent)}}
+		h := serve(t, c, nil)
+		s, done, stop := h.watching(all+"?watch=1&allowWatchBookmarks=1&timeoutSeconds=9", asTable)
+		defer stop()
+		x := reading("x", 3)
+		x.Spec.Color = "red"
+		c.events <- registry.ObjectEvent{Type: "ADDED", Object: x}
+		c.events <- registry.ObjectEvent{Type: "BOOKMARK", Object: reading("ignored", 9)}
+		c.events <- registry.ObjectEvent{}
+		<-done
+		if got := s.text(); !strings.Contains(got, `"cells":["x","r"]`) || !strings.Contains(got, `"cells":[null,null]`) {
+			t.Errorf("%s", got)
+		}
+	})
+}
+
+// shades is a computed resource with a selectable field, which it looks at itself.
+type shades struct{}
+
+func (shades) List(_ context.Context, opts *metav1.ListOptions) (runtime.Object, error) {
+	red, blue := reading("red", 1), reading("blue", 2)
+	if strings.Contains(opts.FieldSelector, "spec.color=blue") {
+		return &runtime.List[Widget]{Items: []Widget{*blue}}, nil
+	}
+	return &runtime.List[Widget]{Items: []Widget{*red, *blue}}, nil
+}
+
+func TestComputedListWithASelectableField(t *testing.T) {
+	h := serve(t, shades{}, func(o *handlers.Options) {
+		o.Scheme = runtime.NewScheme()
+		must(t, runtime.Register[*Widget](o.Scheme, gv.WithKind("Widget"), runtime.KindOptions[*Widget]{SelectableFields: []string{"spec.color"}}))
+	})
+	for selector, want := range map[string]string{
+		"": "red blue", "spec.color=blue": "blue", "spec.color=blue,metadata.name=red": "", "metadata.name!=red": "blue", "spec.color!=blue,metadata.name=red": "red",
+	} {
+		w := h.ask("GET", all+"?fieldSelector="+url.QueryEscape(selector), "")
+		var list runtime.List[Widget]
+		if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil || w.Code != http.StatusOK {
+			t.Fatalf("%s: %d %s", selector, w.Code, w.Body)
+		}
+		var names []string
+		for _, item := range list.Items {
+			names = append(names, item.Name)
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("%q chooses %q, want %q", selector, got, want)
+		}
+	}
 }
 
 // echo connects every request to a handler that repeats it.

@@ -91,15 +91,26 @@ func (t *table) appendCells(dst []byte, ctx context.Context, it item) ([]byte, e
 		dst = appendString(append(dst, ','), age(created, t.now))
 		return append(dst, ']'), nil
 	}
-	cells, err := t.cells(ctx, it)
-	switch {
-	case err != nil && t.mark: // the Tabler makes no row of an empty object
-		cells = make([]any, t.count)
-	case err != nil:
+	cells, err := t.markCells(ctx, it)
+	if err != nil {
 		return dst, err
 	}
 	text, err := json.Marshal(cells)
 	return append(dst, text...), err
+}
+
+// markCells is cells, and for the empty object of a bookmark empty ones where the Tabler makes none: columns count on
+// defaults, which it does not have, and some panic.
+func (t *table) markCells(ctx context.Context, it item) (cells []any, err error) {
+	if !t.mark {
+		return t.cells(ctx, it)
+	}
+	defer func() {
+		if recover() != nil || err != nil {
+			cells, err = make([]any, t.count), nil
+		}
+	}()
+	return t.cells(ctx, it)
 }
 
 // cells asks the Tabler for the cells of one row.

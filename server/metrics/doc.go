@@ -15,8 +15,9 @@
 //
 //   - apiserver_request_total and its companions count the requests that a handler has answered: of resources that are
 //     served, with a verb that they have, and of the paths that kube-apiserver counts (/healthz, /livez, /readyz,
-//     /openapi/v3, and the aggregated documents of /api and /apis). Who is refused before that is in authentication_attempts (401) and authorization_attempts_total
-//     (403), or counted with code 429 when there were too many requests at once.
+//     /openapi/v3, and the aggregated documents of /api and /apis). Who is refused before that is in
+//     authentication_attempts (401) and authorization_attempts_total (403), or counted with code 429 when there were too
+//     many requests at once.
 //   - The time of a request begins when it was received, before authentication.
 //   - verb is GET, LIST, WATCH, POST, PUT, PATCH, APPLY, DELETE, also of a collection, CONNECT, or other.
 //   - An empty scope is that of a path; resource is one object, be it one that is created; namespace and cluster are

@@ -94,6 +94,9 @@ func (s *Service) write(w http.ResponseWriter, r *http.Request, e *encoded, p pa
 		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 		r = r.Clone(r.Context())
 		r.Header.Del("Range") // the ETag is that of all forms: parts of several would not fit together
+		// They would be answered with 412 and no body, of this Content-Length; they are for writes and for ranges.
+		r.Header.Del("If-Match")
+		r.Header.Del("If-Unmodified-Since")
 	} else {
 		var err error
 		if text, err = p.text(); err != nil {

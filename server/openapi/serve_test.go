@@ -2,6 +2,7 @@ package openapi_test
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -100,6 +101,29 @@ func TestClientThatHasTheDocumentGets304(t *testing.T) {
 		}
 		if first.Header.Get("Last-Modified") == "" {
 			t.Errorf("%s has no Last-Modified", path)
+		}
+	}
+}
+
+// Preconditions of writes: an answer of 412 without a body must not have the length of one.
+func TestPreconditionsWithGzip(t *testing.T) {
+	srv := httptest.NewServer(shopService(t))
+	defer srv.Close()
+	for name, value := range map[string]string{"If-Match": `"00"`, "If-Unmodified-Since": time.Unix(0, 0).UTC().Format(http.TimeFormat)} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+shopDocument, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set(name, value)
+		r.Header.Set("Accept-Encoding", "gzip")
+		resp, err := srv.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusOK || n == 0 {
+			t.Errorf("%s: %d, %d bytes, %v", name, resp.StatusCode, n, err)
 		}
 	}
 }

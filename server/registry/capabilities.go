@@ -20,9 +20,10 @@ type (
 		Get(ctx context.Context, name string, opts *metav1.GetOptions) (runtime.Object, error)
 	}
 	// Lister answers GET of a collection with a list object: its Items are objects of the kind, in the namespace of the
-	// context, or in all when that is "". A handler leaves out of the answer what is in another namespace or what the
-	// selectors in opts do not choose, so that a lister looks at them only to save work. limit and continue are its own
-	// business: a list that has a continue is answered as it is, and Selects helps to count.
+	// context, or in all when that is "". A handler leaves out of the answer what is in another namespace, or what the
+	// label selector or the fields metadata.name and metadata.namespace do not choose, so that a lister looks at those only
+	// to save work. Further fields, of a kind that has them, are its own business, as limit and continue are: a list that
+	// has a continue is answered as it is, and Selects helps to count.
 	Lister interface {
 		List(ctx context.Context, opts *metav1.ListOptions) (runtime.Object, error)
 	}
@@ -59,7 +60,8 @@ type (
 	// Tabler makes its own tables; without it a table has the columns Name and Age.
 	Tabler interface {
 		// Columns describes the table's columns; Row makes the cells of one object, as many as there are columns. Of a
-		// kind that is in the scheme, the object is of the version of the request.
+		// kind that is in the scheme, the object is of the version of the request. A bookmark of a watch has an empty
+		// object, without defaults: if Row panics or fails on that one, its cells are nil.
 		Columns() []metav1.TableColumnDefinition
 		Row(ctx context.Context, obj runtime.Object) ([]any, error)
 	}

@@ -187,8 +187,8 @@ func (v *ScaleView) managers(ctx context.Context, obj runtime.Object) (*replicaM
 		}
 	}
 	gv := r.kind.GVK.GroupVersion()
-	if info := request.InfoFrom(ctx); info != nil && info.APIGroup == gv.Group {
-		if asked := (schema.GroupVersion{Group: gv.Group, Version: info.APIVersion}); paths[asked.String()] != nil {
+	if info := request.InfoFrom(ctx); info != nil { // of another group than the hub, too
+		if asked := (schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}); paths[asked.String()] != nil {
 			gv = asked
 		}
 	}

@@ -8,8 +8,9 @@ import (
 )
 
 // Selects returns what says which objects the selectors of a list choose, for a Lister that computes them: by their
-// labels, and by the fields metadata.name and metadata.namespace. A selector that cannot be read, or that names another
-// field, is a BadRequest; requests by HTTP have none.
+// labels, and by the fields metadata.name and metadata.namespace. Other fields, which a request can name if the kind has
+// them, are left to the Lister: what it returned is chosen whatever they say. A selector that cannot be read is a
+// BadRequest; requests by HTTP have none.
 func Selects(opts *metav1.ListOptions) (func(m metav1.Object) bool, error) {
 	byLabels, err := labels.Parse(opts.LabelSelector)
 	if err != nil {
@@ -19,10 +20,14 @@ func Selects(opts *metav1.ListOptions) (func(m metav1.Object) bool, error) {
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	for _, r := range byFields.Requirements() {
-		if r.Field != "metadata.name" && r.Field != "metadata.namespace" {
-			return nil, apierrors.NewBadRequest("field label not supported: " + r.Field)
+	byFields, err = byFields.Transform(func(name, value string) (string, string, error) {
+		if name == "metadata.name" || name == "metadata.namespace" {
+			return name, value, nil
 		}
+		return "", "", nil // takes the requirement away
+	})
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	return func(m metav1.Object) bool {
 		return byLabels.Matches(labels.Set(m.GetLabels())) &&

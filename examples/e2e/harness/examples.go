@@ -2,6 +2,7 @@ package harness
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -24,10 +25,13 @@ var wardrobeBinary = sync.OnceValues(func() (string, error) {
 
 // exampleBinary builds the program of an example.
 func exampleBinary(name string) (string, error) {
-	if name == "wardrobe" {
+	switch name {
+	case "hello":
+		return helloBinary()
+	case "wardrobe":
 		return wardrobeBinary()
 	}
-	return helloBinary()
+	return "", fmt.Errorf("there is no example %q; want hello or wardrobe", name)
 }
 
 func (o Options) example() string { return cmp.Or(o.Example, "hello") }

@@ -26,17 +26,18 @@ const (
 
 // Options says how to start an example. The zero Options is hello, on a free port on 127.0.0.1 and with a new data file.
 type Options struct {
-	// Example is the program, one of the folder examples; "" is hello.
+	// Example is the program, hello or wardrobe; "" is hello.
 	Example string
 	// Dir is the working directory, with the data file and the kubeconfig; "" is a new one.
 	Dir string
-	// Listen, Data and Kubeconfig are its flags; "" is 127.0.0.1:0, hello.db in Dir and hello.kubeconfig in Dir.
+	// Listen, Data and Kubeconfig are its flags; "" is 127.0.0.1:0, and in Dir the example's name with .db and
+	// .kubeconfig.
 	Listen, Data, Kubeconfig string
 	// Etcd is hello's flag; "" is none.
 	Etcd string
 }
 
-// Server is a running hello.
+// Server is a running example.
 type Server struct {
 	URL        string // https://HOST:PORT, from the ready line
 	Kubeconfig string // from the ready line
@@ -44,6 +45,7 @@ type Server struct {
 	Etcd       string // where it keeps its objects; "" is in the data file
 
 	t      testing.TB
+	name   string          // of the example
 	client func() *Kubectl // one per server, so that its cached discovery is used as a user's is
 	cmd    *exec.Cmd
 	stdout *Output
@@ -77,23 +79,23 @@ func (o *Output) String() string {
 
 var readyLine = regexp.MustCompile(`^ready (https://\S+) kubeconfig=(.+)\n$`)
 
-// Start starts hello and waits until it says that it is ready. The server ends with the test at the latest.
+// Start starts the example and waits until it says that it is ready. The server ends with the test at the latest.
 func Start(t testing.TB, o Options) *Server {
 	t.Helper()
 	s := Launch(t, o)
-	Eventually(t, "hello is ready", func() bool { return s.exitedNow() || strings.Contains(s.stdout.String(), "\n") })
+	Eventually(t, s.name+" is ready", func() bool { return s.exitedNow() || strings.Contains(s.stdout.String(), "\n") })
 	m := readyLine.FindStringSubmatch(s.stdout.String())
 	if m == nil {
-		t.Fatalf("hello wrote no ready line; stdout %q, stderr:\n%s", s.stdout, s.stderr)
+		t.Fatalf("%s wrote no ready line; stdout %q, stderr:\n%s", s.name, s.stdout, s.stderr)
 	}
 	s.URL, s.Kubeconfig = m[1], m[2]
 	return s
 }
 
-// Launch starts hello and does not wait. URL and Kubeconfig are not set.
+// Launch starts the example and does not wait. URL and Kubeconfig are not set.
 func Launch(t testing.TB, o Options) *Server {
 	t.Helper()
-	program, err := exampleBinary(o.Example)
+	program, err := exampleBinary(o.example())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +103,7 @@ func Launch(t testing.TB, o Options) *Server {
 	if o.Dir == "" {
 		o.Dir = t.TempDir()
 	}
-	s := &Server{Dir: o.Dir, Etcd: o.Etcd, t: t, stdout: new(Output), stderr: new(Output), exited: make(chan struct{})}
+	s := &Server{Dir: o.Dir, Etcd: o.Etcd, t: t, name: o.example(), stdout: new(Output), stderr: new(Output), exited: make(chan struct{})}
 	s.client = sync.OnceValue(func() *Kubectl { return NewKubectl(t, s.Kubeconfig) })
 	s.cmd = exec.Command(program, o.args()...)
 	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = o.Dir, s.stdout, s.stderr
@@ -156,7 +158,7 @@ func (s *Server) cleanup() {
 		s.Stop()
 	}
 	if s.t.Failed() {
-		s.t.Logf("hello's stderr:\n%s", s.stderr)
+		s.t.Logf("stderr of %s:\n%s", s.name, s.stderr)
 	}
 }
 
@@ -166,10 +168,10 @@ func (s *Server) Stop() {
 	s.t.Helper()
 	s.Signal(syscall.SIGTERM)
 	if code := s.Wait(); code != 0 {
-		s.t.Errorf("hello exited with %d after SIGTERM; stderr:\n%s", code, s.stderr)
+		s.t.Errorf("%s exited with %d after SIGTERM; stderr:\n%s", s.name, code, s.stderr)
 	}
 	if !readyLine.MatchString(s.stdout.String()) {
-		s.t.Errorf("hello's stdout is not the one ready line: %q", s.stdout)
+		s.t.Errorf("stdout of %s is not the one ready line: %q", s.name, s.stdout)
 	}
 }
 
@@ -184,7 +186,7 @@ func (s *Server) Kill() {
 func (s *Server) Signal(sig os.Signal) {
 	s.t.Helper()
 	if err := s.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		s.t.Errorf("sending %v to hello: %v", sig, err)
+		s.t.Errorf("sending %v to %s: %v", sig, s.name, err)
 	}
 }
 
@@ -204,7 +206,7 @@ func (s *Server) Wait() int {
 			_ = s.cmd.Process.Kill()
 			<-s.exited
 		}
-		s.t.Errorf("hello did not exit; stderr:\n%s", s.stderr)
+		s.t.Errorf("%s did not exit; stderr:\n%s", s.name, s.stderr)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

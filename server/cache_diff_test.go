@@ -322,8 +322,9 @@ var continued = regexp.MustCompile(`(?m),\s*"continue": ?"([^"]+)"|^  continue: 
 func (tw *twins) nothingFollows(path string, header []string, got *[2]answer) {
 	tw.t.Helper()
 	const broken = "StorageReadError"
-	if strings.Contains(got[0].body, broken) && strings.Contains(got[1].body, broken) && strings.Contains(path, "limit=") {
-		got[1] = got[0] // the cache has looked further, and names more
+	if strings.Contains(got[0].body, broken) && strings.Contains(path, "limit=") &&
+		(strings.Contains(got[1].body, broken) || got[1].code == 500 && strings.Contains(got[1].body, `"message":"converting `)) {
+		got[1] = got[0] // the cache has looked further, and names more; or what is on the page cannot be converted either
 		return
 	}
 	found := continued.FindStringSubmatch(got[1].body)

@@ -48,7 +48,7 @@ func (h *Host) Scheme() *runtime.Scheme { return h.s.scheme }
 func (h *Host) Backend() storage.Backend { return h.s.backend }
 
 // Serve adds groups, or resources to groups served already. Either all of them are served afterwards, or none and
-// the error says why.
+// the error says why: ErrServed among others, of a resource that is.
 func (h *Host) Serve(groups ...Group) error { return h.s.serve(groups) }
 
 // Withdraw ends serving resources, in all their versions, whether Serve or Options.Groups brought them: their watches

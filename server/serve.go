@@ -82,7 +82,7 @@ func (s *Server) routes(added []*served) (map[schema.GroupVersionResource]http.H
 	stores := map[schema.GroupResource]*registry.Registry{}
 	// The hubs first: they bring the strategy and the storage that the other versions share, perhaps of another group.
 	for _, r := range slices.SortedStableFunc(slices.Values(added), hubFirst) {
-		if _, ok := routes[r.gvr]; ok || s.isServed(r.gvr) {
+		if _, ok := routes[r.gvr]; ok {
 			return nil, fmt.Errorf("server: %s is served twice", r.gvr)
 		}
 		if err := s.build(r, stores); err != nil {
@@ -92,6 +92,9 @@ func (s *Server) routes(added []*served) (map[schema.GroupVersionResource]http.H
 	}
 	return routes, nil
 }
+
+// ErrServed is wrapped by the error of a Serve that brings what is served.
+var ErrServed = errors.New("is served already")
 
 func (s *Server) isServed(gvr schema.GroupVersionResource) bool {
 	return slices.ContainsFunc(s.served, func(r *served) bool { return r.gvr == gvr })
@@ -168,6 +171,9 @@ func (s *Server) describeGroup(g Group) ([]*served, error) {
 				return out, err
 			}
 			one := &served{Resource: r, gvr: gv.WithResource(r.plural), gvk: gv.WithKind(r.kind), docs: docs}
+			if s.isServed(one.gvr) { // said before the kind is: that it is known would be no help
+				return out, fmt.Errorf("%s %w", one.gvr.GroupResource(), ErrServed)
+			}
 			known := s.scheme.Lookup(one.gvk) != nil
 			if err := r.register(s.scheme, one.gvk); err != nil {
 				return out, err

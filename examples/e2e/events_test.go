@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,7 +13,6 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
@@ -30,41 +28,19 @@ import (
 func serveEvents(t *testing.T) (kubeconfig string, config *rest.Config) {
 	t.Helper()
 	t.Parallel()
-	ready, ended := make(chan string, 1), make(chan error, 1)
-	srv, err := keelsonserver.New(keelsonserver.Options{
-		Kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"),
-		Ready:      func(_, kubeconfig string) { ready <- kubeconfig },
+	c := runServer(t, keelsonserver.Options{
 		Groups: []keelsonserver.Group{
 			{Name: groupVersion.Group, Versions: []keelsonserver.Version{{Name: groupVersion.Version, Resources: []keelsonserver.Resource{
 				keelsonserver.Kind("Widget", keelsonserver.KindOptions[*Widget]{}),
 			}}}},
 		},
-	})
+	}, builtin.New(builtin.Options{}))
+	config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := srv.Install(builtin.New(builtin.Options{})); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() { ended <- srv.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("the server ended with %v", err)
-		}
-	})
-	select {
-	case kubeconfig = <-ready:
-	case err := <-ended:
-		ended <- nil
-		t.Fatalf("the server ended with %v before it was ready", err)
-	}
-	if config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
-		t.Fatal(err)
-	}
-	config.QPS, config.ContentType = -1, runtime.ContentTypeJSON
-	return kubeconfig, config
+	config.QPS = -1
+	return c.kubeconfig, config
 }
 
 // eventually waits for the only event with a reason, until it is as wanted, and returns it as both groups have it.

@@ -3,13 +3,11 @@ package e2e_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/keelson-dev/keelson/examples/e2e/harness"
 	keelson "github.com/keelson-dev/keelson/runtime"
@@ -74,45 +72,6 @@ func newLamp(in *OldLamp, out *Lamp) error {
 func oldLamp(in *Lamp, out *OldLamp) error {
 	out.ObjectMeta, out.Spec.Power, out.Status = in.ObjectMeta, strconv.Itoa(int(in.Spec.Watts)), in.Status
 	return nil
-}
-
-// runServer serves from this process until the test ends.
-func runServer(t *testing.T, o keelsonserver.Options, extensions ...keelsonserver.Extension) cluster {
-	t.Helper()
-	ready, ended := make(chan string, 1), make(chan error, 1)
-	o.Kubeconfig, o.Ready = filepath.Join(t.TempDir(), "kubeconfig"), func(_, kubeconfig string) { ready <- kubeconfig }
-	srv, err := keelsonserver.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range extensions {
-		if err := srv.Install(e); err != nil {
-			t.Fatal(errors.Join(err, srv.Close()))
-		}
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() { ended <- srv.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		select {
-		case err := <-ended:
-			if err != nil {
-				t.Errorf("the server ended with %v", err)
-			}
-		case <-time.After(harness.ExitTimeout):
-			t.Error("the server does not end")
-		}
-	})
-	select {
-	case kubeconfig := <-ready:
-		return cluster{kubeconfig, namespace}
-	case err := <-ended:
-		ended <- nil
-		t.Fatalf("the server ended with %v before it was ready", err)
-	case <-time.After(harness.ExitTimeout):
-		t.Fatal("the server does not get ready")
-	}
-	return cluster{}
 }
 
 // desk is a server of lamps, and the programs that ask it and that install the chart testdata/helm/desk there.

@@ -2,9 +2,11 @@ package e2e_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/keelson-dev/keelson/examples/e2e/harness"
 	keelsonserver "github.com/keelson-dev/keelson/server"
@@ -24,6 +26,45 @@ const kubernetesVariable = "KEELSON_E2E_KUBERNETES"
 // cluster is a server of the kinds of Kubernetes, and the namespace of one test in it.
 type cluster struct{ kubeconfig, namespace string }
 
+// runServer serves from this process until the test ends.
+func runServer(t *testing.T, o keelsonserver.Options, extensions ...keelsonserver.Extension) cluster {
+	t.Helper()
+	ready, ended := make(chan string, 1), make(chan error, 1)
+	o.Kubeconfig, o.Ready = filepath.Join(t.TempDir(), "kubeconfig"), func(_, kubeconfig string) { ready <- kubeconfig }
+	srv, err := keelsonserver.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range extensions {
+		if err := srv.Install(e); err != nil {
+			t.Fatal(errors.Join(err, srv.Close()))
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { ended <- srv.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("the server ended with %v", err)
+			}
+		case <-time.After(harness.ExitTimeout):
+			t.Error("the server does not end")
+		}
+	})
+	select {
+	case kubeconfig := <-ready:
+		return cluster{kubeconfig, namespace}
+	case err := <-ended:
+		ended <- nil
+		t.Fatalf("the server ended with %v before it was ready", err)
+	case <-time.After(harness.ExitTimeout):
+		t.Fatal("the server does not get ready")
+	}
+	return cluster{}
+}
+
 // serveKubernetes serves some types of k8s.io/api from this process until the test ends. It runs the test beside others.
 func serveKubernetes(t *testing.T) cluster {
 	t.Helper()
@@ -31,10 +72,7 @@ func serveKubernetes(t *testing.T) cluster {
 	if kubeconfig := os.Getenv(kubernetesVariable); kubeconfig != "" {
 		return realKubernetes(t, kubeconfig)
 	}
-	ready, ended := make(chan string, 1), make(chan error, 1)
-	srv, err := keelsonserver.New(keelsonserver.Options{
-		Kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"),
-		Ready:      func(_, kubeconfig string) { ready <- kubeconfig },
+	return runServer(t, keelsonserver.Options{
 		Groups: []keelsonserver.Group{
 			{Versions: []keelsonserver.Version{{Name: "v1", Resources: []keelsonserver.Resource{
 				keelsonserver.Kind("ConfigMap", keelsonserver.KindOptions[*corev1.ConfigMap]{
@@ -52,25 +90,6 @@ func serveKubernetes(t *testing.T) cluster {
 			}}}},
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() { ended <- srv.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("the server ended with %v", err)
-		}
-	})
-	select {
-	case kubeconfig := <-ready:
-		return cluster{kubeconfig, namespace}
-	case err := <-ended:
-		ended <- nil
-		t.Fatalf("the server ended with %v before it was ready", err)
-		return cluster{}
-	}
 }
 
 // realKubernetes makes a namespace, and a kubeconfig in which it is the default.

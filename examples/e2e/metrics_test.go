@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"io"
 	"net/http"
 	"regexp"
 	"strings"
@@ -22,20 +21,7 @@ func rawAnswer(t *testing.T, hello *harness.Server, anonymous bool, method, path
 	if err != nil {
 		t.Fatal(err)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), method, config.Host+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(body)
+	return ask(t, client, method, config.Host+path)
 }
 
 // What kubectl does is found in /metrics, which only the administrator may read.

@@ -246,7 +246,13 @@ func TestHelloRefusesStrangers(t *testing.T) {
 // get is a plain GET.
 func get(t *testing.T, client *http.Client, url string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	return ask(t, client, http.MethodGet, url)
+}
+
+// ask is a plain request without a body.
+func ask(t *testing.T, client *http.Client, method, url string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}

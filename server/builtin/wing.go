@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -19,7 +18,6 @@ import (
 	"go.uber.org/zap"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -53,9 +51,6 @@ func (w wing) Install(h *server.Host) error {
 	if w.opts.EventTTL < 0 {
 		return fmt.Errorf("builtin: Options.EventTTL is %s; it must not be negative; 0 is an hour", w.opts.EventTTL)
 	}
-	if err := mineAlone(h.Catalogue()); err != nil {
-		return err
-	}
 	finalizer := &lifecycle.Finalizer{}
 	coreEvents, events := Events(w.opts.EventTTL)
 	err := h.Serve(
@@ -63,6 +58,9 @@ func (w wing) Install(h *server.Host) error {
 		server.Group{Name: coordinationv1.GroupName, Versions: []server.Version{{Name: "v1", Resources: []server.Resource{Lease()}}}},
 		events,
 	)
+	if errors.Is(err, server.ErrServed) {
+		return fmt.Errorf("builtin: %w; install the wing once, and leave its kinds to it", err)
+	}
 	if err != nil {
 		return fmt.Errorf("builtin: %w", err)
 	}
@@ -101,20 +99,6 @@ func (w wing) Install(h *server.Host) error {
 			w.opts.Logger.Error("no controller runs here", zap.Error(err))
 		}
 	})
-	return nil
-}
-
-// mineAlone refuses a server that serves a kind of the wing already.
-func mineAlone(c *server.Catalogue) error {
-	mine := []schema.GroupResource{
-		{Resource: "namespaces"}, {Resource: "configmaps"}, {Resource: "secrets"}, {Resource: "events"},
-		{Group: coordinationv1.GroupName, Resource: "leases"}, {Group: eventsv1.GroupName, Resource: "events"},
-	}
-	for _, k := range c.Kinds() {
-		if slices.Contains(mine, k.Resource.GroupResource()) {
-			return fmt.Errorf("builtin: %s is served already; install the wing once, and leave this kind to it", k.Resource.GroupResource())
-		}
-	}
 	return nil
 }
 

@@ -5,8 +5,9 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/keelson-dev/keelson/server/request"
 )
 
 // gzipThreshold is the size above which a body is worth compressing.
@@ -30,7 +31,7 @@ func (c *call) newBody(code int, mediaType string) *body {
 // write writes a part of the body which is not the last; the first must be larger than gzipThreshold.
 func (b *body) write(part []byte) {
 	if !b.started {
-		b.start(len(part) > gzipThreshold && acceptsGzip(b.c.r))
+		b.start(len(part) > gzipThreshold && request.AcceptsGzip(b.c.r))
 	}
 	if b.c.r.Method == http.MethodHead {
 		return
@@ -48,7 +49,7 @@ func (b *body) write(part []byte) {
 
 // end writes the last part.
 func (b *body) end(part []byte) {
-	if !b.started && (len(part) <= gzipThreshold || !acceptsGzip(b.c.r)) {
+	if !b.started && (len(part) <= gzipThreshold || !request.AcceptsGzip(b.c.r)) {
 		b.c.w.Header().Set("Content-Length", strconv.Itoa(len(part)))
 	}
 	b.write(part)
@@ -104,18 +105,4 @@ func (r *Resource) zipper(w http.ResponseWriter) *gzip.Writer {
 func (r *Resource) putZipper(z *gzip.Writer) {
 	z.Reset(io.Discard) // so that it does not hold the connection
 	r.zippers.Put(z)
-}
-
-// acceptsGzip reports whether the client takes gzip.
-func acceptsGzip(r *http.Request) bool {
-	for clause := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
-		coding, params, _ := strings.Cut(clause, ";")
-		if !strings.EqualFold(strings.TrimSpace(coding), "gzip") {
-			continue
-		}
-		q, isQ := strings.CutPrefix(strings.ToLower(strings.TrimSpace(params)), "q=")
-		weight, err := strconv.ParseFloat(strings.TrimSpace(q), 64)
-		return !isQ || err != nil || weight > 0
-	}
-	return false
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"time"
+
+	"github.com/keelson-dev/keelson/server/request"
 )
 
 // errSinkClosed is returned by a sink whose client is gone.
@@ -36,7 +38,7 @@ type httpSink struct {
 
 func (w *watching) newHTTPSink() *httpSink {
 	list := w.listing.SendInitialEvents != nil && *w.listing.SendInitialEvents && w.listing.AllowWatchBookmarks
-	return &httpSink{watching: w, control: http.NewResponseController(w.w), zip: list && acceptsGzip(w.r)}
+	return &httpSink{watching: w, control: http.NewResponseController(w.w), zip: list && request.AcceptsGzip(w.r)}
 }
 
 func (s *httpSink) begin() {

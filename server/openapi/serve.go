@@ -11,6 +11,8 @@ import (
 	"github.com/munnerz/goautoneg"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/keelson-dev/keelson/server/request"
 )
 
 const (
@@ -89,7 +91,7 @@ func (s *Service) serveDocument(w http.ResponseWriter, r *http.Request, e *encod
 func (s *Service) write(w http.ResponseWriter, r *http.Request, e *encoded, p packed, mediaType string) {
 	text := p.gzip
 	w.Header().Add("Vary", "Accept-Encoding")
-	if acceptsGzip(r) {
+	if request.AcceptsGzip(r) {
 		w.Header().Set("Content-Encoding", "gzip")
 		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 		r = r.Clone(r.Context())
@@ -107,20 +109,6 @@ func (s *Service) write(w http.ResponseWriter, r *http.Request, e *encoded, p pa
 	w.Header().Set("Content-Type", mediaType)
 	w.Header().Set("Etag", strconv.Quote(e.hash))
 	http.ServeContent(w, r, "", e.modified, bytes.NewReader(text))
-}
-
-// acceptsGzip reads the Accept-Encoding header.
-func acceptsGzip(r *http.Request) bool {
-	for clause := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
-		coding, params, _ := strings.Cut(clause, ";")
-		if !strings.EqualFold(strings.TrimSpace(coding), "gzip") {
-			continue
-		}
-		q, weighed := strings.CutPrefix(strings.ToLower(strings.TrimSpace(params)), "q=")
-		weight, err := strconv.ParseFloat(strings.TrimSpace(q), 64)
-		return !weighed || err != nil || weight > 0
-	}
-	return false
 }
 
 // negotiate picks JSON or protobuf by the Accept header. The old spelling of the protobuf type has an @ before

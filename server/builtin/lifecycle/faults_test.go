@@ -169,30 +169,14 @@ func TestAKindThatPanicsDoesNotEndASweep(t *testing.T) {
 	p.on.Store(true)
 	n.run()
 	n.makeNamespace("a")
-	arrived, goOn := make(chan struct{}), make(chan struct{})
-	before := func(c storage.Commit) {
-		if strings.HasSuffix(c.Key, "/a/late") && !c.Delete {
-			close(arrived)
-			<-goOn
-		}
-	}
-	b.before.Store(&before)
-	made := make(chan error, 1)
-	go func() {
-		_, err := other.configMaps.Create(context.Background(), "a", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "late"}})
-		made <- err
-	}()
-	<-arrived
+	land := other.createLate(b)
 	n.deleteNamespace("a")
 	n.waitGone("a")
 	n.makeNamespace("b")
 	n.deleteNamespace("b")
 	n.waitGone("b")
 	other.wait("the other server has seen that a is gone", func() bool { return p.asked.Load() > 0 }) // it sweeps b
-	close(goOn)
-	if err := <-made; err != nil {
-		t.Fatal(err)
-	}
+	land()
 	n.wait("what came late is deleted", func() bool {
 		_, err := n.configMaps.Get(t.Context(), "a", "late")
 		return apierrors.IsNotFound(err)

@@ -199,6 +199,19 @@ func TestACreateOfAnotherServerComesLate(t *testing.T) {
 	n.run()
 	n.makeNamespace("a")
 	n.makeNamespace("b")
+	land := other.createLate(b)
+	n.deleteNamespace("a")
+	n.waitGone("a")
+	other.deleteNamespace("b")
+	other.waitGone("b") // so that the other server has seen that a is gone
+	land()
+	n.wait("what came late is deleted", func() bool { return n.content("a") == nil })
+}
+
+// createLate has a ConfigMap of the namespace a let in, and keeps it before the storage b until land is called, which waits
+// until it is stored.
+func (n *node) createLate(b backend) (land func()) {
+	n.t.Helper()
 	arrived, goOn := make(chan struct{}), make(chan struct{})
 	before := func(c storage.Commit) {
 		if strings.HasSuffix(c.Key, "/a/late") && !c.Delete {
@@ -209,17 +222,15 @@ func TestACreateOfAnotherServerComesLate(t *testing.T) {
 	b.before.Store(&before)
 	made := make(chan error, 1)
 	go func() {
-		_, err := other.configMaps.Create(context.Background(), "a", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "late"}})
+		_, err := n.configMaps.Create(context.Background(), "a", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "late"}})
 		made <- err
 	}()
 	<-arrived
-	n.deleteNamespace("a")
-	n.waitGone("a")
-	other.deleteNamespace("b")
-	other.waitGone("b") // so that the other server has seen that a is gone
-	close(goOn)
-	if err := <-made; err != nil {
-		t.Fatal(err)
+	return func() {
+		n.t.Helper()
+		close(goOn)
+		if err := <-made; err != nil {
+			n.t.Fatal(err)
+		}
 	}
-	n.wait("what came late is deleted", func() bool { return n.content("a") == nil })
 }

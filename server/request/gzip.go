@@ -1,0 +1,22 @@
+package request
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// AcceptsGzip reports whether the client takes gzip: the header Accept-Encoding of RFC 9110 section 12.5.3 names it, and not
+// with the weight 0. A wildcard is not taken for it.
+func AcceptsGzip(r *http.Request) bool {
+	for clause := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+		coding, params, _ := strings.Cut(clause, ";")
+		if !strings.EqualFold(strings.TrimSpace(coding), "gzip") {
+			continue
+		}
+		q, weighed := strings.CutPrefix(strings.ToLower(strings.TrimSpace(params)), "q=")
+		weight, err := strconv.ParseFloat(strings.TrimSpace(q), 64)
+		return !weighed || err != nil || weight > 0
+	}
+	return false
+}

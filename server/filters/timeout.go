@@ -11,8 +11,9 @@ import (
 )
 
 // Timeout answers when the deadline of a request's context passes ([Deadline] sets it) before its handler has: with
-// 504, or, when the response has begun, by aborting the connection. Requests without a deadline are none of its
-// business, nor are long-running ones: a watch under a deadline that somebody else has set ends by itself, cleanly.
+// 504, or, when the response has begun, by aborting the connection. Where no time is left from the start the handler
+// does not begin. Requests without a deadline are none of its business, nor are long-running ones: a watch under a
+// deadline that somebody else has set ends by itself, cleanly.
 //
 // The handler runs in a goroutine of its own. When the deadline passes its context has ended, what it writes is
 // refused with http.ErrHandlerTimeout and what it reads of the body fails, so that it should return soon; the filter
@@ -25,6 +26,11 @@ func Timeout(told ...func(r *http.Request)) Filter {
 		ctx := r.Context()
 		if _, ok := ctx.Deadline(); !ok || request.IsLongRunning(request.InfoFrom(ctx)) {
 			return true
+		}
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) { // spent before the handler could begin
+			tellAll(told, r)
+			writeTimeout(w, r)
+			return false
 		}
 		run := &handlerRun{done: make(chan struct{}), group: groupOf(ctx)}
 		run.writer.init(w)
@@ -95,12 +101,22 @@ func (h *handlerRun) expire(w http.ResponseWriter, r *http.Request, told []func(
 	if !ok {
 		return false
 	}
-	for _, tell := range told {
-		tell(r)
-	}
+	tellAll(told, r)
 	if begun {
 		panic(http.ErrAbortHandler)
 	}
+	writeTimeout(w, r)
+	return true
+}
+
+func tellAll(told []func(*http.Request), r *http.Request) {
+	for _, tell := range told {
+		tell(r)
+	}
+}
+
+// writeTimeout answers 504.
+func writeTimeout(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor == 1 && r.Body != nil && r.Body != http.NoBody {
 		// The handler may be reading from a client that sends slowly or not at all. To keep the connection net/http
 		// would read the rest itself, behind the handler's back, before it writes the answer; one that is not kept
@@ -108,5 +124,4 @@ func (h *handlerRun) expire(w http.ResponseWriter, r *http.Request, told []func(
 		w.Header().Set("Connection", "close")
 	}
 	WriteStatus(w, r, errTimeout())
-	return true
 }

@@ -88,6 +88,24 @@ func TestTimeoutAnswers(t *testing.T) {
 	})
 }
 
+// What a handler does when no time is left is of no use to anybody, and might be half an answer.
+func TestTimeoutBeforeTheHandlerBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := 0
+		h := filters.Chain(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the handler began") }),
+			filters.Timeout(func(*http.Request) { told++ }))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		time.Sleep(time.Second)
+		<-ctx.Done()
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
+		if w.Code != http.StatusGatewayTimeout || told != 1 {
+			t.Errorf("answered %d, told %d times", w.Code, told)
+		}
+	})
+}
+
 func TestTimeoutAborts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, group := limited(func(w http.ResponseWriter, r *http.Request) {
@@ -332,14 +350,31 @@ func (w *stuckWriter) SetWriteDeadline(at time.Time) error {
 	return nil
 }
 
+// moment is a context whose deadline passes when passed is closed.
+type moment struct {
+	context.Context
+	passed chan struct{}
+}
+
+func (m moment) Deadline() (time.Time, bool) { return time.Now(), true }
+func (m moment) Done() <-chan struct{}       { return m.passed }
+func (m moment) Err() error {
+	select {
+	case <-m.passed:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
 // TestTimeoutOfAWriteThatJustBegins: a handler that begins to write to a stuck client in the very moment of the deadline
 // does not hold the request up.
 func TestTimeoutOfAWriteThatJustBegins(t *testing.T) {
 	for i := 0; i < 2000 && !t.Failed(); i++ {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Microsecond)
-		written := make(chan struct{})
+		ctx, written := moment{t.Context(), make(chan struct{})}, make(chan struct{})
 		h := filters.Timeout()(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			defer close(written)
+			time.AfterFunc(20*time.Microsecond, func() { close(ctx.passed) })
 			<-r.Context().Done()
 			_, _ = w.Write([]byte("x"))
 		}))
@@ -358,6 +393,5 @@ func TestTimeoutOfAWriteThatJustBegins(t *testing.T) {
 		}()
 		<-written
 		guard.Stop()
-		cancel()
 	}
 }

@@ -1,9 +1,9 @@
 package constraint
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -20,22 +20,26 @@ type Rules struct {
 // wrong tags all are named.
 //
 // Types of others may be inside t: tags that are not listed in the package comment are passed over.
-func Of(t reflect.Type) (*Rules, error) {
+func Of(t reflect.Type) (*Rules, error) { return new(Compiler).Of(t) }
+
+// Compiler is for who compiles the rules of many types: what types have in common, such as the PodSpec in many of
+// k8s.io/api, is looked through once. The zero Compiler is ready to use; its methods may be called concurrently.
+type Compiler struct {
+	mu       sync.Mutex // guards compiler
+	compiler compiler
+}
+
+// Of is the function of that name.
+func (c *Compiler) Of(t reflect.Type) (*Rules, error) {
 	t, ok := dereference(t)
 	if !ok || t.Kind() != reflect.Struct {
 		return nil, fmt.Errorf("constraints of %v: only a struct has fields to constrain", t)
 	}
-	c := &compiler{shapes: map[reflect.Type]*shape{}, leaves: map[reflect.Type]leaf{}}
-	root := c.shapeOf(t)
-	c.settle()
-	if len(c.problems) == 0 {
-		c.checkDefaults()
-	}
-	if err := errors.Join(c.problems...); err != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	root, err := c.compiler.compile(t)
+	if err != nil || len(root.judged) == 0 && len(root.defaulted) == 0 {
 		return nil, err
-	}
-	if len(root.judged) == 0 && len(root.defaulted) == 0 {
-		return nil, nil
 	}
 	return &Rules{root: root}, nil
 }

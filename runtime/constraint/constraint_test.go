@@ -479,3 +479,59 @@ func TestParseField(t *testing.T) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
+
+// What types have in common is compiled once; a type that is refused is refused each time it is met.
+func TestCompilerOfManyTypes(t *testing.T) {
+	type Plain struct{ A int }
+	type Inner struct {
+		Size  int `json:"size" maximum:"3"`
+		Plain Plain
+		Self  *Inner
+	}
+	type Wrong struct {
+		Size int `json:"size" pattern:"x"`
+	}
+	type One struct{ Inner, Other Inner }
+	type Two struct {
+		List []Inner
+		One  *One
+	}
+	type Bad struct {
+		Inner Inner
+		Wrong Wrong
+	}
+	type AlsoBad struct {
+		One One
+		Bad *Bad
+	}
+	var c constraint.Compiler
+	for range 2 {
+		for _, typ := range []reflect.Type{reflect.TypeFor[Bad](), reflect.TypeFor[AlsoBad]()} {
+			_, err := c.Of(typ)
+			_, alone := constraint.Of(typ)
+			if err == nil || alone == nil || err.Error() != alone.Error() {
+				t.Errorf("%v: %v, and by itself %v", typ, err, alone)
+			}
+		}
+		if rules, err := c.Of(reflect.TypeFor[Plain]()); err != nil || rules != nil {
+			t.Errorf("a type without rules: %v, %v", rules, err)
+		}
+		for _, obj := range []any{
+			&Two{List: []Inner{{Size: 4}, {Size: 1, Self: &Inner{Size: 5}}}, One: &One{Other: Inner{Size: 6}}},
+			&One{Inner: Inner{Size: 4}},
+			&Inner{Self: &Inner{Self: &Inner{Size: 9}}},
+		} {
+			rules, err := c.Of(reflect.TypeOf(obj))
+			if err != nil {
+				t.Fatal(err)
+			}
+			alone, err := constraint.Of(reflect.TypeOf(obj))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := rules.Validate(obj).ToAggregate(), alone.Validate(obj).ToAggregate(); want == nil || got == nil || got.Error() != want.Error() {
+				t.Errorf("%T: %v, and by itself %v", obj, got, want)
+			}
+		}
+	}
+}

@@ -3,7 +3,9 @@ package constraint
 import (
 	"encoding"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -32,12 +34,69 @@ type place struct {
 	judges, defaults bool // here or below
 }
 
-// compiler makes shapes.
+// compiler makes shapes. Those of a type compiled before are in use, and do not change any more.
 type compiler struct {
 	shapes   map[reflect.Type]*shape
 	leaves   map[reflect.Type]leaf
-	order    []*shape // in which they were met
+	order    []*shape // those that are new, in the order in which they were met
 	problems []error
+
+	plain map[reflect.Type]struct{} // types that have no tag of this package, and lead to none
+}
+
+// compile returns the shape of t. With an error nothing of what is new is kept.
+func (c *compiler) compile(t reflect.Type) (*shape, error) {
+	if c.shapes == nil {
+		c.shapes, c.leaves = map[reflect.Type]*shape{}, map[reflect.Type]leaf{}
+		c.plain = map[reflect.Type]struct{}{}
+	}
+	if !c.tagged(t) {
+		return &shape{typ: t}, nil
+	}
+	root := c.shapeOf(t)
+	c.settle()
+	if len(c.problems) == 0 {
+		c.checkDefaults()
+	}
+	err := errors.Join(c.problems...)
+	for _, s := range c.order {
+		switch {
+		case err != nil:
+			delete(c.shapes, s.typ)
+		case len(s.judged) == 0 && len(s.defaulted) == 0:
+			s.fields = nil // nothing in it matters
+		}
+	}
+	c.order, c.problems = nil, nil
+	return root, err
+}
+
+// tagged reports whether t or a type below it has a tag of this package. Most types have none: to see that is much less
+// work than to make their shapes.
+func (c *compiler) tagged(t reflect.Type) bool {
+	met := map[reflect.Type]struct{}{}
+	for todo := []reflect.Type{t}; len(todo) > 0; {
+		at := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		_, plain := c.plain[at]
+		if _, again := met[at]; plain || again {
+			continue
+		}
+		met[at] = struct{}{}
+		switch at.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+			todo = append(todo, at.Elem())
+		case reflect.Struct:
+			for f := range at.Fields() {
+				if first, err := scanTags(f.Tag); err != nil || first != "" || f.Tag.Get("listType") != "" {
+					return true
+				}
+				todo = append(todo, f.Type)
+			}
+		}
+	}
+	maps.Copy(c.plain, met)
+	return false
 }
 
 // leaf says how a type looks from outside.

@@ -32,6 +32,18 @@ func (k kubernetesTypes) ofType(t reflect.Type) (c *comment, ok bool) {
 	return types[t.Name()], types != nil
 }
 
+// knows reports whether the package of a type is in the table, without reading it.
+func (k kubernetesTypes) knows(t reflect.Type) bool {
+	path := t.PkgPath()
+	if !strings.HasPrefix(path, "k8s.io/") || t.Name() == "" {
+		return false
+	}
+	if types, ok := k[path]; ok {
+		return types != nil
+	}
+	return strings.Contains(kubernetesTable, "\npackage "+path+"\n")
+}
+
 // kubernetesPackage reads the part of the table for one package, nil when there is none.
 func kubernetesPackage(path string) map[string]*comment {
 	_, rest, ok := strings.Cut(kubernetesTable, "\npackage "+path+"\n")

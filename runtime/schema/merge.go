@@ -112,7 +112,7 @@ func (c *mergeChecker) enter(t reflect.Type, docs *comment) {
 }
 
 func (c *mergeChecker) structFields(t reflect.Type, docs *comment) {
-	if _, known := c.kubernetes.ofType(t); known {
+	if c.kubernetes.knows(t) {
 		return
 	}
 	if t.Name() != "" {

@@ -23,6 +23,8 @@ import (
 func AddConversion[SP Pointer[S], HP Pointer[H], S, H any](s *Scheme, toHub func(in SP, out HP) error, fromHub func(in HP, out SP) error) error {
 	spoke, hub := s.KindOf(SP(new(S))), s.KindOf(HP(new(H)))
 	switch {
+	case isUntyped(SP(new(S))) || isUntyped(HP(new(H))):
+		return fmt.Errorf("conversion between %v and %v: the versions of a kind without a Go type differ in nothing but apiVersion, and need none", reflect.TypeFor[S](), reflect.TypeFor[H]())
 	case toHub == nil || fromHub == nil:
 		return fmt.Errorf("conversion between %v and %v: a function is nil; both directions are needed", reflect.TypeFor[S](), reflect.TypeFor[H]())
 	case spoke == nil || hub == nil:
@@ -94,7 +96,8 @@ func (s *Scheme) OneKind(a, b schema.GroupKind) bool {
 func (s *Scheme) Converts(gvk schema.GroupVersionKind) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.byGVK[gvk] != nil && (s.hubs[gvk.GroupKind()] == gvk || s.toHub[gvk] != nil)
+	k := s.byGVK[gvk]
+	return k != nil && (k.untyped || s.hubs[gvk.GroupKind()] == gvk || s.toHub[gvk] != nil)
 }
 
 // ToVersion returns obj, an object or a list of a registered kind, in version gv, through the hub. gv is of another group
@@ -117,6 +120,9 @@ func (s *Scheme) ToVersion(obj Object, gv schema.GroupVersion) (Object, error) {
 	target := s.Lookup(gv.WithKind(k.GVK.Kind))
 	if target == nil || !s.OneKind(k.GVK.GroupKind(), target.GVK.GroupKind()) {
 		return nil, apiruntime.NewNotRegisteredErrForKind(schemeName, gv.WithKind(k.GVK.Kind))
+	}
+	if k.untyped {
+		return untypedToVersion(obj, target), nil
 	}
 	if t == k.ListType {
 		return s.listToVersion(obj, target)
@@ -211,7 +217,7 @@ func (s *Scheme) listToVersion(list Object, to *Kind) (Object, error) {
 	return out, nil
 }
 
-// objectMeta returns the ObjectMeta of an object of a registered kind.
+// objectMeta returns the ObjectMeta of an object of a registered kind, which has a Go type.
 func objectMeta(obj Object) *metav1.ObjectMeta {
 	return obj.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta)
 }

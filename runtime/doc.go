@@ -23,6 +23,17 @@
 //
 //	func (w *Widget) DeepCopyObject() runtime.Object { return runtime.DeepCopy(w) }
 //
+// # Kinds without a Go type
+//
+// Where no Go type is at hand, or it would be in the way, kinds are registered with *unstructured.Unstructured:
+//
+//	err := runtime.Register[*unstructured.Unstructured](scheme, gv.WithKind("Gadget"), runtime.KindOptions[*unstructured.Unstructured]{})
+//
+// Any number of them share that Go type, so an object is known by the kind and apiVersion it has: those that [Kind.New]
+// and [Kind.NewList] make have both. All fields are kept, and metadata is what it is in every object, as of a custom
+// resource whose schema is `type: object` with x-kubernetes-preserve-unknown-fields. Versions of such a kind have the same
+// fields: a conversion changes apiVersion and nothing else, and is not registered.
+//
 // # Rules
 //
 // What holds for every object of a kind is said in struct tags, such as `minimum:"1"` or `default:"red"`: package

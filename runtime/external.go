@@ -23,9 +23,18 @@ func (s *Scheme) Import(addToScheme func(*apiruntime.Scheme) error) ([]*Kind, er
 	if err := guard(func() error { return addToScheme(src) }); err != nil {
 		return nil, fmt.Errorf("import: %w", err)
 	}
+	return s.ImportFrom(src, importable(src)...)
+}
+
+// ImportFrom adds kinds that an existing scheme knows, in the order given, as Import does. src belongs to the scheme from
+// then on and must not be changed any more. A kind that src does not have, or that is not one, is an error.
+func (s *Scheme) ImportFrom(src *apiruntime.Scheme, kinds ...schema.GroupVersionKind) ([]*Kind, error) {
 	var added []*Kind
-	for _, gvk := range importable(src) {
-		t := src.AllKnownTypes()[gvk]
+	for _, gvk := range kinds {
+		t, ok := src.AllKnownTypes()[gvk]
+		if !ok {
+			return added, fmt.Errorf("import: %w", apiruntime.NewNotRegisteredErrForKind(src.Name(), gvk))
+		}
 		k := &Kind{GVK: gvk, Type: t, ListType: importedList(src, gvk, t), setDefaults: src.Default}
 		if err := s.add(k, false); err != nil {
 			return added, fmt.Errorf("import: %w", err)
@@ -107,7 +116,8 @@ func converts(convert convertFunc, a, b *Kind) bool {
 }
 
 // AddTo fills an apimachinery Scheme, such as a client's, with the kinds of this one, their lists and the types
-// every group version has, so that typed clients can decode them. Defaults and conversions stay here: they are
+// every group version has, so that typed clients can decode them. Kinds without a Go type are left out: clients need
+// nothing of a scheme for those. Defaults and conversions stay here: they are
 // the server's business. A kind for which dst has another Go type is an error; a list type that dst has already for
 // a kind registered with [Register], as client-go's scheme has for the types of k8s.io/api, stays.
 func (s *Scheme) AddTo(dst *apiruntime.Scheme) error {
@@ -121,8 +131,10 @@ func (s *Scheme) AddTo(dst *apiruntime.Scheme) error {
 	return guard(func() error {
 		seen := map[schema.GroupVersion]bool{}
 		for _, k := range kinds {
-			dst.AddKnownTypeWithName(k.GVK, k.New())
-			if list := k.NewList(); list != nil && !(k.listMade && dst.Recognizes(k.ListGVK)) {
+			if !k.untyped {
+				dst.AddKnownTypeWithName(k.GVK, k.New())
+			}
+			if list := k.NewList(); list != nil && !k.untyped && !(k.listMade && dst.Recognizes(k.ListGVK)) {
 				dst.AddKnownTypeWithName(k.ListGVK, list)
 			}
 			if gv := k.GVK.GroupVersion(); !seen[gv] {

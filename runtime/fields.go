@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -16,7 +17,7 @@ import (
 func (s *Scheme) ConvertFieldLabel(gvk schema.GroupVersionKind, label, value string) (string, string, error) {
 	k := s.Lookup(gvk)
 	switch {
-	case k == nil || len(k.Fields) == 0:
+	case k == nil || len(k.Fields) == 0 && !k.untyped: // whose answer is that of custom resources
 		return apiruntime.DefaultMetaV1FieldSelectorConversion(label, value)
 	case label == "metadata.name" || label == "metadata.namespace":
 		return label, value, nil
@@ -81,8 +82,8 @@ func (k *Kind) pathOf(hub *Kind, field string) string {
 	if _, other := k.Renamed[field]; other {
 		return ""
 	}
-	ours, err := selectableType(k.Type, field)
-	theirs, _ := selectableType(hub.Type, field)
+	ours, err := k.selectableType(field)
+	theirs, _ := hub.selectableType(field)
 	if err != nil || ours != theirs {
 		return ""
 	}
@@ -109,7 +110,7 @@ func checkFields(k *Kind) error {
 			}
 			continue
 		}
-		if _, err := selectableType(k.Type, path); err != nil {
+		if _, err := k.selectableType(path); err != nil {
 			return err
 		}
 		for _, other := range k.Fields[:i] {
@@ -127,7 +128,7 @@ func checkFrom(k *Kind, field string, paths []string) error {
 		return fmt.Errorf("SelectableFrom %q: want the paths of a field of its own, which is not renamed", field)
 	}
 	for _, path := range paths {
-		is, err := selectableType(k.Type, path)
+		is, err := k.selectableType(path)
 		if err != nil {
 			return fmt.Errorf("SelectableFrom %q: %w", field, err)
 		}
@@ -152,8 +153,8 @@ func checkRenamed(k, hub *Kind) error {
 		if renamed && !slices.Contains(hub.Fields, field) {
 			return fmt.Errorf("renamed field %q: %q is no selectable field of the hub %s; add it to the hub's SelectableFields, or correct it", path, field, hub.GVK)
 		}
-		ours, _ := selectableType(k.Type, path) // checked by Register
-		if theirs, err := selectableType(hub.Type, field); err == nil && ours != theirs {
+		ours, _ := k.selectableType(path) // checked by Register
+		if theirs, err := hub.selectableType(field); err == nil && ours != theirs {
 			return fmt.Errorf("selectable field %q is %s in %s, and %q is %s in the hub %s: a selector could not mean the same in both; remove one of them from the selectable fields",
 				path, ours, k.GVK, field, theirs, hub.GVK)
 		}
@@ -162,6 +163,24 @@ func checkRenamed(k, hub *Kind) error {
 }
 
 const aString = "a string"
+
+// selectableType is the function of that name for a field of the kind. One without a Go type has strings everywhere but
+// where all objects have something else.
+func (k *Kind) selectableType(path string) (string, error) {
+	if !k.untyped {
+		return selectableType(k.Type, path)
+	}
+	switch first, _, _ := strings.Cut(path, "."); first {
+	case "apiVersion", "kind", "metadata":
+		return selectableType(reflect.TypeFor[metav1.PartialObjectMetadata](), path)
+	}
+	for name := range strings.SplitSeq(path, ".") {
+		if name == "" {
+			return "", fmt.Errorf("selectable field %q: a name in it is empty; write the dotted path of JSON names, such as \"spec.color\"", path)
+		}
+	}
+	return aString, nil
+}
 
 // selectableType says what the field of t at a path is, "a string", "a boolean" or "an integer", or refuses a path that
 // does not lead to such a field.

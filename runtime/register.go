@@ -7,8 +7,8 @@ import (
 	"maps"
 	"reflect"
 
-	"github.com/keelson-dev/keelson/runtime/constraint"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -17,11 +17,17 @@ import (
 // version already, a type without TypeMeta or ObjectMeta or whose JSON does not show them, a type whose
 // DeepCopyObject returns another type (it embeds a Resource), a selectable field that the type does not have, and
 // struct tags that package constraint does not understand.
+//
+// With T *unstructured.Unstructured the kind has no Go type. Many kinds and versions may be registered so: see the
+// package's documentation.
 func Register[P Pointer[T], T any](s *Scheme, gvk schema.GroupVersionKind, opts KindOptions[P]) error {
 	k := &Kind{
 		GVK: gvk, Type: reflect.TypeFor[T](), ListType: reflect.TypeFor[List[T]](), listMade: true,
 		Fields:  selectable(opts.SelectableFields, opts.RenamedFields, opts.SelectableFrom),
 		Renamed: maps.Clone(opts.RenamedFields), from: maps.Clone(opts.SelectableFrom),
+	}
+	if k.Type == reflect.TypeFor[unstructured.Unstructured]() {
+		k.untyped, k.listMade, k.ListType = true, false, reflect.TypeFor[unstructured.UnstructuredList]()
 	}
 	if opts.Default != nil {
 		k.setDefaults = func(o Object) { opts.Default(o.(P)) }
@@ -32,7 +38,7 @@ func Register[P Pointer[T], T any](s *Scheme, gvk schema.GroupVersionKind, opts 
 func (s *Scheme) add(k *Kind, hub bool) error {
 	k.isHub = hub
 	k.ListGVK = k.GVK.GroupVersion().WithKind(k.GVK.Kind + "List")
-	err := guard(func() error { return checkKind(k) })
+	err := guard(func() error { return s.checkKind(k) })
 	if err != nil {
 		return fmt.Errorf("register %s: %w", k.GVK, err)
 	}
@@ -51,8 +57,10 @@ func (s *Scheme) add(k *Kind, hub bool) error {
 		return fmt.Errorf("register %s: conversions to the hub %s exist already; register the hub before them", k.GVK, old)
 	}
 	s.byGVK[k.GVK] = k
-	s.byType[k.Type] = typeEntry{k.GVK, k}
-	if k.ListType != nil {
+	if !k.untyped {
+		s.byType[k.Type] = typeEntry{k.GVK, k}
+	}
+	if !k.untyped && k.ListType != nil {
 		s.byType[k.ListType] = typeEntry{k.ListGVK, k}
 	}
 	if !exists || hub {
@@ -70,6 +78,12 @@ func (s *Scheme) checkFree(k *Kind) error {
 		if other.ListGVK == k.GVK || k.ListGVK == other.GVK {
 			return fmt.Errorf("its name, or that of its list, is taken by %s and its list; choose another name", other.GVK)
 		}
+		if other.GVK.GroupKind() == k.GVK.GroupKind() && other.untyped != k.untyped {
+			return fmt.Errorf("of it and %s one has a Go type and the other has none, and nothing converts between the two; register all versions of a kind with Go types, or all without", other.GVK)
+		}
+	}
+	if k.untyped {
+		return nil
 	}
 	other, ok := s.byType[k.Type]
 	if !ok && k.ListType != nil {
@@ -83,12 +97,16 @@ func (s *Scheme) checkFree(k *Kind) error {
 }
 
 // checkKind refuses Go types that cannot serve as a kind.
-func checkKind(k *Kind) error {
+func (s *Scheme) checkKind(k *Kind) error {
 	switch {
 	case k.GVK.Version == "" || k.GVK.Kind == "":
 		return fmt.Errorf("a kind needs a version and a name")
 	case reserved(k.GVK):
 		return fmt.Errorf("the name is reserved in every API; choose another one")
+	case k.untyped && len(k.Renamed) > 0:
+		return fmt.Errorf("RenamedFields: the versions of a kind without a Go type have the same fields; remove them")
+	case k.untyped:
+		return checkFields(k)
 	case k.Type.Kind() != reflect.Struct:
 		return fmt.Errorf("type %v is no struct; a kind is a struct with TypeMeta and ObjectMeta", k.Type)
 	}
@@ -112,7 +130,7 @@ func checkKind(k *Kind) error {
 		return err
 	}
 	var err error
-	if k.Constraints, err = constraint.Of(k.Type); err != nil {
+	if k.Constraints, err = s.constraints.Of(k.Type); err != nil {
 		return err
 	}
 	return checkFields(k)

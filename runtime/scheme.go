@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/keelson-dev/keelson/runtime/constraint"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
@@ -27,6 +28,8 @@ type Scheme struct {
 
 	toHub   map[schema.GroupVersionKind]convertFunc // by spoke
 	fromHub map[schema.GroupVersionKind]convertFunc // by spoke
+
+	constraints constraint.Compiler // guards itself
 }
 
 // schemeName is what apimachinery's errors call a Scheme.
@@ -46,7 +49,7 @@ type Kind struct {
 	// ListGVK is the kind of its list: the name with "List" appended.
 	ListGVK schema.GroupVersionKind
 	// Type is the Go struct type (not the pointer) of an object, ListType that of a list; nil for an imported kind
-	// that brings no list type.
+	// that brings no list type. Those of a kind without a Go type are unstructured.Unstructured and UnstructuredList.
 	Type, ListType reflect.Type
 	// Fields are the selectable fields beyond metadata.name and metadata.namespace, as dotted JSON paths of this version.
 	// The slice is shared and must not be changed.
@@ -61,15 +64,25 @@ type Kind struct {
 	from        map[string][]string // where those of Fields are that are no paths
 	isHub       bool                // it was registered as one, not found to be one
 	listMade    bool                // ListType is List[T], not a type of the program's
+	untyped     bool                // it has no Go type
 }
 
-// New returns a new, empty object of the kind, without kind and apiVersion set.
-func (k *Kind) New() Object { return reflect.New(k.Type).Interface().(Object) }
+// New returns a new, empty object of the kind: without kind and apiVersion set, or of a kind without a Go type with
+// nothing else, as the Scheme knows such objects by nothing else.
+func (k *Kind) New() Object {
+	if k.untyped {
+		return newUntyped(k.GVK)
+	}
+	return reflect.New(k.Type).Interface().(Object)
+}
 
-// NewList returns a new, empty list of the kind, without kind and apiVersion set; nil for an imported kind that
-// brings no list type.
+// NewList returns a new, empty list of the kind, with kind and apiVersion set or not as by New; nil for an imported kind
+// that brings no list type.
 func (k *Kind) NewList() Object {
-	if k.ListType == nil {
+	switch {
+	case k.untyped:
+		return newUntypedList(k.ListGVK)
+	case k.ListType == nil:
 		return nil
 	}
 	return reflect.New(k.ListType).Interface().(Object)
@@ -94,7 +107,9 @@ type KindOptions[T Object] struct {
 	// decoding, concurrently for different objects, must be idempotent, and must not keep obj.
 	Default func(obj T)
 	// SelectableFields are dotted JSON paths ("spec.color") which field selectors may name besides
-	// metadata.name and metadata.namespace. Each must lead to a string, boolean or integer field.
+	// metadata.name and metadata.namespace. Each must lead to a string, boolean or integer field. In a kind without a Go
+	// type any path will do: what an object has there counts as the text of a string, boolean or number, and everything
+	// else as "".
 	SelectableFields []string
 	// RenamedFields are selectable fields which this version has at another path than the hub: the key is the path
 	// here, the value that of one of the hub's SelectableFields, as in {"spec.colour": "spec.color"}. Both must hold the
@@ -130,8 +145,19 @@ func (s *Scheme) Lookup(gvk schema.GroupVersionKind) *Kind {
 	return s.byGVK[gvk]
 }
 
-// KindOf returns the kind that obj, an object or a list, is of, or nil.
+// KindOf returns the kind that obj, an object or a list, is of, or nil. One without a Go type is of the kind that it says
+// it is, if that is registered without one.
 func (s *Scheme) KindOf(obj Object) *Kind {
+	switch obj := obj.(type) {
+	case *unstructured.Unstructured:
+		if obj != nil {
+			return s.untypedKind(obj.GroupVersionKind())
+		}
+	case *unstructured.UnstructuredList:
+		if obj != nil {
+			return s.untypedKind(itemKind(obj.GroupVersionKind()))
+		}
+	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.byType[structType(obj)].kind

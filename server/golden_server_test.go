@@ -131,7 +131,8 @@ func (s *goldenServer) makeNamespace(t *testing.T, ns string) {
 		ctx := context.Background() // the test's own has ended
 		core := namespaces + "/" + ns
 		for _, list := range []string{
-			"/apis/example.com/v1/namespaces/" + ns + "/widgets", "/apis/coordination.k8s.io/v1/namespaces/" + ns + "/leases",
+			"/apis/example.com/v1/namespaces/" + ns + "/widgets", "/apis/untyped.example.com/v1/namespaces/" + ns + "/gadgets",
+			"/apis/untyped.example.com/v1/namespaces/" + ns + "/bolts", "/apis/coordination.k8s.io/v1/namespaces/" + ns + "/leases",
 			"/apis/apps/v1/namespaces/" + ns + "/deployments", core + "/pods", core + "/services", core + "/configmaps", core + "/secrets", core + "/events",
 		} {
 			var left metav1.PartialObjectMetadataList

@@ -27,6 +27,9 @@ type Group struct {
 	Conversions []Conversion
 }
 
+// Install implements Extension: a server that installs a group serves it.
+func (g Group) Install(h *Host) error { return h.Serve(g) }
+
 // Version is one version of a group.
 type Version struct {
 	Name      string // such as "v1" or "v1beta1"
@@ -197,21 +200,44 @@ func SubresourceKind[P runtime.Pointer[T], T any](kind string, storage any) Subr
 // Kind describes a resource whose objects are of Go type T: Kind[*Widget]("Widget", ...). Mistakes are reported
 // by New.
 func Kind[P runtime.Pointer[T], T any](kind string, opts KindOptions[P]) Resource {
+	return describe(kind, reflect.TypeFor[T](), reflect.TypeFor[runtime.List[T]](), opts, func(s *runtime.Scheme, gvk schema.GroupVersionKind) error {
+		return registerOnce[P](s, gvk, runtime.KindOptions[P]{
+			Default: opts.Default, SelectableFields: opts.SelectableFields, RenamedFields: opts.RenamedFields, SelectableFrom: opts.SelectableFrom, Hub: opts.Hub,
+		})
+	})
+}
+
+// ImportedKind describes a resource of a kind that the server's scheme has already, whose Go type is known to the program
+// by that only: one that Scheme.Import found in an AddToScheme function. Defaults and selectable fields are those that it
+// was registered with. Mistakes are reported by New.
+func ImportedKind(k *runtime.Kind, opts KindOptions[runtime.Object]) Resource {
+	r := describe(k.GVK.Kind, k.Type, k.ListType, opts, func(s *runtime.Scheme, gvk schema.GroupVersionKind) error {
+		switch {
+		case s.Lookup(gvk) != k:
+			return fmt.Errorf("%s is not the kind %s that was imported into the server's scheme; serve it in its own group and version", gvk, k.GVK)
+		case k.ListType == nil:
+			return fmt.Errorf("%s was imported without a list type, which is needed to serve it; leave it out", gvk)
+		case opts.Default != nil || opts.SelectableFields != nil || opts.RenamedFields != nil || opts.SelectableFrom != nil || opts.Hub:
+			return fmt.Errorf("%s is in the server's scheme already, so Default, SelectableFields, RenamedFields, SelectableFrom and Hub would come too late: remove them", gvk)
+		}
+		return nil
+	})
+	r.selectable = k.Fields
+	return r
+}
+
+func describe[P runtime.Object](kind string, goType, listType reflect.Type, opts KindOptions[P], register func(*runtime.Scheme, schema.GroupVersionKind) error) Resource {
 	gvr, singular := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: kind})
 	r := Resource{
-		kind:       kind,
-		plural:     gvr.Resource,
-		singular:   singular.Resource,
-		shortNames: opts.ShortNames,
-		categories: opts.Categories,
-		namespaced: !opts.ClusterScoped,
-		goType:     reflect.TypeFor[T](),
-		listType:   reflect.TypeFor[runtime.List[T]](),
-		register: func(s *runtime.Scheme, gvk schema.GroupVersionKind) error {
-			return registerOnce[P](s, gvk, runtime.KindOptions[P]{
-				Default: opts.Default, SelectableFields: opts.SelectableFields, RenamedFields: opts.RenamedFields, SelectableFrom: opts.SelectableFrom, Hub: opts.Hub,
-			})
-		},
+		kind:          kind,
+		plural:        gvr.Resource,
+		singular:      singular.Resource,
+		shortNames:    opts.ShortNames,
+		categories:    opts.Categories,
+		namespaced:    !opts.ClusterScoped,
+		goType:        goType,
+		listType:      listType,
+		register:      register,
 		strategy:      registry.Erase(opts.Strategy),
 		plainStrategy: reflect.ValueOf(opts.Strategy).IsZero(),
 		selectable:    slices.Concat(opts.SelectableFields, slices.Sorted(maps.Keys(opts.SelectableFrom))),

@@ -25,6 +25,10 @@ func Unmarshal(text []byte, into any, v Validation) (problems []error, err error
 // of another registered version of want's kind is decoded as that version: compare Decoded.GVK. A body of another
 // kind is an error, as is one that is no object of its type.
 //
+// For a want without a Go type the body must say of which kind and apiVersion it is, and one of any kind is decoded: compare
+// Decoded.GVK. All fields of it are kept. Its metadata is made what it is in objects of a Go type: fields that objects do
+// not have there are left out and reported, and values of another type are an error.
+//
 // Protobuf has no names of fields: there are never problems with those that are unknown. The type of a body in it must
 // have protobuf methods.
 //
@@ -34,6 +38,9 @@ func Decode(s *runtime.Scheme, f Format, body []byte, want schema.GroupVersionKi
 	from, err := readBody(f, body, v)
 	if err != nil {
 		return Decoded{}, err
+	}
+	if k := s.Lookup(want); k != nil && k.Untyped() {
+		return from.untyped(s)
 	}
 	d := Decoded{GVK: complete(from.gvk, want), Problems: from.problems}
 	obj, err := s.New(d.GVK)
@@ -61,6 +68,7 @@ type read struct {
 	gvk      schema.GroupVersionKind
 	problems []error // found already
 	fill     func(obj runtime.Object) (problems []error, err error)
+	text     []byte // of it as JSON; nil in protobuf
 }
 
 func readBody(f Format, body []byte, v Validation) (read, error) {
@@ -73,7 +81,7 @@ func readBody(f Format, body []byte, v Validation) (read, error) {
 		return read{}, err
 	}
 	gvk, err := kindOf(text)
-	return read{gvk, problems, func(obj runtime.Object) ([]error, error) { return Unmarshal(text, obj, v) }}, err
+	return read{gvk, problems, func(obj runtime.Object) ([]error, error) { return unmarshal(text, obj, v) }, text}, err
 }
 
 // sameType reports whether obj is what want would be: the options of a request are the same in every group.

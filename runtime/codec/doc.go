@@ -9,7 +9,12 @@
 //
 //	{"kind":"Widget","apiVersion":"example.com/v1","metadata":{"name":"a",...},"spec":{...}}
 //
-// An untyped (unstructured) object has its keys in alphabetical order instead, apiVersion first.
+// An untyped (unstructured) object has its keys in alphabetical order instead, as encoding/json writes a map:
+//
+//	{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{...,"name":"a",...},"spec":{...}}
+//
+// Of its numbers those that are whole are written without a point or an exponent, up to 21 digits, so that 1.0 and 1e0
+// become 1; whole numbers beyond 64 bits are taken as floating-point numbers, as of custom resources in kube-apiserver.
 //
 // # Values of kube-apiserver
 //

@@ -17,7 +17,7 @@ import (
 // Document share them. The zero Document is empty; only IsZero may be asked of it.
 type Document struct {
 	value   []byte // no resourceVersion, no trailing newline
-	sorted  bool   // an untyped object: apiVersion first, all keys in order
+	sorted  bool   // an untyped object: all keys in order, so that kind is not first
 	members int32  // of a typed object: offset of the first member after kind and apiVersion
 	meta    span   // value of "metadata", braces included
 	insert  int32  // where the resourceVersion member goes
@@ -31,7 +31,7 @@ type Document struct {
 type span struct{ from, to int32 }
 
 // ErrNotCanonical is returned by ParseDocument for bytes which are not in the canonical form: no JSON object,
-// kind and apiVersion not first (an untyped object has apiVersion first), no metadata, or a resourceVersion
+// kind and apiVersion not first (but all members of an untyped object in order), no metadata, or a resourceVersion
 // already in it. Decoding and encoding anew makes canonical bytes of any readable object.
 var ErrNotCanonical = errors.New("not in canonical form")
 
@@ -45,18 +45,19 @@ func ParseDocument(value []byte) (Document, error) {
 	}
 	d := Document{value: value, insert: -1}
 	at, count := 1, 0
+	var before []byte // the key of the member before
 	err := eachMember(value, 0, func(key []byte, start, from, to int) error {
 		at = to
 		count++
-		switch count {
-		case 1:
-			d.sorted = string(key) == "apiVersion"
-		case 3:
+		switch {
+		case count == 1:
+			d.sorted = string(key) != "kind"
+		case d.sorted && bytes.Compare(before, key) >= 0, !d.sorted && count == 2 && string(key) != "apiVersion":
+			return fmt.Errorf("%w: kind and apiVersion are not first, and the members are not in order", ErrNotCanonical)
+		case count == 3:
 			d.members = int32(start)
 		}
-		if !d.sorted && (count == 1 && string(key) != "kind" || count == 2 && string(key) != "apiVersion") {
-			return fmt.Errorf("%w: kind and apiVersion are not first", ErrNotCanonical)
-		}
+		before = key
 		return d.member(key, from, to)
 	})
 	switch {

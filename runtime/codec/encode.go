@@ -9,6 +9,7 @@ import (
 
 	"github.com/keelson-dev/keelson/runtime"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -17,10 +18,19 @@ import (
 // newline at the end. kind and apiVersion are written as obj has them. A list without items has [].
 func Encode(obj runtime.Object) ([]byte, error) {
 	var out bytes.Buffer
-	if err := json.NewEncoder(&out).Encode(withItems(obj)); err != nil {
+	if err := json.NewEncoder(&out).Encode(encodable(withItems(obj))); err != nil {
 		return nil, err
 	}
 	return out.Bytes(), nil
+}
+
+// encodable is what of obj is encoded: of an untyped object its members, which it would encode twice by itself, and refuse to
+// without a kind.
+func encodable(obj runtime.Object) any {
+	if u, ok := obj.(*unstructured.Unstructured); ok && u != nil {
+		return u.UnstructuredContent()
+	}
+	return obj
 }
 
 // withItems returns obj, or a shallow copy with empty instead of nil Items.
@@ -62,19 +72,22 @@ func EncodeDocument(obj runtime.Object, gvk schema.GroupVersionKind) (Document, 
 	if m, ok := c.(metav1.Object); ok {
 		m.SetResourceVersion("")
 	}
-	text, err := json.Marshal(c)
+	text, err := json.Marshal(encodable(c))
 	if err != nil {
 		return Document{}, err
 	}
 	return ParseDocument(text)
 }
 
-// shallowUnstructured copies the two maps that EncodeDocument changes.
+// shallowUnstructured copies the two maps that EncodeDocument changes. The copy always has metadata, as all documents do.
 func shallowUnstructured(u apiruntime.Unstructured) runtime.Object {
 	c := u.NewEmptyInstance()
 	content := maps.Clone(u.UnstructuredContent())
-	if m, ok := content["metadata"].(map[string]any); ok {
+	switch m := content["metadata"].(type) {
+	case map[string]any:
 		content["metadata"] = maps.Clone(m)
+	case nil:
+		content["metadata"] = map[string]any{}
 	}
 	c.SetUnstructuredContent(content)
 	return c

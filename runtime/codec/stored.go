@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/keelson-dev/keelson/runtime"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -38,6 +39,9 @@ func contentOf(value []byte) (content, error) {
 	}
 	gvk, err := storedKind(value)
 	return content{gvk: gvk, fill: func(obj runtime.Object) error {
+		if u, ok := obj.(*unstructured.Unstructured); ok {
+			return fillStored(u, value)
+		}
 		_, err := Unmarshal(value, obj, Ignore)
 		return err
 	}}, err

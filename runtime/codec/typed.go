@@ -5,11 +5,12 @@ import (
 	"fmt"
 
 	"github.com/keelson-dev/keelson/runtime"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Typed encodes one Go-typed kind for storage. It may be used concurrently.
+// Typed encodes one kind of a Scheme for storage. It may be used concurrently.
 type Typed struct {
 	scheme  *runtime.Scheme
 	storage schema.GroupVersionKind
@@ -42,6 +43,11 @@ func (t *Typed) Encode(obj runtime.Object) (Document, error) {
 	if t.storage != t.hub {
 		if _, err := t.scheme.ToVersion(out, t.hub.GroupVersion()); err != nil {
 			return Document{}, fmt.Errorf("what would be stored cannot be read: %w", err)
+		}
+	}
+	if u, ok := out.(*unstructured.Unstructured); ok {
+		if out, err = settled(u); err != nil {
+			return Document{}, err
 		}
 	}
 	return EncodeDocument(out, t.storage)

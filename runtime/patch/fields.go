@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/codec"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -146,6 +147,11 @@ func (f *FieldManager) Apply(live runtime.Object, config map[string]any, manager
 	}
 	if obj, err = f.scheme.ToVersion(obj, f.hub.GVK.GroupVersion()); err != nil { // an empty object stayed as it was
 		return nil, f.explain(live, err)
+	}
+	if u, ok := obj.(*unstructured.Unstructured); ok { // it has what config has, be it null or 1.0
+		if err := codec.Settle(u); err != nil {
+			return nil, &Error{Code: http.StatusBadRequest, Message: err.Error()}
+		}
 	}
 	m, err := meta.Accessor(obj)
 	if err != nil {

@@ -144,13 +144,13 @@ func (m *Models) TypedToObject(value *typed.TypedValue) (runtime.Object, error) 
 	return &unstructured.Unstructured{Object: fields}, nil
 }
 
-// convertor is a scheme as the field managers of apimachinery need it: it also knows objects that are still untyped, and
+// convertor is a scheme as the field managers of apimachinery need it: it also knows untyped objects of Go types, and
 // does not copy one that is in the version wanted, for nobody there changes what was converted.
 type convertor struct{ *runtime.Scheme }
 
 // ConvertToVersion implements apimachinery's ObjectConvertor.
 func (c convertor) ConvertToVersion(in runtime.Object, target apiruntime.GroupVersioner) (runtime.Object, error) {
-	if u, ok := in.(*unstructured.Unstructured); ok {
+	if u, ok := in.(*unstructured.Unstructured); ok && c.KindOf(u) == nil { // else it is as it should be
 		var err error
 		if in, err = c.decode(u); err != nil {
 			return nil, err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/keelson-dev/keelson/runtime/jsonfield"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
@@ -25,8 +26,8 @@ type Options struct {
 type Kind struct {
 	// GVK is the kind; it may be of another group and version than the Builder's.
 	GVK schema.GroupVersionKind
-	// Type is the Go struct of an object; of a nil or any other type it is only known that it is an object.
-	// ListType is that of a list; nil describes a list as a List[T] is.
+	// Type is the Go struct of an object; of a nil or any other type, unstructured.Unstructured included, it is only known
+	// that it is an object. ListType is that of a list; nil describes a list as a List[T] is.
 	Type, ListType reflect.Type
 	// Docs are the doc comments of the source that declares Type. nil: those of Options.
 	Docs *Docs
@@ -55,7 +56,9 @@ func NewBuilder(o Options) *Builder {
 // AddKind adds a kind and all it refers to, and returns the name of its definition. Adding a kind or its Go type
 // again changes nothing. Kinds should be added before types that may want the same name.
 func (b *Builder) AddKind(k Kind) string {
-	k.Type, k.ListType = structOf(k.Type), structOf(k.ListType)
+	if k.Type, k.ListType = structOf(k.Type), structOf(k.ListType); k.Type == reflect.TypeFor[unstructured.Unstructured]() {
+		k.Type, k.ListType = nil, nil
+	}
 	if k.Docs == nil {
 		k.Docs = b.opts.Docs
 	}

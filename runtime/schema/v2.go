@@ -10,10 +10,16 @@ const refPrefixV2 = "#/definitions/"
 
 // V2 returns definitions in the form of OpenAPI v2, which knows neither oneOf, anyOf and not, nor nullable: what
 // they say is left out, but for a value that may be a string or a number, which becomes a string as in every
-// Kubernetes API. References change their prefix and leave allOf. The argument is not changed.
+// Kubernetes API. References change their prefix and leave allOf. A kind that may have any fields is an object of which
+// nothing else is said, as kube-apiserver has it: of clients that validate by this form some would take those that are
+// named for all there are. The argument is not changed.
 func V2(definitions map[string]spec.Schema) map[string]spec.Schema {
 	out := make(map[string]spec.Schema, len(definitions))
 	for name, s := range definitions {
+		if kinds, ok := s.Extensions[extensionKinds]; ok && s.Extensions[extensionPreserveUnknown] == true {
+			s = described(typed("object", ""), s.Description)
+			s.Extensions = withExtension(nil, extensionKinds, kinds)
+		}
 		out[name] = downConvert(s)
 	}
 	return out

@@ -76,6 +76,13 @@ func tooLarge(limit int64) error {
 
 // decode makes the object of a body, in the URL's version, and deals with its unknown and duplicate fields.
 func (c *call) decode(f codec.Format, body []byte, v codec.Validation) (runtime.Object, error) {
+	if c.untyped() {
+		d, err := c.decodeUntyped(f, body, v)
+		if err == nil {
+			c.warnAll(d.Problems)
+		}
+		return d.Object, err
+	}
 	d, err := codec.Decode(c.scheme, f, body, c.kind, v)
 	if gv := d.GVK.GroupVersion(); d.GVK.Kind == c.kind.Kind && !gv.Empty() && gv != c.kind.GroupVersion() {
 		return nil, wrongVersion(gv, c.kind.GroupVersion())

@@ -13,7 +13,6 @@ import (
 	"github.com/keelson-dev/keelson/server/request"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -62,13 +61,7 @@ func (e *endpoint) patchTypes() []string {
 }
 
 // typed reports whether the kind has a Go struct, whose tags say how lists are merged.
-func (e *endpoint) typed() bool {
-	if e.known == nil {
-		return false
-	}
-	_, untyped := e.known.New().(apiruntime.Unstructured)
-	return !untyped
-}
+func (e *endpoint) typed() bool { return e.known != nil && !e.known.Untyped() }
 
 // track records in obj, in the hub version, what the request changes in live, which may be nil. A failure is the client's
 // to know, and not a reason to refuse the change: the entries then stay as they were.

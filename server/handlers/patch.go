@@ -149,11 +149,17 @@ func (p *patcher) decodePatched(text []byte) (runtime.Object, error) {
 	d, err := codec.Decode(p.scheme, codec.JSON(), text, p.endpoint.kind, p.validation)
 	want := p.endpoint.kind
 	switch {
+	case p.untyped() && err == nil:
+		if err := p.sameKind(d); err != nil {
+			return nil, err
+		}
+	case p.untyped(): // said below
 	case d.GVK.Kind != "" && d.GVK.Kind != want.Kind:
 		return nil, p.decodeError(fmt.Errorf("a patch cannot change the kind"), d.GVK, text)
 	case d.GVK.Kind != "" && d.GVK != want:
 		return nil, wrongVersion(d.GVK.GroupVersion(), want.GroupVersion())
-	case err != nil:
+	}
+	if err != nil {
 		return nil, p.invalid(text, err)
 	}
 	problems := append(p.problems[:len(p.problems):len(p.problems)], d.Problems...)

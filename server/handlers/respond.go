@@ -128,6 +128,9 @@ func (c *call) listText(lm metav1.ListMeta, f form) listText {
 			item: func(dst []byte, it item) ([]byte, error) { return c.appendPartial(dst, it, gv) },
 		}
 	}
+	if c.untyped() {
+		return c.untypedList(lm)
+	}
 	head := appendListMeta(appendHead(nil, c.kind.GroupVersion().WithKind(c.kind.Kind+"List")), lm)
 	return listText{head: append(head, `,"items":[`...), tail: []byte("]}"), item: c.appendListed}
 }

@@ -164,6 +164,11 @@ func (c *call) dispatchItem(verb string) {
 
 func (c *call) dispatchCollection(verb string) {
 	everywhere := c.namespaced && c.namespace == "" // across all namespaces only reads are possible
+	if everywhere && c.untyped() && verb != "get" {
+		// As of custom resources, there is no such path.
+		http.NotFound(c.w, c.r)
+		return
+	}
 	switch verb {
 	case "get":
 		c.serve(c.canList() || c.canWatch(), "list", c.watchOrList)

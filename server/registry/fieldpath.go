@@ -4,15 +4,18 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/keelson-dev/keelson/runtime"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// fieldPath leads from a struct to a field inside it, by field indexes; pointers on the way are followed. The
-// zero fieldPath leads nowhere.
+// fieldPath leads from a struct to a field inside it, by field indexes; pointers on the way are followed. In untyped
+// objects it leads from map to map. The zero fieldPath leads nowhere.
 type fieldPath struct {
-	steps [][]int // one a JSON name
+	steps [][]int  // one a JSON name; nil: those of untyped objects
+	names []string // JSON names
 }
 
 // integerPath resolves a dotted JSON path with a leading dot that must lead to an integer.
@@ -38,8 +41,14 @@ func resolvePath(t reflect.Type, path, what string, fits func(reflect.Kind) bool
 	if !ok || rest == "" {
 		return fieldPath{}, fmt.Errorf("path %q does not begin with a dot and a field name", path)
 	}
-	var p fieldPath
-	for _, name := range strings.Split(rest, ".") {
+	p := fieldPath{names: strings.Split(rest, ".")}
+	if isUntyped(t) {
+		if slices.Contains(p.names, "") {
+			return fieldPath{}, fmt.Errorf("path %q: a name in it is empty", path)
+		}
+		return p, nil
+	}
+	for _, name := range p.names {
 		index, field := jsonField(t, name)
 		if index == nil {
 			return fieldPath{}, fmt.Errorf("path %q: %v has no field %q", path, t, name)
@@ -98,6 +107,10 @@ func (p fieldPath) find(obj runtime.Object, fill bool) reflect.Value {
 
 // integer reads an integer; false says that there is none.
 func (p fieldPath) integer(obj runtime.Object) (int32, bool) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		n, found, err := unstructured.NestedInt64(u.Object, p.names...)
+		return int32(min(max(n, math.MinInt32), math.MaxInt32)), found && err == nil
+	}
 	v := p.find(obj, false)
 	if len(p.steps) == 0 || !v.IsValid() {
 		return 0, false
@@ -105,12 +118,21 @@ func (p fieldPath) integer(obj runtime.Object) (int32, bool) {
 	return int32(min(max(v.Int(), math.MinInt32), math.MaxInt32)), true
 }
 
-func (p fieldPath) setInteger(obj runtime.Object, n int32) {
+// setInteger writes an integer. It refuses to make its way through what is no object in an untyped one.
+func (p fieldPath) setInteger(obj runtime.Object, n int32) error {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return unstructured.SetNestedField(u.Object, int64(n), p.names...)
+	}
 	p.find(obj, true).SetInt(int64(n))
+	return nil
 }
 
 // text reads a string; "" when there is none.
 func (p fieldPath) text(obj runtime.Object) string {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		text, _, _ := unstructured.NestedString(u.Object, p.names...) // "" when it is none
+		return text
+	}
 	if len(p.steps) == 0 {
 		return ""
 	}

@@ -44,6 +44,9 @@ type Options struct {
 	// NoStatus says that a field status, if the kind has one, is an ordinary field: its users write it, and it
 	// counts for the generation.
 	NoStatus bool
+	// Scale is what a ScaleView of the registry will be made of, if there is one: of a kind without a Go type, what objects
+	// have at its paths is checked when they are written. nil: nothing is.
+	Scale *Scale
 	// Now is the clock of creation and deletion timestamps; nil is time.Now.
 	Now func() time.Time
 }
@@ -66,6 +69,7 @@ type Registry struct {
 	now        func() time.Time
 	shape      shape
 	noStatus   bool
+	scale      untypedScale
 }
 
 // New returns a registry. It refuses Options without a required field, a kind that is not registered or not the
@@ -117,6 +121,13 @@ func newRegistry(o Options) (*Registry, error) {
 		now:        o.Now,
 		shape:      shapeOf(kind.Type, !o.NoStatus),
 		noStatus:   o.NoStatus,
+	}
+	var err error
+	if r.scale, err = newUntypedScale(kind, o.Scale); err != nil {
+		return nil, err
+	}
+	if kind.Untyped() { // as custom resources do, whose clients know that from kube-apiserver
+		r.strategy.requireResourceVersion = true
 	}
 	if r.singular == "" {
 		r.singular = strings.ToLower(o.Kind.Kind)
@@ -191,6 +202,9 @@ func (r *Registry) key(ctx context.Context, name string) (string, error) {
 func (r *Registry) accept(obj runtime.Object) (metav1.Object, error) {
 	if obj == nil || reflect.TypeOf(obj) != reflect.PointerTo(r.kind.Type) || reflect.ValueOf(obj).IsNil() {
 		return nil, apierrors.NewInternalError(fmt.Errorf("got a %T for %s", obj, r.kind.GVK))
+	}
+	if err := r.acceptKind(obj); err != nil {
+		return nil, err
 	}
 	m, err := meta.Accessor(obj)
 	if err != nil {

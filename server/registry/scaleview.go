@@ -141,7 +141,7 @@ func (v *ScaleView) rescale(ctx context.Context, name string, obj runtime.Object
 	if !ok || scale == nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("wrong object passed to Scale update: %T", req.Object))
 	}
-	if scale.Spec.Replicas < 0 {
+	if scale.Spec.Replicas < 0 && !r.scale.checks() { // else it is said of the object
 		return nil, apierrors.NewInvalid(scaleKind.GroupKind(), name, field.ErrorList{
 			field.Invalid(field.NewPath("spec", "replicas"), scale.Spec.Replicas, "must be greater than or equal to 0"),
 		})
@@ -157,7 +157,9 @@ func (v *ScaleView) rescale(ctx context.Context, name string, obj runtime.Object
 	if scale.ResourceVersion != "" {
 		m.SetResourceVersion(scale.ResourceVersion)
 	}
-	v.specReplicas.setInteger(obj, scale.Spec.Replicas)
+	if err := v.specReplicas.setInteger(obj, scale.Spec.Replicas); err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("the spec replicas field %q cannot be set: %w", v.paths.SpecReplicas, err))
+	}
 	m.SetManagedFields(managers.ofObject(scale))
 	return obj, nil
 }

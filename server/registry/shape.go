@@ -21,7 +21,8 @@ type shape interface {
 	takeStatus(obj, from runtime.Object)
 	// sameContent reports whether two objects are equal in all but kind, apiVersion, metadata and status.
 	sameContent(a, b runtime.Object) bool
-	// contentNames are the JSON names of the members that sameContent compares.
+	// contentNames are the JSON names of the members that sameContent compares; of an untyped object, whose members
+	// nobody can name, spec alone, as kube-apiserver does for custom resources.
 	contentNames() []string
 }
 
@@ -35,6 +36,9 @@ type structShape struct {
 // shapeOf returns the shape of the struct type t; withStatus false makes its status content. A status without any field
 // is none: a Resource without a status has struct{} there.
 func shapeOf(t reflect.Type, withStatus bool) shape {
+	if isUntyped(t) {
+		return untypedShape{withStatus}
+	}
 	s := &structShape{}
 	s.scan(t, nil)
 	if !withStatus && s.status != nil {
@@ -45,7 +49,7 @@ func shapeOf(t reflect.Type, withStatus bool) shape {
 }
 
 // HasStatus reports whether objects of the Go struct type t have a status: a field "status" in JSON, of a type that
-// is not an empty struct.
+// is not an empty struct. Untyped objects have one.
 func HasStatus(t reflect.Type) bool { return shapeOf(t, true).hasStatus() }
 
 // scan sorts t's fields, those of embedded structs without a JSON name included.

@@ -72,7 +72,7 @@ type Strategy[T runtime.Object] struct {
 	// that a controller follows (a ConfigMap).
 	NoGeneration bool
 	// RequireResourceVersion refuses a PUT without metadata.resourceVersion (422), which otherwise overwrites
-	// whatever is stored.
+	// whatever is stored. Kinds without a Go type always do, as custom resources do in kube-apiserver.
 	RequireResourceVersion bool
 	// CreateOnUpdate lets PUT create an object that does not exist, whatever resourceVersion it names; otherwise it is 404.
 	CreateOnUpdate bool

@@ -17,6 +17,9 @@ import (
 // kind. Objects that are passed in are copied, objects returned are the caller's own. Nobody becomes a manager of
 // fields here: metadata.managedFields stays as it is, unless the caller changes it. All methods may be called
 // concurrently; errors are the Registry's.
+//
+// Objects of a kind without a Go type are *unstructured.Unstructured; one that does not say which kind it is of is taken
+// for one of this. They may have any values that JSON can say, such as int.
 type Typed[T runtime.Object] struct {
 	registry *Registry
 }
@@ -57,7 +60,12 @@ func (t *Typed[T]) List(ctx context.Context, namespace string, selector labels.S
 
 // Create stores a new object and returns it as stored.
 func (t *Typed[T]) Create(ctx context.Context, namespace string, obj T) (T, error) {
-	return t.decode(t.registry.CreateRecord(WithNamespace(ctx, namespace), obj.DeepCopyObject(), nil))
+	own, err := copied(obj)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return t.decode(t.registry.CreateRecord(WithNamespace(ctx, namespace), own, nil))
 }
 
 // Update replaces the object of the same name by obj: like a PUT, with a conflict when obj's resourceVersion is
@@ -78,13 +86,18 @@ func (t *Typed[T]) UpdateStatus(ctx context.Context, namespace string, obj T) (T
 
 // replace puts obj in the place of what is there; ownersStay says that its managedFields do not count.
 func (t *Typed[T]) replace(ctx context.Context, namespace string, obj T, to RecordUpdater, ownersStay bool) (T, error) {
-	m, err := t.registry.accept(obj)
+	own, err := copied(obj)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	m, err := t.registry.accept(own)
 	if err != nil {
 		var none T
 		return none, err
 	}
 	put := func(context.Context, runtime.Object) (runtime.Object, error) {
-		out := obj.DeepCopyObject()
+		out := own.DeepCopyObject()
 		if m, err := t.registry.accept(out); ownersStay && err == nil {
 			m.SetManagedFields(nil)
 		}
@@ -102,7 +115,10 @@ func (t *Typed[T]) Change(ctx context.Context, namespace, name string, change fu
 		if !ok { // the kind creates on update, and there is no object
 			obj = t.registry.kind.New().(T)
 		}
-		return obj, change(obj)
+		if err := change(obj); err != nil {
+			return obj, err
+		}
+		return settled(obj)
 	}
 	rec, _, err := t.registry.UpdateRecord(WithNamespace(ctx, namespace), name, patch, nil)
 	return t.decode(rec, err)

@@ -1,0 +1,176 @@
+package codec
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/keelson-dev/keelson/runtime"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+)
+
+// untyped makes the object of a body that is for a kind without a Go type. It is taken as the kind that it says it is.
+func (r read) untyped(s *runtime.Scheme) (Decoded, error) {
+	d := Decoded{GVK: r.gvk, Problems: r.problems}
+	if r.text == nil {
+		return d, errors.New("a kind without a Go type has no protobuf form")
+	}
+	if d.GVK.Kind == "" {
+		return d, apiruntime.NewMissingKindErr(string(r.text))
+	}
+	u := &unstructured.Unstructured{}
+	problems, err := r.fill(u)
+	if err != nil {
+		return d, err
+	}
+	s.Default(u)
+	d.Object, d.Problems = u, append(d.Problems, problems...)
+	return d, nil
+}
+
+// unmarshal is Unmarshal for objects, those without a Go type included.
+func unmarshal(text []byte, obj runtime.Object, v Validation) ([]error, error) {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return Unmarshal(text, obj, v)
+	}
+	problems, err := unmarshalUntyped(u, text, v)
+	if err != nil {
+		return nil, err
+	}
+	unknown, err := settle(u.Object, v)
+	return append(problems, unknown...), err
+}
+
+// unmarshalUntyped reads the members of an object, not by its own method: that would ask for a kind, and not see duplicate
+// members.
+func unmarshalUntyped(u *unstructured.Unstructured, text []byte, v Validation) ([]error, error) {
+	var members map[string]any
+	problems, err := Unmarshal(text, &members, v)
+	if err != nil {
+		return nil, err
+	}
+	if members == nil {
+		members = map[string]any{} // "null"
+	}
+	wholeNumbers(members)
+	u.Object = members
+	return problems, nil
+}
+
+// Settle makes an object without a Go type what decoding its JSON would make of it: its metadata has what a
+// metav1.ObjectMeta can hold, and numbers that are whole are int64. Metadata that is none is an error.
+func Settle(u *unstructured.Unstructured) error {
+	if u.Object == nil {
+		u.Object = map[string]any{}
+	}
+	wholeNumbers(u.Object)
+	_, err := settle(u.Object, Ignore)
+	return err
+}
+
+// settled returns u with metadata as it is in all objects: a strategy may have left there what no reader would see. u is
+// not changed.
+func settled(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	c := shallowUnstructured(u).(*unstructured.Unstructured)
+	_, err := settle(c.Object, Ignore)
+	return c, err
+}
+
+// settle makes an object's metadata what a metav1.ObjectMeta can hold, and returns what it cannot as problems. Values of
+// another type are an error, and then nothing is changed.
+func settle(members map[string]any, v Validation) (problems []error, err error) {
+	given, ok := members["metadata"]
+	if !ok {
+		return nil, nil
+	}
+	text, err := json.Marshal(given)
+	if err != nil {
+		return nil, err
+	}
+	var m metav1.ObjectMeta
+	if problems, err = Unmarshal(text, &m, v); err != nil {
+		return nil, err
+	}
+	for _, p := range problems {
+		if at, ok := p.(interface { // of sigs.k8s.io/json
+			FieldPath() string
+			SetFieldPath(path string)
+		}); ok {
+			at.SetFieldPath("metadata." + at.FieldPath())
+		}
+	}
+	return problems, setMetadata(members, &m)
+}
+
+func setMetadata(members map[string]any, m *metav1.ObjectMeta) error {
+	out, err := apiruntime.DefaultUnstructuredConverter.ToUnstructured(m)
+	if err != nil {
+		return fmt.Errorf("metadata: %w", err)
+	}
+	if m.CreationTimestamp.IsZero() {
+		delete(out, "creationTimestamp") // which is null
+	}
+	members["metadata"] = out
+	return nil
+}
+
+// fillStored is unmarshal for stored bytes. What of the metadata cannot be read is left out, as kube-apiserver does: some
+// that it has stored may date from a time when nobody looked.
+func fillStored(u *unstructured.Unstructured, value []byte) error {
+	if _, err := unmarshalUntyped(u, value, Ignore); err != nil {
+		return err
+	}
+	_, err := settle(u.Object, Ignore)
+	if err == nil {
+		return nil
+	}
+	given, _ := u.Object["metadata"].(map[string]any)
+	var m metav1.ObjectMeta
+	for name, member := range given {
+		text, err := json.Marshal(map[string]any{name: member})
+		if err != nil {
+			return err
+		}
+		if try := m.DeepCopy(); json.Unmarshal(text, try) == nil {
+			m = *try
+		}
+	}
+	return setMetadata(u.Object, &m)
+}
+
+// wholeNumbers makes int64 of the floating-point numbers in a JSON value that would be read as such when they have been
+// written: 1.0 is 1 then.
+func wholeNumbers(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, member := range v {
+			switch member.(type) {
+			case map[string]any, []any:
+				wholeNumbers(member)
+			case float64:
+				v[key] = wholeNumbers(member)
+			}
+		}
+	case []any:
+		for i, item := range v {
+			v[i] = wholeNumbers(item)
+		}
+	case float64:
+		const exact = 1 << 53 // up to which all whole numbers are their own texts
+		switch {
+		case v != math.Trunc(v) || math.Abs(v) > math.MaxInt64:
+		case math.Abs(v) <= exact:
+			return int64(v)
+		default:
+			if n, err := strconv.ParseInt(strconv.FormatFloat(v, 'f', -1, 64), 10, 64); err == nil {
+				return n
+			}
+		}
+	}
+	return v
+}

@@ -1,0 +1,111 @@
+package registry
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/codec"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+)
+
+// isUntyped reports whether t stands for kinds without a Go type.
+func isUntyped(t reflect.Type) bool { return t == reflect.TypeFor[unstructured.Unstructured]() }
+
+// untypedShape is the shape of kinds without a Go type: what status is depends on its name alone.
+type untypedShape struct{ withStatus bool }
+
+func membersOf(obj runtime.Object) map[string]any {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return u.Object
+	}
+	return nil
+}
+
+func (s untypedShape) hasStatus() bool { return s.withStatus }
+
+func (s untypedShape) contentNames() []string { return []string{"spec"} }
+
+func (s untypedShape) dropStatus(obj runtime.Object) {
+	if s.withStatus {
+		delete(membersOf(obj), "status")
+	}
+}
+
+func (s untypedShape) takeStatus(obj, from runtime.Object) {
+	if !s.withStatus {
+		return
+	}
+	if status, ok := membersOf(from)["status"]; ok {
+		membersOf(obj)["status"] = apiruntime.DeepCopyJSONValue(status)
+	} else {
+		delete(membersOf(obj), "status")
+	}
+}
+
+func (s untypedShape) sameContent(a, b runtime.Object) bool {
+	return sameText(s.content(a), s.content(b))
+}
+
+// content is what sameContent compares.
+func (s untypedShape) content(obj runtime.Object) map[string]any {
+	out := make(map[string]any, len(membersOf(obj)))
+	for name, member := range membersOf(obj) {
+		switch {
+		case name == "apiVersion" || name == "kind" || name == "metadata" || name == "status" && s.withStatus:
+		default:
+			out[name] = member
+		}
+	}
+	return out
+}
+
+// acceptKind gives an untyped object that says nothing of its kind the registry's, and refuses one of another kind: nothing
+// else would tell them apart.
+func (r *Registry) acceptKind(obj runtime.Object) error {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return nil
+	}
+	switch gvk := u.GroupVersionKind(); {
+	case gvk == r.kind.GVK:
+		return nil
+	case gvk.Empty():
+		u.SetGroupVersionKind(r.kind.GVK)
+		return nil
+	default:
+		return apierrors.NewInternalError(fmt.Errorf("got a %s for %s", gvk, r.kind.GVK))
+	}
+}
+
+// copied returns a copy of an object of a caller in process. An untyped one may have values that are not those of decoded
+// JSON, and cannot be copied otherwise.
+func copied(obj runtime.Object) (runtime.Object, error) {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok || u == nil {
+		return obj.DeepCopyObject(), nil
+	}
+	text, err := json.Marshal(u.Object)
+	out := &unstructured.Unstructured{}
+	if err == nil {
+		_, err = codec.Unmarshal(text, &out.Object, codec.Ignore)
+	}
+	if err == nil {
+		err = codec.Settle(out)
+	}
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the object cannot be written as JSON of an object: %v", err))
+	}
+	return out, nil
+}
+
+// settled is copied for an object that nobody else has: a typed one is as it was.
+func settled(obj runtime.Object) (runtime.Object, error) {
+	if u, ok := obj.(*unstructured.Unstructured); !ok || u == nil {
+		return obj, nil
+	}
+	return copied(obj)
+}

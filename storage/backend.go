@@ -130,7 +130,8 @@ type Changes struct {
 	Progress int64
 }
 
-// Feed is a watch. One goroutine at a time may call Next; RequestProgress and Close may be called by others.
+// Feed is a watch. One goroutine at a time may call Next; RequestProgress and Close may be called by others. A Feed may
+// be a [Waker] too.
 type Feed interface {
 	// Next waits for changes and returns at least one, or none and a progress mark when one was requested. The
 	// slice is the caller's, the values are shared. It never splits the changes of one revision. Errors:
@@ -143,6 +144,26 @@ type Feed interface {
 	RequestProgress()
 	// Close ends the feed; a second Close does nothing.
 	Close()
+}
+
+// Waker is a [Feed], or a [Following], whose reader need not wait in Next: it can go away, and is called when there is
+// something to read. So what follows a store that is quiet costs no goroutine. A reader's whole loop is
+//
+//	for !w.Wake(again) { // again runs this loop once more
+//		got, err := feed.Next(ctx)
+//		...
+//	}
+type Waker interface {
+	// Wake returns false when Next would return now, and forgets f. Else it returns true, and f is called once, in a
+	// goroutine of its own, when Next will return without waiting: with changes, a progress mark that was requested,
+	// or the error with which the feed is over. That is at the latest when the feed is closed, the backend is, or the
+	// context given to Watch ends; so who waits for f to be called waits in vain only for a feed that nobody ends.
+	//
+	// Wake is for who calls Next: it must not be called during a Next, and when it has returned true neither may be
+	// called before f is. RequestProgress and Close may be called at any time; they do not wait for f, which may run
+	// after they have returned. No lock is held when f is called: it may wait, and call all that a reader may. Its
+	// goroutine is the caller's, whom nobody waits for. What the caller did before Wake happens before f.
+	Wake(f func()) bool
 }
 
 // Compactor is a Backend whose history can be cut: afterwards reads below revision and watches from below it say

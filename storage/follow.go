@@ -150,7 +150,17 @@ func (s *Store) Follow(ctx context.Context, from int64) (Following, error) {
 	if err != nil {
 		return nil, expired(err, from, "")
 	}
-	return &following{s: s, feed: feed, reached: from}, nil
+	f := &following{s: s, feed: feed, reached: from}
+	if w, ok := feed.(Waker); ok {
+		return &wakingFollowing{following: f, Waker: w}, nil
+	}
+	return f, nil
+}
+
+// wakingFollowing is a following whose feed is a Waker: Next waits for that alone.
+type wakingFollowing struct {
+	*following
+	Waker
 }
 
 // following is the Following of a Store.

@@ -63,7 +63,8 @@ type Moves struct {
 }
 
 // Following is a Feed of entries, with the same rules for Next, RequestProgress and Close. It does not end when it
-// meets what cannot be read. Next returns an *ExpiredError where a Feed has ErrCompacted.
+// meets what cannot be read. Next returns an *ExpiredError where a Feed has ErrCompacted. It may be a [Waker] too; that of
+// a [Store] is one where the backend's feed is.
 type Following interface {
 	Next(ctx context.Context) (Moves, error)
 	RequestProgress()

@@ -24,12 +24,23 @@ type feed struct {
 	prev   bool
 	wake   chan struct{} // holds one token when a waiting Next has something to look at
 	detach func() bool   // stops watching the context given to Watch
+	ahead  *glance       // what Wake has seen, for the next Next; used by these alone
 
 	// Guarded by tail.mu:
-	pos      int64 // everything up to here has been delivered or does not concern this feed
-	idle     bool  // nothing that concerns this feed is published and undelivered
-	progress bool  // asked for and not yet given
-	err      error // why the feed is over
+	pos      int64  // everything up to here has been delivered or does not concern this feed
+	idle     bool   // nothing that concerns this feed is published and undelivered
+	progress bool   // asked for and not yet given
+	err      error  // why the feed is over
+	rouse    func() // given to Wake and not yet called
+}
+
+var _ storage.Waker = (*feed)(nil)
+
+// glance is what a look has found.
+type glance struct {
+	found  []*change
+	answer storage.Changes
+	err    error
 }
 
 // Watch implements storage.Backend.
@@ -63,7 +74,7 @@ func (f *feed) Next(ctx context.Context) (storage.Changes, error) {
 		if err := ctx.Err(); err != nil {
 			return storage.Changes{}, err
 		}
-		found, answer, err := f.look()
+		found, answer, err := f.take()
 		if err == nil && len(found) > 0 {
 			answer.Changes, err = f.show(found)
 		}
@@ -81,6 +92,46 @@ func (f *feed) Next(ctx context.Context) (storage.Changes, error) {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// take is look, which Wake may have done already.
+func (f *feed) take() (found []*change, answer storage.Changes, err error) {
+	seen := f.ahead
+	if seen == nil {
+		return f.look()
+	}
+	f.ahead = nil
+	f.tail.mu.Lock()
+	defer f.tail.mu.Unlock()
+	if f.err != nil {
+		return nil, answer, f.err
+	}
+	return seen.found, seen.answer, seen.err
+}
+
+// Wake implements storage.Waker. Whether what has not been looked at concerns the feed is only known after a look.
+func (f *feed) Wake(again func()) bool {
+	for f.ahead == nil {
+		found, answer, err := f.look()
+		if err != nil || len(found) > 0 || answer.Progress != 0 {
+			f.ahead = &glance{found, answer, err}
+		} else if f.sleep(again) {
+			return true
+		}
+	}
+	return false
+}
+
+// sleep leaves a func to be called instead of a waiting Next; false when there is something to look at since the last
+// look.
+func (f *feed) sleep(again func()) bool {
+	f.tail.mu.Lock()
+	defer f.tail.mu.Unlock()
+	if f.err != nil || f.progress || !f.idle {
+		return false
+	}
+	f.rouse = again
+	return true
 }
 
 // look takes the changes that come next. An answer without changes but with a progress mark is one that was asked
@@ -272,8 +323,13 @@ func (f *feed) end(err error) {
 	f.signal()
 }
 
-// signal makes a waiting Next look again.
+// signal makes a waiting Next look again, or calls who has gone instead. The caller holds tail.mu.
 func (f *feed) signal() {
+	if again := f.rouse; again != nil {
+		f.rouse = nil
+		go again() // the goroutine is that of who gave it to Wake
+		return
+	}
 	select {
 	case f.wake <- struct{}{}:
 	default:

@@ -54,20 +54,22 @@ func (o Options) withDefaults() (Options, error) {
 }
 
 // Cacher is a storage.Interface that answers from memory. It begins to fill when it is first used; until then it owns
-// no goroutine, and afterwards one, and another while readers wait for the store's revision. All methods may be called
-// concurrently. Make one with New, and close it before the storage below.
+// no goroutine, and afterwards one that follows the storage below, and another while readers wait for the store's
+// revision. Where the storage below is in this process neither is there while nothing happens: see storage.Waker and
+// storage.Source.Known. All methods may be called concurrently. Make one with New, and close it before the storage below.
 type Cacher struct {
 	below  storage.Source
 	opts   Options
 	unsafe storage.UnreadableDeleter // nil: the storage below is none
 
-	life    context.Context // ends with Close
-	end     context.CancelFunc
-	working sync.WaitGroup
-	begin   sync.Once
-	latest  revisions
-	plain   bool      // the storage below is no storage.Source
-	batches sync.Pool // of *[]*change, for watchers that read
+	life     context.Context // ends with Close
+	end      context.CancelFunc
+	working  sync.WaitGroup
+	begin    sync.Once
+	follower follower // its own
+	latest   revisions
+	plain    bool      // the storage below is no storage.Source
+	batches  sync.Pool // of *[]*change, for watchers that read
 
 	published atomic.Pointer[snapshot] // a state the cache had, or has; nil: none may be shown
 	reached   atomic.Int64             // the revision up to which the cache is complete
@@ -125,7 +127,8 @@ func New(below storage.Interface, o Options) (*Cacher, error) {
 	return c, nil
 }
 
-// Close ends all watches with storage.ErrClosed and the goroutine that follows the storage below, and waits for it.
+// Close ends all watches with storage.ErrClosed and what follows the storage below, and waits for that: no goroutine is
+// left, and none begins.
 // Every later call returns storage.ErrClosed; a second Close does nothing.
 func (c *Cacher) Close() {
 	c.mu.Lock()

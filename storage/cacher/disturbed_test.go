@@ -87,6 +87,9 @@ func (d *disturbed) Follow(ctx context.Context, from int64) (storage.Following, 
 	if f := d.following.Load(); f != nil {
 		(*f)()
 	}
+	if w, ok := inner.(storage.Waker); ok {
+		return &wakingFeed{f, w}, nil
+	}
 	return f, nil
 }
 
@@ -95,34 +98,48 @@ type disturbedFeed struct {
 	d    *disturbed
 	life context.Context //nolint:containedctx // of the feed
 	end  context.CancelCauseFunc
+	kept []storage.Moves // read while a reader was held that has gone since
 }
 
-func (f *disturbedFeed) fail(err error) { f.end(err) }
+// wakingFeed is a disturbedFeed that is a storage.Waker.
+type wakingFeed struct {
+	*disturbedFeed
+	inner storage.Waker
+}
+
+// Wake implements storage.Waker.
+func (f *wakingFeed) Wake(again func()) bool { return len(f.kept) == 0 && f.inner.Wake(again) }
+
+// fail ends the feed with an error. The one below wakes the reader.
+func (f *disturbedFeed) fail(err error) {
+	f.end(err)
+	f.Following.Close()
+}
 
 // Next implements storage.Following.
 func (f *disturbedFeed) Next(ctx context.Context) (storage.Moves, error) {
-	once, stop := context.WithCancel(ctx)
-	defer stop()
-	defer context.AfterFunc(f.life, stop)()
-	m, err := f.Following.Next(once)
-	for err == nil {
-		held := f.d.holding()
-		if held == nil {
-			break
+	if len(f.kept) == 0 {
+		m, err := f.Following.Next(ctx)
+		switch {
+		case f.life.Err() != nil:
+			return storage.Moves{}, context.Cause(f.life)
+		case err != nil:
+			return storage.Moves{}, err
 		}
+		f.kept = append(f.kept, m)
+	}
+	for held := f.d.holding(); held != nil; held = f.d.holding() {
 		select {
 		case <-held:
-		case <-once.Done():
-			err = once.Err()
+		case <-ctx.Done():
+			return storage.Moves{}, ctx.Err()
+		case <-f.life.Done():
+			return storage.Moves{}, context.Cause(f.life)
 		}
 	}
-	switch {
-	case ctx.Err() != nil:
-		return storage.Moves{}, ctx.Err()
-	case f.life.Err() != nil:
-		return storage.Moves{}, context.Cause(f.life)
-	}
-	return m, err
+	m := f.kept[0]
+	f.kept = nil
+	return m, nil
 }
 
 // RequestProgress implements storage.Following.

@@ -11,7 +11,9 @@
 //   - The log: the last changes in order, in segments that begin with the state before them. So every state of the
 //     window can be shown: a list at an exact revision, and the pages of a list that began before other writes.
 //   - No decoded object, no queue per watcher, no goroutine but one that follows the storage below and one that asks
-//     for its revision while readers wait for that.
+//     for its revision while readers wait for that. The first ends while nothing happens, if the feed of the storage
+//     below can call who reads it (storage.Waker), and the second is not needed if it knows its revision: so a cache at
+//     rest over a storage in this process costs no goroutine.
 //
 // # What is answered from where
 //

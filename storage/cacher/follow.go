@@ -18,7 +18,7 @@ const (
 	maxRounds  = 4                // of reading what happened while the cache was being filled
 )
 
-// start begins to fill the cache.
+// start begins to fill the cache and to follow the storage below.
 func (c *Cacher) start() {
 	c.begin.Do(func() {
 		c.mu.Lock()
@@ -27,6 +27,7 @@ func (c *Cacher) start() {
 			return
 		}
 		c.loading = make(chan struct{})
+		c.follower.again = c.again
 		c.working.Go(c.run)
 	})
 }
@@ -69,43 +70,6 @@ func (c *Cacher) ready(ctx context.Context) error {
 		return storage.ErrClosed
 	}
 	return nil
-}
-
-// run fills the cache and follows the storage below until Close.
-func (c *Cacher) run() {
-	pause := time.Duration(0)
-	for c.life.Err() == nil {
-		feed, err := c.connect()
-		if err == nil {
-			var heard bool
-			if heard, err = c.follow(feed); heard {
-				pause = 0
-			}
-			feed.Close()
-		}
-		if c.life.Err() != nil || c.failed(feed, err) {
-			return
-		}
-		pause = min(max(2*pause, 10*time.Millisecond), maxPause)
-		select {
-		case <-time.After(pause):
-		case <-c.life.Done():
-		}
-	}
-}
-
-// connect returns a feed of what the cache has not seen; it fills the cache first when it has to.
-func (c *Cacher) connect() (storage.Following, error) {
-	c.mu.Lock()
-	loaded, reached := c.loaded, c.reached.Load()
-	if !loaded && c.loading == nil {
-		c.loading = make(chan struct{})
-	}
-	c.mu.Unlock()
-	if !loaded {
-		return c.load()
-	}
-	return c.below.Follow(c.life, reached)
 }
 
 // failed notes why a feed of the storage below, or the attempt to have one, which is nil, has ended. Who waits for the
@@ -336,50 +300,6 @@ func (c *Cacher) filled(feed storage.Following, reached int64, began time.Time) 
 
 // recovered notes that the storage below has been heard of. The caller holds mu.
 func (c *Cacher) recovered() { c.problem, c.answered = nil, time.Now() }
-
-// follow takes what the storage below tells until it ends, and returns why, and whether anything was told.
-func (c *Cacher) follow(feed storage.Following) (heard bool, err error) {
-	c.mu.Lock()
-	if !c.loaded { // void before anybody could close the feed
-		c.mu.Unlock()
-		return false, nil
-	}
-	c.feed, c.progress.asked = feed, false
-	c.ask()
-	c.mu.Unlock()
-	for {
-		moves, err := feed.Next(c.life)
-		if err != nil {
-			return heard, err // of a feed that is void it means nothing
-		}
-		if moves.Progress < c.reached.Load() {
-			// Another member of the store may not be that far yet; what the store says is what counts.
-			if _, err := c.now(c.life); err != nil {
-				return heard, err
-			}
-		}
-		if !c.take(feed, moves) {
-			return heard, nil
-		}
-		heard = true
-	}
-}
-
-// take adds what a feed tells; false when the feed is void.
-func (c *Cacher) take(feed storage.Following, m storage.Moves) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.feed != feed {
-		return false
-	}
-	c.apply(m.Moves)
-	c.reached.Store(max(c.reached.Load(), m.Progress, c.log.last))
-	c.recovered()
-	c.trim()
-	c.serve(len(m.Moves) > 0)
-	c.opts.Hooks.received(len(m.Moves))
-	return true
-}
 
 // apply makes changes. The caller holds mu.
 func (c *Cacher) apply(moves []storage.Move) {

@@ -41,9 +41,9 @@ func TestModel(t *testing.T) {
 			b := memory.New(memory.Options{})
 			t.Cleanup(func() { b.Close() })
 			return struct { // that has no other power
-				storage.Backend
+				sleepless
 				storage.Compactor
-			}{b, b}
+			}{sleepless{b}, b}
 		}},
 		{"bolt", 2, 600, func(t *testing.T) storage.Backend {
 			b, err := bolt.Open(filepath.Join(t.TempDir(), "db"), bolt.Options{Sync: bolt.SyncInterval})

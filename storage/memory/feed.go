@@ -21,10 +21,14 @@ type feed struct {
 	once   sync.Once       // closes closed
 
 	// Guarded by b.mu.
-	first    int64 // revision of the first unread change that concerns the feed; 0: none, and the feed is in b.quiet
-	progress bool  // asked for
-	ended    error // what every later Next returns
+	first    int64       // revision of the first unread change that concerns the feed; 0: none, and the feed is in b.quiet
+	progress bool        // asked for
+	ended    error       // what every later Next returns
+	rouse    func()      // given to Wake and not yet called: then there is nothing to read, and the feed is in b.quiet
+	detach   func() bool // stops watching ctx for rouse; nil: nobody does
 }
+
+var _ storage.Waker = (*feed)(nil)
 
 // Watch implements storage.Backend.
 func (b *Backend) Watch(ctx context.Context, w storage.WatchRange) (storage.Feed, error) {
@@ -70,7 +74,7 @@ func (f *feed) read() (out storage.Changes, ready bool, err error) {
 		f.ended = f.over()
 	}
 	if f.ended != nil {
-		f.b.quiet.remove(f)
+		f.leave()
 		return out, false, f.ended
 	}
 	if f.first == 0 {
@@ -91,6 +95,27 @@ func (f *feed) read() (out storage.Changes, ready bool, err error) {
 	}
 	out.Progress = f.settle(reached)
 	return out, true, nil
+}
+
+// Wake implements storage.Waker.
+func (f *feed) Wake(fn func()) bool {
+	f.b.mu.Lock()
+	defer f.b.mu.Unlock()
+	if f.ended != nil || f.first != 0 || f.progress || f.over() != nil {
+		return false
+	}
+	f.rouse = fn
+	if f.detach == nil {
+		f.detach = context.AfterFunc(f.ctx, f.expire)
+	}
+	return true
+}
+
+// expire lets the reader know that the context has ended.
+func (f *feed) expire() {
+	f.b.mu.Lock()
+	defer f.b.mu.Unlock()
+	f.nudge()
 }
 
 // over returns why the feed cannot go on, or nil. The caller holds b.mu.
@@ -131,8 +156,8 @@ func (f *feed) settle(reached int64) int64 {
 // RequestProgress implements storage.Feed.
 func (f *feed) RequestProgress() {
 	f.b.mu.Lock()
+	defer f.b.mu.Unlock()
 	f.progress = true
-	f.b.mu.Unlock()
 	f.nudge()
 }
 
@@ -141,12 +166,27 @@ func (f *feed) Close() {
 	f.once.Do(func() {
 		close(f.closed)
 		f.b.mu.Lock()
-		f.b.quiet.remove(f)
-		f.b.mu.Unlock()
+		defer f.b.mu.Unlock()
+		f.leave()
+		f.nudge()
 	})
 }
 
+// leave takes the feed, which is over, off all lists. The caller holds b.mu.
+func (f *feed) leave() {
+	f.b.quiet.remove(f)
+	if f.detach != nil {
+		f.detach()
+	}
+}
+
+// nudge calls who waits for the feed, in Next or not. The caller holds b.mu.
 func (f *feed) nudge() {
+	if fn := f.rouse; fn != nil {
+		f.rouse = nil
+		go fn() // the goroutine is that of who gave it to Wake
+		return
+	}
 	select {
 	case f.wake <- struct{}{}:
 	default:
@@ -212,6 +252,15 @@ func (q *quiet) wake(key string, revision int64) {
 		}
 		if len(feeds) == 0 {
 			q.forget(prefix)
+		}
+	}
+}
+
+// nudgeAll lets all who wait look again.
+func (q *quiet) nudgeAll() {
+	for _, feeds := range q.prefixes {
+		for f := range feeds {
+			f.nudge()
 		}
 	}
 }

@@ -71,6 +71,7 @@ func (b *Backend) Close() error {
 		b.disarm()
 		b.items.Clear()
 		b.expiry.due = nil
+		b.quiet.nudgeAll()
 		b.log, b.quiet = changelog{floor: b.revision}, quiet{}
 	}
 	b.mu.Unlock()

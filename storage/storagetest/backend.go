@@ -23,6 +23,7 @@ func Backend(t *testing.T, open func(t *testing.T) storage.Backend) {
 		{"Commit", commitTests},
 		{"Read", readTests},
 		{"Watch", watchTests},
+		{"Wake", wakeTests},
 		{"Compact", compactTests},
 		{"Known", knownTests},
 		{"Oldest", oldestTests},

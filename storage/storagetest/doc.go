@@ -8,8 +8,8 @@
 // # The kits
 //
 //   - [Backend] checks every promise of storage.Backend, each in a subtest of its name. Powers that a backend may
-//     have or not (storage.Compactor, Healther, Readier, Loader, Raiser, a TTL) are tested when it has them, and the
-//     subtests skipped otherwise.
+//     have or not (storage.Compactor, Healther, Readier, Loader, Raiser, a TTL, feeds that are a storage.Waker) are
+//     tested when it has them, and the subtests skipped otherwise.
 //   - [Durable] checks what a backend that outlives its process adds to them, by closing and opening it, and [Kill]
 //     by killing the process that has it open.
 //   - [Faults] runs concurrent clients while faults of the caller's strike and heal: a member killed, a connection

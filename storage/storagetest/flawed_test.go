@@ -24,6 +24,7 @@ type flaw struct {
 	oldest func(b *flawed, ctx context.Context) (int64, error)
 	next   func(f *flawedFeed, got storage.Changes) storage.Changes // alters what a feed delivers
 	end    func(f *flawedFeed, err error) error                     // alters how it ends
+	wake   func(f *flawedFeed, again func()) bool                   // asked in place of the sound one
 }
 
 // flawed is a sound backend with one flaw.
@@ -100,6 +101,22 @@ type flawedFeed struct {
 	w    storage.WatchRange
 	n    int // changes so far
 	held []storage.Change
+
+	naps int // calls of Wake
+}
+
+func (f *flawedFeed) Wake(again func()) bool {
+	f.naps++
+	if f.b.flaw.wake != nil {
+		return f.b.flaw.wake(f, again)
+	}
+	return f.inner(again)
+}
+
+// inner is the sound Wake.
+func (f *flawedFeed) inner(again func()) bool {
+	w, ok := f.Feed.(storage.Waker)
+	return ok && w.Wake(again)
 }
 
 func (f *flawedFeed) Next(ctx context.Context) (storage.Changes, error) {
@@ -203,6 +220,32 @@ var flaws = []flaw{
 			f.RequestProgress()
 		}
 		return got
+	}},
+	{name: "a reader is not called", red: "Wake/beside writers", slow: true, wake: func(f *flawedFeed, again func()) bool {
+		if f.naps%20 == 0 {
+			again = func() {}
+		}
+		return f.inner(again)
+	}},
+	{name: "a reader is called twice", red: "Wake/beside writers", wake: func(f *flawedFeed, again func()) bool {
+		return f.inner(func() {
+			go again()
+			again()
+		})
+	}},
+	{name: "a reader is called for nothing", red: "Wake/by a change", wake: func(f *flawedFeed, again func()) bool {
+		if !f.inner(func() {}) {
+			return false
+		}
+		again()
+		return true
+	}},
+	{name: "a reader sleeps beside what is there", red: "Wake/not by what is there", wake: func(f *flawedFeed, again func()) bool {
+		f.inner(again)
+		return true
+	}},
+	{name: "a reader whose context ends is not called", red: "Wake/by the end of the context", slow: true, watch: func(b *flawed, ctx context.Context, w storage.WatchRange) (storage.Feed, error) {
+		return b.Backend.Watch(context.WithoutCancel(ctx), w)
 	}},
 	{name: "a feed goes on after Close", red: "Watch/ends with Close", end: func(_ *flawedFeed, err error) error {
 		if errors.Is(err, storage.ErrClosed) {

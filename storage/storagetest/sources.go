@@ -125,6 +125,31 @@ var sourceTests = []objectTest{
 			t.Errorf("Next = %+v, %v after Close", got, err)
 		}
 	}},
+	{name: "moves wake their reader", run: func(t *testing.T, s *objects) {
+		f := s.follow(s.revision())
+		w, ok := f.Following.(storage.Waker)
+		if !ok {
+			t.Skip("the following is no storage.Waker")
+		}
+		for _, key := range []string{"a/x", "a/y"} {
+			c := asleep(t, s.ctx, w)
+			r := s.create(key)
+			c.comes()
+			awake(t, w)
+			f.want(fmt.Sprintf("put %s@%d", key, r.Revision))
+		}
+		c := asleep(t, s.ctx, w)
+		f.RequestProgress()
+		c.comes()
+		f.fill()
+		c = asleep(t, s.ctx, w)
+		f.Close()
+		c.comes()
+		awake(t, w)
+		if got, err := f.Next(s.ctx); !errors.Is(err, storage.ErrClosed) {
+			t.Errorf("Next = %+v, %v after Close", got, err)
+		}
+	}},
 	{name: "the oldest state", run: func(t *testing.T, s *objects) {
 		oldest := func() int64 {
 			oldest, err := s.source().Oldest(s.ctx)

@@ -40,8 +40,8 @@ var forbiddenImports = []struct {
 	{"k8s.io/apiextensions-apiserver", "k8s.io/apiextensions-apiserver/pkg/apis", "only its API types may be imported"},
 	{"k8s.io/kube-aggregator", "k8s.io/kube-aggregator/pkg/apis", "only its API types may be imported"},
 	{"k8s.io/component-base", "", "metrics, logs and flags are global in it"},
-	{"k8s.io/client-go", "", "clients belong into the modules below examples"},
-	{"sigs.k8s.io/controller-runtime", "", "clients belong into the modules below examples"},
+	{"k8s.io/client-go", "", "clients belong into the modules below examples, and into server/servertest/clienttest"},
+	{"sigs.k8s.io/controller-runtime", "", "clients belong into the modules below examples, and into server/servertest/clienttest"},
 }
 
 // What only some folders may import, so that whoever does not use those links none of it. Tests are free.
@@ -62,6 +62,7 @@ var leafImports = []struct {
 	{modulePath + "/server/aggregator", []string{"server/aggregator", "examples"}, "wings are installed by programs"},
 	{modulePath + "/server/builtin", []string{"server/builtin", "examples"}, "wings are installed by programs"},
 	{modulePath + "/server/servertest", []string{"server/servertest"}, "it is for tests"},
+	{modulePath + "/server/registry/strategytest", []string{"server/registry/strategytest"}, "it is for tests"},
 	{modulePath + "/storage/storagetest", []string{"storage/storagetest"}, "it is for tests"},
 }
 

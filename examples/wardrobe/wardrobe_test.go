@@ -5,6 +5,7 @@ import (
 
 	"github.com/keelson-dev/keelson/runtime/roundtrip"
 	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/registry/strategytest"
 	"sigs.k8s.io/randfill"
 )
 
@@ -22,9 +23,20 @@ func TestVersionsLoseNothing(t *testing.T) {
 		func(s *ShelfSpecV1alpha1, c randfill.Continue) {
 			c.Fill(&s.Season)
 			c.Fill(&s.Slots)
-			if c.Bool() {
-				s.Garments = []string{"parka=coat", "x-1=hat/red"}
-			}
+			s.Garments = [][]string{nil, {"parka=coat", "x-1=hat/red"}}[c.Intn(2)]
 		},
 	}})
+}
+
+func TestRules(t *testing.T) {
+	shelf := func(slots int32, on ...Garment) *Shelf {
+		return &Shelf{Spec: ShelfSpec{Season: "always", Slots: &slots, Garments: on}}
+	}
+	hat, coat := Garment{Name: "fez", Kind: "hat"}, Garment{Name: "parka", Kind: "coat"}
+	strategytest.Run(t, server.Options{Groups: []server.Group{shelfGroup()}}, []strategytest.Case{
+		{Name: "empty", Create: &Shelf{}, Want: shelf(10), Warnings: []string{"the shelf is empty"}},
+		{Name: "too much", Create: shelf(1, hat, coat), Errors: []string{"spec.slots: Invalid value: 1: 2 garments lie on the shelf"}},
+		{Name: "narrower", Old: shelf(2, hat, coat), Update: shelf(1, hat, coat), Errors: []string{"spec.slots: Invalid value: 1"}},
+		{Name: "v1alpha1", Create: &ShelfV1alpha1{Spec: ShelfSpecV1alpha1{Garments: []string{"fez=hat"}}}, Want: shelf(10, hat)},
+	})
 }

@@ -1,0 +1,118 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/keelson-dev/keelson/admission"
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server/handlers"
+	"github.com/keelson-dev/keelson/server/metrics"
+	"github.com/keelson-dev/keelson/server/registry"
+	"github.com/keelson-dev/keelson/storage"
+	"github.com/keelson-dev/keelson/storage/memory"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Registries makes registries of the kinds that a server of the same Options stores, without the server: for a tool that
+// asks what would become of an object, and for tests of a strategy, which package strategytest makes easy. Make one with
+// NewRegistries. It owns nothing that would have to be closed; all methods may be called concurrently.
+type Registries struct {
+	opts      Options
+	scheme    *runtime.Scheme
+	admission *admission.Live
+	metrics   *metrics.Registry // nobody reads them
+	kinds     []*served
+}
+
+// NewRegistries registers the kinds and conversions of o.Groups, with the objections that New has to them. Of the other
+// Options those count that say what becomes of an object: Scheme, which is the Registries' from then on, Admission,
+// MaxObjectBytes and Now. Nothing is opened: not Storage, no file and no listener.
+func NewRegistries(o Options) (*Registries, error) {
+	o, err := o.complete()
+	if err != nil {
+		return nil, err
+	}
+	r := &Registries{opts: o, scheme: o.Scheme, admission: &admission.Live{}, metrics: metrics.New(metrics.Options{Version: versionInfo(), Logger: o.Logger})}
+	r.admission.Add(o.Admission)
+	s := &Server{scheme: r.scheme}
+	if r.kinds, err = s.describe(o.Groups); err != nil {
+		return nil, err
+	}
+	if err := s.checkVersions(r.kinds); err != nil {
+		return nil, err
+	}
+	if err := r.tryAll(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// tryAll opens every kind once: what is wrong with one is told now, and what that registers is in the scheme.
+func (r *Registries) tryAll() error {
+	backend := memory.New(memory.Options{})
+	var err error
+	for _, k := range r.kinds {
+		if k.custom == nil && err == nil {
+			_, err = r.Open(backend, k.gvk)
+		}
+	}
+	return errors.Join(err, backend.Close())
+}
+
+// Scheme knows the kinds.
+func (r *Registries) Scheme() *runtime.Scheme { return r.scheme }
+
+// StoredKind is a kind over a backend, as one of its versions serves it.
+type StoredKind struct {
+	// Registry writes and reads by the rules of the kind.
+	Registry *registry.Registry
+	// Objects is what Registry stores in. What is written to it directly passes none of the kind's rules.
+	Objects storage.Interface
+	// Status and Scale are the subresources; nil where the version has none.
+	Status *registry.StatusView
+	Scale  *registry.ScaleView
+}
+
+// Open makes the registry of a kind over a backend, which stays the caller's. kind is of any version; errors of the
+// registry name the resource of its group. A kind that is in no group, or has a Storage of its own, is an error. There is
+// no cache, no garbage collector, and subresources of the program's own are not opened.
+func (r *Registries) Open(b storage.Backend, kind schema.GroupVersionKind) (*StoredKind, error) {
+	asked := r.kind(kind)
+	switch {
+	case asked == nil:
+		return nil, fmt.Errorf("server: %s is no kind of the Groups", kind)
+	case asked.custom != nil:
+		return nil, fmt.Errorf("server: registry of %s: %w", kind, errNoRegistry)
+	}
+	s := &Server{opts: r.opts, scheme: r.scheme, admission: r.admission, metrics: r.metrics, backend: b}
+	stores := map[schema.GroupResource]*registry.Registry{}
+	out := &StoredKind{}
+	for _, gvk := range slices.Compact([]schema.GroupVersionKind{asked.hub, kind}) {
+		k := r.kind(gvk)
+		if k == nil {
+			return nil, fmt.Errorf("server: %s: its hub %s is no kind of the Groups; a kind needs all its versions", kind, gvk)
+		}
+		one := *k
+		one.noCache = true
+		subs := map[string]handlers.Subresource{}
+		if _, err := s.store(&one, stores, subs); err != nil {
+			return nil, fmt.Errorf("server: resource %s: %w", one.gvr, err)
+		}
+		out.Registry = one.reg
+		if gvk == asked.hub {
+			out.Objects = one.objects
+		}
+		out.Status, _ = subs["status"].Storage.(*registry.StatusView)
+		out.Scale, _ = subs["scale"].Storage.(*registry.ScaleView)
+	}
+	return out, nil
+}
+
+func (r *Registries) kind(gvk schema.GroupVersionKind) *served {
+	if i := slices.IndexFunc(r.kinds, func(k *served) bool { return k.gvk == gvk }); i >= 0 {
+		return r.kinds[i]
+	}
+	return nil
+}

@@ -1,0 +1,311 @@
+package strategytest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/codec"
+	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/registry"
+	"github.com/keelson-dev/keelson/server/request"
+	"github.com/keelson-dev/keelson/storage"
+	"github.com/keelson-dev/keelson/storage/memory"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// trial is one case under way.
+type trial struct {
+	Case
+	scheme *runtime.Scheme
+
+	kind    *runtime.Kind // in the version of the request
+	backend *memory.Backend
+	stored  *server.StoredKind
+	warned  *request.Warnings
+	ctx     context.Context // the request's
+	name    string          // of the object; "" until it is created with a generateName
+
+	storedVersion string // the resourceVersion that Old has got
+}
+
+// begin stores Old and prepares the request. An error says what is wrong with the case.
+func (t *trial) begin(ctx context.Context, kinds *server.Registries) error {
+	var err error
+	if t.kind, err = t.kindOf(t.version()); err != nil {
+		return err
+	}
+	for field, obj := range map[string]runtime.Object{"Old": t.Old, "Want": t.Want} {
+		if _, isScale := obj.(*autoscalingv1.Scale); obj == nil || field == "Want" && isScale {
+			continue
+		}
+		if k, err := t.kindOf(obj); err != nil {
+			return err
+		} else if !t.scheme.OneKind(k.GVK.GroupKind(), t.kind.GVK.GroupKind()) {
+			return fmt.Errorf("the request is about a %s, and %s is a %s; a case is about one object", t.kind.GVK, field, k.GVK)
+		}
+	}
+	t.backend = memory.New(memory.Options{})
+	if t.stored, err = kinds.Open(t.backend, t.kind.GVK); err != nil {
+		return err
+	}
+	if _, scaleWanted := t.Want.(*autoscalingv1.Scale); (scaleWanted || t.Scale != nil) && t.stored.Scale == nil {
+		return fmt.Errorf("the kind %s has no /scale: see KindOptions.Scale", t.kind.GVK)
+	}
+	if t.Status != nil && t.stored.Status == nil {
+		return fmt.Errorf("the kind %s has no /status", t.kind.GVK)
+	}
+	return t.place(ctx)
+}
+
+// end gives back what begin has taken.
+func (t *trial) end() error {
+	if t.backend == nil {
+		return nil
+	}
+	return t.backend.Close()
+}
+
+// place finds out where the object is, makes the context of the request, and stores Old there.
+func (t *trial) place(ctx context.Context) error {
+	t.name = defaultName
+	namespace := defaultNamespace
+	for _, obj := range []runtime.Object{t.Old, t.body()} {
+		if obj == nil {
+			continue
+		}
+		m, err := meta.Accessor(obj)
+		if err != nil {
+			return err
+		}
+		if t.name = cmp.Or(m.GetName(), t.name); t.Create != nil && m.GetName() == "" && m.GetGenerateName() != "" {
+			t.name = ""
+		}
+		namespace = cmp.Or(m.GetNamespace(), namespace)
+	}
+	if !t.stored.Registry.Namespaced() {
+		namespace = ""
+	}
+	t.warned = &request.Warnings{}
+	t.ctx = request.WithWarnings(registry.WithNamespace(ctx, namespace), t.warned)
+	user := t.User
+	if user == nil {
+		user = &authn.User{Name: "admin", Groups: []string{"system:masters", authn.AuthenticatedAll}}
+	}
+	t.ctx = authn.WithUser(t.ctx, user)
+	t.ctx = request.WithInfo(t.ctx, t.info(namespace))
+	if t.Old == nil {
+		return nil
+	}
+	return t.storeOld(namespace)
+}
+
+// info is what a request of the case's says of itself.
+func (t *trial) info(namespace string) *request.Info {
+	gvk := t.kind.GVK
+	i := &request.Info{
+		Resource: true, Verb: "update", APIPrefix: "apis", APIGroup: gvk.Group, APIVersion: gvk.Version,
+		Namespace: namespace, Name: t.name, ResourceName: t.stored.Registry.Resource().Resource,
+	}
+	if gvk.Group == "" {
+		i.APIPrefix = "api"
+	}
+	switch {
+	case t.Create != nil:
+		i.Verb, i.Name = "create", ""
+	case t.Delete != nil:
+		i.Verb = "delete"
+	case t.Status != nil:
+		i.Subresource = "status"
+	case t.Scale != nil:
+		i.Subresource = "scale"
+	}
+	return i
+}
+
+// storeOld stores Old past the rules of its kind.
+func (t *trial) storeOld(namespace string) error {
+	fail := func(err error) error { return fmt.Errorf("the object in Old cannot be stored: %w", err) }
+	k, err := t.kindOf(t.Old)
+	if err != nil {
+		return err
+	}
+	obj, err := t.received(t.Old, k)
+	if err != nil {
+		return fail(err)
+	}
+	if obj, err = t.inHub(obj, k); err != nil {
+		return fail(err)
+	}
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return err
+	}
+	m.SetName(t.name)
+	m.SetNamespace(namespace)
+	m.SetUID(cmp.Or(m.GetUID(), "7b1d3a5e-0c52-4f4e-9d5b-6e2f80a1c437"))
+	m.SetGeneration(cmp.Or(m.GetGeneration(), 1))
+	if created := m.GetCreationTimestamp(); created.IsZero() {
+		m.SetCreationTimestamp(metav1.NewTime(Now()))
+	}
+	key := t.name
+	if namespace != "" {
+		key = namespace + "/" + t.name
+	}
+	rec, err := t.stored.Objects.Create(t.ctx, key, obj, storage.WriteOptions{})
+	if err != nil {
+		return fail(err)
+	}
+	t.storedVersion = fmt.Sprint(rec.Revision)
+	return nil
+}
+
+// kindOf returns the kind of an object, which is one of the table's.
+func (t *trial) kindOf(obj runtime.Object) (*runtime.Kind, error) {
+	k := t.scheme.KindOf(obj)
+	if k == nil { // one without a Go type of its own
+		k = t.scheme.Lookup(obj.GetObjectKind().GroupVersionKind())
+	}
+	if k == nil || reflect.TypeOf(obj) != reflect.PointerTo(k.Type) {
+		return nil, fmt.Errorf("the type %T, apiVersion and kind %q, is no kind of the Groups", obj, obj.GetObjectKind().GroupVersionKind())
+	}
+	return k, nil
+}
+
+// received is an object of a request as a server has read it: as JSON, and with the defaults of its version.
+func (t *trial) received(obj runtime.Object, k *runtime.Kind) (runtime.Object, error) {
+	text, err := encoded(obj, k.GVK)
+	if err != nil {
+		return nil, err
+	}
+	read, err := codec.Decode(t.scheme, codec.JSON(), text, k.GVK, codec.Strict)
+	if err == nil && len(read.Problems) > 0 {
+		err = codec.StrictError(read.Problems)
+	}
+	return read.Object, err
+}
+
+// encoded is an object as JSON, with its kind.
+func encoded(obj runtime.Object, gvk schema.GroupVersionKind) ([]byte, error) {
+	obj = obj.DeepCopyObject()
+	obj.GetObjectKind().SetGroupVersionKind(gvk)
+	return codec.Encode(obj)
+}
+
+// inHub converts an object of kind k to the hub, in which registries work, and sees that it can be shown in k again.
+func (t *trial) inHub(obj runtime.Object, k *runtime.Kind) (runtime.Object, error) {
+	hub, err := t.scheme.ToVersion(obj, t.stored.Registry.Kind().GroupVersion())
+	if err != nil {
+		return nil, err
+	}
+	_, err = t.scheme.ToVersion(hub, k.GVK.GroupVersion())
+	return hub, err
+}
+
+// answer is what became of a request.
+type answer struct {
+	err  error
+	last storage.Record // the object as the answer has it; of a Scale it is zero
+}
+
+// ask makes the request.
+func (t *trial) ask() answer {
+	switch {
+	case t.Delete != nil:
+		return t.delete()
+	case t.Scale != nil:
+		return t.scale()
+	}
+	obj, err := t.received(t.body(), t.kind)
+	if err == nil {
+		obj, err = t.inHub(obj, t.kind)
+	}
+	if err != nil { // worded as the handlers do
+		return answer{err: apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", t.kind.GVK.Kind, t.kind.GVK.Version, t.kind.GVK.Kind, err))}
+	}
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return answer{err: err}
+	}
+	m.SetName(t.name)
+	m.SetNamespace(registry.NamespaceFrom(t.ctx))
+	m.SetResourceVersion(t.meant(m.GetResourceVersion()))
+	if t.Create != nil {
+		rec, err := t.stored.Registry.CreateRecord(t.ctx, obj, &metav1.CreateOptions{})
+		return answer{err, rec}
+	}
+	var to registry.RecordUpdater = t.stored.Registry
+	if t.Status != nil {
+		to = t.stored.Status
+	}
+	put := func(context.Context, runtime.Object) (runtime.Object, error) { return obj.DeepCopyObject(), nil }
+	rec, _, err := to.UpdateRecord(t.ctx, t.name, put, &metav1.UpdateOptions{})
+	return answer{err, rec}
+}
+
+func (t *trial) delete() answer {
+	opts := t.Delete.DeepCopy()
+	if errs := metav1validation.ValidateDeleteOptions(opts); len(errs) > 0 {
+		return answer{err: apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)}
+	}
+	if p := opts.Preconditions; p != nil && p.ResourceVersion != nil {
+		*p.ResourceVersion = t.meant(*p.ResourceVersion)
+	}
+	rec, _, err := t.stored.Registry.DeleteRecord(t.ctx, t.name, opts)
+	return answer{err, rec}
+}
+
+func (t *trial) scale() answer {
+	put := func(context.Context, runtime.Object) (runtime.Object, error) {
+		s := t.Scale.DeepCopy()
+		s.Name, s.Namespace = t.name, registry.NamespaceFrom(t.ctx)
+		s.ResourceVersion = t.meant(s.ResourceVersion)
+		return s, nil
+	}
+	_, _, err := t.stored.Scale.Update(t.ctx, t.name, put, &metav1.UpdateOptions{})
+	return answer{err: err}
+}
+
+// meant is the resourceVersion that a case means: where it is that of Old, the one Old is stored with, and where it is
+// another, by no chance that one.
+func (t *trial) meant(version string) string {
+	if version == "" || t.Old == nil {
+		return version
+	}
+	m, err := meta.Accessor(t.Old)
+	switch {
+	case err == nil && version == m.GetResourceVersion():
+		return t.storedVersion
+	case version == t.storedVersion:
+		return "1" // of the time before anything was stored
+	}
+	return version
+}
+
+// errGone says that there is no object.
+var errGone = errors.New("nothing is stored")
+
+// now returns the stored object, in the hub version.
+func (t *trial) now(last storage.Record) (runtime.Object, error) {
+	name := t.name
+	if name == "" {
+		name = last.Body.Field("metadata.name")
+	}
+	rec, err := t.stored.Registry.GetRecord(t.ctx, name, storage.Read{})
+	if apierrors.IsNotFound(err) {
+		return nil, errGone
+	}
+	if err != nil {
+		return nil, err
+	}
+	return t.stored.Registry.Decode(rec)
+}

@@ -199,7 +199,7 @@ func TestCloseOfADeafStorage(t *testing.T) {
 	code, body := call(t, srv.Anonymous(), "GET", srv.URL+"/livez", "")
 	wantCode(t, 500, code, body)
 	<-store.waiting
-	srv.Stop()
+	_ = srv.Close()
 	select {
 	case <-store.closed:
 	default:

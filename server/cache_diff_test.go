@@ -384,7 +384,7 @@ func TestCacheChangesNoAnswer(t *testing.T) {
 				tw.compare("GET", sailsIn("v1", tw.namespace()), nil)
 				tw.compare("GET", sailsIn("v1", "a")+"/"+tw.name(), nil)
 				if tw.rand.IntN(3) == 0 {
-					tw.servers[0].Stop()
+					_ = tw.servers[0].Close()
 					tw.forget()
 					tw.servers[0], tw.http1[0] = tw.start(change)
 				} else {

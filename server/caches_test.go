@@ -246,7 +246,7 @@ func TestCachesAreClosedBeforeTheStorage(t *testing.T) {
 	if n := store.open.Load(); n != 2 {
 		t.Errorf("%d feeds for two kinds", n)
 	}
-	srv.Stop() // fails the test with what the storage's Close returns
+	_ = srv.Close() // fails the test with what the storage's Close returns
 	err := srv.Install(server.ExtensionFunc(func(h *server.Host) error { return h.Serve(server.Group{Name: "late.example.com"}) }))
 	if err == nil || !strings.Contains(err.Error(), "the server has ended") {
 		t.Errorf("Install after the end: %v", err)

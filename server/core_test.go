@@ -38,7 +38,7 @@ func kubernetesTypes() []server.Group {
 
 func TestCoreGroupIsBelowAPI(t *testing.T) {
 	t.Parallel()
-	srv := servertest.New(t, kubernetesTypes()...)
+	srv := servertest.Start(t, server.Options{Groups: kubernetesTypes()})
 	c := srv.Client()
 	code, body := call(t, c, "POST", srv.URL+"/api/v1/namespaces/team/configmaps", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"cm"},"data":{"b":"1","a":"2"},"binaryData":{"x":"AAE="}}`)
 	wantCode(t, 201, code, body)
@@ -74,7 +74,7 @@ func TestCoreGroupIsBelowAPI(t *testing.T) {
 
 func TestNamespacesAreClusterScoped(t *testing.T) {
 	t.Parallel()
-	srv := servertest.New(t, kubernetesTypes()...)
+	srv := servertest.Start(t, server.Options{Groups: kubernetesTypes()})
 	c := srv.Client()
 	const list = "/api/v1/namespaces"
 	code, body := call(t, c, "POST", srv.URL+list, `{"metadata":{"name":"team"}}`)
@@ -103,7 +103,7 @@ func TestNamespacesAreClusterScoped(t *testing.T) {
 
 func TestKubernetesTypesKeepTheirForms(t *testing.T) {
 	t.Parallel()
-	srv := servertest.New(t, kubernetesTypes()...)
+	srv := servertest.Start(t, server.Options{Groups: kubernetesTypes()})
 	c := srv.Client()
 	// Quantities are canonical, an IntOrString stays what it was, and fields are selectable also in the status.
 	code, body := call(t, c, "POST", srv.URL+"/api/v1/namespaces/team/pods", `{"metadata":{"name":"x"},"spec":{"nodeName":"n1","containers":[{"name":"c","image":"i",
@@ -132,7 +132,7 @@ func TestKubernetesTypesKeepTheirForms(t *testing.T) {
 
 func TestScaleOfADeployment(t *testing.T) {
 	t.Parallel()
-	srv := servertest.New(t, kubernetesTypes()...)
+	srv := servertest.Start(t, server.Options{Groups: kubernetesTypes()})
 	c := srv.Client()
 	const path = "/apis/apps/v1/namespaces/team/deployments"
 	code, body := call(t, c, "POST", srv.URL+path, `{"metadata":{"name":"d"},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`)
@@ -157,7 +157,7 @@ func TestScaleOfADeployment(t *testing.T) {
 
 func TestServersSchemeFillsAClients(t *testing.T) {
 	t.Parallel()
-	srv := servertest.New(t, append(kubernetesTypes(), widgets())...)
+	srv := servertest.Start(t, server.Options{Groups: append(kubernetesTypes(), widgets())})
 	fresh, known := apiruntime.NewScheme(), apiruntime.NewScheme()
 	// A client's scheme usually has the types of k8s.io/api already, with list types of their own.
 	for _, add := range []func(*apiruntime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme} {

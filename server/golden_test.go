@@ -15,7 +15,8 @@ package server_test
 // KEELSON_WIRE_IS is "keelson typed" unless it is given: either keelson or kube-apiserver, and either typed, when the
 // server's Widget is a Go type, or custom, when it is a custom resource. The server must serve v1 ConfigMap, Secret, Event,
 // Service and Pod, apps/v1 Deployment, coordination.k8s.io/v1 Lease, events.k8s.io/v1 Event and example.com/v1 Widget;
-// goldenWidget below is its type, and testdata/wire/widget.crd.yaml is the same as a custom resource. Each file has a
+// goldenWidget below is its type, and testdata/wire/widget.crd.yaml is the same as a custom resource; and for the files below
+// untyped, what testdata/wire/untyped.crd.yaml has. Each file has a
 // namespace of its own, which is made if the server has namespaces, and what is in it is deleted at the end.
 //
 // A file has a head and exchanges. The head is comments, which say what the file shows, and one line "servers:" with
@@ -126,6 +127,7 @@ func goldenGroups() []server.Group {
 				Scale:    &registry.Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas"},
 			}),
 		}}}},
+		untypedGolden(),
 		{Name: "coordination.k8s.io", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{builtin.Lease()}}}},
 		{Name: "apps", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
 			server.Kind("Deployment", server.KindOptions[*appsv1.Deployment]{ShortNames: []string{"deploy"}, Categories: []string{"all"}}),
@@ -142,7 +144,7 @@ func goldenGroups() []server.Group {
 
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	srv := servertest.New(t, goldenGroups()...)
+	srv := servertest.Start(t, server.Options{Groups: goldenGroups()})
 	installNamespaces(t, srv)
 	host(t, srv).CollectGarbage() // the collector itself is no part of this
 	runGolden(t, &goldenServer{

@@ -22,7 +22,7 @@ func (s *Server) openCredentials() error {
 		return err
 	}
 	if s.authenticator = s.opts.Authenticator; s.authenticator == nil {
-		s.authenticator = s.ownUsers()
+		s.authenticator = s.OwnUsers()
 	}
 	if s.authorizer = s.opts.Authorizer; s.authorizer == nil {
 		s.authorizer = authz.Union(
@@ -33,8 +33,9 @@ func (s *Server) openCredentials() error {
 	return nil
 }
 
-// ownUsers knows the administrator by certificate and by token, and everybody else as anonymous.
-func (s *Server) ownUsers() authn.Authenticator {
+// OwnUsers is the authenticator that a nil Options.Authenticator stands for: it knows the administrator of Credentials by
+// certificate and by token, and who shows neither as anonymous.
+func (s *Server) OwnUsers() authn.Authenticator {
 	// With all its groups from the start: a user that AuthenticatedGroup adds to is a new one for each request.
 	admin := authn.User{Name: s.creds.User, Groups: append(slices.Clip(s.creds.Groups), authn.AuthenticatedAll)}
 	return authn.WithAnonymous(authn.AuthenticatedGroup(authn.Union(

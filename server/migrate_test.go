@@ -40,7 +40,7 @@ func TestMigrateStorage(t *testing.T) {
 	for i := range 20 {
 		old.ask(t, "POST", ropesPath("v1beta1"), rope("v1beta1", fmt.Sprintf("r%02d", i), "blue", i)).want(t, 201)
 	}
-	old.Stop()
+	_ = old.Close()
 
 	srv := servertest.Start(t, server.Options{
 		Storage: storage.Opened(b), Groups: []server.Group{ropes("v1beta1", refusing(t))},
@@ -113,7 +113,7 @@ func TestMigrateStorageAmongWriters(t *testing.T) {
 	for i := range n {
 		old.ask(t, "POST", ropesPath("v1"), rope("v1", fmt.Sprintf("r%02d", i), "red", 0)).want(t, 201)
 	}
-	old.Stop()
+	_ = old.Close()
 	w := ropeServer(t, b, "v1", server.KindOptions[*Rope]{})
 	var writers sync.WaitGroup
 	for _, v := range []string{"v1", "v1beta1"} {
@@ -145,7 +145,7 @@ func TestMigrateStorageRefuses(t *testing.T) {
 	b := newLasting(t)
 	old := ropeServer(t, b, "v1alpha1", server.KindOptions[*Rope]{})
 	old.ask(t, "POST", ropesPath("v1"), rope("v1", "a", "red", 0)).want(t, 201)
-	old.Stop()
+	_ = old.Close()
 	g := ropes("", server.KindOptions[*Rope]{})
 	g.Versions = append(g.Versions, server.Version{Name: "v2", Resources: []server.Resource{server.Kind("Moon", server.KindOptions[*Moon]{Storage: moons{}})}})
 	srv := servertest.Start(t, server.Options{Storage: storage.Opened(b), Groups: []server.Group{g}})
@@ -166,7 +166,7 @@ func TestMigrateStorageRefuses(t *testing.T) {
 	_, err := srv.MigrateStorage(t.Context(), ropeResource, storage.MigrateOptions{PageSize: 1, Progress: func(storage.Migrated) {
 		if !stopped {
 			stopped = true
-			srv.Stop()
+			_ = srv.Close()
 		}
 	}})
 	if err != nil { // there was one page only
@@ -183,7 +183,7 @@ func TestMigrateStorageEndsWithTheServer(t *testing.T) {
 	w := ropeServer(t, b, "v1", server.KindOptions[*Rope]{})
 	done, err := w.MigrateStorage(t.Context(), ropeResource, storage.MigrateOptions{PageSize: 1, Progress: func(m storage.Migrated) {
 		if m.Examined == 2 {
-			w.Stop()
+			_ = w.Close()
 		}
 	}})
 	if err == nil || !strings.Contains(err.Error(), "the server has ended") || done.Examined != 2 || done.Continue == "" {

@@ -26,7 +26,7 @@ func TestMigrateStorageThereAndBack(t *testing.T) {
 	for i := range n {
 		old.ask(t, "POST", ropesPath("v1"), rope("v1", fmt.Sprintf("r%02d", i), "red", i)).want(t, 201)
 	}
-	old.Stop()
+	_ = old.Close()
 	for round, stored := range []string{"v1", "v1beta1", "v1alpha1"} {
 		w := ropeServer(t, b, stored, server.KindOptions[*Rope]{})
 		var wg sync.WaitGroup
@@ -63,6 +63,6 @@ func TestMigrateStorageThereAndBack(t *testing.T) {
 				t.Errorf("%s: labels %v, generation %d", m.Name, m.Labels, m.Generation)
 			}
 		}
-		w.Stop()
+		_ = w.Close()
 	}
 }

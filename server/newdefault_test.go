@@ -54,7 +54,7 @@ func TestDefaultsOfStoredObjects(t *testing.T) {
 				w.ask(t, "POST", path, `{"metadata":{"name":"`+name+`"},"spec":{"bulbs":{"x":{}}}}`).want(t, 201)
 			}
 			w.ask(t, "POST", path, `{"metadata":{"name":"blue"},"spec":{"color":"blue"}}`).want(t, 201)
-			w.Stop()
+			_ = w.Close()
 
 			w = lampServer(t, b, o)
 			selected := func() string {

@@ -337,6 +337,7 @@ func (s *Server) newRegistry(r *served) (*registry.Registry, error) {
 		Strategy:   r.strategy,
 		Admission:  s.admission,
 		NoStatus:   r.noStatus,
+		Scale:      r.scale,
 
 		GarbageCollection: s.collects.Load,
 		Now:               s.opts.Now,

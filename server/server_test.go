@@ -96,7 +96,7 @@ func TestTwoServersDoNotTouchEachOther(t *testing.T) {
 	wantCode(t, 201, code, body)
 	code, body = call(t, two.Client(), "GET", two.URL+widgetsPath+"/a", "")
 	wantCode(t, 404, code, body)
-	one.Stop()
+	_ = one.Close()
 	code, body = call(t, two.Client(), "GET", two.URL+"/readyz", "")
 	wantCode(t, 200, code, body)
 	if one.Token == two.Token {
@@ -275,7 +275,7 @@ func TestExtensionAddsGroupsPathsAndWork(t *testing.T) {
 	if taken == nil {
 		t.Error("a path of the API could be taken")
 	}
-	srv.Stop()
+	_ = srv.Close()
 	<-ended
 }
 

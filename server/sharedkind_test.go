@@ -195,7 +195,7 @@ func TestAKindServedInTwoGroups(t *testing.T) {
 
 func TestAKindOfTwoGroupsIsWatchedInBoth(t *testing.T) {
 	t.Parallel()
-	srv := servertest.New(t, twoGroups(server.KindOptions[*Bell]{}, server.KindOptions[*BronzeBell]{})...)
+	srv := servertest.Start(t, server.Options{Groups: twoGroups(server.KindOptions[*Bell]{}, server.KindOptions[*BronzeBell]{})})
 	next := map[string]func() string{}
 	for _, path := range []string{ironBells, bronzeBells + "?fieldSelector=spec.note%3Dc"} {
 		at := srv.URL + path + "?watch=1&timeoutSeconds=20"

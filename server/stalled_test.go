@@ -42,7 +42,7 @@ func TestAStalledWatcherLosesItsConnection(t *testing.T) {
 
 func stall(t *testing.T, http2 bool) {
 	srv := servertest.New(t, widgets())
-	defer srv.Stop()
+	defer func() { _ = srv.Close() }()
 	var conn *stallingConn
 	tr := srv.Transport()
 	tr.ForceAttemptHTTP2 = http2
@@ -66,8 +66,9 @@ func stall(t *testing.T, http2 bool) {
 	conn.stalled.Store(true)
 	admin := srv.Client()
 	defer admin.CloseIdleConnections()
-	for _, body := range []string{`{"metadata":{"name":"a"}}`, `{"metadata":{"name":"b"}}`} {
-		code, text := call(t, admin, "POST", srv.URL+widgetsPath, body)
+	much := strings.Repeat("x", 200<<10) // more than a connection holds for a reader
+	for _, name := range []string{"a", "b"} {
+		code, text := call(t, admin, "POST", srv.URL+widgetsPath, `{"metadata":{"name":"`+name+`","annotations":{"much":"`+much+`"}}}`)
 		wantCode(t, 201, code, text)
 		synctest.Wait()
 	}

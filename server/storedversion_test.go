@@ -119,7 +119,7 @@ func mixed(t *testing.T) lasting {
 	for i, v := range ropeVersions {
 		w := ropeServer(t, b, v, server.KindOptions[*Rope]{})
 		w.ask(t, "POST", ropesPath("v1"), rope("v1", "in-"+v, "red", i)).want(t, 201)
-		w.Stop()
+		_ = w.Close()
 	}
 	if got := storedIn(t, b); got["in-v1"] != "v1" || got["in-v1beta1"] != "v1beta1" || got["in-v1alpha1"] != "v1alpha1" {
 		t.Fatalf("stored in %v", got)

@@ -99,7 +99,7 @@ func TestDataIsStoredWhereKubernetesHasIt(t *testing.T) {
 
 // Whatever a body is, the answer is no fault of the server's.
 func FuzzData(f *testing.F) {
-	srv := servertest.New(f, dataGroups()...)
+	srv := servertest.Start(f, server.Options{Groups: dataGroups()})
 	client := srv.Client()
 	paths := []string{"/api/v1/namespaces/ns/configmaps", "/api/v1/namespaces/ns/secrets", "/apis/coordination.k8s.io/v1/namespaces/ns/leases"}
 	for _, body := range []string{

@@ -1,108 +1,169 @@
-// Package servertest runs a whole server in memory for a test: the handlers, registry and storage of production,
-// over an in-memory transport, in milliseconds.
-//
-//	srv := servertest.New(t, server.Group{...})
-//	resp, err := srv.Client().Get(srv.URL + "/apis/example.com/v1/widgets")
-//
-// A server ends with its test, which fails if the server leaves a goroutine behind or ends with an error. Servers
-// share nothing, so tests that use them may be parallel.
 package servertest
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"path/filepath"
-	"runtime/pprof"
-	"strings"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/storage/memory"
 )
 
-// Server is a running server and what a client needs to reach it.
+// Server is a running server and what a client needs to reach it. Its methods may be called concurrently.
 type Server struct {
 	*server.Server
-	// URL is the server's address, "https://keelson.test": dialled by DialContext, not by the network.
+	// URL is the server's address: dialled by DialContext, not by the network.
 	URL string
 	// CA signed the server's certificate, in PEM; Token is the administrator's.
 	CA    []byte
 	Token string
 
-	listener *listener
-	label    string // of the goroutines that the server starts
-	stop     func()
-	tls      *tls.Config
+	listener  *listener
+	intercept interceptor
+	users     users
+	label     string // of the goroutines that the server starts
+	close     func() error
+	tls       *tls.Config
+
+	mu      sync.Mutex // guards below
+	network string     // the address that Listen opened; "": none
 }
 
 // host is in every certificate the fixture makes.
 const host = "localhost"
 
-// New runs a server in memory that serves groups.
-func New(t testing.TB, groups ...server.Group) *Server {
+// New runs a server in memory for a test, which ends with it, and fails if the server leaves a goroutine behind or ends
+// with an error. Each part adds something to it: a server.Group, [Types], a wing such as builtin.New, or any other
+// extension.
+func New(t testing.TB, parts ...server.Extension) *Server {
 	t.Helper()
-	return Start(t, server.Options{Groups: groups})
+	return Start(t, server.Options{}, parts...)
 }
 
-// Start runs a server with options of the test's own; without Storage its objects are in memory.
-func Start(t testing.TB, opts server.Options) *Server {
+// Start is New with options of the test's own. Without Storage its objects are in memory.
+func Start(t testing.TB, o server.Options, parts ...server.Extension) *Server {
 	t.Helper()
-	s := &Server{URL: "https://" + host, listener: newListener()}
-	s.label = fmt.Sprintf("%s@%p", t.Name(), s)
-	ready, served := make(chan struct{}), make(chan error, 1)
-	if opts.CloseDelay == 0 {
-		opts.CloseDelay = time.Millisecond // what is written to a pipe has been read
+	s, err := run(t.Name(), o, parts)
+	if err != nil {
+		t.Fatalf("servertest: %v", err)
 	}
-	then := opts.Ready
-	opts.Ready = func(url, kubeconfig string) {
-		if then != nil {
-			then(url, kubeconfig)
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("servertest: %v", err)
+		}
+	})
+	return s
+}
+
+// Run is Start for who has no test, such as a TestMain that serves for a whole package. The caller ends it with Close.
+func Run(o server.Options, parts ...server.Extension) (*Server, error) {
+	s, err := run("Run", o, parts)
+	if err != nil {
+		return nil, fmt.Errorf("servertest: %w", err)
+	}
+	return s, nil
+}
+
+func run(name string, o server.Options, parts []server.Extension) (*Server, error) {
+	s := &Server{URL: "https://" + host, listener: newListener()}
+	s.label = fmt.Sprintf("%s@%p", name, s)
+	ready, served := make(chan struct{}), make(chan error, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	var err error
+	s.labelled(ctx, func(ctx context.Context) {
+		if err = s.build(o, parts, ready); err == nil {
+			go func() { served <- s.Serve(ctx, s.listener) }()
+		}
+	})
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	s.close = sync.OnceValue(func() error {
+		cancel()
+		err := <-served
+		if err != nil {
+			err = fmt.Errorf("the server ended with an error: %w", err)
+		}
+		err = errors.Join(err, s.intercept.err())
+		if left := leaked(s.label); left != "" {
+			err = errors.Join(err, fmt.Errorf("the server left goroutines behind:\n%s", left))
+		}
+		return err
+	})
+	select {
+	case <-ready:
+		return s, nil
+	case err := <-served:
+		served <- err
+		return nil, fmt.Errorf("the server did not start: %w", errors.Join(err, s.Close()))
+	}
+}
+
+// build makes the server with all its parts. Groups are served together, as one may have the hub of a kind of another;
+// what else is installed comes after them, in order.
+func (s *Server) build(o server.Options, parts []server.Extension, ready chan<- struct{}) error {
+	o.Groups = slices.Clone(o.Groups)
+	var others []server.Extension
+	for _, p := range parts {
+		if g, ok := p.(server.Group); ok {
+			o.Groups = append(o.Groups, g)
+		} else {
+			others = append(others, p)
+		}
+	}
+	if o.CloseDelay == 0 {
+		o.CloseDelay = time.Millisecond // clients in this process have read what is written
+	}
+	told := o.Ready
+	o.Ready = func(url, kubeconfig string) {
+		if told != nil {
+			told(url, kubeconfig)
 		}
 		close(ready)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	s.labelled(ctx, func(ctx context.Context) {
-		srv, err := server.New(opts)
-		if err != nil {
-			cancel()
-			t.Fatalf("servertest: %v", err)
+	s.intercept.maxBody = o.MaxBodyBytes
+	arrange := o.Filters
+	o.Filters = func(list []server.NamedFilter) []server.NamedFilter {
+		if arrange != nil {
+			list = arrange(list)
 		}
-		s.Server = srv
-		go func() { served <- srv.Serve(ctx, s.listener) }()
-	})
-	s.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-served; err != nil {
-			t.Errorf("servertest: the server ended with an error: %v", err)
+		return s.intercept.filters(list)
+	}
+	if o.Storage == nil {
+		o.Storage = memory.Open()
+	}
+	o.Storage = s.intercept.backend(o.Storage)
+	s.users.known = o.Authenticator
+	o.Authenticator = &s.users
+	var err error
+	if s.Server, err = server.New(o); err != nil {
+		return err
+	}
+	if s.users.known == nil {
+		s.users.known = s.OwnUsers()
+	}
+	for _, p := range others {
+		if err := s.Server.Install(p); err != nil {
+			return errors.Join(err, s.Server.Close())
 		}
-		if left := leaked(s.label); left != "" {
-			t.Errorf("servertest: the server left goroutines behind:\n%s", left)
-		}
-	})
-	t.Cleanup(s.Stop)
-	select {
-	case <-ready:
-	case err := <-served:
-		served <- err
-		t.Fatalf("servertest: the server did not start: %v", err)
 	}
 	creds := s.Credentials()
 	s.CA, s.Token = creds.CAPEM, creds.Token
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(s.CA)
 	s.tls = &tls.Config{RootCAs: pool, ServerName: host, MinVersion: tls.VersionTLS12}
-	return s
-}
-
-// labelled runs f so that the goroutines it starts, and those that they start, can be told from others: goroutines
-// inherit the labels of the one that starts them.
-func (s *Server) labelled(ctx context.Context, f func(ctx context.Context)) {
-	pprof.Do(ctx, pprof.Labels("servertest", s.label), f)
+	return nil
 }
 
 // Install adds an extension, whose goroutines are the server's own.
@@ -111,33 +172,60 @@ func (s *Server) Install(e server.Extension) (err error) {
 	return err
 }
 
-// Stop ends the server before its test does, and waits for it.
-func (s *Server) Stop() { s.stop() }
+// Close ends the server, whose watches end at once, and waits for it and all its goroutines. The error says how it ended
+// otherwise, or which goroutines are left. Every later call returns the same.
+func (s *Server) Close() error { return s.close() }
 
 // DialContext opens a connection to the server, whatever address is asked for.
 func (s *Server) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
-	return s.listener.dial(ctx)
+	return s.listener.DialContext(ctx, "", "")
+}
+
+// Listen lets the server be reached at a free port of the loopback interface too, until it is closed: by kubectl and
+// other processes. It returns the URL, for which the certificate is valid; a second call returns the same.
+func (s *Server) Listen(ctx context.Context) (url string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.network != "" {
+		return s.network, nil
+	}
+	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("servertest: listen: %w", err)
+	}
+	s.labelled(ctx, func(context.Context) { err = s.listener.add(ln) })
+	if err != nil {
+		return "", fmt.Errorf("servertest: listen: the server has ended: %w", err)
+	}
+	s.network = "https://" + ln.Addr().String()
+	return s.network, nil
 }
 
 // Transport is a RoundTripper that reaches the server over HTTP/2 and sends no credentials. The caller closes its
-// idle connections.
+// idle connections. It holds on to the listener alone, so that a transport which outlives its server costs nothing.
 func (s *Server) Transport() *http.Transport {
-	return &http.Transport{DialContext: s.DialContext, TLSClientConfig: s.tls.Clone(), ForceAttemptHTTP2: true}
+	return &http.Transport{DialContext: s.listener.DialContext, TLSClientConfig: s.tls.Clone(), ForceAttemptHTTP2: true}
 }
 
 // Client is an HTTP client whose requests are the administrator's.
-func (s *Server) Client() *http.Client {
-	return &http.Client{Transport: bearer{s.Token, s.Transport()}}
+func (s *Server) Client() *http.Client { return s.ClientOf(s.Token) }
+
+// ClientOf is an HTTP client whose requests are those of the user that AddUser gave a token.
+func (s *Server) ClientOf(token string) *http.Client {
+	return &http.Client{Transport: bearer{token, s.Transport()}}
 }
 
 // Anonymous is an HTTP client without credentials.
 func (s *Server) Anonymous() *http.Client { return &http.Client{Transport: s.Transport()} }
 
-// Kubeconfig writes a kubeconfig for the server into the test's directory and returns its path. Its address can
-// only be dialled with DialContext.
+// Kubeconfig writes a kubeconfig of the administrator into the test's directory and returns its path. Its address is the
+// one that Listen opened; without that it can only be dialled with DialContext.
 func (s *Server) Kubeconfig(t testing.TB) string {
 	t.Helper()
-	path, err := s.Credentials().WriteKubeconfig(filepath.Join(t.TempDir(), "kubeconfig"), s.URL)
+	s.mu.Lock()
+	url := cmp.Or(s.network, s.URL)
+	s.mu.Unlock()
+	path, err := s.Credentials().WriteKubeconfig(filepath.Join(t.TempDir(), "kubeconfig"), url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,77 +249,3 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // CloseIdleConnections is what http.Client.CloseIdleConnections calls.
 func (b bearer) CloseIdleConnections() { b.next.CloseIdleConnections() }
-
-// leaked waits for the goroutines of a server that has ended, a bounded time, and describes those that stay.
-func leaked(label string) string {
-	var left string
-	for wait := time.Millisecond; wait < 3*time.Second; wait *= 2 {
-		if left = labelled(label); left == "" {
-			return ""
-		}
-		time.Sleep(wait)
-	}
-	return left
-}
-
-// labelled describes the goroutines that carry a label.
-func labelled(label string) string {
-	var all, out strings.Builder
-	if err := pprof.Lookup("goroutine").WriteTo(&all, 1); err != nil {
-		return err.Error()
-	}
-	want := fmt.Sprintf("%q:%q", "servertest", label)
-	for group := range strings.SplitSeq(all.String(), "\n\n") {
-		if strings.Contains(group, want) {
-			out.WriteString(group + "\n\n")
-		}
-	}
-	return out.String()
-}
-
-// listener hands out both ends of in-memory connections.
-type listener struct {
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
-
-func newListener() *listener {
-	return &listener{conns: make(chan net.Conn), done: make(chan struct{})}
-}
-
-func (l *listener) dial(ctx context.Context) (net.Conn, error) {
-	client, srv := net.Pipe()
-	select {
-	case l.conns <- srv:
-		return client, nil
-	case <-l.done:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// Accept implements net.Listener.
-func (l *listener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.done:
-		return nil, net.ErrClosed
-	}
-}
-
-// Close implements net.Listener.
-func (l *listener) Close() error {
-	l.once.Do(func() { close(l.done) })
-	return nil
-}
-
-// Addr implements net.Listener.
-func (l *listener) Addr() net.Addr { return addr{} }
-
-type addr struct{}
-
-func (addr) Network() string { return "memory" }
-func (addr) String() string  { return host + ":443" }

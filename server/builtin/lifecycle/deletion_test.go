@@ -187,7 +187,7 @@ func TestDeletionGoesOnAfterARestart(t *testing.T) {
 	stop()
 	n.makeConfigMap("marked", "c")
 	n.deleteNamespace("marked")
-	n.srv.Stop()
+	_ = n.srv.Close()
 
 	n = start(t, b, lifecycle.Options{})
 	if n.content("marked") == nil {
@@ -215,7 +215,7 @@ func TestKindsThatAppearLater(t *testing.T) {
 	before.makeNamespace("a")
 	before.must(201, "POST", "/apis/toys.example.com/v1/namespaces/a/toys", `{"metadata":{"name":"t"}}`)
 	before.makeConfigMap("a", "held", held)
-	before.srv.Stop()
+	_ = before.srv.Close()
 
 	n := start(t, b, lifecycle.Options{})
 	n.run()

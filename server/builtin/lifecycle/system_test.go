@@ -42,7 +42,7 @@ func TestSystemNamespacesExistAfterInstall(t *testing.T) {
 		t.Fatalf("there are %v", first)
 	}
 	n.must(200, "GET", "/readyz/namespaces", "")
-	n.srv.Stop()
+	_ = n.srv.Close()
 	n = start(t, b, lifecycle.Options{})
 	for name, uid := range n.systemNamespaces() {
 		if first[name] != uid {

@@ -1,0 +1,228 @@
+package servertest
+
+import (
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// connBuffer is how many bytes a connection holds in each direction before a writer has to wait for the reader. A TLS
+// record is at most 16 KiB, RFC 8446, section 5.1.
+const connBuffer = 64 << 10
+
+// conn is one end of a connection in memory. It behaves as one over TCP does: writes return as soon as there is room,
+// and what was written before Close can still be read from the other end, which then reads io.EOF. Unlike net.Pipe's, its
+// ends need not be at work at the same time, and whoever waits is durably blocked as package testing/synctest has it:
+// no lock is held meanwhile.
+type conn struct {
+	in, out       *stream
+	local, remote net.Addr
+}
+
+// newConns returns both ends of a connection, which starts no goroutine.
+func newConns(serving net.Addr) (client, server net.Conn) {
+	up, down := newStream(), newStream()
+	return &conn{in: down, out: up, local: addr(clientAddr), remote: serving}, &conn{in: up, out: down, local: serving, remote: addr(clientAddr)}
+}
+
+// Read implements net.Conn.
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.in.read(b)
+	return n, c.failed("read", err)
+}
+
+// Write implements net.Conn.
+func (c *conn) Write(b []byte) (int, error) {
+	n, err := c.out.write(b)
+	return n, c.failed("write", err)
+}
+
+func (c *conn) failed(op string, err error) error {
+	if err == nil || err == io.EOF { // io.Reader promises it bare
+		return err
+	}
+	return &net.OpError{Op: op, Net: c.local.Network(), Source: c.local, Addr: c.remote, Err: err}
+}
+
+// Close implements net.Conn. A second Close does nothing.
+func (c *conn) Close() error {
+	c.out.finish()
+	c.in.abandon()
+	return nil
+}
+
+// LocalAddr implements net.Conn.
+func (c *conn) LocalAddr() net.Addr { return c.local }
+
+// RemoteAddr implements net.Conn.
+func (c *conn) RemoteAddr() net.Addr { return c.remote }
+
+// SetDeadline implements net.Conn.
+func (c *conn) SetDeadline(t time.Time) error {
+	c.in.setDeadline(&c.in.reader, t)
+	c.out.setDeadline(&c.out.writer, t)
+	return nil
+}
+
+// SetReadDeadline implements net.Conn.
+func (c *conn) SetReadDeadline(t time.Time) error {
+	c.in.setDeadline(&c.in.reader, t)
+	return nil
+}
+
+// SetWriteDeadline implements net.Conn.
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	c.out.setDeadline(&c.out.writer, t)
+	return nil
+}
+
+// stream is one direction of a connection.
+type stream struct {
+	mu             sync.Mutex // guards all below
+	buf            []byte     // what was written; what is before next has been read
+	next           int
+	finished       bool // by the writing end
+	abandoned      bool // by the reading end
+	writing        bool // a write is under way: others come after it, not in between
+	reader, writer side
+}
+
+// side is one end's part in a stream.
+type side struct {
+	changed  sync.Cond // something that this side waits for; with the stream's lock
+	waiting  int
+	deadline time.Time   // zero: none
+	timer    *time.Timer // broadcasts changed at the deadline while somebody waits; nil until one had to
+}
+
+func newStream() *stream {
+	s := &stream{}
+	s.reader.changed.L, s.writer.changed.L = &s.mu, &s.mu
+	return s
+}
+
+func (s *stream) read(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		switch {
+		case s.abandoned:
+			return 0, net.ErrClosed
+		case s.reader.late():
+			return 0, os.ErrDeadlineExceeded
+		case s.next < len(s.buf):
+			n := copy(b, s.buf[s.next:])
+			if s.next += n; s.next == len(s.buf) {
+				s.buf, s.next = s.buf[:0], 0
+			}
+			s.writer.wake()
+			return n, nil
+		case s.finished:
+			return 0, io.EOF
+		case len(b) == 0:
+			return 0, nil
+		}
+		s.wait(&s.reader)
+	}
+}
+
+func (s *stream) write(b []byte) (n int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	mine := false
+	defer func() {
+		if mine {
+			s.writing = false
+			s.writer.wake()
+		}
+	}()
+	for {
+		switch {
+		case s.finished:
+			return n, net.ErrClosed
+		case s.writer.late():
+			return n, os.ErrDeadlineExceeded
+		case s.abandoned:
+			return n, syscall.EPIPE // as TCP has it
+		}
+		if mine || !s.writing {
+			mine, s.writing = true, true
+			if took := s.take(b); took > 0 {
+				b, n = b[took:], n+took
+				s.reader.wake()
+			}
+			if len(b) == 0 {
+				return n, nil
+			}
+		}
+		s.wait(&s.writer)
+	}
+}
+
+// take copies what there is room for. The caller holds mu.
+func (s *stream) take(b []byte) int {
+	n := min(len(b), connBuffer-(len(s.buf)-s.next))
+	if s.next > 0 && len(s.buf)+n > cap(s.buf) {
+		s.buf, s.next = s.buf[:copy(s.buf, s.buf[s.next:])], 0
+	}
+	s.buf = append(s.buf, b[:n]...)
+	return n
+}
+
+// finish ends what is written.
+func (s *stream) finish() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.finished = true
+	s.reader.wake()
+	s.writer.wake()
+}
+
+// abandon ends reading, and forgets what was not read.
+func (s *stream) abandon() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.abandoned, s.buf, s.next = true, nil, 0
+	s.reader.wake()
+	s.writer.wake()
+}
+
+func (s *stream) setDeadline(side *side, t time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	side.deadline = t
+	side.wake() // who waits looks at it
+}
+
+// wait returns when something has changed for a side, perhaps nothing, or its deadline has passed. The caller holds mu.
+func (s *stream) wait(side *side) {
+	side.waiting++
+	if !side.deadline.IsZero() {
+		if left := time.Until(side.deadline); side.timer == nil {
+			side.timer = time.AfterFunc(left, func() {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				side.wake()
+			})
+		} else {
+			side.timer.Reset(left)
+		}
+	}
+	side.changed.Wait()
+	if side.waiting--; side.waiting == 0 && side.timer != nil {
+		side.timer.Stop()
+	}
+}
+
+// wake lets those look again who wait. The caller holds the stream's lock.
+func (s *side) wake() {
+	if s.waiting > 0 {
+		s.changed.Broadcast()
+	}
+}
+
+// late reports whether the deadline has passed. The caller holds the stream's lock.
+func (s *side) late() bool { return !s.deadline.IsZero() && !time.Now().Before(s.deadline) }

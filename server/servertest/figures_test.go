@@ -1,0 +1,225 @@
+package servertest_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/builtin"
+	"github.com/keelson-dev/keelson/server/servertest"
+)
+
+// fleet is a group with n kinds.
+func fleet(n int) server.Group {
+	kinds := make([]string, n)
+	for i := range kinds {
+		kinds[i] = fmt.Sprintf("Boat%d", i)
+	}
+	return servertest.Untyped("sea.example.com/v1", kinds...)
+}
+
+// use writes, lists and watches each of n kinds, and closes the connection.
+func use(srv *servertest.Server, n int) error {
+	client := srv.Client()
+	defer client.CloseIdleConnections()
+	for i := range n {
+		boats := fmt.Sprintf("%s/apis/sea.example.com/v1/namespaces/a/boat%ds", srv.URL, i)
+		body := fmt.Sprintf(`{"apiVersion":"sea.example.com/v1","kind":"Boat%d","metadata":{"name":"b"}}`, i)
+		resp, err := client.Post(boats, "application/json", strings.NewReader(body))
+		if err != nil {
+			return err
+		}
+		if _ = resp.Body.Close(); resp.StatusCode != http.StatusCreated { // 409 would be another server's object
+			return fmt.Errorf("create: %s", resp.Status)
+		}
+		for query, want := range map[string]string{"": `"name":"b"`, "?watch=1&resourceVersion=1": `"ADDED"`} {
+			if resp, err = client.Get(boats + query); err != nil {
+				return err
+			}
+			line, err := bufio.NewReader(resp.Body).ReadString('\n')
+			_ = resp.Body.Close()
+			if err != nil || !strings.Contains(line, want) {
+				return fmt.Errorf("get %s: %s: %w", query, line, err)
+			}
+		}
+	}
+	return nil
+}
+
+// A server at rest has at most four goroutines, however many kinds it serves and has served.
+func TestAtRest(t *testing.T) {
+	t.Parallel()
+	const most = 4
+	for _, kinds := range []int{1, 50} {
+		srv := servertest.New(t, fleet(kinds))
+		if n := srv.Goroutines(); n > most {
+			t.Errorf("%d kinds: %d goroutines", kinds, n)
+		}
+		if err := use(srv, kinds); err != nil {
+			t.Fatal(err)
+		}
+		// Those of the requests and of the connection end soon.
+		for i := 0; srv.Goroutines() > most; i++ {
+			if i == 3000 {
+				t.Errorf("%d kinds, used: %d goroutines:\n%s", kinds, srv.Goroutines(), srv.Stacks())
+				break
+			}
+			runtime.Gosched()
+			_, _ = slow{}.Read(nil)
+		}
+	}
+}
+
+// Two hundred servers at once, each with a watch under way, share nothing, and nothing is left of them.
+func TestTwoHundredInParallel(t *testing.T) { // not parallel: it counts
+	goroutines, files := runtime.NumGoroutine(), openFiles(t)
+	const servers = 200
+	var made, ended sync.WaitGroup
+	made.Add(servers)
+	// As many as go test runs at once; net/http gives up a connection over HTTP/2 that is not set up within 2 s.
+	starting := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i := range servers {
+		ended.Go(func() {
+			starting <- struct{}{}
+			srv, watch, err := lead(t.Context(), 1+i%3, i%10 == 0)
+			<-starting
+			made.Done()
+			made.Wait() // for all the others
+			if srv != nil {
+				err = errors.Join(err, srv.Close())
+			}
+			if watch != nil {
+				_, _ = io.ReadAll(watch) // how it ends is not promised to who is in such a hurry
+				err = errors.Join(err, watch.Close())
+			}
+			if err != nil {
+				t.Errorf("server %d: %v", i, err)
+			}
+		})
+	}
+	ended.Wait()
+	for i := 0; runtime.NumGoroutine() > goroutines || openFiles(t) > files; i++ {
+		if i == 3000 {
+			buf := make([]byte, 1<<16)
+			t.Fatalf("%d goroutines, %d before; %d files, %d before:\n%s",
+				runtime.NumGoroutine(), goroutines, openFiles(t), files, buf[:runtime.Stack(buf, true)])
+		}
+		runtime.Gosched()
+		_, _ = slow{}.Read(nil)
+	}
+}
+
+// lead makes a server, uses it, and begins a watch; also is whether it listens on the network as well.
+func lead(ctx context.Context, kinds int, also bool) (*servertest.Server, io.ReadCloser, error) {
+	srv, err := servertest.Run(server.Options{}, fleet(kinds))
+	if err != nil {
+		return nil, nil, err
+	}
+	if also {
+		if _, err := srv.Listen(ctx); err != nil {
+			return srv, nil, err
+		}
+	}
+	if err := use(srv, kinds); err != nil {
+		return srv, nil, err
+	}
+	resp, err := srv.Client().Get(srv.URL + "/apis/sea.example.com/v1/boat0s?watch=1")
+	if err != nil {
+		return srv, nil, err
+	}
+	return srv, resp.Body, nil
+}
+
+// openFiles counts the descriptors of the process, where the system tells; elsewhere there are none.
+func openFiles(t *testing.T) int {
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return len(list)
+}
+
+// BenchmarkReady is from nothing to /readyz. live-B/server is what one such server holds on to.
+func BenchmarkReady(b *testing.B) {
+	for name, parts := range map[string][]server.Extension{
+		"kinds=1":         {widgets()},
+		"untyped=50":      {fleet(50)},
+		"wing":            {builtin.New(builtin.Options{})},
+		"wing+kubernetes": {builtin.New(builtin.Options{}), servertest.Types{AddToScheme: addAll}},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				srv, err := servertest.Run(server.Options{}, parts...)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.StopTimer()
+				if err := srv.Close(); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+			}
+			b.ReportMetric(live(b, parts), "live-B/server")
+		})
+	}
+}
+
+// live is the heap that one of several servers takes.
+func live(b *testing.B, parts []server.Extension) float64 {
+	const servers = 10
+	heap := func() float64 {
+		runtime.GC()
+		runtime.GC() // what the first one made finalizable
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return float64(m.HeapAlloc)
+	}
+	before := heap()
+	running := make([]*servertest.Server, servers)
+	for i := range running {
+		var err error
+		if running[i], err = servertest.Run(server.Options{}, parts...); err != nil {
+			b.Fatal(err)
+		}
+	}
+	after := heap()
+	for _, srv := range running {
+		if err := srv.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return (after - before) / servers
+}
+
+// BenchmarkFirstRequest is a server's whole life in a small test: ready, one object created, closed.
+func BenchmarkFirstRequest(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		srv, err := servertest.Run(server.Options{}, widgets())
+		if err != nil {
+			b.Fatal(err)
+		}
+		client := srv.Client()
+		resp, err := client.Post(srv.URL+"/apis/example.com/v1/namespaces/a/widgets", "application/json", strings.NewReader(`{"metadata":{"name":"w"}}`))
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _ = resp.Body.Close(); resp.StatusCode != http.StatusCreated {
+			b.Fatal(resp.Status)
+		}
+		client.CloseIdleConnections()
+		if err := srv.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package servertest
+
+import (
+	"fmt"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/request"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Match says which requests a [Fault] or a [Recording] is about: those for which every field that is set holds. The zero
+// Match is every request for a resource. Other requests, such as those of discovery and of health checks, it never is.
+type Match struct {
+	// Verbs are those of authorization (https://kubernetes.io/docs/reference/access-authn-authz/authorization/): get, list,
+	// watch, create, update, patch, delete, deletecollection; and apply, which is a patch that applies a configuration,
+	// so that patch is one too. "*", or none, is every verb.
+	Verbs []string
+	// Resources are plural names, with the rules of RBAC: "widgets" are the objects, without their subresources;
+	// "widgets/status" is one subresource, "widgets/*" are all, "*/status" is that of every resource. "*", or none,
+	// is everything. "widgets.example.com" is the resource of one group; without a group it is that of any.
+	Resources []string
+	// Namespace and Name are those of the request's path; a fieldSelector of metadata.name is a name too. A create has
+	// its name in the body, which is not looked at.
+	Namespace, Name string
+	// User is the name of who makes the request.
+	User string
+	// UserAgent is how the header User-Agent begins: "my-controller/".
+	UserAgent string
+}
+
+// verbs are those that a request for a resource may have.
+func verbs() []string {
+	return []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
+}
+
+const (
+	anything  = "*"
+	applyVerb = "apply" // of a Match, and as people read it; for authorization it is patch
+)
+
+// check says what is wrong with a Match that no request could ever meet.
+func (m *Match) check(served []server.ServedKind) error {
+	for _, v := range m.Verbs {
+		if v != anything && v != applyVerb && !slices.Contains(verbs(), v) {
+			return fmt.Errorf("there is no verb %q: want %s, apply or *", v, strings.Join(verbs(), ", "))
+		}
+	}
+	onlyObjects := len(m.Resources) > 0
+	for _, r := range m.Resources {
+		if err := checkResource(r, served); err != nil {
+			return err
+		}
+		onlyObjects = onlyObjects && r != anything && !strings.Contains(r, "/")
+	}
+	nameless := func(v string) bool { return v == "create" || v == "deletecollection" }
+	if m.Name != "" && onlyObjects && len(m.Verbs) > 0 && !slices.ContainsFunc(m.Verbs, func(v string) bool { return !nameless(v) }) {
+		return fmt.Errorf("the path of a %s has no name, so that none could match %q: leave Name out", strings.Join(m.Verbs, " or a "), m.Name)
+	}
+	return nil
+}
+
+func checkResource(r string, served []server.ServedKind) error {
+	if r == anything {
+		return nil
+	}
+	full, sub, hasSub := strings.Cut(r, "/")
+	name, group, hasGroup := strings.Cut(full, ".")
+	switch {
+	case hasSub && sub != anything && len(validation.IsDNS1123Label(sub)) > 0:
+		return fmt.Errorf("there is no resource %q: what is after the slash is a subresource, such as status, or *", r)
+	case full == anything && hasSub:
+		return nil
+	case len(validation.IsDNS1123Label(name)) > 0:
+		return fmt.Errorf("there is no resource %q: want the plural in lower case, such as widgets, widgets.example.com or widgets/status", r)
+	case hasGroup && len(validation.IsDNS1123Subdomain(group)) > 0:
+		return fmt.Errorf("there is no resource %q: what is after the first dot is a group, such as example.com", r)
+	}
+	// What is not served now may be later; but one that is called as a kind that is served is a slip.
+	for _, k := range served {
+		if k.Resource.Resource == name {
+			return nil
+		}
+	}
+	for _, k := range served {
+		if strings.EqualFold(k.Kind.Kind, name) {
+			return fmt.Errorf("there is no resource %q: that of the kind %s is called %s", r, k.Kind.Kind, k.Resource.Resource)
+		}
+	}
+	return nil
+}
+
+// matches reports whether all holds but User, who may not be known yet.
+func (m *Match) matches(r *http.Request, info *request.Info) bool {
+	return info.Resource &&
+		(m.Namespace == "" || m.Namespace == info.Namespace) &&
+		(m.Name == "" || m.Name == info.Name) &&
+		strings.HasPrefix(r.UserAgent(), m.UserAgent) &&
+		(len(m.Verbs) == 0 || slices.ContainsFunc(m.Verbs, func(v string) bool { return matchesVerb(v, r, info) })) &&
+		(len(m.Resources) == 0 || slices.ContainsFunc(m.Resources, func(s string) bool { return matchesResource(s, info) }))
+}
+
+func (m *Match) matchesUser(u *authn.User) bool {
+	return m.User == "" || u != nil && u.Name == m.User
+}
+
+func matchesVerb(v string, r *http.Request, info *request.Info) bool {
+	return v == anything || v == info.Verb || v == applyVerb && isApply(r, info)
+}
+
+// isApply reports whether a request applies a configuration.
+func isApply(r *http.Request, info *request.Info) bool {
+	if info.Verb != "patch" {
+		return false
+	}
+	mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err == nil && mediaType == string(types.ApplyYAMLPatchType)
+}
+
+func matchesResource(s string, info *request.Info) bool {
+	if s == anything {
+		return true
+	}
+	full, sub, _ := strings.Cut(s, "/")
+	if sub != info.Subresource && (sub != anything || info.Subresource == "") {
+		return false
+	}
+	name, group, hasGroup := strings.Cut(full, ".")
+	return full == anything || name == info.ResourceName && (!hasGroup || group == info.APIGroup)
+}

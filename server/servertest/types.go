@@ -1,0 +1,189 @@
+package servertest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/registry"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+)
+
+// Types is an extension that serves the kinds of Go types which a client's scheme knows, such as those of an operator's
+// api package and of k8s.io/api:
+//
+//	srv := servertest.New(t, servertest.Types{AddToScheme: cachev1.AddToScheme}, servertest.Types{AddToScheme: appsv1.AddToScheme})
+//
+// A kind is served if the scheme has its list type too, with every verb, under the plural that apimachinery gives it, and
+// with /status if its type has a status. The scheme's defaulting functions run, and so do struct tags (package
+// constraint of runtime); beyond that objects are taken as they are: what kube-apiserver's own code adds to those of
+// k8s.io/api, its defaults and validation, is in no client's scheme. A kind that is served already, by a part before
+// this one, is left to that, in all its versions.
+//
+// Of a kind with several versions that the scheme can convert all are served. Where it cannot, as for the types of k8s.io/api,
+// only the first version in the order of Kubernetes is: v2, v1, v1beta1.
+type Types struct {
+	// AddToScheme brings the kinds; or they are those of Scheme, which must not be changed any more. One of both is
+	// required.
+	AddToScheme func(*apiruntime.Scheme) error
+	Scheme      *apiruntime.Scheme
+
+	// ClusterScoped names kinds that are in no namespace. Those of Kubernetes' own groups are known.
+	ClusterScoped []string
+	// NoStatus names kinds whose status is an ordinary field.
+	NoStatus []string
+	// Plurals names, by kind, resources whose plural is another than apimachinery's guess.
+	Plurals map[string]string
+	// Scales says which kinds have /scale, and where its fields are.
+	Scales map[string]registry.Scale
+	// Without names kinds that are not to be served.
+	Without []string
+}
+
+// Install implements server.Extension.
+func (t Types) Install(h *server.Host) error {
+	src, err := t.scheme()
+	if err != nil {
+		return fmt.Errorf("servertest: Types: %w", err)
+	}
+	found := kindsOf(src)
+	if err := t.check(found); err != nil {
+		return fmt.Errorf("servertest: Types: %w", err)
+	}
+	taken := map[schema.GroupKind]bool{}
+	for _, k := range h.Catalogue().Kinds() {
+		for _, gvk := range k.Kinds {
+			taken[gvk.GroupKind()] = true
+		}
+	}
+	var groups []server.Group
+	for _, gk := range slices.SortedFunc(maps.Keys(found), byName) {
+		if taken[gk] || slices.Contains(t.Without, gk.Kind) {
+			continue
+		}
+		kinds, err := importKind(h.Scheme(), src, found[gk])
+		if err != nil {
+			return fmt.Errorf("servertest: Types: %w", err)
+		}
+		for _, k := range kinds {
+			groups = append(groups, server.Group{Name: gk.Group, Versions: []server.Version{{
+				Name: k.GVK.Version, Resources: []server.Resource{t.resource(k)},
+			}}})
+		}
+	}
+	if err := h.Serve(groups...); err != nil {
+		return fmt.Errorf("servertest: Types: %w", err)
+	}
+	return nil
+}
+
+func byName(a, b schema.GroupKind) int {
+	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
+}
+
+func (t Types) scheme() (*apiruntime.Scheme, error) {
+	switch {
+	case (t.AddToScheme == nil) == (t.Scheme == nil):
+		return nil, errors.New("set AddToScheme or Scheme, one of both")
+	case t.Scheme != nil:
+		return t.Scheme, nil
+	}
+	src := apiruntime.NewScheme()
+	if err := t.AddToScheme(src); err != nil {
+		return nil, fmt.Errorf("AddToScheme: %w", err)
+	}
+	return src, nil
+}
+
+// check refuses options that name kinds which there are not: they would be misspelt.
+func (t Types) check(found map[schema.GroupKind][]schema.GroupVersionKind) error {
+	have := map[string]bool{}
+	for gk := range found {
+		have[gk.Kind] = true
+	}
+	for option, kinds := range map[string][]string{
+		"ClusterScoped": t.ClusterScoped, "NoStatus": t.NoStatus, "Without": t.Without,
+		"Plurals": slices.Collect(maps.Keys(t.Plurals)), "Scales": slices.Collect(maps.Keys(t.Scales)),
+	} {
+		for _, kind := range kinds {
+			if !have[kind] {
+				return fmt.Errorf("%s names the kind %q, which the scheme does not have with a list type; it has %v", option, kind, slices.Sorted(maps.Keys(have)))
+			}
+		}
+	}
+	return nil
+}
+
+// kindsOf returns the kinds of a scheme that can be served, with their versions in the order of Kubernetes.
+func kindsOf(src *apiruntime.Scheme) map[schema.GroupKind][]schema.GroupVersionKind {
+	found := map[schema.GroupKind][]schema.GroupVersionKind{}
+	for gvk, goType := range src.AllKnownTypes() {
+		_, isObject := reflect.New(goType).Interface().(metav1.ObjectMetaAccessor)
+		if isObject && gvk.Version != apiruntime.APIVersionInternal && src.Recognizes(gvk.GroupVersion().WithKind(gvk.Kind+"List")) {
+			found[gvk.GroupKind()] = append(found[gvk.GroupKind()], gvk)
+		}
+	}
+	for _, versions := range found {
+		slices.SortFunc(versions, func(a, b schema.GroupVersionKind) int {
+			return version.CompareKubeAwareVersionStrings(b.Version, a.Version)
+		})
+	}
+	return found
+}
+
+// importKind registers the versions of a kind, unless the program has, and returns those that can be served: the hub, and
+// what converts to it.
+func importKind(s *runtime.Scheme, src *apiruntime.Scheme, versions []schema.GroupVersionKind) ([]*runtime.Kind, error) {
+	if slices.ContainsFunc(versions, func(gvk schema.GroupVersionKind) bool { return s.Lookup(gvk) != nil }) {
+		return slices.DeleteFunc(s.Versions(versions[0].GroupKind()), func(k *runtime.Kind) bool {
+			return !s.Converts(k.GVK) || k.ListType == nil || !slices.Contains(versions, k.GVK)
+		}), nil
+	}
+	kinds, err := s.ImportFrom(src, versions...)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(kinds, func(k *runtime.Kind) bool {
+		if s.Converts(k.GVK) && k.ListType != nil {
+			return false
+		}
+		s.Unregister(k.GVK)
+		return true
+	}), nil
+}
+
+func (t Types) resource(k *runtime.Kind) server.Resource {
+	kind := k.GVK.Kind
+	o := server.KindOptions[runtime.Object]{
+		Plural:        t.Plurals[kind],
+		ClusterScoped: isClusterScoped(k.GVK.GroupKind()) || slices.Contains(t.ClusterScoped, kind),
+		NoStatus:      slices.Contains(t.NoStatus, kind),
+	}
+	if scale, ok := t.Scales[kind]; ok {
+		o.Scale = &scale
+	}
+	return server.ImportedKind(k, o)
+}
+
+// Untyped returns kinds without Go types, in one version: every field of their objects is kept. apiVersion is as in an
+// object, "example.com/v1". They are namespaced and have /status; for others see server.Kind, which this calls.
+func Untyped(apiVersion string, kinds ...string) server.Group {
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		gv.Version = apiVersion // is refused, and named
+	}
+	v := server.Version{Name: gv.Version}
+	for _, kind := range kinds {
+		v.Resources = append(v.Resources, server.Kind(kind, server.KindOptions[*unstructured.Unstructured]{}))
+	}
+	return server.Group{Name: gv.Group, Versions: []server.Version{v}}
+}

@@ -1,0 +1,55 @@
+package servertest
+
+import (
+	"crypto/rand"
+	"net/http"
+	"sync"
+
+	"github.com/keelson-dev/keelson/authn"
+)
+
+// users are an authn.Authenticator: those that AddUser added, and whom the server knows otherwise.
+type users struct {
+	known authn.Authenticator // set before the server serves
+
+	mu      sync.Mutex // guards below
+	byToken map[string]authn.User
+	added   authn.Authenticator // nil: nobody
+}
+
+// AddUser makes somebody else known to the server and returns the bearer token that stands for that user. What the user
+// may do is the authorizer's to say: without server.Options.Authorizer, all if it is in the group system:masters, and
+// otherwise hardly anything.
+func (s *Server) AddUser(u authn.User) (token string) {
+	token = rand.Text()
+	s.users.mu.Lock()
+	defer s.users.mu.Unlock()
+	if s.users.byToken == nil {
+		s.users.byToken = map[string]authn.User{}
+	}
+	s.users.byToken[token] = u
+	s.users.added = authn.AuthenticatedGroup(authn.BearerToken(authn.StaticTokens(s.users.byToken)))
+	return token
+}
+
+// Authenticate implements authn.Authenticator.
+func (u *users) Authenticate(r *http.Request) (*authn.Response, error) {
+	u.mu.Lock()
+	added := u.added
+	u.mu.Unlock()
+	if added != nil {
+		if who, err := added.Authenticate(r); err == nil && who != nil {
+			return noted(r, who), nil
+		}
+	}
+	who, err := u.known.Authenticate(r)
+	return noted(r, who), err
+}
+
+// noted tells recordings who makes a request, which those that are refused show too.
+func noted(r *http.Request, who *authn.Response) *authn.Response {
+	if who != nil {
+		noteUser(r, &who.User)
+	}
+	return who
+}

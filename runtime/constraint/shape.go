@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/keelson-dev/keelson/runtime/jsonfield"
 )
 
 // shape is a struct type with the rules at its fields and below them. There is one for each struct type, so a type
@@ -41,16 +42,16 @@ type compiler struct {
 	order    []*shape // those that are new, in the order in which they were met
 	problems []error
 
-	plain map[reflect.Type]struct{} // types that have no tag of this package, and lead to none
+	tags jsonfield.Seeker // of this package
 }
 
 // compile returns the shape of t. With an error nothing of what is new is kept.
 func (c *compiler) compile(t reflect.Type) (*shape, error) {
 	if c.shapes == nil {
 		c.shapes, c.leaves = map[reflect.Type]*shape{}, map[reflect.Type]leaf{}
-		c.plain = map[reflect.Type]struct{}{}
+		c.tags.Match = tagged
 	}
-	if !c.tagged(t) {
+	if !c.tags.Finds(t) {
 		return &shape{typ: t}, nil
 	}
 	root := c.shapeOf(t)
@@ -71,32 +72,10 @@ func (c *compiler) compile(t reflect.Type) (*shape, error) {
 	return root, err
 }
 
-// tagged reports whether t or a type below it has a tag of this package. Most types have none: to see that is much less
-// work than to make their shapes.
-func (c *compiler) tagged(t reflect.Type) bool {
-	met := map[reflect.Type]struct{}{}
-	for todo := []reflect.Type{t}; len(todo) > 0; {
-		at := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		_, plain := c.plain[at]
-		if _, again := met[at]; plain || again {
-			continue
-		}
-		met[at] = struct{}{}
-		switch at.Kind() {
-		case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
-			todo = append(todo, at.Elem())
-		case reflect.Struct:
-			for f := range at.Fields() {
-				if first, err := scanTags(f.Tag); err != nil || first != "" || f.Tag.Get("listType") != "" {
-					return true
-				}
-				todo = append(todo, f.Type)
-			}
-		}
-	}
-	maps.Copy(c.plain, met)
-	return false
+// tagged reports whether a field has a tag of this package.
+func tagged(f reflect.StructField) bool {
+	first, err := scanTags(f.Tag)
+	return err != nil || first != "" || f.Tag.Get("listType") != ""
 }
 
 // leaf says how a type looks from outside.

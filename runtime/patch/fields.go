@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
@@ -43,7 +44,7 @@ type FieldManager struct {
 	models  *Models
 	kind    *runtime.Kind
 	hub     *runtime.Kind
-	manager *managedfields.FieldManager
+	manager func() (*managedfields.FieldManager, error) // made when something is first written
 }
 
 // NewFieldManager returns the field manager of a registered kind.
@@ -57,12 +58,14 @@ func NewFieldManager(o FieldManagerOptions) (*FieldManager, error) {
 		o.Models = NewModels(o.Scheme)
 	}
 	f := &FieldManager{scheme: o.Scheme, models: o.Models, kind: kind, hub: o.Scheme.Lookup(hub)}
-	var err error
-	f.manager, err = managedfields.NewDefaultFieldManager(o.Models, convertor{o.Scheme}, o.Scheme, o.Scheme,
-		o.Kind, hub.GroupVersion(), o.Subresource, resetFields(o))
-	if err != nil {
-		return nil, fmt.Errorf("field manager of %s: %w", o.Kind, err)
-	}
+	f.manager = sync.OnceValues(func() (*managedfields.FieldManager, error) {
+		m, err := managedfields.NewDefaultFieldManager(o.Models, convertor{o.Scheme}, o.Scheme, o.Scheme,
+			o.Kind, hub.GroupVersion(), o.Subresource, resetFields(o))
+		if err != nil {
+			return nil, fmt.Errorf("field manager of %s: %w", o.Kind, err)
+		}
+		return m, nil
+	})
 	return f, nil
 }
 
@@ -108,7 +111,10 @@ func (f *FieldManager) Update(live, obj runtime.Object, manager string) (err err
 	if err := f.checkWidth(live, obj); err != nil {
 		return err
 	}
-	_, err = f.manager.Update(live, obj, manager)
+	managed, err := f.manager()
+	if err == nil {
+		_, err = managed.Update(live, obj, manager)
+	}
 	return err
 }
 
@@ -142,7 +148,11 @@ func (f *FieldManager) Apply(live runtime.Object, config map[string]any, manager
 			return nil, err
 		}
 	}
-	if obj, err = f.manager.Apply(live, applied, manager, force); err != nil {
+	managed, err := f.manager()
+	if err != nil {
+		return nil, err
+	}
+	if obj, err = managed.Apply(live, applied, manager, force); err != nil {
 		return nil, f.explain(live, err)
 	}
 	if obj, err = f.scheme.ToVersion(obj, f.hub.GVK.GroupVersion()); err != nil { // an empty object stayed as it was

@@ -99,7 +99,7 @@ func TestUpdateUntyped(t *testing.T) {
 	}
 	got := map[string]string{}
 	for _, e := range changed.GetManagedFields() {
-		got[e.Manager] = string(e.FieldsV1.Raw)
+		got[e.Manager] = e.FieldsV1.GetRawString()
 	}
 	if len(got) != 2 || got["one"] != `{"f:z":{}}` || got["two"] != `{"f:x":{}}` {
 		t.Errorf("%v", got)

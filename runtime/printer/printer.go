@@ -40,6 +40,8 @@ import (
 // Tag is the key of the struct tag.
 const Tag = "print"
 
+const misspeltTag = "Print" // is refused, so that no column is missed
+
 // Column is a column of a table.
 type Column struct {
 	Name     string
@@ -67,6 +69,14 @@ type Table struct {
 // Of returns the columns of a struct type, none when it has no tags. It refuses tags without a name, with unknown options,
 // with a name that another column has, or at a field that no cell can show; the error names the field.
 func Of(t reflect.Type) (Table, error) {
+	tags := jsonfield.Seeker{Match: func(f reflect.StructField) bool {
+		_, tagged := f.Tag.Lookup(Tag)
+		_, misspelt := f.Tag.Lookup(misspeltTag)
+		return tagged || misspelt
+	}}
+	if !tags.Finds(t) {
+		return Table{object: t}, nil
+	}
 	w := walker{object: t, names: map[string]string{}}
 	w.visit(t, "", nil, nil)
 	if w.err != nil {
@@ -144,7 +154,7 @@ func (w *walker) visit(t reflect.Type, path string, at []step, within []reflect.
 		here := append(at[:len(at):len(at)], f.At)
 		inner := jsonfield.Dereference(f.Go.Type)
 		tag, tagged := f.Go.Tag.Lookup(Tag)
-		other, misspelt := f.Go.Tag.Lookup("Print")
+		other, misspelt := f.Go.Tag.Lookup(misspeltTag)
 		switch {
 		case misspelt:
 			w.refuse(path+f.Name, "the tag Print:%q is written print:%q", other, other)

@@ -274,7 +274,8 @@ func wrapRef(s spec.Schema) spec.Schema {
 }
 
 func reference(name string) spec.Schema {
-	ref, err := spec.NewRef(RefPrefix + strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
+	name = strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1") // RFC 6901, section 3
+	ref, err := spec.NewRef(RefPrefix + name)
 	if err != nil { // a group that is not a DNS name
 		return anything()
 	}

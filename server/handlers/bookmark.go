@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/keelson-dev/keelson/runtime"
@@ -15,13 +16,14 @@ type bookmarks struct {
 	initialEnd codec.Document // with the annotation that ends the initial events
 }
 
-func newBookmarks(e *endpoint) (bookmarks, error) {
-	var b bookmarks
-	var err error
-	if b.plain, err = e.emptyDocument(nil); err != nil {
-		return b, err
+// newBookmarks makes the bookmarks of the kind, which only a watch needs.
+func (e *endpoint) newBookmarks() (b bookmarks, err error) {
+	if b.plain, err = e.emptyDocument(nil); err == nil {
+		b.initialEnd, err = e.emptyDocument(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 	}
-	b.initialEnd, err = e.emptyDocument(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+	if err != nil {
+		err = fmt.Errorf("bookmark of kind %s: %w", e.kind, err)
+	}
 	return b, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/runtime"
@@ -26,7 +27,7 @@ type endpoint struct {
 	table   registry.Tabler
 	verbs   []string
 	only    []string // the verbs that may be served; nil: all
-	marks   bookmarks
+	marks   func() (bookmarks, error)
 	formats []codec.Format      // those of the resource that the Go type of kind has
 	formKey any                 // a formKey: of JSON, which other media types are made of
 	goneKey any                 // the same of what was deleted
@@ -76,10 +77,7 @@ func newEndpoint(r *Resource, sub string, o Subresource, table registry.Tabler, 
 		return nil, err
 	}
 	e.patches = e.patchTypes()
-	var err error
-	if e.marks, err = newBookmarks(e); err != nil {
-		return nil, fmt.Errorf("handlers: kind %s: %w", kind, err)
-	}
+	e.marks = sync.OnceValues(e.newBookmarks)
 	return e, nil
 }
 

@@ -283,11 +283,15 @@ func (w *watching) appendEvent(dst []byte, kind string, it item) ([]byte, error)
 }
 
 func (w *watching) appendBookmark(dst []byte, e *storage.Event) ([]byte, error) {
-	rec := storage.Record{Body: w.marks.plain, Revision: e.Record.Revision}
+	marks, err := w.marks()
+	if err != nil {
+		return dst, err
+	}
+	rec := storage.Record{Body: marks.plain, Revision: e.Record.Revision}
 	if !e.InitialEnd {
 		return w.appendEvent(dst, string(apiwatch.Bookmark), item{rec: rec})
 	}
-	rec.Body = w.marks.initialEnd
+	rec.Body = marks.initialEnd
 	if w.table != nil && w.table.include != metav1.IncludeObject {
 		// The row must show the annotation, whatever rows were to show.
 		include := w.table.include

@@ -72,46 +72,68 @@ func cacheGoroutines(t *testing.T, label string) (n int) {
 	return n
 }
 
-// A kind that nobody asks for costs no goroutine, and the one that is asked for costs one.
+// A kind that nobody asks for costs no goroutine. One that is asked for costs one at most, and none at rest where the
+// storage wakes its readers.
 func TestCachesBeginWithTheFirstRequest(t *testing.T) {
 	t.Parallel()
-	label := t.Name()
-	pprof.Do(t.Context(), pprof.Labels("test", label), func(context.Context) {
-		srv, err := server.New(server.Options{Groups: []server.Group{manyKinds()}})
-		if err != nil {
-			t.Fatal(err)
+	for name, c := range map[string]struct {
+		open storage.Opener
+		each int // goroutines of a cache that has been used
+	}{
+		"storage that wakes its readers": {memory.Open(), 0},
+		"storage whose readers wait":     {storage.Opened(waiting{memory.New(memory.Options{})}), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			label := t.Name()
+			pprof.Do(t.Context(), pprof.Labels("test", label), func(context.Context) { beginWithTheFirstRequest(t, label, c.open, c.each) })
+		})
+	}
+}
+
+// waiting is a storage whose feeds are no storage.Waker.
+type waiting struct{ storage.Backend }
+
+func (w waiting) Watch(ctx context.Context, r storage.WatchRange) (storage.Feed, error) {
+	feed, err := w.Backend.Watch(ctx, r)
+	return struct{ storage.Feed }{feed}, err
+}
+
+func beginWithTheFirstRequest(t *testing.T, label string, open storage.Opener, each int) {
+	srv, err := server.New(server.Options{Groups: []server.Group{manyKinds()}, Storage: open})
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := func(path string) {
+		r := httptest.NewRequest("GET", path, nil)
+		r.Header.Set("Authorization", "Bearer "+srv.Credentials().Token)
+		w := httptest.NewRecorder()
+		if srv.Handler().ServeHTTP(w, r); w.Code != 200 {
+			t.Errorf("GET %s: %d %s", path, w.Code, w.Body)
 		}
-		get := func(path string) {
-			r := httptest.NewRequest("GET", path, nil)
-			r.Header.Set("Authorization", "Bearer "+srv.Credentials().Token)
-			w := httptest.NewRecorder()
-			if srv.Handler().ServeHTTP(w, r); w.Code != 200 {
-				t.Errorf("GET %s: %d %s", path, w.Code, w.Body)
+	}
+	for _, path := range []string{"/readyz", "/apis/example.com/v1", "/openapi/v2"} {
+		get(path)
+	}
+	if n := cacheGoroutines(t, label); n != 0 {
+		t.Errorf("%d goroutines of caches that nobody has used", n)
+	}
+	for i, plural := range []string{"paas", "pabs", "pahs"} {
+		get("/apis/example.com/v1/namespaces/default/" + plural)
+		get("/apis/example.com/v1/" + plural + "?resourceVersion=0")
+		// A read of the store's revision is one for a moment.
+		for deadline := time.Now().Add(10 * time.Second); cacheGoroutines(t, label) != each*(i+1); time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%d goroutines of %d caches", cacheGoroutines(t, label), i+1)
 			}
 		}
-		for _, path := range []string{"/readyz", "/apis/example.com/v1", "/openapi/v2"} {
-			get(path)
-		}
-		if n := cacheGoroutines(t, label); n != 0 {
-			t.Errorf("%d goroutines of caches that nobody has used", n)
-		}
-		for i, plural := range []string{"paas", "pabs", "pahs"} {
-			get("/apis/example.com/v1/namespaces/default/" + plural)
-			get("/apis/example.com/v1/" + plural + "?resourceVersion=0")
-			// A read of the store's revision is one for a moment.
-			for deadline := time.Now().Add(10 * time.Second); cacheGoroutines(t, label) != i+1; time.Sleep(time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Fatalf("%d goroutines of %d caches", cacheGoroutines(t, label), i+1)
-				}
-			}
-		}
-		if err := srv.Close(); err != nil {
-			t.Error(err)
-		}
-		if n := cacheGoroutines(t, label); n != 0 {
-			t.Errorf("%d goroutines of caches after Close", n)
-		}
-	})
+	}
+	if err := srv.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := cacheGoroutines(t, label); n != 0 {
+		t.Errorf("%d goroutines of caches after Close", n)
+	}
 }
 
 func TestMistakesOfCachesAreNamed(t *testing.T) {

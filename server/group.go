@@ -199,6 +199,11 @@ func SubresourceKind[P runtime.Pointer[T], T any](kind string, storage any) Subr
 
 // Kind describes a resource whose objects are of Go type T: Kind[*Widget]("Widget", ...). Mistakes are reported
 // by New.
+//
+// Kind[*unstructured.Unstructured]("Gadget", ...) describes one without a Go type. It is served as a custom resource is by
+// kube-apiserver whose schema is `type: object` with x-kubernetes-preserve-unknown-fields: every field is kept, the member
+// status is written by /status alone unless NoStatus is set, a PUT needs a resourceVersion, and versions differ in
+// apiVersion alone, without a Conversion.
 func Kind[P runtime.Pointer[T], T any](kind string, opts KindOptions[P]) Resource {
 	return describe(kind, reflect.TypeFor[T](), reflect.TypeFor[runtime.List[T]](), opts, func(s *runtime.Scheme, gvk schema.GroupVersionKind) error {
 		return registerOnce[P](s, gvk, runtime.KindOptions[P]{

@@ -16,6 +16,7 @@ import (
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/server/servertest"
+	"github.com/keelson-dev/keelson/storage"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -242,4 +243,60 @@ func TestUntypedRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
+}
+
+// Objects outlive the version they were stored in, and are selected in any.
+func TestUntypedStoredVersions(t *testing.T) {
+	t.Parallel()
+	backend := newLasting(t)
+	serve := func(stored string) *servertest.Server {
+		g := server.Group{Name: "untyped.example.com"}
+		for _, v := range []string{"v1", "v2"} {
+			g.Versions = append(g.Versions, server.Version{Name: v, Resources: []server.Resource{
+				server.Kind("Gadget", untypedOptions{SelectableFields: []string{"spec.color"}, Stored: v == stored}),
+			}})
+		}
+		return servertest.Start(t, server.Options{Storage: storage.Opened(backend)}, g)
+	}
+	in := func(version string) string { return strings.Replace(untypedPath, "/v1/", "/"+version+"/", 1) }
+	untypedAsk(t, serve("v1"), "POST", untypedPath, "application/json", gadget("a", `,"spec":{"color":"red","n":1.0}`), 201)
+	s := serve("v2")
+	untypedAsk(t, s, "POST", untypedPath, "application/json", gadget("b", `,"spec":{"color":"red"}`), 201)
+	for _, version := range []string{"v1", "v2"} {
+		list := untypedAsk(t, s, "GET", in(version)+"?fieldSelector=spec.color%3Dred", "", "", 200)
+		items, _ := list["items"].([]any)
+		for _, item := range items {
+			if got := item.(map[string]any)["apiVersion"]; got != "untyped.example.com/"+version {
+				t.Errorf("an item of the list in %s is of %v", version, got)
+			}
+		}
+		if len(items) != 2 || list["apiVersion"] != "untyped.example.com/"+version {
+			t.Errorf("%s: %v", version, list)
+		}
+	}
+	done, err := s.MigrateStorage(t.Context(), apischema.GroupResource{Group: "untyped.example.com", Resource: "gadgets"}, storage.MigrateOptions{})
+	if err != nil || done.Rewritten != 1 {
+		t.Errorf("migrated %+v, %v", done, err)
+	}
+	obj := untypedAsk(t, s, "GET", untypedPath+"/a", "", "", 200)
+	if got := fmt.Sprint(obj["apiVersion"], obj["spec"]); got != "untyped.example.com/v1map[color:red n:1]" {
+		t.Errorf("after the migration it is %s", got)
+	}
+}
+
+// What was stored before there was a scale can still have its status written, and nothing else.
+func TestUntypedScaleOfWhatWasStored(t *testing.T) {
+	t.Parallel()
+	backend := newLasting(t)
+	serve := func(scale *registry.Scale) *servertest.Server {
+		return servertest.Start(t, server.Options{Storage: storage.Opened(backend)}, server.Group{Name: "untyped.example.com", Versions: []server.Version{
+			{Name: "v1", Resources: []server.Resource{server.Kind("Gadget", untypedOptions{Scale: scale})}},
+		}})
+	}
+	untypedAsk(t, serve(nil), "POST", untypedPath, "application/json", gadget("a", `,"spec":{"replicas":"x"}`), 201)
+	s := serve(&registry.Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas"})
+	const merge = "application/merge-patch+json"
+	untypedAsk(t, s, "PATCH", untypedPath+"/a/status", merge, `{"status":{"replicas":1}}`, 200)
+	untypedAsk(t, s, "PATCH", untypedPath+"/a", merge, `{"spec":{"b":1}}`, 422)
+	untypedAsk(t, s, "PATCH", untypedPath+"/a", merge, `{"spec":{"replicas":2}}`, 200)
 }

@@ -112,9 +112,6 @@ func setMetadata(members map[string]any, m *metav1.ObjectMeta) error {
 	if err != nil {
 		return fmt.Errorf("metadata: %w", err)
 	}
-	if m.CreationTimestamp.IsZero() {
-		delete(out, "creationTimestamp") // which is null
-	}
 	members["metadata"] = out
 	return nil
 }

@@ -68,7 +68,8 @@ func (e *endpoint) whole(it item) ([]byte, error) {
 	})
 }
 
-// appendListed appends the item as an item of a list of the kind: a typed one without kind and apiVersion.
+// appendListed appends the item as an item of a list of the kind: a typed one without kind and apiVersion, an untyped one
+// with both.
 func (e *endpoint) appendListed(dst []byte, it item) ([]byte, error) {
 	if e.direct(it) {
 		return it.rec.Body.AppendItem(dst, it.rec.Revision), nil
@@ -82,6 +83,8 @@ func (e *endpoint) appendListed(dst []byte, it item) ([]byte, error) {
 	}
 	if _, untyped := obj.(apiruntime.Unstructured); !untyped {
 		obj = withKind(obj, schema.GroupVersionKind{})
+	} else if e.untyped() {
+		obj = withKind(obj, e.kind)
 	}
 	text, err := json.Marshal(obj)
 	return append(dst, text...), err

@@ -57,7 +57,7 @@ func (u untypedScale) validate(obj runtime.Object, statusOnly bool) field.ErrorL
 
 func checkReplicas(obj runtime.Object, path string, at fieldPath) field.ErrorList {
 	n, _, err := unstructured.NestedInt64(membersOf(obj), at.names...)
-	detail := ""
+	var detail string
 	switch {
 	case err != nil:
 		detail = err.Error()

@@ -1,6 +1,7 @@
 package servertest
 
 import (
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -41,7 +42,7 @@ func (c *conn) Write(b []byte) (int, error) {
 }
 
 func (c *conn) failed(op string, err error) error {
-	if err == nil || err == io.EOF { // io.Reader promises it bare
+	if err == nil || errors.Is(err, io.EOF) { // io.Reader promises it bare
 		return err
 	}
 	return &net.OpError{Op: op, Net: c.local.Network(), Source: c.local, Addr: c.remote, Err: err}

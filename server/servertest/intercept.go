@@ -105,7 +105,6 @@ func (i *interceptor) unless(do intercepted) filters.Filter {
 // befall is the filter of faults.
 func (i *interceptor) befall(now *interception, w http.ResponseWriter, r *http.Request, info *request.Info, next http.Handler) {
 	user := authn.UserFrom(r.Context())
-	noteUser(r, user)
 	if len(now.mistakes) > 0 {
 		filters.WriteStatus(w, r, errors.Join(now.mistakes...))
 		return

@@ -64,11 +64,11 @@ type Request struct {
 	Method, Path    string
 	// Query has the options: fieldManager, dryRun, labelSelector and so on.
 	Query url.Values
-	// User is who made it; "" if that was not found out, or he was not let through.
+	// User is who made it; "" if that was not found out.
 	User                   string
 	UserAgent, ContentType string
 	// Body is the body as JSON, whatever it was sent as; nil: there was none, it is none that can be read, or the server
-	// did not read it. Sent is it as it was sent, as far as the server read it.
+	// did not read it. Sent is it as it was sent, as far as the server read it. They may share memory.
 	Body json.RawMessage
 	Sent []byte
 	// Code is that of the answer; 0: there is none, or none yet. That of a watch is known when it has begun.
@@ -196,12 +196,12 @@ func jsonOf(s *runtime.Scheme, contentType string, body []byte) json.RawMessage 
 	case len(body) == 0:
 		return nil
 	case json.Valid(body):
-		return slices.Clone(body)
+		return body
 	case strings.HasPrefix(contentType, codec.Protobuf().MediaType()):
 		return jsonOfMessage(s, body)
 	case strings.Contains(contentType, "yaml"):
 		if text, _, err := codec.YAML().ToJSON(body, codec.Ignore); err == nil {
-			return slices.Clone(text)
+			return text
 		}
 	}
 	return nil
@@ -214,11 +214,7 @@ func jsonOfMessage(s *runtime.Scheme, body []byte) json.RawMessage {
 	if len(body) < len(mark) || envelope.Unmarshal(body[len(mark):]) != nil {
 		return nil
 	}
-	gvk := envelope.GroupVersionKind()
-	obj, err := s.New(gvk)
-	if gvk.Kind == "DeleteOptions" { // of every group
-		obj, err = &metav1.DeleteOptions{}, nil
-	}
+	obj, err := s.New(envelope.GroupVersionKind())
 	if err != nil || codec.DecodeInto(codec.Protobuf(), body, obj) != nil {
 		return nil
 	}

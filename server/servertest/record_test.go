@@ -121,7 +121,7 @@ func TestRecordedProtobuf(t *testing.T) {
 	}
 }
 
-// The options of a delete are of no kind of the server's.
+// The options of a delete are of the kind DeleteOptions in every group.
 func TestRecordedOptions(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, server.Options{})

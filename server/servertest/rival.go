@@ -93,7 +93,7 @@ func (c contested) Commit(ctx context.Context, change storage.Commit) (storage.C
 		return c.Backend.Commit(ctx, change)
 	}
 	conflict, refusal, lost := v.next()
-	if conflict && false {
+	if conflict {
 		if err := c.rival(ctx, change); err != nil {
 			return storage.CommitResult{}, err
 		}

@@ -1,9 +1,12 @@
 package servertest_test
 
 import (
+	"bufio"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -282,6 +285,35 @@ func TestTheEndInABubble(t *testing.T) {
 		asking.Wait()
 		if got := watch.end(); got != 5*time.Second {
 			t.Errorf("a watch ended after %v, want 5s, when the server began to end", got)
+		}
+	})
+}
+
+// A server does not wait for clients that no longer read to take its goodbye: net/http says it with a lock held, and who
+// waits for a lock keeps time from passing.
+func TestClientsThatDoNotReadDoNotDelayTheEnd(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		srv := servertest.New(t, widgets())
+		for range 10 {
+			raw, err := srv.DialContext(t.Context(), "tcp", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn := tls.Client(raw, srv.Transport().TLSClientConfig)
+			if _, err := io.WriteString(conn, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil { // and nothing after it
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		began := time.Now()
+		if err := srv.Close(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("the end took %v", took)
 		}
 	})
 }

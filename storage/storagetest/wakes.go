@@ -225,7 +225,7 @@ var wakeTests = []backendTest{
 			}
 			f.RequestProgress()
 			if err == nil && w.Wake(func() {}) {
-				err = errors.New("Wake has returned true, and progress was requested")
+				err = errors.New("a Wake has returned true, and progress was requested")
 			}
 			f.Close()
 			done <- err

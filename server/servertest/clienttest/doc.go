@@ -1,0 +1,58 @@
+// Package clienttest joins the servers of package servertest to k8s.io/client-go and controller-runtime: it makes the
+// rest.Config that their clients, informers and managers take, and has an [Environment] in the shape of
+// controller-runtime's envtest.
+//
+//	srv := servertest.New(t, servertest.Types{AddToScheme: cachev1.AddToScheme}, builtin.New(builtin.Options{}))
+//	mgr, err := manager.New(clienttest.Config(srv), manager.Options{Scheme: scheme})
+//
+// It is a module of its own, so that who uses the server needs no client.
+//
+// # Coming from envtest
+//
+// A suite that starts an envtest.Environment once, in TestMain or BeforeSuite, becomes one that needs no kube-apiserver,
+// etcd or kubectl beside it:
+//
+//	testEnv := &clienttest.Environment{Scheme: scheme}
+//	cfg, err := testEnv.Start() // milliseconds
+//	...
+//	err = testEnv.Stop()
+//
+// The fields and methods that exist are those of envtest and mean the same. Those that would mean nothing do not exist,
+// so that the compiler finds them: remove BinaryAssetsDirectory, DownloadBinaryAssets*, ControlPlane*, and
+// AttachControlPlaneOutput. CRDDirectoryPaths, CRDs, CRDInstallOptions and WebhookInstallOptions do not exist either:
+// kinds are served by their Go types, which must be in the Scheme before Start.
+//
+// # What differs from envtest
+//
+//   - Served is what the Scheme knows, and what package builtin of server brings, instead of what kube-apiserver has and
+//     CRDs add. A Scheme without apps/v1 has no Deployments.
+//   - The kinds of k8s.io/api other than those of builtin are taken as they are: kube-apiserver's own defaults, validation
+//     and allocation (a Service's clusterIP, a Pod's service account) are not there. Their status is a subresource, as
+//     there. Nothing runs Pods, which envtest does not either.
+//   - Kinds of one's own follow their Go types: what a CRD says in markers, such as defaults, validation rules, printer
+//     columns and scale, does not hold. /status is served if the type has a field status; whether a kind has it, is cluster
+//     scoped or has an odd plural is for [Environment].Types to say.
+//   - There are no admission webhooks, and no conversion webhooks: a kind of several versions is served in those that the
+//     Scheme can convert.
+//   - Controllers that envtest does not have run: objects whose owners are gone are collected, and a deleted namespace goes
+//     with its content. [Environment].NoControllers leaves them out.
+//   - No RBAC: a user in the group system:masters may do everything, and others what Options.Authorizer of the server
+//     lets them.
+//   - Clients do not throttle themselves, and dial in memory.
+//
+// A suite can still be run against a cluster, as with envtest: set USE_EXISTING_CLUSTER=true or
+// [Environment].UseExistingCluster.
+//
+// # Bubbles
+//
+// In a bubble of testing/synctest the server, its Config and all clients and managers are made inside:
+//
+//	synctest.Test(t, func(t *testing.T) {
+//		srv := servertest.New(t, ...)
+//		t.Cleanup(func() { time.Sleep(time.Minute) })
+//		mgr, err := manager.New(clienttest.Config(srv), ...)
+//
+// The minute takes no time. It is for what a manager leaves under way when it has stopped, such as the event that it no longer
+// leads: a bubble must not end before that. An Environment is for outside of bubbles: it listens at a port, and time does not
+// pass while somebody waits for the network.
+package clienttest

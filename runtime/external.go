@@ -23,17 +23,20 @@ func (s *Scheme) Import(addToScheme func(*apiruntime.Scheme) error) ([]*Kind, er
 	if err := guard(func() error { return addToScheme(src) }); err != nil {
 		return nil, fmt.Errorf("import: %w", err)
 	}
-	return s.ImportFrom(src, importable(src)...)
+	return s.ImportFrom(src, Importable(src)...)
 }
 
 // ImportFrom adds kinds that an existing scheme knows, in the order given, as Import does. src belongs to the scheme from
-// then on and must not be changed any more. A kind that src does not have, or that is not one, is an error.
+// then on and must not be changed any more. A kind that is none of Importable is an error; kinds added before it stay.
 func (s *Scheme) ImportFrom(src *apiruntime.Scheme, kinds ...schema.GroupVersionKind) ([]*Kind, error) {
 	var added []*Kind
 	for _, gvk := range kinds {
 		t, ok := src.AllKnownTypes()[gvk]
-		if !ok {
+		switch {
+		case !ok:
 			return added, fmt.Errorf("import: %w", apiruntime.NewNotRegisteredErrForKind(src.Name(), gvk))
+		case !isKind(gvk, t):
+			return added, fmt.Errorf("import: %s, of type %v, is no kind: it is internal, of metav1, or has no ObjectMeta; leave it out", gvk, t)
 		}
 		k := &Kind{GVK: gvk, Type: t, ListType: importedList(src, gvk, t), setDefaults: src.Default}
 		if err := s.add(k, false); err != nil {
@@ -47,14 +50,13 @@ func (s *Scheme) ImportFrom(src *apiruntime.Scheme, kinds ...schema.GroupVersion
 	return added, nil
 }
 
-// importable returns the object kinds of src: by group, the versions in their order of priority, by name.
-func importable(src *apiruntime.Scheme) []schema.GroupVersionKind {
+// Importable returns the kinds of an existing scheme that Import would add: by group, the versions in their order of
+// priority, by name. The slice is the caller's own.
+func Importable(src *apiruntime.Scheme) []schema.GroupVersionKind {
 	rank := map[schema.GroupVersion]int{}
 	var kinds []schema.GroupVersionKind
-	metaTypes := reflect.TypeFor[metav1.Status]().PkgPath()
 	for gvk, t := range src.AllKnownTypes() {
-		_, isObject := reflect.New(t).Interface().(metav1.ObjectMetaAccessor)
-		if gvk.Version == apiruntime.APIVersionInternal || t.PkgPath() == metaTypes || !isObject {
+		if !isKind(gvk, t) {
 			continue
 		}
 		kinds = append(kinds, gvk)
@@ -66,6 +68,13 @@ func importable(src *apiruntime.Scheme) []schema.GroupVersionKind {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(rank[a.GroupVersion()], rank[b.GroupVersion()]), cmp.Compare(a.Kind, b.Kind))
 	})
 	return kinds
+}
+
+// isKind reports whether what an existing scheme knows can be served: its versions are those of clients, and its objects have
+// metadata.
+func isKind(gvk schema.GroupVersionKind, t reflect.Type) bool {
+	_, isObject := reflect.New(t).Interface().(metav1.ObjectMetaAccessor)
+	return isObject && gvk.Version != apiruntime.APIVersionInternal && t.PkgPath() != reflect.TypeFor[metav1.Status]().PkgPath()
 }
 
 // importedList returns the list type that src has for a kind, or nil.

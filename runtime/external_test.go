@@ -181,6 +181,29 @@ func TestImportReportsErrors(t *testing.T) {
 	}
 }
 
+func TestImportFromRefusesWhatIsNoKind(t *testing.T) {
+	src := apiruntime.NewScheme()
+	if err := errors.Join(addOld(src), metav1.AddMetaToScheme(src)); err != nil {
+		t.Fatal(err)
+	}
+	internal := schema.GroupVersion{Group: v1.Group, Version: apiruntime.APIVersionInternal}
+	src.AddKnownTypeWithName(internal.WithKind("Old"), &Old{})
+	for want, gvk := range map[string]schema.GroupVersionKind{
+		"is no kind":           internal.WithKind("Old"),
+		"of type v1.Partial":   metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata"),
+		"of type runtime_test": v1.WithKind("OldList"),
+		"no kind \"Young\"":    v1.WithKind("Young"),
+	} {
+		s := runtime.NewScheme()
+		if kinds, err := s.ImportFrom(src, gvk); err == nil || !strings.Contains(err.Error(), want) || len(kinds) > 0 || s.Lookup(gvk) != nil {
+			t.Errorf("%s: %v, %v; want %q", gvk, kinds, err, want)
+		}
+	}
+	if kinds, err := runtime.NewScheme().ImportFrom(src, runtime.Importable(src)...); err != nil || len(kinds) != 1 {
+		t.Errorf("all that is importable: %v, %v", kinds, err)
+	}
+}
+
 func TestAddToServesATypedClient(t *testing.T) {
 	s := newScheme(t)
 	dst := apiruntime.NewScheme()

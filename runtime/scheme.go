@@ -89,11 +89,15 @@ func (k *Kind) NewList() Object {
 }
 
 // SetDefaults sets the kind's defaults in place: those of its struct tags, then the program's own. obj must be of the
-// kind's Go type.
+// kind's Go type. An untyped one is normalized after that.
 func (k *Kind) SetDefaults(obj Object) {
 	k.Constraints.SetDefaults(obj)
-	if k.setDefaults != nil {
-		k.setDefaults(obj)
+	if k.setDefaults == nil {
+		return
+	}
+	k.setDefaults(obj)
+	if k.untyped {
+		_ = Normalize(obj) // what it cannot, the registry refuses to store
 	}
 }
 

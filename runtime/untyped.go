@@ -1,10 +1,13 @@
 package runtime
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // Untyped reports whether the kind has no Go type: its objects are *unstructured.Unstructured, and its lists
@@ -63,4 +66,48 @@ func untypedToVersion(obj Object, to *Kind) Object {
 		}
 	}
 	return out
+}
+
+// Normalize gives an untyped object the values that decoded JSON has (string, bool, int64, float64, nil, []any and
+// map[string]any) where a program has put others, such as an int or a struct: apimachinery's deep copy panics at those.
+// Values that have no JSON are an error. What the object has shared with others is replaced, not changed; one that needs
+// nothing, or has a Go type, is left as it is.
+func Normalize(obj Object) error {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok || u == nil || isDecoded(u.Object) {
+		return nil
+	}
+	text, err := json.Marshal(u.Object)
+	if err != nil {
+		return fmt.Errorf("a value of the untyped object has no JSON: %w", err)
+	}
+	var members map[string]any
+	if err := utiljson.Unmarshal(text, &members); err != nil {
+		return fmt.Errorf("the untyped object: %w", err)
+	}
+	u.Object = members
+	return nil
+}
+
+// isDecoded reports whether a value is one that decoding JSON makes.
+func isDecoded(v any) bool {
+	switch v := v.(type) {
+	case nil, string, bool, int64, float64:
+		return true
+	case []any:
+		for _, item := range v {
+			if !isDecoded(item) {
+				return false
+			}
+		}
+		return true
+	case map[string]any:
+		for _, member := range v {
+			if !isDecoded(member) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
 }

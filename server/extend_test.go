@@ -274,7 +274,7 @@ func TestFiltersCanBeRearranged(t *testing.T) {
 		at := slices.IndexFunc(list, func(f server.NamedFilter) bool { return f.Name == "request-info" })
 		return slices.Insert(list, at+1, server.NamedFilter{Name: "stamp", Filter: stamp})
 	}})
-	if chain := strings.Join(srv.Chain(), " "); !strings.Contains(chain, "request-info stamp log") || strings.Contains(chain, "in-flight authorize") {
+	if chain := strings.Join(srv.Chain(), " "); !strings.Contains(chain, "request-info record stamp log") || strings.Contains(chain, "in-flight authorize") {
 		t.Errorf("chain: %s", chain)
 	}
 	resp, err := srv.Client().Get(srv.URL + widgetsPath)

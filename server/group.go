@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -75,7 +76,7 @@ type Resource struct {
 // the type has a status.
 type KindOptions[P runtime.Object] struct {
 	// Plural names the resource in paths. "" is the kind in lower case with the ending that apimachinery gives it, which
-	// is English for most: widgets, policies, boxes, but buoies; say "buoys".
+	// is English for most: widgets, policies, classes, but boxs and buoies; say "boxes" and "buoys".
 	Plural string
 	// Singular is an alias for clients; "" is the kind in lower case.
 	Singular   string
@@ -216,6 +217,9 @@ func Kind[P runtime.Pointer[T], T any](kind string, opts KindOptions[P]) Resourc
 // by that only: one that Scheme.Import found in an AddToScheme function. Defaults and selectable fields are those that it
 // was registered with. Mistakes are reported by New.
 func ImportedKind(k *runtime.Kind, opts KindOptions[runtime.Object]) Resource {
+	if k == nil { // what Scheme.Lookup returns for a name that is misspelt
+		return Resource{mistake: errors.New("server.ImportedKind was given a nil Kind; import the kind into Options.Scheme, and look it up by the version and name that it has there")}
+	}
 	r := describe(k.GVK.Kind, k.Type, k.ListType, opts, func(s *runtime.Scheme, gvk schema.GroupVersionKind) error {
 		switch {
 		case s.Lookup(gvk) != k:
@@ -293,6 +297,8 @@ func (r Resource) check(gv schema.GroupVersion) error {
 		return fmt.Errorf("resource %s in %s: %s", r.plural, gv, fmt.Sprintf(format, args...))
 	}
 	switch {
+	case r.register == nil && r.mistake != nil:
+		return fmt.Errorf("a resource in %s: %w", gv, r.mistake)
 	case r.register == nil:
 		return fmt.Errorf("a resource in %s is the zero Resource; make it with server.Kind", gv)
 	case len(validation.IsDNS1035Label(r.plural)) > 0 || len(validation.IsDNS1035Label(strings.ToLower(r.kind))) > 0:

@@ -41,13 +41,17 @@ func reachedAt(listen string, addr net.Addr) string {
 
 // Serve serves TLS on ln until ctx ends, and then ends the server: /readyz fails, watches end cleanly at once, new
 // requests are refused, requests under way finish within Options.RequestTimeout, and the storage is closed. It
-// returns nil after such an end, and otherwise what went wrong. It closes ln. A server serves once.
+// returns nil after such an end, and otherwise what went wrong. It closes ln. A server serves once: a second Run or Serve
+// is an error, and does nothing to the first.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return s.serveAt(ctx, ln, credentials.DialableHost(ln.Addr()))
 }
 
 // serveAt is Serve for clients that reach ln at host, "host:port".
 func (s *Server) serveAt(ctx context.Context, ln net.Listener, host string) error {
+	if s.serves.Swap(true) {
+		return errors.Join(errors.New("server: a server serves once, and this one does already, or has: make another with New"), ln.Close())
+	}
 	errorLog, err := zap.NewStdLogAt(s.opts.Logger, zap.DebugLevel)
 	if err != nil {
 		errorLog = log.Default()
@@ -87,7 +91,7 @@ func (s *Server) serveAt(ctx context.Context, ln net.Listener, host string) erro
 	return err
 }
 
-// announce writes the kubeconfig and says that the server is ready.
+// announce writes the kubeconfig and, unless the server ends before it is, says that it is ready.
 func (s *Server) announce(ctx context.Context, url string) error {
 	var path string
 	if s.opts.Kubeconfig != "" {
@@ -96,8 +100,8 @@ func (s *Server) announce(ctx context.Context, url string) error {
 			return err
 		}
 	}
-	if err := s.waitReady(ctx); err != nil {
-		return err
+	if !s.waitReady(ctx) {
+		return nil
 	}
 	s.opts.Logger.Info("serving", zap.String("url", url))
 	if s.opts.Ready != nil {
@@ -106,12 +110,12 @@ func (s *Server) announce(ctx context.Context, url string) error {
 	return nil
 }
 
-// waitReady returns when every check passes, or nil as soon as ctx ends.
-func (s *Server) waitReady(ctx context.Context) error {
+// waitReady returns when every check passes, or false as soon as ctx or the server ends.
+func (s *Server) waitReady(ctx context.Context) bool {
 	for wait := time.Millisecond; ; wait = min(2*wait, time.Second) {
-		err := s.notReady(ctx)
+		err := s.CheckReady(ctx)
 		if err == nil || ctx.Err() != nil || s.life.Err() != nil {
-			return nil
+			return err == nil
 		}
 		s.opts.Logger.Warn("not ready yet", zap.Error(err))
 		select {
@@ -122,8 +126,8 @@ func (s *Server) waitReady(ctx context.Context) error {
 	}
 }
 
-// notReady returns the first failing check.
-func (s *Server) notReady(ctx context.Context) error {
+// CheckReady asks what /readyz asks. The error is of the first check that fails: its name, and why, which /readyz withholds.
+func (s *Server) CheckReady(ctx context.Context) error {
 	for _, c := range s.health.of("readyz") {
 		if err := c.Check(ctx); err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -174,5 +175,24 @@ func TestListenErrorsAreNamed(t *testing.T) {
 	}
 	if err := srv.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "listen on 127.0.0.1:") {
 		t.Errorf("Run on a taken port: %v", err)
+	}
+}
+
+// Nobody is told that a server is ready which ends before it is.
+func TestReadyIsNotSaidOfWhatNeverWas(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	srv, err := server.New(server.Options{
+		Checks: []server.Check{{Name: "db", Check: func(context.Context) error {
+			cancel()
+			return errors.New("no route")
+		}}},
+		Ready: func(url, _ string) { t.Errorf("ready at %s", url) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.Run(ctx); err != nil {
+		t.Error(err)
 	}
 }

@@ -54,6 +54,7 @@ type Server struct {
 
 	life       context.Context // ends when the server does: watches and background work end with it
 	end        context.CancelFunc
+	serves     atomic.Bool    // Run or Serve was called
 	background sync.WaitGroup // what extensions run
 	closing    sync.Once
 	closed     error // of the backend; written once by closing

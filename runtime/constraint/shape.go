@@ -45,7 +45,7 @@ type compiler struct {
 	tags jsonfield.Seeker // of this package
 }
 
-// compile returns the shape of t. With an error nothing of what is new is kept.
+// compile returns the shape of t. With an error or a panic nothing of what is new is kept.
 func (c *compiler) compile(t reflect.Type) (*shape, error) {
 	if c.shapes == nil {
 		c.shapes, c.leaves = map[reflect.Type]*shape{}, map[reflect.Type]leaf{}
@@ -54,22 +54,29 @@ func (c *compiler) compile(t reflect.Type) (*shape, error) {
 	if !c.tags.Finds(t) {
 		return &shape{typ: t}, nil
 	}
+	sound := false
+	defer func() { c.end(sound) }() // also if a method of somebody else's panics
 	root := c.shapeOf(t)
 	c.settle()
 	if len(c.problems) == 0 {
 		c.checkDefaults()
 	}
 	err := errors.Join(c.problems...)
+	sound = err == nil
+	return root, err
+}
+
+// end keeps the new shapes, or forgets them.
+func (c *compiler) end(keep bool) {
 	for _, s := range c.order {
 		switch {
-		case err != nil:
+		case !keep:
 			delete(c.shapes, s.typ)
 		case len(s.judged) == 0 && len(s.defaulted) == 0:
 			s.fields = nil // nothing in it matters
 		}
 	}
 	c.order, c.problems = nil, nil
-	return root, err
 }
 
 // tagged reports whether a field has a tag of this package.

@@ -30,7 +30,7 @@ func (c *call) newApplier(body []byte, opts *metav1.PatchOptions) (*applier, err
 	a := &applier{call: c, manager: managerName(opts.FieldManager, ""), force: opts.Force != nil && *opts.Force}
 	// Most bodies are JSON, which is read much faster as that. What is wrong with any is said in the words for YAML.
 	if problems, err := codec.Unmarshal(body, &a.config, codec.Strict); err == nil && len(problems) == 0 && a.config != nil {
-		return a, checkNumbers(body)
+		return a, c.checkNumbers(body)
 	}
 	a.config = map[string]any{}
 	v := fieldValidation(opts.FieldValidation)
@@ -53,11 +53,15 @@ func (c *call) newApplier(body []byte, opts *metav1.PatchOptions) (*applier, err
 		a.config = map[string]any{}
 		return a, nil
 	}
-	return a, checkNumbers(text)
+	return a, c.checkNumbers(text)
 }
 
-// checkNumbers refuses a configuration, as JSON, with a number that would become another one. Only long ones can.
-func checkNumbers(text []byte) error {
+// checkNumbers refuses a configuration, as JSON, with a number that would become another one. Only long ones can. In
+// untyped objects they are floating-point numbers, whichever way they are written.
+func (c *call) checkNumbers(text []byte) error {
+	if c.untyped() {
+		return nil
+	}
 	const longest = 18 // digits that an int64 always holds
 	digits := 0
 	for _, b := range text {

@@ -48,6 +48,9 @@ func (r *Registry) CreateRecord(ctx context.Context, obj runtime.Object, opts *m
 	}
 	obj = req.Object
 	r.kind.SetDefaults(obj) // of what a caller in process or a mutator left out
+	if err := normalize(obj); err != nil {
+		return storage.Record{}, err
+	}
 	if err := r.settleNamespace(ctx, m); err != nil {
 		return storage.Record{}, err
 	}
@@ -90,6 +93,9 @@ func (r *Registry) create(ctx context.Context, obj runtime.Object, m metav1.Obje
 	r.shape.dropStatus(obj)
 	if f := r.strategy.prepareForCreate; f != nil {
 		f(ctx, obj)
+		if err := normalize(obj); err != nil {
+			return storage.Record{}, err
+		}
 	}
 	unqualified, doubts := r.checkFinalizers(m, nil)
 	problems, err := r.checkConstraints(ctx, append(r.checkNew(m), unqualified...), obj, nil)
@@ -109,6 +115,9 @@ func (r *Registry) create(ctx context.Context, obj runtime.Object, m metav1.Obje
 	}
 	if f := r.strategy.canonicalize; f != nil {
 		f(obj)
+		if err := normalize(obj); err != nil {
+			return storage.Record{}, err
+		}
 	}
 	key, err := r.key(ctx, m.GetName())
 	if err != nil {

@@ -109,3 +109,11 @@ func settled(obj runtime.Object) (runtime.Object, error) {
 	}
 	return copied(obj)
 }
+
+// normalize is runtime.Normalize for what plug-ins and the strategy have made of an object.
+func normalize(obj runtime.Object) error {
+	if err := runtime.Normalize(obj); err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("after defaults, admission or a strategy: %w", err))
+	}
+	return nil
+}

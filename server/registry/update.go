@@ -184,6 +184,9 @@ func (c *change) apply(ctx context.Context, old runtime.Object, rec storage.Reco
 		c.warn(dedupOwners(m, afterMutation))
 	}
 	r.kind.SetDefaults(obj) // of what a caller in process or a mutator left out
+	if err := normalize(obj); err != nil {
+		return storage.Outcome{}, err
+	}
 	if m.GetName() == "" {
 		m.SetName(was.GetName())
 	}
@@ -194,7 +197,9 @@ func (c *change) apply(ctx context.Context, old runtime.Object, rec storage.Reco
 	if m, err = r.accept(obj); err != nil {
 		return storage.Outcome{}, err
 	}
-	c.complete(ctx, obj, old, m, was)
+	if err := c.complete(ctx, obj, old, m, was); err != nil {
+		return storage.Outcome{}, err
+	}
 	if err := c.judge(ctx, req, obj, old); err != nil {
 		return storage.Outcome{}, err
 	}
@@ -246,15 +251,19 @@ func (r *Registry) uidConflict(ctx context.Context, name, want, got string) erro
 }
 
 // complete gives the new state what the request cannot change, and what changes with it.
-func (c *change) complete(ctx context.Context, obj, old runtime.Object, m, was metav1.Object) {
+func (c *change) complete(ctx context.Context, obj, old runtime.Object, m, was metav1.Object) error {
 	keepManagedFields(m, was)
 	keepSystem(m, was)
 	if f := c.endpoint.prepare; f != nil {
 		f(ctx, obj, old)
+		if err := normalize(obj); err != nil {
+			return err
+		}
 	}
 	if c.endpoint.generation && !c.registry.shape.sameContent(obj, old) {
 		m.SetGeneration(was.GetGeneration() + 1)
 	}
+	return nil
 }
 
 // keepSystem gives the new state the metadata that only the server writes. A deletionTimestamp cannot be taken
@@ -307,6 +316,9 @@ func (c *change) judge(ctx context.Context, req *admission.Request, obj, old run
 	}
 	if f := r.strategy.canonicalize; f != nil {
 		f(obj)
+		if err := normalize(obj); err != nil {
+			return err
+		}
 		if c.endpoint.generation && r.shape.sameContent(obj, old) {
 			m.SetGeneration(was.GetGeneration())
 		}

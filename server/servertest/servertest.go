@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/storage/memory"
 )
@@ -31,7 +32,8 @@ type Server struct {
 	listener  *listener
 	intercept interceptor
 	users     users
-	label     string // of the goroutines that the server starts
+	label     string        // of the goroutines that the server starts
+	patience  time.Duration // how long its end may take; set before it can be asked to end
 	close     func() error
 	tls       *tls.Config
 
@@ -39,11 +41,15 @@ type Server struct {
 	network string     // the address that Listen opened; "": none
 }
 
+// readyWithin is how long a server may take to be ready, and endsWithin how long its end may take besides the requests
+// that are under way: beyond that something hangs, and the test is better told than left to its own timeout.
+const readyWithin, endsWithin = 30 * time.Second, 10 * time.Second
+
 // host is in every certificate the fixture makes.
 const host = "localhost"
 
-// New runs a server in memory for a test, which ends with it, and fails if the server leaves a goroutine behind or ends
-// with an error. Each part adds something to it: a server.Group, [Types], a wing such as builtin.New, or any other
+// New runs a server in memory for a test, which ends with it, and fails if the server is not ready within half a minute,
+// leaves a goroutine behind or ends with an error. Each part adds something to it: a server.Group, [Types], a wing such as builtin.New, or any other
 // extension.
 func New(t testing.TB, parts ...server.Extension) *Server {
 	t.Helper()
@@ -75,7 +81,7 @@ func Run(o server.Options, parts ...server.Extension) (*Server, error) {
 }
 
 func run(name string, o server.Options, parts []server.Extension) (*Server, error) {
-	s := &Server{URL: "https://" + host, listener: newListener()}
+	s := &Server{URL: "https://" + host, listener: newListener(), patience: endsWithin}
 	s.label = fmt.Sprintf("%s@%p", name, s)
 	ready, served := make(chan struct{}), make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -91,22 +97,62 @@ func run(name string, o server.Options, parts []server.Extension) (*Server, erro
 	}
 	s.close = sync.OnceValue(func() error {
 		cancel()
-		err := <-served
-		if err != nil {
+		ended, err := s.await(served)
+		if err != nil && ended {
 			err = fmt.Errorf("the server ended with an error: %w", err)
 		}
 		err = errors.Join(err, s.intercept.err())
+		if !ended {
+			return err
+		}
 		if left := leaked(s.label); left != "" {
 			err = errors.Join(err, fmt.Errorf("the server left goroutines behind:\n%s", left))
 		}
 		return err
 	})
+	timer := time.NewTimer(readyWithin)
+	defer timer.Stop()
 	select {
 	case <-ready:
+		s.patience += cmp.Or(o.RequestTimeout, time.Minute) // its default
 		return s, nil
+	case <-timer.C:
+		return nil, fmt.Errorf("the server is not ready after %s: %w", readyWithin, errors.Join(s.unready(ctx), s.Close()))
 	case err := <-served:
 		served <- err
 		return nil, fmt.Errorf("the server did not start: %w", errors.Join(err, s.Close()))
+	}
+}
+
+// await waits for the server's end, which is under way, and returns its error; false: it does not end, and the error says
+// what is at work still.
+func (s *Server) await(end <-chan error) (ended bool, err error) {
+	timer := time.NewTimer(s.patience)
+	defer timer.Stop()
+	select {
+	case err := <-end:
+		return true, err
+	case <-timer.C:
+		return false, fmt.Errorf("the server does not end. After %s these goroutines of it are left, one of which does not return when its context or its request ends:\n%s",
+			s.patience, labelled(s.label))
+	}
+}
+
+// unready says why the server is not ready.
+func (s *Server) unready(ctx context.Context) error {
+	const moment = time.Second
+	ask, cancel := context.WithTimeout(ctx, moment)
+	defer cancel()
+	why := make(chan error, 1)
+	s.labelled(ask, func(ask context.Context) { go func() { why <- s.CheckReady(ask) }() })
+	select {
+	case err := <-why:
+		if err == nil {
+			return errors.New("every health check passes now; perhaps Options.Ready does not return")
+		}
+		return err
+	case <-time.After(2 * moment):
+		return errors.New("a health check does not return when its context ends")
 	}
 }
 
@@ -150,15 +196,20 @@ func (s *Server) build(o server.Options, parts []server.Extension, ready chan<- 
 	if s.Server, err = server.New(o); err != nil {
 		return err
 	}
+	creds := s.Credentials()
 	if s.users.known == nil {
 		s.users.known = s.OwnUsers()
+	} else { // which cannot know the fixture's administrator
+		s.users.add(creds.Token, authn.User{Name: creds.User, Groups: slices.Clone(creds.Groups)})
 	}
 	for _, p := range others {
 		if err := s.Server.Install(p); err != nil {
-			return errors.Join(err, s.Server.Close())
+			closed := make(chan error, 1)
+			s.labelled(context.Background(), func(context.Context) { go func() { closed <- s.Server.Close() }() })
+			_, late := s.await(closed)
+			return errors.Join(err, late)
 		}
 	}
-	creds := s.Credentials()
 	s.CA, s.Token = creds.CAPEM, creds.Token
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(s.CA)
@@ -172,8 +223,9 @@ func (s *Server) Install(e server.Extension) (err error) {
 	return err
 }
 
-// Close ends the server, whose watches end at once, and waits for it and all its goroutines. The error says how it ended
-// otherwise, or which goroutines are left. Every later call returns the same.
+// Close ends the server, whose watches end at once, and waits for it and all its goroutines: for requests under way as long
+// as their timeout, and for the rest some seconds. The error says how it ended otherwise, or which goroutines are left.
+// Every later call returns the same.
 func (s *Server) Close() error { return s.close() }
 
 // DialContext opens a connection to the server, whatever address is asked for.

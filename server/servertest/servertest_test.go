@@ -262,9 +262,10 @@ func TestUsers(t *testing.T) {
 		}
 		c.client.CloseIdleConnections()
 	}
-	// A program's own users stay.
+	// A program's own users stay, and so does the fixture's administrator.
 	own := authn.BearerToken(authn.StaticTokens(map[string]authn.User{"carol's": {Name: "carol"}}))
 	srv = servertest.Start(t, server.Options{Authenticator: own, Groups: []server.Group{widgets()}})
+	ask(t, srv, "GET", path, "").want(200)
 	for token, want := range map[string]string{"carol's": `User "carol"`, srv.AddUser(authn.User{Name: "dan"}): `User "dan"`} {
 		client := srv.ClientOf(token)
 		askBy(t, client, "GET", srv.URL+path, "").want(403, want)

@@ -7,11 +7,11 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/registry"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,7 +23,7 @@ import (
 //
 //	srv := servertest.New(t, servertest.Types{AddToScheme: cachev1.AddToScheme}, servertest.Types{AddToScheme: appsv1.AddToScheme})
 //
-// A kind is served if the scheme has its list type too, with every verb, under the plural that apimachinery gives it, and
+// A kind is served if the scheme has its list type too, whose Items are a slice of the kind's type, with every verb, under the plural that apimachinery gives it, and
 // with /status if its type has a status. The scheme's defaulting functions run, and so do struct tags (package
 // constraint of runtime); beyond that objects are taken as they are: what kube-apiserver's own code adds to those of
 // k8s.io/api, its defaults and validation, is in no client's scheme. A kind that is served already, by a part before
@@ -65,11 +65,19 @@ func (t Types) Install(h *server.Host) error {
 			taken[gvk.GroupKind()] = true
 		}
 	}
+	maps.DeleteFunc(found, func(gk schema.GroupKind, _ []schema.GroupVersionKind) bool {
+		return taken[gk] || slices.Contains(t.Without, gk.Kind)
+	})
+	order := slices.SortedFunc(maps.Keys(found), byName)
+	var all []schema.GroupVersionKind
+	for _, gk := range order {
+		all = append(all, found[gk]...)
+	}
+	if err := checkLists(src, all); err != nil {
+		return fmt.Errorf("servertest: Types: %w", err)
+	}
 	var groups []server.Group
-	for _, gk := range slices.SortedFunc(maps.Keys(found), byName) {
-		if taken[gk] || slices.Contains(t.Without, gk.Kind) {
-			continue
-		}
+	for _, gk := range order {
 		kinds, err := importKind(h.Scheme(), src, found[gk])
 		if err != nil {
 			return fmt.Errorf("servertest: Types: %w", err)
@@ -126,18 +134,44 @@ func (t Types) check(found map[schema.GroupKind][]schema.GroupVersionKind) error
 // kindsOf returns the kinds of a scheme that can be served, with their versions in the order of Kubernetes.
 func kindsOf(src *apiruntime.Scheme) map[schema.GroupKind][]schema.GroupVersionKind {
 	found := map[schema.GroupKind][]schema.GroupVersionKind{}
-	for gvk, goType := range src.AllKnownTypes() {
-		_, isObject := reflect.New(goType).Interface().(metav1.ObjectMetaAccessor)
-		if isObject && gvk.Version != apiruntime.APIVersionInternal && src.Recognizes(gvk.GroupVersion().WithKind(gvk.Kind+"List")) {
+	for _, gvk := range runtime.Importable(src) {
+		if src.Recognizes(listOf(gvk)) {
 			found[gvk.GroupKind()] = append(found[gvk.GroupKind()], gvk)
 		}
 	}
-	for _, versions := range found {
+	types := src.AllKnownTypes()
+	for gk, versions := range found {
 		slices.SortFunc(versions, func(a, b schema.GroupVersionKind) int {
 			return version.CompareKubeAwareVersionStrings(b.Version, a.Version)
 		})
+		met := map[reflect.Type]bool{}
+		found[gk] = slices.DeleteFunc(versions, func(gvk schema.GroupVersionKind) bool { // nothing converts a type to itself
+			again := met[types[gvk]]
+			met[types[gvk]] = true
+			return again
+		})
 	}
 	return found
+}
+
+func listOf(gvk schema.GroupVersionKind) schema.GroupVersionKind {
+	return gvk.GroupVersion().WithKind(gvk.Kind + "List")
+}
+
+// checkLists refuses kinds whose lists have Items of another type, such as pointers: they cannot be served.
+func checkLists(src *apiruntime.Scheme, kinds []schema.GroupVersionKind) error {
+	var odd []string
+	types := src.AllKnownTypes()
+	for _, gvk := range kinds {
+		items, ok := types[listOf(gvk)].FieldByName("Items")
+		if !ok || items.Type != reflect.SliceOf(types[gvk]) {
+			odd = append(odd, fmt.Sprintf("%s (%v)", gvk.Kind, types[listOf(gvk)]))
+		}
+	}
+	if odd != nil {
+		return fmt.Errorf("the lists of these kinds have no Items that are a slice of the kind's type, so that they cannot be served: %s; name them in Without", strings.Join(odd, ", "))
+	}
+	return nil
 }
 
 // importKind registers the versions of a kind, unless the program has, and returns those that can be served: the hub, and
@@ -149,16 +183,13 @@ func importKind(s *runtime.Scheme, src *apiruntime.Scheme, versions []schema.Gro
 		}), nil
 	}
 	kinds, err := s.ImportFrom(src, versions...)
-	if err != nil {
-		return nil, err
-	}
 	return slices.DeleteFunc(kinds, func(k *runtime.Kind) bool {
-		if s.Converts(k.GVK) && k.ListType != nil {
+		if err == nil && s.Converts(k.GVK) {
 			return false
 		}
 		s.Unregister(k.GVK)
 		return true
-	}), nil
+	}), err
 }
 
 func (t Types) resource(k *runtime.Kind) server.Resource {

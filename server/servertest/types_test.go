@@ -1,6 +1,7 @@
 package servertest_test
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -96,6 +97,41 @@ func TestTypesOfAnOperator(t *testing.T) {
 	srv = servertest.New(t, servertest.Types{AddToScheme: addFleet, NoStatus: []string{"Fleet"}})
 	ask(t, srv, "POST", "/apis/sea.example.com/v1/namespaces/a/fleets", `{"metadata":{"name":"f"},"status":{"ships":3}}`).want(201, `"ships":3`)
 	ask(t, srv, "GET", "/apis/sea.example.com/v1/namespaces/a/fleets/f/status", "").want(404)
+}
+
+// FleetRefs is a list as some generators write it.
+type FleetRefs struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []*Fleet `json:"items"`
+}
+
+func (l *FleetRefs) DeepCopyObject() keelson.Object { return keelson.DeepCopy(l) }
+
+// What cannot be served is told, unless it is left out; of what cannot be told apart the first version is served, and what
+// is no kind is passed over.
+func TestTypesOfOddSchemes(t *testing.T) {
+	t.Parallel()
+	gv := schema.GroupVersion{Group: "sea.example.com", Version: "v1beta1"}
+	refs := func(s *apiruntime.Scheme) error {
+		s.AddKnownTypeWithName(gv.WithKind("Fleet"), &Fleet{})
+		s.AddKnownTypeWithName(gv.WithKind("FleetList"), &FleetRefs{})
+		return nil
+	}
+	const want = "cannot be served: Fleet (servertest_test.FleetRefs); name them in Without"
+	if _, err := servertest.Run(server.Options{}, servertest.Types{AddToScheme: refs}); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v; want %q", err, want)
+	}
+	srv := servertest.New(t, servertest.Types{AddToScheme: refs, Without: []string{"Fleet"}})
+	ask(t, srv, "GET", "/apis/sea.example.com/v1beta1/fleets", "").want(404)
+
+	srv = servertest.New(t, servertest.Types{AddToScheme: func(s *apiruntime.Scheme) error {
+		s.AddKnownTypeWithName(gv.WithKind("Fleet"), &Fleet{})
+		s.AddKnownTypeWithName(gv.WithKind("FleetList"), &FleetList{})
+		return errors.Join(addFleet(s), metav1.AddMetaToScheme(s))
+	}})
+	ask(t, srv, "GET", "/apis/sea.example.com/v1/fleets", "").want(200)
+	ask(t, srv, "GET", "/apis/sea.example.com/v1beta1/fleets", "").want(404)
 }
 
 // Whoever serves a kind first serves it: twice the same scheme is no mistake, and a program's own scheme is left alone.

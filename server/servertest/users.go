@@ -8,7 +8,7 @@ import (
 	"github.com/keelson-dev/keelson/authn"
 )
 
-// users are an authn.Authenticator: those that AddUser added, and whom the server knows otherwise.
+// users are an authn.Authenticator: those that AddUser added, the administrator, and whom the server knows otherwise.
 type users struct {
 	known authn.Authenticator // set before the server serves
 
@@ -22,14 +22,18 @@ type users struct {
 // otherwise hardly anything.
 func (s *Server) AddUser(u authn.User) (token string) {
 	token = rand.Text()
-	s.users.mu.Lock()
-	defer s.users.mu.Unlock()
-	if s.users.byToken == nil {
-		s.users.byToken = map[string]authn.User{}
-	}
-	s.users.byToken[token] = u
-	s.users.added = authn.AuthenticatedGroup(authn.BearerToken(authn.StaticTokens(s.users.byToken)))
+	s.users.add(token, u)
 	return token
+}
+
+func (u *users) add(token string, who authn.User) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.byToken == nil {
+		u.byToken = map[string]authn.User{}
+	}
+	u.byToken[token] = who
+	u.added = authn.AuthenticatedGroup(authn.BearerToken(authn.StaticTokens(u.byToken)))
 }
 
 // Authenticate implements authn.Authenticator.

@@ -18,8 +18,8 @@ type ServedKind struct {
 	// Kinds are all that clients know the objects by: each version that is served, of each group.
 	Kinds      []schema.GroupVersionKind
 	Namespaced bool
-	// Verbs are those of the hub version, sorted.
-	Verbs []string
+	// Verbs are those of the hub version, and Subresources the names of its subresources, sorted.
+	Verbs, Subresources []string
 	// Objects are the objects themselves.
 	Objects *Objects
 }
@@ -50,7 +50,7 @@ func (c *Catalogue) Kinds() []ServedKind {
 		if r.gvk == r.hub || !ok {
 			k := &out[i]
 			k.Kind, k.Resource, k.Namespaced = r.gvk, r.gvr, r.namespaced
-			k.Verbs, k.Objects = r.handler.Verbs(""), c.s.objectsOf(r)
+			k.Verbs, k.Subresources, k.Objects = r.handler.Verbs(""), r.subNames(), c.s.objectsOf(r)
 		}
 	}
 	slices.SortFunc(out, func(a, b ServedKind) int {

@@ -367,6 +367,11 @@ func TestImportedKindsAreServed(t *testing.T) {
 		!strings.Contains(err.Error(), "scheme already, so Default, SelectableFields, RenamedFields and SelectableFrom would come too late") {
 		t.Errorf("defaults for an imported kind: %v", err)
 	}
+	misspelt := server.ImportedKind(imported().Lookup(appsv1.SchemeGroupVersion.WithKind("Deplyment")), server.KindOptions[runtime.Object]{})
+	groups := []server.Group{{Name: "apps", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{misspelt}}}}}
+	if _, err := server.New(server.Options{Scheme: imported(), Groups: groups}); err == nil || !strings.Contains(err.Error(), "ImportedKind was given a nil Kind") {
+		t.Errorf("an imported kind that there is not: %v", err)
+	}
 }
 
 // Whoever may only update cannot create by it.

@@ -300,3 +300,75 @@ func TestUntypedScaleOfWhatWasStored(t *testing.T) {
 	untypedAsk(t, s, "PATCH", untypedPath+"/a", merge, `{"spec":{"b":1}}`, 422)
 	untypedAsk(t, s, "PATCH", untypedPath+"/a", merge, `{"spec":{"replicas":2}}`, 200)
 }
+
+// The program's own code may put into untyped objects what JSON can say of Go's values, wherever it is asked.
+func TestUntypedGoValuesOfTheProgram(t *testing.T) {
+	t.Parallel()
+	type options = untypedOptions
+	write := func(u *unstructured.Unstructured) {
+		u.Object["own"] = map[string]any{"n": 7, "names": []string{"x"}, "all": struct{ A int32 }{1}}
+	}
+	writeCtx := func(_ context.Context, u *unstructured.Unstructured) { write(u) }
+	writeNew := func(_ context.Context, u, _ *unstructured.Unstructured) { write(u) }
+	for name, c := range map[string]struct {
+		options options
+		mutate  bool
+	}{
+		"defaults":     {options: options{Default: write}},
+		"a mutator":    {mutate: true},
+		"prepare":      {options: options{Strategy: registry.Strategy[*unstructured.Unstructured]{PrepareForCreate: writeCtx, PrepareForUpdate: writeNew}}},
+		"canonicalize": {options: options{Strategy: registry.Strategy[*unstructured.Unstructured]{Canonicalize: write}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			chain := admission.Chain{Validators: []admission.Validator{admission.ValidatorFunc(func(context.Context, *admission.Request) error { return nil })}}
+			if c.mutate {
+				chain.Mutators = []admission.Mutator{admission.MutatorFunc(func(_ context.Context, r *admission.Request) error {
+					if u, ok := r.Object.(*unstructured.Unstructured); ok && u != nil {
+						write(u)
+					}
+					return nil
+				})}
+			}
+			s := servertest.Start(t, server.Options{Admission: chain}, server.Group{Name: "untyped.example.com", Versions: []server.Version{
+				{Name: "v1", Resources: []server.Resource{server.Kind("Gadget", c.options)}},
+				{Name: "v2", Resources: []server.Resource{server.Kind("Gadget", options{Default: c.options.Default})}},
+			}})
+			const merge, apply = "application/merge-patch+json", "application/apply-patch+yaml"
+			const item = untypedPath + "/a"
+			untypedAsk(t, s, "POST", untypedPath, "application/json", strings.Replace(gadget("", ""), `"name"`, `"generateName":"x-","name"`, 1), 201)
+			obj := untypedAsk(t, s, "POST", untypedPath, "application/json", gadget("a", ""), 201)
+			for _, ask := range [][3]string{
+				{item, merge, `{"metadata":{"labels":{"a":"b"}}}`},
+				{item, merge, `{}`},
+				{item + "/status", merge, `{"status":{"a":1}}`},
+				{item + "?fieldManager=x", apply, gadget("a", `,"status":1`)},
+				{strings.Replace(item, "/v1/", "/v2/", 1), merge, `{"metadata":{"labels":{"a":"c"}}}`},
+			} {
+				obj = untypedAsk(t, s, "PATCH", ask[0], ask[1], ask[2], 200)
+				if got := fmt.Sprint(obj["own"]); got != "map[all:map[A:1] n:7 names:[x]]" {
+					t.Errorf("%v: %s", ask, got)
+				}
+			}
+			if got := obj["metadata"].(map[string]any)["generation"]; got != 1.0 {
+				t.Errorf("generation %v", got)
+			}
+			untypedAsk(t, s, "DELETE", item, "", "", 200)
+		})
+	}
+}
+
+// What cannot be written as JSON is an error that says whose it is, and nothing is stored.
+func TestUntypedGoValueWithoutJSON(t *testing.T) {
+	t.Parallel()
+	s := servertest.New(t, server.Group{Name: "untyped.example.com", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
+		server.Kind("Gadget", untypedOptions{Strategy: registry.Strategy[*unstructured.Unstructured]{
+			PrepareForCreate: func(_ context.Context, u *unstructured.Unstructured) { u.Object["own"] = func() {} },
+		}}),
+	}}}})
+	answer := untypedAsk(t, s, "POST", untypedPath, "application/json", gadget("a", ""), 500)
+	if why := fmt.Sprint(answer["message"]); !strings.Contains(why, "strategy: a value of the untyped object has no JSON") {
+		t.Error(why)
+	}
+	untypedAsk(t, s, "GET", untypedPath+"/a", "", "", 404)
+}

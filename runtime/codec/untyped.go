@@ -27,6 +27,10 @@ func (r read) untyped(s *runtime.Scheme) (Decoded, error) {
 	if err != nil {
 		return d, err
 	}
+	// Members such as "Kind" are the object's own, and of two the last one counts, also if it is null.
+	if d.GVK = u.GroupVersionKind(); d.GVK.Kind == "" {
+		return d, apiruntime.NewMissingKindErr(string(r.text))
+	}
 	s.Default(u)
 	d.Object, d.Problems = u, append(d.Problems, problems...)
 	return d, nil

@@ -35,6 +35,7 @@ func TestDecodeUntyped(t *testing.T) {
 		{"no metadata", gadgetHead + `}`, gadgetHead + `}`},
 		{"empty metadata", gadgetHead + `,"metadata":null}`, gadgetHead + `,"metadata":{}}`},
 		{"metadata without its empty fields", gadgetHead + `,"metadata":{"labels":{},"finalizers":null,"creationTimestamp":null,"generation":0}}`, gadgetHead + `,"metadata":{}}`},
+		{"members that only look like a kind", `{"KIND":"x",` + gadgetHead[1:] + `,"Kind":"w","apiversion":"z"}`, `{"KIND":"x","Kind":"w","apiVersion":"example.com/v1","apiversion":"z","kind":"Gadget"}`},
 		{"another kind, for its receiver to refuse", `{"apiVersion":"v1","kind":"Pod"}`, `{"apiVersion":"v1","kind":"Pod"}`},
 	} {
 		d, err := codec.Decode(s, codec.JSON(), []byte(c.body), gadgetV1, codec.Strict)
@@ -51,6 +52,7 @@ func TestDecodeUntyped(t *testing.T) {
 	for _, c := range []struct{ name, body, want string }{
 		{"null", "null", "Object 'Kind' is missing in 'null'"},
 		{"no kind", `{"apiVersion":"example.com/v1"}`, "Object 'Kind' is missing"},
+		{"a kind, and then none", gadgetHead + `,"kind":null}`, "Object 'Kind' is missing"},
 		{"a list", "[]", "cannot unmarshal array"},
 		{"metadata of another type", gadgetHead + `,"metadata":5}`, "cannot unmarshal number into Go value of type v1.ObjectMeta"},
 		{"labels of another type", gadgetHead + `,"metadata":{"labels":{"a":[]}}}`, "cannot unmarshal array into Go struct field ObjectMeta.labels of type string"},

@@ -480,6 +480,41 @@ func TestParseField(t *testing.T) {
 	}
 }
 
+// moody panics where it is zero.
+type moody struct {
+	Level int `json:"level"`
+}
+
+func (m moody) IsZero() bool { return 1/m.Level < 0 }
+
+// TestCompilerAfterAPanic: a type whose methods panic says nothing of those compiled after it.
+func TestCompilerAfterAPanic(t *testing.T) {
+	type Panics struct {
+		Inner struct {
+			Mood moody `json:"mood,omitzero" default:"{\"level\":1}"`
+		} `json:"inner" default:"{}"`
+	}
+	type Sound struct {
+		Size int `json:"size" maximum:"3"`
+	}
+	var c constraint.Compiler
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the method was not called")
+			}
+		}()
+		_, _ = c.Of(reflect.TypeFor[Panics]())
+	}()
+	rules, err := c.Of(reflect.TypeFor[Sound]())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if errs := rules.Validate(&Sound{Size: 4}); len(errs) != 1 {
+		t.Errorf("%v; want one error", errs)
+	}
+}
+
 // What types have in common is compiled once; a type that is refused is refused each time it is met.
 func TestCompilerOfManyTypes(t *testing.T) {
 	type Plain struct{ A int }

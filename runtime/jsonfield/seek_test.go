@@ -20,7 +20,7 @@ func TestSeekerFinds(t *testing.T) {
 		*plain
 		M map[string][3]*[]tagged
 	}
-	type hidden struct{ tagged tagged }
+	type hidden struct{ tagged }
 	type circle struct {
 		Next   *circle
 		Plain  plain

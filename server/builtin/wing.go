@@ -59,7 +59,7 @@ func (w wing) Install(h *server.Host) error {
 		events,
 	)
 	if errors.Is(err, server.ErrServed) {
-		return fmt.Errorf("builtin: %w; install the wing once, and leave its kinds to it", err)
+		return fmt.Errorf("builtin: %w; install the wing once, before what serves its kinds too, and leave them to it", err)
 	}
 	if err != nil {
 		return fmt.Errorf("builtin: %w", err)

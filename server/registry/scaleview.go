@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/keelson-dev/keelson/admission"
@@ -117,6 +118,10 @@ func (v *ScaleView) Update(ctx context.Context, name string, update ObjectUpdate
 	return scale, false, err
 }
 
+// noReplicas is what an update finds in the Scale of an untyped object that has no replicas, and may not leave there.
+// kube-apiserver shows the same number to the patches of custom resources.
+const noReplicas = math.MinInt32
+
 // rescale changes obj as update changes its Scale.
 func (v *ScaleView) rescale(ctx context.Context, name string, obj runtime.Object, update ObjectUpdate, opts *metav1.UpdateOptions) (runtime.Object, error) {
 	r := v.registry
@@ -131,8 +136,15 @@ func (v *ScaleView) rescale(ctx context.Context, name string, obj runtime.Object
 	old.SetManagedFields(managers.ofScale())
 	req := r.request(ctx, admission.Update, name, isDryRun(opts.DryRun))
 	req.Kind, req.Subresource, req.Old, req.Options = scaleKind, "scale", old, opts
-	if req.Object, err = update(ctx, old.DeepCopyObject()); err != nil {
+	shown := runtime.DeepCopy(old)
+	if _, there := v.specReplicas.integer(obj); !there && r.scale.checks() {
+		shown.Spec.Replicas = noReplicas
+	}
+	if req.Object, err = update(ctx, shown); err != nil {
 		return nil, err
+	}
+	if s, ok := req.Object.(*autoscalingv1.Scale); ok && s != nil && s.Spec.Replicas == noReplicas {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the spec replicas field %q cannot be empty", v.paths.SpecReplicas))
 	}
 	if err := r.refused(r.chain().Mutate(ctx, req), name); err != nil {
 		return nil, err

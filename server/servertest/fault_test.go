@@ -197,6 +197,7 @@ func TestFaultsThatMakeNoSense(t *testing.T) {
 		`no verb "gett"`:             {Match: on("gett"), Error: oops},
 		`no verb "GET"`:              {Match: on("GET"), Error: oops},
 		`"Boats"`:                    {Match: servertest.Match{Resources: []string{"Boats"}}, Error: oops},
+		`the subresources of boats`:  {Match: servertest.Match{Resources: []string{"boats/statu"}}, Error: oops},
 		`kind Boat is called boats`:  {Match: servertest.Match{Resources: []string{"boat"}}, Error: oops},
 		`"boats/"`:                   {Match: servertest.Match{Resources: []string{"boats/"}}, Error: oops},
 		`"boats.Sea"`:                {Match: servertest.Match{Resources: []string{"boats.Sea"}}, Error: oops},

@@ -72,7 +72,7 @@ func (r *Recording) GoldenWith(t testing.TB, path string, o GoldenOptions) {
 		}
 		return
 	}
-	how := fmt.Sprintf("%s=1 go test -run '^%s$' .", UpdateVariable, strings.ReplaceAll(t.Name(), "/", "$/^"))
+	how := fmt.Sprintf("%s=1 go test -run '^%s$' .", UpdateVariable, strings.ReplaceAll(regexp.QuoteMeta(t.Name()), "/", "$/^"))
 	want, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

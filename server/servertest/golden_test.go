@@ -110,6 +110,12 @@ func TestGoldenFailures(t *testing.T) { // not parallel: it sets the environment
 	if got := check(); !strings.Contains(got, "there is no golden file "+path) || !strings.Contains(got, how) {
 		t.Errorf("of a file that is not there it said %q", got)
 	}
+	t.Run("a+b (c)", func(t *testing.T) { // a name is no regular expression
+		f := &failures{TB: t}
+		if rec.Golden(f, path); len(f.told) != 1 || !strings.Contains(f.told[0], `'^TestGoldenFailures$/^a\+b_\(c\)$'`) {
+			t.Errorf("it said %q", f.told)
+		}
+	})
 	t.Setenv(servertest.UpdateVariable, "1")
 	if got := check(); got != "" {
 		t.Errorf("writing it said %q", got)

@@ -2,9 +2,11 @@ package servertest
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // listener hands out both ends of in-memory connections, and what comes in at the addresses it is given besides.
@@ -49,8 +51,15 @@ func (l *listener) add(other net.Listener) error {
 	l.feeding.Go(func() {
 		for {
 			c, err := other.Accept()
-			if err != nil {
+			switch {
+			case errors.Is(err, net.ErrClosed):
 				return
+			case err != nil: // such as too many open files, which may be fewer in a moment
+				select {
+				case <-l.done:
+				case <-time.After(acceptPause):
+				}
+				continue
 			}
 			select {
 			case l.conns <- c:
@@ -61,6 +70,9 @@ func (l *listener) add(other net.Listener) error {
 	})
 	return nil
 }
+
+// acceptPause is how long nothing is accepted after that has failed.
+const acceptPause = 5 * time.Millisecond
 
 // Accept implements net.Listener.
 func (l *listener) Accept() (net.Conn, error) {

@@ -81,11 +81,20 @@ func checkResource(r string, served []server.ServedKind) error {
 	case hasGroup && len(validation.IsDNS1123Subdomain(group)) > 0:
 		return fmt.Errorf("there is no resource %q: what is after the first dot is a group, such as example.com", r)
 	}
-	// What is not served now may be later; but one that is called as a kind that is served is a slip.
+	// What is not served now may be later; but a subresource that what is served does not have, or a resource that is called
+	// as a kind that is served, is a slip.
+	var subs []string
+	found := false
 	for _, k := range served {
-		if k.Resource.Resource == name {
-			return nil
+		if k.Resource.Resource == name && (!hasGroup || k.Resource.Group == group) {
+			found, subs = true, append(subs, k.Subresources...)
 		}
+	}
+	if found {
+		if hasSub && sub != anything && !slices.Contains(subs, sub) {
+			return fmt.Errorf("there is no resource %q: the subresources of %s are %q", r, full, subs)
+		}
+		return nil
 	}
 	for _, k := range served {
 		if strings.EqualFold(k.Kind.Kind, name) {

@@ -124,14 +124,14 @@ func (r *Recording) answered() {
 	r.change = make(chan struct{})
 }
 
-// settle waits until each request is answered, or over, for a moment at most.
+// settle waits until each request that it shows is answered, or over, for a moment at most.
 func (r *Recording) settle() {
 	const moment = 5 * time.Second
 	timer := time.NewTimer(moment)
 	defer timer.Stop()
 	for {
 		r.mu.Lock()
-		change, waits := r.change, slices.ContainsFunc(r.entries, func(e *entry) bool { return !e.isAnswered() })
+		change, waits := r.change, slices.ContainsFunc(r.entries, func(e *entry) bool { return e.isAwaited(r.match.User) })
 		r.mu.Unlock()
 		if !waits {
 			return
@@ -177,10 +177,11 @@ func (e *entry) request(s *runtime.Scheme, user string) (Request, bool) {
 	return out, true
 }
 
-func (e *entry) isAnswered() bool {
+// isAwaited reports whether the request is under way without an answer, and is not known to be somebody else's.
+func (e *entry) isAwaited(user string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.req.Code != 0 || e.req.Ended
+	return e.req.Code == 0 && !e.req.Ended && (user == "" || e.req.User == "" || e.req.User == user)
 }
 
 // change changes the request.

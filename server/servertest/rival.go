@@ -1,11 +1,13 @@
 package servertest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/keelson-dev/keelson/storage"
 )
@@ -121,7 +123,9 @@ func (c contested) rival(ctx context.Context, change storage.Commit) error {
 	case !now.Found:
 		first.Value, first.TTL = slices.Clone(change.Value), change.TTL
 	case now.KV.Expiring:
-		first.TTL = change.TTL // what is left of its own only the backend knows
+		// What is left of its own only the backend knows. A delete brings none, and must not leave behind what stays
+		// for ever: then it is an hour, which is what kube-apiserver gives an event.
+		first.TTL = cmp.Or(change.TTL, time.Hour)
 	}
 	if _, err = c.Backend.Commit(ctx, first); errors.Is(err, storage.ErrConflict) {
 		return nil // somebody else has been quicker, who will do as a rival

@@ -212,15 +212,20 @@ func TestARivalKeepsTheTimeToLive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for key, expect := range map[string]int64{lease.Key: before.KV.Revision, "/new": 0} {
+	for name, change := range map[string]storage.Commit{
+		"update": {Key: lease.Key, Value: []byte("{}"), Expect: storage.AnyRevision, TTL: time.Hour},
+		"delete": {Key: lease.Key, Delete: true, Expect: storage.AnyRevision},
+		"create": {Key: "/new", Value: []byte("{}"), TTL: time.Hour},
+	} {
 		ctx := context.WithValue(t.Context(), rivalryKey{}, &rivalry{conflicts: 1, refusal: refused})
-		change := storage.Commit{Key: key, Value: []byte("{}"), Expect: expect, TTL: time.Hour}
 		if _, err := b.Commit(ctx, change); !errors.Is(err, refused) {
-			t.Errorf("%s: %v", key, err)
+			t.Errorf("%s: %v", name, err)
 		}
-		if after, err := b.Get(t.Context(), key, 0); err != nil || after.KV.Revision <= before.KV.Revision || !after.KV.Expiring {
-			t.Errorf("%s: the rival wrote %+v, %v", key, after.KV, err)
+		after, err := b.Get(t.Context(), change.Key, 0)
+		if err != nil || after.KV.Revision <= before.KV.Revision || !after.KV.Expiring {
+			t.Errorf("%s: the rival wrote %+v, %v", name, after.KV, err)
 		}
+		before = after
 	}
 }
 

@@ -36,6 +36,7 @@ type Server struct {
 	patience  time.Duration // how long its end may take; set before it can be asked to end
 	close     func() error
 	tls       *tls.Config
+	shared    *http.Transport // of all Clients
 
 	mu      sync.Mutex // guards below
 	network string     // the address that Listen opened; "": none
@@ -169,7 +170,7 @@ func (s *Server) build(o server.Options, parts []server.Extension, ready chan<- 
 		}
 	}
 	if o.CloseDelay == 0 {
-		o.CloseDelay = time.Millisecond // clients in this process have read what is written
+		o.CloseDelay = time.Millisecond // for net/http to write what handlers have answered
 	}
 	told := o.Ready
 	o.Ready = func(url, kubeconfig string) {
@@ -214,6 +215,7 @@ func (s *Server) build(o server.Options, parts []server.Extension, ready chan<- 
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(s.CA)
 	s.tls = &tls.Config{RootCAs: pool, ServerName: host, MinVersion: tls.VersionTLS12}
+	s.shared = s.Transport()
 	return nil
 }
 
@@ -259,16 +261,17 @@ func (s *Server) Transport() *http.Transport {
 	return &http.Transport{DialContext: s.listener.DialContext, TLSClientConfig: s.tls.Clone(), ForceAttemptHTTP2: true}
 }
 
-// Client is an HTTP client whose requests are the administrator's.
+// Client is an HTTP client whose requests are the administrator's. All clients of a server share their connections, also
+// those of ClientOf and Anonymous, so that one may ask for a client for each request.
 func (s *Server) Client() *http.Client { return s.ClientOf(s.Token) }
 
 // ClientOf is an HTTP client whose requests are those of the user that AddUser gave a token.
 func (s *Server) ClientOf(token string) *http.Client {
-	return &http.Client{Transport: bearer{token, s.Transport()}}
+	return &http.Client{Transport: bearer{token, s.shared}}
 }
 
 // Anonymous is an HTTP client without credentials.
-func (s *Server) Anonymous() *http.Client { return &http.Client{Transport: s.Transport()} }
+func (s *Server) Anonymous() *http.Client { return &http.Client{Transport: s.shared} }
 
 // Kubeconfig writes a kubeconfig of the administrator into the test's directory and returns its path. Its address is the
 // one that Listen opened; without that it can only be dialled with DialContext.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"os"
 	"runtime"
 	"strings"
@@ -270,6 +271,29 @@ func TestUsers(t *testing.T) {
 		client := srv.ClientOf(token)
 		askBy(t, client, "GET", srv.URL+path, "").want(403, want)
 		client.CloseIdleConnections()
+	}
+}
+
+// A client for each request is no connection for each request.
+func TestClientsShareTheirConnections(t *testing.T) {
+	t.Parallel()
+	srv := servertest.New(t)
+	for i, c := range []*http.Client{srv.Client(), srv.Client(), srv.ClientOf(srv.AddUser(authn.User{Name: "anna"})), srv.Anonymous()} {
+		var got httptrace.GotConnInfo
+		trace := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { got = info }})
+		r, err := http.NewRequestWithContext(trace, http.MethodGet, srv.URL+"/version", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := c.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if got.Reused != (i > 0) {
+			t.Errorf("client %d: reused: %t", i, got.Reused)
+		}
 	}
 }
 

@@ -128,7 +128,10 @@ func (n noting) Write(p []byte) (int, error) {
 	return n.ResponseWriter.Write(p)
 }
 
-// FlushError is for http.ResponseController.
+// Flush implements http.Flusher.
+func (n noting) Flush() { _ = n.FlushError() } // http.Flusher has no way to say it
+
+// FlushError is Flush for http.ResponseController.
 func (n noting) FlushError() error {
 	n.e.answered(http.StatusOK)
 	return http.NewResponseController(n.ResponseWriter).Flush()

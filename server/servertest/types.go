@@ -53,34 +53,43 @@ type Types struct {
 func (t Types) Install(h *server.Host) error {
 	src, err := t.scheme()
 	if err != nil {
-		return fmt.Errorf("servertest: Types: %w", err)
+		return fmt.Errorf("servertest.Types: %w", err)
 	}
 	found := kindsOf(src)
 	if err := t.check(found); err != nil {
-		return fmt.Errorf("servertest: Types: %w", err)
+		return fmt.Errorf("servertest.Types: %w", err)
 	}
-	taken := map[schema.GroupKind]bool{}
+	taken := map[schema.GroupKind][]schema.GroupVersionKind{}
 	for _, k := range h.Catalogue().Kinds() {
 		for _, gvk := range k.Kinds {
-			taken[gvk.GroupKind()] = true
+			taken[gvk.GroupKind()] = append(taken[gvk.GroupKind()], gvk)
 		}
 	}
 	maps.DeleteFunc(found, func(gk schema.GroupKind, _ []schema.GroupVersionKind) bool {
-		return taken[gk] || slices.Contains(t.Without, gk.Kind)
+		return slices.Contains(t.Without, gk.Kind)
 	})
+	for _, gk := range slices.SortedFunc(maps.Keys(found), byName) {
+		versions, served := found[gk], taken[gk]
+		if served != nil && !slices.ContainsFunc(versions, func(gvk schema.GroupVersionKind) bool { return slices.Contains(served, gvk) }) {
+			return fmt.Errorf("servertest.Types: %s is served by a part before, and not in a version that the scheme has, %v: bring all versions of a kind in one part, or name it in Without", served[0], versions)
+		}
+		if served != nil {
+			delete(found, gk)
+		}
+	}
 	order := slices.SortedFunc(maps.Keys(found), byName)
 	var all []schema.GroupVersionKind
 	for _, gk := range order {
 		all = append(all, found[gk]...)
 	}
 	if err := checkLists(src, all); err != nil {
-		return fmt.Errorf("servertest: Types: %w", err)
+		return fmt.Errorf("servertest.Types: %w", err)
 	}
 	var groups []server.Group
 	for _, gk := range order {
 		kinds, err := importKind(h.Scheme(), src, found[gk])
 		if err != nil {
-			return fmt.Errorf("servertest: Types: %w", err)
+			return fmt.Errorf("servertest.Types: %w", err)
 		}
 		for _, k := range kinds {
 			groups = append(groups, server.Group{Name: gk.Group, Versions: []server.Version{{
@@ -89,7 +98,7 @@ func (t Types) Install(h *server.Host) error {
 		}
 	}
 	if err := h.Serve(groups...); err != nil {
-		return fmt.Errorf("servertest: Types: %w", err)
+		return fmt.Errorf("servertest.Types: %w", err)
 	}
 	return nil
 }
@@ -114,6 +123,9 @@ func (t Types) scheme() (*apiruntime.Scheme, error) {
 
 // check refuses options that name kinds which there are not: they would be misspelt.
 func (t Types) check(found map[schema.GroupKind][]schema.GroupVersionKind) error {
+	if len(found) == 0 {
+		return errors.New("the scheme has no kind with a list type; does its SchemeBuilder register any?")
+	}
 	have := map[string]bool{}
 	for gk := range found {
 		have[gk.Kind] = true

@@ -149,9 +149,26 @@ func TestTypesAreServedOnce(t *testing.T) {
 	ask(t, srv, "GET", "/apis/sea.example.com/v1/fleets", "").want(200)
 }
 
+// Versions of one kind that come in two parts cannot be joined any more, and are not passed over in silence.
+func TestTypesInPartsRefused(t *testing.T) {
+	t.Parallel()
+	srv, err := servertest.Run(server.Options{}, servertest.Types{AddToScheme: appsv1.AddToScheme}, servertest.Types{AddToScheme: appsv1beta1.AddToScheme})
+	if err == nil {
+		t.Fatalf("served; %v", srv.Close())
+	}
+	for _, want := range []string{"apps/v1, Kind=", "apps/v1beta1, Kind=", "bring all versions of a kind in one part"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %s", err, want)
+		}
+	}
+	servertest.New(t, servertest.Types{AddToScheme: appsv1.AddToScheme},
+		servertest.Types{AddToScheme: appsv1beta1.AddToScheme, Without: []string{"Deployment", "StatefulSet", "ControllerRevision"}})
+}
+
 func TestTypesRefused(t *testing.T) {
 	t.Parallel()
 	for want, types := range map[string]servertest.Types{
+		"the scheme has no kind with a list type":        {AddToScheme: func(*apiruntime.Scheme) error { return nil }},
 		"set AddToScheme or Scheme, one of both":         {},
 		`ClusterScoped names the kind "Flet"`:            {AddToScheme: addFleet, ClusterScoped: []string{"Flet"}},
 		`Without names the kind "FleetList"`:             {AddToScheme: addFleet, Without: []string{"FleetList"}},

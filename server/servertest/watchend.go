@@ -121,7 +121,10 @@ func (e *ending) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// FlushError is for http.ResponseController. After the last event it ends the watch, at the latest here: events are
+// Flush implements http.Flusher.
+func (e *ending) Flush() { _ = e.FlushError() } // http.Flusher has no way to say it
+
+// FlushError is Flush for http.ResponseController. After the last event it ends the watch, at the latest here: events are
 // flushed as soon as they are written, and so is the beginning of the watch.
 func (e *ending) FlushError() error {
 	err := http.NewResponseController(e.ResponseWriter).Flush()

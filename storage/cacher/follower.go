@@ -3,6 +3,7 @@ package cacher
 import (
 	"context"
 	"errors"
+	"runtime/pprof"
 	"time"
 
 	"github.com/keelson-dev/keelson/storage"
@@ -47,9 +48,11 @@ func (c *Cacher) run() {
 	f.leave()
 }
 
-// again is run for a feed that had nothing to tell.
+// again is run for a feed that had nothing to tell. It is called in a goroutine that began in the one that wakes it, most
+// often a writer's, whose labels for profiles it has: they are not the cache's, which is nobody's but its own.
 func (c *Cacher) again() {
 	defer c.working.Done()
+	pprof.SetGoroutineLabels(c.life)
 	c.run()
 }
 
@@ -133,7 +136,7 @@ func (c *Cacher) attend(f *follower) error {
 		switch {
 		case err == nil:
 			err = c.accept(f, moves)
-		case errors.Is(err, context.DeadlineExceeded): // nothing else has a deadline
+		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil: // a feed may have had another deadline
 			err = nil
 		}
 		if err != nil || ctx.Err() != nil {

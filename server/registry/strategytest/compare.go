@@ -53,7 +53,7 @@ func forgetSystem(got, want map[string]any) {
 		delete(a, name)
 		delete(b, name)
 	}
-	for _, name := range []string{"name", "namespace", "generateName", "generation", "deletionTimestamp", "deletionGracePeriodSeconds"} {
+	for _, name := range []string{"name", "namespace", "generateName", "generation", "deletionGracePeriodSeconds"} {
 		if b[name] == nil {
 			delete(a, name)
 			delete(b, name)
@@ -88,6 +88,9 @@ func stepsOf(path string) []string {
 	return steps
 }
 
+// ignoredItem stands for an item of a list whose index is ignored.
+const ignoredItem = "(ignored)"
+
 // forget removes what is at a path, and the objects that have nothing else. It reports whether v is an object without
 // members now.
 func forget(v any, steps []string) (empty bool) {
@@ -98,8 +101,12 @@ func forget(v any, steps []string) (empty bool) {
 		}
 		return len(at) == 0
 	case []any:
-		if i, err := strconv.Atoi(steps[0]); err == nil && len(steps) > 1 {
-			if i >= 0 && i < len(at) {
+		if i, err := strconv.Atoi(steps[0]); err == nil {
+			switch {
+			case i < 0 || i >= len(at):
+			case len(steps) == 1:
+				at[i] = ignoredItem // those after it stay where they are
+			default:
 				forget(at[i], steps[1:])
 			}
 			return false

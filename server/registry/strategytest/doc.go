@@ -44,7 +44,8 @@
 //
 // These are compared only where Want has them:
 //
-//	metadata.name, generateName, namespace, generation, deletionTimestamp, deletionGracePeriodSeconds
+//	metadata.name, generateName, namespace, generation, deletionGracePeriodSeconds
+//	metadata.deletionTimestamp of what is Gone
 //
 // Want gets no defaults: it says which ones there are. What a strategy makes up is listed in Ignore. The clock stands at
 // [Now], unless the Options have another. A failure has a line for each difference:
@@ -73,6 +74,9 @@
 // Authorization, the fields that each manager owns, and what belongs to HTTP: for these there is package servertest, which
 // runs a whole server in a test. No garbage collector looks after the objects, and kinds that have a Storage of their own
 // have no strategy. generation is 1 in an Old that says nothing of it, also for a kind with Strategy.NoGeneration.
+//
+// A function of a Strategy that panics ends the test, as a panic does anywhere; a server answers such a request with 500.
+// Whether the functions leave old alone, as they must, is not seen.
 //
 // The package is for tests: it imports testing.
 package strategytest

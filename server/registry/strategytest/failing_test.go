@@ -59,6 +59,9 @@ the object differs:
 the object differs:
 	metadata.deletionGracePeriodSeconds: got 30, want 29
 	metadata.deletionTimestamp: got "2026-01-01T00:00:30Z", want "2026-01-01T00:00:29Z"`},
+		{strategytest.Case{Name: "a mark that is not wanted", Old: boat(phase("sailing")), Delete: &metav1.DeleteOptions{}, Want: boat(phase("sailing"))}, `
+the object differs:
+	metadata.deletionTimestamp: got "2026-01-01T00:00:30Z", want nothing`},
 		{strategytest.Case{Name: "only that is ignored", Create: boat(func(b *Boat) { b.Spec.Rig = "ketch" }), Want: boat(), Ignore: []string{"spec.launched", "spec.own"}}, `
 the object differs:
 	spec.owner: got "admin", want nothing

@@ -96,7 +96,11 @@ func (t *trial) differences(obj runtime.Object) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return compare(got, t.Want, k.GVK, t.Ignore)
+	ignore := t.Ignore
+	if m, err := meta.Accessor(t.Want); err == nil && t.Gone && m.GetDeletionTimestamp() == nil {
+		ignore = append(slices.Clip(ignore), "metadata.deletionTimestamp")
+	}
+	return compare(got, t.Want, k.GVK, ignore)
 }
 
 // texts are what an error says, as a case writes it: of an Invalid each of its field errors, of another refusal its reason

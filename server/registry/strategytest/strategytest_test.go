@@ -81,6 +81,8 @@ func passing() []strategytest.Case {
 			Want: boat(sails(Sail{Name: "a", Area: 3}, Sail{Name: "b"})), Ignore: []string{"spec.sails.area"}},
 		{Name: "ignored in one item", Old: boat(), Update: boat(sails(Sail{Name: "a", Area: 1}, Sail{Name: "b", Area: 2})),
 			Want: boat(sails(Sail{Name: "a", Area: 1}, Sail{Name: "b"})), Ignore: []string{"spec.sails[1].area"}},
+		{Name: "an item that is ignored", Old: boat(), Update: boat(sails(Sail{Name: "a", Area: 1}, Sail{Name: "b", Area: 2})),
+			Want: boat(sails(Sail{Name: "x"}, Sail{Name: "b", Area: 2})), Ignore: []string{"spec.sails[0]"}},
 		{Name: "an update of metadata", Old: boat(generation(7)), Update: boat(kept("example.com/f")), Want: boat(kept("example.com/f"), generation(7))},
 		{Name: "no update of a status", Old: boat(), Update: boat(phase("sunk")), Want: boat()},
 		{Name: "an immutable field", Old: boat(port("Kiel")), Update: boat(port("Bremen")), Errors: []string{"spec.port: Invalid value: \"Bremen\": field is immutable"}},

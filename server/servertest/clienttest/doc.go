@@ -32,16 +32,28 @@
 //   - Kinds of one's own follow their Go types: what a CRD says in markers, such as defaults, validation rules, printer
 //     columns and scale, does not hold. /status is served if the type has a field status; whether a kind has it, is cluster
 //     scoped or has an odd plural is for [Environment].Types to say.
+//   - Subresources are status, and scale where Types.Scales says so, also of Deployments. pods/eviction, pods/binding,
+//     serviceaccounts/token and their like are not served, nor are reviews such as SelfSubjectAccessReview.
 //   - There are no admission webhooks, and no conversion webhooks: a kind of several versions is served in those that the
 //     Scheme can convert.
 //   - Controllers that envtest does not have run: objects whose owners are gone are collected, and a deleted namespace goes
 //     with its content. [Environment].NoControllers leaves them out.
 //   - No RBAC: a user in the group system:masters may do everything, and others what Options.Authorizer of the server
 //     lets them.
+//     Without one that is not even discovery, which a controller-runtime client needs for its first request.
 //   - Clients do not throttle themselves, and dial in memory.
+//
+// A kind that Types.ClusterScoped should name and does not is namespaced: client-go then refuses to create it with "an empty
+// namespace may not be set during creation".
 //
 // A suite can still be run against a cluster, as with envtest: set USE_EXISTING_CLUSTER=true or
 // [Environment].UseExistingCluster.
+//
+// # A manager for each test
+//
+// controller-runtime wants the names of controllers to be unique in the process, and ends the second test, or the second
+// round of -count=2, with "controller with name ... already exists". Set Controller.SkipNameValidation in the
+// manager.Options.
 //
 // # Bubbles
 //

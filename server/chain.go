@@ -29,6 +29,7 @@ func (s *Server) chain() []NamedFilter {
 		{"timeout", filters.Timeout(m.TimedOut)},                                 // answers when the deadline passes below
 		{"warnings", filters.Warnings()},                                         // collects from all below, and writes headers
 		{"authenticate", filters.Authenticate(m.Authenticator(s.authenticator))}, // who: before anything that depends on whom
+		{"impersonate", filters.RefuseImpersonation()},                           // before all that goes by who asks
 		{"in-flight", filters.FlowControl(s.inFlight, m.TurnedAway)},             // after who (masters pass), before the work of authorization
 		{"authorize", filters.Authorize(m.Authorizer(s.authorizer))},             // whoever is behind it may do what he asks
 		{"metrics", filters.Metrics(m)},                                          // last: what a handler answers is counted, and not what filters refuse

@@ -27,7 +27,9 @@ func (s *Server) openCredentials() error {
 	if s.authorizer = s.opts.Authorizer; s.authorizer == nil {
 		s.authorizer = authz.Union(
 			authz.Masters(),
+			// What the roles system:public-info-viewer and system:discovery of Kubernetes allow.
 			authz.AllowPaths("/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/readyz/*", "/version", "/version/"),
+			authz.ForGroup(authn.AuthenticatedAll, authz.AllowPaths("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*")),
 		)
 	}
 	return nil

@@ -44,8 +44,8 @@ type Options struct {
 
 	// Authenticator says who makes a request; nil: the administrator of Credentials, and system:anonymous.
 	Authenticator authn.Authenticator
-	// Authorizer says who may do what; nil: system:masters everything, and everybody the health paths and
-	// /version.
+	// Authorizer says who may do what; nil: system:masters everything, everybody the health paths and
+	// /version, and who is authenticated discovery and OpenAPI.
 	Authorizer authz.Authorizer
 	// Admission judges and completes changes to every kind, before what extensions add to it (Host.Admit); the zero
 	// Chain accepts all.

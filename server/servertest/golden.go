@@ -116,6 +116,9 @@ func (o *GoldenOptions) text(requests []Request) string {
 	if o.Sort {
 		slices.Sort(texts)
 	}
+	if len(texts) == 0 {
+		return "no requests\n" // is to be seen by who reviews the file
+	}
 	return strings.Join(texts, "\n")
 }
 

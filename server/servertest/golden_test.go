@@ -93,6 +93,22 @@ func (f *failures) Errorf(format string, args ...any) {
 	f.told = append(f.told, fmt.Sprintf(format, args...))
 }
 
+// That nothing was asked may be what a test is about; a Match that misses everything must not look like it by chance.
+func TestGoldenOfNothing(t *testing.T) { // not parallel: it sets the environment
+	h := newHarbour(t, server.Options{})
+	rec := h.Record(servertest.Match{Name: "nobody"})
+	h.want(201, h.create("sloop"))
+	path := filepath.Join(t.TempDir(), "requests.golden")
+	for _, update := range []string{"1", ""} {
+		t.Setenv(servertest.UpdateVariable, update)
+		rec.Golden(t, path)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "no requests\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+
 func TestGoldenFailures(t *testing.T) { // not parallel: it sets the environment
 	t.Setenv(servertest.UpdateVariable, "")
 	h := newHarbour(t, server.Options{})

@@ -19,7 +19,7 @@ type users struct {
 
 // AddUser makes somebody else known to the server and returns the bearer token that stands for that user. What the user
 // may do is the authorizer's to say: without server.Options.Authorizer, all if it is in the group system:masters, and
-// otherwise hardly anything.
+// otherwise hardly more than to discover what there is.
 func (s *Server) AddUser(u authn.User) (token string) {
 	token = rand.Text()
 	s.users.add(token, u)

@@ -5,7 +5,7 @@
 //		strategytest.Run(t, server.Options{Groups: groups()}, []strategytest.Case{
 //			{Name: "red by default", Create: widget(3, ""), Want: widget(3, "red")},
 //			{Name: "not too large", Create: widget(11, ""), Errors: []string{"spec.size: Invalid value: 11"}},
-//			{Name: "a color stays", Old: widget(3, "red"), Update: widget(3, "blue"), Errors: []string{"spec.color: Forbidden"}},
+//			{Name: "a color stays", Old: widget(3, "red"), Update: widget(3, "blue"), Errors: []string{"spec.color: Invalid value"}},
 //			{Name: "ready", Old: widget(3, "red"), Status: ready(widget(9, "red")), Want: ready(widget(3, "red"))},
 //			{Name: "nothing keeps it", Old: widget(3, "red"), Delete: &metav1.DeleteOptions{}, Gone: true},
 //		})

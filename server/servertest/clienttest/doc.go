@@ -39,8 +39,7 @@
 //   - Controllers that envtest does not have run: objects whose owners are gone are collected, and a deleted namespace goes
 //     with its content. [Environment].NoControllers leaves them out.
 //   - No RBAC: a user in the group system:masters may do everything, and others what Options.Authorizer of the server
-//     lets them.
-//     Without one that is not even discovery, which a controller-runtime client needs for its first request.
+//     lets them: without one, discovery. Impersonation is refused.
 //   - Clients do not throttle themselves, and dial in memory.
 //
 // A kind that Types.ClusterScoped should name and does not is namespaced: client-go then refuses to create it with "an empty

@@ -1,0 +1,43 @@
+package filters
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/keelson-dev/keelson/authn"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// RefuseImpersonation answers requests that are made as somebody else, by the headers Impersonate-User and others of
+// https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation: with 403, as to somebody who
+// may not, or with 400 where the headers name no user. For who asked as another must not be answered as himself. It belongs
+// behind [Authenticate].
+func RefuseImpersonation() Filter {
+	return steps(func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+		as, asked := "", false
+		for name, values := range r.Header {
+			switch {
+			case name == "Impersonate-User" && len(values) > 0 && values[0] != "":
+				as, asked = values[0], true
+			case name == "Impersonate-User", name == "Impersonate-Uid", name == "Impersonate-Group", strings.HasPrefix(name, "Impersonate-Extra-"):
+				asked = true
+			}
+		}
+		switch {
+		case !asked:
+			return true
+		case as == "":
+			WriteStatus(w, r, apierrors.NewBadRequest("the request impersonates a group, a uid or extra information without impersonating a user name; set Impersonate-User"))
+		default:
+			who := "system:anonymous"
+			if u := authn.UserFrom(r.Context()); u != nil {
+				who = u.Name
+			}
+			WriteStatus(w, r, apierrors.NewForbidden(schema.GroupResource{Resource: "users"}, as,
+				fmt.Errorf("User %q cannot impersonate resource \"users\" in API group \"\" at the cluster scope: this server knows no impersonation", who)))
+		}
+		return false
+	})
+}

@@ -108,7 +108,6 @@ func TestGoldenOfNothing(t *testing.T) { // not parallel: it sets the environmen
 	}
 }
 
-
 func TestGoldenFailures(t *testing.T) { // not parallel: it sets the environment
 	t.Setenv(servertest.UpdateVariable, "")
 	h := newHarbour(t, server.Options{})

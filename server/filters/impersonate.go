@@ -1,6 +1,7 @@
 package filters
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -35,8 +36,8 @@ func RefuseImpersonation() Filter {
 			if u := authn.UserFrom(r.Context()); u != nil {
 				who = u.Name
 			}
-			WriteStatus(w, r, apierrors.NewForbidden(schema.GroupResource{Resource: "users"}, as,
-				fmt.Errorf("User %q cannot impersonate resource \"users\" in API group \"\" at the cluster scope: this server knows no impersonation", who)))
+			why := fmt.Sprintf("User %q cannot impersonate resource %q in API group %q at the cluster scope: this server knows no impersonation", who, "users", "")
+			WriteStatus(w, r, apierrors.NewForbidden(schema.GroupResource{Resource: "users"}, as, errors.New(why)))
 		}
 		return false
 	})

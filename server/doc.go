@@ -66,7 +66,8 @@
 //
 // Without Options.Authenticator the users are those of [Options.Credentials]: one administrator, by client
 // certificate or bearer token, in the group system:masters. Everybody else is system:anonymous. Without
-// Options.Authorizer system:masters may do everything, and anybody may ask /healthz, /livez, /readyz and /version.
+// Options.Authorizer system:masters may do everything, anybody may ask /healthz, /livez, /readyz and /version, and who is
+// authenticated may discover what is served and how it looks (/api, /apis, /openapi). Impersonation is refused.
 //
 // # What will bite
 //

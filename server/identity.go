@@ -22,7 +22,7 @@ func (s *Server) openCredentials() error {
 		return err
 	}
 	if s.authenticator = s.opts.Authenticator; s.authenticator == nil {
-		s.authenticator = s.OwnUsers()
+		s.authenticator = s.DefaultAuthenticator()
 	}
 	if s.authorizer = s.opts.Authorizer; s.authorizer == nil {
 		s.authorizer = authz.Union(
@@ -35,9 +35,9 @@ func (s *Server) openCredentials() error {
 	return nil
 }
 
-// OwnUsers is the authenticator that a nil Options.Authenticator stands for: it knows the administrator of Credentials by
+// DefaultAuthenticator is the authenticator that a nil Options.Authenticator stands for: it knows the administrator of Credentials by
 // certificate and by token, and who shows neither as anonymous.
-func (s *Server) OwnUsers() authn.Authenticator {
+func (s *Server) DefaultAuthenticator() authn.Authenticator {
 	// With all its groups from the start: a user that AuthenticatedGroup adds to is a new one for each request.
 	admin := authn.User{Name: s.creds.User, Groups: append(slices.Clip(s.creds.Groups), authn.AuthenticatedAll)}
 	return authn.WithAnonymous(authn.AuthenticatedGroup(authn.Union(

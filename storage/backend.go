@@ -162,7 +162,7 @@ type Waker interface {
 	// Wake is for who calls Next: it must not be called during a Next, and when it has returned true neither may be
 	// called before f is. RequestProgress and Close may be called at any time; they do not wait for f, which may run
 	// after they have returned. No lock is held when f is called: it may wait, and call all that a reader may. Its
-	// goroutine is the caller's, whom nobody waits for; its labels for profiles (runtime/pprof) may be those of a writer.
+	// goroutine is the caller's to wait for: nobody else does. Its labels for profiles (runtime/pprof) may be those of a writer.
 	// What the caller did before Wake happens before f.
 	Wake(f func()) bool
 }

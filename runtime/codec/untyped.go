@@ -67,7 +67,8 @@ func unmarshalUntyped(u *unstructured.Unstructured, text []byte, v Validation) (
 }
 
 // Settle makes an object without a Go type what decoding its JSON would make of it: its metadata has what a
-// metav1.ObjectMeta can hold, and numbers that are whole are int64. Metadata that is none is an error.
+// metav1.ObjectMeta can hold, and numbers that are whole are int64. Metadata that is none is an error. The object already
+// has the types of decoded JSON; runtime.Normalize gives it those.
 func Settle(u *unstructured.Unstructured) error {
 	if u.Object == nil {
 		u.Object = map[string]any{}

@@ -24,6 +24,9 @@ import (
 
 // Options refines New. The zero Options installs everything.
 type Options struct {
+	// NoControllers leaves out the garbage collector and the deletion of what is in a deleted namespace, which then stays
+	// Terminating: in Kubernetes kube-controller-manager does those, and not kube-apiserver.
+	NoControllers bool
 	// AllowMissingNamespaces lets objects be created in namespaces that do not exist; in one that is being deleted they
 	// are refused all the same. Set it on all servers of a storage, or on none.
 	AllowMissingNamespaces bool
@@ -67,6 +70,9 @@ func (w wing) Install(h *server.Host) error {
 	namespaces, err := lifecycle.Install(h, finalizer, lifecycle.Options{AllowMissingNamespaces: w.opts.AllowMissingNamespaces, Logger: w.opts.Logger})
 	if err != nil {
 		return fmt.Errorf("builtin: %w", err)
+	}
+	if w.opts.NoControllers {
+		return nil
 	}
 	recorded, err := typed[*corev1.Event](h, schema.GroupResource{Resource: "events"})
 	if err != nil {

@@ -30,7 +30,7 @@ func RefuseImpersonation() Filter {
 		case !asked:
 			return true
 		case as == "":
-			WriteStatus(w, r, apierrors.NewBadRequest("the request impersonates a group, a uid or extra information without impersonating a user name; set Impersonate-User"))
+			WriteStatus(w, r, apierrors.NewBadRequest("the request has impersonation headers without impersonating a user name; set Impersonate-User, or remove them"))
 		default:
 			who := "system:anonymous"
 			if u := authn.UserFrom(r.Context()); u != nil {

@@ -68,10 +68,11 @@ type Fault struct {
 	// the storage somebody else writes the same object with the content it had, so that it has a new resourceVersion and
 	// watches see it modified. What follows is the server's own: a PUT with a resourceVersion is 409, and what has none is
 	// tried again. With math.MaxInt a rival is there each time, until the request's time is up. In a create the rival
-	// makes the object. Dry runs, which commit nothing, are passed over.
+	// makes the object. A request that commits nothing meets none; dry runs are passed over, if the query says that they
+	// are: a delete that says so in its body counts as one that the fault has befallen.
 	Conflicts int
 	// StorageError is what the storage answers to the request's commits, which are not made: storage.ErrUnavailable,
-	// storage.ErrNoSpace, or anything else, which becomes a 500. Dry runs are passed over.
+	// storage.ErrNoSpace, or anything else, which becomes a 500. Dry runs are passed over as by Conflicts.
 	StorageError error
 }
 

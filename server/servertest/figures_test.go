@@ -68,13 +68,8 @@ func TestAtRest(t *testing.T) {
 			t.Fatal(err)
 		}
 		// Those of the requests and of the connection end soon.
-		for i := 0; srv.Goroutines() > most; i++ {
-			if i == 3000 {
-				t.Errorf("%d kinds, used: %d goroutines:\n%s", kinds, srv.Goroutines(), srv.Stacks())
-				break
-			}
-			runtime.Gosched()
-			_, _ = slow{}.Read(nil)
+		if !until(func() bool { return srv.Goroutines() <= most }) {
+			t.Errorf("%d kinds, used: %d goroutines:\n%s", kinds, srv.Goroutines(), srv.Stacks())
 		}
 	}
 }
@@ -107,14 +102,10 @@ func TestTwoHundredInParallel(t *testing.T) { // not parallel: it counts
 		})
 	}
 	ended.Wait()
-	for i := 0; runtime.NumGoroutine() > goroutines || openFiles(t) > files; i++ {
-		if i == 3000 {
-			buf := make([]byte, 1<<16)
-			t.Fatalf("%d goroutines, %d before; %d files, %d before:\n%s",
-				runtime.NumGoroutine(), goroutines, openFiles(t), files, buf[:runtime.Stack(buf, true)])
-		}
-		runtime.Gosched()
-		_, _ = slow{}.Read(nil)
+	if !until(func() bool { return runtime.NumGoroutine() <= goroutines && openFiles(t) <= files }) {
+		buf := make([]byte, 1<<16)
+		t.Fatalf("%d goroutines, %d before; %d files, %d before:\n%s",
+			runtime.NumGoroutine(), goroutines, openFiles(t), files, buf[:runtime.Stack(buf, true)])
 	}
 }
 

@@ -52,8 +52,8 @@ type GoldenOptions struct {
 //	=> 201
 //
 // What differs in each run is replaced: resourceVersions by <version>, uids by <uid>, times by <time>, managedFields by
-// <managedFields>, continue tokens by <token>, the timeout of a watch by <seconds>, and generated names. A patch says of which kind it is, an aborted answer
-// that it was. Who the client is, and in which format it sends, is not shown.
+// <managedFields>, continue tokens by <token>, the timeout of a watch by <seconds>, and generated names. A patch says of
+// which kind it is, an aborted answer that it was. Who the client is, and in which format it sends, is not shown.
 //
 // Requests without an answer are waited for, some seconds at most.
 func (r *Recording) Golden(t testing.TB, path string) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -106,7 +107,15 @@ func (f *injected) delay() time.Duration {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.Delay + time.Duration(f.random.Int64N(int64(f.Jitter)+1))
+	return sum(f.Delay, time.Duration(f.random.Uint64N(uint64(f.Jitter)+1)))
+}
+
+// sum adds delays, up to the longest that there is.
+func sum(a, b time.Duration) time.Duration {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
 }
 
 // fate is what faults do to one request.
@@ -120,7 +129,7 @@ type fate struct {
 
 // add adds what a fault does. None comes after one that decides the answer.
 func (f *fate) add(one *injected) {
-	f.delay += one.delay()
+	f.delay = sum(f.delay, one.delay())
 	if one.commits() {
 		if f.rivals == nil {
 			f.rivals = &rivalry{}

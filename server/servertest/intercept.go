@@ -14,7 +14,6 @@ import (
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/filters"
 	"github.com/keelson-dev/keelson/server/request"
-	"github.com/keelson-dev/keelson/storage"
 )
 
 // interceptor stands between the server and its clients, and between the server and its storage. While nothing is
@@ -117,9 +116,6 @@ func (i *interceptor) befall(now *interception, w http.ResponseWriter, r *http.R
 	}
 	f.serve(w, r, next)
 }
-
-// backend makes an opener of the same storage, with what faults do to commits.
-func (i *interceptor) backend(open storage.Opener) storage.Opener { return i.opener(open) }
 
 // catalogue lists what the server serves now.
 func (s *Server) catalogue() (kinds []server.ServedKind) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -67,6 +68,15 @@ func TestDelays(t *testing.T) {
 				t.Errorf("%q answered %+v", query, s)
 			}
 		}
+
+		// The longest delays do not add up to a short one.
+		remove()
+		remove = h.Inject(servertest.Fault{Match: on("get"), Delay: math.MaxInt64, Jitter: math.MaxInt64})
+		other = h.Inject(servertest.Fault{Match: on("get"), Delay: math.MaxInt64})
+		if d := took(func() { h.want(504, h.get("sloop")) }); d != time.Minute {
+			t.Errorf("the longest delay took %v", d)
+		}
+		other()
 
 		// And with its client.
 		rec := h.Record(servertest.Match{})

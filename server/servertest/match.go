@@ -119,15 +119,15 @@ func (m *Match) matchesUser(u *authn.User) bool {
 }
 
 func matchesVerb(v string, r *http.Request, info *request.Info) bool {
-	return v == anything || v == info.Verb || v == applyVerb && isApply(r, info)
+	return v == anything || v == info.Verb || v == applyVerb && isApply(info.Verb, r.Header.Get("Content-Type"))
 }
 
 // isApply reports whether a request applies a configuration.
-func isApply(r *http.Request, info *request.Info) bool {
-	if info.Verb != "patch" {
+func isApply(verb, contentType string) bool {
+	if verb != "patch" {
 		return false
 	}
-	mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	mediaType, _, err := mime.ParseMediaType(contentType)
 	return err == nil && mediaType == string(types.ApplyYAMLPatchType)
 }
 

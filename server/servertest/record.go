@@ -80,7 +80,7 @@ type Request struct {
 
 // IsApply reports whether the request applies a configuration.
 func (r *Request) IsApply() bool {
-	return r.Verb == "patch" && strings.HasPrefix(r.ContentType, "application/apply-patch+")
+	return isApply(r.Verb, r.ContentType)
 }
 
 // Requests are those recorded until now, in the order in which they came, those under way included. The slice is the

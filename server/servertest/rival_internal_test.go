@@ -95,7 +95,7 @@ func TestTheStorageKeepsItsPowers(t *testing.T) {
 			t.Parallel()
 			var below storage.Backend
 			i := &interceptor{}
-			b, err := i.backend(func(ctx context.Context) (_ storage.Backend, err error) {
+			b, err := i.opener(func(ctx context.Context) (_ storage.Backend, err error) {
 				below, err = open(ctx)
 				return below, err
 			})(t.Context())
@@ -197,7 +197,7 @@ func testPowers(t *testing.T, b, below storage.Backend) {
 func TestARivalKeepsTheTimeToLive(t *testing.T) {
 	t.Parallel()
 	i := &interceptor{}
-	b, err := i.backend(memory.Open())(t.Context())
+	b, err := i.opener(memory.Open())(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

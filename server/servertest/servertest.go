@@ -50,14 +50,16 @@ const readyWithin, endsWithin = 30 * time.Second, 10 * time.Second
 const host = "localhost"
 
 // New runs a server in memory for a test, which ends with it, and fails if the server is not ready within half a minute,
-// leaves a goroutine behind or ends with an error. Each part adds something to it: a server.Group, [Types], a wing such as builtin.New, or any other
-// extension.
+// leaves a goroutine behind or ends with an error. Each part adds something to it: a server.Group, [Types], a wing such as
+// builtin.New, or any other extension.
 func New(t testing.TB, parts ...server.Extension) *Server {
 	t.Helper()
 	return Start(t, server.Options{}, parts...)
 }
 
-// Start is New with options of the test's own. Without Storage its objects are in memory.
+// Start is New with options of the test's own. Without Storage its objects are in memory, and without CloseDelay it ends
+// a millisecond after its last request. An Authenticator is asked about those whom the fixture does not know: the
+// administrator, and whom AddUser added.
 func Start(t testing.TB, o server.Options, parts ...server.Extension) *Server {
 	t.Helper()
 	s, err := run(t.Name(), o, parts)
@@ -190,7 +192,7 @@ func (s *Server) build(o server.Options, parts []server.Extension, ready chan<- 
 	if o.Storage == nil {
 		o.Storage = memory.Open()
 	}
-	o.Storage = s.intercept.backend(o.Storage)
+	o.Storage = s.intercept.opener(o.Storage)
 	s.users.known = o.Authenticator
 	o.Authenticator = &s.users
 	var err error
@@ -199,7 +201,7 @@ func (s *Server) build(o server.Options, parts []server.Extension, ready chan<- 
 	}
 	creds := s.Credentials()
 	if s.users.known == nil {
-		s.users.known = s.OwnUsers()
+		s.users.known = s.DefaultAuthenticator()
 	} else { // which cannot know the fixture's administrator
 		s.users.add(creds.Token, authn.User{Name: creds.User, Groups: slices.Clone(creds.Groups)})
 	}

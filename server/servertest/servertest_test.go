@@ -140,27 +140,23 @@ func TestNothingIsLeftBehind(t *testing.T) { // not parallel: it counts
 	}
 	_ = srv.Close()
 	client.CloseIdleConnections()
-	for i := 0; runtime.NumGoroutine() > before; i++ {
-		if i == 1000 {
-			buf := make([]byte, 1<<16)
-			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
-		}
-		runtime.Gosched()
-		_, _ = io.ReadAll(io.LimitReader(slow{}, 1))
+	if !until(func() bool { return runtime.NumGoroutine() <= before }) {
+		buf := make([]byte, 1<<16)
+		t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
 	}
 	if _, err := client.Get(srv.URL + "/healthz"); err == nil {
 		t.Error("a stopped server answers")
 	}
 }
 
-// slow lets the scheduler, and timers, run.
-type slow struct{}
-
-func (slow) Read([]byte) (int, error) {
-	done := make(chan struct{})
-	go close(done)
-	<-done
-	return 0, io.EOF
+// until waits until something is so; false: that takes so long that it never will be.
+func until(is func() bool) bool {
+	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
 }
 
 // recorder is a testing.TB that remembers failures instead of failing.
@@ -297,6 +293,18 @@ func TestClientsShareTheirConnections(t *testing.T) {
 		if got.Reused != (i > 0) {
 			t.Errorf("client %d: reused: %t", i, got.Reused)
 		}
+	}
+}
+
+func TestAUserWithoutAName(t *testing.T) {
+	t.Parallel()
+	srv, err := servertest.Run(server.Options{}, widgets())
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.AddUser(authn.User{Groups: []string{"system:masters"}})
+	if err := srv.Close(); err == nil || !strings.Contains(err.Error(), "AddUser at servertest_test.go:") {
+		t.Errorf("%v", err)
 	}
 }
 

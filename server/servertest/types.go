@@ -23,17 +23,19 @@ import (
 //
 //	srv := servertest.New(t, servertest.Types{AddToScheme: cachev1.AddToScheme}, servertest.Types{AddToScheme: appsv1.AddToScheme})
 //
-// A kind is served if the scheme has its list type too, whose Items are a slice of the kind's type, with every verb, under the plural that apimachinery gives it, and
-// with /status if its type has a status. The scheme's defaulting functions run, and so do struct tags (package
-// constraint of runtime); beyond that objects are taken as they are: what kube-apiserver's own code adds to those of
-// k8s.io/api, its defaults and validation, is in no client's scheme. A kind that is served already, by a part before
-// this one, is left to that, in all its versions.
+// A kind is served if the scheme has its list type too, with every verb, under the plural that apimachinery gives it, and
+// with /status if its type has a status. The Items of its list must be a slice of its type. The scheme's defaulting
+// functions run, and so do struct tags (package constraint of runtime); beyond that objects are taken as they are: what
+// kube-apiserver's own code adds to those of k8s.io/api, its defaults and validation, is in no client's scheme.
 //
-// Of a kind with several versions that the scheme can convert all are served. Where it cannot, as for the types of k8s.io/api,
-// only the first version in the order of Kubernetes is: v2, v1, v1beta1.
+// Of a kind with several versions those are served that the scheme can convert, by functions in both directions
+// (AddConversionFunc): the ConvertTo and ConvertFrom of controller-runtime are not looked at. Where it cannot, as for the
+// types of k8s.io/api, only the first version in the order of Kubernetes is served: v2, v1, v1beta1.
+//
+// A kind that a part before this one serves is left to that, in all its versions; if none of them is in the scheme, that
+// is an error.
 type Types struct {
-	// AddToScheme brings the kinds; or they are those of Scheme, which must not be changed any more. One of both is
-	// required.
+	// AddToScheme brings the kinds; or they are those of Scheme, which must not be changed any more. Set one of the two.
 	AddToScheme func(*apiruntime.Scheme) error
 	Scheme      *apiruntime.Scheme
 

@@ -17,8 +17,8 @@
 //	...
 //	err = testEnv.Stop()
 //
-// The fields and methods that exist are those of envtest and mean the same. Those that would mean nothing do not exist,
-// so that the compiler finds them: remove BinaryAssetsDirectory, DownloadBinaryAssets*, ControlPlane*, and
+// The fields and methods of envtest that are here mean the same. Those that would mean nothing do not exist, so that the
+// compiler finds them: remove BinaryAssetsDirectory, DownloadBinaryAssets*, ControlPlane*, and
 // AttachControlPlaneOutput. CRDDirectoryPaths, CRDs, CRDInstallOptions and WebhookInstallOptions do not exist either:
 // kinds are served by their Go types, which must be in the Scheme before Start.
 //
@@ -64,6 +64,14 @@
 //		mgr, err := manager.New(clienttest.Config(srv), ...)
 //
 // The minute takes no time. It is for what a manager leaves under way when it has stopped, such as the event that it no longer
-// leads: a bubble must not end before that. An Environment is for outside of bubbles: it listens at a port, and time does not
+// leads: a bubble must not end before that.
+//
+// client-go slows down whoever reports errors to its HandleError, by a clock of the process: in a bubble, where it is the
+// year 2000, an error that was reported outside before makes the next one sleep for decades of the bubble's time, and a
+// client's retries with it. In TestMain, before anything runs, leave only the handler that logs:
+//
+//	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] // k8s.io/apimachinery/pkg/util/runtime
+//
+// An Environment is for outside of bubbles: it listens at a port, and time does not
 // pass while somebody waits for the network.
 package clienttest

@@ -72,10 +72,7 @@ func (e *Environment) start() error {
 	}
 	kinds := e.Types
 	kinds.Scheme = e.Scheme
-	wing := builtin.New(builtin.Options{Logger: e.Options.Logger})
-	if e.NoControllers {
-		wing = bare{e.Options.Logger}
-	}
+	wing := builtin.New(builtin.Options{Logger: e.Options.Logger, NoControllers: e.NoControllers})
 	s, err := servertest.Run(e.Options, slices.Concat([]server.Extension{wing}, e.Parts, []server.Extension{kinds})...)
 	if err != nil {
 		return err

@@ -29,7 +29,13 @@ type AuthenticatedUser struct{ config *rest.Config }
 func (u *AuthenticatedUser) Config() *rest.Config { return u.config }
 
 // KubeConfig is the content of a kubeconfig file for this user, also for other processes.
-func (u AuthenticatedUser) KubeConfig() ([]byte, error) { return kubeConfig(u.config) }
+func (u AuthenticatedUser) KubeConfig() ([]byte, error) {
+	text, err := kubeConfig(u.config)
+	if err != nil {
+		return nil, fmt.Errorf("clienttest: %w", err)
+	}
+	return text, nil
+}
 
 // AddUser makes somebody known to the running Environment. baseConfig has settings that the user's Config is to have too, such
 // as a UserAgent; nil has none. Where it says nothing of throttling there is none.
@@ -84,7 +90,7 @@ func kubeConfig(c *rest.Config) ([]byte, error) {
 	const name = "clienttest"
 	url, _, err := rest.DefaultServerUrlFor(c)
 	if err != nil {
-		return nil, fmt.Errorf("clienttest: kubeconfig: %w", err)
+		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	out := clientcmdapi.NewConfig()
 	out.Clusters[name] = &clientcmdapi.Cluster{
@@ -101,7 +107,7 @@ func kubeConfig(c *rest.Config) ([]byte, error) {
 	out.CurrentContext = name
 	text, err := clientcmd.Write(*out)
 	if err != nil {
-		return nil, fmt.Errorf("clienttest: kubeconfig: %w", err)
+		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	return text, nil
 }

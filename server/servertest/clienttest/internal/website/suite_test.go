@@ -22,6 +22,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -42,6 +43,7 @@ var testEnv = &clienttest.Environment{
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard()) // each manager has a logger of its own
 	klog.SetLogger(logr.Discard())
+	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] // the one that logs; another sleeps by the time of real errors, also in bubbles
 	// Cases wait for caches, which managers look at every 100 ms, more than they compute. -parallel has precedence.
 	if err := flag.Set("test.parallel", "32"); err != nil {
 		panic(err)

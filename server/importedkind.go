@@ -1,0 +1,31 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// ImportedKind describes a resource of a kind that the server's scheme has already, whose Go type is known to the program
+// by that only: one that Scheme.Import found in an AddToScheme function. Defaults and selectable fields are those that it
+// was registered with. Mistakes are reported by New.
+func ImportedKind(k *runtime.Kind, opts KindOptions[runtime.Object]) Resource {
+	if k == nil { // what Scheme.Lookup returns for a name that is misspelt
+		return Resource{mistake: errors.New("server.ImportedKind was given a nil Kind; import the kind into Options.Scheme, and look it up by the version and name that it has there")}
+	}
+	r := describe(k.GVK.Kind, k.Type, k.ListType, opts, func(s *runtime.Scheme, gvk schema.GroupVersionKind) error {
+		switch {
+		case s.Lookup(gvk) != k:
+			return fmt.Errorf("%s is not the kind %s that was imported into the server's scheme; serve it in its own group and version", gvk, k.GVK)
+		case k.ListType == nil:
+			return fmt.Errorf("%s was imported without a list type, which is needed to serve it; leave it out", gvk)
+		case opts.Default != nil || opts.SelectableFields != nil || opts.RenamedFields != nil || opts.SelectableFrom != nil || opts.Hub:
+			return fmt.Errorf("%s is in the server's scheme already, so Default, SelectableFields, RenamedFields, SelectableFrom and Hub would come too late: remove them", gvk)
+		}
+		return nil
+	})
+	r.selectable = k.Fields
+	return r
+}

@@ -173,7 +173,8 @@ func TestAdmissionSeesEveryChange(t *testing.T) {
 		if step.want != "" {
 			want = []string{step.want + who}
 		}
-		if seen := j.taken(); !slices.Equal(seen, want) {
+		// A change that begins with an object older than what is stored, as the cache may have it, is tried again and judged again.
+		if seen := slices.Compact(j.taken()); !slices.Equal(seen, want) {
 			t.Errorf("%s %s: admission saw %q, want %q", step.method, step.path, seen, want)
 		}
 		if strings.Contains(body, "scribbled") || strings.Contains(body, `"height":99`) {

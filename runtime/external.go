@@ -126,9 +126,9 @@ func converts(convert convertFunc, a, b *Kind) bool {
 
 // AddTo fills an apimachinery Scheme, such as a client's, with the kinds of this one, their lists and the types
 // every group version has, so that typed clients can decode them. Kinds without a Go type are left out: clients need
-// nothing of a scheme for those. Defaults and conversions stay here: they are
-// the server's business. A kind for which dst has another Go type is an error; a list type that dst has already for
-// a kind registered with [Register], as client-go's scheme has for the types of k8s.io/api, stays.
+// nothing of a scheme for those. Defaults and conversions stay here: they are the server's business. A kind for which dst
+// has another Go type is an error; a list type that dst has already for a kind registered with [Register], as client-go's
+// scheme has for the types of k8s.io/api, stays.
 func (s *Scheme) AddTo(dst *apiruntime.Scheme) error {
 	s.mu.RLock()
 	kinds := make([]*Kind, 0, len(s.byGVK))
@@ -141,10 +141,7 @@ func (s *Scheme) AddTo(dst *apiruntime.Scheme) error {
 		seen := map[schema.GroupVersion]bool{}
 		for _, k := range kinds {
 			if !k.untyped {
-				dst.AddKnownTypeWithName(k.GVK, k.New())
-			}
-			if list := k.NewList(); list != nil && !k.untyped && !(k.listMade && dst.Recognizes(k.ListGVK)) {
-				dst.AddKnownTypeWithName(k.ListGVK, list)
+				k.addTo(dst)
 			}
 			if gv := k.GVK.GroupVersion(); !seen[gv] {
 				seen[gv] = true
@@ -153,6 +150,14 @@ func (s *Scheme) AddTo(dst *apiruntime.Scheme) error {
 		}
 		return nil
 	})
+}
+
+// addTo adds a kind with a Go type, and its list.
+func (k *Kind) addTo(dst *apiruntime.Scheme) {
+	dst.AddKnownTypeWithName(k.GVK, k.New())
+	if list := k.NewList(); list != nil && !(k.listMade && dst.Recognizes(k.ListGVK)) {
+		dst.AddKnownTypeWithName(k.ListGVK, list)
+	}
 }
 
 // guard runs f and makes an error of a panic: apimachinery's registration functions report by panicking.

@@ -59,9 +59,9 @@ func (s *Scheme) add(k *Kind, hub bool) error {
 	s.byGVK[k.GVK] = k
 	if !k.untyped {
 		s.byType[k.Type] = typeEntry{k.GVK, k}
-	}
-	if !k.untyped && k.ListType != nil {
-		s.byType[k.ListType] = typeEntry{k.ListGVK, k}
+		if k.ListType != nil {
+			s.byType[k.ListType] = typeEntry{k.ListGVK, k}
+		}
 	}
 	if !exists || hub {
 		s.hubs[group] = k.GVK

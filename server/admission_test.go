@@ -139,7 +139,14 @@ func judged(t *testing.T) (*servertest.Server, *judge, *tides) {
 	moon := server.Group{Name: "sky.example.com", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
 		server.Kind("Tide", server.KindOptions[*Tide]{Storage: s, Subresources: map[string]server.Subresource{"pump": {Storage: pumps{s}}}}),
 	}}}}
-	return servertest.Start(t, server.Options{Groups: []server.Group{widgets(), moon}, Admission: j.chain()}), j, s
+	// Without a cache: a change that begins with an older object, as a cache may have it, is tried again and judged again.
+	widgets := server.Group{Name: "example.com", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
+		server.Kind("Widget", server.KindOptions[*Widget]{
+			Scale:   &registry.Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas"},
+			NoCache: true,
+		}),
+	}}}}
+	return servertest.Start(t, server.Options{Groups: []server.Group{widgets, moon}, Admission: j.chain()}), j, s
 }
 
 const tidesPath = "/apis/sky.example.com/v1/namespaces/default/tides"
@@ -173,8 +180,7 @@ func TestAdmissionSeesEveryChange(t *testing.T) {
 		if step.want != "" {
 			want = []string{step.want + who}
 		}
-		// A change that begins with an object older than what is stored, as the cache may have it, is tried again and judged again.
-		if seen := slices.Compact(j.taken()); !slices.Equal(seen, want) {
+		if seen := j.taken(); !slices.Equal(seen, want) {
 			t.Errorf("%s %s: admission saw %q, want %q", step.method, step.path, seen, want)
 		}
 		if strings.Contains(body, "scribbled") || strings.Contains(body, `"height":99`) {

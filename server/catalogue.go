@@ -6,9 +6,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Catalogue says what a server serves, for an [Extension] that looks after objects of all kinds. It is good for as long
+// Catalogue says what a server serves, for who looks after objects of all kinds. It is good for as long
 // as the server. All methods may be called concurrently.
 type Catalogue struct{ s *Server }
+
+// Catalogue says what the server serves.
+func (s *Server) Catalogue() *Catalogue { return &Catalogue{s} }
 
 // ServedKind is one kind that is served, in all its versions.
 type ServedKind struct {

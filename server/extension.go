@@ -70,7 +70,7 @@ func (h *Host) AdmitFirst(chain admission.Chain) { h.s.admission.AddFirst(chain)
 func (h *Host) CollectGarbage() { h.s.collects.Store(true) }
 
 // Catalogue says what the server serves.
-func (h *Host) Catalogue() *Catalogue { return &Catalogue{h.s} }
+func (h *Host) Catalogue() *Catalogue { return h.s.Catalogue() }
 
 // Registry returns the registry of a stored resource that is served, for registry.For. It is good until the resource is
 // withdrawn.

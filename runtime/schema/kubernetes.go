@@ -20,8 +20,8 @@ type kubernetesTypes map[string]map[string]*comment
 
 // ofType returns the comment of a type, nil when it has no markers, and whether its package is in the table.
 func (k kubernetesTypes) ofType(t reflect.Type) (c *comment, ok bool) {
-	path := t.PkgPath()
-	if !strings.HasPrefix(path, "k8s.io/") || t.Name() == "" {
+	path, ok := kubernetesPath(t)
+	if !ok {
 		return nil, false
 	}
 	types, ok := k[path]
@@ -32,10 +32,16 @@ func (k kubernetesTypes) ofType(t reflect.Type) (c *comment, ok bool) {
 	return types[t.Name()], types != nil
 }
 
+// kubernetesPath returns the package of a type that may be in the table.
+func kubernetesPath(t reflect.Type) (path string, ok bool) {
+	path = t.PkgPath()
+	return path, strings.HasPrefix(path, "k8s.io/") && t.Name() != ""
+}
+
 // knows reports whether the package of a type is in the table, without reading it.
 func (k kubernetesTypes) knows(t reflect.Type) bool {
-	path := t.PkgPath()
-	if !strings.HasPrefix(path, "k8s.io/") || t.Name() == "" {
+	path, ok := kubernetesPath(t)
+	if !ok {
 		return false
 	}
 	if types, ok := k[path]; ok {

@@ -28,7 +28,7 @@ import (
 // A fault that makes no sense, see [Fault], fails every request for a resource from then on: with 500 and the reason. It
 // is part of Close's error too, by which a server that a test made fails that test.
 func (s *Server) Inject(f Fault) (remove func()) {
-	if err := f.check(s.catalogue()); err != nil {
+	if err := f.check(s.Catalogue().Kinds()); err != nil {
 		s.intercept.mistaken("Inject", err)
 		return func() {}
 	}

@@ -116,13 +116,3 @@ func (i *interceptor) befall(now *interception, w http.ResponseWriter, r *http.R
 	}
 	f.serve(w, r, next)
 }
-
-// catalogue lists what the server serves now.
-func (s *Server) catalogue() (kinds []server.ServedKind) {
-	// Install fails when the server has ended, and then nothing matters any more.
-	_ = s.Server.Install(server.ExtensionFunc(func(h *server.Host) error {
-		kinds = h.Catalogue().Kinds()
-		return nil
-	}))
-	return kinds
-}

@@ -32,7 +32,7 @@ func (s *Server) Record(m Match) *Recording {
 			now.recordings = slices.DeleteFunc(now.recordings, func(r *Recording) bool { return r == rec })
 		})
 	}
-	if err := m.check(s.catalogue()); err != nil {
+	if err := m.check(s.Catalogue().Kinds()); err != nil {
 		s.intercept.mistaken("Record", err)
 		return rec
 	}

@@ -53,56 +53,63 @@ type Types struct {
 
 // Install implements server.Extension.
 func (t Types) Install(h *server.Host) error {
+	if err := t.install(h); err != nil {
+		return fmt.Errorf("servertest.Types: %w", err)
+	}
+	return nil
+}
+
+func (t Types) install(h *server.Host) error {
 	src, err := t.scheme()
 	if err != nil {
-		return fmt.Errorf("servertest.Types: %w", err)
+		return err
 	}
 	found := kindsOf(src)
 	if err := t.check(found); err != nil {
-		return fmt.Errorf("servertest.Types: %w", err)
+		return err
 	}
-	taken := map[schema.GroupKind][]schema.GroupVersionKind{}
-	for _, k := range h.Catalogue().Kinds() {
-		for _, gvk := range k.Kinds {
-			taken[gvk.GroupKind()] = append(taken[gvk.GroupKind()], gvk)
-		}
+	left, err := t.leftToServe(found, h.Catalogue().Kinds())
+	if err != nil {
+		return err
 	}
-	maps.DeleteFunc(found, func(gk schema.GroupKind, _ []schema.GroupVersionKind) bool {
-		return slices.Contains(t.Without, gk.Kind)
-	})
-	for _, gk := range slices.SortedFunc(maps.Keys(found), byName) {
-		versions, served := found[gk], taken[gk]
-		if served != nil && !slices.ContainsFunc(versions, func(gvk schema.GroupVersionKind) bool { return slices.Contains(served, gvk) }) {
-			return fmt.Errorf("servertest.Types: %s is served by a part before, and not in a version that the scheme has, %v: bring all versions of a kind in one part, or name it in Without", served[0], versions)
-		}
-		if served != nil {
-			delete(found, gk)
-		}
-	}
-	order := slices.SortedFunc(maps.Keys(found), byName)
-	var all []schema.GroupVersionKind
-	for _, gk := range order {
-		all = append(all, found[gk]...)
-	}
-	if err := checkLists(src, all); err != nil {
-		return fmt.Errorf("servertest.Types: %w", err)
+	if err := checkLists(src, slices.Concat(left...)); err != nil {
+		return err
 	}
 	var groups []server.Group
-	for _, gk := range order {
-		kinds, err := importKind(h.Scheme(), src, found[gk])
+	for _, versions := range left {
+		kinds, err := importKind(h.Scheme(), src, versions)
 		if err != nil {
-			return fmt.Errorf("servertest.Types: %w", err)
+			return err
 		}
 		for _, k := range kinds {
-			groups = append(groups, server.Group{Name: gk.Group, Versions: []server.Version{{
+			groups = append(groups, server.Group{Name: k.GVK.Group, Versions: []server.Version{{
 				Name: k.GVK.Version, Resources: []server.Resource{t.resource(k)},
 			}}})
 		}
 	}
-	if err := h.Serve(groups...); err != nil {
-		return fmt.Errorf("servertest.Types: %w", err)
+	return h.Serve(groups...)
+}
+
+// leftToServe returns the kinds that are wanted and not served yet, each with its versions, by name.
+func (t Types) leftToServe(found map[schema.GroupKind][]schema.GroupVersionKind, served []server.ServedKind) ([][]schema.GroupVersionKind, error) {
+	taken := map[schema.GroupKind][]schema.GroupVersionKind{}
+	for _, k := range served {
+		for _, gvk := range k.Kinds {
+			taken[gvk.GroupKind()] = append(taken[gvk.GroupKind()], gvk)
+		}
 	}
-	return nil
+	var left [][]schema.GroupVersionKind
+	for _, gk := range slices.SortedFunc(maps.Keys(found), byName) {
+		versions, by := found[gk], taken[gk]
+		switch {
+		case slices.Contains(t.Without, gk.Kind):
+		case by == nil:
+			left = append(left, versions)
+		case !slices.ContainsFunc(versions, func(gvk schema.GroupVersionKind) bool { return slices.Contains(by, gvk) }):
+			return nil, fmt.Errorf("%s is served by a part before, and not in a version that the scheme has, %v: bring all versions of a kind in one part, or name it in Without", by[0], versions)
+		}
+	}
+	return left, nil
 }
 
 func byName(a, b schema.GroupKind) int {

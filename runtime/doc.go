@@ -34,6 +34,18 @@
 // resource whose schema is `type: object` with x-kubernetes-preserve-unknown-fields. Versions of such a kind have the same
 // fields: a conversion changes apiVersion and nothing else, and is not registered.
 //
+// # Protobuf
+//
+// A kind is read and written in protobuf, beside JSON and YAML, when its Go type has generated methods for it, or protobuf
+// tags on all fields: those of a [Resource] are metadata 1, spec 2 and status 3, so that its Spec and Status need them:
+//
+//	type WidgetSpec struct {
+//		Size int32 `json:"size" protobuf:"varint,1,opt,name=size"`
+//	}
+//
+// No code is generated; package protobuf says what tags there are. A kind without them has none, and is not acceptable (406)
+// to who asks for nothing else.
+//
 // # Rules
 //
 // What holds for every object of a kind is said in struct tags, such as `minimum:"1"` or `default:"red"`: package

@@ -17,13 +17,14 @@ type Pointer[T any] interface {
 }
 
 // Resource is a kind made of two plain structs. Spec is what its users ask for, Status what its controller
-// reports; both may be any JSON-serialisable struct. A resource without a status uses struct{} there.
+// reports; both may be any JSON-serialisable struct. A resource without a status uses struct{} there. One whose Spec and
+// Status have protobuf tags on all their fields can be read and written in protobuf as well: see package protobuf.
 type Resource[Spec, Status any] struct {
 	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
 
-	Spec   Spec   `json:"spec,omitempty"`
-	Status Status `json:"status,omitempty"`
+	Spec   Spec   `json:"spec,omitempty" protobuf:"bytes,2,opt,name=spec"`
+	Status Status `json:"status,omitempty" protobuf:"bytes,3,opt,name=status"`
 }
 
 // DeepCopyObject implements Object.
@@ -33,9 +34,9 @@ func (r *Resource[Spec, Status]) DeepCopyObject() Object { return DeepCopy(r) }
 // once it has passed through this library's codecs.
 type List[T any] struct {
 	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
+	metav1.ListMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
 
-	Items []T `json:"items"`
+	Items []T `json:"items" protobuf:"bytes,2,rep,name=items"`
 }
 
 // DeepCopyObject implements Object.

@@ -66,6 +66,7 @@ func (s *Server) cached(r *served, store storage.Interface) (storage.Interface, 
 		IndexFields: r.indexFields,
 		IndexLabels: r.indexLabels,
 		Window:      s.opts.CacheWindow,
+		Forms:       s.forms,
 		Hooks:       hooks,
 	})
 	return r.cache, err

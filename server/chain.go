@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/keelson-dev/keelson/server/filters"
@@ -17,7 +18,7 @@ type NamedFilter struct {
 // chain is the filter chain, outermost first, with the reason why each filter stands where it does.
 func (s *Server) chain() []NamedFilter {
 	o, m := s.opts, s.metrics
-	return []NamedFilter{
+	list := []NamedFilter{
 		{"recover", filters.Recover(o.Logger, m.Aborted)},                        // around all others: a panic anywhere is one failed request
 		{"audit-id", filters.AuditID()},                                          // before anything can answer: every answer carries it
 		{"received-at", filters.ReceivedAt(time.Now)},                            // deadlines count from here, by the real clock
@@ -34,6 +35,10 @@ func (s *Server) chain() []NamedFilter {
 		{"authorize", filters.Authorize(m.Authorizer(s.authorizer))},             // whoever is behind it may do what he asks
 		{"metrics", filters.Metrics(m)},                                          // last: what a handler answers is counted, and not what filters refuse
 	}
+	if o.CBOR {
+		list = slices.Insert(list, 0, NamedFilter{"cbor", filters.CBOR()}) // whatever answers with an error may do so in CBOR
+	}
+	return list
 }
 
 // Chain lists the names of the filters a server with these options has, outermost first.

@@ -41,6 +41,8 @@ const (
 	kubeServer    = "kube-apiserver"
 	customWidgets = "custom"
 	typedWidgets  = "typed"
+	withCBOR      = "cbor"
+	withoutCBOR   = "without-cbor"
 )
 
 // parseScenario reads a golden file.
@@ -83,9 +85,9 @@ func (s *scenario) parseHead() error {
 	}
 	for _, word := range s.servers {
 		switch word {
-		case anyServer, keelsonServer, kubeServer, customWidgets, typedWidgets:
+		case anyServer, keelsonServer, kubeServer, customWidgets, typedWidgets, withCBOR, withoutCBOR:
 		default:
-			return fmt.Errorf("servers: %q is none of all, keelson, kube-apiserver, custom, typed", word)
+			return fmt.Errorf("servers: %q is none of all, keelson, kube-apiserver, custom, typed, cbor, without-cbor", word)
 		}
 	}
 	return nil

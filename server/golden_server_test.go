@@ -20,6 +20,7 @@ type goldenServer struct {
 	client *http.Client // sends no credentials of its own
 	token  string
 	is     map[string]bool
+	only   string // if not "", files that name it are compared, and no others
 }
 
 // run makes the requests of a file in turn, in a namespace of its own.
@@ -55,6 +56,11 @@ func (s *goldenServer) exchange(ctx context.Context, st *step, values map[string
 	body, err := expand(st.body, values)
 	if err != nil {
 		return answer{}, err
+	}
+	if contentType := headerOf(st.header, "Content-Type"); strings.Contains(contentType, "cbor") && body != "" {
+		if body, err = cborBody(body); err != nil {
+			return answer{}, err
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute) // an end for a watch without the events
 	defer cancel()
@@ -97,7 +103,7 @@ func (s *goldenServer) exchange(ctx context.Context, st *step, values map[string
 			return answer{}, fmt.Errorf("the events of a watch: %w", err)
 		}
 		var text strings.Builder
-		d := json.NewDecoder(resp.Body)
+		d := eventReader(resp)
 		for range events {
 			var event json.RawMessage
 			if err := d.Decode(&event); err != nil {
@@ -109,6 +115,9 @@ func (s *goldenServer) exchange(ctx context.Context, st *step, values map[string
 		in = strings.NewReader(text.String())
 	}
 	out, err := io.ReadAll(in)
+	if form := resp.Header.Get("Content-Type"); err == nil && strings.HasPrefix(form, "application/cbor") && form != "application/cbor-seq" {
+		out, err = readCBOR(out)
+	}
 	return answer{resp.StatusCode, resp.Header, string(out)}, err
 }
 

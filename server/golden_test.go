@@ -13,15 +13,15 @@ package server_test
 //	KEELSON_WIRE_IS="kube-apiserver custom" go test ./server -run TestGoldenAtAddress
 //
 // KEELSON_WIRE_IS is "keelson typed" unless it is given: either keelson or kube-apiserver, and either typed, when the
-// server's Widget is a Go type, or custom, when it is a custom resource. The server must serve v1 ConfigMap, Secret, Event,
+// server's Widget is a Go type, or custom, when it is a custom resource, and cbor where it serves that. The server must serve v1 ConfigMap, Secret, Event,
 // Service and Pod, apps/v1 Deployment, coordination.k8s.io/v1 Lease, events.k8s.io/v1 Event and example.com/v1 Widget;
 // goldenWidget below is its type, and testdata/wire/widget.crd.yaml is the same as a custom resource; and for the files below
 // untyped, what testdata/wire/untyped.crd.yaml has. Each file has a
 // namespace of its own, which is made if the server has namespaces, and what is in it is deleted at the end.
 //
 // A file has a head and exchanges. The head is comments, which say what the file shows, and one line "servers:" with
-// what a server must be for the file to hold: all (nothing in particular), or some of keelson, kube-apiserver, typed and
-// custom. A file for one kind of server says why in a comment.
+// what a server must be for the file to hold: all (nothing in particular), or some of keelson, kube-apiserver, typed,
+// custom, cbor and without-cbor. A file for one kind of server says why in a comment.
 //
 //	# POST of an object that is there.
 //	servers: all
@@ -48,6 +48,8 @@ package server_test
 // with a body, Content-Type (application/json, other than for PATCH). A header "Wait: 1100ms" is not sent: the request is
 // made that much later, so that the clock, which objects show in seconds, has moved on.
 //
+// A body whose Content-Type is one of CBOR stands in the file as JSON, or as its bytes: h'd9d9f7a0'.
+//
 // Of an answer the code is compared, and the body as JSON: members of objects in any order, lists in theirs, other than
 // managedFields, which the server sorts by time, and the causes of a Status. After "HTTP 200 exact", and when it is no
 // JSON, the body is compared byte for byte (an exact body on one line ends with a line end too). No body in the file:
@@ -73,6 +75,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -149,7 +152,19 @@ func TestGolden(t *testing.T) {
 	host(t, srv).CollectGarbage() // the collector itself is no part of this
 	runGolden(t, &goldenServer{
 		url: srv.URL, client: srv.Anonymous(), token: srv.Token,
-		is: map[string]bool{keelsonServer: true, typedWidgets: true},
+		is: map[string]bool{keelsonServer: true, typedWidgets: true, withoutCBOR: true},
+	})
+}
+
+// TestGoldenCBOR is TestGolden for a server that serves CBOR, and the files about that.
+func TestGoldenCBOR(t *testing.T) {
+	t.Parallel()
+	srv := servertest.Start(t, server.Options{Groups: goldenGroups(), CBOR: true})
+	installNamespaces(t, srv)
+	host(t, srv).CollectGarbage()
+	runGolden(t, &goldenServer{
+		url: srv.URL, client: srv.Anonymous(), token: srv.Token, only: withCBOR,
+		is: map[string]bool{keelsonServer: true, typedWidgets: true, withCBOR: true},
 	})
 }
 
@@ -181,8 +196,9 @@ func TestGoldenAtAddress(t *testing.T) {
 	for _, word := range strings.Fields(words) {
 		s.is[word] = true
 	}
-	if s.is[keelsonServer] == s.is[kubeServer] || s.is[typedWidgets] == s.is[customWidgets] || len(s.is) != 2 {
-		t.Fatalf("KEELSON_WIRE_IS is %q; want keelson or kube-apiserver, and typed or custom", words)
+	s.is[withoutCBOR] = !s.is[withCBOR]
+	if s.is[keelsonServer] == s.is[kubeServer] || s.is[typedWidgets] == s.is[customWidgets] || len(s.is) != 4 && s.is[withCBOR] || len(s.is) != 3 && !s.is[withCBOR] {
+		t.Fatalf("KEELSON_WIRE_IS is %q; want keelson or kube-apiserver, and typed or custom, and perhaps cbor", words)
 	}
 	runGolden(t, s)
 }
@@ -213,7 +229,7 @@ func runGolden(t *testing.T, s *goldenServer) {
 			if err != nil {
 				t.Fatalf("%s: %v", path, err)
 			}
-			if !file.holdsFor(s.is) {
+			if !file.holdsFor(s.is) || s.only != "" && !slices.Contains(file.servers, s.only) {
 				t.Skipf("is about other servers: %s", strings.Join(file.servers, " "))
 			}
 			s.run(t, file)

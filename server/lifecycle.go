@@ -188,5 +188,15 @@ func (s *Server) Close() error {
 func (s *Server) tlsConfig() *tls.Config {
 	config := s.creds.TLSConfig()
 	config.NextProtos = []string{"h2", "http/1.1"}
+	if own := s.opts.ServingCertificate; own != nil {
+		serving := config.Certificates[0]
+		config.Certificates = nil // or clients that name an address and no host would not be asked about
+		config.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			if c, err := own(hello); c != nil || err != nil {
+				return c, err
+			}
+			return &serving, nil
+		}
+	}
 	return config
 }

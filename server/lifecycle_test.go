@@ -196,3 +196,26 @@ func TestReadyIsNotSaidOfWhatNeverWas(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A program shows its own certificate, to those it wants to.
+func TestServingCertificate(t *testing.T) {
+	t.Parallel()
+	other := run(t, server.Options{})
+	r := run(t, server.Options{ServingCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		if hello.ServerName == "" { // as of a client that knows an address
+			return &other.Credentials().Serving, nil
+		}
+		return nil, nil
+	}})
+	for host, by := range map[string]*running{"127.0.0.1": other, "localhost": r} {
+		resp, err := by.client(t).Get(strings.Replace(r.url, "127.0.0.1", host, 1) + "/readyz")
+		if err != nil {
+			t.Errorf("%s: %v", host, err)
+			continue
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != 200 {
+			t.Errorf("%s: %s", host, resp.Status)
+		}
+	}
+}

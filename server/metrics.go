@@ -19,6 +19,9 @@ func (s *Server) openMetrics() {
 	s.metrics = metrics.New(metrics.Options{Version: s.version, Logger: s.opts.Logger})
 	s.metrics.InFlight(s.inFlight.Peaks)
 	s.metrics.Stored(s.storedResources)
+	if s.forms != nil {
+		s.metrics.Forms(s.forms.Stats)
+	}
 }
 
 // serveMetrics serves the metrics to whom the authorizer lets have them.

@@ -23,6 +23,12 @@ func own() []string {
 		"keelson_cache_log_changes gauge {group,resource}",
 		"keelson_cache_watchers gauge {group,resource}",
 		"keelson_cache_window_seconds gauge {group,resource}",
+		"keelson_form_cache_bytes gauge {}",
+		"keelson_form_cache_evictions_total counter {}",
+		"keelson_form_cache_forms gauge {}",
+		"keelson_form_cache_hits_total counter {}",
+		"keelson_form_cache_max_bytes gauge {}",
+		"keelson_form_cache_misses_total counter {}",
 		"keelson_storage_request_duration_seconds histogram {group,operation,resource} 0.005 0.025 0.05 0.1 0.2 0.4 0.6 0.8 1 1.25 1.5 2 3 4 5 6 8 10 15 20 30 45 60 +Inf",
 	}
 }

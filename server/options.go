@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -35,6 +36,10 @@ type Options struct {
 	// administrator's client certificate and token, all made at first use and used again while they are valid.
 	// "" keeps them in memory: they end with the server.
 	Credentials string
+	// ServingCertificate is what TLS clients are shown, as in tls.Config.GetCertificate, instead of the serving certificate
+	// of Credentials, which they are shown when it is nil or returns nil. Clients of the kubeconfig trust the CA of
+	// Credentials only. It is called for each connection, by several goroutines at a time.
+	ServingCertificate func(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
 	// Kubeconfig is a file, rewritten when Run or Serve begins to serve, with which kubectl reaches the server as
 	// administrator; "" writes none.
 	Kubeconfig string
@@ -71,11 +76,20 @@ type Options struct {
 	MaxBodyBytes int64
 	// MaxObjectBytes bounds an encoded object; 0 is 1.5 MiB, as etcd has it.
 	MaxObjectBytes int
+	// CBOR serves application/cbor beside JSON, YAML and protobuf, with watches in application/cbor-seq, and accepts bodies
+	// and applied configurations (application/apply-patch+cbor) in it, as kube-apiserver does under its feature gate
+	// CBORServingAndStorage, which is off by default, as this is. Objects are stored as JSON; values that kube-apiserver has
+	// stored in CBOR are read without it.
+	CBOR bool
 	// CacheWindow is how long changes are kept in memory, for watches that resume and for lists of older states; 0 is
 	// 5 min. Watches that allow bookmarks get one each minute: with less than three minutes a client that was away may
 	// find that it cannot resume and has to list again. How much memory that may take is bounded too, at a quarter of
 	// what the objects of the kind take, but at least 8 MiB and at most 128 MiB a kind.
 	CacheWindow time.Duration
+	// FormBytes bounds the memory for what is made of objects and kept for the next who asks: their encodings other than the
+	// stored one, and the compressed blocks of lists, all kinds together. 0 is 64 MiB; negative keeps nothing, and what
+	// is asked for is made each time. The metrics keelson_form_cache_* tell what it is used for.
+	FormBytes int64
 	// Now is the clock of creation timestamps; nil is time.Now.
 	Now func() time.Time
 	// Logger gets starts, stops, panics and 5xx answers; nil is silent.
@@ -100,6 +114,7 @@ func (o Options) complete() (Options, error) {
 	if o.RequestTimeout < 0 || o.MinWatchTimeout < 0 || o.CloseDelay < 0 || o.CacheWindow < 0 {
 		return o, errors.New("server: RequestTimeout, MinWatchTimeout, CloseDelay and CacheWindow must not be negative")
 	}
+	o.FormBytes = cmp.Or(o.FormBytes, 64<<20)
 	o.MaxReadsInFlight = cmp.Or(o.MaxReadsInFlight, 400)
 	o.MaxWritesInFlight = cmp.Or(o.MaxWritesInFlight, 200)
 	if o.Now == nil {

@@ -222,6 +222,8 @@ func (s *Server) build(r *served, stores map[schema.GroupResource]*registry.Regi
 		Verbs:             r.verbs,
 		Models:            s.models,
 		Table:             r.table,
+		Formats:           s.formats,
+		Forms:             s.forms,
 		MaxBodyBytes:      s.opts.MaxBodyBytes,
 		MinRequestTimeout: s.opts.MinWatchTimeout,
 		Warnings:          r.warnings(),
@@ -387,7 +389,7 @@ func (s *Server) openAPIVersions() []openapi.GroupVersion {
 		o := openapi.Resource{
 			Plural: r.plural, Kind: r.gvk, Namespaced: r.namespaced, Verbs: r.handler.Verbs(""),
 			Type: r.goType, ListType: r.listType, Docs: r.docs, PatchTypes: r.handler.PatchTypes(""),
-			ReturnsDeleted: r.handler.ReturnsDeleted(), MediaTypes: r.handler.MediaTypes(),
+			ReturnsDeleted: r.handler.ReturnsDeleted(), MediaTypes: r.handler.MediaTypes(), StreamTypes: r.handler.StreamTypes(),
 		}
 		for _, name := range r.subNames() {
 			sub := openapi.Subresource{Name: name, Kind: r.subs[name].Kind, Verbs: r.handler.Verbs(name), PatchTypes: r.handler.PatchTypes(name)}

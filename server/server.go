@@ -13,6 +13,7 @@ import (
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/flowcontrol"
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/runtime/patch"
 	"github.com/keelson-dev/keelson/server/credentials"
 	"github.com/keelson-dev/keelson/server/discovery"
@@ -30,6 +31,8 @@ type Server struct {
 	opts    Options
 	scheme  *runtime.Scheme
 	models  *patch.Models
+	formats []codec.Format     // of objects, the default first
+	forms   *storage.FormCache // what is made of all kinds' records; nil: nothing is kept
 	backend storage.Backend
 	creds   *credentials.Bundle
 	version apiversion.Info
@@ -75,6 +78,11 @@ func New(opts Options) (*Server, error) {
 	s := &Server{
 		opts: opts, scheme: opts.Scheme, models: patch.NewModels(opts.Scheme), version: versionInfo(),
 		admission: &admission.Live{}, change: make(chan struct{}),
+		formats: []codec.Format{codec.JSON(), codec.YAML(), codec.Protobuf()},
+	}
+	s.forms = storage.NewFormCache(opts.FormBytes)
+	if opts.CBOR {
+		s.formats = append(s.formats, codec.CBOR())
 	}
 	s.admission.Add(opts.Admission)
 	s.life, s.end = context.WithCancel(context.Background())
@@ -105,7 +113,7 @@ func (s *Server) open() error {
 	s.health = &health{logger: s.opts.Logger, told: s.metrics.Checked}
 	s.health.add(s.standardChecks()...)
 	s.health.add(s.opts.Checks...)
-	s.discovery = discovery.New(discovery.Options{Error: filters.WriteStatus})
+	s.discovery = discovery.New(discovery.Options{Error: filters.WriteStatus, CBOR: s.opts.CBOR})
 	s.openapi = openapi.New(openapi.Options{Title: "Kubernetes", Version: s.version.GitVersion, Error: filters.WriteStatus})
 	s.fixed = newFixed(s)
 	if err := s.serveMetrics(); err != nil {

@@ -65,7 +65,9 @@ func (p inProcess) reset(t testing.TB) {
 // FuzzRequest sends whole requests: none is answered with a server's fault or a panic, and what is refused changes
 // nothing.
 func FuzzRequest(f *testing.F) {
-	srv, err := server.New(wireOptions())
+	o := wireOptions()
+	o.CBOR = true
+	srv, err := server.New(o)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -96,6 +98,10 @@ func FuzzRequest(f *testing.F) {
 		{"OPTIONS", "/apis?x=%zz;&y", "Accept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList\r\nIf-None-Match: \"x\"", ""},
 		{"HEAD", "/openapi/v3/apis/example.com/v1?hash=1", "Accept: application/com.github.proto-openapi.spec.v3@v1.0+protobuf\r\nAccept-Encoding: gzip", ""},
 		{"GET", "/openapi/v2", "Range: bytes=1-", ""},
+		{"POST", widgetList, "Content-Type: application/cbor\r\nAccept: application/cbor", "\xd9\xd9\xf7\xa2\x48metadata\xa1\x44name\x42c1\x44spec\xa1\x44size\x03"},
+		{"PATCH", widgetList + "/c2?fieldManager=m", "Content-Type: application/apply-patch+cbor", "\xd9\xd9\xf7\xa3\x44kind\x46Widget\x48metadata\xa1\x44name\x42c2\x4aapiVersion\x4eexample.com/v1"},
+		{"DELETE", widgetList + "/a", "Content-Type: application/cbor", "\xa1\x44kind\x4dDeleteOptions"},
+		{"GET", widgetList + "?watch=1&timeoutSeconds=1", "Accept: application/cbor", ""},
 		{"GET", "/readyz/ping?verbose&exclude=x&timeout=1ns", "Audit-ID: \x7f", ""},
 	} {
 		f.Add(seed.method, seed.target, seed.header, []byte(seed.body))

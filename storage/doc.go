@@ -8,6 +8,8 @@
 //     decoded object.
 //   - [Interface] is what a registry sees of one resource: records in, records out. A [Store] implements it over
 //     a Backend; a cache implements it over another Interface, and the registry does not notice.
+//   - [Forms] keep what readers make of an event or of a [Block] of records, such as other encodings, beside it, so that
+//     it is made once for all of them. A [FormCache] bounds the bytes of many.
 //
 // # Keys and values
 //

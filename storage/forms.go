@@ -1,46 +1,159 @@
 package storage
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
-// Forms keeps what readers have made of one event, such as its encoding in another version or media type, so that
-// it is made once for all who watch. It lives as long as the event is in a cache's log. All methods may be called
+// Forms keeps what readers have made of one event or of a block of records, such as its encoding in another version or
+// media type, so that it is made once for all who read it. Those of NewForms keep all for as long as they live, which is
+// that of the event in a cache's log; those of FormCache.NewForms are under its budget. All methods may be called
 // concurrently; a nil *Forms keeps nothing.
 type Forms struct {
-	mu    sync.Mutex // guards forms, and is held while one is made
-	forms []form
-	grown func(bytes int)
+	cache *FormCache      // under whose budget they are; nil: under none
+	grown func(bytes int) // told of what is kept; may be nil
+	first atomic.Pointer[form]
+	mu    sync.Mutex  // held while the list that begins with first changes
+	over  atomic.Bool // nothing is kept any more
 }
 
+// form is one form, made or still to be made. Readers find it in a list, and use it, without a lock.
 type form struct {
-	key  any
-	text []byte
-}
+	key    any
+	in     *Forms               // in whose list it is; nil: it is in the map of its cache
+	next   atomic.Pointer[form] // in that list
+	made   atomic.Bool          // text is there
+	lives  atomic.Uint32        // looks of the cache that it survives
+	text   []byte               // it and stripe never change once made is true
+	stripe uint32               // which counter of its cache counts its hits
 
-// Get returns the form that key, a comparable value, stands for, which make makes if nobody has yet. The bytes are
-// shared and must not be changed. An error of make is returned, and not kept. make must not call f, and others wait
-// for it.
-func (f *Forms) Get(key any, make func() ([]byte, error)) ([]byte, error) {
-	if f == nil {
-		return make()
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, kept := range f.forms {
-		if kept.key == key {
-			return kept.text, nil
-		}
-	}
-	text, err := make()
-	if err != nil {
-		return nil, err
-	}
-	f.forms = append(f.forms, form{key, text})
-	if f.grown != nil {
-		f.grown(len(text))
-	}
-	return text, nil
+	making sync.Mutex // held while text is made
+	failed bool       // guarded by making: it has left its list unmade, and nobody finds it any more
+
+	cost         int64 // guarded by FormCache.mu, as all below: its part of the budget; 0: it has none
+	older, newer *form // in the cache's order; nil: it is not in it
 }
 
 // NewForms returns an empty Forms. grown, which may be nil, is told of the bytes of each form that is kept; it must
 // not call the Forms.
 func NewForms(grown func(bytes int)) *Forms { return &Forms{grown: grown} }
+
+// Get returns the form that key, a comparable value, stands for, which make makes if nobody has yet. The bytes are
+// shared and must not be changed. Of all who ask for a form at a time one makes it, and the others wait for that; who
+// asks for another one, or for one that is there, waits for nobody. An error of make is returned, and not kept: the next
+// one makes it again. make must not ask f for the same form.
+func (f *Forms) Get(key any, make func() ([]byte, error)) ([]byte, error) {
+	if f == nil {
+		return make()
+	}
+	for {
+		e := f.find(key)
+		if e == nil {
+			if e = f.add(key); e == nil {
+				return make()
+			}
+		}
+		if text, ok, err := e.get(f.cache, make); ok {
+			return text, err
+		}
+	}
+}
+
+// Drop forgets all forms and gives their bytes back, and those of forms that are being made when they are there: nothing
+// is kept from now on. Who has a form may go on using it.
+func (f *Forms) Drop() {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	f.over.Store(true)
+	first := f.first.Swap(nil)
+	f.mu.Unlock()
+	if f.cache != nil && first != nil {
+		f.cache.drop(first)
+	}
+}
+
+func (f *Forms) find(key any) *form {
+	for e := f.first.Load(); e != nil; e = e.next.Load() {
+		if e.key == key {
+			return e
+		}
+	}
+	return nil
+}
+
+// add returns the form of a key, which it puts into the list when nobody else has; nil when nothing is kept any more.
+func (f *Forms) add(key any) *form {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.over.Load() {
+		return nil
+	}
+	if e := f.find(key); e != nil {
+		return e
+	}
+	e := &form{key: key, in: f}
+	e.next.Store(f.first.Load())
+	f.first.Store(e)
+	return e
+}
+
+// remove takes a form out of the list. Who is at it goes on from there.
+func (f *Forms) remove(e *form) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at := &f.first
+	for o := at.Load(); o != nil; o = at.Load() {
+		if o == e {
+			at.Store(e.next.Load())
+			return
+		}
+		at = &o.next
+	}
+}
+
+// get returns the form's text, and makes it when nobody has. It is not ok when who was making it has failed: then it has
+// to be looked for again. cache is what it is under; nil is none.
+func (e *form) get(cache *FormCache, make func() ([]byte, error)) (text []byte, ok bool, err error) {
+	if e.made.Load() {
+		cache.hit(e)
+		return e.text, true, nil
+	}
+	e.making.Lock()
+	defer e.making.Unlock()
+	switch {
+	case e.made.Load():
+		cache.hit(e)
+		return e.text, true, nil
+	case e.failed:
+		return nil, false, nil
+	}
+	cache.miss(e)
+	kept := false
+	defer func() { // make may have panicked
+		if !kept {
+			e.failed = !e.made.Load()
+			e.leave(cache)
+		}
+	}()
+	if text, err = make(); err != nil {
+		return nil, true, err
+	}
+	e.text = text
+	kept = cache.keep(e)
+	e.made.Store(true) // who waits gets it even if it is not kept
+	if kept && e.in != nil && e.in.grown != nil {
+		e.in.grown(len(text))
+	}
+	return text, true, nil
+}
+
+// leave takes a form out of where it is found.
+func (e *form) leave(cache *FormCache) {
+	if e.in != nil {
+		e.in.remove(e)
+	} else {
+		cache.byID.CompareAndDelete(e.key, e)
+	}
+}

@@ -106,14 +106,26 @@ type ListOptions struct {
 
 // Page is the answer of List: a state of the store, not a copy of it.
 type Page struct {
-	Records  iter.Seq[Record] // may be walked more than once, and cannot fail
-	Count    int              // how many Records has
-	Revision int64            // of the state, the same for all pages of a list
-	Continue string           // token for the next page; "" at the end
+	Records iter.Seq[Record] // may be walked more than once, and cannot fail
+	// Blocks are the same records in the same order, by runs of them that the storage keeps together; nil when it keeps
+	// none so. They may be walked more than once.
+	Blocks   iter.Seq[Block]
+	Count    int    // how many Records has
+	Revision int64  // of the state, the same for all pages of a list
+	Continue string // token for the next page; "" at the end
 	// Version is the apiVersion that every record is written in; "" when that is not known, or not one.
 	Version string
 	// Remaining is how many records follow this page; nil when unknown (there are selectors) or none follow.
 	Remaining *int64
+}
+
+// Block is a run of neighbouring records of a Page.
+type Block struct {
+	Records iter.Seq[Record] // may be walked more than once, and cannot fail
+	Count   int              // how many Records has; never 0
+	// Forms keeps what is made of exactly these records, for the readers of every state that has them unchanged; nil where
+	// they are not all of what the storage keeps together.
+	Forms *Forms
 }
 
 // WatchOptions says what Watch follows.

@@ -27,7 +27,7 @@ type Decoded struct {
 	Problems []error
 }
 
-// Format is one wire format of objects: JSON, YAML, or protobuf, which only MediaType and Streams hold for.
+// Format is one wire format of objects: JSON, YAML, CBOR, or protobuf, which only MediaType and Streams hold for.
 type Format interface {
 	// MediaType is the type without parameters, such as "application/json".
 	MediaType() string
@@ -35,7 +35,7 @@ type Format interface {
 	// when problems are wanted. The result may share body's memory.
 	ToJSON(body []byte, v Validation) (json []byte, problems []error, err error)
 	// FromJSON returns JSON text, of one value, in this format, as a response body: it ends with a newline, but
-	// for indented JSON, which has none. pretty asks for an indented form, where the format has one. text is not
+	// for indented JSON and for CBOR, which have none. pretty asks for an indented form, where the format has one. text is not
 	// changed.
 	FromJSON(json []byte, pretty bool) ([]byte, error)
 	// Streams tells whether a watch can be written in this format.

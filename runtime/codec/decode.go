@@ -37,7 +37,7 @@ func Unmarshal(text []byte, into any, v Validation) (problems []error, err error
 func Decode(s *runtime.Scheme, f Format, body []byte, want schema.GroupVersionKind, v Validation) (Decoded, error) {
 	from, err := readBody(f, body, v)
 	if err != nil {
-		return Decoded{}, err
+		return Decoded{GVK: kindOfBad(err, want)}, err
 	}
 	if k := s.Lookup(want); k != nil && k.Untyped() {
 		return from.untyped(s)
@@ -49,9 +49,6 @@ func Decode(s *runtime.Scheme, f Format, body []byte, want schema.GroupVersionKi
 	}
 	if d.GVK.GroupKind() != want.GroupKind() && !sameType(s, obj, want) {
 		return d, fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion", d.GVK.Version, d.GVK.Kind, want.Version, want.Kind)
-	}
-	if IsProtobuf(f) && !HasProtobuf(reflect.TypeOf(obj).Elem()) {
-		return d, fmt.Errorf("%T has no generated Unmarshal method to read protobuf with", obj)
 	}
 	more, err := from.fill(obj)
 	if err != nil {
@@ -72,9 +69,9 @@ type read struct {
 }
 
 func readBody(f Format, body []byte, v Validation) (read, error) {
-	if IsProtobuf(f) {
+	if f, is := f.(*ProtobufFormat); is {
 		gvk, message, err := openBody(body)
-		return read{gvk: gvk, fill: func(obj runtime.Object) ([]error, error) { return nil, fillMessage(obj, message) }}, err
+		return read{gvk: gvk, fill: func(obj runtime.Object) ([]error, error) { return nil, f.fillMessage(obj, message) }}, err
 	}
 	text, problems, err := f.ToJSON(body, v)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package codec turns objects into bytes and bytes into objects: JSON and YAML with strict, warning and lenient
-// decoding, protobuf for Go types with generated methods, content negotiation, and [Document], the form in which stored objects travel to their readers
+// Package codec turns objects into bytes and bytes into objects: JSON, YAML and CBOR with strict, warning and lenient
+// decoding, protobuf for Go types with generated methods or tags, content negotiation, and [Document], the form in which stored objects travel to their readers
 // without being decoded.
 //
 // # Canonical bytes
@@ -18,9 +18,17 @@
 //
 // # Values of kube-apiserver
 //
-// A [Typed] also reads what kube-apiserver has stored in protobuf, for Go types with a generated Unmarshal method, and
-// says so of values that it cannot read because they are encrypted
-// (https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding). It writes JSON.
+// A [Typed] also reads what kube-apiserver has stored in protobuf, for Go types with a protobuf form, and says so of values
+// that it cannot read because they are encrypted
+// (https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding). It reads what kube-apiserver has stored
+// in CBOR, which are custom resources, with or without a Go type. It writes JSON.
+//
+// # Protobuf
+//
+// A [ProtobufFormat] reads and writes Go types with generated methods, such as those of k8s.io/api, and those whose fields
+// have protobuf tags, without generated code: package protobuf has the rules. A body is an envelope around the object's
+// message. That of a list is around the list's, which can be written piece by piece between EnvelopeHead and EnvelopeTail
+// when it is known how long it is. Each event of a watch is an AppendWatchFrame around a whole body.
 //
 // # Documents
 //

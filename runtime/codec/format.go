@@ -74,6 +74,17 @@ func (yamlFormat) FromJSON(text []byte, _ bool) ([]byte, error) {
 	return append(readable[:len(readable):len(readable)], '\n'), nil // JSON is YAML too, in its flow style
 }
 
+// AppendIndented appends a JSON value laid out on lines, of which all but the first begin with prefix. One that would become
+// many times as large is appended as it is.
+func AppendIndented(dst, text []byte, prefix string) ([]byte, error) {
+	if sprawls(text) {
+		return append(dst, text...), nil
+	}
+	out := bytes.NewBuffer(dst)
+	err := json.Indent(out, text, prefix, "  ")
+	return out.Bytes(), err
+}
+
 // layoutGrowth bounds what laying a text out on indented lines may add to it: 1 MiB and so many times its size.
 const layoutGrowth = 16
 

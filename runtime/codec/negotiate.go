@@ -23,6 +23,8 @@ type Accept struct {
 type Limits struct {
 	// As tells whether the response can be given in another form. nil: in none.
 	As func(gvk schema.GroupVersionKind, mediaType string) bool
+	// Own tells whether the response can be given in the kind's own form in a media type. nil: in all.
+	Own func(mediaType string) bool
 	// Stream asks for a format that can be streamed.
 	Stream bool
 }
@@ -83,7 +85,8 @@ func acceptParams(params map[string]string, f Format, l Limits) (Accept, bool) {
 			a.Pretty = value == "1"
 		}
 	}
-	if transform && (l.As == nil || !l.As(a.As, f.MediaType())) {
+	switch {
+	case transform && (l.As == nil || !l.As(a.As, f.MediaType())), !transform && l.Own != nil && !l.Own(f.MediaType()):
 		return Accept{}, false
 	}
 	return a, true
@@ -116,16 +119,26 @@ func MediaTypes(formats []Format) []string {
 	return types
 }
 
-// NotAcceptable returns the 406 that names the formats which are served; for a stream, those that stream.
-func NotAcceptable(formats []Format, stream bool) error {
+// StreamTypes returns the media types of watches in those of formats that stream, in their order.
+func StreamTypes(formats []Format) []string {
 	var types []string
 	for _, f := range formats {
 		switch {
-		case !stream:
-			types = append(types, f.MediaType())
-		case f.Streams():
+		case !f.Streams():
+		case IsCBOR(f):
+			types = append(types, CBORSequence)
+		default:
 			types = append(types, f.MediaType()+";stream=watch")
 		}
+	}
+	return types
+}
+
+// NotAcceptable returns the 406 that names the formats which are served; for a stream, those that stream.
+func NotAcceptable(formats []Format, stream bool) error {
+	types := MediaTypes(formats)
+	if stream {
+		types = StreamTypes(formats)
 	}
 	return statusError(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable,
 		fmt.Sprintf("only the following media types are accepted: %s", strings.Join(types, ", ")))

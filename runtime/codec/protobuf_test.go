@@ -1,6 +1,7 @@
 package codec_test
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"reflect"
@@ -21,27 +22,60 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestHasProtobuf(t *testing.T) {
+// Berth is a kind with protobuf tags, which has no generated methods.
+type Berth = runtime.Resource[BerthSpec, struct{}]
+
+type BerthSpec struct {
+	Depth  int32             `json:"depth" protobuf:"varint,1,opt,name=depth"`
+	Names  []string          `json:"names,omitempty" protobuf:"bytes,2,rep,name=names"`
+	Lights map[string]string `json:"lights,omitempty" protobuf:"bytes,3,rep,name=lights"`
+	Until  *metav1.Time      `json:"until,omitempty" protobuf:"bytes,4,opt,name=until"`
+}
+
+var berthKind = v1Widget.GroupVersion().WithKind("Berth")
+
+func someBerth() *Berth {
+	until := metav1.Unix(1_700_000_000, 0)
+	b := &Berth{Spec: BerthSpec{Depth: 7, Names: []string{"east"}, Lights: map[string]string{"a": "red"}, Until: &until}}
+	b.Name = "one"
+	return b
+}
+
+// berthMessage is someBerth.
+func berthMessage(t testing.TB) []byte {
+	field := func(number protowire.Number, content []byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), content)
+	}
+	spec := slices.Concat([]byte{8, 7}, field(2, []byte("east")), field(3, []byte("\n\x01a\x12\x03red")), field(4, []byte{8, 0x80, 0xe2, 0xcf, 0xaa, 6, 0x10, 0}))
+	return slices.Concat(field(1, marshal(t, &metav1.ObjectMeta{Name: "one"})), field(2, spec), field(3, nil))
+}
+
+func TestHas(t *testing.T) {
+	f := codec.Protobuf()
 	for typ, want := range map[reflect.Type]bool{
-		reflect.TypeFor[corev1.ConfigMap]():            true,
-		reflect.TypeFor[coordinationv1.Lease]():        true,
-		reflect.TypeFor[metav1.Status]():               true,
-		reflect.TypeFor[Widget]():                      false, // what it embeds has the methods
-		reflect.TypeFor[WidgetV2]():                    false,
-		reflect.TypeFor[extended]():                    false,
-		reflect.TypeFor[struct{ *corev1.ConfigMap }](): false,
-		reflect.TypeFor[*corev1.ConfigMap]():           false, // it is asked of the struct
-		reflect.TypeFor[string]():                      false,
-		nil:                                            false,
+		reflect.TypeFor[corev1.ConfigMap]():                   true,
+		reflect.TypeFor[coordinationv1.Lease]():               true,
+		reflect.TypeFor[metav1.Status]():                      true,
+		reflect.TypeFor[metav1.DeleteOptions]():               true,
+		reflect.TypeFor[Berth]():                              true,
+		reflect.TypeFor[runtime.List[Berth]]():                true,
+		reflect.TypeFor[runtime.Resource[BerthSpec, Berth]](): true,
+		reflect.TypeFor[Widget]():                             false, // its spec has no tags
+		reflect.TypeFor[WidgetV2]():                           false,
+		reflect.TypeFor[extended]():                           false, // what it embeds has the methods
+		reflect.TypeFor[struct{ *corev1.ConfigMap }]():        false,
+		reflect.TypeFor[*corev1.ConfigMap]():                  false, // it is asked of the struct
+		reflect.TypeFor[string]():                             false,
+		nil:                                                   false,
 	} {
-		if got := codec.HasProtobuf(typ); got != want {
+		if got := f.Has(typ); got != want {
 			t.Errorf("%v: %v", typ, got)
 		}
 	}
 }
 
 // The bytes are those that kube-apiserver answers with.
-func TestEncodeProtobuf(t *testing.T) {
+func TestEncodeInProtobuf(t *testing.T) {
 	notFound := apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "nope").ErrStatus
 	for want, c := range map[string]struct {
 		obj  runtime.Object
@@ -53,15 +87,28 @@ func TestEncodeProtobuf(t *testing.T) {
 		"k8s\x00\n\f\n\x02v1\x12\x06Status\x12U\n\x06\n\x00\x12\x00\x1a\x00\x12\aFailure\x1a\x1bconfigmaps \"nope\" not found\"\bNotFound*\x18\n\x04nope\x12\x00\x1a\nconfigmaps(\x002\x000\x94\x03\x1a\x00\"\x00": {
 			&notFound, metav1.Unversioned.WithKind("Status"),
 		},
+		string(sealed(t, berthKind, berthMessage(t), nil)): {someBerth(), berthKind},
 	} {
-		got, err := codec.EncodeProtobuf(c.obj, c.kind)
+		f := codec.Protobuf()
+		got, err := f.Encode(c.obj, c.kind)
 		must(t, err)
 		same(t, c.kind.Kind, want, string(got))
+		message, err := f.Append(nil, c.obj)
+		must(t, err)
+		got = append(codec.EnvelopeHead(nil, c.kind, len(message)), message...)
+		same(t, c.kind.Kind+" in parts", want, string(codec.EnvelopeTail(got)))
 	}
-	for _, obj := range []runtime.Object{&Widget{}, &extended{}} {
-		if got, err := codec.EncodeProtobuf(obj, v1Widget); err == nil {
-			t.Errorf("%T: %q", obj, got)
+	for _, obj := range []runtime.Object{&Widget{}, &extended{}, (*Berth)(nil), (*corev1.ConfigMap)(nil), nil} {
+		f := codec.Protobuf()
+		got, err := f.Encode(obj, v1Widget)
+		if _, appendErr := f.Append(nil, obj); err == nil || appendErr == nil {
+			t.Errorf("%T: %q, %v", obj, got, appendErr)
 		}
+	}
+	_, err := codec.Protobuf().Encode(&Widget{}, v1Widget)
+	const want = "does not implement the protobuf marshalling interface and cannot be encoded to a protobuf message: "
+	if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "field Size has no protobuf tag") {
+		t.Error(err)
 	}
 }
 
@@ -71,22 +118,44 @@ func TestProtobufListIsThatOfTheTypes(t *testing.T) {
 		ListMeta: metav1.ListMeta{ResourceVersion: "5", Continue: "c", RemainingItemCount: &left},
 		Items:    []corev1.ConfigMap{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, {ObjectMeta: metav1.ObjectMeta{Name: "b"}, Data: map[string]string{"k": strings.Repeat("v", 300)}}},
 	}
-	gvk := corev1.SchemeGroupVersion.WithKind("ConfigMapList")
+	berths := &runtime.List[Berth]{ListMeta: want.ListMeta, Items: []Berth{*someBerth(), {}}}
+	f, gvk := codec.Protobuf(), corev1.SchemeGroupVersion.WithKind("ConfigMapList")
 	for range 2 {
-		list, err := codec.NewProtobufList(want.ListMeta)
-		must(t, err)
+		maps, tagged := []runtime.Object{}, []runtime.Object{}
 		for i := range want.Items {
-			must(t, list.Add(&want.Items[i]))
+			maps, tagged = append(maps, &want.Items[i]), append(tagged, &berths.Items[i])
 		}
-		if err := list.Add(&Widget{}); err == nil {
-			t.Error("an item without protobuf is added")
+		for list, items := range map[runtime.Object][]runtime.Object{want: maps, berths: tagged} {
+			meta, err := want.ListMeta.Marshal()
+			must(t, err)
+			message := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), meta)
+			for _, item := range items {
+				one, err := f.Append(nil, item)
+				must(t, err)
+				message = protowire.AppendBytes(protowire.AppendTag(message, 2, protowire.BytesType), one)
+			}
+			whole, err := f.Encode(list, gvk)
+			must(t, err)
+			same(t, "list", string(whole), string(codec.EnvelopeTail(append(codec.EnvelopeHead(nil, gvk, len(message)), message...))))
+			same(t, "sealed", string(sealed(t, gvk, message, nil)), string(whole))
 		}
-		got, err := list.Encode(gvk)
-		must(t, err)
-		whole, err := codec.EncodeProtobuf(want, gvk)
-		must(t, err)
-		same(t, "list", string(whole), string(got))
-		want.Items = nil // and an empty one
+		want.Items, berths.Items = nil, nil // and an empty one
+	}
+}
+
+// The bytes are those that kube-apiserver sends, and those of metav1.WatchEvent.
+func TestAppendWatchFrame(t *testing.T) {
+	envelope, err := codec.Protobuf().Encode(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "b"}, Data: map[string]string{"k": "v"}}, configMapKind)
+	must(t, err)
+	frame := codec.AppendWatchFrame([]byte("before"), "ADDED", envelope)
+	same(t, "frame", "before"+unhex(t, "000000420a05414444454412390a37")+string(envelope), string(frame))
+	for _, size := range []int{0, 1, 100, 127, 128, 20_000} {
+		object := slices.Repeat([]byte{'x'}, size)
+		frame := codec.AppendWatchFrame(nil, "BOOKMARK", object)
+		if n := binary.BigEndian.Uint32(frame); int(n) != len(frame)-4 {
+			t.Errorf("%d bytes are said to be %d", len(frame)-4, n)
+		}
+		same(t, "event", string(marshal(t, &metav1.WatchEvent{Type: "BOOKMARK", Object: apiruntime.RawExtension{Raw: object}})), string(frame[4:]))
 	}
 }
 
@@ -108,6 +177,43 @@ func TestDecodeProtobuf(t *testing.T) {
 			if d.GVK != configMapKind || len(d.Problems) > 0 || !reflect.DeepEqual(d.Object, want) {
 				t.Errorf("%s: %+v", name, d)
 			}
+		}
+	}
+}
+
+// A kind with tags is read as one with methods, from requests, and from what is stored.
+func TestDecodeProtobufOfTags(t *testing.T) {
+	s := runtime.NewScheme()
+	must(t, runtime.Register(s, berthKind, runtime.KindOptions[*Berth]{Default: func(b *Berth) { b.Labels = map[string]string{"seen": "yes"} }}))
+	want := someBerth()
+	want.Labels = map[string]string{"seen": "yes"}
+	want.GetObjectKind().SetGroupVersionKind(berthKind)
+	value := sealed(t, berthKind, append(berthMessage(t), 0xfa, 0x3f, 2, 'h', 'i'), nil)
+	d, err := codec.Decode(s, codec.Protobuf(), value, berthKind, codec.Strict)
+	must(t, err)
+	if !reflect.DeepEqual(d.Object, any(want)) {
+		t.Errorf("decoded: %+v", d.Object)
+	}
+	into := &Berth{}
+	must(t, codec.DecodeInto(codec.Protobuf(), value, into))
+	if into.Spec.Depth != 7 || into.Kind != "Berth" {
+		t.Errorf("decoded into: %+v", into)
+	}
+	typed, err := codec.NewTyped(s, berthKind)
+	must(t, err)
+	doc, stale, err := typed.Entry(value)
+	must(t, err)
+	plain, err := typed.Encode(want)
+	must(t, err)
+	if same(t, "stored", string(plain.Bytes()), string(doc.Bytes())); !stale {
+		t.Error("it is not stale, so nothing would rewrite it as JSON")
+	}
+	for name, message := range map[string][]byte{"cut": berthMessage(t)[:20], "of another type": {0x15, 1, 2, 3, 4}, "a map's entry": {0x12, 4, 0x1a, 2, '\n', 9}} {
+		if d, err := codec.Decode(s, codec.Protobuf(), sealed(t, berthKind, message, nil), berthKind, codec.Warn); err == nil {
+			t.Errorf("%s: %+v", name, d.Object)
+		}
+		if _, _, err := typed.Entry(sealed(t, berthKind, message, nil)); err == nil {
+			t.Errorf("%s is stored", name)
 		}
 	}
 }
@@ -155,8 +261,8 @@ func TestDecodeProtobufRefuses(t *testing.T) {
 		raw  []byte
 		want string
 	}{
-		"a type without protobuf": {v1Widget, raw, "has no generated Unmarshal method"},
-		"promoted methods":        {promoted, raw, "has no generated Unmarshal method"},
+		"a type without protobuf": {v1Widget, raw, "has no protobuf tag"},
+		"promoted methods":        {promoted, raw, "has no protobuf tag"},
 		"raw that is no JSON":     {revision, marshal(t, &appsv1.ControllerRevision{Data: apiruntime.RawExtension{Raw: []byte("{")}}), "json: error calling MarshalJSON"},
 	} {
 		d, err := codec.Decode(s, f, sealed(t, c.kind, c.raw, nil), c.kind, codec.Strict)
@@ -367,7 +473,7 @@ func FuzzDecodeProtobuf(f *testing.F) {
 			if err != nil || len(again.Problems) > 0 {
 				t.Fatalf("%q is stored as %s: %v %v", body, doc.Bytes(), err, again.Problems)
 			}
-			if _, err := codec.EncodeProtobuf(again.Object, kind); err != nil {
+			if _, err := codec.Protobuf().Encode(again.Object, kind); err != nil {
 				t.Fatal(err)
 			}
 		}

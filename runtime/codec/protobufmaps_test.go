@@ -48,7 +48,7 @@ func TestDecodeProtobufMapEntries(t *testing.T) {
 			Name: "c", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1")}},
 		}}},
 	}
-	body, err := codec.EncodeProtobuf(pod, kind)
+	body, err := codec.Protobuf().Encode(pod, kind)
 	must(t, err)
 	d, err := codec.Decode(s, codec.Protobuf(), body, kind, codec.Warn)
 	must(t, err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/protobuf"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -27,15 +28,19 @@ type content struct {
 	protobuf bool
 }
 
-func contentOf(value []byte) (content, error) {
+func contentOf(types *protobuf.Compiler, value []byte) (content, error) {
 	if rest, ok := bytes.CutPrefix(value, []byte(protobufMark)); ok {
-		return envelope(rest)
+		return envelope(types, rest)
 	}
 	if rest, ok := bytes.CutPrefix(value, []byte(encryptedMark)); ok {
 		return content{}, encrypted(rest)
 	}
-	if bytes.HasPrefix(value, []byte(cborMark)) {
-		return content{}, errors.New("the value is CBOR, which is not read: let kube-apiserver store it as JSON (its feature gate CBORServingAndStorage off)")
+	if bytes.HasPrefix(value, []byte(cborMark)) { // custom resources, under its feature gate CBORServingAndStorage
+		text, err := cborToJSON(value)
+		if err != nil {
+			return content{}, fmt.Errorf("the value is CBOR that cannot be read: %w", err)
+		}
+		value = text
 	}
 	gvk, err := storedKind(value)
 	return content{gvk: gvk, fill: func(obj runtime.Object) error {
@@ -57,18 +62,18 @@ func storedKind(value []byte) (schema.GroupVersionKind, error) {
 	return gv.WithKind(d.Kind()), err
 }
 
-// envelope reads what comes after the mark.
-func envelope(rest []byte) (content, error) {
+// envelope reads what comes after the mark. types keeps the tables of the types that it is read into.
+func envelope(types *protobuf.Compiler, rest []byte) (content, error) {
 	gvk, message, err := openEnvelope(rest)
 	if err != nil {
 		return content{}, fmt.Errorf("the protobuf envelope is broken: %w", err)
 	}
 	return content{gvk: gvk, protobuf: true, fill: func(obj runtime.Object) error {
-		m, ok := messageOf(obj)
-		if !ok {
-			return fmt.Errorf("the value is protobuf, and %T has no generated Unmarshal method to read it with: let kube-apiserver store it as JSON, or use a Go type that has the method", obj)
+		m, err := messageOf(types, obj)
+		if err != nil {
+			return fmt.Errorf("the value is protobuf, which cannot be read into a %T (%w): let kube-apiserver store it as JSON, or use a Go type that has a protobuf form", obj, err)
 		}
-		return unmarshalMessage(m, message)
+		return unmarshalMessage(m, message, obj)
 	}}, nil
 }
 

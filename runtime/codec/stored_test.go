@@ -96,21 +96,21 @@ func TestEntryRefusesWhatItCannotUnseal(t *testing.T) {
 		value []byte
 		want  string
 	}{
-		"a type without Unmarshal": {typed, sealed(t, v1Widget, raw, nil), "no generated Unmarshal"},
-		"a promoted Unmarshal":     {promoted, sealed(t, extendedKind, raw, nil), "no generated Unmarshal"},
-		"another kind":             {maps, sealed(t, v1Widget, raw, nil), "stored object is a Widget.example.com"},
-		"another encoding":         {maps, sealed(t, configMapKind, raw, func(e *apiruntime.Unknown) { e.ContentEncoding = "gzip" }), `"gzip"`},
-		"another content":          {maps, sealed(t, configMapKind, raw, func(e *apiruntime.Unknown) { e.ContentType = "application/json" }), `"application/json"`},
-		"a bad version":            {maps, sealed(t, schema.GroupVersionKind{Group: "a/b", Version: "v1", Kind: "ConfigMap"}, raw, nil), "envelope"},
-		"a cut message":            {maps, sealed(t, configMapKind, raw[:3], nil), "EOF"},
-		"a cut envelope":           {maps, sealed(t, configMapKind, raw, nil)[:20], "envelope is broken"},
-		"nothing":                  {maps, []byte("k8s\x00"), "stored object is a"},
-		"aescbc":                   {maps, []byte("k8s:enc:aescbc:v1:key1:\x00\xff"), `by the provider "aescbc" ("v1") with the key "key1"`},
-		"KMS":                      {maps, []byte("k8s:enc:kms:v2:vault:\x00:"), `by the provider "kms" ("v2") with the KMS plug-in "vault"`},
-		"half a mark":              {maps, []byte("k8s:enc:aes"), "encrypted"},
-		"CBOR":                     {maps, []byte("\xd9\xd9\xf7\xa0"), "CBOR"},
-		"a huge length":            {maps, []byte("k8s\x00\x12\xff\xff\xff\xff\xff\xff\xff\xff\x7f"), "envelope is broken"},
-		"a huge length within":     {maps, sealed(t, configMapKind, []byte("\x0a\xff\xff\xff\xff\x0f"), nil), "EOF"},
+		"a type without protobuf": {typed, sealed(t, v1Widget, raw, nil), "field Size has no protobuf tag"},
+		"a promoted Unmarshal":    {promoted, sealed(t, extendedKind, raw, nil), "field ConfigMap has no protobuf tag"},
+		"another kind":            {maps, sealed(t, v1Widget, raw, nil), "stored object is a Widget.example.com"},
+		"another encoding":        {maps, sealed(t, configMapKind, raw, func(e *apiruntime.Unknown) { e.ContentEncoding = "gzip" }), `"gzip"`},
+		"another content":         {maps, sealed(t, configMapKind, raw, func(e *apiruntime.Unknown) { e.ContentType = "application/json" }), `"application/json"`},
+		"a bad version":           {maps, sealed(t, schema.GroupVersionKind{Group: "a/b", Version: "v1", Kind: "ConfigMap"}, raw, nil), "envelope"},
+		"a cut message":           {maps, sealed(t, configMapKind, raw[:3], nil), "EOF"},
+		"a cut envelope":          {maps, sealed(t, configMapKind, raw, nil)[:20], "envelope is broken"},
+		"nothing":                 {maps, []byte("k8s\x00"), "stored object is a"},
+		"aescbc":                  {maps, []byte("k8s:enc:aescbc:v1:key1:\x00\xff"), `by the provider "aescbc" ("v1") with the key "key1"`},
+		"KMS":                     {maps, []byte("k8s:enc:kms:v2:vault:\x00:"), `by the provider "kms" ("v2") with the KMS plug-in "vault"`},
+		"half a mark":             {maps, []byte("k8s:enc:aes"), "encrypted"},
+		"CBOR":                    {maps, []byte("\xd9\xd9\xf7\xa2\x41a"), "CBOR that cannot be read"},
+		"a huge length":           {maps, []byte("k8s\x00\x12\xff\xff\xff\xff\xff\xff\xff\xff\x7f"), "envelope is broken"},
+		"a huge length within":    {maps, sealed(t, configMapKind, []byte("\x0a\xff\xff\xff\xff\x0f"), nil), "EOF"},
 	} {
 		d, _, err := c.typed.Entry(c.value)
 		if err == nil || !d.IsZero() || !strings.Contains(err.Error(), c.want) {

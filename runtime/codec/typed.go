@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/protobuf"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,6 +16,7 @@ type Typed struct {
 	scheme  *runtime.Scheme
 	storage schema.GroupVersionKind
 	hub     schema.GroupVersionKind
+	types   protobuf.Compiler // of values that kube-apiserver has stored
 }
 
 // NewTyped returns the codec that stores a registered kind in the version of storage, and decodes it to the hub.
@@ -82,8 +84,8 @@ func caught(err *error) {
 // store now: the document differs from it, or is in another version. Bytes that are no object of a registered
 // version of the kind are an error.
 //
-// A value in kube-apiserver's protobuf envelope is read if the Go type has a generated Unmarshal method, as those of
-// k8s.io/api have, and is stale; one that kube-apiserver has encrypted is an error that names the provider and key.
+// A value in kube-apiserver's protobuf envelope is read if the Go type has a protobuf form, as package protobuf says,
+// and is stale; so is one in CBOR. One that kube-apiserver has encrypted is an error that names the provider and key.
 func (t *Typed) Entry(value []byte) (d Document, stale bool, err error) {
 	defer caught(&err)
 	obj, from, err := t.read(value)
@@ -103,7 +105,7 @@ func (t *Typed) Entry(value []byte) (d Document, stale bool, err error) {
 
 // read decodes an object in the version its bytes are in.
 func (t *Typed) read(value []byte) (obj runtime.Object, from content, err error) {
-	if from, err = contentOf(value); err != nil {
+	if from, err = contentOf(&t.types, value); err != nil {
 		return nil, from, err
 	}
 	gvk := from.gvk

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"sync/atomic"
 
+	"github.com/keelson-dev/keelson/runtime/codec"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -55,13 +56,16 @@ type Options struct {
 	// ServerAddress is the host:port that /api names as the server's own. Empty names the host the client asked
 	// for.
 	ServerAddress string
+	// CBOR serves the documents as application/cbor too.
+	CBOR bool
 }
 
 // Service serves discovery at /api, at /apis, and at the roots of groups and versions below them. Make one with
 // [New]. All methods may be called concurrently.
 type Service struct {
-	opts  Options
-	state atomic.Pointer[state] // never nil
+	opts    Options
+	formats []codec.Format
+	state   atomic.Pointer[state] // never nil
 }
 
 // New returns a Service that serves no groups yet.
@@ -69,7 +73,7 @@ func New(o Options) *Service {
 	if o.Error == nil {
 		o.Error = writeText
 	}
-	s := &Service{opts: o}
+	s := &Service{opts: o, formats: formats(o)}
 	s.Set(nil)
 	return s
 }

@@ -84,9 +84,9 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Add("Vary", "Accept")
-	accept, ok := negotiate(r, root)
+	accept, ok := negotiate(r, s.formats, root)
 	if !ok {
-		s.opts.Error(w, r, codec.NotAcceptable(formats(), false))
+		s.opts.Error(w, r, codec.NotAcceptable(s.formats, false))
 		return
 	}
 	if accept.As.Empty() {
@@ -108,24 +108,31 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.write(w, r, doc, accept, accept.Format.MediaType()+";g="+as.Group+";v="+as.Version+";as="+as.Kind)
 }
 
-// IsAggregated reports whether the answer to a request would be an aggregated document: that of /api or of /apis.
+// IsAggregated reports whether the answer to a request, of a server that serves CBOR, would be an aggregated document: that
+// of /api or of /apis.
 func IsAggregated(r *http.Request) bool {
 	path := strings.TrimSuffix(r.URL.Path, "/")
 	if r.Method != http.MethodGet || path != "/api" && path != "/apis" {
 		return false
 	}
-	accept, ok := negotiate(r, true)
+	accept, ok := negotiate(r, formats(Options{CBOR: true}), true)
 	return ok && !accept.As.Empty()
 }
 
-func formats() []codec.Format { return []codec.Format{codec.JSON(), codec.YAML()} }
+func formats(o Options) []codec.Format {
+	all := []codec.Format{codec.JSON(), codec.YAML()}
+	if o.CBOR {
+		all = append(all, codec.CBOR())
+	}
+	return all
+}
 
 // negotiate reads the Accept header; aggregated says that the path has an aggregated form.
-func negotiate(r *http.Request, aggregated bool) (codec.Accept, bool) {
+func negotiate(r *http.Request, among []codec.Format, aggregated bool) (codec.Accept, bool) {
 	limits := codec.Limits{As: func(gvk schema.GroupVersionKind, _ string) bool {
 		return aggregated && gvk == aggregatedKind()
 	}}
-	return codec.NegotiateResponse(strings.Join(r.Header.Values("Accept"), ","), formats(), limits)
+	return codec.NegotiateResponse(strings.Join(r.Header.Values("Accept"), ","), among, limits)
 }
 
 func (s *Service) write(w http.ResponseWriter, r *http.Request, doc document, accept codec.Accept, contentType string) {

@@ -15,7 +15,7 @@ import (
 
 // WriteStatus answers with err as a Status: that of an apimachinery StatusError anywhere in its chain; 504 Timeout
 // for a deadline that passed; otherwise 500 with the error's text and no reason. A Status of success is written
-// likewise. The format, JSON, YAML or protobuf, is one that the request accepts, or else indented JSON, so that no client is
+// likewise. The format, JSON, YAML or protobuf, and below the filter CBOR that too, is one that the request accepts, or else indented JSON, so that no client is
 // left without the reason. JSON is indented for ?pretty and for people (curl, wget, browsers). A Status that says
 // when to try again sets Retry-After; one with code 204 has no body. The response must not have begun.
 func WriteStatus(w http.ResponseWriter, r *http.Request, err error) {
@@ -73,12 +73,16 @@ func encodeStatus(r *http.Request, status metav1.Status) (mediaType string, body
 	if err != nil { // a Status is texts and numbers
 		return "text/plain; charset=utf-8", []byte(status.Message + "\n")
 	}
-	accept, ok := codec.NegotiateResponse(r.Header.Get("Accept"), []codec.Format{codec.JSON(), codec.YAML(), codec.Protobuf()}, codec.Limits{})
+	formats := []codec.Format{codec.JSON(), codec.YAML(), codec.Protobuf()}
+	if servesCBOR(r) {
+		formats = append(formats, codec.CBOR())
+	}
+	accept, ok := codec.NegotiateResponse(r.Header.Get("Accept"), formats, codec.Limits{})
 	if !ok {
 		accept = codec.Accept{Format: codec.JSON(), Pretty: true}
 	}
-	if codec.IsProtobuf(accept.Format) {
-		body, err = codec.EncodeProtobuf(&status, metav1.Unversioned.WithKind("Status"))
+	if f, is := accept.Format.(*codec.ProtobufFormat); is {
+		body, err = f.Encode(&status, metav1.Unversioned.WithKind("Status"))
 	} else {
 		body, err = accept.Format.FromJSON(text, request.Pretty(r, accept.Pretty))
 	}

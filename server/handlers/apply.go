@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	cbor "k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // applier merges one applied configuration into whatever state the object is in, or creates the object.
@@ -25,9 +27,12 @@ type applier struct {
 	strict  error // what to answer when all else is well
 }
 
-// newApplier reads a configuration: YAML, or JSON, which is YAML.
-func (c *call) newApplier(body []byte, opts *metav1.PatchOptions) (*applier, error) {
+// newApplier reads a configuration: CBOR, YAML, or JSON, which is YAML.
+func (c *call) newApplier(kind types.PatchType, body []byte, opts *metav1.PatchOptions) (*applier, error) {
 	a := &applier{call: c, manager: managerName(opts.FieldManager, ""), force: opts.Force != nil && *opts.Force}
+	if kind == types.ApplyCBORPatchType {
+		return a, a.readCBOR(body)
+	}
 	// Most bodies are JSON, which is read much faster as that. What is wrong with any is said in the words for YAML.
 	if problems, err := codec.Unmarshal(body, &a.config, codec.Strict); err == nil && len(problems) == 0 && a.config != nil {
 		return a, c.checkNumbers(body)
@@ -54,6 +59,24 @@ func (c *call) newApplier(body []byte, opts *metav1.PatchOptions) (*applier, err
 		return a, nil
 	}
 	return a, c.checkNumbers(text)
+}
+
+// readCBOR reads a configuration in CBOR. It has no fields twice: those are an error, whatever the validation.
+func (a *applier) readCBOR(body []byte) error {
+	text, _, err := codec.CBOR().ToJSON(body, codec.Ignore)
+	if err == nil {
+		_, err = codec.Unmarshal(text, &a.config, codec.Ignore)
+	}
+	if err != nil {
+		if why := cbor.Unmarshal(body, &map[string]any{}); why != nil { // worded for a patch, of which no kind was looked for
+			err = why
+		}
+		return apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
+	}
+	if a.config == nil { // null
+		a.config = map[string]any{}
+	}
+	return nil
 }
 
 // checkNumbers refuses a configuration, as JSON, with a number that would become another one. Only long ones can. In

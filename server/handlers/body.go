@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/keelson-dev/keelson/runtime"
@@ -29,10 +28,7 @@ func (c *call) bodyFormat() (codec.Format, error) {
 
 // deleteFormat is bodyFormat for the options of a delete, whose type has protobuf whatever that of the kind has.
 func (c *call) deleteFormat() (codec.Format, error) {
-	formats := c.formats
-	if !slices.ContainsFunc(formats, codec.IsProtobuf) {
-		formats = append(slices.Clip(formats), codec.Protobuf())
-	}
+	formats := c.Resource.formats
 	f, ok := codec.NegotiateBody(c.r.Header.Get("Content-Type"), formats)
 	if !ok {
 		return nil, codec.UnsupportedMediaType(codec.MediaTypes(formats))

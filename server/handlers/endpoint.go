@@ -28,7 +28,8 @@ type endpoint struct {
 	verbs   []string
 	only    []string // the verbs that may be served; nil: all
 	marks   func() (bookmarks, error)
-	formats []codec.Format      // those of the resource that the Go type of kind has
+	formats []codec.Format      // those of the resource that the Go type of kind has: of bodies, and of kind's own form
+	proto   bool                // one of them is protobuf
 	formKey any                 // a formKey: of JSON, which other media types are made of
 	goneKey any                 // the same of what was deleted
 	fields  *patch.FieldManager // nil: objects are not stored, or of no known kind
@@ -56,10 +57,10 @@ type endpoint struct {
 func newEndpoint(r *Resource, sub string, o Subresource, table registry.Tabler, only []string) (*endpoint, error) {
 	kind := o.Kind
 	e := &endpoint{Resource: r, sub: sub, kind: kind, version: kind.GroupVersion().String(), known: r.scheme.Lookup(kind), table: table, only: only}
-	e.formKey = formKey{kind, "application/json", false}
-	e.goneKey = formKey{kind, "application/json", true}
+	e.formKey = formKey{kind: kind, mediaType: "application/json"}
+	e.goneKey = formKey{kind: kind, mediaType: "application/json", gone: true}
 	e.formats = r.formats
-	if e.known == nil || !codec.HasProtobuf(e.known.Type) {
+	if e.proto = r.proto != nil && e.known != nil && r.proto.Has(e.known.Type); !e.proto {
 		e.formats = slices.DeleteFunc(slices.Clone(r.formats), codec.IsProtobuf)
 	}
 	e.discover(o.Storage)

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/runtime/patch"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/server/request"
@@ -56,6 +57,9 @@ func (e *endpoint) patchTypes() []string {
 	}
 	if e.fields != nil {
 		accepted = append(accepted, string(types.ApplyYAMLPatchType))
+	}
+	if e.fields != nil && slices.ContainsFunc(e.Resource.formats, codec.IsCBOR) {
+		accepted = append(accepted, string(types.ApplyCBORPatchType))
 	}
 	return accepted
 }

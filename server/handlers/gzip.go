@@ -1,13 +1,14 @@
 package handlers
 
 import (
-	"compress/gzip"
 	"io"
 	"net/http"
 	"strconv"
 	"time"
 
+	"github.com/keelson-dev/keelson/server/gzipparts"
 	"github.com/keelson-dev/keelson/server/request"
+	"github.com/klauspost/compress/gzip"
 )
 
 // gzipThreshold is the size above which a body is worth compressing.
@@ -16,47 +17,73 @@ const gzipThreshold = 128 << 10
 // body writes the answer's body, compressed when the client takes gzip and it is large. Once a write has failed
 // the connection is aborted: what the client has is not the whole answer.
 type body struct {
-	c         *call
-	code      int
-	mediaType string
-	gz        *gzip.Writer // nil: identity
-	started   bool
-	deadline  bool
+	c        *call
+	zip      bool
+	head     bool              // of the body nothing is written
+	gz       *gzipparts.Writer // when zip
+	deadline bool
 }
 
-func (c *call) newBody(code int, mediaType string) *body {
-	return &body{c: c, code: code, mediaType: mediaType}
-}
-
-// write writes a part of the body which is not the last; the first must be larger than gzipThreshold.
-func (b *body) write(part []byte) {
-	if !b.started {
-		b.start(len(part) > gzipThreshold && request.AcceptsGzip(b.c.r))
+// newBody begins an answer, of length bytes before they are compressed; a negative one is large and not known.
+func (c *call) newBody(code int, mediaType string, length int64) *body {
+	b := &body{c: c, head: c.r.Method == http.MethodHead}
+	b.zip = (length < 0 || length > gzipThreshold) && request.AcceptsGzip(c.r)
+	h := c.w.Header()
+	h.Set("Content-Type", mediaType)
+	switch {
+	case b.zip:
+		h.Set("Content-Encoding", "gzip")
+		h.Add("Vary", "Accept-Encoding")
+		if !b.head {
+			b.gz = c.joiner(c.w)
+		}
+	case length >= 0:
+		h.Set("Content-Length", strconv.FormatInt(length, 10))
 	}
-	if b.c.r.Method == http.MethodHead {
+	// A client that does not read must not hold what the answer is made from beyond the request's own time.
+	if at, ok := c.ctx.Deadline(); ok && http.NewResponseController(c.w).SetWriteDeadline(at) == nil {
+		b.deadline = true
+	}
+	c.w.WriteHeader(code)
+	return b
+}
+
+// write writes a part of the body.
+func (b *body) write(text []byte) {
+	switch {
+	case b.head || len(text) == 0:
+	case b.zip:
+		if _, err := b.gz.Write(text); err != nil {
+			b.abort()
+		}
+	default:
+		b.send(text)
+	}
+}
+
+// writePart writes a part that is compressed.
+func (b *body) writePart(p gzipparts.Part) {
+	if b.head {
 		return
 	}
-	var err error
-	if b.gz != nil {
-		_, err = b.gz.Write(part)
-	} else {
-		_, err = b.c.w.Write(part)
-	}
-	if err != nil {
+	if err := b.gz.WritePart(p); err != nil {
 		b.abort()
 	}
 }
 
-// end writes the last part.
-func (b *body) end(part []byte) {
-	if !b.started && (len(part) <= gzipThreshold || !request.AcceptsGzip(b.c.r)) {
-		b.c.w.Header().Set("Content-Length", strconv.Itoa(len(part)))
+func (b *body) send(text []byte) {
+	if _, err := b.c.w.Write(text); err != nil {
+		b.abort()
 	}
-	b.write(part)
-	if b.gz != nil && b.c.r.Method != http.MethodHead {
-		if err := b.gz.Close(); err != nil {
-			b.abort()
-		}
+}
+
+// end ends the body.
+func (b *body) end() {
+	if b.head || !b.zip {
+		return
+	}
+	if err := b.gz.Close(); err != nil {
+		b.abort()
 	}
 }
 
@@ -68,7 +95,8 @@ func (b *body) abort() {
 // close releases what the body holds; it is called in any case.
 func (b *body) close() {
 	if b.gz != nil {
-		b.c.putZipper(b.gz)
+		b.gz.Reset(io.Discard) // so that it does not hold the connection
+		b.c.joiners.Put(b.gz)
 		b.gz = nil
 	}
 	if b.deadline {
@@ -76,20 +104,13 @@ func (b *body) close() {
 	}
 }
 
-func (b *body) start(zip bool) {
-	b.started = true
-	h := b.c.w.Header()
-	h.Set("Content-Type", b.mediaType)
-	if zip {
-		h.Set("Content-Encoding", "gzip")
-		h.Add("Vary", "Accept-Encoding")
-		b.gz = b.c.zipper(b.c.w)
+// joiner returns a compressor that writes to w.
+func (r *Resource) joiner(w io.Writer) *gzipparts.Writer {
+	if z, ok := r.joiners.Get().(*gzipparts.Writer); ok {
+		z.Reset(w)
+		return z
 	}
-	// A client that does not read must not hold what the answer is made from beyond the request's own time.
-	if at, ok := b.c.ctx.Deadline(); ok && http.NewResponseController(b.c.w).SetWriteDeadline(at) == nil {
-		b.deadline = true
-	}
-	b.c.w.WriteHeader(b.code)
+	return gzipparts.NewWriter(w)
 }
 
 // zipper returns a compressor that writes to w; putZipper takes it back.

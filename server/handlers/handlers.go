@@ -27,10 +27,20 @@
 //
 // A record that is stored in the version of the URL, asked for as JSON, is written as its own bytes: a single
 // object, an item of a list, a watch event, and the metadata inside a PartialObjectMetadata or a Table row. No
-// object is decoded for these. Every other answer is decoded, converted and encoded anew.
+// object is decoded for these. Every other answer is decoded, converted and encoded anew, unless somebody asked for the
+// same before and it is kept: for an event beside it in the log, for a record in Options.Forms, for a run of neighbours in
+// a list by the cache that has it.
 //
-// Whatever can fail is done before the first byte of an answer. A failure after it aborts the connection, so
-// that a client never takes half a list for a whole one.
+// The forms are JSON, YAML, protobuf (https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding) and
+// CBOR (https://www.rfc-editor.org/rfc/rfc8949), each of them of the object, of its metadata alone, and the text forms of a
+// Table. Watches are not in YAML.
+//
+// A list in any form takes no more memory the longer it is: it is written while it is made. Whatever can fail is done
+// before the first byte of an answer, so that a long list of what is not bytes already is made twice. A failure after the
+// first byte aborts the connection, so that a client never takes half a list for a whole one.
+//
+// A list that is compressed (gzip, above 128 KiB) is one member joined from the compressed runs that the cache keeps, so
+// that what did not change is not compressed again; see package gzipparts.
 //
 // # Lists and watches
 //
@@ -70,6 +80,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/runtime/patch"
 	"github.com/keelson-dev/keelson/server/registry"
+	"github.com/keelson-dev/keelson/storage"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -110,9 +121,12 @@ type Options struct {
 	Models *patch.Models
 	// Table makes the resource's tables. nil: Storage, if it is a registry.Tabler, else the columns Name and Age.
 	Table registry.Tabler
-	// Formats are the wire formats, the default first. nil: JSON, YAML and protobuf. Protobuf is only for kinds whose Go
-	// types have its methods.
+	// Formats are the wire formats, the default first. nil: JSON, YAML and protobuf. Protobuf is for kinds whose Go types
+	// have it, and for the metadata of all.
 	Formats []codec.Format
+	// Forms keeps what records are encoded as in other forms than the stored one, for all resources it is given to; nil:
+	// nothing is kept, but what a page of records or an event keeps itself.
+	Forms *storage.FormCache
 	// MaxBodyBytes limits request bodies; 0 is 3 MiB, negative is no limit.
 	MaxBodyBytes int64
 	// MinRequestTimeout is the least time a watch lasts that asks for no timeoutSeconds; it lasts up to twice as
@@ -141,22 +155,26 @@ type Subresource struct {
 
 // Resource serves one resource. Its methods may be called concurrently.
 type Resource struct {
-	scheme     *runtime.Scheme
-	models     *patch.Models
-	gvr        schema.GroupVersionResource
-	namespaced bool
-	formats    []codec.Format
-	maxBody    int64
-	minTimeout time.Duration
-	write      time.Duration
-	warnings   []string
-	stop       stopper
-	hooks      Hooks
-	zippers    sync.Pool // of *gzip.Writer
-	buffers    sync.Pool // of *[]byte, for bodies being written
-	authorizer authz.Authorizer
-	main       *endpoint
-	subs       map[string]*endpoint
+	scheme      *runtime.Scheme
+	models      *patch.Models
+	gvr         schema.GroupVersionResource
+	namespaced  bool
+	formats     []codec.Format
+	proto       *codec.ProtobufFormat // of formats; nil: none
+	forms       *storage.FormCache    // nil: nothing is kept
+	maxBody     int64
+	minTimeout  time.Duration
+	write       time.Duration
+	warnings    []string
+	stop        stopper
+	hooks       Hooks
+	zippers     sync.Pool // of *gzip.Writer, for watches
+	joiners     sync.Pool // of *gzipparts.Writer, for bodies
+	compressors sync.Pool // of *gzipparts.Compressor
+	buffers     sync.Pool // of *[]byte, for bodies being written
+	authorizer  authz.Authorizer
+	main        *endpoint
+	subs        map[string]*endpoint
 }
 
 // New returns the handler of a resource. It refuses options that could serve nothing: without Scheme, Resource,
@@ -186,11 +204,17 @@ func New(o Options) (*Resource, error) {
 		warnings:   slices.Clone(o.Warnings),
 		stop:       stopper{stop: o.Stop},
 		hooks:      o.Hooks,
+		forms:      o.Forms,
 		authorizer: o.Authorizer,
 		subs:       make(map[string]*endpoint, len(o.Subresources)),
 	}
 	if len(r.formats) == 0 {
 		r.formats = []codec.Format{codec.JSON(), codec.YAML(), codec.Protobuf()}
+	}
+	for _, f := range r.formats {
+		if p, ok := f.(*codec.ProtobufFormat); ok {
+			r.proto = p
+		}
 	}
 	if r.maxBody == 0 {
 		r.maxBody = DefaultMaxBodyBytes

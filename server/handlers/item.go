@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -8,7 +9,6 @@ import (
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/storage"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -19,13 +19,6 @@ type item struct {
 	obj   runtime.Object
 	forms *storage.Forms // keeps what rec is converted to; may be nil
 	gone  bool           // rec is shown as deleted
-}
-
-// formKey stands, in a storage.Forms, for all that the bytes of a record depend on besides the record.
-type formKey struct {
-	kind      schema.GroupVersionKind
-	mediaType string
-	gone      bool // it is what was deleted: an event has that and what took its place
 }
 
 // direct reports whether the item's bytes are what the URL's version shows.
@@ -59,13 +52,16 @@ func (e *endpoint) whole(it item) ([]byte, error) {
 	if it.gone {
 		key = e.goneKey
 	}
-	return it.forms.Get(key, func() ([]byte, error) {
-		obj, err := e.object(it)
-		if err != nil {
-			return nil, err
-		}
-		return e.encode(obj)
-	})
+	return e.kept(it, key, func() ([]byte, error) { return e.convert(it) })
+}
+
+// convert makes an item's JSON from its object.
+func (e *endpoint) convert(it item) ([]byte, error) {
+	obj, err := e.object(it)
+	if err != nil {
+		return nil, err
+	}
+	return e.encode(obj)
 }
 
 // appendListed appends the item as an item of a list of the kind: a typed one without kind and apiVersion, an untyped one
@@ -104,14 +100,6 @@ func (e *endpoint) appendPartial(dst []byte, it item, gv schema.GroupVersion) ([
 	return append(append(dst, text...), '}'), err
 }
 
-// appendForm appends the item alone, in the form f, which is no table.
-func (e *endpoint) appendForm(dst []byte, it item, f form) ([]byte, error) {
-	if _, isStatus := it.obj.(*metav1.Status); f.isPartial() && !isStatus {
-		return e.appendPartial(dst, it, f.As.GroupVersion())
-	}
-	return e.appendWhole(dst, it)
-}
-
 // appendHead begins an object of the kind gvk, up to the value of its metadata.
 func appendHead(dst []byte, gvk schema.GroupVersionKind) []byte {
 	dst = appendString(append(dst, `{"kind":`...), gvk.Kind)
@@ -146,3 +134,6 @@ func withKind(obj runtime.Object, gvk schema.GroupVersionKind) runtime.Object {
 	obj.GetObjectKind().SetGroupVersionKind(gvk)
 	return obj
 }
+
+// trimNewline is a body without the newline that ends it.
+func trimNewline(b []byte) []byte { return bytes.TrimSuffix(b, []byte("\n")) }

@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"fmt"
-	"iter"
 	"net/http"
 	"slices"
 
@@ -62,38 +61,7 @@ func (c *call) respondPage(page storage.Page, f form) error {
 		Continue:           page.Continue,
 		RemainingItemCount: page.Remaining,
 	}
-	return c.respondList(http.StatusOK, lm, eachRecord(page.Records), f, c.cannotFail(page, f))
-}
-
-// cannotFail reports whether everything can be written from the records alone.
-func (c *call) cannotFail(page storage.Page, f form) bool {
-	switch {
-	case f.isTable() && c.table != nil:
-		return false
-	case f.isPartial() || f.isTable() && f.include != metav1.IncludeObject:
-		return true
-	case page.Version != "" || page.Records == nil:
-		return page.Version == c.version
-	}
-	for rec := range page.Records {
-		if !rec.Body.InVersion(c.version) {
-			return false
-		}
-	}
-	return true
-}
-
-func eachRecord(records iter.Seq[storage.Record]) iter.Seq[item] {
-	return func(yield func(item) bool) {
-		if records == nil {
-			return
-		}
-		for rec := range records {
-			if !yield(item{rec: rec}) {
-				return
-			}
-		}
-	}
+	return c.respondList(lm, c.pageSource(page), f)
 }
 
 // respondChosen answers with a list object that a storage made, without what the request did not ask for: a Lister need not
@@ -133,9 +101,9 @@ func (c *call) respondListed(list runtime.Object, keep func(obj runtime.Object) 
 	if keep != nil {
 		items = slices.DeleteFunc(items, func(obj runtime.Object) bool { return !keep(obj) })
 	}
-	return c.respondList(http.StatusOK, metav1.ListMeta{
+	return c.respondList(metav1.ListMeta{
 		ResourceVersion:    lm.GetResourceVersion(),
 		Continue:           lm.GetContinue(),
 		RemainingItemCount: lm.GetRemainingItemCount(),
-	}, eachObject(items), f, false)
+	}, objectSource(items), f)
 }

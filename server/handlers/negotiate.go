@@ -3,7 +3,6 @@ package handlers
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/keelson-dev/keelson/runtime/codec"
@@ -35,13 +34,12 @@ func (f form) isProtobuf() bool { return codec.IsProtobuf(f.Format) }
 
 // negotiate finds the form of the answer, before anything is done that a refusal would come too late for.
 func (c *call) negotiate(s shape) (form, error) {
-	formats := c.formats
-	if s == eventStream { // who would rather have protobuf gets the JSON that it also takes
-		formats = slices.DeleteFunc(slices.Clone(formats), codec.IsProtobuf)
-	}
-	accept, ok := codec.NegotiateResponse(c.r.Header.Get("Accept"), formats, codec.Limits{As: allowed, Stream: s == eventStream})
+	limits := codec.Limits{As: allowed, Own: c.own, Stream: s == eventStream}
+	accept, ok := codec.NegotiateResponse(c.r.Header.Get("Accept"), c.Resource.formats, limits)
 	if !ok {
-		return form{}, codec.NotAcceptable(formats, s == eventStream)
+		limits.Stream = false
+		_, named := codec.NegotiateResponse(c.r.Header.Get("Accept"), c.Resource.formats, limits)
+		return form{}, codec.NotAcceptable(c.formats, named) // of what was named, those that are streamed
 	}
 	f := form{Accept: accept}
 	f.Pretty = request.Pretty(c.r, f.Pretty)
@@ -58,7 +56,23 @@ func (c *call) negotiate(s shape) (form, error) {
 	return f, nil
 }
 
-// allowed tells which forms besides the kind's own can be asked for. They exist only as text.
+// own reports whether the kind's own form can be asked for in a media type. Metadata alone can in any.
+func (e *endpoint) own(mediaType string) bool {
+	return e.proto || e.Resource.proto == nil || mediaType != e.Resource.proto.MediaType()
+}
+
+// streamType is the Content-Type of a watch.
+func (f form) streamType() string {
+	switch {
+	case f.isProtobuf():
+		return f.Format.MediaType() + ";stream=watch"
+	case codec.IsCBOR(f.Format): // https://www.rfc-editor.org/rfc/rfc8742
+		return "application/cbor-seq"
+	}
+	return f.Format.MediaType()
+}
+
+// allowed tells which forms besides the kind's own can be asked for. Tables exist only as text.
 func allowed(gvk schema.GroupVersionKind, mediaType string) bool {
 	if gv := gvk.GroupVersion(); gv != metav1.SchemeGroupVersion && gv != metav1beta1.SchemeGroupVersion {
 		return false
@@ -67,7 +81,7 @@ func allowed(gvk schema.GroupVersionKind, mediaType string) bool {
 	case "Table":
 		return mediaType == "application/json" || mediaType == "application/yaml"
 	case "PartialObjectMetadata", "PartialObjectMetadataList":
-		return mediaType != codec.Protobuf().MediaType()
+		return true
 	}
 	return false
 }
@@ -82,10 +96,7 @@ func notAcceptable(format string, args ...any) error {
 }
 
 // MediaTypes are those in which an object can be answered.
-func (r *Resource) MediaTypes() []string {
-	var out []string
-	for _, f := range r.main.formats {
-		out = append(out, f.MediaType())
-	}
-	return out
-}
+func (r *Resource) MediaTypes() []string { return codec.MediaTypes(r.main.formats) }
+
+// StreamTypes are those in which a watch can be answered.
+func (r *Resource) StreamTypes() []string { return codec.StreamTypes(r.main.formats) }

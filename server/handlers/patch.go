@@ -57,8 +57,8 @@ func (c *call) patch() error {
 		FieldManager:    opts.FieldManager,
 		FieldValidation: opts.FieldValidation,
 	}
-	if kind == types.ApplyYAMLPatchType {
-		a, err := c.newApplier(text, opts)
+	if kind == types.ApplyYAMLPatchType || kind == types.ApplyCBORPatchType {
+		a, err := c.newApplier(kind, text, opts)
 		if err != nil {
 			return err
 		}

@@ -152,23 +152,24 @@ func TestProtobufIsCompressed(t *testing.T) {
 	}
 }
 
-// Forms that are not served in protobuf are JSON, or refused when the client takes nothing else.
+// What is not served in protobuf, tables, is JSON, or refused when the client takes nothing else.
 func TestProtobufForms(t *testing.T) {
 	h := newMaps(t)
 	if w := h.ask("POST", maps, sealed(t, "v1", "ConfigMap", configMap("a", "1")), protobufType); w.Code != 201 || w.Header().Get("Content-Type") != "application/json" {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
-	const asMetadata = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+	const asMetadata, asTable = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1", ";as=Table;g=meta.k8s.io;v=v1"
 	for _, c := range []struct{ target, accept, mediaType, message string }{
-		{maps + "/a", acceptProtobuf + asMetadata + ",application/json" + asMetadata, "application/json", ""},
-		{maps + "/a", acceptProtobuf + asMetadata, "", "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf"},
+		{maps + "/a", acceptProtobuf + asMetadata + ",application/json" + asMetadata, "application/vnd.kubernetes.protobuf", ""},
+		{maps + "/a", acceptProtobuf + asTable + ",application/json" + asTable, "application/json", ""},
+		{maps + "/a", acceptProtobuf + asTable, "", "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf"},
 		{maps, acceptProtobuf + ";as=Table;g=meta.k8s.io;v=v1", "", "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf"},
 		{maps + "/a", "Accept: application/json;q=0.5,application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf", ""},
 		{maps + "/a", "Accept: application/json,application/vnd.kubernetes.protobuf", "application/json", ""},
 		{maps + "/a", "Accept: */*", "application/json", ""},
-		{maps + "?watch=1&timeoutSeconds=1&resourceVersion=" + h.now(t), acceptEither, "application/json", ""},
-		{maps + "?watch=1", acceptProtobuf, "", "only the following media types are accepted: application/json;stream=watch"},
-		{maps + "?watch=1", acceptProtobuf + ";stream=watch", "", "only the following media types are accepted: application/json;stream=watch"},
+		{maps + "?watch=1&timeoutSeconds=1&resourceVersion=" + h.now(t), acceptEither, "application/vnd.kubernetes.protobuf;stream=watch", ""},
+		{maps + "?watch=1&timeoutSeconds=1&resourceVersion=" + h.now(t), acceptProtobuf + ";stream=watch", "application/vnd.kubernetes.protobuf;stream=watch", ""},
+		{maps + "?watch=1", acceptProtobuf + asTable, "", "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf"},
 	} {
 		w := h.ask("GET", c.target, "", c.accept)
 		if c.message == "" {

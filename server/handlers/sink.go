@@ -1,12 +1,12 @@
 package handlers
 
 import (
-	"compress/gzip"
 	"errors"
 	"net/http"
 	"time"
 
 	"github.com/keelson-dev/keelson/server/request"
+	"github.com/klauspost/compress/gzip"
 )
 
 // errSinkClosed is returned by a sink whose client is gone.
@@ -16,7 +16,7 @@ var errSinkClosed = errors.New("the client is gone")
 type sink interface {
 	// begin tells the client that the watch has begun.
 	begin()
-	// event takes one event; it may be kept until flush, but not beyond the call that frame is given to.
+	// event takes one event, framed; it may be kept until flush, but not beyond the call that frame is given to.
 	event(frame []byte) error
 	// flush sends what event took.
 	flush() error
@@ -24,8 +24,8 @@ type sink interface {
 	close()
 }
 
-// httpSink writes a watch as the body of a response: one event a line, and with gzip one member a flush, so that a
-// client reads each event when it is sent.
+// httpSink writes a watch as the body of a response: one event after the other as they are framed, and with gzip one member a
+// flush, so that a client reads each event when it is sent.
 type httpSink struct {
 	*watching
 	control *http.ResponseController
@@ -43,7 +43,7 @@ func (w *watching) newHTTPSink() *httpSink {
 
 func (s *httpSink) begin() {
 	h := s.w.Header()
-	h.Set("Content-Type", s.form.Format.MediaType())
+	h.Set("Content-Type", s.form.streamType())
 	if s.zip {
 		h.Set("Content-Encoding", "gzip")
 		h.Add("Vary", "Accept-Encoding")

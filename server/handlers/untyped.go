@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/keelson-dev/keelson/runtime/codec"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,13 +47,12 @@ func (e *endpoint) sameKind(d codec.Decoded) error {
 	return apierrors.NewInvalid(d.GVK.GroupKind(), name, errs)
 }
 
-// untypedList is what a list of a kind without a Go type is written from: its members in alphabetical order, as those of
-// its items.
-func (c *call) untypedList(lm metav1.ListMeta) listText {
-	head := appendString([]byte(`{"apiVersion":`), c.version)
-	tail := appendString([]byte(`],"kind":`), c.kind.Kind+"List")
-	tail = append(appendUntypedListMeta(append(tail, `,"metadata":`...), lm), '}')
-	return listText{head: append(head, `,"items":[`...), tail: tail, item: c.appendListed}
+// untypedFrame is the frame of a list of a kind without a Go type: its members in alphabetical order, as those of its items.
+func (a *encoding) untypedFrame(lm metav1.ListMeta) listFrame {
+	head := append(appendString([]byte(`{"apiVersion":`), a.version), `,"items":[`...)
+	tail := appendString([]byte(`],"kind":`), a.kind.Kind+"List")
+	tail = append(appendUntypedListMeta(append(tail, `,"metadata":`...), lm), "}\n"...)
+	return listFrame{head: head, tail: tail, empty: slices.Concat(head, tail)}
 }
 
 // appendUntypedListMeta is appendListMeta for a kind without a Go type, of which kube-apiserver always shows a continue.

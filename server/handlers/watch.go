@@ -2,12 +2,10 @@ package handlers
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"math"
 	"math/rand/v2"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/keelson-dev/keelson/runtime"
@@ -49,11 +47,7 @@ func (c *call) newWatching(l *listing) (*watching, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &watching{call: c, listing: l, marked: l.AllowWatchBookmarks, form: f, end: time.Now().Add(c.watchTimeout(l))}
-	if f.isTable() {
-		w.table = c.newTable(f)
-	}
-	return w, nil
+	return &watching{call: c, listing: l, marked: l.AllowWatchBookmarks, form: c.newEncoding(f), end: time.Now().Add(c.watchTimeout(l))}, nil
 }
 
 // watchTimeout is how long the watch lasts.
@@ -71,8 +65,7 @@ type watching struct {
 	*call
 	listing *listing // nil once the watch is under way
 	marked  bool     // bookmarks are wanted
-	form    form
-	table   *table // nil: no Table
+	form    *encoding
 	end     time.Time
 	out     sink
 	timer   *time.Timer // of the next bookmark that the storage is asked for
@@ -133,8 +126,8 @@ func (w *watching) finish(ctx context.Context, err error) {
 		return
 	}
 	status := watchStatus(err)
-	text, _ := json.Marshal(&status) // a Status always has a JSON form
-	if w.out.event(slices.Concat([]byte(`{"type":"ERROR","object":`), text, []byte("}\n"))) == nil {
+	text, err := w.form.appendEvent(nil, string(apiwatch.Error), item{obj: &status})
+	if err == nil && w.out.event(text) == nil {
 		_ = w.out.flush() // the watch is over either way
 	}
 }
@@ -267,19 +260,12 @@ func (e *endpoint) bookmarkObject(obj runtime.Object) (mark runtime.Object, init
 	return mark, to.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true", nil
 }
 
-// appendEvent appends one event, with the newline after it.
+// appendEvent appends one event, framed.
 func (w *watching) appendEvent(dst []byte, kind string, it item) ([]byte, error) {
-	dst = appendString(append(dst, `{"type":`...), kind)
-	dst = append(dst, `,"object":`...)
-	var err error
-	if w.table != nil {
-		w.table.now, w.table.mark = time.Now(), kind == string(apiwatch.Bookmark)
-		dst, err = w.table.appendAlone(dst, w.ctx, it)
-		w.table.headless()
-	} else {
-		dst, err = w.appendForm(dst, it, w.form)
+	if t := w.form.table; t != nil {
+		t.now, t.mark = time.Now(), kind == string(apiwatch.Bookmark)
 	}
-	return append(dst, "}\n"...), err
+	return w.form.appendEvent(dst, kind, it)
 }
 
 func (w *watching) appendBookmark(dst []byte, e *storage.Event) ([]byte, error) {
@@ -292,11 +278,11 @@ func (w *watching) appendBookmark(dst []byte, e *storage.Event) ([]byte, error) 
 		return w.appendEvent(dst, string(apiwatch.Bookmark), item{rec: rec})
 	}
 	rec.Body = marks.initialEnd
-	if w.table != nil && w.table.include != metav1.IncludeObject {
+	if t := w.form.table; t != nil && t.include != metav1.IncludeObject {
 		// The row must show the annotation, whatever rows were to show.
-		include := w.table.include
-		w.table.include = metav1.IncludeMetadata
-		defer func() { w.table.include = include }()
+		include := t.include
+		t.include = metav1.IncludeMetadata
+		defer func() { t.include = include }()
 	}
 	return w.appendEvent(dst, string(apiwatch.Bookmark), item{rec: rec})
 }

@@ -27,7 +27,7 @@ func isWebSocket(r *http.Request) bool {
 	return false
 }
 
-// serveWebSocket runs a watch over a WebSocket: one text message an event. The client sends nothing; that it
+// serveWebSocket runs a watch over a WebSocket: one message an event, text for JSON. The client sends nothing; that it
 // closes is noticed by reading.
 func (w *watching) serveWebSocket(ctx context.Context) {
 	conn, rw, err := http.NewResponseController(w.w).Hijack()
@@ -38,7 +38,7 @@ func (w *watching) serveWebSocket(ctx context.Context) {
 	server := websocket.Server{
 		Handshake: func(config *websocket.Config, _ *http.Request) error {
 			config.Protocol = offered(config.Protocol)
-			config.Header = http.Header{"Content-Type": {w.form.Format.MediaType()}}
+			config.Header = http.Header{"Content-Type": {w.form.streamType()}}
 			return nil
 		},
 		Handler: func(conn *websocket.Conn) {
@@ -49,7 +49,7 @@ func (w *watching) serveWebSocket(ctx context.Context) {
 				defer cancel()
 				_, _ = io.Copy(io.Discard, conn) // until the connection ends, for whatever reason
 			}()
-			w.run(ctx, &socketSink{conn: conn, limit: w.Resource.write})
+			w.run(ctx, &socketSink{conn: conn, form: w.form, limit: w.Resource.write})
 			_ = conn.Close()
 			<-gone
 		},
@@ -77,8 +77,12 @@ func offered(protocols []string) []string {
 	return nil
 }
 
+// protobufFrameHead is what an event in protobuf has before it in a stream of bytes: its length.
+const protobufFrameHead = 4
+
 type socketSink struct {
 	conn  *websocket.Conn
+	form  *encoding
 	limit time.Duration
 }
 
@@ -90,7 +94,14 @@ func (s *socketSink) event(frame []byte) error {
 			return errSinkClosed
 		}
 	}
-	if err := websocket.Message.Send(s.conn, string(frame)); err != nil {
+	message := any(string(frame)) // a text message
+	switch {
+	case s.form.proto != nil:
+		message = frame[protobufFrameHead:] // the message has its length already
+	case s.form.Format.MediaType() != "application/json":
+		message = frame
+	}
+	if err := websocket.Message.Send(s.conn, message); err != nil {
 		return errSinkClosed
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/keelson-dev/keelson/server/handlers"
 	"golang.org/x/net/websocket"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func dial(t *testing.T, server *httptest.Server, target string, protocols ...string) *websocket.Conn {
@@ -69,5 +70,42 @@ func TestWebSocketNeedsAConnection(t *testing.T) {
 	w := h.ask("GET", base+"?watch=1", "", "Upgrade: websocket", "Connection: keep-alive, Upgrade")
 	if w.Code != 400 {
 		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// A message in a binary form is a binary message, without the length that it has in a stream of bytes.
+func TestWebSocketWatchInProtobufAndCBOR(t *testing.T) {
+	h, _ := cachedMaps(t, 0)
+	h.makeMap(t, 0)
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	for _, mediaType := range []string{"application/vnd.kubernetes.protobuf", "application/cbor"} {
+		config, err := websocket.NewConfig("ws"+strings.TrimPrefix(server.URL, "http")+maps+"?watch=1", server.URL)
+		must(t, err)
+		config.Header.Set("Accept", mediaType)
+		conn, err := websocket.DialConfig(config)
+		must(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+		var got []byte
+		receive := websocket.Codec{Unmarshal: func(data []byte, payload byte, v any) error {
+			if payload != websocket.BinaryFrame {
+				t.Errorf("%s: a frame of type %d", mediaType, payload)
+			}
+			*v.(*[]byte) = data
+			return nil
+		}}
+		must(t, receive.Receive(conn, &got))
+		want := "ADDED " + string(formOf(t, mediaType, h.ask("GET", maps+"/m00000", "").Body.Bytes()))
+		var event string
+		if mediaType == "application/cbor" {
+			event = cborEvents(t, string(got))[0]
+		} else {
+			var e metav1.WatchEvent
+			must(t, e.Unmarshal(got))
+			event = e.Type + " " + string(e.Object.Raw)
+		}
+		if event != want {
+			t.Errorf("%s: %q\nwant %q", mediaType, event, want)
+		}
 	}
 }

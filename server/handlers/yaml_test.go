@@ -62,7 +62,8 @@ func TestLayoutOfADeepObject(t *testing.T) {
 		plain := h.ask("GET", target, "").Body.Len()
 		for _, head := range []string{"Accept: application/yaml", "User-Agent: curl/8"} {
 			w := h.ask("GET", target, "", head)
-			if w.Code != 200 || w.Body.Len() != plain {
+			// In a list it is the item that is not laid out.
+			if most := plain + 100; w.Code != 200 || w.Body.Len() > most || target != base && w.Body.Len() != plain {
 				t.Errorf("%s, %s: %d, %d bytes of %d", target, head, w.Code, w.Body.Len(), plain)
 			}
 		}

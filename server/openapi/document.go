@@ -260,7 +260,7 @@ func (r Resource) equal(other Resource) bool {
 	return r.Plural == other.Plural && r.Kind == other.Kind && r.Namespaced == other.Namespaced &&
 		slices.Equal(r.Verbs, other.Verbs) && r.Type == other.Type && r.ListType == other.ListType &&
 		r.Docs == other.Docs && r.Description == other.Description && r.ReturnsDeleted == other.ReturnsDeleted &&
-		slices.Equal(r.MediaTypes, other.MediaTypes) && slices.Equal(r.PatchTypes, other.PatchTypes) &&
+		slices.Equal(r.MediaTypes, other.MediaTypes) && slices.Equal(r.StreamTypes, other.StreamTypes) && slices.Equal(r.PatchTypes, other.PatchTypes) &&
 		slices.EqualFunc(r.Subresources, other.Subresources, Subresource.equal)
 }
 

@@ -30,8 +30,8 @@ type Resource struct {
 	Docs *schema.Docs
 	// Description is the kind's, for kinds that neither Docs nor a SwaggerDoc method describes.
 	Description string
-	// MediaTypes are those in which its objects are answered; nil: those of Options.
-	MediaTypes []string
+	// MediaTypes are those in which its objects are answered, StreamTypes those of its watches; nil: those of Options.
+	MediaTypes, StreamTypes []string
 	// PatchTypes are the media types that PATCH accepts.
 	PatchTypes []string
 	// ReturnsDeleted says that DELETE of one object answers with the object, not with a Status.

@@ -153,6 +153,14 @@ func (p resourcePaths) mediaTypes() []string {
 	return p.opts.MediaTypes
 }
 
+// streamTypes are those of watches.
+func (p resourcePaths) streamTypes() []string {
+	if p.r.StreamTypes != nil {
+		return p.r.StreamTypes
+	}
+	return p.opts.StreamTypes
+}
+
 func (p resourcePaths) has(verb string) bool { return slices.Contains(p.r.Verbs, verb) }
 
 // collection are the operations on the resource as a whole.
@@ -182,7 +190,7 @@ func (p resourcePaths) list() operation {
 	}
 	if p.has("watch") {
 		o.description = "list or watch objects of kind " + p.kind
-		o.produces = append(slices.Clone(p.mediaTypes()), p.opts.StreamTypes...)
+		o.produces = append(slices.Clone(p.mediaTypes()), p.streamTypes()...)
 		p.meta(reflect.TypeFor[metav1.WatchEvent]())
 	}
 	return o

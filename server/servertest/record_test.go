@@ -89,7 +89,7 @@ func TestRecordedProtobuf(t *testing.T) {
 	h := harbour{srv, t}
 	rec := h.Record(servertest.Match{Resources: []string{"configmaps"}})
 	const path, protobuf = "/api/v1/namespaces/port/configmaps", "application/vnd.kubernetes.protobuf"
-	body, err := codec.EncodeProtobuf(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "log"}, Data: map[string]string{"wind": "fair"}}, corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	body, err := codec.Protobuf().Encode(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "log"}, Data: map[string]string{"wind": "fair"}}, corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,6 +29,9 @@ type Options struct {
 	WindowBytes int64
 	// ReadWait is how long a read waits for a revision that the cache has not reached; 0 is 3 s.
 	ReadWait time.Duration
+	// Forms keeps what readers make of the blocks of a list, such as their encodings; nil keeps nothing. Several caches may
+	// have the same.
+	Forms *storage.FormCache
 	// Hooks are told what happens.
 	Hooks Hooks
 }

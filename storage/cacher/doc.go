@@ -10,6 +10,10 @@
 //     the root and reads without a lock, however long it takes; a writer copies the path to the page that it changes.
 //   - The log: the last changes in order, in segments that begin with the state before them. So every state of the
 //     window can be shown: a list at an exact revision, and the pages of a list that began before other writes.
+//   - With a page, once a list has asked for it: the forms that readers have made of all its records, which
+//     [Options.Forms] bounds, and the ids of their label sets. A list comes in blocks of these pages (storage.Page); one by
+//     labels judges each set once, and touches only the records that have one which matches. Both go with the page, when
+//     a write replaces it.
 //   - No decoded object, no queue per watcher, no goroutine but one that follows the storage below and one that asks
 //     for its revision while readers wait for that. The first ends while nothing happens, if the feed of the storage
 //     below can call who reads it (storage.Waker), and the second is not needed if it knows its revision: so a cache at

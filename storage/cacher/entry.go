@@ -73,7 +73,7 @@ func afterValue(index int, text, end string) func(*entry) bool {
 type labelSet struct {
 	text string     // as JSON: what it is known by
 	odd  labels.Set // where text is not the plainest JSON; else nil
-	id   uint32     // another one for the next set
+	id   uint32     // which no other set has; 0: there are no more
 	uses int32      // entries that are in the state or the log
 }
 
@@ -147,6 +147,8 @@ func (s *labelSet) Get(label string) string {
 	return value
 }
 
+const maxSetID = 1<<31 - 1
+
 // entries makes entries of what the storage below has, with one labelSet for the same labels. One goroutine uses it.
 type entries struct {
 	fields, labels []string // of the indexes, in this order
@@ -180,9 +182,11 @@ func (m *entries) set(r storage.Record) *labelSet {
 	text := r.Body.LabelsJSON()
 	s := m.sets[string(text)]
 	if s == nil {
-		m.made++
 		s = newLabelSet(string(text), r)
-		s.id = m.made
+		if m.made < maxSetID {
+			m.made++
+			s.id = m.made
+		}
 		if m.sets == nil {
 			m.sets = map[string]*labelSet{}
 		}

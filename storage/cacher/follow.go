@@ -123,6 +123,7 @@ func (c *Cacher) forget(ended error) {
 	c.reached.Store(0)
 	c.known.Store(0)
 	c.epoch.Add(1)
+	c.state.records.leave(c.edition)
 	c.state, c.entries, c.recent = state{}, nil, nil
 	c.log.reset(0)
 	for _, w := range c.waiters {
@@ -206,7 +207,7 @@ func (c *Cacher) loadAt(at, target int64, began time.Time) (storage.Following, e
 	}
 	c.mu.Lock()
 	c.entries = m
-	c.edition = new(edition)
+	c.edition = c.newEdition()
 	c.state = c.built(all)
 	c.log.reset(from.Revision)
 	c.mu.Unlock()

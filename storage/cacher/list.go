@@ -2,8 +2,10 @@ package cacher
 
 import (
 	"context"
+	"iter"
 
 	"github.com/keelson-dev/keelson/storage"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // List implements storage.Interface. The records of a page are read from the state while they are walked; a page
@@ -89,6 +91,8 @@ func (l *listing) page() (storage.Page, error) {
 	}
 	p := storage.Page{Count: count, Revision: l.revision, Version: l.state.version(), Records: func(yield func(storage.Record) bool) {
 		rows.tree.walk(rows.from, end, func(e *entry) bool { return yield(e.Record) })
+	}, Blocks: func(yield func(storage.Block) bool) {
+		rows.tree.pages(rows.from, end, func(p *page[entry], items []*entry) bool { return yield(block(p, items)) })
 	}}
 	if more := int64(rows.to - end); more > 0 {
 		l.goOn(&p, at(rows.tree, end-1).Key)
@@ -97,15 +101,31 @@ func (l *listing) page() (storage.Page, error) {
 	return p, nil
 }
 
+// block makes a block of elements of a page. Its forms are of the whole page.
+func block(p *page[entry], items []*entry) storage.Block {
+	b := storage.Block{Records: records(items), Count: len(items)}
+	if len(items) == p.len() {
+		b.Forms = p.keeps().forms
+	}
+	return b
+}
+
+func records(items []*entry) iter.Seq[storage.Record] {
+	return func(yield func(storage.Record) bool) {
+		for _, e := range items {
+			if !yield(e.Record) {
+				return
+			}
+		}
+	}
+}
+
 // chosenPage makes the page of the rows that selectors choose.
 func (l *listing) chosenPage(rows rows) (storage.Page, error) {
 	var out []*entry
 	last, more := l.scope.To, false
-	rows.tree.walk(rows.from, rows.to, func(e *entry) bool {
-		l.evaluated++
-		if !rows.choose(e) {
-			return true
-		}
+	rows.chosen(func(e *entry, looked int) bool {
+		l.evaluated = looked
 		if more = l.limit > 0 && len(out) == l.limit; more {
 			last = out[len(out)-1].Key + "\x00"
 			return false
@@ -113,16 +133,13 @@ func (l *listing) chosenPage(rows rows) (storage.Page, error) {
 		out = append(out, e)
 		return true
 	})
+	if !more {
+		l.evaluated = rows.to - rows.from
+	}
 	if err := l.readable(last); err != nil {
 		return storage.Page{}, err
 	}
-	p := storage.Page{Count: len(out), Revision: l.revision, Version: l.state.version(), Records: func(yield func(storage.Record) bool) {
-		for _, e := range out {
-			if !yield(e.Record) {
-				return
-			}
-		}
-	}}
+	p := storage.Page{Count: len(out), Revision: l.revision, Version: l.state.version(), Records: records(out)}
 	if more {
 		l.goOn(&p, out[len(out)-1].Key)
 	}
@@ -140,6 +157,29 @@ type rows struct {
 	tree     tree[entry]
 	from, to int
 	choose   func(*entry) bool // nil: all of them, and all are in the scope
+	verdicts *verdicts         // on the label sets of what choose chooses; nil: it does not go by them alone
+}
+
+// chosen yields what choose chooses, and how many rows were looked at until then. Of pages that know their label sets
+// only those entries are touched which have one that matches.
+func (r *rows) chosen(yield func(e *entry, looked int) bool) {
+	looked := 0
+	r.tree.pages(r.from, r.to, func(p *page[entry], items []*entry) bool {
+		var ids *setIDs
+		if r.verdicts != nil && len(items) == p.len() {
+			ids = setsOf(p)
+		}
+		for i, e := range items {
+			if ids != nil && !r.verdicts.onID(ids[i], e) {
+				continue
+			}
+			if r.choose(e) && !yield(e, looked+i+1) {
+				return false
+			}
+		}
+		looked += len(items)
+		return true
+	})
 }
 
 // at returns the entry with a rank that the tree has.
@@ -172,8 +212,13 @@ func (l *listing) rows() rows {
 			l.index = l.indexes.index(i)
 		}
 	}
-	matches, whole := matcher(sel), l.scope.Whole()
-	out.choose = func(e *entry) bool { return e.unreadable == nil && (whole || l.scope.Has(e.Key)) && matches(e) }
+	verdicts, whole := newVerdicts(sel.Labels), l.scope.Whole()
+	if l.index == "" {
+		out.verdicts = verdicts // an index has few rows, and other pages
+	}
+	out.choose = func(e *entry) bool {
+		return e.unreadable == nil && (whole || l.scope.Has(e.Key)) && verdicts.on(e) && (sel.Fields == nil || sel.Fields.Matches(e.Fields))
+	}
 	return out
 }
 
@@ -199,24 +244,48 @@ func (o *Options) asked(sel storage.Selection, index int) (text string, ok bool)
 	return sel.Labels.RequiresExactMatch(o.IndexLabels[index-len(o.IndexFields)])
 }
 
-// matcher is sel.Matches for one goroutine and many entries: it judges labels that are the same once.
-func matcher(sel storage.Selection) func(*entry) bool {
-	if sel.Labels == nil || sel.Labels.Empty() {
-		return func(e *entry) bool { return sel.Matches(e.Record) }
+// verdicts are those of a selector on label sets, for one goroutine and many entries: it judges labels that are the same
+// once, as long as there are not too many. nil chooses all.
+type verdicts struct {
+	selector labels.Selector
+	known    [knownVerdicts]uint32 // at the id of a set: the id, followed by a bit that is 1 if it matches
+}
+
+const knownVerdicts = 1024
+
+// newVerdicts returns the verdicts of a selector; nil for one that chooses all.
+func newVerdicts(selector labels.Selector) *verdicts {
+	if selector == nil || selector.Empty() {
+		return nil
 	}
-	const size = 256 // of a small cache
-	type verdict struct {
-		set     *labelSet
-		matches bool
+	return &verdicts{selector: selector}
+}
+
+// on returns the verdict on the labels of an entry that is readable.
+func (v *verdicts) on(e *entry) bool { return v == nil || v.onID(e.labels.id, e) }
+
+// onID is on for an entry whose label set's id is at hand: the entry is only looked at if that set is not known. What has
+// no id may be unreadable, and is chosen then.
+func (v *verdicts) onID(id uint32, e *entry) bool {
+	known := &v.known[id%knownVerdicts]
+	if *known>>1 == id && id != 0 {
+		return *known&1 != 0
 	}
-	var known [size]verdict
-	return func(e *entry) bool {
-		v := &known[e.labels.id%size]
-		if v.set != e.labels {
-			*v = verdict{e.labels, sel.Labels.Matches(e.labels)}
+	return v.judge(id, e)
+}
+
+func (v *verdicts) judge(id uint32, e *entry) bool {
+	if e.labels == nil {
+		return true
+	}
+	matches := v.selector.Matches(e.labels)
+	if id != 0 {
+		known := &v.known[id%knownVerdicts]
+		if *known = id << 1; matches {
+			*known |= 1
 		}
-		return v.matches && (sel.Fields == nil || sel.Fields.Matches(e.Fields))
 	}
+	return matches
 }
 
 // readable returns an UnreadableError if there is an unreadable entry before the key end, "" being the end of all.

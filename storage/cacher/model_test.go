@@ -98,6 +98,7 @@ func newModel(t *testing.T, b storage.Backend, seed uint64) *model {
 	m.opts = cacher.Options{
 		WindowBytes: int64(32+m.rnd.IntN(96)) << 10,
 		ReadWait:    10 * time.Millisecond,
+		Forms:       storage.NewFormCache(1 << 20),
 		Hooks:       cacher.Hooks{Void: func(error) { m.voids.Add(1) }},
 	}
 	if m.rnd.IntN(4) > 0 {

@@ -103,6 +103,7 @@ func (m *model) list1(w wish, o storage.ListOptions, from string, at storage.Rea
 	for r := range p.Records {
 		rows = append(rows, rowOf(m.test, r))
 	}
+	m.counts["blocks found"] += walkBlocks(m.test, p).found
 	want := m.h.page(m.h.at(p.Revision), w, from, limit)
 	plain := !w.Selective() && w.Scope(true).Whole()
 	switch {

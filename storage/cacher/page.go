@@ -1,9 +1,6 @@
 package cacher
 
-import (
-	"sync"
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // A page and a branch have 256 bytes each where pointers have 8, a size class of the allocator. What the first write to a
 // state copies is one page and the branches above it: 1 KiB of a tree of 100,000 elements. Longer pages cost more for
@@ -21,10 +18,10 @@ type node[E any] struct {
 	size   int        // elements in the subtree
 }
 
-// page is a run of neighbouring elements. One that belongs to a state never changes, but for what is made from it.
+// page is a run of neighbouring elements. One that belongs to a state never changes, but for what readers keep with it.
 type page[E any] struct {
 	node  node[E]
-	made  atomic.Pointer[made]
+	kept  atomic.Pointer[kept]
 	items [pageRoom]*E // the first node.size are used
 }
 
@@ -48,38 +45,7 @@ func newBranch[E any](ed *edition) *branch[E] {
 	return b
 }
 
-// made is what a reader made from a page.
-type made struct {
-	mu    sync.Mutex
-	value any // guarded by mu; nil: not made
-}
-
 func (p *page[E]) len() int { return p.node.size }
-
-// keep returns what was made from the page of a state, and makes it when nothing was: of all who ask at a time one
-// makes, and the others wait for it. It stays until it is dropped and is not there in the page that a write makes of
-// this one; nil is not kept. It is the place for the compressed form of the page's items, which a compressed list then
-// joins instead of compressing them for every reader.
-func (p *page[E]) keep(from func(items []*E) any) any {
-	m := p.made.Load()
-	if m == nil {
-		m = &made{}
-		if !p.made.CompareAndSwap(nil, m) {
-			return p.keep(from)
-		}
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.value == nil {
-		m.value = from(p.used())
-	}
-	return m.value
-}
-
-// drop forgets what was made from the page, and says whether there was anything. Who has it may go on using it.
-func (p *page[E]) drop() bool {
-	return p.made.Load() != nil && p.made.Swap(nil) != nil
-}
 
 func (p *page[E]) used() []*E { return p.items[:p.node.size:p.node.size] }
 
@@ -105,7 +71,7 @@ func (n *node[E]) fill() (used, room int) {
 func leastFill(room int) int { return room * 3 / 8 }
 func slackOf(room int) int   { return room / 8 }
 
-// owned returns the node if it belongs to the edition, else a copy that does.
+// owned returns the node if it belongs to the edition, else a copy that does and takes its place.
 func (n *node[E]) owned(ed *edition) *node[E] {
 	switch {
 	case n.owner == ed:
@@ -116,6 +82,7 @@ func (n *node[E]) owned(ed *edition) *node[E] {
 	case n.page != nil:
 		p := newPage[E](ed)
 		p.node.size, p.items = n.size, n.page.items
+		n.leave(ed)
 		return &p.node
 	}
 	b := newBranch[E](ed)

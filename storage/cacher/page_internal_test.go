@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
-	"runtime"
 	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/keelson-dev/keelson/storage"
 )
 
 // TestTreeEmptied leaves little of a large tree in several ways; what is left has few pages (checkTree).
@@ -99,7 +100,8 @@ func TestTreeFill(t *testing.T) {
 func TestTreeReaders(t *testing.T) {
 	t.Parallel()
 	elements := benchmarkKeys(3000)
-	tr := build(byKeyed, new(edition), slices.Values(elements))
+	forms := storage.NewFormCache(100 << 10)
+	tr := build(byKeyed, &edition{forms: forms}, slices.Values(elements))
 	var state atomic.Pointer[tree[keyed]]
 	first := tr
 	state.Store(&first)
@@ -119,7 +121,8 @@ func TestTreeReaders(t *testing.T) {
 				n := 0
 				now.pages(0, now.len(), func(p *page[keyed], items []*keyed) bool {
 					n += len(items)
-					if kept := p.keep(joinKeys); !bytes.Equal(kept.([]byte), joinKeys(items).([]byte)) {
+					joined := func() ([]byte, error) { return joinKeys(items), nil }
+					if kept, err := p.keeps().forms.Get("joined", joined); err != nil || !bytes.Equal(kept, joinKeys(items)) {
 						t.Error("what was kept is another page's")
 					}
 					return true
@@ -136,7 +139,7 @@ func TestTreeReaders(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(4, 4))
 	for range 300 {
-		ed := new(edition)
+		ed := &edition{forms: forms, left: kept{left: true}}
 		for range 1 + r.IntN(20) {
 			e := *elements[r.IntN(len(elements))]
 			if r.IntN(3) == 0 {
@@ -150,84 +153,18 @@ func TestTreeReaders(t *testing.T) {
 	}
 	close(done)
 	readers.Wait()
+	if st := forms.Stats(); st.Hits == 0 {
+		t.Errorf("nothing was tested: %+v", st)
+	}
+	tr.leave(&edition{forms: forms, left: kept{left: true}})
+	if st := forms.Stats(); st.Bytes != 0 || st.Forms != 0 {
+		t.Errorf("left is %+v", st)
+	}
 }
 
-func joinKeys(items []*keyed) any {
-	var out []byte
+func joinKeys(items []*keyed) (out []byte) {
 	for _, e := range items {
 		out = fmt.Appendf(out, "%s=%d,", e.key, e.version)
 	}
 	return out
-}
-
-// TestPageKeep follows what is made from a page.
-func TestPageKeep(t *testing.T) {
-	t.Parallel()
-	elements := benchmarkKeys(pageRoom)
-	ed := new(edition)
-	tr := newTree(byKeyed)
-	for _, e := range elements[:pageRoom-1] {
-		tr.set(ed, e)
-	}
-	state := tr
-	p := state.root.page
-	makes := 0
-	value := func(items []*keyed) any {
-		if len(items) != cap(items) {
-			t.Error("room behind the items")
-		}
-		makes++
-		return &makes
-	}
-	for range 2000 { // often enough for two to be the first
-		p.drop()
-		makes = 0
-		var ready atomic.Int32
-		var readers sync.WaitGroup
-		for range 2 {
-			readers.Go(func() {
-				ready.Add(1)
-				for spins := 0; ready.Load() < 2; spins++ {
-					if spins > 1000 {
-						runtime.Gosched()
-					}
-				}
-				if p.keep(value) != any(&makes) {
-					t.Error("not what was made")
-				}
-			})
-		}
-		readers.Wait()
-		if makes != 1 {
-			t.Fatalf("made %d times", makes)
-		}
-	}
-	tr.set(new(edition), elements[0])
-	if q := tr.root.page; q == p || q.drop() {
-		t.Error("a copy has what was made from the page")
-	}
-	if !p.drop() || p.drop() {
-		t.Error("dropped not once")
-	}
-	p.keep(value)
-	state.set(ed, elements[pageRoom-1])
-	if state.root.page != p || p.drop() || makes != 2 {
-		t.Errorf("a page that changed in place has what was made before; made %d times", makes)
-	}
-	if v := p.keep(func(items []*keyed) any { return len(items) }); v != pageRoom {
-		t.Errorf("made from %v elements", v)
-	}
-	p.drop()
-	p.keep(func([]*keyed) any { return nil })
-	if p.keep(value); makes != 3 {
-		t.Error("nil was kept")
-	}
-	p.drop()
-	func() {
-		defer func() { recover() }()
-		p.keep(func([]*keyed) any { panic("refused") })
-	}()
-	if p.keep(value); makes != 4 {
-		t.Error("a maker that panicked was the last")
-	}
 }

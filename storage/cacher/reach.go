@@ -303,7 +303,7 @@ func (c *Cacher) publish() *snapshot {
 // freeze returns the latest state, which is that of a revision; from now on its nodes are copied and not changed. The
 // caller holds mu.
 func (c *Cacher) freeze(revision int64) *snapshot {
-	c.edition = new(edition)
+	c.edition = c.newEdition()
 	return &snapshot{state: c.state.clone(), changed: c.log.last, revision: revision}
 }
 

@@ -198,3 +198,33 @@ func BenchmarkIndexed(b *testing.B) {
 		backend.Close()
 	}
 }
+
+// BenchmarkSelectOf lists one in a hundred of more and more objects by a label.
+func BenchmarkSelectOf(b *testing.B) {
+	sel, err := labels.Parse("app=app07")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, n := range []int{10_000, 100_000} {
+		for _, own := range []bool{false, true} {
+			name := fmt.Sprintf("%d, 100 label sets", n)
+			if own {
+				name = fmt.Sprintf("%d, a label set each", n)
+			}
+			b.Run(name, func(b *testing.B) {
+				backend := openBackend(b, "memory", "")
+				defer backend.Close()
+				crowd{n: n, ownLabels: own}.loadInto(b, backend)
+				c := newCache(b, benchStore(b, backend), cacher.Options{})
+				defer c.Close()
+				b.ReportAllocs()
+				for b.Loop() {
+					page, err := c.List(b.Context(), storage.ListOptions{Selection: storage.Selection{Labels: sel}})
+					if err != nil || page.Count == 0 {
+						b.Fatal(page.Count, err)
+					}
+				}
+			})
+		}
+	}
+}

@@ -3,6 +3,8 @@ package cacher
 import (
 	"iter"
 	"sort"
+
+	"github.com/keelson-dev/keelson/storage"
 )
 
 // tree is an ordered set of elements: of those that compare equal it has one. It consists of pages, runs of
@@ -21,9 +23,14 @@ type tree[E any] struct {
 }
 
 // edition is a run of writes which nobody sees before it is over. What it makes or copies is its own and is changed
-// in place by the writes that follow, so that only the first to a page copies. Its address, which is never nil, is its
-// identity; it is over when nobody writes with it again. One edition may write to several trees.
-type edition struct{ _ byte }
+// in place by the writes that follow, so that only the first to a page copies. Its address is its identity; it is over
+// when nobody writes with it again. One edition may write to several trees.
+type edition struct {
+	// forms is for what readers make of its pages. It is nil where nothing is kept, as in states on the side of those that
+	// follow one another: their pages come and go with the readers who asked for them.
+	forms *storage.FormCache
+	left  kept // what pages have that left the tree with it
+}
 
 // newTree returns an empty tree. Compare returns a negative number when a comes before b, 0 when b takes the place
 // of a.
@@ -172,6 +179,7 @@ func (b *branch[E]) mend(ed *edition, i int) {
 		return
 	}
 	join(b.own(ed, left), b.kids[left+1])
+	b.kids[left+1].leave(ed)
 	removeAt(b.kids[:], b.n, left+1)
 	b.n--
 }

@@ -1,0 +1,269 @@
+package protobuf
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+	"sync"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// entry is what a map has beside its values: each entry is a message of a key, field 1, and a value, field 2.
+type entry struct {
+	key   element
+	typ   reflect.Type // of the map
+	plain reflect.Type // the pointer to map[string]string or map[string][]byte that the map's can be made; nil: neither
+	pairs sync.Pool    // of *pairs
+}
+
+func newEntry(t reflect.Type) *entry {
+	e := &entry{typ: t}
+	for _, plain := range []reflect.Type{reflect.TypeFor[*map[string]string](), reflect.TypeFor[*map[string][]byte]()} {
+		if reflect.PointerTo(t).ConvertibleTo(plain) {
+			e.plain = plain
+		}
+	}
+	return e
+}
+
+// plainMap is v as a *map[string]string or a *map[string][]byte.
+func (e *entry) plainMap(v reflect.Value) any {
+	p := v.Addr()
+	if p.Type() != e.plain {
+		p = p.Convert(e.plain)
+	}
+	return p.Interface()
+}
+
+// Tags of the two fields of an entry, without the wire type.
+const (
+	entryKey   = 1 << 3
+	entryValue = 2 << 3
+)
+
+// mapping writes the entries of a map that has some, in the order of their keys.
+func (w *writer) mapping(f *field, v reflect.Value) error {
+	if f.entry.plain != nil {
+		switch m := f.entry.plainMap(v).(type) {
+		case *map[string]string:
+			writeMap(w, f, *m, func(value string) {
+				w.string(value)
+				w.take(1)[0] = entryValue | byte(bytesWire)
+			})
+		case *map[string][]byte:
+			writeMap(w, f, *m, func(value []byte) {
+				if value != nil {
+					w.bytes(value)
+					w.take(1)[0] = entryValue | byte(bytesWire)
+				}
+			})
+		}
+		return nil
+	}
+	p := f.entry.take(v)
+	defer f.entry.give(p)
+	for i := len(p.order) - 1; i >= 0; i-- {
+		end := w.size()
+		if value := p.values.Index(p.order[i]); !f.nilable || !value.IsNil() || !f.pointer && f.kind == messageKind {
+			if err := w.value(&f.element, value); err != nil {
+				return err
+			}
+			w.take(1)[0] = entryValue | byte(f.wire())
+		}
+		if err := w.value(&f.entry.key, p.keys.Index(p.order[i])); err != nil {
+			return err
+		}
+		w.take(1)[0] = entryKey | byte(f.entry.key.wire())
+		w.varint(uint64(w.size() - end))
+		w.key(f)
+	}
+	return nil
+}
+
+func writeMap[V any](w *writer, f *field, m map[string]V, value func(V)) {
+	from := len(w.names)
+	for name := range m {
+		w.names = append(w.names, name)
+	}
+	names := w.names[from:]
+	slices.Sort(names)
+	for _, name := range slices.Backward(names) {
+		end := w.size()
+		value(m[name])
+		w.string(name)
+		w.take(1)[0] = entryKey | byte(bytesWire)
+		w.varint(uint64(w.size() - end))
+		w.key(f)
+	}
+	clear(names)
+	w.names = w.names[:from]
+}
+
+// pairs are the keys and the values of a map, as reflection can go through them without memory for each.
+type pairs struct {
+	keys, values reflect.Value // slices
+	order        []int         // of the keys
+	iter         reflect.MapIter
+}
+
+// maxPairs is how many pairs are kept for the next map.
+const maxPairs = 256
+
+// take returns the pairs of a map; give takes them back.
+func (e *entry) take(v reflect.Value) *pairs {
+	p, ok := e.pairs.Get().(*pairs)
+	n := v.Len()
+	if !ok || p.keys.Len() < n {
+		p = &pairs{keys: reflect.MakeSlice(reflect.SliceOf(e.typ.Key()), n, n), values: reflect.MakeSlice(reflect.SliceOf(e.typ.Elem()), n, n)}
+	}
+	p.order = p.order[:0]
+	p.iter.Reset(v)
+	for i := 0; i < n && p.iter.Next(); i++ {
+		p.keys.Index(i).SetIterKey(&p.iter)
+		p.values.Index(i).SetIterValue(&p.iter)
+		p.order = append(p.order, i)
+	}
+	slices.SortFunc(p.order, func(a, b int) int {
+		one, other := p.keys.Index(a), p.keys.Index(b)
+		switch e.key.kind {
+		case stringKind:
+			return cmp.Compare(one.String(), other.String())
+		case uintKind:
+			return cmp.Compare(one.Uint(), other.Uint())
+		case boolKind:
+			return truth(one) - truth(other)
+		}
+		return cmp.Compare(one.Int(), other.Int())
+	})
+	return p
+}
+
+func truth(v reflect.Value) int {
+	if v.Bool() {
+		return 1
+	}
+	return 0
+}
+
+func (e *entry) give(p *pairs) {
+	if p.keys.Len() > maxPairs {
+		return
+	}
+	p.iter.Reset(reflect.Value{})
+	p.keys.Clear()
+	p.values.Clear()
+	e.pairs.Put(p)
+}
+
+// pair is the memory for a key and a value that the last entry was read into: the next is of the same map mostly.
+type pair struct {
+	of         *field
+	key, value reflect.Value
+}
+
+// readEntry adds an entry to a map.
+func (f *field) readEntry(b []byte, v reflect.Value, depth int, last *pair) error {
+	if v.IsNil() {
+		v.Set(reflect.MakeMap(f.entry.typ))
+	}
+	if f.entry.plain != nil {
+		key, value, err := plainEntry(b)
+		if err != nil {
+			return err
+		}
+		switch m := f.entry.plainMap(v).(type) {
+		case *map[string]string:
+			(*m)[string(key)] = string(value)
+		case *map[string][]byte:
+			(*m)[string(key)] = append([]byte{}, value...)
+		}
+		return nil
+	}
+	if last.of != f {
+		*last = pair{f, reflect.New(f.entry.typ.Key()).Elem(), reflect.New(f.entry.typ.Elem()).Elem()}
+	}
+	key, value := last.key, last.value
+	key.SetZero()
+	f.fresh(value)
+	for len(b) > 0 {
+		number, wire, n, err := entryField(b)
+		if err != nil {
+			return err
+		}
+		into, e := key, &f.entry.key
+		switch number {
+		case 1:
+		case 2:
+			into, e = value, &f.element
+			f.fresh(value) // of two values the last is the one
+		default:
+			b = b[n:]
+			continue
+		}
+		if wire != e.wire() {
+			return errMapEntry
+		}
+		b = b[n:]
+		if _, _, err := counted(b); wire == bytesWire && err != nil {
+			return errMapEntry
+		}
+		if n, err = e.read(b, into, depth); err != nil && wire == bytesWire {
+			return err
+		} else if err != nil {
+			return errMapEntry
+		}
+		b = b[n:]
+	}
+	v.SetMapIndex(key, value)
+	return nil
+}
+
+// fresh makes the value of a map's entry what it is when the entry has none.
+func (f *field) fresh(value reflect.Value) {
+	value.SetZero()
+	switch {
+	case f.pointer:
+	case f.kind == bytesKind:
+		value.SetBytes([]byte{})
+	case f.kind == messageKind:
+		begin(value)
+	}
+}
+
+// plainEntry reads an entry whose key and value are written as bytes.
+func plainEntry(b []byte) (key, value []byte, err error) {
+	for len(b) > 0 {
+		number, wire, n, err := entryField(b)
+		if err != nil {
+			return nil, nil, err
+		}
+		b = b[n:]
+		if number != 1 && number != 2 {
+			continue
+		}
+		content, n, err := counted(b)
+		if err != nil || wire != bytesWire {
+			return nil, nil, errMapEntry
+		}
+		if b = b[n:]; number == 1 {
+			key = content
+		} else {
+			value = content
+		}
+	}
+	return key, value, nil
+}
+
+// entryField reads the tag of the key or the value of an entry; n is how long it is. Of other fields n is how long they
+// are.
+func entryField(b []byte) (number int32, wire protowire.Type, n int, err error) {
+	key, n, err := varint(b)
+	if err != nil {
+		return 0, 0, 0, errMapEntry
+	}
+	if number, wire = int32(key>>3), protowire.Type(key&7); number != 1 && number != 2 {
+		n, err = skip(b)
+	}
+	return number, wire, n, err
+}

@@ -1,0 +1,245 @@
+package protobuf
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Message writes and reads the messages of one Go type. It is immutable, and may be used concurrently.
+type Message struct {
+	typ       reflect.Type
+	pointer   reflect.Type // to typ
+	compiler  *Compiler
+	generated bool    // the type has methods, and is written and read by them
+	fields    []field // in the order of their numbers; none of a generated one
+	index     []int16 // of the fields, by their numbers up to maxIndexed; negative: there is none
+
+	guardOnce sync.Once // makes guard, which only reading needs
+	guard     *guard    // of a generated one
+}
+
+// field is one field of a message. The element is what is written of it, or of each item, or of each value of a map.
+type field struct {
+	element
+	index  int // in the struct, or itself
+	name   string
+	number int32
+	shape  shape
+	key    [5]byte // the tag before each value
+	keyLen int
+	entry  *entry // of a map
+}
+
+// itself is the index of the only field of a message that is a slice or a map.
+const itself = -1
+
+type shape uint8
+
+const (
+	single shape = iota
+	repeated
+	packed
+	mapping
+)
+
+// element is how a value is written, and read.
+type element struct {
+	typ     reflect.Type // without the pointer
+	pointer bool
+	nilable bool // it may be nil: a pointer, a slice or a map
+	kind    kind
+	message *Message // of messageKind
+}
+
+type kind uint8
+
+const (
+	boolKind kind = iota
+	intKind
+	uintKind
+	zigzagKind
+	fixed32Int
+	fixed32Uint
+	fixed32Float
+	fixed64Int
+	fixed64Uint
+	fixed64Float
+	stringKind
+	bytesKind
+	messageKind
+)
+
+// Short names of the wire types that values have.
+const (
+	varintWire  = protowire.VarintType
+	fixed32Wire = protowire.Fixed32Type
+	fixed64Wire = protowire.Fixed64Type
+	bytesWire   = protowire.BytesType
+)
+
+func (e *element) wire() protowire.Type {
+	switch e.kind {
+	case fixed32Int, fixed32Uint, fixed32Float:
+		return fixed32Wire
+	case fixed64Int, fixed64Uint, fixed64Float:
+		return fixed64Wire
+	case stringKind, bytesKind, messageKind:
+		return bytesWire
+	}
+	return varintWire
+}
+
+// setKey fills in the tag of the field.
+func (f *field) setKey() {
+	wire := f.wire()
+	if f.shape == packed || f.shape == mapping {
+		wire = bytesWire
+	}
+	f.keyLen = copy(f.key[:], protowire.AppendTag(nil, protowire.Number(f.number), wire))
+}
+
+// of returns the field's value of a message's.
+func (f *field) of(v reflect.Value) reflect.Value {
+	if f.index == itself {
+		return v
+	}
+	return v.Field(f.index)
+}
+
+// maxIndexed is the greatest number of a field that is found in an index.
+const maxIndexed = 255
+
+// add adds a field, whose number is free.
+func (m *Message) add(f field) {
+	at, _ := slices.BinarySearchFunc(m.fields, f.number, func(f field, n int32) int { return int(f.number) - int(n) })
+	m.fields = slices.Insert(m.fields, at, f)
+	m.index = m.index[:0]
+	for i := range m.fields {
+		n := m.fields[i].number
+		if n > maxIndexed {
+			break
+		}
+		for int(n) > len(m.index) {
+			m.index = append(m.index, -1)
+		}
+		m.index = append(m.index, int16(i))
+	}
+}
+
+// byNumber returns the field with a number, nil if there is none.
+func (m *Message) byNumber(n int32) *field {
+	if n <= maxIndexed {
+		if int(n) < len(m.index) && m.index[n] >= 0 {
+			return &m.fields[m.index[n]]
+		}
+		return nil
+	}
+	at, ok := slices.BinarySearchFunc(m.fields, n, func(f field, n int32) int { return int(f.number) - int(n) })
+	if !ok {
+		return nil
+	}
+	return &m.fields[at]
+}
+
+// generated is what the Go types of k8s.io/api are: their methods are generated.
+type generated interface {
+	Unmarshal(message []byte) error
+	Size() int
+	MarshalToSizedBuffer(message []byte) (int, error)
+}
+
+// isMessage reports whether a type has the methods, or those of what it embeds.
+func isMessage(t reflect.Type) bool {
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[generated]())
+}
+
+// hasMethods reports whether a type has protobuf methods of its own, as those of k8s.io/api have. Methods that are
+// promoted from the only embedded type which has them would read and write no more than that: with two or more, as
+// TypeMeta and ObjectMeta are, nothing is promoted. A type that embeds one such type may still have methods of its own,
+// which nothing tells from promoted ones; as they do what its tags say, it is taken for one that has none.
+func hasMethods(t reflect.Type) bool {
+	if !isMessage(t) {
+		return false
+	}
+	if t.Kind() != reflect.Struct {
+		return true
+	}
+	embedded := 0
+	for i := range t.NumField() {
+		if f := t.Field(i); f.Anonymous && (isMessage(f.Type) || f.Type.Kind() == reflect.Pointer && isMessage(f.Type.Elem())) {
+			embedded++
+		}
+	}
+	return embedded != 1
+}
+
+// value returns what obj, a pointer to the type, points to.
+func (m *Message) value(obj any) (reflect.Value, error) {
+	v := reflect.ValueOf(obj)
+	if !v.IsValid() || v.Type() != m.pointer || v.IsNil() {
+		return v, fmt.Errorf("%T is no %v, or nil", obj, m.pointer)
+	}
+	return v.Elem(), nil
+}
+
+// Size returns how many bytes Append adds for obj, a pointer to the type.
+func (m *Message) Size(obj any) (int, error) {
+	v, err := m.value(obj)
+	if err != nil {
+		return 0, err
+	}
+	if m.generated {
+		return obj.(generated).Size(), nil
+	}
+	w := m.compiler.writer()
+	defer m.compiler.done(w)
+	if err := w.message(m, v); err != nil {
+		return 0, err
+	}
+	return w.size(), nil
+}
+
+// Append appends the message of obj, a pointer to the type, to dst. On an error what it returns is dst.
+func (m *Message) Append(dst []byte, obj any) ([]byte, error) {
+	v, err := m.value(obj)
+	if err != nil {
+		return dst, err
+	}
+	if m.generated {
+		g := obj.(generated)
+		from, size := len(dst), g.Size()
+		text := slices.Grow(dst, size)[:from+size]
+		n, err := g.MarshalToSizedBuffer(text[from:])
+		if err != nil {
+			return dst, err
+		}
+		return append(text[:from], text[from+size-n:]...), nil // it wrote the end; of methods that are right, all
+	}
+	w := m.compiler.writer()
+	defer m.compiler.done(w)
+	if err := w.message(m, v); err != nil {
+		return dst, err
+	}
+	return append(dst, w.text[w.at:]...), nil
+}
+
+// Unmarshal makes obj, a pointer to a new value of the type, what the message says. obj keeps none of the message's memory.
+// After an error obj is anything.
+func (m *Message) Unmarshal(message []byte, obj any) (err error) {
+	v, err := m.value(obj)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if p := recover(); p != nil { // the generated methods of some type
+			err = fmt.Errorf("decoding panicked: %v", p)
+		}
+	}()
+	return m.merge(message, v, 0)
+}
+
+var errDeep = fmt.Errorf("proto: nested more than %d messages deep", maxDepth)

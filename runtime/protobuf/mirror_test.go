@@ -1,0 +1,207 @@
+package protobuf_test
+
+import (
+	"math/rand"
+	"reflect"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionv1beta1 "k8s.io/api/admission/v1beta1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1alpha1 "k8s.io/api/admissionregistration/v1alpha1"
+	admissionregistrationv1beta1 "k8s.io/api/admissionregistration/v1beta1"
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	apidiscoveryv2beta1 "k8s.io/api/apidiscovery/v2beta1"
+	apiserverinternalv1alpha1 "k8s.io/api/apiserverinternal/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	appsv1beta1 "k8s.io/api/apps/v1beta1"
+	appsv1beta2 "k8s.io/api/apps/v1beta2"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authenticationv1alpha1 "k8s.io/api/authentication/v1alpha1"
+	authenticationv1beta1 "k8s.io/api/authentication/v1beta1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	authorizationv1beta1 "k8s.io/api/authorization/v1beta1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	batchv1beta1 "k8s.io/api/batch/v1beta1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	certificatesv1alpha1 "k8s.io/api/certificates/v1alpha1"
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	coordinationv1alpha2 "k8s.io/api/coordination/v1alpha2"
+	coordinationv1beta1 "k8s.io/api/coordination/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	discoveryv1beta1 "k8s.io/api/discovery/v1beta1"
+	eventsv1 "k8s.io/api/events/v1"
+	eventsv1beta1 "k8s.io/api/events/v1beta1"
+	extensionsv1beta1 "k8s.io/api/extensions/v1beta1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	flowcontrolv1beta1 "k8s.io/api/flowcontrol/v1beta1"
+	flowcontrolv1beta2 "k8s.io/api/flowcontrol/v1beta2"
+	flowcontrolv1beta3 "k8s.io/api/flowcontrol/v1beta3"
+	imagepolicyv1alpha1 "k8s.io/api/imagepolicy/v1alpha1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+	networkingv1 "k8s.io/api/networking/v1"
+	networkingv1beta1 "k8s.io/api/networking/v1beta1"
+	nodev1 "k8s.io/api/node/v1"
+	nodev1alpha1 "k8s.io/api/node/v1alpha1"
+	nodev1beta1 "k8s.io/api/node/v1beta1"
+	policyv1 "k8s.io/api/policy/v1"
+	policyv1beta1 "k8s.io/api/policy/v1beta1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	rbacv1alpha1 "k8s.io/api/rbac/v1alpha1"
+	rbacv1beta1 "k8s.io/api/rbac/v1beta1"
+	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1alpha3 "k8s.io/api/resource/v1alpha3"
+	resourcev1beta1 "k8s.io/api/resource/v1beta1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	schedulingv1alpha3 "k8s.io/api/scheduling/v1alpha3"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	storagev1 "k8s.io/api/storage/v1"
+	storagev1alpha1 "k8s.io/api/storage/v1alpha1"
+	storagev1beta1 "k8s.io/api/storage/v1beta1"
+	storagemigrationv1 "k8s.io/api/storagemigration/v1"
+	storagemigrationv1beta1 "k8s.io/api/storagemigration/v1beta1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/randfill"
+)
+
+// kubernetes has the kinds of k8s.io/api that have generated methods.
+func kubernetes(t testing.TB) *apiruntime.Scheme {
+	s := apiruntime.NewScheme()
+	for _, add := range []func(*apiruntime.Scheme) error{
+		admissionv1.AddToScheme, admissionv1beta1.AddToScheme, admissionregistrationv1.AddToScheme,
+		admissionregistrationv1alpha1.AddToScheme, admissionregistrationv1beta1.AddToScheme, apidiscoveryv2.AddToScheme,
+		apidiscoveryv2beta1.AddToScheme, apiserverinternalv1alpha1.AddToScheme, appsv1.AddToScheme, appsv1beta1.AddToScheme,
+		appsv1beta2.AddToScheme, authenticationv1.AddToScheme, authenticationv1alpha1.AddToScheme,
+		authenticationv1beta1.AddToScheme, authorizationv1.AddToScheme, authorizationv1beta1.AddToScheme,
+		autoscalingv1.AddToScheme, autoscalingv2.AddToScheme, batchv1.AddToScheme, batchv1beta1.AddToScheme,
+		certificatesv1.AddToScheme, certificatesv1alpha1.AddToScheme, certificatesv1beta1.AddToScheme,
+		coordinationv1.AddToScheme, coordinationv1alpha2.AddToScheme, coordinationv1beta1.AddToScheme, corev1.AddToScheme,
+		discoveryv1.AddToScheme, discoveryv1beta1.AddToScheme, eventsv1.AddToScheme, eventsv1beta1.AddToScheme,
+		extensionsv1beta1.AddToScheme, flowcontrolv1.AddToScheme, flowcontrolv1beta1.AddToScheme,
+		flowcontrolv1beta2.AddToScheme, flowcontrolv1beta3.AddToScheme, imagepolicyv1alpha1.AddToScheme,
+		lifecyclev1alpha1.AddToScheme, networkingv1.AddToScheme, networkingv1beta1.AddToScheme, nodev1.AddToScheme,
+		nodev1alpha1.AddToScheme, nodev1beta1.AddToScheme, policyv1.AddToScheme, policyv1beta1.AddToScheme,
+		rbacv1.AddToScheme, rbacv1alpha1.AddToScheme, rbacv1beta1.AddToScheme, resourcev1.AddToScheme,
+		resourcev1alpha3.AddToScheme, resourcev1beta1.AddToScheme, resourcev1beta2.AddToScheme, schedulingv1.AddToScheme,
+		schedulingv1alpha3.AddToScheme, schedulingv1beta1.AddToScheme, storagev1.AddToScheme, storagev1alpha1.AddToScheme,
+		storagev1beta1.AddToScheme, storagemigrationv1.AddToScheme, storagemigrationv1beta1.AddToScheme,
+	} {
+		must(t, add(s))
+	}
+	return s
+}
+
+// mirrors are types without methods, of the same fields and tags as types that have generated ones, at any depth.
+type mirrors map[reflect.Type]reflect.Type
+
+// of returns the mirror of a type: itself where there is nothing to tell it by but its methods.
+func (m mirrors) of(t reflect.Type) reflect.Type {
+	if known, ok := m[t]; ok {
+		return known
+	}
+	m[t] = t // of a type with itself in it
+	m[t] = m.mirror(t)
+	return m[t]
+}
+
+func (m mirrors) mirror(t reflect.Type) reflect.Type {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return reflect.PointerTo(m.of(t.Elem()))
+	case reflect.Map:
+		return reflect.MapOf(t.Key(), m.of(t.Elem()))
+	case reflect.Slice:
+		if t != reflect.TypeFor[metav1.Verbs]() { // a field that is a message: it must have a name
+			return reflect.SliceOf(m.of(t.Elem()))
+		}
+	case reflect.Struct:
+		switch t {
+		case reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.MicroTime](), reflect.TypeFor[resource.Quantity](),
+			reflect.TypeFor[metav1.FieldsV1](), reflect.TypeFor[apiruntime.RawExtension]():
+			return t
+		}
+		var fields []reflect.StructField
+		for i := range t.NumField() {
+			if f := t.Field(i); f.Type != reflect.TypeFor[metav1.TypeMeta]() {
+				fields = append(fields, reflect.StructField{Name: f.Name, Type: m.of(f.Type), Tag: f.Tag})
+			}
+		}
+		return reflect.StructOf(fields)
+	}
+	return t
+}
+
+// reflection sets a value to what one of the mirror of its type has, or the other way round.
+func reflection(to, from reflect.Value) {
+	if to.Type() == from.Type() {
+		to.Set(from)
+		return
+	}
+	switch from.Kind() {
+	case reflect.Struct:
+		for i := range from.NumField() {
+			if name := from.Type().Field(i).Name; name != "TypeMeta" {
+				reflection(to.FieldByName(name), from.Field(i))
+			}
+		}
+	case reflect.Pointer:
+		if !from.IsNil() {
+			to.Set(reflect.New(to.Type().Elem()))
+			reflection(to.Elem(), from.Elem())
+		}
+	case reflect.Slice:
+		if !from.IsNil() {
+			to.Set(reflect.MakeSlice(to.Type(), from.Len(), from.Len()))
+			for i := range from.Len() {
+				reflection(to.Index(i), from.Index(i))
+			}
+		}
+	case reflect.Map:
+		if !from.IsNil() {
+			to.Set(reflect.MakeMap(to.Type()))
+			for _, key := range from.MapKeys() {
+				value := reflect.New(to.Type().Elem()).Elem()
+				reflection(value, from.MapIndex(key))
+				to.SetMapIndex(key, value)
+			}
+		}
+	default:
+		to.Set(from.Convert(to.Type()))
+	}
+}
+
+// filler fills values with anything that their messages can say.
+func filler(seed int64) *randfill.Filler {
+	return randfill.New().RandSource(rand.NewSource(seed)).NilChance(0.3).NumElements(0, 3).MaxDepth(12).Funcs(
+		func(t *metav1.Time, c randfill.Continue) { *t = metav1.Unix(c.Int63n(1<<33), 0) },
+		func(t *metav1.MicroTime, c randfill.Continue) {
+			*t = metav1.NewMicroTime(time.Unix(c.Int63n(1<<33), 0))
+		},
+		func(q *resource.Quantity, c randfill.Continue) {
+			*q = *resource.NewMilliQuantity(c.Int63n(1e12), resource.DecimalSI)
+		},
+		func(i *intstr.IntOrString, c randfill.Continue) {
+			if *i = intstr.FromInt32(c.Int31()); c.Bool() {
+				*i = intstr.FromString(c.String(8))
+			}
+		},
+		func(f *metav1.FieldsV1, c randfill.Continue) { f.SetRawBytes([]byte(c.String(20))) },
+		func(e *apiruntime.RawExtension, c randfill.Continue) { e.Raw = []byte(c.String(20)) },
+	)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

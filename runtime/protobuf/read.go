@@ -1,0 +1,291 @@
+package protobuf
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"reflect"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Errors of messages, as the generated methods word them.
+var (
+	errOverflow = errors.New("proto: integer overflow")
+	errGroup    = errors.New("proto: unexpected end of group")
+)
+
+// What the generated methods do not look at.
+var (
+	errPacked   = errors.New("proto: an item of a packed list is longer than the list")
+	errMapEntry = errors.New("proto: the key or the value of a map's entry is not of its type, or longer than the entry")
+)
+
+// varint reads a number as the generated methods do: what does not fit into 64 bits of its tenth byte is dropped, where
+// protowire refuses it.
+func varint(b []byte) (v uint64, n int, err error) {
+	if len(b) > 0 && b[0] < 0x80 {
+		return uint64(b[0]), 1, nil
+	}
+	if v, n = looseVarint(b); n > 0 {
+		return v, n, nil
+	}
+	if len(b) >= 10 {
+		return 0, 0, errOverflow
+	}
+	return 0, 0, io.ErrUnexpectedEOF
+}
+
+// counted reads what has a length before it; n is how much both are.
+func counted(b []byte) (content []byte, n int, err error) {
+	size, n, err := varint(b)
+	switch {
+	case err != nil:
+		return nil, 0, err
+	case size > uint64(len(b)-n):
+		return nil, 0, io.ErrUnexpectedEOF
+	}
+	end := n + int(size)
+	return b[n:end], end, nil
+}
+
+// skip returns how long the field is that b begins with. In a group any end of one ends the innermost.
+func skip(b []byte) (int, error) {
+	at, groups := 0, 0
+	for at < len(b) {
+		key, n, err := varint(b[at:])
+		if err != nil {
+			return 0, err
+		}
+		at += n
+		switch wire := protowire.Type(key & 7); wire {
+		case varintWire:
+			_, n, err = varint(b[at:])
+		case fixed64Wire:
+			n = 8
+		case bytesWire:
+			_, n, err = counted(b[at:])
+		case fixed32Wire:
+			n = 4
+		case protowire.StartGroupType:
+			groups++
+			n = 0
+		case protowire.EndGroupType:
+			if groups == 0 {
+				return 0, errGroup
+			}
+			groups--
+			n = 0
+		default:
+			return 0, fmt.Errorf("proto: illegal wireType %d", wire)
+		}
+		if err != nil {
+			return 0, err
+		}
+		if at += n; at > len(b) {
+			return 0, io.ErrUnexpectedEOF
+		}
+		if groups == 0 {
+			return at, nil
+		}
+	}
+	return 0, io.ErrUnexpectedEOF
+}
+
+// merge reads a message into v, beside what it has. depth is how many messages it is in.
+func (m *Message) merge(b []byte, v reflect.Value, depth int) error {
+	switch {
+	case depth > maxDepth:
+		return errDeep
+	case !m.generated:
+		return m.read(b, v, depth)
+	case tooDeep(b, maxDepth-depth):
+		return errDeep
+	}
+	if err := m.guarded().check(b); err != nil {
+		return err
+	}
+	return v.Addr().Interface().(generated).Unmarshal(b)
+}
+
+func (m *Message) read(b []byte, v reflect.Value, depth int) error {
+	var last pair
+	for len(b) > 0 {
+		key, n, err := varint(b)
+		if err != nil {
+			return err
+		}
+		number, wire := int32(key>>3), protowire.Type(key&7)
+		switch {
+		case wire == protowire.EndGroupType:
+			return fmt.Errorf("proto: %s: wiretype end group for non-group", m.typ.Name())
+		case number <= 0:
+			return fmt.Errorf("proto: %s: illegal tag %d (wire type %d)", m.typ.Name(), number, key)
+		}
+		f := m.byNumber(number)
+		if f == nil {
+			n, err = skip(b)
+		} else {
+			b = b[n:]
+			n, err = f.read(b, wire, f.of(v), depth, &last)
+		}
+		if err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+func (f *field) wrongWire(wire protowire.Type) error {
+	return fmt.Errorf("proto: wrong wireType = %d for field %s", wire, f.name)
+}
+
+// read reads what comes after a tag of the field.
+func (f *field) read(b []byte, wire protowire.Type, v reflect.Value, depth int, last *pair) (n int, err error) {
+	switch f.shape {
+	case single:
+		if wire != f.wire() {
+			return 0, f.wrongWire(wire)
+		}
+		return f.element.read(b, v, depth)
+	case mapping:
+		if wire != bytesWire {
+			return 0, f.wrongWire(wire)
+		}
+		content, n, err := counted(b)
+		if err != nil {
+			return 0, err
+		}
+		return n, f.readEntry(content, v, depth, last)
+	}
+	if wire == f.wire() {
+		if v.Cap() == 0 {
+			v.Grow(f.count(b))
+		}
+		return f.element.read(b, next(v), depth)
+	}
+	if wire != bytesWire {
+		return 0, f.wrongWire(wire)
+	}
+	content, n, err := counted(b)
+	for err == nil && len(content) > 0 {
+		size, err := f.element.read(content, next(v), depth)
+		if err != nil {
+			return 0, errPacked
+		}
+		content = content[size:]
+	}
+	return n, err
+}
+
+// next adds an item to a slice.
+func next(v reflect.Value) reflect.Value {
+	n := v.Len()
+	if n == v.Cap() {
+		v.Grow(1)
+	}
+	v.SetLen(n + 1)
+	return v.Index(n)
+}
+
+// count returns how many items of a list, whose first b begins with, come one after the other.
+func (f *field) count(b []byte) int {
+	if f.wire() != bytesWire {
+		return 1
+	}
+	for items := 1; ; items++ {
+		_, n, err := counted(b)
+		if err != nil || len(b)-n < f.keyLen || string(b[n:n+f.keyLen]) != string(f.key[:f.keyLen]) {
+			return items
+		}
+		b = b[n+f.keyLen:]
+	}
+}
+
+// read reads a value into v, and returns how long it is.
+func (e *element) read(b []byte, v reflect.Value, depth int) (int, error) {
+	if e.pointer {
+		if e.kind != messageKind || v.IsNil() { // a message that comes twice is one
+			v.Set(reflect.New(e.typ))
+		}
+		v = v.Elem()
+	}
+	switch e.wire() {
+	case varintWire:
+		x, n, err := varint(b)
+		if err != nil {
+			return 0, err
+		}
+		switch e.kind {
+		case boolKind:
+			v.SetBool(x != 0)
+		case intKind:
+			v.SetInt(int64(x))
+		case uintKind:
+			v.SetUint(x)
+		default:
+			v.SetInt(protowire.DecodeZigZag(x))
+		}
+		return n, nil
+	case bytesWire:
+		content, n, err := counted(b)
+		if err != nil {
+			return 0, err
+		}
+		switch e.kind {
+		case stringKind:
+			v.SetString(string(content))
+		case bytesKind:
+			v.SetBytes(append([]byte{}, content...))
+		default:
+			begin(v)
+			err = e.message.merge(content, v, depth+1)
+		}
+		return n, err
+	case fixed32Wire:
+		if len(b) < 4 {
+			return 0, io.ErrUnexpectedEOF
+		}
+		x := binary.LittleEndian.Uint32(b)
+		switch e.kind {
+		case fixed32Int:
+			v.SetInt(int64(int32(x)))
+		case fixed32Uint:
+			v.SetUint(uint64(x))
+		default:
+			v.SetFloat(float64(math.Float32frombits(x)))
+		}
+		return 4, nil
+	default:
+		if len(b) < 8 {
+			return 0, io.ErrUnexpectedEOF
+		}
+		x := binary.LittleEndian.Uint64(b)
+		switch e.kind {
+		case fixed64Int:
+			v.SetInt(int64(x))
+		case fixed64Uint:
+			v.SetUint(x)
+		default:
+			v.SetFloat(math.Float64frombits(x))
+		}
+		return 8, nil
+	}
+}
+
+// begin makes a message that is a slice or a map empty, so that it is not nil even when it has no items.
+func begin(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Slice:
+		if v.IsNil() {
+			v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+		}
+	case reflect.Map:
+		if v.IsNil() {
+			v.Set(reflect.MakeMap(v.Type()))
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package protobuf
+
+import (
+	"math"
+	"math/bits"
+	"reflect"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// writer writes a message from its end to its beginning: so the length of what is in it is known when it is to be
+// written, and nothing is measured first.
+type writer struct {
+	text  []byte
+	at    int // where in text it begins
+	depth int
+	names []string // of maps' keys, while they are sorted
+}
+
+// maxKept is how large a text is that is kept for the next message.
+const maxKept = 1 << 20
+
+func (c *Compiler) writer() *writer {
+	w, ok := c.texts.Get().(*writer)
+	if !ok {
+		return &writer{}
+	}
+	w.at, w.depth = len(w.text), 0
+	return w
+}
+
+func (c *Compiler) done(w *writer) {
+	if len(w.text) <= maxKept {
+		c.texts.Put(w)
+	}
+}
+
+// size is how much has been written.
+func (w *writer) size() int { return len(w.text) - w.at }
+
+// take makes room for n bytes before what has been written, and returns it.
+func (w *writer) take(n int) []byte {
+	if w.at < n {
+		w.grow(n)
+	}
+	w.at -= n
+	return w.text[w.at : w.at+n]
+}
+
+func (w *writer) grow(n int) {
+	const least = 4096
+	larger := make([]byte, max(least, 2*len(w.text), w.size()+n))
+	at := len(larger) - w.size()
+	copy(larger[at:], w.text[w.at:])
+	w.text, w.at = larger, at
+}
+
+func (w *writer) varint(v uint64) {
+	if v < 0x80 {
+		w.take(1)[0] = byte(v)
+		return
+	}
+	to := w.take((bits.Len64(v) + 6) / 7)
+	last := len(to) - 1
+	for i := range last {
+		to[i] = byte(v) | 0x80
+		v >>= 7
+	}
+	to[last] = byte(v)
+}
+
+func (w *writer) string(s string) {
+	copy(w.take(len(s)), s)
+	w.varint(uint64(len(s)))
+}
+
+func (w *writer) bytes(b []byte) {
+	copy(w.take(len(b)), b)
+	w.varint(uint64(len(b)))
+}
+
+func (w *writer) fixed32(v uint32) {
+	protowire.AppendFixed32(w.take(4)[:0], v)
+}
+
+func (w *writer) fixed64(v uint64) {
+	protowire.AppendFixed64(w.take(8)[:0], v)
+}
+
+func (w *writer) key(f *field) {
+	if f.keyLen == 1 {
+		w.take(1)[0] = f.key[0]
+		return
+	}
+	copy(w.take(f.keyLen), f.key[:f.keyLen])
+}
+
+// message writes what is in a message.
+func (w *writer) message(m *Message, v reflect.Value) error {
+	if m.generated {
+		g := v.Addr().Interface().(generated)
+		to := w.take(g.Size())
+		n, err := g.MarshalToSizedBuffer(to)
+		w.at += len(to) - n // it wrote the end of to
+		return err
+	}
+	if w.depth++; w.depth > maxDepth+1 {
+		return errDeep
+	}
+	for i := len(m.fields) - 1; i >= 0; i-- {
+		f := &m.fields[i]
+		if err := w.field(f, f.of(v)); err != nil {
+			return err
+		}
+	}
+	w.depth--
+	return nil
+}
+
+func (w *writer) field(f *field, v reflect.Value) error {
+	switch f.shape {
+	case single:
+		if f.nilable && v.IsNil() {
+			return nil
+		}
+		if err := w.value(&f.element, v); err != nil {
+			return err
+		}
+		w.key(f)
+	case repeated:
+		for i := v.Len() - 1; i >= 0; i-- {
+			if err := w.value(&f.element, v.Index(i)); err != nil {
+				return err
+			}
+			w.key(f)
+		}
+	case packed:
+		if v.Len() == 0 {
+			return nil
+		}
+		end := w.size()
+		for i := v.Len() - 1; i >= 0; i-- {
+			if err := w.value(&f.element, v.Index(i)); err != nil {
+				return err
+			}
+		}
+		w.varint(uint64(w.size() - end))
+		w.key(f)
+	case mapping:
+		if v.Len() > 0 {
+			return w.mapping(f, v)
+		}
+	}
+	return nil
+}
+
+// value writes a value, with its length if it has one, which v may point to.
+func (w *writer) value(e *element, v reflect.Value) error {
+	if e.pointer {
+		if v.IsNil() { // an item of a list: left out, it would be missing
+			v = reflect.New(v.Type().Elem())
+		}
+		v = v.Elem()
+	}
+	switch e.kind {
+	case boolKind:
+		b := byte(0)
+		if v.Bool() {
+			b = 1
+		}
+		w.take(1)[0] = b
+	case intKind:
+		w.varint(uint64(v.Int()))
+	case uintKind:
+		w.varint(v.Uint())
+	case zigzagKind:
+		w.varint(protowire.EncodeZigZag(v.Int()))
+	case fixed32Int:
+		w.fixed32(uint32(v.Int()))
+	case fixed32Uint:
+		w.fixed32(uint32(v.Uint()))
+	case fixed32Float:
+		w.fixed32(math.Float32bits(float32(v.Float())))
+	case fixed64Int:
+		w.fixed64(uint64(v.Int()))
+	case fixed64Uint:
+		w.fixed64(v.Uint())
+	case fixed64Float:
+		w.fixed64(math.Float64bits(v.Float()))
+	case stringKind:
+		w.string(v.String())
+	case bytesKind:
+		w.bytes(v.Bytes())
+	case messageKind:
+		end := w.size()
+		if err := w.message(e.message, v); err != nil {
+			return err
+		}
+		w.varint(uint64(w.size() - end))
+	}
+	return nil
+}

@@ -1,0 +1,286 @@
+package handlers
+
+import (
+	"iter"
+	"net/http"
+
+	"github.com/keelson-dev/keelson/server/gzipparts"
+	"github.com/keelson-dev/keelson/server/request"
+	"github.com/keelson-dev/keelson/storage"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+)
+
+// source is what a list shows: so many items, and the same in blocks.
+type source struct {
+	count  int
+	items  iter.Seq[item]
+	blocks iter.Seq[block] // nil: there are none
+	sure   bool            // all items are records in the version of the URL
+}
+
+// block is a run of items. Its forms keep what is made of all of them; nil keeps nothing.
+type block struct {
+	items iter.Seq[item]
+	forms *storage.Forms
+}
+
+// pageSource is what a page shows.
+func (e *endpoint) pageSource(page storage.Page) source {
+	src := source{count: page.Count, items: eachRecord(page.Records), sure: e.shows(page)}
+	if page.Blocks != nil {
+		src.blocks = func(yield func(block) bool) {
+			for b := range page.Blocks {
+				if !yield(block{eachRecord(b.Records), b.Forms}) {
+					return
+				}
+			}
+		}
+	}
+	return src
+}
+
+// shows reports whether all records of a page are written in the version of the URL.
+func (e *endpoint) shows(page storage.Page) bool {
+	if page.Version != "" || page.Records == nil {
+		return page.Version == e.version || page.Records == nil
+	}
+	for rec := range page.Records {
+		if !rec.Body.InVersion(e.version) {
+			return false
+		}
+	}
+	return true
+}
+
+func eachRecord(records iter.Seq[storage.Record]) iter.Seq[item] {
+	return func(yield func(item) bool) {
+		if records == nil {
+			return
+		}
+		for rec := range records {
+			if !yield(item{rec: rec}) {
+				return
+			}
+		}
+	}
+}
+
+// objectSource shows the items of a list object.
+func objectSource(list []apiruntime.Object) source {
+	return source{count: len(list), items: func(yield func(item) bool) {
+		for _, obj := range list {
+			if !yield(item{obj: obj}) {
+				return
+			}
+		}
+	}}
+}
+
+// list writes a list, in memory that does not grow with it. Unless every item is bytes already, all are made before the
+// first byte is written, to be sure of each and of the size of all; what of it is neither small nor kept is made once more
+// when it is written.
+type list struct {
+	*encoding
+	source
+	comma   []byte
+	textKey any // of the joined items of a block; nil: they are not kept
+	zipKey  any // of the same compressed; nil: they are not kept
+	zip     bool
+	part    func(p gzipparts.Part) // takes the blocks of which the compressed form is kept, while zip
+}
+
+func (c *call) newList(f form, src source) *list {
+	l := &list{encoding: c.newEncoding(f), source: src}
+	l.sure = l.plain() && l.table == nil && (src.sure || l.isPartial() && c.records != nil)
+	if l.table == nil && !f.Pretty { // rows of a table tell ages, and nobody but people asks for indentation
+		key := formKey{kind: c.kind, mediaType: f.Format.MediaType(), as: f.As, shape: compressed}
+		l.zipKey = key
+		if !l.sure {
+			key.shape = listed
+			l.textKey = key
+		}
+	}
+	return l
+}
+
+const (
+	listPart     = 256 << 10 // about how much of a long list is made between two writes: with less, time goes into waking who waits
+	preparedMost = 1 << 20   // how much of what is made before the first byte need not be made again
+)
+
+// respond answers with the list. buf is for what is being written.
+func (l *list) respond(c *call, lm metav1.ListMeta, buf *[]byte) error {
+	zip := request.AcceptsGzip(c.r)
+	l.comma = l.between()
+	size, whole, err := l.prepare(buf, zip)
+	if err != nil {
+		return err
+	}
+	frame, err := l.frame(lm, l.count, size)
+	if err != nil {
+		return err
+	}
+	total := int64(-1)
+	switch {
+	case l.count == 0:
+		total = int64(len(frame.empty))
+	case whole:
+		total = int64(len(frame.head)+len(frame.tail)) + size
+	}
+	out := c.newBody(http.StatusOK, l.Format.MediaType(), total)
+	defer out.close()
+	switch {
+	case l.count == 0:
+		out.write(frame.empty)
+	case whole && !out.zip:
+		out.write(frame.head)
+		out.write(*buf)
+		out.write(frame.tail)
+	default:
+		l.write(out, frame, size, buf)
+	}
+	out.end()
+	return nil
+}
+
+// prepare makes the items, to see that none fails, and how many bytes they are with all between them. They are left in buf if
+// they are whole, which small ones are. Of items that cannot fail, of which nobody needs the size, no more is made than tells
+// that they are not small.
+func (l *list) prepare(buf *[]byte, zip bool) (size int64, whole bool, err error) {
+	most := preparedMost
+	if zip || l.sure {
+		most = gzipThreshold
+	}
+	whole = true
+	l.part = func(p gzipparts.Part) { size += p.Size }
+	err = l.walk(buf, func() bool {
+		if whole = whole && len(*buf) <= most; whole {
+			return true
+		}
+		size += int64(len(*buf))
+		*buf = (*buf)[:0]
+		l.zip = zip
+		return !l.sure
+	})
+	return size + int64(len(*buf)), whole, err
+}
+
+// write writes the list, whose items have size bytes, unless they were sure. What fails here fails after the first byte.
+func (l *list) write(out *body, frame listFrame, size int64, buf *[]byte) {
+	*buf = append((*buf)[:0], frame.head...)
+	size += int64(len(frame.head))
+	drain := func() {
+		out.write(*buf)
+		size -= int64(len(*buf))
+		*buf = (*buf)[:0]
+	}
+	l.zip = out.zip
+	l.part = func(p gzipparts.Part) {
+		drain()
+		out.writePart(p)
+		size -= p.Size
+	}
+	err := l.walk(buf, func() bool {
+		if len(*buf) > listPart {
+			drain()
+		}
+		return true
+	})
+	drain()
+	if err != nil || size != 0 && !l.sure {
+		out.abort()
+	}
+	out.write(frame.tail)
+}
+
+// walk appends all items to buf, with commas between them, and calls more whenever there is more: it may empty buf, and ends
+// the walk by false.
+func (l *list) walk(buf *[]byte, more func() bool) error {
+	first := true
+	comma := func() {
+		if !first {
+			*buf = append(*buf, l.comma...)
+		}
+		first = false
+	}
+	each := func(it item) (ok bool, err error) {
+		comma()
+		*buf, err = l.appendItem(*buf, it)
+		return err == nil && more(), err
+	}
+	if l.blocks == nil || l.textKey == nil && (!l.zip || l.zipKey == nil) {
+		for it := range l.items {
+			if ok, err := each(it); !ok {
+				return err
+			}
+		}
+		return nil
+	}
+	for b := range l.blocks {
+		switch {
+		case b.forms != nil && l.zip:
+			p, err := l.compressed(b)
+			if err != nil {
+				return err
+			}
+			comma()
+			l.part(p)
+		case b.forms != nil && l.textKey != nil:
+			text, err := b.forms.Get(l.textKey, func() ([]byte, error) { return l.join(nil, b) })
+			if err != nil {
+				return err
+			}
+			comma()
+			if *buf = append(*buf, text...); !more() {
+				return nil
+			}
+		default:
+			for it := range b.items {
+				if ok, err := each(it); !ok {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// join appends the items of a block, with commas between them.
+func (l *list) join(dst []byte, b block) ([]byte, error) {
+	from := len(dst)
+	for it := range b.items {
+		if len(dst) > from {
+			dst = append(dst, l.comma...)
+		}
+		var err error
+		if dst, err = l.appendItem(dst, it); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
+}
+
+// compressed returns the joined items of a block as a part of a gzip member.
+func (l *list) compressed(b block) (gzipparts.Part, error) {
+	text, err := b.forms.Get(l.zipKey, func() ([]byte, error) {
+		buf := l.takeBuffer()
+		text, err := l.join(*buf, b)
+		*buf = text
+		if err != nil {
+			return nil, err
+		}
+		z, ok := l.compressors.Get().(*gzipparts.Compressor)
+		if !ok {
+			z = new(gzipparts.Compressor)
+		}
+		part := z.Append(nil, text)
+		l.compressors.Put(z)
+		l.giveBuffer(buf)
+		return part, nil
+	})
+	if err != nil {
+		return gzipparts.Part{}, err
+	}
+	return gzipparts.ParsePart(text)
+}

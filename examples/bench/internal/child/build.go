@@ -1,0 +1,27 @@
+package child
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+)
+
+// module is where the programs are: packages of the module that this package belongs to.
+const module = "github.com/keelson-dev/keelson/examples/bench/"
+
+// Build builds the named program of this module into dir and returns its path. Stripped programs are what one would
+// ship: without symbols and without the paths of the machine that built them. The others share the build cache with
+// the tests. The working directory must be in the module, or in a workspace that has it.
+func Build(ctx context.Context, dir, name string, stripped bool) (string, error) {
+	program := filepath.Join(dir, name)
+	args := []string{"build", "-o", program}
+	if stripped {
+		args = append(args, "-trimpath", "-ldflags", "-s -w")
+	}
+	out, err := exec.CommandContext(ctx, "go", append(args, module+name)...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("building %s: %w\n%s", name, err, out)
+	}
+	return program, nil
+}

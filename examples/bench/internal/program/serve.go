@@ -1,0 +1,78 @@
+package program
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+)
+
+// grace is how long requests have to finish at the end. Watches never do, and are ended after it.
+const grace = time.Second
+
+// Server is how a handler is served by a program that has no server of its own: with HTTP/2 and HTTP/1.1 over TLS, set
+// as those of Kubernetes are.
+type Server struct {
+	Handler   http.Handler
+	Cert, Key []byte // PEM
+	// End is called when requests have had their time and those that are left must end; nil is nothing.
+	End func() error
+}
+
+// Serve serves on ln, which clients reach at url, until ctx ends, and says that it is ready, which it
+// always is. It closes ln and ends the server, and returns what went wrong.
+func (p *Process) Serve(ctx context.Context, ln net.Listener, url string, s Server) error {
+	hs, err := s.server()
+	if err != nil {
+		return errors.Join(err, ln.Close(), s.end())
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- hs.ServeTLS(ln, "", "") }() // ends with Shutdown
+	p.Ready(url)
+	select {
+	case err := <-failed:
+		return errors.Join(err, s.end())
+	case <-ctx.Done():
+	}
+	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	late := hs.Shutdown(soon)
+	err = s.end()
+	if late != nil {
+		_ = hs.Close() // its error is that of the listener, which Shutdown has closed
+	}
+	if ended := <-failed; !errors.Is(ended, http.ErrServerClosed) {
+		err = errors.Join(err, ended)
+	}
+	return err
+}
+
+func (s *Server) server() (*http.Server, error) {
+	pair, err := tls.X509KeyPair(s.Cert, s.Key)
+	if err != nil {
+		return nil, fmt.Errorf("-cert and -key: %w", err)
+	}
+	return &http.Server{
+		Handler: s.Handler,
+		TLSConfig: &tls.Config{
+			MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2", "http/1.1"},
+		},
+		ReadHeaderTimeout: 32 * time.Second,
+		IdleTimeout:       90 * time.Second,
+		MaxHeaderBytes:    1 << 20,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: 100,              // as kube-apiserver has it
+			WriteByteTimeout:     30 * time.Second, // ends a connection whose client does not read
+		},
+	}, nil
+}
+
+func (s *Server) end() error {
+	if s.End == nil {
+		return nil
+	}
+	return s.End()
+}

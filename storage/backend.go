@@ -22,7 +22,7 @@ import (
 // Slices that a backend returns are shared and must not be changed; slices given to it are its own from then on.
 // After Close every method returns ErrClosed. Any method may return ErrUnavailable when the store cannot be asked.
 //
-// Optional powers are further interfaces: [Compactor], [Historian], [Stater], [Knower], [Healther], [Readier], [Loader], [Raiser].
+// Optional powers are further interfaces: [Compactor], [Historian], [Replayer], [Stater], [Knower], [Healther], [Readier], [Loader], [Raiser].
 type Backend interface {
 	// Get returns the value of key at a revision; 0 is the latest. A missing key is no error: Found is false,
 	// and Revision still says when that was true. Errors: ErrCompacted, ErrFuture, ErrClosed.
@@ -179,6 +179,12 @@ type Compactor interface {
 type Historian interface {
 	// Oldest is the oldest revision at which Get and Range, and from which Watch, work now.
 	Oldest(ctx context.Context) (int64, error)
+}
+
+// Replayer is a Backend of which a watch takes long to deliver what happened before it began.
+type Replayer interface {
+	// Replay is how many revisions before the latest a watch may begin that is to catch up soon.
+	Replay() int64
 }
 
 // Stater is a Backend that can tell the revision of a key without its value.

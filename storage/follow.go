@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"errors"
+	"math"
 	"runtime"
 	"sync"
 )
@@ -10,8 +11,8 @@ import (
 // Oldest implements Source. Of a backend that is no [Historian] it reads at the first revision there can be: the
 // error tells the oldest, and if it does not, only the latest is sure.
 func (s *Store) Oldest(ctx context.Context) (int64, error) {
-	if h, ok := s.backend.(Historian); ok {
-		return h.Oldest(ctx)
+	if s.history != nil {
+		return s.history.Oldest(ctx)
 	}
 	const first = 1
 	_, err := s.backend.Get(ctx, s.opts.Prefix, first)
@@ -25,6 +26,14 @@ func (s *Store) Oldest(ctx context.Context) (int64, error) {
 		return s.Revision(ctx)
 	}
 	return 0, err
+}
+
+// Replay implements Replayer: it is that of the backend.
+func (s *Store) Replay() int64 {
+	if s.replay != nil {
+		return s.replay.Replay()
+	}
+	return math.MaxInt64
 }
 
 // Known implements Source.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/storage"
@@ -203,5 +205,40 @@ func TestUpdateFromAsksLittle(t *testing.T) {
 		r := check("a conflict", grow, old, 2)
 		check("a deletion", remove, r, 1)
 		check("deleted", none, r, 0)
+	}
+}
+
+// dear is a backend whose watches take long to deliver the past.
+type dear struct{ storage.Backend }
+
+// Replay implements storage.Replayer.
+func (dear) Replay() int64 { return 7 }
+
+// How far back a watch may begin is what the backend says, also when it is observed; else it does not matter.
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	b := memory.New(memory.Options{})
+	t.Cleanup(func() { _ = b.Close() })
+	for name, c := range map[string]struct {
+		backend storage.Backend
+		hooks   storage.Hooks
+		want    int64
+	}{
+		"memory":   {backend: b, want: math.MaxInt64},
+		"dear":     {backend: dear{b}, want: 7},
+		"observed": {backend: dear{b}, hooks: storage.Hooks{Requested: func(storage.Operation, time.Duration, error) {}}, want: 7},
+	} {
+		o, err := storagetest.GadgetOptions()
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Hooks = c.hooks
+		s, err := storage.NewStore(c.backend, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Replay(); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
 	}
 }

@@ -43,17 +43,11 @@ type observed struct {
 	tell func(operation Operation, took time.Duration, err error)
 }
 
-// observe returns b, and its power to stat if it has that, telling of each request. A Historian stays one.
+// observe returns b, and its power to stat if it has that, telling of each request.
 func observe(b Backend, stater Stater, tell func(Operation, time.Duration, error)) (Backend, Stater) {
 	o := observed{b, tell}
 	if stater != nil {
 		stater = observedStater{stater, tell}
-	}
-	if h, ok := b.(Historian); ok {
-		return struct {
-			observed
-			Historian
-		}{o, h}, stater
 	}
 	return o, stater
 }

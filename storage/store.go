@@ -67,7 +67,9 @@ type Store struct {
 	backend Backend
 	opts    StoreOptions
 	stater  Stater // the backend, if it is one; or nil
-	knower  Knower // likewise
+	knower  Knower // likewise, as the next two
+	history Historian
+	replay  Replayer
 	root    string // Prefix + "/"
 	known   knownRevisions
 }
@@ -89,11 +91,15 @@ func NewStore(b Backend, o StoreOptions) (*Store, error) {
 		return nil, err
 	}
 	stater, _ := b.(Stater)
-	knower, _ := b.(Knower)
+	s := &Store{opts: o, root: o.Prefix + "/"}
+	s.knower, _ = b.(Knower)
+	s.history, _ = b.(Historian)
+	s.replay, _ = b.(Replayer)
 	if o.Hooks.Requested != nil {
 		b, stater = observe(b, stater, o.Hooks.Requested)
 	}
-	return &Store{backend: b, opts: o, stater: stater, knower: knower, root: o.Prefix + "/"}, nil
+	s.backend, s.stater = b, stater
+	return s, nil
 }
 
 // Get implements Interface.

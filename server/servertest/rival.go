@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -72,6 +73,7 @@ type contested struct {
 var (
 	_ storage.Compactor = contested{}
 	_ storage.Historian = contested{}
+	_ storage.Replayer  = contested{}
 	_ storage.Stater    = contested{}
 	_ storage.Knower    = contested{}
 	_ storage.Healther  = contested{}
@@ -160,6 +162,14 @@ func (c contested) Oldest(ctx context.Context) (int64, error) {
 		return now.Revision, err
 	}
 	return 0, err
+}
+
+// Replay implements storage.Replayer.
+func (c contested) Replay() int64 {
+	if b, ok := c.Backend.(storage.Replayer); ok {
+		return b.Replay()
+	}
+	return math.MaxInt64
 }
 
 // Stat implements storage.Stater.

@@ -39,8 +39,8 @@
 //
 // # The storage below
 //
-// If it is a storage.Source, as a storage.Store is, the cache begins with the oldest state it retains and replays what
-// happened since: watches resume across a restart. Records that cannot be read are kept as such: they fail
+// If it is a storage.Source, as a storage.Store is, the cache begins with the oldest state it retains, or one as old as
+// a storage.Replayer wants it, and replays what happened since: watches resume across a restart. Records that cannot be read are kept as such: they fail
 // what has to show them and nothing else. Over any other Interface the cache begins with the latest list; while that
 // fails, as it does when there is an unreadable record, everything is answered by the storage below.
 //

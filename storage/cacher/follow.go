@@ -177,7 +177,7 @@ func (c *Cacher) load() (storage.Following, error) {
 		return nil, err
 	}
 	for attempt := 0; ; attempt++ {
-		at := max(oldest, target-maxReplay)
+		at := max(oldest, target-c.replays())
 		if attempt == 2 {
 			at = 0
 		}
@@ -191,9 +191,21 @@ func (c *Cacher) load() (storage.Following, error) {
 	}
 }
 
+// replays is how many revisions a new cache goes back at most: readers wait for it.
+func (c *Cacher) replays() int64 {
+	if r, ok := c.below.(storage.Replayer); ok {
+		return min(maxReplay, r.Replay())
+	}
+	return maxReplay
+}
+
 // loadAt fills the cache with the state at a revision, 0 being the latest, and what happened since, up to target.
 func (c *Cacher) loadAt(at, target int64, began time.Time) (storage.Following, error) {
 	from, err := c.below.State(c.life, at)
+	if err != nil {
+		return nil, err
+	}
+	feed, err := c.below.Follow(c.life, from.Revision) // which brings what happened since while the state is read
 	if err != nil {
 		return nil, err
 	}
@@ -201,6 +213,7 @@ func (c *Cacher) loadAt(at, target int64, began time.Time) (storage.Following, e
 	var all []*entry
 	for e, err := range from.Entries {
 		if err != nil {
+			feed.Close()
 			return nil, err
 		}
 		all = append(all, m.entry(e))
@@ -211,10 +224,6 @@ func (c *Cacher) loadAt(at, target int64, began time.Time) (storage.Following, e
 	c.state = c.built(all)
 	c.log.reset(from.Revision)
 	c.mu.Unlock()
-	feed, err := c.below.Follow(c.life, from.Revision)
-	if err != nil {
-		return nil, err
-	}
 	// Filling takes a while: what others have been shown meanwhile is not to be taken back.
 	reached := from.Revision
 	for range maxRounds {

@@ -15,6 +15,7 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/storage/bolt"
 	"github.com/keelson-dev/keelson/storage/cacher"
+	"github.com/keelson-dev/keelson/storage/memory"
 )
 
 // past is every state that a storage had, and the changes between them.
@@ -224,6 +225,32 @@ func TestRestartWithALongHistory(t *testing.T) {
 	if shown(page) != p.shown(first-1) || from.last() != cacher.FromStorage {
 		t.Errorf("the state before the window is %q, from %v; want %q", shown(page), from.last(), p.shown(first-1))
 	}
+}
+
+// dear is a backend whose watches take long to deliver the past.
+type dear struct {
+	*memory.Backend
+	revisions int64
+}
+
+// Replay implements storage.Replayer.
+func (d dear) Replay() int64 { return d.revisions }
+
+// Where history takes long to replay readers do not wait for more of it than the storage below thinks right.
+func TestRestartOverADearHistory(t *testing.T) {
+	t.Parallel()
+	b := memory.New(memory.Options{})
+	t.Cleanup(func() { _ = b.Close() })
+	const replayed = 100
+	var from sources
+	r := newRig(t, dear{b, replayed}, cacher.Options{Hooks: cacher.Hooks{List: from.hook}})
+	p := newPast(r)
+	p.live(r, 300)
+	r.fill()
+	if st := r.Stats(); st.Oldest != p.revisions[300]-replayed || st.Changes > replayed {
+		t.Errorf("%+v, and the store is at %d", st, p.revisions[300])
+	}
+	p.check(r, slices.Index(p.revisions, p.revisions[300]-replayed), &from)
 }
 
 // crashed opens what a crash of the process would leave now.

@@ -10,7 +10,7 @@ import (
 )
 
 // Backend is a storage.Backend in an etcd cluster; make one with [Open]. It is also a storage.Compactor, Historian,
-// Stater, Healther, Readier and Raiser, and it supports TTL. All methods may be called concurrently.
+// Replayer, Stater, Healther, Readier and Raiser, and it supports TTL. All methods may be called concurrently.
 type Backend struct {
 	opts   Options
 	layout layout
@@ -42,6 +42,7 @@ var (
 	_ storage.Backend   = (*Backend)(nil)
 	_ storage.Compactor = (*Backend)(nil)
 	_ storage.Historian = (*Backend)(nil)
+	_ storage.Replayer  = (*Backend)(nil)
 	_ storage.Stater    = (*Backend)(nil)
 	_ storage.Healther  = (*Backend)(nil)
 	_ storage.Readier   = (*Backend)(nil)

@@ -7,6 +7,11 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
+// Replay implements storage.Replayer. A member of etcd hands a watch that begins in the past a thousand revisions at a time,
+// and rests a tenth of a second before the next (watchBatchMaxRevs in
+// https://github.com/etcd-io/etcd/blob/main/server/storage/mvcc/watchable_store.go).
+func (b *Backend) Replay() int64 { return 2000 }
+
 // Oldest implements storage.Historian. etcd does not tell the revision at which it was compacted to those who read,
 // and compact_rev_key only tells what servers that agree by it have done. So the history is searched for the first
 // revision that can be read, by counts of one key: one more than the binary logarithm of the revisions since the

@@ -51,13 +51,13 @@ func newTwins(t *testing.T, seed uint64, change func(*server.KindOptions[*Sail])
 	t.Helper()
 	tw := &twins{t: t, rand: rand.New(rand.NewPCG(seed, 0)), backend: memory.New(memory.Options{}), oldest: 1}
 	t.Cleanup(func() { _ = tw.backend.Close() })
-	tw.servers[0], tw.http1[0] = tw.start(change)
-	tw.servers[1], tw.http1[1] = tw.start(func(o *server.KindOptions[*Sail]) { o.NoCache = true })
+	tw.servers[0], tw.http1[0] = tw.start(change, server.Options{})
+	tw.servers[1], tw.http1[1] = tw.start(func(o *server.KindOptions[*Sail]) { o.NoCache = true }, server.Options{})
 	return tw
 }
 
 // start serves sails from the storage of the twins.
-func (tw *twins) start(change func(*server.KindOptions[*Sail])) (*wire, *http.Client) {
+func (tw *twins) start(change func(*server.KindOptions[*Sail]), opts server.Options) (*wire, *http.Client) {
 	tw.t.Helper()
 	g := sails()
 	o := server.KindOptions[*Sail]{
@@ -66,7 +66,8 @@ func (tw *twins) start(change func(*server.KindOptions[*Sail])) (*wire, *http.Cl
 	}
 	change(&o)
 	g.Versions[1].Resources[0] = server.Kind("Sail", o)
-	srv := servertest.Start(tw.t, server.Options{Storage: storage.Opened(shared{tw.backend}), Groups: []server.Group{g}})
+	opts.Storage, opts.Groups = storage.Opened(shared{tw.backend}), []server.Group{g}
+	srv := servertest.Start(tw.t, opts)
 	w := &wire{srv, srv.Client()}
 	tr := srv.Transport()
 	tr.ForceAttemptHTTP2 = false
@@ -398,7 +399,7 @@ func TestCacheChangesNoAnswer(t *testing.T) {
 				if tw.rand.IntN(3) == 0 {
 					_ = tw.servers[0].Close()
 					tw.forget()
-					tw.servers[0], tw.http1[0] = tw.start(change)
+					tw.servers[0], tw.http1[0] = tw.start(change, server.Options{})
 				} else {
 					tw.settle()
 				}

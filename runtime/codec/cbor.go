@@ -19,7 +19,8 @@ import (
 // (https://github.com/kubernetes/enhancements/tree/master/keps/sig-api-machinery/4222-cbor-serializer): a body is one
 // data item in the tag for self-described CBOR, which the body of a request may lack. Texts are written as byte strings, and
 // read as these and as text strings; maps are written with the shortest keys first; whole numbers and floating-point
-// numbers stay what they are, but for what has no float in JSON either: a Go float of 1 is written 1.
+// numbers stay what they are, but for what has no float in JSON either: a Go float of 1 is written 1. A whole number beyond
+// 64 bits with a sign, which the API conventions do not have, is written as a floating-point number.
 //
 // ToJSON refuses what kube-apiserver refuses: maps with a key twice, texts that are no UTF-8, NaN and infinities, integers
 // beyond 64 bits with a sign, simple values but true, false and null, nesting deeper than 10,000, and anything after the
@@ -166,7 +167,7 @@ func appendCBORHead(dst []byte, major byte, n int) []byte {
 		return append(dst, major|24, byte(n))
 	case n <= math.MaxUint16:
 		return binary.BigEndian.AppendUint16(append(dst, major|25), uint16(n))
-	case n <= math.MaxUint32:
+	case uint64(n) <= math.MaxUint32:
 		return binary.BigEndian.AppendUint32(append(dst, major|26), uint32(n))
 	}
 	return binary.BigEndian.AppendUint64(append(dst, major|27), uint64(n))

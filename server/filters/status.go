@@ -15,8 +15,8 @@ import (
 
 // WriteStatus answers with err as a Status: that of an apimachinery StatusError anywhere in its chain; 504 Timeout
 // for a deadline that passed; otherwise 500 with the error's text and no reason. A Status of success is written
-// likewise. The format, JSON, YAML or protobuf, and below the filter CBOR that too, is one that the request accepts, or else indented JSON, so that no client is
-// left without the reason. JSON is indented for ?pretty and for people (curl, wget, browsers). A Status that says
+// likewise. The format, JSON, YAML or protobuf, and below the filter CBOR that too, is one that the request accepts, or
+// else indented JSON, so that no client is left without the reason. JSON is indented for ?pretty and for people (curl, wget, browsers). A Status that says
 // when to try again sets Retry-After; one with code 204 has no body. The response must not have begun.
 func WriteStatus(w http.ResponseWriter, r *http.Request, err error) {
 	status := statusOf(err)

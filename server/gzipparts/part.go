@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"github.com/klauspost/compress/flate"
 	"hash/crc32"
 	"slices"
+
+	"github.com/klauspost/compress/flate"
 )
 
 // Part is a text compressed by itself: a deflate run without a reference before its start, ended by a sync flush. It is

@@ -3,9 +3,10 @@ package gzipparts
 import (
 	"encoding/binary"
 	"errors"
-	"github.com/klauspost/compress/flate"
 	"hash/crc32"
 	"io"
+
+	"github.com/klauspost/compress/flate"
 )
 
 const (

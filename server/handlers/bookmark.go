@@ -18,8 +18,8 @@ type bookmarks struct {
 
 // newBookmarks makes the bookmarks of the kind, which only a watch needs.
 func (e *endpoint) newBookmarks() (b bookmarks, err error) {
-	if b.plain, err = e.emptyDocument(nil); err == nil {
-		b.initialEnd, err = e.emptyDocument(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+	if b.plain, err = e.emptyDocument(markAnnotations(false)); err == nil {
+		b.initialEnd, err = e.emptyDocument(markAnnotations(true))
 	}
 	if err != nil {
 		err = fmt.Errorf("bookmark of kind %s: %w", e.kind, err)
@@ -27,14 +27,32 @@ func (e *endpoint) newBookmarks() (b bookmarks, err error) {
 	return b, err
 }
 
+// markAnnotations are those of a bookmark.
+func markAnnotations(initialEnd bool) map[string]string {
+	if !initialEnd {
+		return nil
+	}
+	return map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+}
+
 func (e *endpoint) emptyDocument(annotations map[string]string) (codec.Document, error) {
-	obj := e.emptyObject()
-	m, err := meta.Accessor(obj)
+	obj, err := e.mark("", annotations)
 	if err != nil {
 		return codec.Document{}, err
 	}
-	m.SetAnnotations(annotations)
 	return codec.EncodeDocument(obj, e.kind)
+}
+
+// mark is the object of a bookmark, in the URL's version.
+func (e *endpoint) mark(resourceVersion string, annotations map[string]string) (runtime.Object, error) {
+	obj := e.emptyObject()
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, err
+	}
+	m.SetResourceVersion(resourceVersion)
+	m.SetAnnotations(annotations)
+	return obj, nil
 }
 
 // emptyObject is an object of the kind with nothing in it; of a kind not in the scheme it has metadata only.

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"hash/maphash"
 
 	"github.com/keelson-dev/keelson/runtime/codec"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,12 +47,14 @@ type formKey struct {
 	gone      bool // it is what was deleted: an event has that and what took its place
 }
 
-// recordForm stands for the bytes of a record of a resource at its revision, for which there is one record only.
+// recordForm stands for the bytes of a record in a form. Its key and revision alone do not: a dry run shows another record
+// at the revision of what is stored, and a store that is set back to an older state gives its revisions once more.
 type recordForm struct {
-	of       *Resource
+	of       *maphash.Seed // the Resource's. The Resource itself would be held after it is withdrawn
 	key      string
 	revision int64
-	form     any // a formKey
+	content  uint64 // a hash of the record's body, by that seed
+	form     any    // a formKey
 }
 
 // kept returns what make makes of a record, or what was made of it before. Others may wait for make, which must not call
@@ -60,8 +63,9 @@ func (e *endpoint) kept(it item, form any, make func() ([]byte, error)) ([]byte,
 	switch {
 	case it.forms != nil:
 		return it.forms.Get(form, make)
-	case it.obj == nil && !it.gone && it.rec.Revision > 0 && it.rec.Key != "":
-		return e.forms.Get(recordForm{e.Resource, it.rec.Key, it.rec.Revision, form}, make)
+	case e.forms != nil && it.obj == nil && !it.gone && it.rec.Revision > 0 && it.rec.Key != "":
+		content := maphash.Bytes(*e.seed, it.rec.Body.Bytes())
+		return e.forms.Get(recordForm{e.seed, it.rec.Key, it.rec.Revision, content, form}, make)
 	}
 	return make()
 }

@@ -2,6 +2,7 @@ package handlers_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -39,7 +40,9 @@ func cachedMaps(t testing.TB, most int64) (*house, *storage.FormCache) {
 	t.Helper()
 	gvk := corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	scheme := runtime.NewScheme()
-	must(t, runtime.Register[*corev1.ConfigMap](scheme, gvk, runtime.KindOptions[*corev1.ConfigMap]{}))
+	must(t, runtime.Register[*corev1.ConfigMap](scheme, gvk, runtime.KindOptions[*corev1.ConfigMap]{
+		Default: func(m *corev1.ConfigMap) { m.Immutable = cmp.Or(m.Immutable, new(false)) }, // which bookmarks do not have
+	}))
 	typed, err := codec.NewTyped(scheme, gvk)
 	must(t, err)
 	backend := memory.New(memory.Options{})
@@ -358,7 +361,6 @@ func TestListsAreStreamed(t *testing.T) {
 		"application/json;as=Table;g=meta.k8s.io;v=v1", "application/yaml" + partialList,
 	} {
 		for _, target := range []string{maps, maps + "?labelSelector=%21n"} {
-			target := target
 			if strings.Contains(accept, "Table") {
 				target = strings.Replace(target+"?includeObject=Object", "?labelSelector=%21n?", "?labelSelector=%21n&", 1)
 			}

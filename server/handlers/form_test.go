@@ -3,8 +3,10 @@ package handlers_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/keelson-dev/keelson/runtime"
@@ -114,6 +116,31 @@ func TestTabler(t *testing.T) {
 	// The failure comes with the second row, and yet is the whole answer.
 	if w := h.ask("GET", base, "", asTable); w.Code != http.StatusInternalServerError || decodeStatus(t, w.Body.Bytes()).Message != "red" {
 		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// growing prints more each time it is asked, as ages do that become those of ten seconds.
+type growing struct{ asked *atomic.Int64 }
+
+func (growing) Columns() []metav1.TableColumnDefinition {
+	return []metav1.TableColumnDefinition{{Name: "Name", Type: "string"}}
+}
+
+func (g growing) Row(context.Context, runtime.Object) ([]any, error) {
+	return []any{strings.Repeat("x", int(g.asked.Add(1)))}, nil
+}
+
+// The cells of a long table may be others when it is written than those that were made to see that none fails.
+func TestTableWhoseCellsGrow(t *testing.T) {
+	h := newHouse(t, tune{handlers: func(o *handlers.Options) { o.Table = growing{new(atomic.Int64)} }})
+	for i := range 600 {
+		h.make(t, fmt.Sprintf("w%03d", i))
+	}
+	for _, accept := range []string{asTable, "Accept: application/yaml;as=Table;v=v1;g=meta.k8s.io"} {
+		w := h.ask("GET", base, "", accept, "Accept-Encoding: gzip")
+		if text := unzip(t, w.Body.Bytes()); w.Code != 200 || !strings.Contains(text, "w599") {
+			t.Errorf("%s: %d, %d bytes", accept, w.Code, len(text))
+		}
 	}
 }
 

@@ -69,6 +69,7 @@ package handlers
 import (
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"net/http"
 	"slices"
 	"sync"
@@ -162,6 +163,7 @@ type Resource struct {
 	formats     []codec.Format
 	proto       *codec.ProtobufFormat // of formats; nil: none
 	forms       *storage.FormCache    // nil: nothing is kept
+	seed        *maphash.Seed         // of the hashes of records whose forms are kept
 	maxBody     int64
 	minTimeout  time.Duration
 	write       time.Duration
@@ -205,6 +207,7 @@ func New(o Options) (*Resource, error) {
 		stop:       stopper{stop: o.Stop},
 		hooks:      o.Hooks,
 		forms:      o.Forms,
+		seed:       new(maphash.MakeSeed()),
 		authorizer: o.Authorizer,
 		subs:       make(map[string]*endpoint, len(o.Subresources)),
 	}

@@ -250,14 +250,8 @@ func (e *endpoint) bookmarkObject(obj runtime.Object) (mark runtime.Object, init
 	if err != nil {
 		return nil, false, err
 	}
-	mark = e.emptyObject()
-	to, err := meta.Accessor(mark)
-	if err != nil {
-		return nil, false, err
-	}
-	to.SetResourceVersion(from.GetResourceVersion())
-	to.SetAnnotations(from.GetAnnotations())
-	return mark, to.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true", nil
+	mark, err = e.mark(from.GetResourceVersion(), from.GetAnnotations())
+	return mark, from.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true", err
 }
 
 // appendEvent appends one event, framed.
@@ -273,18 +267,26 @@ func (w *watching) appendBookmark(dst []byte, e *storage.Event) ([]byte, error) 
 	if err != nil {
 		return dst, err
 	}
-	rec := storage.Record{Body: marks.plain, Revision: e.Record.Revision}
-	if !e.InitialEnd {
-		return w.appendEvent(dst, string(apiwatch.Bookmark), item{rec: rec})
+	it := item{rec: storage.Record{Body: marks.plain, Revision: e.Record.Revision}}
+	if e.InitialEnd {
+		it.rec.Body = marks.initialEnd
 	}
-	rec.Body = marks.initialEnd
+	if w.form.proto != nil {
+		// The record is not decoded: that sets defaults, and not every conversion can be done for an object with nothing in it.
+		if it.obj, err = w.mark(resourceVersion(e.Record.Revision), markAnnotations(e.InitialEnd)); err != nil {
+			return dst, err
+		}
+	}
+	if !e.InitialEnd {
+		return w.appendEvent(dst, string(apiwatch.Bookmark), it)
+	}
 	if t := w.form.table; t != nil && t.include != metav1.IncludeObject {
 		// The row must show the annotation, whatever rows were to show.
 		include := t.include
 		t.include = metav1.IncludeMetadata
 		defer func() { t.include = include }()
 	}
-	return w.appendEvent(dst, string(apiwatch.Bookmark), item{rec: rec})
+	return w.appendEvent(dst, string(apiwatch.Bookmark), it)
 }
 
 // schedule asks the storage for a bookmark in a while: periodically, and shortly before the end. A source of objects

@@ -99,7 +99,8 @@ type ObjectEvent struct {
 type Records interface {
 	// GetRecord returns one record.
 	GetRecord(ctx context.Context, name string, at storage.Read) (storage.Record, error)
-	// Decode makes the caller's own object, in the hub version, of a record.
+	// Decode makes the caller's own object, in the hub version, of a record. Of the same key, revision and body it makes
+	// the same: the answers made of it are kept for others.
 	Decode(r storage.Record) (runtime.Object, error)
 }
 

@@ -262,13 +262,14 @@ func (tw *twins) read() (method, path string, header []string) {
 
 var ages = regexp.MustCompile(`"(\d+[smhd])+"`)
 
-// plainly is an answer without what depends on the clock.
+// plainly is an answer without what depends on the clock, or on how it was compressed.
 func plainly(t *testing.T, a answer) answer {
 	t.Helper()
 	a.header = maps.Clone(a.header)
 	a.header.Del("Date")
 	a.header.Del("Audit-Id")
 	if a.header.Get("Content-Encoding") == "gzip" && a.body != "" {
+		a.header.Del("Content-Length") // which a small body gets, and what is compressed elsewhere has another size
 		r, err := gzip.NewReader(strings.NewReader(a.body))
 		if err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"math"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -24,6 +25,7 @@ func powers() (ofBackend, ofFeed map[string]reflect.Type) {
 	return map[string]reflect.Type{
 			"Compactor": reflect.TypeFor[storage.Compactor](),
 			"Historian": reflect.TypeFor[storage.Historian](),
+			"Replayer":  reflect.TypeFor[storage.Replayer](),
 			"Stater":    reflect.TypeFor[storage.Stater](),
 			"Knower":    reflect.TypeFor[storage.Knower](),
 			"Healther":  reflect.TypeFor[storage.Healther](),
@@ -132,6 +134,7 @@ func TestTheStorageKeepsItsPowers(t *testing.T) {
 type readier struct{}
 
 func (readier) Ready(context.Context) error { return errors.New("not now") }
+func (readier) Replay() int64               { return 7 }
 
 // testPowers uses what the storage can, with what the one below says of the same.
 func testPowers(t *testing.T, b, below storage.Backend) {
@@ -167,6 +170,13 @@ func testPowers(t *testing.T, b, below storage.Backend) {
 	err = b.(storage.Loader).Load(ctx, 1, func(func(storage.KV, error) bool) {})
 	if _, loads := below.(storage.Loader); loads != errors.Is(err, storage.ErrNotEmpty) || !loads && !errors.Is(err, storage.ErrUnsupported) {
 		t.Errorf("Load: %v", err)
+	}
+	want := int64(math.MaxInt64)
+	if r, ok := below.(storage.Replayer); ok {
+		want = r.Replay()
+	}
+	if got := b.(storage.Replayer).Replay(); got != want {
+		t.Errorf("Replay: %d, want %d", got, want)
 	}
 	oldest := func() int64 {
 		t.Helper()

@@ -73,17 +73,7 @@ func (e *endpoint) kept(it item, form any, make func() ([]byte, error)) ([]byte,
 // plain reports whether the form is JSON without indentation, of which no more is kept than what has to be converted.
 func (a *encoding) plain() bool { return a.Format.MediaType() == "application/json" && !a.Pretty }
 
-// appendAlone appends an item as a body of its own.
-func (a *encoding) appendAlone(dst []byte, it item) ([]byte, error) {
-	if a.plain() {
-		dst, err := a.appendText(dst, it)
-		return append(dst, '\n'), err
-	}
-	text, err := a.alone(it)
-	return append(dst, text...), err
-}
-
-// alone is appendAlone for a form that is not plain. The bytes may be shared.
+// alone is an item as a body of its own, in a form that is not plain. The bytes may be shared.
 func (a *encoding) alone(it item) ([]byte, error) {
 	if a.table != nil || a.Pretty || isStatus(it) {
 		return a.make(it)

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -242,5 +243,5 @@ func (e *endpoint) encode(obj runtime.Object) ([]byte, error) {
 		obj = withKind(obj, gvk)
 	}
 	b, err := codec.Encode(obj)
-	return trimNewline(b), err
+	return bytes.TrimSuffix(b, []byte("\n")), err
 }

@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -134,6 +133,3 @@ func withKind(obj runtime.Object, gvk schema.GroupVersionKind) runtime.Object {
 	obj.GetObjectKind().SetGroupVersionKind(gvk)
 	return obj
 }
-
-// trimNewline is a body without the newline that ends it.
-func trimNewline(b []byte) []byte { return bytes.TrimSuffix(b, []byte("\n")) }

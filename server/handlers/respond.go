@@ -15,7 +15,8 @@ func (c *call) respondOne(code int, it item, f form) error {
 		return err
 	}
 	buf := c.takeBuffer()
-	text, err := a.appendAlone(*buf, it)
+	text, err := a.appendText(*buf, it)
+	text = append(text, '\n')
 	*buf = text
 	if err == nil {
 		c.respondBytes(code, text, f)

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/keelson-dev/keelson/examples/bench/internal/etcdtest"
 	"github.com/keelson-dev/keelson/examples/bench/internal/programtest"
 	"github.com/keelson-dev/keelson/examples/bench/internal/widget"
-	"github.com/keelson-dev/keelson/storage/etcd/embedded"
 )
 
 const (
@@ -25,32 +25,17 @@ const (
 
 func TestMain(m *testing.M) { os.Exit(programtest.Main(m, main)) }
 
-// startEtcd is an etcd that ends with the test.
-func startEtcd(t *testing.T) string {
-	t.Helper()
-	member, err := embedded.Start(t.Context(), embedded.Options{Dir: t.TempDir(), UnsafeNoFsync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := member.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return member.Endpoints()[0]
-}
-
 // start is programtest.Start on an etcd of its own.
 func start(t *testing.T) *programtest.Process {
 	t.Helper()
-	return programtest.Start(t, "-addr", "127.0.0.1:0", "-token", "secret", "-etcd", startEtcd(t))
+	return programtest.Start(t, "-addr", "127.0.0.1:0", "-token", "secret", "-etcd", etcdtest.Start(t))
 }
 
 // TestAlike: this server and keelson's give the same answers to the same requests, but for what is new each time.
 func TestAlike(t *testing.T) {
 	servers := []*programtest.Process{
 		start(t),
-		programtest.StartFile(t, programtest.Build(t, "../keelson"), "-addr", "127.0.0.1:0", "-token", "secret", "-etcd", startEtcd(t)),
+		programtest.StartFile(t, programtest.Build(t, "../keelson"), "-addr", "127.0.0.1:0", "-token", "secret", "-etcd", etcdtest.Start(t)),
 	}
 	spec := func(name, rest string) string {
 		return fmt.Sprintf(`{"apiVersion":"bench.example.com/v1","kind":"Widget","metadata":{"name":%q}%s}`, name, rest)

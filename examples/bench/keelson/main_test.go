@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/examples/bench/internal/etcdtest"
 	"github.com/keelson-dev/keelson/examples/bench/internal/programtest"
-	"github.com/keelson-dev/keelson/storage/etcd/embedded"
 )
 
 const (
@@ -34,21 +34,6 @@ func newWidget(name, labels string) string {
 	return fmt.Sprintf(`{"apiVersion":"bench.example.com/v1","kind":"Widget","metadata":{"name":%q,"labels":{%s}},"spec":{"size":7,"replicas":2}}`, name, labels)
 }
 
-// startEtcd is an etcd that ends with the test.
-func startEtcd(t *testing.T) string {
-	t.Helper()
-	member, err := embedded.Start(t.Context(), embedded.Options{Dir: t.TempDir(), UnsafeNoFsync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := member.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return member.Endpoints()[0]
-}
-
 // TestServes: widgets are served with every verb, status and scale, from each storage, and are kept by those that keep.
 func TestServes(t *testing.T) {
 	for _, storage := range []struct {
@@ -58,7 +43,7 @@ func TestServes(t *testing.T) {
 	}{
 		{"memory", func(*testing.T) []string { return nil }, false},
 		{"bolt", func(t *testing.T) []string { return []string{"-data", filepath.Join(t.TempDir(), "widgets.db")} }, true},
-		{"etcd", func(t *testing.T) []string { return []string{"-etcd", startEtcd(t)} }, true},
+		{"etcd", func(t *testing.T) []string { return []string{"-etcd", etcdtest.Start(t)} }, true},
 	} {
 		t.Run(storage.name, func(t *testing.T) {
 			args := storage.args(t)

@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -47,25 +46,13 @@ func keepTimes(obj, old runtime.Object, m, was metav1.Object) {
 	switch {
 	case len(entries) == 0, m.GetGeneration() != was.GetGeneration(): // the usual cases, and cheap
 		return
-	case len(entries) != len(before):
-		return
-	}
-	now, then := byOwner(entries), byOwner(before) // a new time also moves an entry
-	if !slices.EqualFunc(now, then, sameEntry) || slices.EqualFunc(now, then, sameTime) {
+	case !slices.EqualFunc(entries, before, sameEntry), slices.EqualFunc(entries, before, sameTime):
 		return
 	}
 	m.SetManagedFields(before)
 	if !sameText(obj, old) {
 		m.SetManagedFields(entries)
 	}
-}
-
-// byOwner returns entries in the order of what tells them apart, which the field manager has in that of their times.
-func byOwner(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
-	return slices.SortedFunc(slices.Values(entries), func(a, b metav1.ManagedFieldsEntry) int {
-		return cmp.Or(cmp.Compare(a.Manager, b.Manager), cmp.Compare(a.Operation, b.Operation),
-			cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Subresource, b.Subresource))
-	})
 }
 
 func sameTime(a, b metav1.ManagedFieldsEntry) bool { return a.Time.Equal(b.Time) }

@@ -85,31 +85,6 @@ func TestWhatChangesNothingHasNoNewTime(t *testing.T) {
 	}
 }
 
-// TestWhatChangesNothingKeepsItsOrder: entries are in the order of their times, so that a new one, taken back, has moved
-// its entry behind those of others.
-func TestWhatChangesNothingKeepsItsOrder(t *testing.T) {
-	f := newTracked(t, strategy(registry.Strategy[*Widget]{PrepareForUpdate: func(_ context.Context, w, old *Widget) {
-		w.Spec.Color = old.Spec.Color
-	}}))
-	updateBy := func(manager string, change func(w *Widget)) *Widget {
-		rec, _, err := f.reg.UpdateRecord(f.ctx, "w", func(_ context.Context, current runtime.Object) (runtime.Object, error) {
-			next := current.DeepCopyObject().(*Widget)
-			change(next)
-			return next, f.fields.Update(current, next, manager)
-		}, nil)
-		must(t, err)
-		return f.decode(rec)
-	}
-	before := updateBy("A", func(w *Widget) { w.Labels = map[string]string{"l": "v"} })
-	if len(before.ManagedFields) != 2 || before.ManagedFields[0].Manager != "a" { // it is older
-		t.Fatalf("%v", before.ManagedFields)
-	}
-	after := updateBy("a", func(w *Widget) { w.Spec.Color = "blue" })
-	if after.ResourceVersion != before.ResourceVersion {
-		t.Errorf("it is written again, with %v in place of %v", after.ManagedFields, before.ManagedFields)
-	}
-}
-
 func TestMutatorsThatSpoilManagedFields(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(w *Widget)

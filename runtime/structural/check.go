@@ -1,0 +1,139 @@
+package structural
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Options say what [Check] has to know besides the schema. The zero value checks a new schema of an object without the
+// status subresource.
+type Options struct {
+	// StatusSubresource is set if status is a subresource: then only some keywords are allowed at the root, those that
+	// lose nothing when the status is judged by itself.
+	StatusSubresource bool
+	// Tolerance is what the definition that is updated was already guilty of: see [Tolerated].
+	Tolerance
+}
+
+// Tolerance is what is not held against a schema, because earlier ones of the same definition had it when the rule did not
+// exist.
+type Tolerance struct {
+	UnprunedDefaults bool // defaults with members that are not specified
+	NonAtomicSets    bool // lists of type set with objects or lists that are not atomic
+	LooseKeys        bool // keys of lists that are optional without default, or nullable; nullable elements of sets and maps
+	UnknownTypes     bool // types that OpenAPI does not have
+}
+
+// Tolerated returns what is tolerated in an update of a definition with the old schemas, of which some may be nil.
+func Tolerated(old ...*apiextensionsv1.JSONSchemaProps) Tolerance {
+	var t Tolerance
+	for _, root := range old {
+		t.UnprunedDefaults = t.UnprunedDefaults || hasUnprunedDefaults(root)
+		for props := range nodes(root) {
+			t.NonAtomicSets = t.NonAtomicSets || nonAtomicSet(nil, props) != nil
+			t.LooseKeys = t.LooseKeys || len(looseKeys(nil, props)) > 0
+			t.UnknownTypes = t.UnknownTypes || props.Type != "" && !isType(props.Type)
+		}
+	}
+	return t
+}
+
+// hasUnprunedDefaults says that a schema is fine but for defaults which change when they are pruned.
+func hasUnprunedDefaults(props *apiextensionsv1.JSONSchemaProps) bool {
+	written, err := build(props)
+	if err != nil || written == nil || len(structuralErrors(nil, props)) > 0 {
+		return false
+	}
+	pruned, err := Compile(props)
+	if err != nil {
+		return false
+	}
+	var defaults []any
+	for _, s := range written.All(nil) {
+		defaults = append(defaults, s.Default)
+	}
+	i := 0
+	for _, s := range pruned.All(nil) {
+		if !reflect.DeepEqual(s.Default, defaults[i]) {
+			return true
+		}
+		i++
+	}
+	return false
+}
+
+// Check returns why a schema may not be that of a custom resource, in the words of kube-apiserver. path is where the schema
+// is, as in spec.versions[0].schema.openAPIV3Schema. A nil schema has no faults: whether there has to be one is for
+// the caller to say.
+//
+// Rules in CEL are checked for what is not CEL: that they have a rule and a message that can be shown, a known reason, and a
+// path that leads somewhere.
+func Check(path *field.Path, props *apiextensionsv1.JSONSchemaProps, options Options) field.ErrorList {
+	if props == nil {
+		return nil
+	}
+	if deeper(props, MaxDepth) {
+		return field.ErrorList{field.Invalid(path, "", fmt.Sprintf("schemas cannot be nested more than %d deep", MaxDepth))}
+	}
+	var errs field.ErrorList
+	if options.StatusSubresource {
+		errs = append(errs, rootErrors(path, props)...)
+	}
+	if props.Nullable {
+		errs = append(errs, field.Forbidden(path.Child("nullable"), "nullable cannot be true at the root"))
+	}
+	s, failure := build(props)
+	if failure == nil {
+		found := structuralErrors(path, props)
+		if len(found) == 0 {
+			found = defaultErrors(path, s, options.Tolerance)
+		}
+		errs = append(errs, found...)
+	}
+	c := keywords{tolerance: options.Tolerance, defaults: true, unsupported: new(int)}
+	errs = append(errs, c.check(path, props, true)...)
+	if len(errs) == 0 && failure != nil { // mostly it is among the others already
+		errs = append(errs, field.Invalid(path, "", failure.Error()))
+	}
+	return errs
+}
+
+// deeper says that schemas are nested more than depth deep.
+func deeper(props *apiextensionsv1.JSONSchemaProps, depth int) bool {
+	if depth < 0 {
+		return true
+	}
+	for child := range children(props) {
+		if deeper(child, depth-1) {
+			return true
+		}
+	}
+	return false
+}
+
+// rootErrors holds the root against the keywords that are allowed with a status subresource.
+func rootErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps) field.ErrorList {
+	allowed := []string{
+		"Description", "Type", "Format", "Title", "Maximum", "ExclusiveMaximum", "Minimum", "ExclusiveMinimum", "MaxLength",
+		"MinLength", "Pattern", "MaxItems", "MinItems", "UniqueItems", "MultipleOf", "Required", "Items", "Properties",
+		"ExternalDocs", "Example", "XPreserveUnknownFields", "XValidations",
+	}
+	root := reflect.ValueOf(*props)
+	for i := range root.NumField() {
+		name := root.Type().Field(i).Name
+		switch {
+		case root.Field(i).IsZero():
+		case name == "Type" && props.Type != typeObject:
+			return field.ErrorList{field.Invalid(path.Child("type"), props.Type,
+				`only "object" is allowed as the type at the root of the schema if the status subresource is enabled`)}
+		case !slices.Contains(allowed, name):
+			return field.ErrorList{field.Invalid(path, *props,
+				fmt.Sprintf("only %v fields are allowed at the root of the schema if the status subresource is enabled", allowed))}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,286 @@
+package structural
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/kube-openapi/pkg/validation/validate"
+)
+
+// MaxDepth is how deep schemas may be nested. kube-apiserver has no such limit but that of JSON, which is far beyond what
+// anybody writes.
+const MaxDepth = 500
+
+// Compile makes a schema of what people wrote. It fails on what no structural schema has, with the words of
+// kube-apiserver where that fails too; a schema that [Check] accepts compiles. It does not repeat the checks: of a schema that
+// Check would refuse for another reason comes something that is safe to use.
+//
+// Defaults are pruned as they are when kube-apiserver serves a schema, so that those which are not, tolerated from
+// earlier days, do not bring unknown members back.
+//
+// Regular expressions are compiled when a value first meets them. A nil schema gives nil.
+func Compile(props *apiextensionsv1.JSONSchemaProps) (*Schema, error) {
+	s, err := build(props)
+	if err != nil || s == nil {
+		return nil, err
+	}
+	if err := pruneDefaults(s); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// build makes a schema with its defaults as written.
+func build(props *apiextensionsv1.JSONSchemaProps) (*Schema, error) {
+	return new(builder).schema(props, 0, false)
+}
+
+// builder compiles one schema.
+type builder struct {
+	formats *formats
+	words   map[string]string // what is the same everywhere is kept once
+}
+
+// schema compiles props. Inside of values nothing is structure.
+func (b *builder) schema(props *apiextensionsv1.JSONSchemaProps, depth int, inValues bool) (*Schema, error) {
+	if props == nil {
+		return nil, nil
+	}
+	if depth > MaxDepth {
+		return nil, fmt.Errorf("schemas cannot be nested more than %d deep", MaxDepth)
+	}
+	if err := unsupported(props); err != nil {
+		return nil, err
+	}
+	s := &Schema{
+		Type: b.word(props.Type), Nullable: props.Nullable,
+		Embedded: props.XEmbeddedResource, IntOrString: props.XIntOrString,
+		ListMapKeys: slices.Clone(props.XListMapKeys),
+		Rules:       slices.Clone([]apiextensionsv1.ValidationRule(props.XValidations)),
+	}
+	if props.XListType != nil {
+		s.ListType = b.word(*props.XListType)
+	}
+	if props.XMapType != nil {
+		s.MapType = b.word(*props.XMapType)
+	}
+	if props.XPreserveUnknownFields != nil {
+		if !*props.XPreserveUnknownFields {
+			return nil, errors.New("internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined")
+		}
+		s.PreserveUnknown = true
+	}
+	var err error
+	if s.Default, err = decoded(props.Default); err != nil {
+		return nil, fmt.Errorf("default: %w", err)
+	}
+	if s.Values, err = b.values(s, props, depth); err != nil {
+		return nil, err
+	}
+	if err := b.structure(s, props, depth, inValues); err != nil {
+		return nil, err
+	}
+	if !inValues {
+		s.summarize()
+	}
+	return s, nil
+}
+
+// structure compiles what s says about the members and elements of a value.
+func (b *builder) structure(s *Schema, props *apiextensionsv1.JSONSchemaProps, depth int, inValues bool) error {
+	var err error
+	if props.Items != nil {
+		if len(props.Items.JSONSchemas) > 0 {
+			return errors.New("OpenAPIV3Schema 'items' must be a schema, but is an array")
+		}
+		if s.Items, err = b.schema(props.Items.Schema, depth+1, inValues); err != nil {
+			return err
+		}
+	}
+	if len(props.Properties) > 0 {
+		s.Properties = make(map[string]*Schema, len(props.Properties))
+		for name, property := range props.Properties {
+			if s.Properties[b.word(name)], err = b.schema(&property, depth+1, inValues); err != nil {
+				return err
+			}
+		}
+	}
+	switch others := props.AdditionalProperties; {
+	case others == nil:
+	case others.Schema != nil:
+		s.Others = OthersDescribed
+		s.Additional, err = b.schema(others.Schema, depth+1, inValues)
+	case others.Allows:
+		s.Others = OthersAny
+	default:
+		s.Others = OthersForbidden
+	}
+	return err
+}
+
+// summarize notes what is in s and below, when that is noted of the schemas below.
+func (s *Schema) summarize() {
+	s.defaulted, s.below = nil, 0
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		property := s.Properties[name]
+		if property.Default != nil {
+			s.defaulted = append(s.defaulted, name)
+		}
+		s.below |= property.below
+	}
+	s.below |= traitOf(s.Additional) | traitOf(s.Items)
+	if len(s.defaulted) > 0 || s.Additional != nil && s.Additional.Default != nil || s.Items != nil && s.Items.Default != nil {
+		s.below |= hasDefault
+	}
+	if s.Embedded {
+		s.below |= hasEmbedded
+	}
+	if s.ListType == listSet || s.ListType == listMap {
+		s.below |= hasListType
+	}
+}
+
+// values compiles the conditions on values, nil if there are none.
+func (b *builder) values(s *Schema, props *apiextensionsv1.JSONSchemaProps, depth int) (*Values, error) {
+	v := &Values{
+		Format:  b.word(props.Format),
+		Minimum: copied(props.Minimum), ExclusiveMinimum: props.ExclusiveMinimum,
+		Maximum: copied(props.Maximum), ExclusiveMaximum: props.ExclusiveMaximum, MultipleOf: copied(props.MultipleOf),
+		MinLength: copied(props.MinLength), MaxLength: copied(props.MaxLength), Pattern: props.Pattern,
+		MinItems: copied(props.MinItems), MaxItems: copied(props.MaxItems), UniqueItems: props.UniqueItems,
+		MinProperties: copied(props.MinProperties), MaxProperties: copied(props.MaxProperties),
+		Required: slices.Clone(props.Required),
+	}
+	for i := range props.Enum {
+		value, err := decoded(&props.Enum[i])
+		if err != nil {
+			return nil, fmt.Errorf("enum: %w", err)
+		}
+		v.Enum = append(v.Enum, value)
+	}
+	var err error
+	if v.AllOf, err = b.branches(props.AllOf, depth); err != nil {
+		return nil, err
+	}
+	if v.AnyOf, err = b.branches(props.AnyOf, depth); err != nil {
+		return nil, err
+	}
+	if v.OneOf, err = b.branches(props.OneOf, depth); err != nil {
+		return nil, err
+	}
+	if v.Not, err = b.schema(props.Not, depth+1, true); err != nil {
+		return nil, err
+	}
+	if v.empty() {
+		return nil, nil
+	}
+	if v.Pattern != "" {
+		v.pattern = &pattern{text: v.Pattern}
+	}
+	if b.formats == nil {
+		b.formats = new(formats)
+	}
+	if formatKnown(s.Type, s.IntOrString, v.Format) {
+		v.format = v.Format
+		v.hasFormat = b.formats.check(v.Format)
+	}
+	v.impossible = v.boundsMisfit(s.numberType(v.format))
+	return v, nil
+}
+
+func (b *builder) branches(props []apiextensionsv1.JSONSchemaProps, depth int) ([]*Schema, error) {
+	if len(props) == 0 {
+		return nil, nil
+	}
+	compiled := make([]*Schema, len(props))
+	for i := range props {
+		var err error
+		if compiled[i], err = b.schema(&props[i], depth+1, true); err != nil {
+			return nil, err
+		}
+	}
+	return compiled, nil
+}
+
+func (w *Values) empty() bool {
+	return w.Format == "" && w.Minimum == nil && w.Maximum == nil && !w.ExclusiveMinimum && !w.ExclusiveMaximum &&
+		w.MultipleOf == nil && w.MinLength == nil && w.MaxLength == nil && w.Pattern == "" &&
+		w.MinItems == nil && w.MaxItems == nil && !w.UniqueItems && w.MinProperties == nil && w.MaxProperties == nil &&
+		len(w.Required) == 0 && len(w.Enum) == 0 && len(w.AllOf) == 0 && len(w.AnyOf) == 0 && len(w.OneOf) == 0 && w.Not == nil
+}
+
+// boundsMisfit says that a bound of numbers is none that the type and format can have. Such a schema allows no number.
+func (w *Values) boundsMisfit(numberType, format string) bool {
+	for _, bound := range []*float64{w.MultipleOf, w.Maximum, w.Minimum} {
+		if bound != nil && validate.IsValueValidAgainstRange(*bound, numberType, format, "", "") != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// word returns a text that is used often as one that takes memory once.
+func (b *builder) word(text string) string {
+	if text == "" {
+		return ""
+	}
+	if known, ok := b.words[text]; ok {
+		return known
+	}
+	if b.words == nil {
+		b.words = map[string]string{}
+	}
+	text = strings.Clone(text)
+	b.words[text] = text
+	return text
+}
+
+// unsupported says which keyword of props no structural schema has.
+func unsupported(props *apiextensionsv1.JSONSchemaProps) error {
+	var keyword string
+	switch {
+	case props.ID != "":
+		keyword = "id"
+	case props.Schema != "":
+		keyword = "schema"
+	case props.Ref != nil && *props.Ref != "":
+		keyword = "$ref"
+	case len(props.PatternProperties) > 0:
+		keyword = "patternProperties"
+	case len(props.Dependencies) > 0:
+		keyword = "dependencies"
+	case props.AdditionalItems != nil:
+		keyword = "additionalItems"
+	case len(props.Definitions) > 0:
+		keyword = "definitions"
+	default:
+		return nil
+	}
+	return fmt.Errorf("OpenAPIV3Schema '%s' is not supported", keyword)
+}
+
+// decoded returns the value of a piece of JSON, nil also for none.
+func decoded(text *apiextensionsv1.JSON) (any, error) {
+	if text == nil || len(text.Raw) == 0 || bytes.Equal(text.Raw, []byte("null")) {
+		return nil, nil
+	}
+	var value any
+	if err := json.Unmarshal(text.Raw, &value); err != nil {
+		return nil, err
+	}
+	return value, nil
+}
+
+func copied[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	value := *p
+	return &value
+}

@@ -1,0 +1,131 @@
+package structural
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// ConformOptions say how an object is brought into the shape of its schema. The zero value fails on invalid metadata and
+// reports nothing.
+type ConformOptions struct {
+	// DropInvalidMetadata drops fields of metadata, and apiVersion and kind of embedded resources, that have a wrong type:
+	// for objects that come from storage, where failing helps nobody.
+	DropInvalidMetadata bool
+	// Report is how many paths of unknown fields are returned at most.
+	Report int
+}
+
+// Conform does with an object what decoding does with one of a Go type: apiVersion and kind have to be strings, metadata
+// becomes an ObjectMeta's, members that are not specified go, as do nulls that may not be, and the metadata of embedded
+// resources is treated like that of the object. It returns the paths of what was unknown: first below metadata, then what was
+// pruned, then what was in embedded resources, each sorted.
+//
+// An object about which Conform returns an error is not to be used: it may have been changed in part. The schema may be
+// nil, and then nothing but apiVersion, kind and metadata is left.
+func (s *Schema) Conform(object map[string]any, options ConformOptions) ([]string, error) {
+	for _, name := range []string{kind, apiVersion} {
+		if _, _, err := unstructured.NestedString(object, name); err != nil {
+			return nil, err
+		}
+	}
+	unknown, err := coerceMetadata(object, options.DropInvalidMetadata, options.Report)
+	if err != nil {
+		return nil, err
+	}
+	for i := range unknown {
+		unknown[i] = metadata + "." + unknown[i]
+	}
+	unknown = append(unknown, s.PruneObject(object, options.Report-len(unknown))...)
+	s.DropNulls(object)
+	if traitOf(s)&hasEmbedded == 0 {
+		return unknown, nil
+	}
+	c := coercion{drop: options.DropInvalidMetadata, report: options.Report - len(unknown)}
+	more, fault := s.coerce(object, c)
+	if fault != nil {
+		return nil, fault
+	}
+	return append(unknown, more...), nil
+}
+
+// CoerceEmbedded makes the metadata of embedded resources what is left of it in an ObjectMeta, and returns the paths of the
+// rest, sorted. apiVersion and kind have to be strings. What has a wrong type is dropped if the options say so, else the
+// error is about the first such field by its path. The root is an embedded resource only if the schema says so.
+func (s *Schema) CoerceEmbedded(path *field.Path, value any, options ConformOptions) ([]string, *field.Error) {
+	return s.coerce(value, coercion{path: path, drop: options.DropInvalidMetadata, report: options.Report})
+}
+
+// coercion walks a value to its embedded resources.
+type coercion struct {
+	path    *field.Path // of the value
+	drop    bool
+	report  int
+	at      trail
+	unknown paths
+	err     *field.Error // the first one by its path
+}
+
+func (s *Schema) coerce(value any, c coercion) ([]string, *field.Error) {
+	c.walk(s, value)
+	if c.err != nil {
+		return nil, c.err
+	}
+	return c.unknown.sorted(c.report), nil
+}
+
+func (c *coercion) walk(s *Schema, value any) {
+	if traitOf(s)&hasEmbedded == 0 {
+		return
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		if s.Embedded {
+			c.resource(v)
+		}
+		for name, member := range v {
+			property, ok := s.Properties[name]
+			if ok {
+				c.at.enter(name)
+			} else {
+				c.at.enterKey(name)
+				property = s.Additional
+			}
+			c.walk(property, member)
+			c.at.leave()
+		}
+	case []any:
+		for i, element := range v {
+			c.at.enterIndex(i)
+			c.walk(s.Items, element)
+			c.at.leave()
+		}
+	}
+}
+
+func (c *coercion) resource(object map[string]any) {
+	for _, name := range []string{apiVersion, kind} {
+		v, ok := object[name]
+		if _, isString := v.(string); !ok || isString {
+			continue
+		}
+		if c.drop {
+			delete(object, name)
+			continue
+		}
+		c.fail(field.Invalid(c.at.path(c.path).Child(name), v, "must be a string"))
+	}
+	was := object[metadata]
+	unknown, err := coerceMetadata(object, c.drop, c.report)
+	if err != nil && !c.drop {
+		c.fail(field.Invalid(c.at.path(c.path).Child(metadata), was, err.Error()))
+	}
+	for _, name := range unknown {
+		c.unknown.add(c.at.path(c.path).Child(metadata).String()+"."+name, c.report)
+	}
+}
+
+func (c *coercion) fail(err *field.Error) {
+	if c.err == nil || err.Field < c.err.Field {
+		c.err = err
+	}
+}

@@ -1,0 +1,26 @@
+package structural
+
+// Allows is the quick verdict about a value, which Validate trusts if it is a good one.
+func Allows(s *Schema, value any) bool { return s.allows(value) }
+
+// Findings are the texts of what the slow way finds wrong with a value, and how many steps it counts.
+func Findings(s *Schema, value any) ([]string, int) {
+	found := judge{}.value(s, value, "", former{})
+	var texts []string
+	for _, err := range found.errs {
+		texts = append(texts, err.Error())
+	}
+	return texts, found.steps
+}
+
+// ListsFit is the quick verdict about lists, which may be false although they are fine.
+func ListsFit(s *Schema, value any) bool { return s.listsFit(value) }
+
+// ListErrors is the slow way.
+func ListErrors(s *Schema, value any) int { return len(s.listErrors(nil, value)) }
+
+// IsCanonical says that metadata needs no coercion.
+func IsCanonical(metadata any) bool { return isCanonical(metadata) }
+
+// Recode coerces metadata by way of an ObjectMeta, also if it needs none.
+func Recode(object map[string]any) ([]string, error) { return recodeMetadata(object, false, 10) }

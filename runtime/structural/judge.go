@@ -1,0 +1,373 @@
+package structural
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	openapierrors "k8s.io/kube-openapi/pkg/validation/errors"
+	"k8s.io/kube-openapi/pkg/validation/validate"
+)
+
+// Validate returns what is wrong with a value, nil if nothing is. path is where the value is, nil at the root of an object.
+func (s *Schema) Validate(path *field.Path, value any) field.ErrorList {
+	if s.allows(value) {
+		return nil
+	}
+	return fieldErrors(path, judge{}.value(s, value, "", former{}).errs)
+}
+
+// ValidateUpdate is Validate for a value that was old before, nil if it was not there. Errors of values that were as they are
+// now are left out, as the package comment tells.
+func (s *Schema) ValidateUpdate(path *field.Path, value, old any) field.ErrorList {
+	if s.allows(value) {
+		return nil
+	}
+	return fieldErrors(path, judge{comparison: comparison{}}.value(s, value, "", former{old, true}).errs)
+}
+
+// maxErrors is how many errors are reported of one value.
+const maxErrors = 1000
+
+// judge finds out what is wrong with a value. It follows the steps of kube-openapi's validation one by one, because the
+// errors of anyOf and oneOf are those of the branch with most steps passed.
+type judge struct {
+	// asWritten is how defaults are validated: formats that are not known and the types of an int-or-string are taken as they
+	// are written, and inside of allOf, anyOf, oneOf and not, which is nested, additionalProperties mean nothing.
+	asWritten bool
+	nested    bool
+
+	comparison comparison // of an update
+}
+
+// findings are the errors about a value, and how many steps were taken.
+type findings struct {
+	errs  []error
+	steps int
+}
+
+func (f *findings) add(errs ...error) {
+	for _, err := range errs {
+		if len(f.errs) < maxErrors {
+			f.errs = append(f.errs, err)
+		}
+	}
+}
+
+// merge adds what others found.
+func (f *findings) merge(other findings) {
+	f.add(other.errs...)
+	f.steps += other.steps
+}
+
+// check adds an error if there is one. It takes what functions of kube-openapi return.
+func (f *findings) check(err *openapierrors.Validation) {
+	if err != nil {
+		f.add(err)
+	}
+}
+
+// in is the place that kube-openapi's errors name.
+const in = "body"
+
+// types and format are those that j enforces.
+func (j judge) types(s *Schema) []string {
+	if j.asWritten && s.Type == "" {
+		return nil
+	} else if j.asWritten {
+		return []string{s.Type}
+	}
+	return s.types()
+}
+
+func (j judge) format(s *Schema) string {
+	switch {
+	case s.Values == nil:
+		return ""
+	case j.asWritten:
+		return s.Values.Format
+	}
+	return s.Values.format
+}
+
+// value judges a value. at is where it is, in the words of kube-openapi: "" at the root, "spec.parts[0]" below. was is what
+// the value was before.
+func (j judge) value(s *Schema, v any, at string, was former) findings {
+	var f findings
+	if s == nil {
+		return f
+	}
+	if v == nil {
+		f = j.null(s, at)
+	} else {
+		f = j.present(s, v, at, was)
+	}
+	if len(f.errs) > 0 && was.known && j.comparison.same(s, v, was.value) {
+		f.errs = nil
+	}
+	return f
+}
+
+func (j judge) null(s *Schema, at string) findings {
+	var f findings
+	if types := j.types(s); len(types) > 0 && !s.Nullable && !slices.Contains(types, typeNull) {
+		f.check(openapierrors.InvalidType(at, in, strings.Join(types, ","), typeNull))
+	} else {
+		f.steps++
+	}
+	if s.Values != nil && len(s.Values.Enum) > 0 {
+		f.check(openapierrors.EnumFail(at, in, nil, s.Values.Enum))
+	}
+	return f
+}
+
+func (j judge) present(s *Schema, v any, at string, was former) findings {
+	w := s.Values
+	if w == nil {
+		w = &Values{}
+	}
+	f := findings{steps: 1}
+	if len(j.types(s)) > 0 || j.format(s) != "" {
+		f.steps++
+		if err := j.typeOf(s, v, at); err != nil {
+			f.add(err)
+		} else {
+			f.steps++
+		}
+	}
+	f.steps++
+	f.merge(j.branches(w, v, at))
+	switch v := v.(type) {
+	case string:
+		f.steps++
+		f.check(w.textError(v, at))
+		if format := j.format(s); textFormat(format) {
+			f.steps++
+			if hasFormat := new(formats).check(format); hasFormat != nil && !hasFormat(v) {
+				f.check(openapierrors.InvalidType(at, in, format, v))
+			}
+		}
+	case int64, float64:
+		f.steps += 2
+		f.merge(j.number(s, w, v, at))
+	case []any:
+		f.steps += 2
+		f.merge(j.list(s, w, v, at, was))
+	}
+	f.steps++
+	if len(w.Enum) > 0 && !slices.ContainsFunc(w.Enum, func(alternative any) bool { return isAlternative(v, alternative) }) {
+		f.check(openapierrors.EnumFail(at, in, v, w.Enum))
+	}
+	if v, ok := v.(map[string]any); ok {
+		f.steps++
+		f.merge(j.object(s, w, v, at, was))
+	}
+	return f
+}
+
+// typeOf judges the type of what is not null.
+func (j judge) typeOf(s *Schema, v any, at string) error {
+	types, format := j.types(s), j.format(s)
+	actual, actualFormat := jsonType(v)
+	number, hasInteger := slices.Contains(types, typeNumber), slices.Contains(types, typeInteger)
+	fits := slices.Contains(types, actual) || actual == typeInteger && number
+	if v, ok := v.(float64); ok && hasInteger && almostWhole(v) {
+		fits = true
+	}
+	textual := actual == typeString || actual == typeArray
+	switch {
+	case !textual && format != "" && !fits && actualFormat != format:
+		return openapierrors.InvalidType(at, in, format, actualFormat)
+	case !number && !hasInteger && format != "" && textual, fits:
+		return nil
+	}
+	return openapierrors.InvalidType(at, in, strings.Join(types, ","), actual)
+}
+
+// jsonType returns the JSON type of a value that is not null, and the format that it has as a number.
+func jsonType(v any) (string, string) {
+	switch v.(type) {
+	case string:
+		return typeString, ""
+	case int64:
+		return typeInteger, "int64"
+	case float64:
+		return typeNumber, "float64"
+	case bool:
+		return typeBoolean, ""
+	case []any:
+		return typeArray, ""
+	case map[string]any:
+		return typeObject, ""
+	}
+	return fmt.Sprintf("%T", v), "" // no decoded JSON
+}
+
+// textError tells the first thing that is wrong with a string.
+func (w *Values) textError(v, at string) *openapierrors.Validation {
+	if w.MaxLength != nil {
+		if err := validate.MaxLength(at, in, v, *w.MaxLength); err != nil {
+			return err
+		}
+	}
+	if w.MinLength != nil {
+		if err := validate.MinLength(at, in, v, *w.MinLength); err != nil {
+			return err
+		}
+	}
+	if w.pattern == nil {
+		return nil
+	}
+	re, err := w.pattern.compiled()
+	switch {
+	case err != nil:
+		return openapierrors.FailedPattern(at, in, fmt.Sprintf("%s, but pattern is invalid: %s", w.Pattern, err), v)
+	case !re.MatchString(v):
+		return openapierrors.FailedPattern(at, in, w.Pattern, v)
+	}
+	return nil
+}
+
+func (j judge) list(s *Schema, w *Values, v []any, at string, was former) findings {
+	var f findings
+	if s.Items != nil {
+		before := was.elements(s)
+		for i, item := range v {
+			f.merge(j.value(s.Items, item, at+"["+strconv.Itoa(i)+"]", before(item)))
+		}
+	}
+	if w.MinItems != nil {
+		f.check(validate.MinItems(at, in, int64(len(v)), *w.MinItems))
+	}
+	if w.MaxItems != nil {
+		f.check(validate.MaxItems(at, in, int64(len(v)), *w.MaxItems))
+	}
+	if w.UniqueItems {
+		f.check(validate.UniqueItems(at, in, v))
+	}
+	return f
+}
+
+func (j judge) object(s *Schema, w *Values, v map[string]any, at string, was former) findings {
+	var f findings
+	if n := int64(len(v)); w.MinProperties != nil && n < *w.MinProperties {
+		f.check(openapierrors.TooFewProperties(at, in, *w.MinProperties, n))
+	}
+	if n := int64(len(v)); w.MaxProperties != nil && n > *w.MaxProperties {
+		f.check(openapierrors.TooManyProperties(at, in, *w.MaxProperties, n))
+	}
+	names, others := slices.Sorted(maps.Keys(v)), s.Others
+	if j.asWritten && j.nested {
+		others = OthersUnspecified
+	}
+	for _, name := range names {
+		if _, ok := s.Properties[name]; ok {
+			continue
+		}
+		switch others {
+		case OthersForbidden:
+			f.check(openapierrors.PropertyNotAllowed(at, in, name))
+		case OthersDescribed:
+			f.merge(j.value(s.Additional, v[name], at+"."+name, was.member(name, at)))
+		}
+	}
+	for _, name := range names {
+		property, ok := s.Properties[name]
+		if !ok {
+			continue
+		}
+		inside := name
+		if at != "" {
+			inside = at + "." + name
+		}
+		f.merge(j.value(property, v[name], inside, was.member(name, at)))
+	}
+	for _, name := range w.Required {
+		if _, ok := v[name]; !ok {
+			f.check(openapierrors.Required(at+"."+name, in))
+		}
+	}
+	return f
+}
+
+// branches judges allOf, anyOf, oneOf and not. Inside of them nothing is known of the former value.
+func (j judge) branches(w *Values, v any, at string) findings {
+	f := findings{steps: 1}
+	j.nested = true
+	j.anyOf(&f, w, v, at)
+	j.oneOf(&f, w, v, at)
+	if valid := 0; len(w.AllOf) > 0 {
+		for _, branch := range w.AllOf {
+			found := j.value(branch, v, at, former{})
+			if len(found.errs) == 0 {
+				valid++
+			}
+			f.merge(found)
+		}
+		switch valid {
+		case len(w.AllOf):
+		case 0:
+			f.add(composite(validate.MustValidateAllSchemasError, at, ". None validated"))
+		default:
+			f.add(composite(validate.MustValidateAllSchemasError, at, ""))
+		}
+	}
+	if w.Not != nil && len(j.value(w.Not, v, at, former{}).errs) == 0 {
+		f.add(composite(validate.MustNotValidateSchemaError, at))
+	}
+	return f
+}
+
+func (j judge) anyOf(f *findings, w *Values, v any, at string) {
+	var best *findings
+	for _, branch := range w.AnyOf {
+		found := j.value(branch, v, at, former{})
+		if len(found.errs) == 0 {
+			f.merge(found)
+			return
+		}
+		if best == nil || found.steps > best.steps {
+			best = &found
+		}
+	}
+	if best != nil {
+		f.add(composite(validate.MustValidateAtLeastOneSchemaError, at))
+		f.merge(*best)
+	}
+}
+
+func (j judge) oneOf(f *findings, w *Values, v any, at string) {
+	if len(w.OneOf) == 0 {
+		return
+	}
+	var best, first *findings
+	valid := 0
+	for _, branch := range w.OneOf {
+		found := j.value(branch, v, at, former{})
+		switch {
+		case len(found.errs) == 0:
+			valid++
+			if first == nil {
+				first = &found
+			}
+		case best == nil || found.steps > best.steps:
+			best = &found
+		}
+	}
+	switch valid {
+	case 0:
+		f.add(composite(validate.MustValidateOnlyOneSchemaError, at, "Found none valid"))
+		f.merge(*best)
+	case 1:
+		f.merge(*first)
+	default:
+		f.add(composite(validate.MustValidateOnlyOneSchemaError, at, fmt.Sprintf("Found %d valid alternatives", valid)))
+	}
+}
+
+func composite(format string, args ...any) error {
+	return openapierrors.New(openapierrors.CompositeErrorCode, format, args...)
+}

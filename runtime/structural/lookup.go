@@ -1,0 +1,182 @@
+package structural
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// At returns the schema that a simple path leads to, and the path as field errors write it: ".spec.color" is that of a
+// selectable field or of a scale subresource. Each name is one of a property, or any one where only additional properties
+// are described. Elements of lists cannot be reached. With brackets also ['name'] is understood, as in the
+// fieldPath of a rule; a backslash escapes there.
+//
+// The errors have the words of kube-apiserver. An empty path leads to s.
+func (s *Schema) At(path string, brackets bool) (*field.Path, *Schema, error) {
+	var at *field.Path
+	err := follow(path, brackets, func(name string) bool {
+		switch {
+		case s == nil:
+			return false
+		case s.Properties[name] != nil:
+			at, s = at.Child(name), s.Properties[name]
+		case s.Properties == nil && s.Others != OthersUnspecified:
+			at, s = at.Key(name), s.Additional
+		default:
+			return false
+		}
+		return true
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return at, s, nil
+}
+
+// leads says that a path with brackets leads to a schema that is inside of another.
+func leads(path string, props *apiextensionsv1.JSONSchemaProps) bool {
+	return follow(path, true, func(name string) bool {
+		switch {
+		case props == nil:
+			return false
+		case len(props.Properties) > 0:
+			property, ok := props.Properties[name]
+			props = &property
+			return ok
+		}
+		inside := props.AdditionalProperties != nil
+		props = additionalOf(props)
+		return inside
+	}) == nil
+}
+
+// follow calls enter with each name in a path, until that says that there is no such thing.
+func follow(path string, brackets bool, enter func(name string) bool) error {
+	for rest := path; rest != ""; {
+		var name string
+		var err error
+		bracket := rest[0] == '['
+		switch {
+		case rest[0] == '.':
+			if name, rest = token(rest[1:]); name == "" {
+				return errors.New("unexpected end of JSON path")
+			}
+		case bracket && !brackets:
+			return errors.New("array notation is not allowed")
+		case bracket:
+			if name, rest, err = quotedName(rest[1:]); err != nil {
+				return err
+			}
+		default:
+			name, _ = token(rest)
+			return fmt.Errorf("expected [ or . but got: %s", name)
+		}
+		if !enter(name) {
+			return errors.New("does not refer to a valid field")
+		}
+		if bracket {
+			if rest, err = closed(rest); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// token splits off what goes to the next delimiter, which is itself the token if it comes first. A quote protects what is
+// inside.
+func token(text string) (string, string) {
+	if text == "" {
+		return "", ""
+	}
+	if text[0] == '\'' {
+		for i := 1; i < len(text); i++ {
+			if text[i] == '\'' && text[i-1] != '\\' {
+				return text[:i+1], text[i+1:]
+			}
+		}
+		return text, ""
+	}
+	switch i := strings.IndexAny(text, ".[]"); i {
+	case -1:
+		return text, ""
+	case 0:
+		return text[:1], text[1:]
+	default:
+		return text[:i], text[i:]
+	}
+}
+
+// quotedName splits off 'name'.
+func quotedName(text string) (string, string, error) {
+	quoted, rest := token(text)
+	if quoted == "" {
+		return "", "", errors.New("unexpected end of JSON path")
+	}
+	if len(quoted) < 2 || quoted[0] != '\'' || quoted[len(quoted)-1] != '\'' {
+		return "", "", fmt.Errorf("expected single quoted string but got %s", quoted)
+	}
+	name, err := unquoted(quoted[1 : len(quoted)-1])
+	if err != nil {
+		return "", "", fmt.Errorf("invalid string literal: %w", err)
+	}
+	return name, rest, nil
+}
+
+// closed splits off the end of a bracket.
+func closed(text string) (string, error) {
+	switch end, rest := token(text); end {
+	case "]":
+		return rest, nil
+	case "":
+		return "", errors.New("unexpected end of JSON path")
+	default:
+		return "", fmt.Errorf("expected ] but got %s", end)
+	}
+}
+
+// unquoted resolves escapes: those of CEL that are one character. A backslash at the end is itself.
+func unquoted(text string) (string, error) {
+	const letters, meanings = `abfnrtv'\`, "\a\b\f\n\r\t\v'\\"
+	var name strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' || i+1 == len(text) {
+			name.WriteByte(text[i])
+			continue
+		}
+		i++
+		which := strings.IndexByte(letters, text[i])
+		if which < 0 {
+			return "", fmt.Errorf("invalid escape char %s", text[i-1:i+1])
+		}
+		name.WriteByte(meanings[which])
+	}
+	return name.String(), nil
+}
+
+// All returns s and the schemas of the structure below it, sorted, each before those below it, with their paths in the
+// schema: properties[spec].items. path is that of s. What is inside of Values is no structure.
+func (s *Schema) All(path *field.Path) iter.Seq2[*field.Path, *Schema] {
+	return func(yield func(*field.Path, *Schema) bool) { s.all(path, yield) }
+}
+
+func (s *Schema) all(path *field.Path, yield func(*field.Path, *Schema) bool) bool {
+	if s == nil {
+		return true
+	}
+	if !yield(path, s) || !s.Items.all(path.Child("items"), yield) || !s.Additional.all(path.Child("additionalProperties"), yield) {
+		return false
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		if !s.Properties[name].all(path.Child("properties").Key(name), yield) {
+			return false
+		}
+	}
+	return true
+}

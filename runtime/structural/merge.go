@@ -1,0 +1,85 @@
+package structural
+
+import (
+	"maps"
+	"slices"
+
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// MergeSchema returns the structure of a whole object's schema as OpenAPI: types, members, list types, keys, map types,
+// defaults and what is preserved, but no conditions on values. It is what server-side apply has to know.
+//
+// Objects and embedded resources get apiVersion, kind and metadata; meta is the schema of metadata, mostly a reference
+// to a definition of an ObjectMeta. s may be nil.
+//
+// Whoever serves the kind makes a model of it as package patch does of a Go type: the result is one definition, that of
+// ObjectMeta another, which runtime/schema has; schemaconv.ToSchemaFromOpenAPI makes types of both, and a typed.Parser
+// of structured-merge-diff the ParseableType by which objects are merged. That is made when it is first needed, and goes
+// when the definition changes.
+func (s *Schema) MergeSchema(meta spec.Schema) *spec.Schema {
+	if s == nil {
+		s = &Schema{Type: typeObject}
+	}
+	schema := s.merge(meta)
+	addMeta(schema, meta)
+	return schema
+}
+
+func (s *Schema) merge(meta spec.Schema) *spec.Schema {
+	if s == nil {
+		return nil
+	}
+	schema := &spec.Schema{}
+	if s.Type != "" && !s.IntOrString { // one without a type merges whatever comes
+		schema.Type = spec.StringOrArray{s.Type}
+	}
+	schema.Nullable = s.Nullable
+	if s.Default != nil {
+		schema.Default = apiruntime.DeepCopyJSONValue(s.Default)
+	}
+	if s.Values != nil {
+		schema.Format = s.Values.Format
+	}
+	if s.Items != nil {
+		schema.Items = &spec.SchemaOrArray{Schema: s.Items.merge(meta)}
+	}
+	if s.Others != OthersUnspecified {
+		schema.AdditionalProperties = &spec.SchemaOrBool{Allows: s.Others != OthersForbidden, Schema: s.Additional.merge(meta)}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		schema.SetProperty(name, *s.Properties[name].merge(meta))
+	}
+	s.mergeExtensions(schema)
+	if s.Embedded {
+		addMeta(schema, meta)
+	}
+	return schema
+}
+
+func (s *Schema) mergeExtensions(schema *spec.Schema) {
+	if s.PreserveUnknown {
+		schema.AddExtension("x-kubernetes-preserve-unknown-fields", true)
+	}
+	if s.ListType != "" {
+		schema.AddExtension("x-kubernetes-list-type", s.ListType)
+	}
+	if len(s.ListMapKeys) > 0 {
+		keys := make([]any, len(s.ListMapKeys))
+		for i, key := range s.ListMapKeys {
+			keys[i] = key
+		}
+		schema.AddExtension("x-kubernetes-list-map-keys", keys)
+	}
+	if s.MapType != "" {
+		schema.AddExtension("x-kubernetes-map-type", s.MapType)
+	}
+}
+
+// addMeta gives an object what every object of Kubernetes has.
+func addMeta(schema *spec.Schema, meta spec.Schema) {
+	schema.SetProperty(apiVersion, *spec.StringProperty())
+	schema.SetProperty(kind, *spec.StringProperty())
+	schema.SetProperty(metadata, meta)
+}

@@ -1,0 +1,320 @@
+package structural
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/operation"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
+)
+
+// coerceMetadata makes the metadata of an object what is left of it in a metav1.ObjectMeta, and returns the paths below
+// metadata of what is not: at most report. Fields of a wrong type are an error, or are dropped if drop is set; metadata that
+// is no object is an error even then. Nothing is done if there is no metadata.
+func coerceMetadata(object map[string]any, drop bool, report int) ([]string, error) {
+	value, ok := object[metadata]
+	if !ok || isCanonical(value) {
+		return nil, nil
+	}
+	return recodeMetadata(object, drop, report)
+}
+
+// recodeMetadata is coerceMetadata for metadata that is there, by way of an ObjectMeta.
+func recodeMetadata(object map[string]any, drop bool, report int) ([]string, error) {
+	value := object[metadata]
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	meta := &metav1.ObjectMeta{}
+	unknown, err := decodeMetadata(text, meta, report)
+	if err != nil {
+		if !drop {
+			return nil, err
+		}
+		fields, ok := value.(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("invalid metadata: expected object, got %T", value)
+		}
+		meta, unknown = decodableMetadata(fields, report)
+	}
+	dropZeroTimes(meta)
+	coerced, err := apiruntime.DefaultUnstructuredConverter.ToUnstructured(meta)
+	if err != nil {
+		return nil, err
+	}
+	object[metadata] = coerced
+	return unknown, nil
+}
+
+// dropZeroTimes removes times that mean nothing and would be written as null.
+func dropZeroTimes(meta *metav1.ObjectMeta) {
+	if meta.DeletionTimestamp.IsZero() {
+		meta.DeletionTimestamp = nil
+	}
+	for i := range meta.ManagedFields {
+		if meta.ManagedFields[i].Time.IsZero() {
+			meta.ManagedFields[i].Time = nil
+		}
+	}
+}
+
+// decodeMetadata adds to meta what is in text.
+func decodeMetadata(text []byte, meta *metav1.ObjectMeta, report int) ([]string, error) {
+	if report <= 0 {
+		return nil, json.Unmarshal(text, meta)
+	}
+	found, err := kjson.UnmarshalStrict(text, meta)
+	if err != nil {
+		return nil, err
+	}
+	var unknown []string
+	for _, err := range found {
+		var at kjson.FieldError
+		if errors.As(err, &at) && len(unknown) < report {
+			unknown = append(unknown, at.FieldPath())
+		}
+	}
+	return unknown, nil
+}
+
+// decodableMetadata decodes the fields one by one, and leaves out those that cannot be.
+func decodableMetadata(fields map[string]any, report int) (*metav1.ObjectMeta, []string) {
+	meta := &metav1.ObjectMeta{}
+	var unknown []string
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		text, err := json.Marshal(map[string]any{name: fields[name]})
+		if err != nil || json.Unmarshal(text, &metav1.ObjectMeta{}) != nil {
+			continue
+		}
+		more, _ := decodeMetadata(text, meta, report-len(unknown)) // it was decoded a line ago
+		unknown = append(unknown, more...)
+	}
+	return meta, unknown
+}
+
+// isCanonical says that metadata is surely as it would come out of an ObjectMeta. That of most objects is, and need not go
+// through one.
+func isCanonical(value any) bool {
+	fields, ok := value.(map[string]any)
+	if !ok {
+		return false
+	}
+	for name, v := range fields {
+		switch name {
+		case "name", "generateName", "namespace", "uid", "resourceVersion":
+			ok = isText(v)
+		case "generation":
+			n, isInt := v.(int64)
+			ok = isInt && n != 0
+		case "creationTimestamp", "deletionTimestamp":
+			ok = isTime(v)
+		case "deletionGracePeriodSeconds":
+			_, ok = v.(int64)
+		case "labels", "annotations":
+			texts, isMap := v.(map[string]any)
+			ok = isMap && len(texts) > 0
+			for _, text := range texts {
+				_, isString := text.(string)
+				ok = ok && isString
+			}
+		case "finalizers":
+			ok = eachOf(v, isText)
+		case "ownerReferences":
+			ok = eachOf(v, isOwner)
+		case "managedFields":
+			ok = eachOf(v, isManagedFields)
+		default:
+			return false
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func eachOf(v any, is func(any) bool) bool {
+	list, ok := v.([]any)
+	return ok && len(list) > 0 && !slices.ContainsFunc(list, func(element any) bool { return !is(element) })
+}
+
+func isText(v any) bool {
+	text, ok := v.(string)
+	return ok && text != ""
+}
+
+// isTime says that a time is written as a metav1.Time writes it.
+func isTime(v any) bool {
+	text, ok := v.(string)
+	return ok && isUTC(text) && text != "0001-01-01T00:00:00Z" // which is no time at all
+}
+
+func isOwner(v any) bool {
+	owner, _ := v.(map[string]any)
+	required := 0
+	for name, v := range owner {
+		switch name {
+		case apiVersion, kind, "name", "uid":
+			if _, ok := v.(string); !ok {
+				return false
+			}
+			required++
+		case "controller", "blockOwnerDeletion":
+			if _, ok := v.(bool); !ok {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return required == 4
+}
+
+func isManagedFields(v any) bool {
+	entry, ok := v.(map[string]any)
+	if !ok {
+		return false
+	}
+	for name, v := range entry {
+		switch name {
+		case "manager", "operation", apiVersion, "fieldsType", "subresource":
+			ok = isText(v)
+		case "time":
+			ok = isTime(v)
+		case "fieldsV1":
+			ok = v != nil && isFieldSet(v)
+		default:
+			return false
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// isFieldSet says that v is nothing but objects.
+func isFieldSet(v any) bool {
+	members, ok := v.(map[string]any)
+	if !ok {
+		return false
+	}
+	for _, member := range members {
+		if !isFieldSet(member) {
+			return false
+		}
+	}
+	return true
+}
+
+// ValidateEmbedded returns what is wrong with the apiVersion, kind and metadata of the embedded resources in a value. The
+// root is one only if the schema says so: the metadata of whole objects has rules of its own.
+func (s *Schema) ValidateEmbedded(path *field.Path, value any) field.ErrorList {
+	if traitOf(s)&hasEmbedded == 0 {
+		return nil
+	}
+	var errs field.ErrorList
+	switch v := value.(type) {
+	case map[string]any:
+		if s.Embedded {
+			errs = validateResource(path, v)
+		}
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if property, ok := s.Properties[name]; ok {
+				errs = append(errs, property.ValidateEmbedded(path.Child(name), v[name])...)
+			} else {
+				errs = append(errs, s.Additional.ValidateEmbedded(path.Key(name), v[name])...)
+			}
+		}
+	case []any:
+		for i, element := range v {
+			errs = append(errs, s.Items.ValidateEmbedded(path.Index(i), element)...)
+		}
+	}
+	return errs
+}
+
+// validateResource judges what an object has to have to be one of Kubernetes. A name is not required.
+func validateResource(path *field.Path, object map[string]any) field.ErrorList {
+	var errs field.ErrorList
+	version, hasVersion := object[apiVersion]
+	kindOf, hasKind := object[kind]
+	if !hasVersion {
+		errs = append(errs, field.Required(path.Child(apiVersion), ""))
+	}
+	if !hasKind {
+		errs = append(errs, field.Required(path.Child(kind), ""))
+	}
+	if hasVersion {
+		if err := textError(path.Child(apiVersion), version, func(text string) string {
+			if _, err := schema.ParseGroupVersion(text); err != nil {
+				return err.Error()
+			}
+			return ""
+		}); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if hasKind {
+		if err := textError(path.Child(kind), kindOf, func(text string) string {
+			if problems := utilvalidation.IsDNS1035Label(strings.ToLower(text)); len(problems) > 0 {
+				return "may have mixed case, but should otherwise match: " + strings.Join(problems, ",")
+			}
+			return ""
+		}); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	value, ok := object[metadata]
+	if !ok {
+		return errs
+	}
+	meta := &metav1.ObjectMeta{}
+	text, err := json.Marshal(value)
+	if err == nil {
+		err = json.Unmarshal(text, meta)
+	}
+	if err != nil {
+		return append(errs, field.Invalid(path.Child(metadata), value, err.Error()))
+	}
+	if meta.Name == "" {
+		meta.Name = "unnamed" // whatever is allowed: templates have no names
+	}
+	return append(errs, validation.ValidateObjectMetaDeclaratively(context.Background(), operation.Create, meta, nil,
+		meta.Namespace != "", pathSegment, path.Child(metadata), true)...)
+}
+
+// textError judges a text that may not be empty.
+func textError(path *field.Path, value any, problem func(string) string) *field.Error {
+	text, ok := value.(string)
+	switch {
+	case !ok:
+		return field.Invalid(path, value, "must be a string")
+	case text == "":
+		return field.Invalid(path, text, "must not be empty")
+	}
+	if problem := problem(text); problem != "" {
+		return field.Invalid(path, text, problem)
+	}
+	return nil
+}
+
+func pathSegment(name string, prefix bool) []string {
+	if prefix {
+		return content.IsPathSegmentPrefix(name)
+	}
+	return content.IsPathSegmentName(name)
+}

@@ -1,0 +1,296 @@
+package structural
+
+import (
+	"math"
+	"reflect"
+	"slices"
+	"unicode/utf8"
+
+	"k8s.io/kube-openapi/pkg/validation/validate"
+)
+
+// This file says whether a value is valid, and nothing else: that is what nearly all values are, so it is quick and takes
+// no memory. What is wrong with the others is found by judge.go, which is slow and says the same.
+
+// allows says that v is valid.
+func (s *Schema) allows(v any) bool {
+	if s == nil {
+		return true
+	}
+	if v == nil {
+		return s.allowsNull()
+	}
+	switch v := v.(type) {
+	case string:
+		if !s.allowsText() || s.Values != nil && !s.Values.allowsText(v) {
+			return false
+		}
+	case int64:
+		if s.Type != typeInteger && s.Type != typeNumber && !s.allowsAnyNumber() || s.Values != nil && !s.allowsInt(v) {
+			return false
+		}
+	case float64:
+		if !s.allowsFloat(v) {
+			return false
+		}
+	case bool:
+		if !s.allowsPlain(typeBoolean) {
+			return false
+		}
+	case []any:
+		if !s.allowsPlain(typeArray) && !s.listPasses() || !s.allowsList(v) {
+			return false
+		}
+	case map[string]any:
+		if !s.allowsPlain(typeObject) || !s.allowsObject(v) {
+			return false
+		}
+	default:
+		return false
+	}
+	return s.Values == nil || s.Values.allows(v)
+}
+
+// allowsNull concerns types and enums only: no other condition looks at null. No enum has null among its values, even
+// if it is written there.
+func (s *Schema) allowsNull() bool {
+	if s.Values != nil && len(s.Values.Enum) > 0 {
+		return false
+	}
+	return s.Nullable || s.Type == "" && !s.IntOrString || s.Type == typeNull && !s.IntOrString
+}
+
+// allowsPlain is about values of a type that is never mixed up with others.
+func (s *Schema) allowsPlain(jsonType string) bool {
+	if s.IntOrString {
+		return false
+	}
+	return s.Type == jsonType || s.Type == "" && (s.Values == nil || s.Values.format == "")
+}
+
+// allowsText is about the type of strings: a format without a type is one of strings.
+func (s *Schema) allowsText() bool {
+	return s.Type == typeString || s.IntOrString || s.Type == ""
+}
+
+// allowsAnyNumber is about schemas of numbers that have no type of numbers.
+func (s *Schema) allowsAnyNumber() bool {
+	return s.IntOrString || s.Type == "" && (s.Values == nil || s.Values.format == "")
+}
+
+// listPasses says that a list counts as a string with a format.
+func (s *Schema) listPasses() bool {
+	return (s.Type == typeString || s.Type == "") && !s.IntOrString && s.Values != nil && s.Values.format != ""
+}
+
+// wholeFloat says that a float is a whole number as far as JSON numbers are exact.
+func wholeFloat(v float64) bool {
+	const exact = 1<<53 - 1
+	return v == math.Trunc(v) && math.Abs(v) <= exact
+}
+
+// almostWhole is the same for kube-openapi, which leaves some room for rounding.
+func almostWhole(v float64) bool {
+	return wholeFloat(v) || validate.MultipleOf("", "", v, 1) == nil
+}
+
+func (s *Schema) allowsFloat(v float64) bool {
+	switch {
+	case s.IntOrString:
+		if !almostWhole(v) {
+			return false
+		}
+	case s.Type == typeInteger:
+		if !wholeFloat(v) {
+			return false
+		}
+	case s.Type != typeNumber && !s.allowsAnyNumber():
+		return false
+	}
+	w := s.Values
+	if w == nil {
+		return true
+	}
+	if w.impossible || !s.fitsFormat(v, math.Abs(v) <= math.MaxInt32) {
+		return false
+	}
+	if w.MultipleOf != nil && validate.MultipleOf("", "", v, *w.MultipleOf) != nil {
+		return false
+	}
+	if w.Maximum != nil && (v > *w.Maximum || w.ExclusiveMaximum && v == *w.Maximum) {
+		return false
+	}
+	return w.Minimum == nil || v > *w.Minimum || !w.ExclusiveMinimum && v == *w.Minimum
+}
+
+// allowsInt is about whole numbers where there are conditions. Bounds are cut to whole numbers, as kube-openapi does.
+func (s *Schema) allowsInt(v int64) bool {
+	w := s.Values
+	if w.impossible || !s.fitsFormat(v, v >= math.MinInt32 && v <= math.MaxInt32) {
+		return false
+	}
+	if w.MultipleOf != nil {
+		if factor := int64(*w.MultipleOf); factor <= 0 || v%factor != 0 {
+			return false
+		}
+	}
+	if w.Maximum != nil {
+		if bound := int64(*w.Maximum); v > bound || w.ExclusiveMaximum && v == bound {
+			return false
+		}
+	}
+	if w.Minimum != nil {
+		if bound := int64(*w.Minimum); v < bound || w.ExclusiveMinimum && v == bound {
+			return false
+		}
+	}
+	return true
+}
+
+// fitsFormat says that a number of the right type has the format. One that fits small fits all formats.
+func (s *Schema) fitsFormat(v any, small bool) bool {
+	if small || s.Values.format == "" {
+		return true
+	}
+	numberType, format := s.numberType(s.Values.format)
+	if format != "int32" && format != "float" {
+		return true
+	}
+	return validate.IsValueValidAgainstRange(v, numberType, format, "", "") == nil
+}
+
+// numberType is what decides about the range of a number: a type of numbers that is the only one, and a format of it.
+func (s *Schema) numberType(format string) (string, string) {
+	switch {
+	case s.IntOrString:
+	case s.Type == typeInteger && (format == "int32" || format == "int64"), s.Type == typeNumber && (format == "float" || format == "double"):
+		return s.Type, format
+	case s.Type == typeInteger, s.Type == typeNumber:
+		return s.Type, ""
+	}
+	return "", ""
+}
+
+func (w *Values) allowsText(v string) bool {
+	if w.MaxLength != nil || w.MinLength != nil {
+		n := int64(utf8.RuneCountInString(v))
+		if w.MaxLength != nil && n > *w.MaxLength || w.MinLength != nil && n < *w.MinLength {
+			return false
+		}
+	}
+	return (w.pattern == nil || w.pattern.matches(v)) && (w.hasFormat == nil || w.hasFormat(v))
+}
+
+func (s *Schema) allowsList(v []any) bool {
+	if w := s.Values; w != nil {
+		n := int64(len(v))
+		if w.MinItems != nil && n < *w.MinItems || w.MaxItems != nil && n > *w.MaxItems {
+			return false
+		}
+		if w.UniqueItems && validate.UniqueItems("", "", v) != nil {
+			return false
+		}
+	}
+	if s.Items != nil {
+		for _, item := range v {
+			if !s.Items.allows(item) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (s *Schema) allowsObject(v map[string]any) bool {
+	if w := s.Values; w != nil {
+		n := int64(len(v))
+		if w.MinProperties != nil && n < *w.MinProperties || w.MaxProperties != nil && n > *w.MaxProperties {
+			return false
+		}
+		for _, name := range w.Required {
+			if _, ok := v[name]; !ok {
+				return false
+			}
+		}
+	}
+	if len(s.Properties) == 0 && s.Additional == nil && s.Others != OthersForbidden {
+		return true
+	}
+	for name, member := range v {
+		property, ok := s.Properties[name]
+		switch {
+		case ok:
+			if !property.allows(member) {
+				return false
+			}
+		case s.Others == OthersForbidden:
+			return false
+		case s.Additional != nil:
+			if !s.Additional.allows(member) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// allows is about what concerns values of all types.
+func (w *Values) allows(v any) bool {
+	if len(w.Enum) > 0 && !slices.ContainsFunc(w.Enum, func(alternative any) bool { return isAlternative(v, alternative) }) {
+		return false
+	}
+	for _, branch := range w.AllOf {
+		if !branch.allows(v) {
+			return false
+		}
+	}
+	if len(w.AnyOf) > 0 && !slices.ContainsFunc(w.AnyOf, func(branch *Schema) bool { return branch.allows(v) }) {
+		return false
+	}
+	if len(w.OneOf) > 0 {
+		valid := 0
+		for _, branch := range w.OneOf {
+			if branch.allows(v) {
+				valid++
+			}
+		}
+		if valid != 1 {
+			return false
+		}
+	}
+	return w.Not == nil || !w.Not.allows(v)
+}
+
+// isAlternative compares a value with one of an enum: after it has become of the alternative's type, if Go converts it.
+func isAlternative(v, alternative any) bool {
+	if v == nil || alternative == nil {
+		return false
+	}
+	switch a := alternative.(type) {
+	case string:
+		switch v := v.(type) {
+		case string:
+			return v == a
+		case int64:
+			return reflect.ValueOf(v).Convert(reflect.TypeFor[string]()).String() == a // the character of that number
+		}
+		return false
+	case int64:
+		switch v := v.(type) {
+		case int64:
+			return v == a
+		case float64:
+			return int64(v) == a
+		}
+		return false
+	case float64:
+		switch v := v.(type) {
+		case int64:
+			return float64(v) == a
+		case float64:
+			return v == a
+		}
+		return false
+	}
+	return reflect.DeepEqual(v, alternative)
+}

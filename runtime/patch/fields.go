@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
@@ -40,11 +41,16 @@ type FieldManagerOptions struct {
 // Where the result is that nobody manages anything the entries are empty and not nil, as in a request that asks for that:
 // nil entries mean that the request says nothing of them.
 type FieldManager struct {
-	scheme  *runtime.Scheme
-	models  *Models
-	kind    *runtime.Kind
-	hub     *runtime.Kind
-	manager func() (*managedfields.FieldManager, error) // made when something is first written
+	scheme      *runtime.Scheme
+	models      *Models
+	kind        *runtime.Kind
+	hub         *runtime.Kind
+	subresource string
+	// Both are made when something is first written.
+	reset   func() map[fieldpath.APIVersion]fieldpath.Filter
+	manager func() (*managedfields.FieldManager, error)
+
+	tracked atomic.Pointer[tracker] // does most updates, for the model that the kind last had
 }
 
 // NewFieldManager returns the field manager of a registered kind.
@@ -57,10 +63,13 @@ func NewFieldManager(o FieldManagerOptions) (*FieldManager, error) {
 	if o.Models == nil {
 		o.Models = NewModels(o.Scheme)
 	}
-	f := &FieldManager{scheme: o.Scheme, models: o.Models, kind: kind, hub: o.Scheme.Lookup(hub)}
+	f := &FieldManager{
+		scheme: o.Scheme, models: o.Models, kind: kind, hub: o.Scheme.Lookup(hub), subresource: o.Subresource,
+		reset: sync.OnceValue(func() map[fieldpath.APIVersion]fieldpath.Filter { return resetFields(o) }),
+	}
 	f.manager = sync.OnceValues(func() (*managedfields.FieldManager, error) {
 		m, err := managedfields.NewDefaultFieldManager(o.Models, convertor{o.Scheme}, o.Scheme, o.Scheme,
-			o.Kind, hub.GroupVersion(), o.Subresource, resetFields(o))
+			o.Kind, hub.GroupVersion(), o.Subresource, f.reset())
 		if err != nil {
 			return nil, fmt.Errorf("field manager of %s: %w", o.Kind, err)
 		}
@@ -92,7 +101,9 @@ func resetFields(o FieldManagerOptions) map[fieldpath.APIVersion]fieldpath.Filte
 // Update records in obj, in place, what manager changes in live by obj. An error says why that could not be found out;
 // obj then has live's entries, and may be stored.
 func (f *FieldManager) Update(live, obj runtime.Object, manager string) (err error) {
-	live = f.begin(live)
+	if live != nil {
+		live = f.begin(live)
+	}
 	f.begin(obj)
 	m, err := meta.Accessor(obj)
 	if err != nil {
@@ -108,6 +119,12 @@ func (f *FieldManager) Update(live, obj runtime.Object, manager string) (err err
 		}
 		settle(m)
 	}()
+	if t := f.tracker(); t != nil && t.update(live, obj, manager) {
+		return nil
+	}
+	if live == nil {
+		live = f.begin(nil)
+	}
 	if err := f.checkWidth(live, obj); err != nil {
 		return err
 	}

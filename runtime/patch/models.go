@@ -36,6 +36,7 @@ var _ managedfields.TypeConverter = (*Models)(nil)
 // model is the model of one kind, or why there is none.
 type model struct {
 	parse typed.ParseableType
+	plan  func() *plan // made when it is first asked for; nil: there is none
 	err   error
 }
 
@@ -91,7 +92,8 @@ func (m *Models) build(kind *runtime.Kind) *model {
 		return &model{err: fmt.Errorf("the fields of %s cannot be merged: %w", kind.GVK, err)}
 	}
 	parser := typed.Parser{Schema: smdschema.Schema{Types: types.Types}}
-	return &model{parse: parser.Type(name)}
+	parse := parser.Type(name)
+	return &model{parse: parse, plan: sync.OnceValue(func() *plan { return newPlan(kind.Type, parse.Schema, parse.TypeRef) })}
 }
 
 // ObjectToTyped implements managedfields.TypeConverter. obj has its kind and apiVersion set. A Go value is taken as the JSON

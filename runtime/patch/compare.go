@@ -1,0 +1,380 @@
+package patch
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// comparer compares two objects by a plan. What it finds is written into trace, in a form in which it can be looked up;
+// [readTrace] makes sets of it. The objects must be fit.
+type comparer struct {
+	trace  []byte
+	unsure bool // it cannot be said here what structured-merge-diff would find
+
+	sum, depth int // as those of widthOf
+}
+
+// follow returns what n's pointers lead to. false: null.
+func follow(n *node, v reflect.Value) (reflect.Value, bool) {
+	for range n.pointers {
+		if v.IsNil() {
+			return v, false
+		}
+		v = v.Elem()
+	}
+	switch n.form {
+	case aMap, aList, bytes64:
+		return v, !v.IsNil()
+	case aTime:
+		return v, !pointerTo[metav1.Time](v).IsZero()
+	case aMicroTime:
+		return v, !pointerTo[metav1.MicroTime](v).IsZero()
+	}
+	return v, true
+}
+
+// of returns the field's value in a struct. false: JSON does not have it.
+func (f *planField) of(v reflect.Value) (reflect.Value, bool) {
+	for _, i := range f.at {
+		v = v.Field(i)
+	}
+	if f.omitEmpty && isEmpty(v) || f.omitZero && isZero(v) {
+		return reflect.Value{}, false
+	}
+	return v, true
+}
+
+// isEmpty is what the option omitempty asks.
+func isEmpty(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.String, reflect.Map, reflect.Slice, reflect.Array:
+		return v.Len() == 0
+	case reflect.Struct, reflect.Func, reflect.Chan, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer:
+		return false
+	}
+	return v.IsZero()
+}
+
+// isZero is what the option omitzero asks.
+func isZero(v reflect.Value) bool {
+	if v.Type() == reflect.TypeFor[metav1.Time]() {
+		return pointerTo[metav1.Time](v).IsZero()
+	}
+	return v.IsZero()
+}
+
+// pointerTo returns a pointer to a value, or to a copy.
+func pointerTo[T any](v reflect.Value) *T {
+	if v.CanAddr() {
+		return v.Addr().Interface().(*T)
+	}
+	t := v.Interface().(T)
+	return &t
+}
+
+// compare writes what r is different in from l. One of them may be the zero Value: then nothing is there.
+func (c *comparer) compare(n *node, l, r reflect.Value) {
+	if n.form == theEntries { // nothing but those of l are seen
+		if l.IsValid() {
+			c.trace = append(c.trace, removed)
+		}
+		return
+	}
+	switch {
+	case n.atomic || n.form < aStruct:
+		c.leaf(n, l, r)
+	case n.form == aStruct:
+		c.structs(n, l, r)
+	case n.form == aMap:
+		c.maps(n, l, r)
+	case n.form == aList:
+		c.lists(n, l, r)
+	}
+}
+
+// leaf compares what is managed as a whole.
+func (c *comparer) leaf(n *node, l, r reflect.Value) {
+	if !c.oneSide(l, r) && !c.same(n, l, r) {
+		c.trace = append(c.trace, modified)
+	}
+}
+
+// oneSide writes that nothing was there or nothing is, if so.
+func (c *comparer) oneSide(l, r reflect.Value) bool {
+	switch {
+	case !l.IsValid():
+		c.trace = append(c.trace, added)
+	case !r.IsValid():
+		c.trace = append(c.trace, removed)
+	default:
+		return false
+	}
+	return true
+}
+
+// nulls compares two values without members: they are nothing, null or empty.
+func (c *comparer) nulls(l, r reflect.Value, lHas, rHas bool) {
+	if !c.oneSide(l, r) && lHas != rHas {
+		c.trace = append(c.trace, modified)
+	}
+}
+
+func (c *comparer) structs(n *node, l, r reflect.Value) {
+	lv, lHas := present(n, l)
+	rv, rHas := present(n, r)
+	any := false
+	for i, fields := 0, n.structure(); i < len(fields); i++ {
+		f := &fields[i]
+		var lf, rf reflect.Value
+		var lGiven, rGiven bool
+		if lHas {
+			lf, lGiven = f.of(lv)
+		}
+		if rHas {
+			rf, rGiven = f.of(rv)
+		}
+		if lGiven || rGiven {
+			any = true
+			c.below(f.node, lf, rf, f.name)
+		}
+	}
+	if !any {
+		c.nulls(l, r, lHas, rHas)
+		return
+	}
+	c.oneSide(l, r)
+}
+
+// present follows a value that may not be there.
+func present(n *node, v reflect.Value) (reflect.Value, bool) {
+	if !v.IsValid() {
+		return v, false
+	}
+	return follow(n, v)
+}
+
+// below compares what is at a field or member. It leaves no trace if nothing is different.
+func (c *comparer) below(n *node, l, r reflect.Value, name string) {
+	start := len(c.trace)
+	c.trace = appendText(append(c.trace, toField), name)
+	c.inside(n, l, r, start)
+}
+
+// inside compares what the last step of the trace, which begins at start, leads to.
+func (c *comparer) inside(n *node, l, r reflect.Value, start int) {
+	end := len(c.trace)
+	c.compare(n, l, r)
+	if len(c.trace) == end {
+		c.trace = c.trace[:start]
+		return
+	}
+	c.trace = append(c.trace, back)
+}
+
+func (c *comparer) maps(n *node, l, r reflect.Value) {
+	lv, lHas := present(n, l)
+	rv, rHas := present(n, r)
+	if (!lHas || lv.Len() == 0) && (!rHas || rv.Len() == 0) {
+		c.nulls(l, r, lHas, rHas)
+		return
+	}
+	if lHas && rHas && lv.Len() == rv.Len() && c.sameTexts(lv, rv) {
+		return
+	}
+	var names []string
+	for _, side := range []reflect.Value{lv, rv} {
+		if side.IsValid() {
+			for members := side.MapRange(); members.Next(); {
+				names = append(names, members.Key().String())
+			}
+		}
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		var lm, rm reflect.Value
+		if lHas {
+			lm = lv.MapIndex(reflect.ValueOf(name).Convert(lv.Type().Key()))
+		}
+		if rHas {
+			rm = rv.MapIndex(reflect.ValueOf(name).Convert(rv.Type().Key()))
+		}
+		c.below(n.item, lm, rm, name)
+	}
+	c.oneSide(l, r)
+}
+
+// sameTexts reports whether two maps, of the same length, are equal and of texts.
+func (c *comparer) sameTexts(l, r reflect.Value) bool {
+	lTexts, ok := l.Interface().(map[string]string)
+	if !ok {
+		return false
+	}
+	rTexts := r.Interface().(map[string]string)
+	for name, text := range lTexts {
+		if other, ok := rTexts[name]; !ok || other != text {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *comparer) lists(n *node, l, r reflect.Value) {
+	lv, lHas := present(n, l)
+	rv, rHas := present(n, r)
+	if (!lHas || lv.Len() == 0) && (!rHas || rv.Len() == 0) {
+		c.nulls(l, r, lHas, rHas)
+		return
+	}
+	if lHas && rHas && lv.Len() == rv.Len() && c.sameValue(n, lv, rv) { // items there twice make no difference
+		return
+	}
+	left, right := c.items(n, lv, lHas), c.items(n, rv, rHas)
+	i, j := 0, 0
+	for !c.unsure && (i < len(left) || j < len(right)) {
+		var li, ri reflect.Value
+		var key []byte
+		var order int
+		switch {
+		case i == len(left):
+			order = 1
+		case j == len(right):
+			order = -1
+		default:
+			order = bytes.Compare(left[i].key, right[j].key)
+		}
+		if order <= 0 {
+			li, key = left[i].value, left[i].key
+			i++
+		}
+		if order >= 0 {
+			ri, key = right[j].value, right[j].key
+			j++
+		}
+		start := len(c.trace)
+		c.trace = append(c.trace, key...)
+		c.inside(n.item, li, ri, start)
+	}
+	c.oneSide(l, r)
+}
+
+// listItem is an item of a list, and the step to it.
+type listItem struct {
+	key   []byte
+	value reflect.Value
+}
+
+// items returns the items of a list in the order of their keys. Two with one key make c unsure.
+func (c *comparer) items(n *node, list reflect.Value, has bool) []listItem {
+	if !has {
+		return nil
+	}
+	items := make([]listItem, list.Len())
+	for i := range items {
+		items[i] = listItem{key: n.appendKey(nil, list.Index(i)), value: list.Index(i)}
+	}
+	slices.SortFunc(items, func(a, b listItem) int { return bytes.Compare(a.key, b.key) })
+	for i := range max(len(items)-1, 0) {
+		if bytes.Equal(items[i].key, items[i+1].key) {
+			c.unsure = true
+		}
+	}
+	return items
+}
+
+// same reports whether two values are equal in JSON. The order of members does not count.
+func (c *comparer) same(n *node, l, r reflect.Value) bool {
+	lv, lHas := follow(n, l)
+	rv, rHas := follow(n, r)
+	if !lHas || !rHas {
+		return lHas == rHas
+	}
+	return c.sameValue(n, lv, rv)
+}
+
+// sameValue is same for values that are not null.
+func (c *comparer) sameValue(n *node, l, r reflect.Value) bool {
+	switch n.form {
+	case aString:
+		return c.sameText(l.String(), r.String())
+	case aBool:
+		return l.Bool() == r.Bool()
+	case anInt:
+		return l.Int() == r.Int()
+	case aUint:
+		return l.Uint() == r.Uint()
+	case aFloat:
+		return l.Float() == r.Float()
+	case bytes64:
+		return bytes.Equal(l.Bytes(), r.Bytes())
+	case aTime: // a text, which ends with the second
+		return pointerTo[metav1.Time](l).Unix() == pointerTo[metav1.Time](r).Unix()
+	case aMicroTime:
+		lt, rt := pointerTo[metav1.MicroTime](l), pointerTo[metav1.MicroTime](r)
+		return lt.Unix() == rt.Unix() && lt.Nanosecond()/1000 == rt.Nanosecond()/1000
+	case intOrText:
+		li, ri := pointerTo[intstr.IntOrString](l), pointerTo[intstr.IntOrString](r)
+		if li.Type == intstr.Int || ri.Type == intstr.Int {
+			return li.Type == ri.Type && li.IntVal == ri.IntVal
+		}
+		return c.sameText(li.StrVal, ri.StrVal)
+	case aStruct:
+		for i, fields := 0, n.structure(); i < len(fields); i++ {
+			f := &fields[i]
+			lf, lGiven := f.of(l)
+			rf, rGiven := f.of(r)
+			if lGiven != rGiven || lGiven && !c.same(f.node, lf, rf) {
+				return false
+			}
+		}
+		return true
+	case aMap:
+		if l.Len() != r.Len() {
+			return false
+		}
+		for members := l.MapRange(); members.Next(); {
+			other := r.MapIndex(members.Key())
+			if !other.IsValid() || !c.same(n.item, members.Value(), other) {
+				return false
+			}
+		}
+		return true
+	case aList:
+		if l.Len() != r.Len() {
+			return false
+		}
+		for i := range l.Len() {
+			if !c.same(n.item, l.Index(i), r.Index(i)) {
+				return false
+			}
+		}
+		return true
+	}
+	return c.sameEncoding(l, r)
+}
+
+// sameText compares strings. Some that are different are one in JSON.
+func (c *comparer) sameText(l, r string) bool {
+	if l == r {
+		return true
+	}
+	c.unsure = c.unsure || !utf8.ValidString(l) || !utf8.ValidString(r)
+	return false
+}
+
+// sameEncoding compares scalars that write themselves.
+func (c *comparer) sameEncoding(l, r reflect.Value) bool {
+	if l.Comparable() && l.Equal(r) {
+		return true
+	}
+	lText, lErr := json.Marshal(l.Interface())
+	rText, rErr := json.Marshal(r.Interface())
+	c.unsure = c.unsure || cmp.Or(lErr, rErr) != nil
+	return bytes.Equal(lText, rText)
+}

@@ -36,7 +36,7 @@ func Register[P Pointer[T], T any](s *Scheme, gvk schema.GroupVersionKind, opts 
 }
 
 func (s *Scheme) add(k *Kind, hub bool) error {
-	k.isHub = hub
+	k.isHub, k.reader = hub, &s.reader
 	k.ListGVK = k.GVK.GroupVersion().WithKind(k.GVK.Kind + "List")
 	err := guard(func() error { return s.checkKind(k) })
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/keelson-dev/keelson/runtime/constraint"
+	"github.com/keelson-dev/keelson/runtime/jsonread"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -30,6 +31,7 @@ type Scheme struct {
 	fromHub map[schema.GroupVersionKind]convertFunc // by spoke
 
 	constraints constraint.Compiler // guards itself
+	reader      jsonread.Compiler   // guards itself
 }
 
 // schemeName is what apimachinery's errors call a Scheme.
@@ -65,6 +67,7 @@ type Kind struct {
 	isHub       bool                // it was registered as one, not found to be one
 	listMade    bool                // ListType is List[T], not a type of the program's
 	untyped     bool                // it has no Go type
+	reader      *jsonread.Compiler  // the Scheme's
 }
 
 // New returns a new, empty object of the kind: without kind and apiVersion set, or of a kind without a Go type with

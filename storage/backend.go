@@ -22,7 +22,7 @@ import (
 // Slices that a backend returns are shared and must not be changed; slices given to it are its own from then on.
 // After Close every method returns ErrClosed. Any method may return ErrUnavailable when the store cannot be asked.
 //
-// Optional powers are further interfaces: [Compactor], [Historian], [Replayer], [Stater], [Knower], [Healther], [Readier], [Loader], [Raiser].
+// Optional powers are further interfaces: [Compactor], [Historian], [Replayer], [Stater], [Knower], [Holder], [Healther], [Readier], [Loader], [Raiser].
 type Backend interface {
 	// Get returns the value of key at a revision; 0 is the latest. A missing key is no error: Found is false,
 	// and Revision still says when that was true. Errors: ErrCompacted, ErrFuture, ErrClosed.
@@ -198,6 +198,12 @@ type Stater interface {
 type Knower interface {
 	// Known is the store's revision now, as Get and Range tell it; false after Close.
 	Known() (revision int64, ok bool)
+}
+
+// Holder is a Backend that has the values in memory, and returns those very bytes.
+type Holder interface {
+	// Holds is there to say so, and does nothing.
+	Holds()
 }
 
 // Healther is a Backend that can tell whether it works.

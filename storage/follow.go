@@ -70,8 +70,13 @@ func (s *Store) State(ctx context.Context, at int64) (State, error) {
 	return State{Revision: p.at, Entries: func(yield func(Entry, error) bool) { p.walk(ctx, yield) }}, nil
 }
 
-// maxPortion is how many values State reads at once.
-const maxPortion = 1000
+// State reads in portions of about portionBytes, and of maxPortion values at most: an etcd counts all keys that are left for
+// each portion, so that few large ones take it less. Who asks for a state keeps it, large values too.
+const (
+	portionBytes  = 16 << 20
+	maxPortion    = 10_000
+	portionGrowth = 8 // at most so many times the values of the one before
+)
 
 // portions is a State under way.
 type portions struct {
@@ -87,7 +92,11 @@ type portions struct {
 // read reads the next portion, all at the revision of the first.
 func (p *portions) read(ctx context.Context) error {
 	r := Range{From: p.from, To: p.to, At: p.at, Limit: p.limit, Uncounted: true}
+	before := p.s.known.reached.Load()
 	res, err := p.s.backend.Range(ctx, r)
+	if err == nil && r.At == 0 {
+		p.s.known.saw(before, res.Revision)
+	}
 	if errors.Is(err, ErrFuture) {
 		if err := p.s.reach(ctx, p.at); err != nil {
 			return err
@@ -107,50 +116,67 @@ func (p *portions) read(ctx context.Context) error {
 	for _, kv := range res.KVs {
 		size += len(kv.Key) + len(kv.Value)
 	}
-	p.limit = min(max(n*pageBytes/max(size, 1), 1), 2*p.limit, maxPortion)
+	p.limit = min(max(n*portionBytes/max(size, 1), 1), portionGrowth*p.limit, maxPortion)
 	return nil
 }
 
-// walk delivers the portion that was read, and the others.
+// walk delivers the portion that was read, and the others. Each is read while the one before it is looked at.
 func (p *portions) walk(ctx context.Context, yield func(Entry, error) bool) {
 	if p.walked {
 		yield(Entry{}, errors.New("storage: the entries of a state can be walked once"))
 		return
 	}
 	p.walked = true
+	ctx, cancel := context.WithCancel(ctx)
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	defer cancel()
 	for {
-		for _, e := range p.s.entriesOf(p.kvs) {
+		kvs, more := p.kvs, p.more
+		p.kvs = nil
+		var err error
+		if more {
+			reading.Go(func() { err = p.read(ctx) })
+		}
+		for _, e := range p.s.entriesOf(kvs) {
 			if !yield(e, nil) {
 				return
 			}
 		}
-		if p.kvs = nil; !p.more {
-			return
-		}
-		if err := p.read(ctx); err != nil {
+		if reading.Wait(); err != nil {
 			yield(Entry{}, err)
+		}
+		if !more || err != nil {
 			return
 		}
 	}
 }
 
-// minShare is how many values are worth a goroutine: each may have to be decoded and encoded.
-const minShare = 32
-
 // entriesOf makes entries of values, on all processors.
 func (s *Store) entriesOf(kvs []KV) []Entry {
 	out := make([]Entry, len(kvs))
-	share := max((len(kvs)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0), minShare)
-	var done sync.WaitGroup
-	for from := 0; from < len(kvs); from += share {
-		done.Go(func() {
-			for i := from; i < min(from+share, len(kvs)); i++ {
-				out[i] = s.entry(kvs[i])
+	divided(len(kvs), func(i int) { out[i] = s.entry(kvs[i]) })
+	return out
+}
+
+// minShare is how many values are worth a goroutine: each may have to be decoded and encoded.
+const minShare = 32
+
+// divided calls do for the numbers below n, on all processors, and returns when all is done.
+func divided(n int, do func(i int)) {
+	share := max((n+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0), minShare)
+	var others sync.WaitGroup
+	for from := share; from < n; from += share {
+		others.Go(func() {
+			for i := from; i < min(from+share, n); i++ {
+				do(i)
 			}
 		})
 	}
-	done.Wait()
-	return out
+	for i := range min(share, n) {
+		do(i)
+	}
+	others.Wait()
 }
 
 // Follow implements Source.
@@ -185,15 +211,25 @@ func (f *following) Next(ctx context.Context) (Moves, error) {
 	if err != nil {
 		return Moves{}, expired(err, f.reached, "")
 	}
-	out := Moves{Progress: got.Progress}
-	if len(got.Changes) > 0 {
-		out.Moves = make([]Move, len(got.Changes))
-	}
-	for i, c := range got.Changes {
-		out.Moves[i] = f.s.move(c)
-	}
 	f.reached = max(f.reached, got.Progress)
-	return out, nil
+	f.s.known.raise(got.Progress)
+	return Moves{Moves: f.s.movesOf(got.Changes), Progress: got.Progress}, nil
+}
+
+// movesOf makes the moves of changes, those of many on all processors.
+func (s *Store) movesOf(changes []Change) []Move {
+	if len(changes) == 0 {
+		return nil
+	}
+	out := make([]Move, len(changes))
+	if len(changes) > minShare {
+		divided(len(changes), func(i int) { out[i] = s.move(changes[i]) })
+		return out
+	}
+	for i := range changes {
+		out[i] = s.move(changes[i])
+	}
+	return out
 }
 
 // move makes the move of a change.

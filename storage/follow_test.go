@@ -111,7 +111,7 @@ func TestOldestOfBackendsThatCannotTell(t *testing.T) {
 func TestStatePortions(t *testing.T) {
 	o := gadgetOptions(t)
 	for name, c := range map[string]struct{ n, size, most int }{
-		"small": {5000, 10, 12}, "large": {90, 256 << 10, 8},
+		"small": {5000, 10, 6}, "large": {180, 256 << 10, 6},
 	} {
 		m := inMemory(t)
 		p := &plain{Backend: m}
@@ -140,7 +140,7 @@ func TestStatePortions(t *testing.T) {
 			t.Errorf("%s: %d entries in %d portions", name, count, p.ranges)
 		}
 		for i, r := range p.seen {
-			if r.Limit <= 0 || r.Limit > 1000 || i > 0 && (r.At != state.Revision || p.bytes[i] > 8<<20) || !r.Uncounted {
+			if r.Limit <= 0 || r.Limit > 10_000 || i > 0 && (r.At != state.Revision || p.bytes[i] > 32<<20) || !r.Uncounted {
 				t.Errorf("%s: portion %d of %d bytes: %+v", name, i, p.bytes[i], r)
 			}
 		}

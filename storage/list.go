@@ -102,7 +102,11 @@ func (l *listing) read(ctx context.Context, chunk int) (RangeResult, error) {
 	}
 	r := Range{At: l.at, Limit: chunk}
 	r.From, r.To = l.s.interval(Scope{From: l.from, To: l.scope.To})
+	before := l.s.known.reached.Load()
 	res, err := l.s.backend.Range(ctx, r)
+	if err == nil && r.At == 0 {
+		l.s.known.saw(before, res.Revision)
+	}
 	if errors.Is(err, ErrFuture) {
 		if err := l.s.reach(ctx, l.at); err != nil {
 			return RangeResult{}, err

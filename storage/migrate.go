@@ -191,7 +191,7 @@ func (m *migration) fit(page Page) {
 	const most = 8 << 20 // bytes
 	size := 0
 	for r := range page.Records {
-		size += len(r.Body.Bytes())
+		size += r.Body.Size()
 	}
 	m.limit = min(max(page.Count*most/max(size, 1), 1), 4*m.limit, m.opts.PageSize)
 }

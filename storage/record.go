@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"k8s.io/apimachinery/pkg/fields"
@@ -34,12 +35,17 @@ func (s *Store) entry(kv KV) Entry {
 	}
 	if !stale {
 		s.known.add(kv.Revision)
-		if same, err := codec.ParseDocument(kv.Value); err == nil {
-			d = same // the backend may keep these bytes, and nobody the others
+		if !shared(d.Bytes(), kv.Value) {
+			if same, err := codec.ParseDocument(kv.Value); err == nil {
+				d = same // the backend may keep these bytes, and nobody the others
+			}
 		}
 	}
 	return Entry{Record: s.recordOf(key, kv.Revision, d, stale || kv.Stale)}
 }
+
+// shared reports whether two slices begin at the same byte.
+func shared(a, b []byte) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] }
 
 // unreadable is the error for the value of a key.
 func (s *Store) unreadable(key string, revision int64, err error) *UnreadableError {
@@ -49,7 +55,7 @@ func (s *Store) unreadable(key string, revision int64, err error) *UnreadableErr
 // recordOf makes the record of a canonical document.
 func (s *Store) recordOf(key string, revision int64, d codec.Document, stale bool) Record {
 	a := &attributes{of: &s.opts, key: key, body: d}
-	return Record{Key: key, Revision: revision, Body: d, Labels: (*recordLabels)(a), Fields: (*recordFields)(a), Stale: stale}
+	return Record{Key: key, Revision: revision, Body: d, Labels: (*recordLabels)(a), Fields: (*recordFields)(a), Stale: stale, Held: s.holder && !stale}
 }
 
 // attributes is what selectors ask of a record. What is not in its key is looked up in its bytes when asked, so that
@@ -158,11 +164,33 @@ func (f *recordFields) converted(field string) (text string) {
 }
 
 // knownRevisions is the set of revisions whose values are known to be canonical, because this process wrote them
-// or has checked them: a revision belongs to one value for ever. It is a bitmap of bounded size, about 3 MiB at
-// most, that forgets some revisions when it is full; they are then checked once more. The zero value is empty.
+// or has checked them: a revision belongs to one value for ever, unless the store is set back to an older state. When that
+// is seen all is forgotten. It is a bitmap of bounded size, about 3 MiB at most, that forgets some revisions when it is
+// full; they are then checked once more. The zero value is empty.
 type knownRevisions struct {
+	reached atomic.Int64 // the latest revision that the store was seen at
+
 	mu     sync.RWMutex // guards blocks
 	blocks map[int64]*revisionBlock
+}
+
+// saw notes that the store is at a revision, by a read that began after it was seen at before.
+func (k *knownRevisions) saw(before, now int64) {
+	if now < before {
+		k.mu.Lock()
+		k.blocks = nil
+		k.reached.Store(now)
+		k.mu.Unlock()
+		return
+	}
+	k.raise(now)
+}
+
+// raise notes that the store has been at a revision.
+func (k *knownRevisions) raise(now int64) {
+	for at := k.reached.Load(); at < now && !k.reached.CompareAndSwap(at, now); {
+		at = k.reached.Load()
+	}
 }
 
 const (

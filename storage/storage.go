@@ -59,6 +59,9 @@ type Record struct {
 	// Stale says that the stored bytes are not Body (they come from another build or are sealed by an old key):
 	// the next update rewrites them even if it changes nothing.
 	Stale bool
+	// Held says that the storage has the bytes of Body in memory for as long as they are stored, and shares them: who keeps
+	// the record as well saves nothing by keeping less of it.
+	Held bool
 }
 
 // Match says which states of the store a read accepts.

@@ -70,6 +70,7 @@ type Store struct {
 	knower  Knower // likewise, as the next two
 	history Historian
 	replay  Replayer
+	holder  bool   // the backend is a Holder
 	root    string // Prefix + "/"
 	known   knownRevisions
 }
@@ -95,6 +96,7 @@ func NewStore(b Backend, o StoreOptions) (*Store, error) {
 	s.knower, _ = b.(Knower)
 	s.history, _ = b.(Historian)
 	s.replay, _ = b.(Replayer)
+	_, s.holder = b.(Holder)
 	if o.Hooks.Requested != nil {
 		b, stater = observe(b, stater, o.Hooks.Requested)
 	}
@@ -142,7 +144,11 @@ func (s *Store) interval(sc Scope) (from, to string) {
 
 // get reads a key at a revision, and waits for one that has not happened yet.
 func (s *Store) get(ctx context.Context, key string, at int64) (GetResult, error) {
+	before := s.known.reached.Load()
 	res, err := s.backend.Get(ctx, s.root+key, at)
+	if err == nil && at == 0 {
+		s.known.saw(before, res.Revision)
+	}
 	if errors.Is(err, ErrFuture) {
 		if err := s.reach(ctx, at); err != nil {
 			return GetResult{}, err
@@ -171,7 +177,11 @@ func (s *Store) Decode(r Record) (runtime.Object, error) {
 
 // Revision implements Interface.
 func (s *Store) Revision(ctx context.Context) (int64, error) {
+	before := s.known.reached.Load()
 	res, err := s.backend.Range(ctx, Range{From: "\x00", To: "\x00", CountOnly: true}) // of nothing: the cheapest read
+	if err == nil {
+		s.known.saw(before, res.Revision)
+	}
 	return res.Revision, err
 }
 

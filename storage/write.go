@@ -61,7 +61,7 @@ func (s *Store) update(ctx context.Context, before Record, opts WriteOptions, ch
 		return Record{}, ErrNotFound
 	}
 	current := false // before is known to be what is stored
-	if before.Revision <= 0 || len(before.Body.Bytes()) == 0 {
+	if before.Revision <= 0 || before.Body.Size() == 0 {
 		var err error
 		if before, err = s.current(ctx, key); err != nil {
 			return Record{}, err
@@ -115,7 +115,7 @@ func (s *Store) ttl(opts WriteOptions) time.Duration {
 
 // current reads what is stored under a key.
 func (s *Store) current(ctx context.Context, key string) (Record, error) {
-	res, err := s.backend.Get(ctx, s.root+key, 0)
+	res, err := s.get(ctx, key, 0)
 	if err != nil {
 		return Record{}, err
 	}
@@ -206,7 +206,7 @@ func (s *Store) plan(ctx context.Context, before Record, change ChangeFunc) (aft
 	if err != nil {
 		return Record{}, nil, err
 	}
-	if !before.Stale && bytes.Equal(body.Bytes(), before.Body.Bytes()) {
+	if !before.Stale && body.Size() == before.Body.Size() && bytes.Equal(body.Bytes(), before.Body.Bytes()) {
 		return before, nil, nil
 	}
 	if err := s.checkSize(body); err != nil {
@@ -217,7 +217,7 @@ func (s *Store) plan(ctx context.Context, before Record, change ChangeFunc) (aft
 }
 
 func (s *Store) checkSize(body codec.Document) error {
-	if n := len(body.Bytes()); s.opts.MaxObjectBytes > 0 && n > s.opts.MaxObjectBytes {
+	if n := body.Size(); s.opts.MaxObjectBytes > 0 && n > s.opts.MaxObjectBytes {
 		return fmt.Errorf("%w: %d bytes, at most %d are stored", ErrTooLarge, n, s.opts.MaxObjectBytes)
 	}
 	return nil
@@ -226,5 +226,6 @@ func (s *Store) checkSize(body codec.Document) error {
 // written makes the record of what a commit has stored, whose bytes are canonical.
 func (s *Store) written(key string, revision int64, body codec.Document) Record {
 	s.known.add(revision)
+	s.known.raise(revision)
 	return s.recordOf(key, revision, body, false)
 }

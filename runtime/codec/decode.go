@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/keelson-dev/keelson/runtime"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
@@ -35,6 +37,14 @@ func Unmarshal(text []byte, into any, v Validation) (problems []error, err error
 // On an error Decoded.GVK is what could be learned of the body; it is zero when the body could not be read at
 // all. The caller words the answer accordingly.
 func Decode(s *runtime.Scheme, f Format, body []byte, want schema.GroupVersionKind, v Validation) (Decoded, error) {
+	if d, ok := decodeUsual(s, f, body, want); ok {
+		return d, nil
+	}
+	return decodeAny(s, f, body, want, v)
+}
+
+// decodeAny is Decode of everything.
+func decodeAny(s *runtime.Scheme, f Format, body []byte, want schema.GroupVersionKind, v Validation) (Decoded, error) {
 	from, err := readBody(f, body, v)
 	if err != nil {
 		return Decoded{GVK: kindOfBad(err, want)}, err
@@ -58,6 +68,49 @@ func Decode(s *runtime.Scheme, f Format, body []byte, want schema.GroupVersionKi
 	obj.GetObjectKind().SetGroupVersionKind(d.GVK)
 	d.Object, d.Problems = obj, append(d.Problems, more...)
 	return d, nil
+}
+
+// decodeUsual is Decode of JSON that has nothing unusual about it, of which most bodies are: the object is of the kind that
+// is wanted, and there are no problems. Then it is not read twice, once to find out what it is. ok is false for all others.
+func decodeUsual(s *runtime.Scheme, f Format, body []byte, want schema.GroupVersionKind) (d Decoded, ok bool) {
+	if f != JSON() {
+		return Decoded{}, false
+	}
+	kind := s.Lookup(want)
+	if kind == nil {
+		return Decoded{}, false
+	}
+	obj, ok := kind.Read(body)
+	if !ok {
+		return Decoded{}, false
+	}
+	said, ok := obj.GetObjectKind().(*metav1.TypeMeta)
+	if !ok {
+		return Decoded{}, false
+	}
+	canonical := says(said, want)
+	if !canonical {
+		gv, err := schema.ParseGroupVersion(said.APIVersion)
+		if err != nil || complete(gv.WithKind(said.Kind), want) != want {
+			return Decoded{}, false
+		}
+	}
+	kind.SetDefaults(obj)
+	if !canonical {
+		obj.GetObjectKind().SetGroupVersionKind(want)
+	}
+	return Decoded{Object: obj, GVK: want}, true
+}
+
+// says tells whether an object says that it is of gvk, in the canonical words.
+func says(m *metav1.TypeMeta, gvk schema.GroupVersionKind) bool {
+	version, ok := m.APIVersion, true
+	if gvk.Group != "" {
+		if version, ok = strings.CutPrefix(version, gvk.Group); ok {
+			version, ok = strings.CutPrefix(version, "/")
+		}
+	}
+	return ok && version == gvk.Version && m.Kind == gvk.Kind
 }
 
 // read is a body: what it says of itself, and how it gets into an object of that kind.

@@ -16,16 +16,18 @@ import (
 // size around one immutable, shared slice: nobody may change the bytes it was made from, and copies of a
 // Document share them. The zero Document is empty; only IsZero may be asked of it.
 type Document struct {
-	value   []byte // no resourceVersion, no trailing newline
-	sorted  bool   // an untyped object: all keys in order, so that kind is not first
-	members int32  // of a typed object: offset of the first member after kind and apiVersion
-	meta    span   // value of "metadata", braces included
-	insert  int32  // where the resourceVersion member goes
-	lead    bool   // a comma precedes the inserted member
-	trail   bool   // a comma follows the inserted member
-	labels  span   // value of metadata.labels; empty when absent
-	version span   // text of apiVersion, without quotes
-	kind    span   // text of kind, without quotes
+	value   []byte  // no resourceVersion, no trailing newline; without what is in common
+	common  *Common // what value lacks; nil: nothing
+	sorted  bool    // an untyped object: all keys in order, so that kind is not first
+	lead    bool    // a comma precedes the inserted member
+	trail   bool    // a comma follows the inserted member
+	members int32   // of a typed object: offset of the first member after kind and apiVersion
+	insert  int32   // where the resourceVersion member goes
+	managed int32   // the comma before metadata.managedFields; 0 when these are not the last member, or follow none or a number
+	meta    span    // value of "metadata", braces included
+	labels  span    // value of metadata.labels; empty when absent
+	version span    // text of apiVersion, without quotes; in the head
+	kind    span    // text of kind, without quotes; in the head
 }
 
 type span struct{ from, to int32 }
@@ -97,16 +99,22 @@ func (d *Document) member(key []byte, from, to int) error {
 	return nil
 }
 
+const managedFields = "managedFields"
+
 // scanMetadata finds the labels and the place of the resourceVersion: before the first member that follows it
 // in the canonical order of the object at hand.
 func (d *Document) scanMetadata() error {
 	from := int(d.meta.from)
-	count, end := 0, from+1
+	count, end, last := 0, from+1, false // last: the last member is managedFields
 	err := eachMember(d.value, from, func(key []byte, start, valueFrom, to int) error {
 		follows := true
 		switch string(key) {
 		case "labels":
 			d.labels = span{int32(valueFrom), int32(to)}
+		case managedFields:
+			if count > 0 && strings.IndexByte(`"}]`, d.value[start-2]) >= 0 {
+				d.managed = int32(start - 1)
+			}
 		case "resourceVersion":
 			return fmt.Errorf("%w: metadata has a resourceVersion", ErrNotCanonical)
 		case "name", "generateName", "namespace", "selfLink", "uid":
@@ -119,7 +127,7 @@ func (d *Document) scanMetadata() error {
 			d.insert, d.trail = int32(start), true
 		}
 		count++
-		end = to
+		end, last = to, string(key) == managedFields
 		return nil
 	})
 	if err != nil {
@@ -128,40 +136,71 @@ func (d *Document) scanMetadata() error {
 	if d.insert < 0 {
 		d.insert, d.lead = int32(end), count > 0
 	}
+	if !last {
+		d.managed = 0
+	}
 	return nil
 }
 
 // IsZero reports whether d is the zero Document.
 func (d Document) IsZero() bool { return d.value == nil }
 
-// Bytes returns the canonical bytes, without resourceVersion. They are shared and must not be changed.
-func (d Document) Bytes() []byte { return d.value }
+// Bytes returns the canonical bytes, without resourceVersion. They are shared and must not be changed. Of a document that
+// has parts in common with others they are made.
+func (d Document) Bytes() []byte {
+	if d.common != nil {
+		return d.AppendObject(make([]byte, 0, d.Size()), 0)
+	}
+	return d.value
+}
+
+// Size is how many Bytes there are.
+func (d Document) Size() int {
+	if d.common != nil {
+		return len(d.value) + d.common.size
+	}
+	return len(d.value)
+}
+
+// inHead returns a text of the head, where kind and apiVersion are.
+func (d Document) inHead(s span) string {
+	if d.common != nil {
+		return d.common.head[s.from:s.to]
+	}
+	return string(d.value[s.from:s.to])
+}
 
 // APIVersion is the version the document is written in, as "group/version".
-func (d Document) APIVersion() string { return string(d.value[d.version.from:d.version.to]) }
+func (d Document) APIVersion() string { return d.inHead(d.version) }
 
 // InVersion reports whether the document is written in an apiVersion.
 func (d Document) InVersion(apiVersion string) bool {
-	return string(d.value[d.version.from:d.version.to]) == apiVersion
+	return d.inHead(d.version) == apiVersion
 }
 
 // Kind is the kind the document says it is of.
-func (d Document) Kind() string { return string(d.value[d.kind.from:d.kind.to]) }
+func (d Document) Kind() string { return d.inHead(d.kind) }
 
 // Len is about how many bytes AppendObject appends.
-func (d Document) Len() int { return len(d.value) + len(`"resourceVersion":"",`) + 20 }
+func (d Document) Len() int { return d.Size() + len(`"resourceVersion":"",`) + 20 }
 
 // AppendObject appends the document as an object of its own, kind and apiVersion included, with the given
 // resourceVersion; 0 leaves it out, as an object that was never stored has none.
 func (d Document) AppendObject(dst []byte, revision int64) []byte {
+	if d.common != nil {
+		return d.appendRange(append(append(dst, '{'), d.common.head...), int(d.members), len(d.value), revision)
+	}
 	return d.appendRange(dst, 0, len(d.value), revision)
 }
 
 // AppendItem appends the document as an item of a list: without kind and apiVersion, but for an untyped object,
 // which keeps them.
 func (d Document) AppendItem(dst []byte, revision int64) []byte {
-	if d.sorted {
+	switch {
+	case d.sorted:
 		return d.AppendObject(dst, revision)
+	case d.common != nil: // without which it begins so
+		return d.appendRange(dst, 0, len(d.value), revision)
 	}
 	return d.appendRange(append(dst, '{'), int(d.members), len(d.value), revision)
 }
@@ -174,7 +213,7 @@ func (d Document) AppendMetadata(dst []byte, revision int64) []byte {
 // appendRange copies value[from:to], which must contain all of metadata or its value, with the version inserted.
 func (d Document) appendRange(dst []byte, from, to int, revision int64) []byte {
 	if revision == 0 {
-		return append(dst, d.value[from:to]...)
+		return d.appendText(dst, from, to)
 	}
 	dst = append(dst, d.value[from:d.insert]...)
 	if d.lead {
@@ -186,7 +225,7 @@ func (d Document) appendRange(dst []byte, from, to int, revision int64) []byte {
 	if d.trail {
 		dst = append(dst, ',')
 	}
-	return append(dst, d.value[d.insert:to]...)
+	return d.appendText(dst, int(d.insert), to)
 }
 
 // Labels returns the object's labels as a map of the caller's own; nil when it has none.
@@ -230,6 +269,9 @@ func (d Document) Label(name string) (value string, ok bool) {
 // Field returns the text of the scalar at a dotted JSON path ("spec.color"), as field selectors compare it: a
 // string's own text, a number's or boolean's JSON. A missing or null member is "".
 func (d Document) Field(path string) string {
+	if d.common != nil && d.common.has(path) {
+		d = d.Whole()
+	}
 	at := 0
 	for {
 		name, rest, more := strings.Cut(path, ".")

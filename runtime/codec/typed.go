@@ -3,9 +3,11 @@ package codec
 import (
 	"bytes"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/protobuf"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,6 +19,8 @@ type Typed struct {
 	storage schema.GroupVersionKind
 	hub     schema.GroupVersionKind
 	types   protobuf.Compiler // of values that kube-apiserver has stored
+
+	recogniser atomic.Pointer[recogniser] // of the storage version; nil until it is needed
 }
 
 // NewTyped returns the codec that stores a registered kind in the version of storage, and decodes it to the hub.
@@ -88,6 +92,9 @@ func caught(err *error) {
 // and is stale; so is one in CBOR. One that kube-apiserver has encrypted is an error that names the provider and key.
 func (t *Typed) Entry(value []byte) (d Document, stale bool, err error) {
 	defer caught(&err)
+	if d, ok := t.recognise(value); ok {
+		return d, false, nil
+	}
 	obj, from, err := t.read(value)
 	if err != nil {
 		return Document{}, false, err
@@ -105,6 +112,14 @@ func (t *Typed) Entry(value []byte) (d Document, stale bool, err error) {
 
 // read decodes an object in the version its bytes are in.
 func (t *Typed) read(value []byte) (obj runtime.Object, from content, err error) {
+	if obj, ok := t.readUsual(value); ok {
+		return obj, content{gvk: t.storage}, nil
+	}
+	return t.readAny(value)
+}
+
+// readAny is read of everything.
+func (t *Typed) readAny(value []byte) (obj runtime.Object, from content, err error) {
 	if from, err = contentOf(&t.types, value); err != nil {
 		return nil, from, err
 	}
@@ -124,4 +139,20 @@ func (t *Typed) read(value []byte) (obj runtime.Object, from content, err error)
 	kind.SetDefaults(obj)
 	obj.GetObjectKind().SetGroupVersionKind(gvk)
 	return obj, from, nil
+}
+
+// readUsual is read of what Encode has written, if nothing about it is unusual. ok is false for all else.
+func (t *Typed) readUsual(value []byte) (obj runtime.Object, ok bool) {
+	kind := t.scheme.Lookup(t.storage)
+	if kind == nil {
+		return nil, false
+	}
+	if obj, ok = kind.Read(value); !ok {
+		return nil, false
+	}
+	if said, ok := obj.GetObjectKind().(*metav1.TypeMeta); !ok || !says(said, t.storage) {
+		return nil, false
+	}
+	kind.SetDefaults(obj)
+	return obj, true
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/server/filters"
 	"github.com/keelson-dev/keelson/server/registry"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,28 +33,43 @@ func (c *call) update() error {
 	if err != nil {
 		return err
 	}
-	obj, err := c.decode(format, body, fieldValidation(opts.FieldValidation))
+	obj, err := c.replacement(format, body, opts)
 	if err != nil {
 		return err
 	}
-	if err := c.matchURL(obj); err != nil {
-		return err
-	}
-	if obj, err = c.inHub(obj); err != nil {
-		return c.decodeError(err, c.kind, body)
-	}
-	// The change may be made several times, and each time the registry may complete what it gets.
+	// The change may be made several times, which is seldom, and each time the registry may complete what it gets.
 	replace := func(ctx context.Context, current runtime.Object) (runtime.Object, error) {
 		if current == nil {
 			if err := c.mayCreate(ctx); err != nil {
 				return nil, err
 			}
 		}
-		out := obj.DeepCopyObject()
+		out := obj
+		if obj = nil; out == nil {
+			var err error
+			if out, err = c.replacement(format, body, opts); err != nil {
+				return nil, err
+			}
+		}
 		c.track(current, out, opts.FieldManager)
 		return out, nil
 	}
 	return c.withoutFields(func() error { return c.change(replace, opts, f) })
+}
+
+// replacement makes the object, in the hub version, that a body wants in the place of the one of the URL.
+func (c *call) replacement(format codec.Format, body []byte, opts *metav1.UpdateOptions) (runtime.Object, error) {
+	obj, err := c.decode(format, body, fieldValidation(opts.FieldValidation))
+	if err != nil {
+		return nil, err
+	}
+	if err := c.matchURL(obj); err != nil {
+		return nil, err
+	}
+	if obj, err = c.inHub(obj); err != nil {
+		return nil, c.decodeError(err, c.kind, body)
+	}
+	return obj, nil
 }
 
 // mayCreate asks whether the user of an update or an apply may create the object that was not there.

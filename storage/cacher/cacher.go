@@ -97,6 +97,7 @@ type Cacher struct {
 	progress progress
 	timer    *time.Timer // of the next beat
 	quiet    quiet
+	woken    []*watcher // quiet no more, and to be nudged by rouse
 	asking   []*watcher // for a bookmark at the next progress mark
 	reminder reminder
 	watchers int
@@ -165,7 +166,9 @@ func (c *Cacher) Update(ctx context.Context, key string, opts storage.WriteOptio
 	}
 	c.start()
 	if e := c.find(key); e != nil && e.unreadable == nil {
-		return c.below.UpdateFrom(ctx, e.Record, opts, change)
+		from := e.Record
+		from.Body = from.Body.Whole() // which is needed more than once
+		return c.below.UpdateFrom(ctx, from, opts, change)
 	}
 	return c.below.Update(ctx, key, opts, change)
 }

@@ -8,6 +8,8 @@
 //
 //   - The state: an immutable ordered tree of pages that share the records' bytes with the backend. A reader takes
 //     the root and reads without a lock, however long it takes; a writer copies the path to the page that it changes.
+//   - Once for all records that have them: their labels, and of their bytes the kind, the apiVersion and what managedFields
+//     say but for the time (codec.Common), unless the backend holds the bytes anyway (storage.Holder).
 //   - The log: the last changes in order, in segments that begin with the state before them. So every state of the
 //     window can be shown: a list at an exact revision, and the pages of a list that began before other writes.
 //   - With a page, once a list has asked for it: the forms that readers have made of all its records, which

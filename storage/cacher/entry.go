@@ -5,15 +5,36 @@ import (
 	"strings"
 
 	"github.com/keelson-dev/keelson/storage"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// entry is what the cache keeps of one value. It is never changed once it is in a state.
+// entry is what the cache keeps of one value. It is never changed once it is in a state. It has 176 bytes, a size class of
+// the allocator, and those of its key and its body are all that belongs to it besides.
 type entry struct {
-	storage.Record
-	unreadable *storage.UnreadableError // nil for a record
-	labels     *labelSet                // what Record.Labels is; nil when unreadable
-	values     []value                  // one per index; nil when unreadable
+	storage.Record                          // its Labels are a *labelSet, where it has any; its Fields may be itself
+	unreadable     *storage.UnreadableError // nil for a record
+	values         []value                  // one per index; nil when unreadable
+}
+
+// set is the entry's labels; nil when unreadable.
+func (e *entry) set() *labelSet {
+	s, _ := e.Labels.(*labelSet)
+	return s
+}
+
+// entryFields are the fields of an entry whose labels know their reader: what a storage makes for one record only is not
+// kept then.
+type entryFields entry
+
+var _ fields.Fields = (*entryFields)(nil)
+
+// Has implements fields.Fields.
+func (f *entryFields) Has(field string) bool { return (*entry)(f).set().fields.Has(field) }
+
+// Get implements fields.Fields.
+func (f *entryFields) Get(field string) string {
+	return (*entry)(f).set().fields.Get(f.Key, f.Body, field)
 }
 
 // value is what an index knows a record by.
@@ -23,7 +44,7 @@ type value struct {
 }
 
 // entryBytes is about what an entry takes besides the bytes of its record.
-const entryBytes = 400
+const entryBytes = 300
 
 func (e *entry) bytes() int64 {
 	if e == nil {
@@ -32,7 +53,7 @@ func (e *entry) bytes() int64 {
 	if e.Body.IsZero() {
 		return entryBytes
 	}
-	return entryBytes + int64(len(e.Body.Bytes()))
+	return entryBytes + int64(e.Body.OwnSize())
 }
 
 func byKey(a, b *entry) int { return cmp.Compare(a.Key, b.Key) }
@@ -71,20 +92,29 @@ func afterValue(index int, text, end string) func(*entry) bool {
 // labelSet is the labels of all records that have the same ones. They are looked up in their JSON: for as few as
 // objects have that is as quick as a map, which takes ten times as much.
 type labelSet struct {
-	text string     // as JSON: what it is known by
-	odd  labels.Set // where text is not the plainest JSON; else nil
-	id   uint32     // which no other set has; 0: there are no more
-	uses int32      // entries that are in the state or the log
+	text   string              // as JSON: what it is known by
+	odd    labels.Set          // where text is not the plainest JSON; else nil
+	fields storage.FieldReader // of the record that it was made for; nil: that has fields of its own
+	id     uint32              // which no other set has; 0: there are no more
+	uses   int32               // entries that are in the state or the log
 }
 
 var _ labels.Labels = (*labelSet)(nil)
 
 func newLabelSet(text string, r storage.Record) *labelSet {
-	s := &labelSet{text: text}
+	s := &labelSet{text: text, fields: fieldReader(r)}
 	if !plainLabels(text) {
 		s.odd = labels.Merge(r.Body.Labels(), nil) // which is not nil
 	}
 	return s
+}
+
+// fieldReader returns what reads the fields of a record and of others; nil where there is nothing that does.
+func fieldReader(r storage.Record) storage.FieldReader {
+	if f, ok := r.Fields.(storage.ReadFields); ok {
+		return f.Reader()
+	}
+	return nil
 }
 
 // plainLabels reports whether text is {"name":"value",...} with one label at least, without an escape or a space.
@@ -149,28 +179,34 @@ func (s *labelSet) Get(label string) string {
 
 const maxSetID = 1<<31 - 1
 
-// entries makes entries of what the storage below has, with one labelSet for the same labels. One goroutine uses it.
+// entries makes entries of what the storage below has, with one labelSet for the same labels, and with bodies that share
+// what they have in common. One goroutine uses it.
 type entries struct {
 	fields, labels []string // of the indexes, in this order
 	sets           map[string]*labelSet
 	made           uint32 // sets
+	commons        commons
 }
 
 func (m *entries) entry(in storage.Entry) *entry {
 	e := &entry{Record: in.Record, unreadable: in.Unreadable}
+	e.Key = strings.Clone(e.Key) // which is the end of a longer one
 	if e.unreadable != nil {
-		e.Record = storage.Record{Key: in.Record.Key, Revision: in.Record.Revision}
+		e.Record = storage.Record{Key: e.Key, Revision: in.Record.Revision}
 		return e
 	}
-	e.labels = m.set(in.Record)
-	e.Labels = e.labels
+	set := m.set(in.Record)
+	e.Labels, e.Body = set, m.commons.share(in.Record)
+	if set.fields != nil && set.fields == fieldReader(in.Record) {
+		e.Fields = (*entryFields)(e)
+	}
 	if n := len(m.fields) + len(m.labels); n > 0 {
 		e.values = make([]value, 0, n)
 		for _, f := range m.fields {
 			e.values = append(e.values, value{e.Fields.Get(f), true})
 		}
 		for _, l := range m.labels {
-			text, ok := e.labels.Lookup(l)
+			text, ok := set.Lookup(l)
 			e.values = append(e.values, value{text, ok})
 		}
 	}
@@ -198,10 +234,12 @@ func (m *entries) set(r storage.Record) *labelSet {
 
 // release says that an entry has left the state and the log.
 func (m *entries) release(e *entry) {
-	if e == nil || e.labels == nil {
+	if e == nil || e.unreadable != nil {
 		return
 	}
-	if e.labels.uses--; e.labels.uses == 0 {
-		delete(m.sets, e.labels.text)
+	set := e.set()
+	if set.uses--; set.uses == 0 {
+		delete(m.sets, set.text)
 	}
+	m.commons.release(e.Body)
 }

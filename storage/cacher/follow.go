@@ -178,7 +178,7 @@ func (c *Cacher) filled(feed storage.Following, reached int64, began time.Time) 
 // recovered notes that the storage below has been heard of. The caller holds mu.
 func (c *Cacher) recovered() { c.problem, c.answered = nil, time.Now() }
 
-// apply makes changes. The caller holds mu.
+// apply makes changes. The caller holds mu, and calls rouse without it.
 func (c *Cacher) apply(moves []storage.Move) {
 	now, budget := time.Now().UnixNano(), c.budget()
 	for i := range moves {
@@ -195,7 +195,7 @@ func (c *Cacher) apply(moves []storage.Move) {
 			ch.was = c.state.put(c.edition, ch.is)
 		}
 		c.reminder.appended += c.log.add(seg, ch, now)
-		c.quiet.wake(ch)
+		c.woken = c.quiet.wake(ch, c.woken)
 	}
 }
 

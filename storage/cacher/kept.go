@@ -27,8 +27,8 @@ func setsOf(p *page[entry]) *setIDs {
 	if ids == nil {
 		ids = new(setIDs)
 		for i, e := range p.used() {
-			if e.labels != nil {
-				ids[i] = e.labels.id
+			if set := e.set(); set != nil {
+				ids[i] = set.id
 			}
 		}
 		k.sets.Store(ids) // two who make them make the same

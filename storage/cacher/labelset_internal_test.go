@@ -63,8 +63,8 @@ func TestLabelSetsAreShared(t *testing.T) {
 	var all entries
 	a, b := made(&all, `{"name":"a","labels":{"x":"1"}}`), made(&all, `{"name":"b","labels":{"x":"1"}}`)
 	none := made(&all, `{"name":"c"}`)
-	if a.labels != b.labels || a.labels == none.labels || a.Labels.Get("x") != "1" || none.Labels.Has("x") {
-		t.Errorf("the sets are %+v, %+v, %+v", a.labels, b.labels, none.labels)
+	if a.set() != b.set() || a.set() == none.set() || a.Labels.Get("x") != "1" || none.Labels.Has("x") {
+		t.Errorf("the sets are %+v, %+v, %+v", a.set(), b.set(), none.set())
 	}
 	for i, e := range []*entry{a, none, b} {
 		if len(all.sets) != []int{2, 2, 1}[i] {

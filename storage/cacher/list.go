@@ -262,7 +262,7 @@ func newVerdicts(selector labels.Selector) *verdicts {
 }
 
 // on returns the verdict on the labels of an entry that is readable.
-func (v *verdicts) on(e *entry) bool { return v == nil || v.onID(e.labels.id, e) }
+func (v *verdicts) on(e *entry) bool { return v == nil || v.onID(e.set().id, e) }
 
 // onID is on for an entry whose label set's id is at hand: the entry is only looked at if that set is not known. What has
 // no id may be unreadable, and is chosen then.
@@ -275,10 +275,11 @@ func (v *verdicts) onID(id uint32, e *entry) bool {
 }
 
 func (v *verdicts) judge(id uint32, e *entry) bool {
-	if e.labels == nil {
+	set := e.set()
+	if set == nil {
 		return true
 	}
-	matches := v.selector.Matches(e.labels)
+	matches := v.selector.Matches(set)
 	if id != 0 {
 		known := &v.known[id%knownVerdicts]
 		if *known = id << 1; matches {

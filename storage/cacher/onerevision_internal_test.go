@@ -90,7 +90,7 @@ func TestManyChangesAtOneRevision(t *testing.T) {
 	}
 	below := &scripted{Store: store, moves: make(chan storage.Moves), asked: make(chan struct{}, 1), told: 1}
 	below.now.Store(1)
-	c, err := New(below, Options{Namespaced: true, WindowBytes: 4 << 20, ReadWait: 20 * time.Second})
+	c, err := New(below, Options{Namespaced: true, WindowBytes: 3 << 20, ReadWait: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

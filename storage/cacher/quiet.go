@@ -25,40 +25,50 @@ const (
 // quiet holds the watches that have no unread change that concerns them, by their class. The zero quiet is empty.
 // Its owner's lock guards it and what it says of watches.
 type quiet struct {
-	classes map[class][]*watcher
+	classes map[class]*classmates
 	memo    [2]memo // of what a change changes, for those who are asked whether it concerns them
 }
 
+// classmates are the watches of a class that are quiet.
+type classmates struct{ list []*watcher }
+
 func (q *quiet) add(w *watcher) {
 	if q.classes == nil {
-		q.classes = map[class][]*watcher{}
+		q.classes = map[class]*classmates{}
 	}
-	list := q.classes[w.class]
-	w.slot = len(list)
-	q.classes[w.class] = append(list, w)
+	if w.mates == nil || len(w.mates.list) == 0 { // they may have been taken out of classes
+		if w.mates = q.classes[w.class]; w.mates == nil {
+			w.mates = new(classmates)
+			q.classes[w.class] = w.mates
+		}
+	}
+	w.slot = len(w.mates.list)
+	w.mates.list = append(w.mates.list, w)
 }
 
 // remove takes out a watch that is listed.
 func (q *quiet) remove(w *watcher) {
-	list := q.classes[w.class]
-	last := len(list) - 1
-	if w.slot > last || list[w.slot] != w {
+	m := w.mates
+	if m == nil {
 		return
 	}
-	list[w.slot] = list[last]
-	list[w.slot].slot = w.slot
-	list[last] = nil
+	last := len(m.list) - 1
+	if w.slot > last || m.list[w.slot] != w {
+		return
+	}
+	m.list[w.slot] = m.list[last]
+	m.list[w.slot].slot = w.slot
+	m.list[last] = nil
+	m.list = m.list[:last]
 	if last == 0 && w.class.kind != everything {
 		delete(q.classes, w.class)
-		return
 	}
-	q.classes[w.class] = list[:last]
 }
 
 // each calls f for every watch.
 func (q *quiet) each(f func(*watcher)) {
-	for _, list := range q.classes {
-		for _, w := range list {
+	for _, m := range q.classes {
+		for _, w := range m.list {
 			f(w)
 		}
 	}
@@ -74,58 +84,82 @@ func (q *quiet) abandoned() (all []*watcher) {
 	return all
 }
 
-// wake gives a change to the watches that it concerns. They are quiet no more.
-func (q *quiet) wake(ch *change) {
+// wake gives a change to the watches that it concerns, and appends them to woken. They are quiet no more, and have to be
+// nudged.
+func (q *quiet) wake(ch *change, woken []*watcher) []*watcher {
 	if len(q.classes) == 0 {
-		return
+		return woken
 	}
 	known := change{revision: ch.revision, was: q.memo[0].of(ch.was), is: q.memo[1].of(ch.is)}
 	ch = &known
 	key := ch.key()
-	q.wakeClass(class{kind: everything}, ch)
-	q.wakeClass(class{kind: single, value: key}, ch)
+	woken = q.wakeClass(class{kind: everything}, ch, woken)
+	woken = q.wakeClass(class{kind: single, value: key}, ch, woken)
 	if ns, _, found := strings.Cut(key, "/"); found {
-		q.wakeClass(class{kind: namespace, value: ns}, ch)
+		woken = q.wakeClass(class{kind: namespace, value: ns}, ch, woken)
 	}
 	for _, e := range []*entry{ch.was, ch.is} {
 		switch {
 		case e == nil:
 			continue
 		case e.unreadable != nil: // nobody knows whom it would concern
-			q.wakeIndexed(ch)
-			return
+			return q.wakeIndexed(ch, woken)
 		}
 		for i, v := range e.values {
 			if v.ok {
-				q.wakeClass(class{kind: indexed, index: i, value: v.text}, ch)
+				woken = q.wakeClass(class{kind: indexed, index: i, value: v.text}, ch, woken)
 			}
 		}
 	}
+	return woken
 }
 
 // wakeIndexed gives a change to all who wait for a value of an index.
-func (q *quiet) wakeIndexed(ch *change) {
+func (q *quiet) wakeIndexed(ch *change, woken []*watcher) []*watcher {
 	for cl := range q.classes {
 		if cl.kind == indexed {
-			q.wakeClass(cl, ch)
+			woken = q.wakeClass(cl, ch, woken)
 		}
 	}
+	return woken
 }
 
-func (q *quiet) wakeClass(cl class, ch *change) {
-	for i := 0; ; {
-		list := q.classes[cl]
-		if i >= len(list) {
-			return
-		}
-		w := list[i]
+func (q *quiet) wakeClass(cl class, ch *change, woken []*watcher) []*watcher {
+	m := q.classes[cl]
+	if m == nil {
+		return woken
+	}
+	for i := 0; i < len(m.list); {
+		w := m.list[i]
 		if ch.revision <= w.from || !w.concerned(ch) {
 			i++
 			continue
 		}
 		q.remove(w) // another one takes its place
 		w.first = ch.revision
+		woken = append(woken, w)
+	}
+	return woken
+}
+
+// rouse nudges the watches that have been woken. The caller does not hold c.mu: each of them takes it, and would else
+// wait for the caller, and after that for one another.
+func (c *Cacher) rouse() {
+	c.mu.Lock()
+	woken := c.woken
+	c.woken = nil
+	c.mu.Unlock()
+	if len(woken) == 0 {
+		return
+	}
+	for _, w := range woken {
 		w.nudge()
+	}
+	clear(woken)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.woken == nil {
+		c.woken = woken[:0]
 	}
 }
 

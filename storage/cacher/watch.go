@@ -34,9 +34,10 @@ type watcher struct {
 	told int64 // the last revision that its reader was told
 
 	// Guarded by c.mu.
-	first  int64 // revision of the first change that has not been looked at; 0: none concerns it, and it is in c.quiet
-	slot   int   // place there
-	asked  bool  // for a bookmark, which becomes due with the next progress mark
+	first  int64       // revision of the first change that has not been looked at; 0: none concerns it, and it is in c.quiet
+	mates  *classmates // those of its class there, since it was there first
+	slot   int         // place among them
+	asked  bool        // for a bookmark, which becomes due with the next progress mark
 	due    bool
 	closed bool
 	gone   bool // it is counted no more
@@ -240,6 +241,9 @@ func (w *watcher) advance() {
 // look at.
 func (w *watcher) scan(visit func(*change) bool) {
 	c := w.c
+	if w.first == 0 {
+		return
+	}
 	batch := c.batch()
 	defer c.done(batch)
 	for w.first != 0 && w.over() == nil {

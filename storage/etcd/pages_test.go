@@ -64,13 +64,13 @@ func TestRangesOfManySmallValues(t *testing.T) {
 
 // Nobody has room for a page of a thousand large values.
 func TestRangesOfLargeValues(t *testing.T) {
-	const size = 64 << 10
+	const size = 256 << 10
 	m, pages := holding(300, size)
 	b := opened(t, m, etcd.Options{})
 	all := storage.Range{From: "k/", To: "k0"}
 	got := list(t, b, pages, all, 300)
 	if most := slices.Max(got); most > 64 {
-		t.Errorf("pages of %v values, want at most 64, which are 4 MiB", got)
+		t.Errorf("pages of %v values, want at most 64, which are 16 MiB", got)
 	}
 	if got[0] > 32 {
 		t.Errorf("the first page has %d values of a size that is not known, want at most 32", got[0])

@@ -6,11 +6,12 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
-// A page of a range has about pageBytes. How many keys that is, is taken from the pages before, and for the first page
+// A page of a range has about pageBytes: an etcd counts all that is left of the range for each page, which for many small
+// pages takes it longer than to read them. How many keys that is, is taken from the pages before, and for the first page
 // from earlier ranges. An etcd bounds the keys of an answer, not its bytes: what is not known begins with few keys,
 // which may be of 1.5 MiB each.
 const (
-	pageBytes  = 4 << 20
+	pageBytes  = 16 << 20
 	pageMin    = 4
 	pageMax    = 10_000
 	pageFirst  = 32 // a range of a thousand small values takes two pages when nothing is known, and later one

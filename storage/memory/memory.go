@@ -29,7 +29,7 @@ func (o Options) withDefaults() Options {
 }
 
 // Backend is a storage.Backend in memory; make one with [New]. It is a storage.Compactor, Historian, Stater, Knower,
-// Healther and Loader, and it supports TTL.
+// Holder, Healther and Loader, and it supports TTL.
 type Backend struct {
 	opts   Options
 	closed chan struct{} // closed by Close
@@ -78,6 +78,9 @@ func (b *Backend) Close() error {
 	b.expiring.Wait()
 	return nil
 }
+
+// Holds implements storage.Holder.
+func (*Backend) Holds() {}
 
 // Health implements storage.Healther: a backend in memory works until it is closed.
 func (b *Backend) Health(context.Context) error {

@@ -1,0 +1,112 @@
+// Package canonical recognises JSON that is already what encoding/json would make of it: text which, decoded into a value
+// of a Go type as the Kubernetes API does and encoded again, is the same text, byte for byte. To see that takes one pass over the
+// text and no value of the type, where decoding and encoding takes ten times as long.
+//
+// It says "surely" or "perhaps not", and never the first where it is not so: a caller who is told the second decodes and
+// encodes. What it knows of a type is made once, by reflection: the order and names of the fields, which of them are
+// left out when they are empty or zero, and what a value of each looks like. Of a type with its own methods for JSON, an
+// interface, a float and whatever else it has no rule for, it decodes and encodes the text of that value alone.
+//
+// The rules are those of https://pkg.go.dev/encoding/json#Marshal and of sigs.k8s.io/json, which reads what it writes.
+package canonical
+
+import "reflect"
+
+// Options refines a Form. The zero Options is that of a type without defaults.
+type Options struct {
+	// Defaults says that values are given the defaults of their struct tags (see package constraint) between decoding and
+	// encoding. Then a text is only canonical if every field that has one is there, and not zero.
+	Defaults bool
+}
+
+// Form is what the canonical JSON of one Go type looks like. It is immutable: all methods may be called concurrently.
+type Form struct {
+	top *object
+}
+
+// Of returns the form of a struct type; nil for one of which nothing can be said without decoding it. The methods IsZero
+// of fields are called; if one panics there is no form.
+func Of(t reflect.Type, o Options) (f *Form) {
+	defer func() {
+		if recover() != nil {
+			f = nil
+		}
+	}()
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	c := &compiler{opts: o, objects: map[place]*object{}}
+	c.defaulted.Match = hasDefault
+	top, ok := c.rule(t, true).(*object)
+	if !ok {
+		return nil
+	}
+	return &Form{top}
+}
+
+// Has reports whether text is surely canonical: without white space, also around it. A nil Form is sure of nothing.
+func (f *Form) Has(text []byte) (sure bool) {
+	if f == nil {
+		return false
+	}
+	defer func() {
+		if recover() != nil {
+			sure = false // a method of a type; who decodes will see
+		}
+	}()
+	r := reader{text: text}
+	end, _ := f.top.match(&r, 0)
+	return end == len(text)
+}
+
+// reader is a text that is being looked at.
+type reader struct {
+	text  []byte
+	depth int // of objects, lists and maps around the place at hand
+}
+
+// maxDepth bounds recursion. What is deeper is not looked at.
+const maxDepth = 128
+
+// facts are what omitempty and omitzero want to know of a value.
+type facts uint8
+
+const (
+	empty facts = 1 << iota // omitempty leaves it out
+	void                    // omitzero leaves it out
+	zero                    // all of it is zero
+
+	nothing = empty | void | zero
+)
+
+// no is the offset that says "perhaps not".
+const no = -1
+
+// rule recognises the values of one type.
+type rule interface {
+	// match returns the offset after the canonical value that begins at an offset, or no.
+	match(r *reader, at int) (end int, is facts)
+}
+
+// byteAt is the byte at an offset; 0, which is nowhere in JSON, after the end.
+func (r *reader) byteAt(at int) byte {
+	if at < len(r.text) {
+		return r.text[at]
+	}
+	return 0
+}
+
+// has reports whether a text stands at an offset.
+func (r *reader) has(at int, text string) bool {
+	return len(r.text)-at >= len(text) && string(r.text[at:at+len(text)]) == text
+}
+
+const null = "null"
+
+// enter and leave are around what may be nested. After a no nobody looks at the depth.
+func (r *reader) enter() bool {
+	r.depth++
+	return r.depth <= maxDepth
+}
+
+func (r *reader) leave() { r.depth-- }

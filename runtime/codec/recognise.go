@@ -1,0 +1,79 @@
+package codec
+
+import (
+	"bytes"
+	"reflect"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/codec/canonical"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// recogniser knows what the canonical documents of a kind look like.
+type recogniser struct {
+	kind    *runtime.Kind
+	name    string          // the kind's
+	version string          // apiVersion
+	form    *canonical.Form // nil: nothing is recognised
+}
+
+// recognise makes the document of stored bytes that are surely what Entry would make of them, and not stale, without
+// decoding them. It is not ok for all others.
+func (t *Typed) recognise(value []byte) (d Document, ok bool) {
+	kind := t.scheme.Lookup(t.storage)
+	if kind == nil {
+		return Document{}, false
+	}
+	r := t.recogniser.Load()
+	if r == nil || r.kind != kind { // the kind may have been registered anew
+		r = newRecogniser(kind)
+		t.recogniser.Store(r)
+	}
+	return r.document(value)
+}
+
+func newRecogniser(kind *runtime.Kind) *recogniser {
+	r := &recogniser{kind: kind, name: kind.GVK.Kind, version: kind.GVK.GroupVersion().String()}
+	if !kind.Untyped() && kind.TagDefaults() && plain(kind) {
+		r.form = canonical.Of(kind.Type, canonical.Options{Defaults: kind.HasDefaults()})
+	}
+	return r
+}
+
+func (r *recogniser) document(value []byte) (d Document, ok bool) {
+	value = bytes.TrimSuffix(value, []byte("\n"))
+	if !r.form.Has(value) {
+		return Document{}, false
+	}
+	d, err := ParseDocument(value)
+	return d, err == nil && string(value[d.kind.from:d.kind.to]) == r.name && d.InVersion(r.version)
+}
+
+// plain reports whether objects of a kind have the metadata of all objects, by methods of their own that do no more than
+// to give it: then to set kind and apiVersion to what they are, and to clear a resourceVersion that is not there, changes
+// nothing else.
+func plain(kind *runtime.Kind) (ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = false // a method of the type
+		}
+	}()
+	obj := kind.New()
+	want := reflect.New(kind.Type)
+	types, isTypes := want.Elem().FieldByName("TypeMeta").Addr().Interface().(*metav1.TypeMeta)
+	meta, isMeta := want.Elem().FieldByName("ObjectMeta").Addr().Interface().(*metav1.ObjectMeta)
+	m, isObject := obj.(metav1.Object)
+	if !isTypes || !isMeta || !isObject {
+		return false
+	}
+	types.SetGroupVersionKind(kind.GVK)
+	obj.GetObjectKind().SetGroupVersionKind(kind.GVK)
+	for _, revision := range []string{"", "7", ""} {
+		meta.ResourceVersion = revision
+		m.SetResourceVersion(revision)
+		if !reflect.DeepEqual(obj, want.Interface()) {
+			return false
+		}
+	}
+	return obj.GetObjectKind().GroupVersionKind() == kind.GVK
+}

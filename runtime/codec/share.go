@@ -1,0 +1,170 @@
+package codec
+
+import (
+	"bytes"
+	"encoding/binary"
+	"strings"
+)
+
+// Common is text that many documents of typed objects have: their kind and apiVersion, and their managedFields but for the
+// times. Often a quarter of an object is that. Who keeps many documents keeps it once:
+//
+//	parts := d.AppendParts(nil)
+//	c := known[string(parts)] // NewCommon(parts) where there is none
+//	d = d.Share(c)
+//
+// A Common is immutable.
+type Common struct {
+	parts  string // what NewCommon was given, of which the head and the pieces are parts
+	head   string // kind and apiVersion, with a comma at the end
+	pieces []string
+	size   int // of the head and the pieces
+}
+
+// stamp is how long a time in managedFields is, with its quotes. Kubernetes' metav1.Time has whole seconds, in UTC.
+const stamp = len(`"2006-01-02T15:04:05Z"`)
+
+// leastCommon is how much text has to be in common to be worth a place of its own.
+const leastCommon = 64
+
+// AppendParts appends what d may have in common with others: documents for which it is equal can share a Common. It
+// appends nothing when there is too little, or when d shares one already.
+func (d Document) AppendParts(dst []byte) []byte {
+	if d.common != nil || d.sorted || d.insert >= d.managed { // as it is where that is 0
+		return dst
+	}
+	from := len(dst)
+	dst = append(dst, d.value[1:d.members]...)
+	lengths := make([]byte, 0, 64)
+	lengths = binary.LittleEndian.AppendUint32(lengths, uint32(d.members-1))
+	d.eachPiece(func(piece []byte) {
+		dst = append(dst, piece...)
+		lengths = binary.LittleEndian.AppendUint32(lengths, uint32(len(piece)))
+	})
+	if len(dst)-from < leastCommon {
+		return dst[:from]
+	}
+	dst = append(dst, lengths...)
+	return binary.LittleEndian.AppendUint32(dst, uint32(len(lengths)))
+}
+
+// eachPiece calls f for what is before, between and after the times in managedFields.
+func (d Document) eachPiece(f func(piece []byte)) {
+	const name = `"time":`
+	text := d.value[d.managed : d.meta.to-1]
+	piece := 0 // where it begins
+	for at := 0; ; {
+		i := bytes.Index(text[at:], []byte(name+`"`))
+		if i < 0 {
+			f(text[piece:])
+			return
+		}
+		at += i + len(name)
+		if isStamp(text[at:]) {
+			f(text[piece:at])
+			at += stamp
+			piece = at
+		}
+	}
+}
+
+// isStamp reports whether text begins with a plain string as long as a time: whatever else it is, it has neither quotes
+// nor escapes.
+func isStamp(text []byte) bool {
+	return len(text) > stamp && bytes.IndexByte(text[1:], '"') == stamp-2 && bytes.IndexByte(text[:stamp], '\\') < 0
+}
+
+// NewCommon returns the Common of what AppendParts has appended, which is not empty.
+func NewCommon(parts []byte) *Common {
+	c := &Common{parts: string(parts)}
+	n := len(parts) - 4
+	lengths := parts[n-int(binary.LittleEndian.Uint32(parts[n:])) : n]
+	next := func() string {
+		from := c.size
+		c.size += int(binary.LittleEndian.Uint32(lengths))
+		lengths = lengths[4:]
+		return c.parts[from:c.size]
+	}
+	c.head = next()
+	c.pieces = make([]string, 0, len(lengths)/4)
+	for len(lengths) > 0 {
+		c.pieces = append(c.pieces, next())
+	}
+	return c
+}
+
+// Parts is what NewCommon was given.
+func (c *Common) Parts() string { return c.parts }
+
+// OwnSize is how many bytes of d it shares with no other document.
+func (d Document) OwnSize() int { return len(d.value) }
+
+// Common is what d shares; nil when that is nothing.
+func (d Document) Common() *Common { return d.common }
+
+// Share returns d with bytes of its own for all but c, which was made of parts equal to those of d.
+func (d Document) Share(c *Common) Document {
+	out, head := d, int32(len(c.head))
+	out.value = make([]byte, 1, len(d.value)-c.size)
+	out.value[0] = '{'
+	out.value = append(out.value, d.value[d.members:d.managed]...)
+	at := int(d.managed)
+	for i, piece := range c.pieces {
+		if i > 0 {
+			out.value = append(out.value, d.value[at:at+stamp]...)
+			at += stamp
+		}
+		at += len(piece)
+	}
+	out.value = append(out.value, d.value[at:]...)
+	out.common = c
+	out.shift(-1, -head, -int32(c.size))
+	return out
+}
+
+// Whole returns d with all bytes of its own.
+func (d Document) Whole() Document {
+	if d.common == nil {
+		return d
+	}
+	out := d
+	out.value, out.common = d.Bytes(), nil
+	out.shift(1, int32(len(d.common.head)), int32(d.common.size))
+	return out
+}
+
+// shift moves the places of d: those in the head, those between it and managedFields, and those behind them.
+func (d *Document) shift(head, between, behind int32) {
+	d.version = span{d.version.from + head, d.version.to + head}
+	d.kind = span{d.kind.from + head, d.kind.to + head}
+	d.members += between
+	d.insert += between
+	d.managed += between
+	d.meta = span{d.meta.from + between, d.meta.to + behind}
+	if d.labels.to > 0 {
+		d.labels = span{d.labels.from + between, d.labels.to + between}
+	}
+}
+
+// appendText appends value[from:to], and what it lacks there: from is not behind managedFields, to not before their end.
+func (d Document) appendText(dst []byte, from, to int) []byte {
+	if d.common == nil {
+		return append(dst, d.value[from:to]...)
+	}
+	dst = append(dst, d.value[from:d.managed]...)
+	at := int(d.managed)
+	for i, piece := range d.common.pieces {
+		if i > 0 {
+			dst = append(dst, d.value[at:at+stamp]...)
+			at += stamp
+		}
+		dst = append(dst, piece...)
+	}
+	return append(dst, d.value[at:to]...)
+}
+
+// has reports whether a field may be in the common text.
+func (c *Common) has(path string) bool {
+	member, rest, _ := strings.Cut(path, ".")
+	return member == "kind" || member == "apiVersion" || member == "metadata" && strings.HasPrefix(rest, managedFields)
+}

@@ -67,7 +67,7 @@ func (a *attempt) conflict(r *request, found, live int64) error {
 		}
 		res.Found, res.Current = true, kv
 	}
-	if durable := a.durable.revision; found <= durable {
+	if durable := a.head; found <= durable {
 		res.Revision = durable
 		r.answer(res, storage.ErrConflict)
 		return nil

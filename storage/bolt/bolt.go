@@ -35,8 +35,10 @@ type Options struct {
 	Hooks Hooks
 
 	// syncing, for tests, runs before the file is flushed, with the number of changes that wait for it. An
-	// error fails the transaction.
+	// error fails the transaction, or the record of the journal; one of each may be under way at once.
 	syncing func(changes int) error
+	// half and after, for tests, stand in for journalHalf and journalAfter.
+	half, after int64
 	// block, for tests, is how many revisions are reserved at a time instead of reserveBlock.
 	block int64
 	// wall, for tests, is the wall clock instead of time.Now. The goroutine that writes calls it.
@@ -71,6 +73,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.block == 0 {
 		o.block = reserveBlock
+	}
+	if o.half == 0 {
+		o.half, o.after = journalHalf, journalAfter
 	}
 	if o.Window == 0 {
 		o.Window = 5 * time.Minute
@@ -142,9 +147,12 @@ func Open(path string, opts Options) (*Backend, error) {
 	w := newWriter(b, st, tt)
 	go func() {
 		defer close(b.stopped)
-		if opts.Sync == SyncInterval {
+		switch opts.Sync {
+		case SyncAlways:
+			newJournaled(w).run()
+		case SyncInterval:
 			b.lost = newDeferred(w).run()
-		} else {
+		case NoSync:
 			w.run()
 		}
 	}()

@@ -10,14 +10,36 @@ import (
 	"github.com/keelson-dev/keelson/storage/storagetest"
 )
 
-// everyMode runs a test with each Sync.
+// everyMode runs a test with each Sync, and with a journal from the first commit on.
 func everyMode(t *testing.T, test func(t *testing.T, o bolt.Options)) {
 	t.Helper()
+	t.Run("journal", func(t *testing.T) { test(t, journaled()) })
 	for name, mode := range map[string]bolt.Sync{
 		"always": bolt.SyncAlways, "interval": bolt.SyncInterval, "never": bolt.NoSync,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, bolt.Options{Sync: mode}) })
 	}
+}
+
+// journaled are options with which nearly every commit goes to a journal, which is soon full.
+func journaled() bolt.Options { return bolt.Options{}.WithJournal(64<<10, 0) }
+
+// journalMode is the number of a mode for processes that are killed: journaled.
+const journalMode = 3
+
+// modeNumber is what a process that is killed learns of options, and inMode undoes it.
+func modeNumber(o bolt.Options) int {
+	if o.Journaled() {
+		return journalMode
+	}
+	return int(o.Sync)
+}
+
+func inMode(n int) bolt.Options {
+	if n == journalMode {
+		return journaled()
+	}
+	return bolt.Options{Sync: bolt.Sync(n)}
 }
 
 func TestConformance(t *testing.T) {
@@ -57,19 +79,21 @@ func TestInterface(t *testing.T) {
 
 // killed are the stores that storagetest kills, by the name of their mode.
 func killed() map[string]storagetest.Killed {
-	in := func(mode bolt.Sync) func(dir string) (storage.Backend, error) {
+	in := func(mode int) func(dir string) (storage.Backend, error) {
 		return func(dir string) (storage.Backend, error) {
-			o := bolt.Options{Sync: mode, WindowChanges: 2000}
-			if mode == bolt.SyncInterval {
+			o := inMode(mode)
+			o.WindowChanges = 2000
+			if o.Sync == bolt.SyncInterval {
 				o.Interval = 10 * time.Millisecond
 			}
 			return bolt.Open(filepath.Join(dir, "test.db"), o)
 		}
 	}
 	return map[string]storagetest.Killed{
-		"always":   {Open: in(bolt.SyncAlways)},
-		"interval": {Open: in(bolt.SyncInterval), Weaker: true},
-		"never":    {Open: in(bolt.NoSync)},
+		"always":   {Open: in(int(bolt.SyncAlways))},
+		"journal":  {Open: in(journalMode)},
+		"interval": {Open: in(int(bolt.SyncInterval)), Weaker: true},
+		"never":    {Open: in(int(bolt.NoSync))},
 	}
 }
 

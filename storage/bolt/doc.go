@@ -14,6 +14,12 @@
 // faster than one. A commit that fails because the disk is full is storage.ErrNoSpace; reads go on, and commits
 // work again when there is room.
 //
+// A file that is written often has a journal, a region of the file itself, while it is open: one small write to it and
+// one flush make commits durable, and they go into the file's trees up to two seconds later, many in one transaction.
+// There is one file to copy all the same. Close leaves no journal. After an unclean stop the next Open writes what the
+// journal has into the trees; a record that was being written then was never answered, and is not taken. One before it
+// that is damaged is refused, as all damage is.
+//
 // History is kept in the file for Options.Window, within limits of size, so watches and reads at an earlier
 // revision go on across a restart. Times are not stored: after a restart all history found in the file counts as
 // new, and is kept for one Window more.
@@ -62,7 +68,8 @@
 // filesystem with working locks and flushes (not every network filesystem is).
 //
 // The file grows as needed, to two or three times the data and its history under steady writes: freed pages are used
-// again, but not given back. Options.Shrink makes Open copy a file that is mostly free into a compact one, which
+// again, but not given back. A journal takes 5 MiB, of which 3 MiB are kept free for a disk that fills up: what the journal
+// has goes there. Options.Shrink makes Open copy a file that is mostly free into a compact one, which
 // takes its place atomically: this needs room for the copy, and time. A file whose name ends in .keelson-shrink is
 // one that was not finished, and Open removes it.
 //
@@ -77,10 +84,10 @@
 //
 // # The file
 //
-// The file is a bbolt database (go.etcd.io/bbolt) with four buckets, or five. Integers are 8 bytes, big endian;
+// The file is a bbolt database (go.etcd.io/bbolt) with four buckets, or up to seven. Integers are 8 bytes, big endian;
 // checksums are CRC-32C, 4 bytes, big endian; times are seconds since 1970.
 //
-//   - meta: "format" is the text keelson/bolt, "version" the integer 1 or 2, "state" seven integers and their checksum:
+//   - meta: "format" is the text keelson/bolt, "version" the integer 1, 2 or 3, "state" seven integers and their checksum:
 //     the revision, the revision compacted at, the revision up to which compaction has cleaned up, the sum of sizes
 //     up to that revision, the sum of sizes of all changes ever written, 1 after a clean Close, and the revision up
 //     to which revisions are reserved. "clock", if it is there, is the time of the last transaction with a key that
@@ -96,9 +103,18 @@
 //     stand together, the newest first, and a reader at revision R seeks the first one not newer than R.
 //   - expiry: the time at which a value expires, its revision → nothing, for all current values with a TTL. In a file of
 //     format version 1 there is no such bucket, and no TTL.
+//   - journal, while the file is open and written often: 8 random bytes and their checksum → two halves of 1 MiB, from the
+//     first multiple of 4096 in the file on. They are written in place, in turn, in records that begin at multiples of 4096:
+//     the random bytes, the number of the record, its first revision, the clock, the number of changes and the size of what
+//     follows (4 bytes each), the checksum of all but itself; then for each change the time at which the value before
+//     expires, the size of what follows in 4 bytes, and the change as in log with its whole value. What log has already is
+//     not looked at. The records of a half are written over when log has all their changes.
+//   - reserve, beside a journal: zeros.
 //
 // A size is that of a key and its value. Where the store was not closed cleanly and revisions are reserved above its
 // own, its revision is the one after them. A file is of format version 1 until the first commit with a TTL, which makes
 // it one of version 2, for good: releases that know only version 1 refuse it, since they would keep for ever what is to
-// expire. Both versions will be read by later releases; a file of a later version is refused.
+// expire. While it has a journal it is of version 3, and of 1 or 2 again after Close: releases that do not know the journal
+// refuse a file that was not closed, or a snapshot, instead of losing what it has, and read it once this release has opened
+// and closed it. All versions will be read by later releases; a file of a later version is refused.
 package bolt

@@ -62,8 +62,10 @@ func (a *attempt) reserve() {
 }
 
 // sync flushes the file where its transactions do not.
-func (b *Backend) sync() error {
-	err := b.db.Sync()
+func (b *Backend) sync() error { return b.flushed(b.db.Sync()) }
+
+// flushed names the file in the error of a flush.
+func (b *Backend) flushed(err error) error {
 	switch {
 	case err == nil:
 		return nil

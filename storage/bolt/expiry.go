@@ -50,7 +50,10 @@ func (t txn) expiryForWriting() (b *bbolt.Bucket, err error) {
 		if b, err = t.tx.CreateBucket([]byte(expiryBucket)); err != nil {
 			return nil, err
 		}
-		if err = t.meta.Put([]byte(versionKey), binary.BigEndian.AppendUint64(nil, expiringVersion)); err != nil {
+		if t.tx.Bucket([]byte(journalBucket)) == nil { // else the version is higher, until it has gone
+			err = t.meta.Put([]byte(versionKey), binary.BigEndian.AppendUint64(nil, expiringVersion))
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -246,7 +249,11 @@ func (t txn) readExpiry() error {
 
 // checkVersion makes sure that a file of a version has what belongs to it.
 func (t txn) checkVersion(version uint64) error {
+	journaled := t.tx.Bucket([]byte(journalBucket)) != nil
 	switch has := t.expiry() != nil; {
+	case journaled != (version == journalVersion):
+		return fmt.Errorf("%w: it has format version %d, and that it has a journal is %t", errDamaged, version, journaled)
+	case journaled: // the expiry bucket may be there
 	case has && version != expiringVersion:
 		return fmt.Errorf("%w: it has a bucket %q and format version %d", errDamaged, expiryBucket, version)
 	case !has && version == expiringVersion:

@@ -25,7 +25,7 @@ func expireForEver(path string) error {
 	if err != nil {
 		return err
 	}
-	b, err := bolt.Open(path, bolt.Options{Sync: bolt.Sync(mode)})
+	b, err := bolt.Open(path, inMode(mode))
 	if err != nil {
 		return err
 	}
@@ -87,9 +87,9 @@ func (e *expiries) deleted(t *testing.T, key string, revision int64, at time.Tim
 }
 
 // run has a child commit for a while, and kills it.
-func (e *expiries) run(t *testing.T, path string, mode bolt.Sync) {
+func (e *expiries) run(t *testing.T, path string, o bolt.Options) {
 	t.Helper()
-	cmd, out := child(t, "expire", path, fmt.Sprint(childSync, "=", int(mode)))
+	cmd, out := child(t, "expire", path, fmt.Sprint(childSync, "=", modeNumber(o)))
 	life := time.Duration(300+rand.IntN(2500)) * time.Millisecond
 	death := time.AfterFunc(life, func() { _ = cmd.Process.Kill() })
 	defer death.Stop()
@@ -226,7 +226,7 @@ func TestKillWhileKeysExpire(t *testing.T) {
 		e := &expiries{committed: map[string]int64{}, began: map[string]time.Time{}, gone: map[string]int64{}}
 		end := time.Now().Add(soak(t, 0))
 		for round := 0; (round < rounds || time.Now().Before(end)) && !t.Failed(); round++ {
-			e.run(t, path, o.Sync)
+			e.run(t, path, o)
 			time.Sleep(time.Duration(rand.IntN(1500)) * time.Millisecond)
 			e.verify(t, path, o.Sync)
 		}

@@ -97,9 +97,9 @@ func TestCommitsDoNotKeepKeysFromExpiring(t *testing.T) {
 		var b *bolt.Backend
 		var busy atomic.Bool
 		var all sync.WaitGroup
-		flushes := 0
+		var flushes atomic.Int64
 		b = open(t, filepath.Join(t.TempDir(), "test.db"), bolt.Options{}.WithSyncing(func(int) error {
-			if flushes++; !busy.Load() || flushes > 200 {
+			if flushes.Add(1) > 200 || !busy.Load() {
 				return nil
 			}
 			all.Go(func() { put(t, b, "busy", "v") })

@@ -1,9 +1,12 @@
 package bolt
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -109,7 +112,17 @@ func fileState(path string) (s state, err error) {
 		return s, err
 	}
 	err = f.View(func(tx *bbolt.Tx) (err error) {
-		s, err = checkContent(tx)
+		if s, err = checkContent(tx); err != nil {
+			return err
+		}
+		j, err := findJournal(tx, f.file)
+		if err != nil || j == nil {
+			return err
+		}
+		changes, _, err := j.read(f.file, s)
+		if n := len(changes); n > 0 {
+			s.revision, s.total = changes[n-1].revision, changes[n-1].total
+		}
 		return err
 	})
 	return s, errors.Join(err, f.Close())
@@ -255,4 +268,70 @@ func FileVersion(path string) (version uint64, err error) {
 // PutExpiry makes a file say that the value of a revision expires in a second since 1970.
 func PutExpiry(tx *bbolt.Tx, second, revision int64) error {
 	return tx.Bucket([]byte(expiryBucket)).Put(expiring{second, revision}.key(), nil)
+}
+
+// WithJournal makes a journal be made after the first transactions, more than after, with halves of a size in bytes.
+func (o Options) WithJournal(half, after int64) Options {
+	o.half, o.after = half, after
+	return o
+}
+
+// Journaled says that WithJournal made the options.
+func (o Options) Journaled() bool { return o.half != 0 }
+
+// JournalRecord is a record of a journal: where it is, and what it has.
+type JournalRecord struct{ At, Size, First, Last int64 }
+
+// Journal returns the records in the journal of the file at path that the trees do not have, in their order, and where
+// in the file the journal begins and ends; 0 if there is none.
+func Journal(path string) (records []JournalRecord, from, to int64, err error) {
+	f, err := openDB(path, openOptions{readOnly: true})
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	err = f.View(func(tx *bbolt.Tx) error {
+		s, err := checkContent(tx)
+		if err != nil {
+			return err
+		}
+		j, err := findJournal(tx, f.file)
+		if err != nil || j == nil {
+			return err
+		}
+		from, to = j.at, j.at+2*j.half
+		region := make([]byte, to-from)
+		if _, err := f.file.ReadAt(region, from); err != nil {
+			return err
+		}
+		for at := int64(0); at < to-from; at += recordBlock {
+			if r, size, ok := j.find(region[at:]); ok && r.last > s.revision {
+				records = append(records, JournalRecord{from + at, recordHeader + int64(len(r.changes)), r.first, r.last})
+				at += size - recordBlock
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(records, func(a, b JournalRecord) int { return cmp.Compare(a.First, b.First) })
+	return records, from, to, errors.Join(err, f.Close())
+}
+
+// JournalReader returns a func that says at which revision a file opens whose content is that at path but for its journal.
+func JournalReader(path string) (opens func(content []byte) (int64, error), err error) {
+	f, err := openDB(path, openOptions{readOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	err = f.View(func(tx *bbolt.Tx) error {
+		s, err := checkContent(tx)
+		if err != nil {
+			return err
+		}
+		j, err := findJournal(tx, f.file)
+		opens = func(content []byte) (int64, error) {
+			changes, _, err := j.read(bytes.NewReader(content), s)
+			return s.revision + int64(len(changes)), err
+		}
+		return err
+	})
+	return opens, errors.Join(err, f.Close())
 }

@@ -32,6 +32,7 @@ type deferred struct {
 	failed   error     // why the last flush failed
 	tidied   bool      // the last flush, after a failed one, was to make room only
 	swept    expiring  // entries of the file's expiry bucket up to here have been seen to
+	told     bool      // Hooks.Committed hears of changes before a flush writes them
 }
 
 // flush is one transaction of a deferred writer, made in a goroutine of its own.
@@ -169,7 +170,7 @@ func (d *deferred) finished(f *flush) {
 		d.b.setFailed(nil)
 	}
 	if !nothing {
-		d.state = f.state
+		d.state, d.dropping = f.state, d.dropping && !f.dropping
 		d.now.compacted = f.state.compacted
 		if d.tidied || f.scrubbed > 0 && d.due() {
 			d.rested = f.began // go on
@@ -184,6 +185,9 @@ func (d *deferred) finished(f *flush) {
 	d.changes = d.changes[n:]
 	d.publish(nil)
 	f.deliver()
+	if d.told {
+		f.changes = nil
+	}
 	d.tell(f.attempt, f.began)
 }
 

@@ -33,8 +33,9 @@ func TestMain(m *testing.M) {
 		return
 	}
 	roles := map[string]func(path string) error{
-		"storm": storm, "hold": hold, "fill": fill, "fillInterval": fillInterval, "fillCopies": fillCopies,
+		"storm": storm, "hold": hold, "fill": fill, "fillInterval": fillInterval, "fillJournal": fillJournal, "fillCopies": fillCopies,
 		"shrink": shrinkForEver, "load": loadForEver, "expire": expireForEver,
+		"power": power,
 	}
 	if role := os.Getenv(childRole); role != "" {
 		if err := roles[role](os.Getenv(childFile)); err != nil {
@@ -93,7 +94,8 @@ func storm(path string) error {
 	if err != nil {
 		return err
 	}
-	o := bolt.Options{WindowChanges: 300, Sync: bolt.Sync(mode)}
+	o := inMode(mode)
+	o.WindowChanges = 300
 	if o.Sync == bolt.SyncInterval {
 		o.Interval = 20 * time.Millisecond
 	}
@@ -136,7 +138,7 @@ type ack struct {
 
 // history is what all storms over a file have shown.
 type history struct {
-	mode  bolt.Sync
+	o     bolt.Options
 	owner map[int64]string // of every revision ever shown
 	last  int64            // the greatest of them
 	base  int              // of the last storm
@@ -149,7 +151,7 @@ func TestKill(t *testing.T) {
 	everyMode(t, func(t *testing.T, o bolt.Options) {
 		t.Parallel()
 		path := filepath.Join(t.TempDir(), "test.db")
-		h := &history{mode: o.Sync, owner: map[int64]string{}, state: map[string]int{}}
+		h := &history{o: o, owner: map[int64]string{}, state: map[string]int{}}
 		rounds, commits := 0, 0
 		for end := time.Now().Add(killTime(t, o.Sync)); time.Now().Before(end) || rounds < 3; rounds++ {
 			h.storm(t, path)
@@ -176,7 +178,7 @@ func killTime(t *testing.T, mode bolt.Sync) time.Duration {
 // storm lets a storm rage for a moment, kills it and collects what it has acknowledged.
 func (h *history) storm(t *testing.T, path string) {
 	t.Helper()
-	cmd, out := child(t, "storm", path, fmt.Sprint(childSync, "=", int(h.mode)))
+	cmd, out := child(t, "storm", path, fmt.Sprint(childSync, "=", modeNumber(h.o)))
 	go func() {
 		time.Sleep(time.Duration(10+rand.IntN(150)) * time.Millisecond)
 		_ = cmd.Process.Kill()
@@ -234,7 +236,7 @@ func (h *history) verify(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h.mode != bolt.SyncInterval && kept < h.last || res.Revision < h.last {
+	if h.o.Sync != bolt.SyncInterval && kept < h.last || res.Revision < h.last {
 		t.Errorf("revision %d was acknowledged, the file is at %d and opens at %d", h.last, kept, res.Revision)
 	}
 	h.last = max(h.last, res.Revision)
@@ -252,7 +254,7 @@ func (h *history) verify(t *testing.T, path string) {
 	}
 	h.replay(t, found, kept)
 	h.look(t, b)
-	if h.mode == bolt.SyncAlways {
+	if h.o.Sync == bolt.SyncAlways {
 		verifyHistory(t, b, res)
 	}
 }

@@ -111,11 +111,16 @@ const (
 const splitBytes = 8 + 4
 
 func (e entry) encode(revision int64) []byte {
-	b := make([]byte, 0, entryHeader+expiresBytes+binary.MaxVarintLen32+len(e.key)+max(len(e.value), splitBytes))
-	b = append(b, flags(e.deleted, e.expires))
+	return e.append(make([]byte, 0, entryHeader+expiresBytes+binary.MaxVarintLen32+len(e.key)+max(len(e.value), splitBytes)), revision)
+}
+
+// append appends the encoded entry to buf.
+func (e entry) append(buf []byte, revision int64) []byte {
+	b, first := buf, flags(e.deleted, e.expires)
 	if e.split {
-		b[0] |= splitFlag
+		first |= splitFlag
 	}
+	b = append(b, first)
 	b = binary.BigEndian.AppendUint64(b, uint64(e.prev))
 	b = binary.BigEndian.AppendUint64(b, uint64(e.total))
 	b = append(b, 0, 0, 0, 0)
@@ -129,7 +134,8 @@ func (e entry) encode(revision int64) []byte {
 		b = binary.BigEndian.AppendUint64(b, uint64(e.size))
 		b = binary.BigEndian.AppendUint32(b, e.sum)
 	}
-	binary.BigEndian.PutUint32(b[entryHeader-4:], checksum(revision, b))
+	encoded := b[len(buf):]
+	binary.BigEndian.PutUint32(encoded[entryHeader-4:], checksum(revision, encoded))
 	return b
 }
 
@@ -298,9 +304,12 @@ func (t txn) put(c *change) error {
 	if err := t.schedule(c); err != nil {
 		return err
 	}
-	return t.putEntry(c.revision, entry{
-		deleted: c.deleted, prev: c.prevAt, total: c.total, expires: c.expires, key: []byte(c.key), value: c.value,
-	})
+	return t.putEntry(c.revision, c.entry())
+}
+
+// entry is the change as the log has it.
+func (c *change) entry() entry {
+	return entry{deleted: c.deleted, prev: c.prevAt, total: c.total, expires: c.expires, key: []byte(c.key), value: c.value}
 }
 
 // drop removes one version of a key.

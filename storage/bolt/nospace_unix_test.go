@@ -20,6 +20,7 @@ import (
 )
 
 func TestAFullDisk(t *testing.T)         { fullDisk(t, "fill") }
+func TestAFullDiskJournal(t *testing.T)  { fullDisk(t, "fillJournal") }
 func TestAFullDiskInterval(t *testing.T) { fullDisk(t, "fillInterval") }
 
 func fullDisk(t *testing.T, role string) {
@@ -264,4 +265,119 @@ func fillCopies(path string) error {
 	}
 	fmt.Println("done")
 	return errors.Join(loaded.Close(), lift(), b.Close())
+}
+
+// fillJournal is fill with a journal. First the disk is full at once, so that a record cannot be written; then it fills up
+// while what the trees do not have is in the journal: deletions, and a process that opens what this one leaves, find room.
+func fillJournal(path string) error {
+	ctx := context.Background()
+	b, err := bolt.Open(path, bolt.Options{}.WithJournal(128<<10, 0))
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	small := []byte("v")
+	for i := range 10 {
+		if _, err := b.Commit(ctx, storage.Commit{Key: fmt.Sprint("small", i), Value: small}); err != nil {
+			return err
+		}
+	}
+	lift, err := limitFiles(8 << 10)
+	if err != nil {
+		return err
+	}
+	if b.Unflushed() == 0 {
+		return errors.New("the commits are not in the journal")
+	}
+	for range 3 {
+		if _, err := b.Commit(ctx, storage.Commit{Key: "none", Value: small}); !errors.Is(err, storage.ErrNoSpace) {
+			return fmt.Errorf("a commit that cannot be written: %w, want ErrNoSpace", err)
+		}
+	}
+	if err := lift(); err != nil {
+		return err
+	}
+	for i := range 10 {
+		if _, err := b.Commit(ctx, storage.Commit{Key: fmt.Sprint("small", i), Expect: storage.AnyRevision, Delete: true}); err != nil {
+			return err
+		}
+		if i > 0 {
+			continue
+		}
+		// What could not be written may be in the journal all the same, and must not come back.
+		left := path + ".left"
+		if err := b.AtRest(func() error { return copyFile(left, path) }); err != nil {
+			return err
+		}
+		if _, from, to, err := bolt.Journal(left); err != nil || from != to {
+			return fmt.Errorf("after a failed write there is a journal from %d to %d, %w", from, to, err)
+		}
+	}
+	if err := b.Close(); err != nil {
+		return err
+	}
+	b, err = bolt.Open(path, bolt.Options{}.WithJournal(128<<10, 0))
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	if lift, err = limitFiles(2 << 20); err != nil {
+		return err
+	}
+	large, n, most := []byte(strings.Repeat("v", 10_000)), 0, 0
+	for left := path + ".left"; err == nil; n++ {
+		if _, err = b.Commit(ctx, storage.Commit{Key: fmt.Sprint("k", n), Value: large}); n > 1000 {
+			return errors.New("the limit was not met")
+		}
+		if got := b.Unflushed(); err == nil && got > most || err != nil {
+			most = max(most, got)
+			if err := b.AtRest(func() error { return copyFile(left, path) }); err != nil {
+				return err
+			}
+			if err := opensWith(ctx, left, n); err != nil {
+				return fmt.Errorf("after %d commits, of which %d are in the journal: %w", n, got, err)
+			}
+		}
+	}
+	n--
+	if !errors.Is(err, storage.ErrNoSpace) || !strings.Contains(err.Error(), path) {
+		return fmt.Errorf("Commit: %w, want ErrNoSpace naming the file", err)
+	}
+	for misses := 0; misses < 10; { // the room that was kept for the journal is there now
+		if _, err := b.Commit(ctx, storage.Commit{Key: fmt.Sprint("k", n), Value: large}); err == nil {
+			n++
+		} else {
+			misses++
+		}
+	}
+	if most < 5 {
+		return fmt.Errorf("at most %d commits were in the journal alone", most)
+	}
+	if err := whileFull(ctx, b, n, large); err != nil {
+		return err
+	}
+	if err := lift(); err != nil {
+		return err
+	}
+	if _, err := b.Commit(ctx, storage.Commit{Key: "k1", Expect: storage.AnyRevision, Delete: true}); err != nil {
+		return fmt.Errorf("a deletion with room again: %w", err)
+	}
+	if _, err := b.Commit(ctx, storage.Commit{Key: "k1", Value: large}); err != nil {
+		return fmt.Errorf("with room again: %w", err)
+	}
+	return withRoomAgain(ctx, b, lift, n, large)
+}
+
+// opensWith checks that a copy of a file that was not closed opens, with at least n keys.
+func opensWith(ctx context.Context, path string, n int) error {
+	defer os.Remove(path)
+	b, err := bolt.Open(path, bolt.Options{})
+	if err != nil {
+		return err
+	}
+	res, err := b.Range(ctx, storage.Range{CountOnly: true})
+	if err == nil && res.Count < int64(n) {
+		err = fmt.Errorf("%d keys, want %d", res.Count, n)
+	}
+	return errors.Join(err, b.Close())
 }

@@ -39,7 +39,11 @@ func openFile(path string, opts Options) (f *dbFile, s state, tt timetable, err 
 	if err := ensure(path); err != nil {
 		return nil, s, tt, err
 	}
-	if err := check(path); err != nil {
+	journaled, err := check(path)
+	if err == nil && journaled {
+		err = settle(path)
+	}
+	if err != nil {
 		return nil, s, tt, err
 	}
 	if opts.Shrink {

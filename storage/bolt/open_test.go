@@ -77,7 +77,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 		{"a later version", func(t *testing.T, path string) {
 			filled(t, path)
 			edit(t, path, laterVersion)
-		}, "format version 3, and this release knows versions 1 and 2"},
+		}, "format version 4, and this release knows versions 1 to 3"},
 		{"a later version without what belongs to it", func(t *testing.T, path string) {
 			filled(t, path)
 			edit(t, path, version(2))

@@ -79,6 +79,9 @@ func newLife(t *testing.T, seed uint64) *life {
 func (l *life) begin() {
 	l.disk = newBroken()
 	l.o = bolt.Options{WindowChanges: lifeWindow, Sync: bolt.Sync(l.r.IntN(3)), Shrink: l.r.IntN(3) == 0}
+	if l.o.Sync == bolt.SyncAlways && l.r.IntN(3) > 0 {
+		l.o = l.o.WithJournal(int64(4096<<l.r.IntN(5)), int64(l.r.IntN(10)))
+	}
 	if l.o.Sync == bolt.SyncInterval {
 		l.o.Interval = []time.Duration{time.Millisecond, time.Hour}[l.r.IntN(2)]
 	}

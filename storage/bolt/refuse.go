@@ -76,11 +76,11 @@ func cutOff(path string) bool {
 }
 
 // check reads the file without changing it. A file that was not closed is read as a whole, because bbolt will do
-// so next, in a goroutine whose panics nobody could catch.
-func check(path string) error {
+// so next, in a goroutine whose panics nobody could catch. journaled says that the file has a journal.
+func check(path string) (journaled bool, err error) {
 	f, err := openDB(path, openOptions{readOnly: true})
 	if err != nil {
-		return err
+		return false, err
 	}
 	err = guard(func() error {
 		return f.View(func(tx *bbolt.Tx) error {
@@ -91,6 +91,7 @@ func check(path string) error {
 				return err
 			}
 			s, err := checkContent(tx)
+			journaled = err == nil && tx.Bucket([]byte(journalBucket)) != nil
 			if err != nil || s.clean != 0 {
 				return err
 			}
@@ -100,7 +101,7 @@ func check(path string) error {
 			return readAll(tx)
 		})
 	})
-	return errors.Join(err, f.Close())
+	return journaled, errors.Join(err, f.Close())
 }
 
 // checkContent makes sure that the file is one of this package and of a version it knows.
@@ -114,9 +115,9 @@ func checkContent(tx *bbolt.Tx) (state, error) {
 		return state{}, fmt.Errorf("%w: no format version", errDamaged)
 	}
 	n := binary.BigEndian.Uint64(version)
-	if n != formatVersion && n != expiringVersion {
-		return state{}, fmt.Errorf("it has format version %d, and this release knows versions %d and %d only: use a release "+
-			"that knows it", n, formatVersion, expiringVersion)
+	if n < formatVersion || n > journalVersion {
+		return state{}, fmt.Errorf("it has format version %d, and this release knows versions %d to %d only: use a release "+
+			"that knows it", n, formatVersion, journalVersion)
 	}
 	if meta.Get([]byte(unfinishedKey)) != nil {
 		return state{}, errUnfinished

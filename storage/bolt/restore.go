@@ -75,6 +75,11 @@ func restore(path string, r io.Reader, opts RestoreOptions) error {
 // rebase verifies the snapshot in a file and moves its revision.
 func rebase(tmp string, bump int64) error {
 	s, err := verifyFile(tmp)
+	if err == nil && s.clean == 0 {
+		if err = settle(tmp); err == nil { // of a file that was not closed; the journal of a snapshot is empty
+			s, err = verifyFile(tmp)
+		}
+	}
 	if errors.Is(err, errEmpty) {
 		err = errTruncated
 	}

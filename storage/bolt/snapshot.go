@@ -15,9 +15,9 @@ import (
 // the snapshot until it is written, so with a slow w the file grows by what is committed meanwhile, and on a file
 // that outgrows its map (4 GiB, or four times the file at Open if that is more) commits wait for it.
 //
-// The snapshot is as long as the file, free pages included. With SyncInterval what is in memory is first written,
-// so it needs a disk with room; otherwise it does not. Errors: those of w, ErrClosed when Close comes before the end,
-// the context's.
+// The snapshot is as long as the file, free pages included; a journal in it is empty. What SyncInterval has in memory
+// alone, or the journal, is first written to the trees; only that needs a disk with room. Errors: those of w, ErrClosed
+// when Close comes before the end, the context's.
 func (b *Backend) Snapshot(ctx context.Context, w io.Writer) (revision int64, err error) {
 	now, err := b.tail.see()
 	if err != nil {
@@ -55,7 +55,11 @@ func (b *Backend) snapshot(ctx context.Context, w io.Writer, wanted int64) (revi
 			return errUnsettled
 		}
 		revision = s.revision
-		out := &interruptible{w: w, stop: func() error { return b.interrupted(ctx) }}
+		j, err := findJournal(t.tx, b.file)
+		if err != nil {
+			return err
+		}
+		out := &interruptible{w: w, stop: func() error { return b.interrupted(ctx) }, journal: j}
 		if _, err := t.tx.WriteTo(out); err != nil {
 			return fmt.Errorf("bolt: snapshot of %s: %w", b.path, cmp.Or(out.err, err))
 		}
@@ -72,15 +76,35 @@ type interruptible struct {
 	w    io.Writer
 	stop func() error
 	err  error // the last one; bbolt passes some on as text only
+
+	written int64
+	journal *journal // which is delivered empty: others write it meanwhile, and the trees have what is wanted; may be nil
+	blank   []byte
 }
 
 func (i *interruptible) Write(b []byte) (n int, err error) {
 	if i.err = i.stop(); i.err != nil {
 		return 0, i.err
 	}
-	n, i.err = i.w.Write(b)
+	n, i.err = i.w.Write(i.without(b))
+	i.written += int64(n)
 	if i.err != nil && noSpace(i.err) {
 		i.err = fmt.Errorf("%w: %w", storage.ErrNoSpace, i.err)
 	}
 	return n, i.err
+}
+
+// without returns what is written next, b, without what is of the journal.
+func (i *interruptible) without(b []byte) []byte {
+	if i.journal == nil {
+		return b
+	}
+	from := max(i.journal.at-i.written, 0)
+	to := min(i.journal.at+2*i.journal.half-i.written, int64(len(b)))
+	if from >= to {
+		return b
+	}
+	i.blank = append(i.blank[:0], b...)
+	clear(i.blank[from:to])
+	return i.blank
 }

@@ -291,7 +291,7 @@ func TestSnapshotsThatAreRefused(t *testing.T) {
 		"connection lost":      {r: io.MultiReader(bytes.NewReader(good[:size/2]), failing{broken}), want: "connection reset"},
 		"too far":              {r: bytes.NewReader(good), o: bolt.RestoreOptions{RevisionBump: 1<<63 - 2}, want: "choose a smaller RevisionBump"},
 		"at the end of all":    {r: bytes.NewReader(good), o: bolt.RestoreOptions{RevisionBump: 1 << 62}, want: "choose a smaller RevisionBump"},
-		"of a later release":   {r: bytes.NewReader(edited(laterVersion)), want: "format version 3"},
+		"of a later release":   {r: bytes.NewReader(edited(laterVersion)), want: "format version 4"},
 		"of an unfinished one": {r: bytes.NewReader(edited(unfinished)), want: "interrupted"},
 		"damaged": {r: bytes.NewReader(edited(func(tx *bbolt.Tx) error {
 			return tx.Bucket([]byte("log")).Delete(binary.BigEndian.AppendUint64(nil, 5))
@@ -308,7 +308,7 @@ func TestSnapshotsThatAreRefused(t *testing.T) {
 	}
 }
 
-func laterVersion(tx *bbolt.Tx) error { return version(3)(tx) }
+func laterVersion(tx *bbolt.Tx) error { return version(4)(tx) }
 
 // version makes a file say that it is of a format version.
 func version(n uint64) func(tx *bbolt.Tx) error {

@@ -47,8 +47,8 @@ func (f findings) err() error {
 }
 
 // Verify reads the whole file at path, which no process may have open, and checks that it is sound: bbolt's pages,
-// the checksum of every change, that index and log agree, that every change leads to the one before, and the
-// counters. The error names what is wrong, up to twenty places. The file is not changed.
+// the checksum of every change, that index and log agree, that every change leads to the one before, the counters, and
+// that what a journal has goes on from there. The error names what is wrong, up to twenty places. The file is not changed.
 func Verify(path string) error {
 	if _, err := verifyFile(path); err != nil {
 		return fmt.Errorf("bolt: verify %s: %w", path, explain(path, err))
@@ -111,6 +111,9 @@ func (f *dbFile) verify(tx *bbolt.Tx) (s state, err error) {
 	if err := c.run(tx, s); err != nil {
 		return s, err
 	}
+	if err := c.journal(txn{tx: tx}, f.file); err != nil {
+		return s, err
+	}
 	for err := range tx.Check() { // all of them, or its goroutine would wait for ever
 		_ = c.add(err)
 	}
@@ -118,7 +121,7 @@ func (f *dbFile) verify(tx *bbolt.Tx) (s state, err error) {
 }
 
 // Verify checks the file as the function of that name does, while it is in use: what it checks is the content as it
-// was written when Verify began; what SyncInterval keeps in memory is not looked at. Commits go on meanwhile, but
+// was written when Verify began; what is in memory or the journal alone is not looked at. Commits go on meanwhile, but
 // pages that they free are not used again before Verify has ended, so the file may grow.
 func (b *Backend) Verify(ctx context.Context) error {
 	err := b.view(func(t txn) error {
@@ -225,7 +228,7 @@ func (c *checking) step() error {
 func (c *checking) names(t txn) error {
 	err := t.tx.ForEach(func(name []byte, _ *bbolt.Bucket) error {
 		switch string(name) {
-		case metaBucket, logBucket, indexBucket, partsBucket, expiryBucket:
+		case metaBucket, logBucket, indexBucket, partsBucket, expiryBucket, journalBucket, reserveBucket:
 			return nil
 		}
 		return c.addf("bucket %q is unknown", name)

@@ -34,6 +34,10 @@ type writer struct {
 	history history
 	retry   time.Time // compaction has failed and rests until then
 
+	carried  []*change // are shown, and durable in the journal alone: the next transaction writes them first
+	dropping bool      // the next transaction takes the journal away
+	wrong    error     // why the last transaction that had something to write has failed
+
 	clock       clock
 	nextExpiry  int64     // no key expires before this second since 1970; 0: none does
 	expiryRetry time.Time // expiring has failed and rests until then
@@ -138,10 +142,10 @@ func (w *writer) transact(batch []*request) (scrubbed int, err error) {
 		return 0, nil
 	}
 	w.b.setFailed(err)
-	if err != nil {
+	if w.wrong = err; err != nil {
 		return 0, err
 	}
-	w.state = a.state
+	w.state, w.carried, w.dropping = a.state, nil, false
 	w.expects(a)
 	w.b.tail.publish(a.changes, shown{revision: a.state.revision, floor: a.state.compacted, flushed: a.state.revision})
 	a.deliver()
@@ -207,6 +211,9 @@ func (w *writer) finish() {
 		if err := a.begin(); err != nil {
 			return err
 		}
+		if err := errors.Join(a.carry(), a.dropJournal()); err != nil {
+			return err
+		}
 		a.state.clean, a.state.reserved = 1, a.state.revision
 		return a.setState(a.state)
 	})
@@ -219,6 +226,8 @@ type attempt struct {
 	durable  state     // before it
 	now      time.Time // by the clock
 	head     int64     // the newest revision shown
+	carried  []*change // up to there, which the file does not have
+	dropping bool      // see writer
 	outdated int64     // the newest revision known to be older than the window
 	state    state     // after it
 	dirty    bool      // there is something to write
@@ -232,9 +241,14 @@ type attempt struct {
 }
 
 func (w *writer) attempt() *attempt {
-	return &attempt{
+	a := &attempt{
 		opts: &w.b.opts, durable: w.state, now: w.clock.tell(), head: w.state.revision, outdated: w.history.expired,
+		carried: w.carried, dropping: w.dropping,
 	}
+	if n := len(a.carried); n > 0 {
+		a.head = a.carried[n-1].revision
+	}
+	return a
 }
 
 // answer waits to be given.
@@ -263,8 +277,27 @@ func (a *attempt) begin() (err error) {
 	return err
 }
 
+// carry writes what the journal has, unless an earlier transaction did that failed after its last page had been written.
+func (a *attempt) carry() error {
+	there := a.state.revision
+	for _, c := range a.carried {
+		a.dirty = true
+		if c.revision <= there {
+			continue
+		}
+		if err := a.put(c); err != nil {
+			return err
+		}
+		a.state.revision, a.state.total = c.revision, c.total
+	}
+	return nil
+}
+
 func (a *attempt) run(batch []*request) error {
 	if err := a.begin(); err != nil {
+		return err
+	}
+	if err := a.carry(); err != nil {
 		return err
 	}
 	if err := a.adopt(); err != nil {
@@ -277,7 +310,7 @@ func (a *attempt) run(batch []*request) error {
 	}
 	limit := stepChanges
 	if len(batch) > 0 {
-		limit = 2*max(len(batch), len(a.changes)) + 16 // keeps up with the writes, and delays them little
+		limit = 2*(max(len(batch), len(a.changes))+len(a.carried)) + 16 // keeps up with the writes, and delays them little
 	}
 	return a.end(limit)
 }
@@ -310,6 +343,11 @@ func (a *attempt) end(limit int) error {
 	if err := a.setState(a.state); err != nil {
 		return err
 	}
+	if a.dropping {
+		if err := a.dropJournal(); err != nil {
+			return err
+		}
+	}
 	if a.timed {
 		if err := a.setClock(a.now.Unix()); err != nil {
 			return err
@@ -324,12 +362,12 @@ func (a *attempt) end(limit int) error {
 // adopt finds changes of an earlier transaction that failed after its last page had been written, in the final
 // flush. Nobody has seen them; this transaction makes them durable, and they are published with it.
 func (a *attempt) adopt() error {
-	if a.state.revision == a.durable.revision {
+	if a.state.revision == a.head {
 		return nil
 	}
 	a.dirty = true
 	c := a.log.Cursor()
-	for k, v := c.Seek(revisionKey(a.durable.revision + 1)); k != nil; k, v = c.Next() {
+	for k, v := c.Seek(revisionKey(a.head + 1)); k != nil; k, v = c.Next() {
 		revision := int64(binary.BigEndian.Uint64(k))
 		e, err := decodeEntry(revision, v)
 		if err != nil {

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package bolt
+
+import "os"
+
+// flushData makes what was written to a file durable.
+func flushData(f *os.File) error { return f.Sync() }

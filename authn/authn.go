@@ -68,6 +68,12 @@ func WithUser(ctx context.Context, u *User) context.Context {
 	return context.WithValue(ctx, userKey{}, u)
 }
 
+// IsUserKey reports whether key asks a context for its user, a *User. It is for the method Value of contexts that have one.
+func IsUserKey(key any) bool {
+	_, is := key.(userKey)
+	return is
+}
+
 // UserFrom returns the user of a context, or nil when nobody was authenticated.
 func UserFrom(ctx context.Context) *User {
 	u, _ := ctx.Value(userKey{}).(*User)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/server/credentials"
+	"github.com/keelson-dev/keelson/server/gather"
 	"github.com/keelson-dev/keelson/server/handlers"
 	"go.uber.org/zap"
 )
@@ -59,19 +60,18 @@ func (s *Server) serveAt(ctx context.Context, ln net.Listener, host string) erro
 	errorLog = log.New(s.metrics.ServerErrors(errorLog.Writer()), errorLog.Prefix(), errorLog.Flags())
 	hs := &http.Server{
 		Handler:           s.handler,
+		ConnContext:       gather.Context,
 		TLSConfig:         s.tlsConfig(),
 		ReadHeaderTimeout: 32 * time.Second,
 		IdleTimeout:       90 * time.Second,
 		MaxHeaderBytes:    1 << 20,
 		ErrorLog:          errorLog,
-		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams: 100,
-			// The deadline of a stream cannot end a write that blocks its whole connection: this does.
-			WriteByteTimeout: handlers.DefaultWriteTimeout,
-		},
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 100},
 	}
+	// The deadline of a stream cannot end a write that blocks its whole connection: the time that is given here does.
+	h2 := serveHTTP2(hs, handlers.DefaultWriteTimeout)
 	failed := make(chan error, 1)
-	go func() { failed <- hs.ServeTLS(ln, "", "") }()
+	go func() { failed <- hs.ServeTLS(gather.NewListener(ln, handlers.DefaultWriteTimeout), "", "") }()
 	err = s.announce(ctx, "https://"+host)
 	if err == nil {
 		select {
@@ -83,6 +83,7 @@ func (s *Server) serveAt(ctx context.Context, ln net.Listener, host string) erro
 	}
 	s.opts.Logger.Info("stopping")
 	s.drain(hs)
+	h2.close()
 	if serveErr := <-failed; err == nil && !errors.Is(serveErr, http.ErrServerClosed) {
 		err = serveErr
 	}

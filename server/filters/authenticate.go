@@ -12,18 +12,18 @@ import (
 // ([authn.StripCredentials]). On HTTP/2, an answer to somebody unknown or anonymous ends the connection, so that who
 // opens streams only to cancel them pays for a connection each time (CVE-2023-44487).
 func Authenticate(a authn.Authenticator) Filter {
-	return steps(func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
-		resp, err := a.Authenticate(r)
+	return steps(func(p *passage, _ http.Handler) bool {
+		resp, err := a.Authenticate(p.r)
 		known := err == nil && resp != nil
-		if r.ProtoMajor == 2 && (!known || resp.User.Name == authn.AnonymousUser) {
-			w.Header().Set("Connection", "close")
+		if p.r.ProtoMajor == 2 && (!known || resp.User.Name == authn.AnonymousUser) {
+			p.w.Header().Set("Connection", "close")
 		}
 		if !known {
-			WriteStatus(w, r, apierrors.NewUnauthorized("Unauthorized"))
+			WriteStatus(p.w, p.r, apierrors.NewUnauthorized("Unauthorized"))
 			return false
 		}
-		setContext(r, authn.WithUser(r.Context(), &resp.User))
-		r.Header = authn.StripCredentials(r.Header)
+		p.who = &resp.User
+		p.r.Header = authn.StripCredentials(p.r.Header)
 		return true
 	})
 }

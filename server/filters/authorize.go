@@ -15,21 +15,21 @@ import (
 // else with 403. An error without an Allow is a 500. Without a user in the context the user is the zero User, who may
 // nothing that names its users.
 func Authorize(a authz.Authorizer) Filter {
-	return steps(func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
-		info, ok := infoOf(w, r)
+	return steps(func(p *passage, _ http.Handler) bool {
+		info, ok := p.info()
 		if !ok {
 			return false
 		}
-		attributes := Attributes(authn.UserFrom(r.Context()), info)
-		verdict, reason, err := a.Authorize(r.Context(), attributes)
+		attributes := Attributes(p.user(), info)
+		verdict, reason, err := a.Authorize(p.r.Context(), attributes)
 		switch {
 		case verdict == authz.Allow:
 			return true
 		case err != nil:
-			http.Error(w, authz.EscapeHTML(fmt.Sprintf("Internal Server Error: %q: %v", r.RequestURI, err)), http.StatusInternalServerError)
+			http.Error(p.w, authz.EscapeHTML(fmt.Sprintf("Internal Server Error: %q: %v", p.r.RequestURI, err)), http.StatusInternalServerError)
 		default:
-			w.Header().Set("X-Content-Type-Options", "nosniff")
-			WriteStatus(w, r, authz.Forbidden(attributes, reason))
+			p.w.Header().Set("X-Content-Type-Options", "nosniff")
+			WriteStatus(p.w, p.r, authz.Forbidden(attributes, reason))
 		}
 		return false
 	})

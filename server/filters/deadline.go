@@ -1,7 +1,6 @@
 package filters
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -22,27 +21,27 @@ func Deadline(longest time.Duration) Filter {
 	if longest <= 0 {
 		longest = defaultDeadline
 	}
-	return steps(func(w http.ResponseWriter, r *http.Request, next http.Handler) bool {
-		info, ok := infoOf(w, r)
+	return steps(func(p *passage, next http.Handler) bool {
+		info, ok := p.info()
 		if !ok {
 			return false
 		}
 		if request.IsLongRunning(info) {
 			return true
 		}
-		timeout, err := requestedTimeout(r, longest)
+		timeout, err := requestedTimeout(p.r, longest)
 		if err != nil {
-			WriteStatus(w, r, err)
+			WriteStatus(p.w, p.r, err)
 			return false
 		}
-		from, known := request.ReceivedFrom(r.Context())
-		if !known {
+		from := p.values.Received
+		if from.IsZero() {
 			from = time.Now()
 		}
-		ctx, cancel := context.WithDeadline(r.Context(), from.Add(timeout))
-		defer cancel()
-		setContext(r, ctx)
-		next.ServeHTTP(w, r)
+		ctx := p.ends(from.Add(timeout))
+		defer ctx.end()
+		setContext(p.r, ctx)
+		p.to(next)
 		return false
 	})
 }

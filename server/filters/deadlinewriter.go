@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,7 +27,13 @@ type deadlineWriter struct {
 	finished bool // the handler has returned
 }
 
-func (d *deadlineWriter) init(w http.ResponseWriter) { d.w, d.header = w, w.Header().Clone() }
+func (d *deadlineWriter) init(w http.ResponseWriter) {
+	header := w.Header()
+	d.w, d.header = w, make(http.Header, len(header)+2)
+	for name, values := range header {
+		d.header[name] = slices.Clip(values) // so that what the handler adds goes elsewhere
+	}
+}
 
 // seen is for the filters around the handler, which run in its goroutine.
 func (d *deadlineWriter) seen() *response { return &d.answer }
@@ -38,6 +45,9 @@ func (d *deadlineWriter) forHandler() http.ResponseWriter {
 	}
 	return d
 }
+
+// EndsWrites tells handlers that they need no deadline of their own for what they write: see expire.
+func (d *deadlineWriter) EndsWrites() {}
 
 // Header implements http.ResponseWriter.
 func (d *deadlineWriter) Header() http.Header { return d.header }

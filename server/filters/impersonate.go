@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/keelson-dev/keelson/authn"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -16,9 +15,9 @@ import (
 // may not, or with 400 where the headers name no user. For who asked as another must not be answered as himself. It belongs
 // behind [Authenticate].
 func RefuseImpersonation() Filter {
-	return steps(func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+	return steps(func(p *passage, _ http.Handler) bool {
 		as, asked := "", false
-		for name, values := range r.Header {
+		for name, values := range p.r.Header {
 			switch {
 			case name == "Impersonate-User" && len(values) > 0 && values[0] != "":
 				as, asked = values[0], true
@@ -30,14 +29,14 @@ func RefuseImpersonation() Filter {
 		case !asked:
 			return true
 		case as == "":
-			WriteStatus(w, r, apierrors.NewBadRequest("the request has impersonation headers without impersonating a user name; set Impersonate-User, or remove them"))
+			WriteStatus(p.w, p.r, apierrors.NewBadRequest("the request has impersonation headers without impersonating a user name; set Impersonate-User, or remove them"))
 		default:
 			who := "system:anonymous"
-			if u := authn.UserFrom(r.Context()); u != nil {
+			if u := p.user(); u != nil {
 				who = u.Name
 			}
 			why := fmt.Sprintf("User %q cannot impersonate resource %q in API group %q at the cluster scope: this server knows no impersonation", who, "users", "")
-			WriteStatus(w, r, apierrors.NewForbidden(schema.GroupResource{Resource: "users"}, as, errors.New(why)))
+			WriteStatus(p.w, p.r, apierrors.NewForbidden(schema.GroupResource{Resource: "users"}, as, errors.New(why)))
 		}
 		return false
 	})

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/flowcontrol"
 	"github.com/keelson-dev/keelson/server/request"
 )
@@ -19,25 +18,25 @@ func InFlight(reads, writes int) Filter { return FlowControl(flowcontrol.NewInFl
 // FlowControl lets requests pass when it is their turn, and answers those that are turned away with 429 and
 // Retry-After. Long-running requests pass at once. Each of told is called for a request that is turned away.
 func FlowControl(turns flowcontrol.Controller, told ...func(r *http.Request)) Filter {
-	return steps(func(w http.ResponseWriter, r *http.Request, next http.Handler) bool {
-		info, ok := infoOf(w, r)
+	return steps(func(p *passage, next http.Handler) bool {
+		info, ok := p.info()
 		if !ok {
 			return false
 		}
 		if request.IsLongRunning(info) {
 			return true
 		}
-		release, err := turns.Admit(r.Context(), flowcontrol.Request{
-			User: authn.UserFrom(r.Context()), Verb: info.Verb, Resource: info.Resource,
+		release, err := turns.Admit(p.r.Context(), flowcontrol.Request{
+			User: p.user(), Verb: info.Verb, Resource: info.Resource,
 			APIGroup: info.APIGroup, APIVersion: info.APIVersion, ResourceName: info.ResourceName,
 			Subresource: info.Subresource, Namespace: info.Namespace, Name: info.Name, Path: info.Path,
 		})
 		if err != nil {
-			turnAway(w, r, err, told)
+			turnAway(p.w, p.r, err, told)
 			return false
 		}
 		defer release()
-		next.ServeHTTP(w, r)
+		p.to(next)
 		return false
 	})
 }

@@ -27,11 +27,13 @@ type logged struct {
 }
 
 // ServeHTTP implements http.Handler.
-func (l *logged) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	rw := watch(w)
+func (l *logged) ServeHTTP(w http.ResponseWriter, r *http.Request) { l.serve(begin(w, r)) }
+
+func (l *logged) serve(p *passage) {
+	rw := p.watch()
 	start := time.Now()
-	ctx, method, url, header := r.Context(), r.Method, r.URL, r.Header // not r, which a watch would keep in memory
-	l.next.ServeHTTP(rw, r)
+	ctx, method, url, header := p.r.Context(), p.r.Method, p.r.URL, p.r.Header
+	p.to(l.next)
 	if seen := rw.seen(); seen.code >= 500 && !errors.Is(ctx.Err(), context.Canceled) {
 		l.failure(ctx, method, url, header, seen.code, seen.cause, time.Since(start))
 	}

@@ -35,24 +35,26 @@ type metered struct {
 }
 
 // ServeHTTP implements http.Handler.
-func (m *metered) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	info := request.InfoFrom(r.Context())
+func (m *metered) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.serve(begin(w, r)) }
+
+func (m *metered) serve(p *passage) {
+	info := p.values.Info
 	if info == nil {
-		m.next.ServeHTTP(w, r)
+		p.to(m.next)
 		return
 	}
-	serving := m.meter.Served(r, info)
+	serving := m.meter.Served(p.r, info)
 	if serving == nil {
-		m.next.ServeHTTP(w, r)
+		p.to(m.next)
 		return
 	}
-	rw, ctx, returned := watch(w), r.Context(), false // ctx and not r, which a watch would keep in memory
+	rw, ctx, returned := p.watch(), p.r.Context(), false
 	defer func() {
 		if !returned {
 			unfinished(recover(), ctx, rw, serving)
 		}
 	}()
-	m.next.ServeHTTP(rw, r)
+	p.to(m.next)
 	returned = true
 	serving.Answered(ctx, rw.seen().final(ctx), rw.seen().size)
 	serving.Over()

@@ -3,8 +3,6 @@ package filters
 import (
 	"net/http"
 	"time"
-
-	"github.com/keelson-dev/keelson/server/request"
 )
 
 // ReceivedAt notes in the context when a request came, so that deadlines and durations count from there however
@@ -13,8 +11,8 @@ func ReceivedAt(now func() time.Time) Filter {
 	if now == nil {
 		now = time.Now
 	}
-	return steps(func(_ http.ResponseWriter, r *http.Request, _ http.Handler) bool {
-		setContext(r, request.WithReceived(r.Context(), now()))
+	return steps(func(p *passage, _ http.Handler) bool {
+		p.values.Received = now()
 		return true
 	})
 }

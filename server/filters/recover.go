@@ -1,7 +1,6 @@
 package filters
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log"
@@ -19,37 +18,59 @@ func Recover(log *zap.Logger, aborted ...func(r *http.Request)) Filter {
 	if log == nil {
 		log = zap.NewNop()
 	}
-	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			rw := watch(w)
-			report := func(value any, stack []byte) {
-				log.Error("a handler panicked", zap.String("panic", fmt.Sprint(value)), zap.String("method", r.Method),
-					zap.String("uri", r.URL.RequestURI()), zap.ByteString("stack", stack))
-			}
-			defer func() {
-				value := recover()
-				if value == nil {
-					return
-				}
-				if isAbort(value) {
-					for _, tell := range aborted {
-						tell(r)
-					}
-					panic(http.ErrAbortHandler)
-				}
-				if p, ok := value.(*panicError); ok {
-					report(p.value, p.stack)
-				} else {
-					report(value, debug.Stack())
-				}
-				if rw.seen().begun() {
-					panic(http.ErrAbortHandler)
-				}
-				http.Error(rw, "This request caused apiserver to panic. Look in the logs for details.", http.StatusInternalServerError)
-			}()
-			next.ServeHTTP(rw, r.WithContext(context.WithValue(r.Context(), reportKey{}, report)))
-		})
+	return func(next http.Handler) http.Handler { return &recovered{log, aborted, next} }
+}
+
+type recovered struct {
+	log     *zap.Logger
+	aborted []func(r *http.Request)
+	next    http.Handler
+}
+
+// ServeHTTP implements http.Handler.
+func (f *recovered) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p := begin(w, r)
+	p.panics, p.came = f.log, r
+	rw := p.watch()
+	defer func() {
+		if value := recover(); value != nil {
+			f.panicked(value, p, rw)
+		}
+	}()
+	p.to(f.next)
+}
+
+// panicked deals with the panic that has ended a request.
+func (f *recovered) panicked(value any, p *passage, rw watched) {
+	if isAbort(value) {
+		for _, tell := range f.aborted {
+			tell(p.request())
+		}
+		panic(http.ErrAbortHandler)
 	}
+	if e, ok := value.(*panicError); ok {
+		p.report(e.value, e.stack)
+	} else {
+		p.report(value, debug.Stack())
+	}
+	if rw.seen().begun() {
+		panic(http.ErrAbortHandler)
+	}
+	http.Error(rw, "This request caused apiserver to panic. Look in the logs for details.", http.StatusInternalServerError)
+}
+
+// report tells the log of the Recover that began p of a panic.
+func (p *passage) report(value any, stack []byte) {
+	p.panics.Error("a handler panicked", zap.String("panic", fmt.Sprint(value)), zap.String("method", p.came.Method),
+		zap.String("uri", p.came.URL.RequestURI()), zap.ByteString("stack", stack))
+}
+
+// request is the request of a passage that a Recover or a Timeout has begun.
+func (p *passage) request() *http.Request {
+	if p.r == nil {
+		return p.came.WithContext(p)
+	}
+	return p.r
 }
 
 // isAbort reports whether a panic is a handler's wish to abort the connection.
@@ -58,13 +79,14 @@ func isAbort(value any) bool {
 	return ok && errors.Is(err, http.ErrAbortHandler)
 }
 
+// reportKey asks a context for the passage that a Recover has begun.
 type reportKey struct{}
 
 // reportPanic tells of a panic that can reach nobody up the stack: Recover's log, or else where net/http would have
 // written it.
 func reportPanic(r *http.Request, p *panicError) {
-	if report, ok := r.Context().Value(reportKey{}).(func(any, []byte)); ok {
-		report(p.value, p.stack)
+	if began, ok := r.Context().Value(reportKey{}).(*passage); ok {
+		began.report(p.value, p.stack)
 		return
 	}
 	printf := log.Printf

@@ -9,26 +9,26 @@ import (
 // RequestInfo finds out once what a request wants ([request.Resolve]) and puts it in the context, for all filters
 // behind it and for the handlers. A path that cannot be understood is answered with its error.
 func RequestInfo() Filter {
-	return steps(func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
-		info, err := request.Resolve(r)
+	return steps(func(p *passage, _ http.Handler) bool {
+		info, err := request.Resolve(p.r)
 		if err != nil {
-			WriteStatus(w, r, err)
+			WriteStatus(p.w, p.r, err)
 			return false
 		}
-		setContext(r, request.WithInfo(r.Context(), info))
+		p.values.Info = info
 		return true
 	})
 }
 
-// infoOf returns the info of a request, resolving it where no RequestInfo has; false says that the request could not
+// info returns the info of a request, resolving it where no RequestInfo has; false says that the request could not
 // be understood and has been answered.
-func infoOf(w http.ResponseWriter, r *http.Request) (*request.Info, bool) {
-	if info := request.InfoFrom(r.Context()); info != nil {
-		return info, true
+func (p *passage) info() (*request.Info, bool) {
+	if p.values.Info != nil {
+		return p.values.Info, true
 	}
-	info, err := request.Resolve(r)
+	info, err := request.Resolve(p.r)
 	if err != nil {
-		WriteStatus(w, r, err)
+		WriteStatus(p.w, p.r, err)
 		return nil, false
 	}
 	return info, true

@@ -12,16 +12,19 @@ type watched interface {
 	seen() *response
 }
 
-// watch returns w as a watched writer: itself if it is one already, so that any number of filters costs one wrapper.
-func watch(w http.ResponseWriter) watched {
-	if known, ok := w.(watched); ok {
+// watch makes the writer of p a watched one: it stays what it is if it is one already, so that any number of filters costs one
+// wrapper.
+func (p *passage) watch() watched {
+	if known, ok := p.w.(watched); ok {
 		return known
 	}
-	r := &response{ResponseWriter: w}
-	if _, ok := w.(http.Hijacker); ok {
-		return &hijackable{r}
+	var w watched = &p.answer
+	p.answer.ResponseWriter = p.w
+	if _, ok := p.w.(http.Hijacker); ok {
+		w = &hijackable{&p.answer}
 	}
-	return r
+	p.w = w
+	return w
 }
 
 // causer is a ResponseWriter that wants to know why the server fails a request.

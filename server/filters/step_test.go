@@ -6,10 +6,13 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
+	"weak"
 
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/server/filters"
+	"github.com/keelson-dev/keelson/server/request"
 	"go.uber.org/zap"
 )
 
@@ -20,6 +23,39 @@ func whole(h http.Handler) http.Handler {
 		filters.Recover(nil), filters.AuditID(), filters.ReceivedAt(nil), filters.RequestInfo(), filters.Log(zap.NewNop()), filters.CacheControl(),
 		filters.NewWaitGroup().Filter(), filters.Deadline(0), filters.Timeout(), filters.Warnings(),
 		filters.Authenticate(authn.BearerToken(tokens)), filters.InFlight(0, 0), filters.Authorize(authz.Masters()))
+}
+
+// A request, with the copy of its header that has no credentials, is needed no more once a watch is under way; it must not be
+// kept for as long as that lasts.
+func TestAWatchKeepsNoRequest(t *testing.T) {
+	t.Parallel()
+	h := whole(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		own := weak.Make(r)
+		for range 100 {
+			if runtime.GC(); own.Value() == nil {
+				return
+			}
+			time.Sleep(time.Millisecond) // who marks may have seen it in a register
+		}
+		t.Error("the request is kept")
+	}))
+	r := httptest.NewRequest(http.MethodGet, "/apis/example.com/v1/namespaces/ns/widgets?watch=1", nil)
+	r.Header.Set("Authorization", "Bearer s3cret")
+	h.ServeHTTP(httptest.NewRecorder(), r)
+}
+
+// Though it is not kept, whoever is told of a watch that was aborted gets to see it.
+func TestAnAbortedWatchIsTold(t *testing.T) {
+	t.Parallel()
+	var told *http.Request
+	h := filters.Chain(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
+		filters.Recover(nil, func(r *http.Request) { told = r }), filters.RequestInfo())
+	defer func() {
+		if recover() == nil || told == nil || told.Method != http.MethodGet || told.URL.RawQuery != "watch=1" || request.InfoFrom(told.Context()) == nil {
+			t.Errorf("told of %+v", told)
+		}
+	}()
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/api/v1/pods?watch=1", nil))
 }
 
 // The stack of an idle watch is the larger part of its cost, and what filters leave on it the part that grows with

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"runtime/debug"
+	"sync"
+	"time"
 
 	"github.com/keelson-dev/keelson/server/request"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,9 +24,11 @@ import (
 //
 // Each of told is called for a request that the filter answers or aborts in its handler's place.
 func Timeout(told ...func(r *http.Request)) Filter {
-	return steps(func(w http.ResponseWriter, r *http.Request, next http.Handler) bool {
-		ctx := r.Context()
-		if _, ok := ctx.Deadline(); !ok || request.IsLongRunning(request.InfoFrom(ctx)) {
+	timers := new(sync.Pool) // of *time.Timer
+	return steps(func(p *passage, next http.Handler) bool {
+		w, r, ctx := p.w, p.r, p.r.Context()
+		at, ok := ctx.Deadline()
+		if !ok || request.IsLongRunning(p.values.Info) {
 			return true
 		}
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) { // spent before the handler could begin
@@ -34,14 +38,18 @@ func Timeout(told ...func(r *http.Request)) Filter {
 		}
 		run := &handlerRun{done: make(chan struct{}), group: groupOf(ctx)}
 		run.writer.init(w)
-		go run.serve(next, r)
-		select {
-		case <-run.done:
-		case <-ctx.Done():
-			if errors.Is(ctx.Err(), context.DeadlineExceeded) && run.expire(w, r, told) {
-				return false
+		run.behind.begin(run.writer.forHandler(), r) // with a request of its own: r is that of this goroutine
+		run.behind.came = r
+		go run.serve(next)
+		if !run.ends(timers, at) {
+			select {
+			case <-run.done:
+			case <-ctx.Done():
+				if errors.Is(ctx.Err(), context.DeadlineExceeded) && run.expire(w, r, told) {
+					return false
+				}
+				<-run.done
 			}
-			<-run.done
 		}
 		run.conclude(w, r)
 		return false
@@ -55,6 +63,7 @@ func errTimeout() *apierrors.StatusError {
 // handlerRun is one handler at work in a goroutine of its own.
 type handlerRun struct {
 	writer deadlineWriter
+	behind passage       // through the filters behind this one
 	group  *WaitGroup    // waits for a handler that outlives its request; may be nil
 	done   chan struct{} // closed when the handler has returned
 	// Written before done is closed, read after it.
@@ -62,21 +71,42 @@ type handlerRun struct {
 	panicked *panicError
 }
 
+// ends waits for the handler, and reports whether it has returned before a time. It asks the context for nothing: that would
+// make a timer of its own.
+func (h *handlerRun) ends(timers *sync.Pool, at time.Time) bool {
+	timer, ok := timers.Get().(*time.Timer)
+	if ok {
+		timer.Reset(time.Until(at))
+	} else {
+		timer = time.NewTimer(time.Until(at))
+	}
+	defer func() {
+		timer.Stop()
+		timers.Put(timer)
+	}()
+	select {
+	case <-h.done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
 // serve runs the handler. It never panics.
-func (h *handlerRun) serve(next http.Handler, r *http.Request) {
+func (h *handlerRun) serve(next http.Handler) {
 	defer func() {
 		if value := recover(); value != nil {
 			h.panicked = &panicError{value: value, stack: debug.Stack()}
 		}
 		if h.writer.finish() {
 			if h.panicked != nil && !isAbort(h.panicked.value) {
-				reportPanic(r, h.panicked)
+				reportPanic(h.behind.request(), h.panicked)
 			}
 			h.group.leave()
 		}
 		close(h.done)
 	}()
-	next.ServeHTTP(h.writer.forHandler(), r)
+	h.behind.to(next)
 	h.returned = true
 }
 

@@ -25,22 +25,22 @@ func NewWaitGroup() *WaitGroup { return &WaitGroup{idle: make(chan struct{})} }
 // Filter counts requests. After Close it answers every new one, long-running ones included, with 503 and
 // Retry-After.
 func (g *WaitGroup) Filter() Filter {
-	return steps(func(w http.ResponseWriter, r *http.Request, next http.Handler) bool {
-		info, ok := infoOf(w, r)
+	return steps(func(p *passage, next http.Handler) bool {
+		info, ok := p.info()
 		if !ok {
 			return false
 		}
 		counted := !request.IsLongRunning(info)
 		if !g.enter(counted) {
-			WriteStatus(w, r, errShuttingDown())
+			WriteStatus(p.w, p.r, errShuttingDown())
 			return false
 		}
 		if !counted {
 			return true
 		}
 		defer g.leave()
-		setContext(r, context.WithValue(r.Context(), groupKey{}, g))
-		next.ServeHTTP(w, r)
+		p.group = g
+		p.to(next)
 		return false
 	})
 }

@@ -8,8 +8,8 @@ import (
 
 // Warnings shows what is warned of with [request.Warn] in Warning headers of the answer.
 func Warnings() Filter {
-	return steps(func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
-		setContext(r, request.WithWarnings(r.Context(), request.NewWarnings(w.Header())))
+	return steps(func(p *passage, _ http.Handler) bool {
+		p.values.Warnings = request.NewWarnings(p.w.Header())
 		return true
 	})
 }

@@ -21,12 +21,18 @@ type encoding struct {
 }
 
 func (c *call) newEncoding(f form) *encoding {
-	a := &encoding{endpoint: c.endpoint, form: f, ctx: c.ctx}
+	a := new(encoding)
+	c.beginEncoding(a, f)
+	return a
+}
+
+// beginEncoding is newEncoding in a place of the caller's.
+func (c *call) beginEncoding(a *encoding, f form) {
+	*a = encoding{endpoint: c.endpoint, form: f, ctx: c.ctx}
 	a.proto, _ = f.Format.(*codec.ProtobufFormat)
 	if f.isTable() {
 		a.table = c.newTable(f)
 	}
-	return a
 }
 
 // shape is what of a form's bytes a formKey stands for.

@@ -29,8 +29,9 @@ type endpoint struct {
 	verbs   []string
 	only    []string // the verbs that may be served; nil: all
 	marks   func() (bookmarks, error)
-	formats []codec.Format      // those of the resource that the Go type of kind has: of bodies, and of kind's own form
-	proto   bool                // one of them is protobuf
+	formats []codec.Format // those of the resource that the Go type of kind has: of bodies, and of kind's own form
+	proto   bool           // one of them is protobuf
+	usual   map[usual]codec.Accept
 	formKey any                 // a formKey: of JSON, which other media types are made of
 	goneKey any                 // the same of what was deleted
 	fields  *patch.FieldManager // nil: objects are not stored, or of no known kind
@@ -64,6 +65,7 @@ func newEndpoint(r *Resource, sub string, o Subresource, table registry.Tabler, 
 	if e.proto = r.proto != nil && e.known != nil && r.proto.Has(e.known.Type); !e.proto {
 		e.formats = slices.DeleteFunc(slices.Clone(r.formats), codec.IsProtobuf)
 	}
+	e.usual = e.negotiateUsual()
 	e.discover(o.Storage)
 	if o.Admission != nil {
 		e.guard(o.Admission)

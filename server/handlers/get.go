@@ -13,7 +13,7 @@ func (c *call) get() error {
 	if err != nil {
 		return err
 	}
-	opts, err := getOptions(c.r.URL.Query())
+	opts, err := c.getOptions()
 	if err != nil {
 		return err
 	}
@@ -22,6 +22,17 @@ func (c *call) get() error {
 		return err
 	}
 	return c.respondOne(http.StatusOK, it, f)
+}
+
+// getOptions are those of the request. Most have none, or the one that asks for what is in memory.
+func (c *call) getOptions() (*metav1.GetOptions, error) {
+	switch c.r.URL.RawQuery {
+	case "":
+		return &metav1.GetOptions{}, nil
+	case "resourceVersion=0":
+		return &metav1.GetOptions{ResourceVersion: "0"}, nil
+	}
+	return getOptions(c.r.URL.Query())
 }
 
 func (c *call) fetch(opts *metav1.GetOptions) (item, error) {

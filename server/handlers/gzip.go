@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/keelson-dev/keelson/server/gather"
 	"github.com/keelson-dev/keelson/server/gzipparts"
 	"github.com/keelson-dev/keelson/server/request"
 	"github.com/klauspost/compress/gzip"
@@ -21,15 +22,28 @@ type body struct {
 	zip      bool
 	head     bool              // of the body nothing is written
 	gz       *gzipparts.Writer // when zip
+	held     *gather.Conn      // the connection of a long body; may be nil
 	deadline bool
+	header   [2]string // values of the header
 }
 
-// newBody begins an answer, of length bytes before they are compressed; a negative one is large and not known.
-func (c *call) newBody(code int, mediaType string, length int64) *body {
-	b := &body{c: c, head: c.r.Method == http.MethodHead}
+// longBody is the size above which a body makes so many writes that they are gathered.
+const longBody = 24 << 10
+
+// buffered is the size up to which net/http keeps a body until its handler has returned.
+const buffered = 2 << 10
+
+// endsWrites is a ResponseWriter that ends by itself a write that is blocked when the context of the request ends.
+type endsWrites interface{ EndsWrites() }
+
+// beginBody makes b the body of an answer and begins that. It has length bytes before they are compressed; a negative one is
+// large and not known.
+func (c *call) beginBody(b *body, code int, mediaType string, length int64) {
+	*b = body{c: c, head: c.r.Method == http.MethodHead}
 	b.zip = (length < 0 || length > gzipThreshold) && request.AcceptsGzip(c.r)
 	h := c.w.Header()
-	h.Set("Content-Type", mediaType)
+	b.header[0] = mediaType
+	h["Content-Type"] = b.header[0:1:1]
 	switch {
 	case b.zip:
 		h.Set("Content-Encoding", "gzip")
@@ -38,14 +52,21 @@ func (c *call) newBody(code int, mediaType string, length int64) *body {
 			b.gz = c.joiner(c.w)
 		}
 	case length >= 0:
-		h.Set("Content-Length", strconv.FormatInt(length, 10))
+		b.header[1] = strconv.FormatInt(length, 10)
+		h["Content-Length"] = b.header[1:2:2]
 	}
 	// A client that does not read must not hold what the answer is made from beyond the request's own time.
-	if at, ok := c.ctx.Deadline(); ok && http.NewResponseController(c.w).SetWriteDeadline(at) == nil {
-		b.deadline = true
+	if _, ends := c.w.(endsWrites); !ends && (length < 0 || length > buffered) {
+		if at, ok := c.ctx.Deadline(); ok && http.NewResponseController(c.w).SetWriteDeadline(at) == nil {
+			b.deadline = true
+		}
+	}
+	// What an answer over HTTP/1.1 ends with need not be a write of its own, so that nothing would send what is kept.
+	if (length < 0 || length > longBody) && !b.head && c.r.ProtoMajor == 2 {
+		b.held = gather.From(c.ctx)
+		b.held.Hold()
 	}
 	c.w.WriteHeader(code)
-	return b
 }
 
 // write writes a part of the body.
@@ -94,6 +115,7 @@ func (b *body) abort() {
 
 // close releases what the body holds; it is called in any case.
 func (b *body) close() {
+	b.held.Release()
 	if b.gz != nil {
 		b.gz.Reset(io.Discard) // so that it does not hold the connection
 		b.c.joiners.Put(b.gz)

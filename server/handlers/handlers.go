@@ -169,6 +169,7 @@ type Resource struct {
 	write       time.Duration
 	warnings    []string
 	stop        stopper
+	patience    patience // of writes of watches
 	hooks       Hooks
 	zippers     sync.Pool // of *gzip.Writer, for watches
 	joiners     sync.Pool // of *gzipparts.Writer, for bodies
@@ -228,6 +229,7 @@ func New(o Options) (*Resource, error) {
 	if r.write == 0 {
 		r.write = DefaultWriteTimeout
 	}
+	r.patience.limit = r.write
 	if o.Table == nil {
 		o.Table, _ = o.Storage.(registry.Tabler)
 	}

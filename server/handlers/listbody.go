@@ -132,7 +132,8 @@ func (l *list) respond(c *call, lm metav1.ListMeta, buf *[]byte) error {
 	case whole:
 		total = int64(len(frame.head)+len(frame.tail)) + size
 	}
-	out := c.newBody(http.StatusOK, l.Format.MediaType(), total)
+	out := new(body)
+	c.beginBody(out, http.StatusOK, l.Format.MediaType(), total)
 	defer out.close()
 	switch {
 	case l.count == 0:

@@ -35,10 +35,17 @@ func (f form) isProtobuf() bool { return codec.IsProtobuf(f.Format) }
 // negotiate finds the form of the answer, before anything is done that a refusal would come too late for.
 func (c *call) negotiate(s shape) (form, error) {
 	limits := codec.Limits{As: allowed, Own: c.own, Stream: s == eventStream}
-	accept, ok := codec.NegotiateResponse(c.r.Header.Get("Accept"), c.Resource.formats, limits)
+	asked := ""
+	if accepts := c.r.Header["Accept"]; len(accepts) > 0 {
+		asked = accepts[0]
+	}
+	accept, ok := c.usual[usual{asked, limits.Stream}]
+	if !ok {
+		accept, ok = codec.NegotiateResponse(asked, c.Resource.formats, limits)
+	}
 	if !ok {
 		limits.Stream = false
-		_, named := codec.NegotiateResponse(c.r.Header.Get("Accept"), c.Resource.formats, limits)
+		_, named := codec.NegotiateResponse(asked, c.Resource.formats, limits)
 		return form{}, codec.NotAcceptable(c.formats, named) // of what was named, those that are streamed
 	}
 	f := form{Accept: accept}
@@ -54,6 +61,29 @@ func (c *call) negotiate(s shape) (form, error) {
 		return f, err
 	}
 	return f, nil
+}
+
+// usual is an Accept header that many clients send, of a request for a stream or for another answer.
+type usual struct {
+	accept string
+	stream bool
+}
+
+// negotiateUsual finds the formats for the headers that clients mostly send, so that it need not be done for each request.
+func (e *endpoint) negotiateUsual() map[usual]codec.Accept {
+	list := []string{"", "*/*", "application/json, */*"} // none, curl, client-go for objects without a type
+	for _, f := range e.Resource.formats {
+		list = append(list, f.MediaType(), f.MediaType()+",application/json") // client-go for objects of a type
+	}
+	out := map[usual]codec.Accept{}
+	for _, accept := range list {
+		for _, stream := range []bool{false, true} {
+			if a, ok := codec.NegotiateResponse(accept, e.Resource.formats, codec.Limits{As: allowed, Own: e.own, Stream: stream}); ok {
+				out[usual{accept, stream}] = a
+			}
+		}
+	}
+	return out
 }
 
 // own reports whether the kind's own form can be asked for in a media type. Metadata alone can in any.

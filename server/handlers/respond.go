@@ -6,11 +6,15 @@ import (
 
 // respondOne answers with one object, in the form f.
 func (c *call) respondOne(code int, it item, f form) error {
-	a := c.newEncoding(f)
+	a := new(struct {
+		encoding
+		body
+	})
+	c.beginEncoding(&a.encoding, f)
 	if !a.plain() {
 		text, err := a.alone(it)
 		if err == nil {
-			c.respondBytes(code, text, f)
+			c.respondBytes(&a.body, code, text, f)
 		}
 		return err
 	}
@@ -19,15 +23,15 @@ func (c *call) respondOne(code int, it item, f form) error {
 	text = append(text, '\n')
 	*buf = text
 	if err == nil {
-		c.respondBytes(code, text, f)
+		c.respondBytes(&a.body, code, text, f)
 	}
 	c.giveBuffer(buf) // not when a write has failed: one of HTTP/2 may be reading it still
 	return err
 }
 
-// respondBytes answers with a body.
-func (c *call) respondBytes(code int, text []byte, f form) {
-	out := c.newBody(code, f.Format.MediaType(), int64(len(text)))
+// respondBytes answers with a body; out is the place for it.
+func (c *call) respondBytes(out *body, code int, text []byte, f form) {
+	c.beginBody(out, code, f.Format.MediaType(), int64(len(text)))
 	defer out.close()
 	out.write(text)
 	out.end()

@@ -18,7 +18,7 @@ type call struct {
 	*endpoint
 	w         http.ResponseWriter
 	r         *http.Request
-	ctx       context.Context // r's, with info and namespace
+	ctx       context.Context // r's, with info and namespace; r has it itself where somebody else gets to see r
 	info      *request.Info
 	namespace string // "" for cluster-scoped resources and across all namespaces
 	name      string // "" for a collection
@@ -47,12 +47,11 @@ func (r *Resource) route(w http.ResponseWriter, req *http.Request) {
 	for _, text := range r.warnings {
 		request.Warn(ctx, text)
 	}
-	c := &call{endpoint: r.main, w: w, info: info, namespace: info.Namespace}
+	c := &call{endpoint: r.main, w: w, r: req, info: info, namespace: info.Namespace}
 	if !r.namespaced {
 		c.namespace = ""
 	}
 	c.ctx = registry.WithNamespace(ctx, c.namespace)
-	c.r = req.WithContext(c.ctx)
 	if len(info.Parts) > 1 {
 		c.name = info.Parts[1]
 	}
@@ -136,6 +135,7 @@ func (c *call) dispatch() {
 	case c.name == "":
 		c.dispatchCollection(request.MethodVerb(method))
 	case c.connects(method):
+		c.r = c.r.WithContext(c.ctx)
 		c.connect()
 	case len(c.info.Parts) > 3 && c.connecter != nil:
 		c.refuse(request.MethodVerb(method))

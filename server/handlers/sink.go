@@ -3,7 +3,6 @@ package handlers
 import (
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/keelson-dev/keelson/server/request"
 	"github.com/klauspost/compress/gzip"
@@ -16,8 +15,10 @@ var errSinkClosed = errors.New("the client is gone")
 type sink interface {
 	// begin tells the client that the watch has begun.
 	begin()
-	// event takes one event, framed; it may be kept until flush, but not beyond the call that frame is given to.
-	event(frame []byte) error
+	// buffer is what the next event is to be appended to, framed, behind what is in it. It is good until event is called.
+	buffer() *[]byte
+	// event takes the event that was appended; it may be kept until flush.
+	event() error
 	// flush sends what event took.
 	flush() error
 	// close gives back what the sink holds.
@@ -29,6 +30,7 @@ type sink interface {
 type httpSink struct {
 	*watching
 	control *http.ResponseController
+	under   *pending // the write under way; nil before the first
 	zip     bool
 
 	// Between the first event and the flush; an idle watch has neither.
@@ -49,23 +51,31 @@ func (s *httpSink) begin() {
 		h.Add("Vary", "Accept-Encoding")
 	}
 	s.w.WriteHeader(http.StatusOK)
-	s.within(s.control.Flush)
+	s.under = new(pending)
+	s.patience.join(s.under, s.control)
+	s.patience.begins(s.under)
+	s.wrote(s.control.Flush())
 }
 
-func (s *httpSink) event(frame []byte) error {
+func (s *httpSink) buffer() *[]byte {
 	if s.buf == nil {
 		s.buf = s.takeBuffer()
 	}
-	*s.buf = append(*s.buf, frame...)
+	return s.buf
+}
+
+func (s *httpSink) event() error {
 	if len(*s.buf) > gzipThreshold {
-		s.within(s.write)
+		s.patience.begins(s.under)
+		s.wrote(s.write())
 	}
 	return nil
 }
 
 func (s *httpSink) flush() error {
-	s.within(s.send)
-	s.close()
+	s.patience.begins(s.under)
+	s.wrote(s.send())
+	s.release()
 	return nil
 }
 
@@ -101,19 +111,18 @@ func (s *httpSink) write() error {
 	return err
 }
 
-// within does f within the time that a client may block a write. A client that takes longer, or is gone, has its
+// wrote ends a write that has returned err. A client that has blocked it for longer than it may, or is gone, has its
 // connection aborted.
-func (s *httpSink) within(f func() error) {
-	if s.Resource.write > 0 && s.control.SetWriteDeadline(time.Now().Add(s.Resource.write)) == nil {
-		defer func() { _ = s.control.SetWriteDeadline(time.Time{}) }()
-	}
-	if err := f(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+func (s *httpSink) wrote(err error) {
+	inTime := s.patience.ends(s.under)
+	if !inTime || err != nil && !errors.Is(err, http.ErrNotSupported) {
 		s.buf, s.gz = nil, nil // a write of HTTP/2 that has failed may be reading them still
 		panic(http.ErrAbortHandler)
 	}
 }
 
-func (s *httpSink) close() {
+// release gives back what an idle watch does not need.
+func (s *httpSink) release() {
 	if s.gz != nil {
 		s.putZipper(s.gz)
 		s.gz = nil
@@ -122,6 +131,14 @@ func (s *httpSink) close() {
 		s.giveBuffer(s.buf)
 		s.buf = nil
 	}
+}
+
+func (s *httpSink) close() {
+	if s.under != nil {
+		s.patience.leave(s.under)
+		s.under = nil
+	}
+	s.release()
 }
 
 // takeBuffer returns an empty buffer; giveBuffer takes it back.

@@ -126,8 +126,12 @@ func (w *watching) finish(ctx context.Context, err error) {
 		return
 	}
 	status := watchStatus(err)
-	text, err := w.form.appendEvent(nil, string(apiwatch.Error), item{obj: &status})
-	if err == nil && w.out.event(text) == nil {
+	frame := w.out.buffer()
+	text, err := w.form.appendEvent(*frame, string(apiwatch.Error), item{obj: &status})
+	if err != nil {
+		return
+	}
+	if *frame = text; w.out.event() == nil {
 		_ = w.out.flush() // the watch is over either way
 	}
 }
@@ -179,28 +183,27 @@ func (w *watching) close() {
 
 // writeRecords writes the next events of a storage, with one flush for all.
 func (w *watching) writeRecords(events []storage.Event) error {
-	frame := w.takeBuffer()
-	defer w.giveBuffer(frame)
 	sent := false
 	for i := range events {
 		e := &events[i]
+		if e.Type == apiwatch.Bookmark && !w.marked {
+			continue
+		}
+		frame := w.out.buffer()
+		var text []byte
 		var err error
 		if e.Type == apiwatch.Bookmark {
-			if !w.marked {
-				continue
-			}
-			*frame, err = w.appendBookmark((*frame)[:0], e)
+			text, err = w.appendBookmark(*frame, e)
 			w.schedule()
 		} else {
-			*frame, err = w.appendEvent((*frame)[:0], string(e.Type), item{rec: e.Record, forms: e.Forms, gone: e.Type == apiwatch.Deleted})
+			text, err = w.appendEvent(*frame, string(e.Type), item{rec: e.Record, forms: e.Forms, gone: e.Type == apiwatch.Deleted})
 		}
 		if err != nil {
 			return err
 		}
-		if err := w.out.event(*frame); err != nil {
+		if err := w.add(frame, text, e.InitialEnd); err != nil {
 			return err
 		}
-		w.wrote(*frame, e.InitialEnd)
 		sent = true
 	}
 	if !sent {
@@ -221,26 +224,31 @@ func (w *watching) writeObject(e registry.ObjectEvent) error {
 			return err
 		}
 	}
-	frame := w.takeBuffer()
-	defer w.giveBuffer(frame)
-	if *frame, err = w.appendEvent(*frame, e.Type, it); err != nil {
+	frame := w.out.buffer()
+	text, err := w.appendEvent(*frame, e.Type, it)
+	if err != nil {
 		return err
 	}
-	if err := w.out.event(*frame); err != nil {
+	if err := w.add(frame, text, initialEnd); err != nil {
 		return err
 	}
-	w.wrote(*frame, initialEnd)
 	return w.out.flush()
 }
 
-// wrote tells of an event that is written.
-func (w *watching) wrote(frame []byte, initialEnd bool) {
+// add gives the sink its buffer with an event appended, and tells of that.
+func (w *watching) add(frame *[]byte, text []byte, initialEnd bool) error {
+	size := len(text) - len(*frame)
+	*frame = text
+	if err := w.out.event(); err != nil {
+		return err
+	}
 	if w.hooks.Event != nil {
-		w.hooks.Event(len(frame))
+		w.hooks.Event(size)
 	}
 	if initialEnd && w.hooks.InitialEnd != nil {
 		w.hooks.InitialEnd(w.ctx)
 	}
+	return nil
 }
 
 // bookmarkObject is an empty object of the kind with the resourceVersion and annotations of obj, which may say that the

@@ -84,11 +84,18 @@ type socketSink struct {
 	conn  *websocket.Conn
 	form  *encoding
 	limit time.Duration
+	frame []byte // of the event to come, or of the last
 }
 
 func (s *socketSink) begin() {}
 
-func (s *socketSink) event(frame []byte) error {
+func (s *socketSink) buffer() *[]byte {
+	s.frame = s.frame[:0]
+	return &s.frame
+}
+
+func (s *socketSink) event() error {
+	frame := s.frame
 	if s.limit > 0 {
 		if err := s.conn.SetWriteDeadline(time.Now().Add(s.limit)); err != nil {
 			return errSinkClosed

@@ -1,7 +1,5 @@
 package request
 
-import "context"
-
 // Info is what a request's method and path say it wants. It is immutable once it is in a context.
 type Info struct {
 	// Resource tells a request for an API resource from one for a plain path.
@@ -24,17 +22,4 @@ type Info struct {
 	FieldSelector, LabelSelector string
 	// DeprecatedWatch marks the old form /watch/ in the path.
 	DeprecatedWatch bool
-}
-
-type infoKey struct{}
-
-// WithInfo returns a context that carries info.
-func WithInfo(ctx context.Context, info *Info) context.Context {
-	return context.WithValue(ctx, infoKey{}, info)
-}
-
-// InfoFrom returns the info of a context, or nil.
-func InfoFrom(ctx context.Context) *Info {
-	info, _ := ctx.Value(infoKey{}).(*Info)
-	return info
 }

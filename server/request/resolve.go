@@ -29,7 +29,7 @@ import (
 // have, and not the start of a subresource. Where it could only serve to make one path look like another, before
 // the resource, in it or in the subresource, it is an error. All errors are StatusErrors with code 400.
 func Resolve(r *http.Request) (*Info, error) {
-	info := &Info{Path: r.URL.Path, Verb: strings.ToLower(r.Method)}
+	info := &Info{Path: r.URL.Path}
 	parts, err := split(r.URL)
 	if err != nil {
 		return nil, err
@@ -42,6 +42,7 @@ func Resolve(r *http.Request) (*Info, error) {
 		if hidesResource(r.URL, parts) {
 			return nil, encodedSlash(r.URL)
 		}
+		info.Verb = strings.ToLower(r.Method)
 		return info, nil
 	}
 	info.Resource, info.APIPrefix, info.APIVersion = true, parts[0], parts[head-2]

@@ -94,19 +94,6 @@ func cut(s string, n int) string {
 	return s
 }
 
-type warningsKey struct{}
-
-// WithWarnings returns a context whose warnings go to w.
-func WithWarnings(ctx context.Context, w *Warnings) context.Context {
-	return context.WithValue(ctx, warningsKey{}, w)
-}
-
-// WarningsFrom returns the recorder of a context, or nil.
-func WarningsFrom(ctx context.Context) *Warnings {
-	w, _ := ctx.Value(warningsKey{}).(*Warnings)
-	return w
-}
-
 // Warn records a warning for the answer of the request of ctx; without a recorder it is dropped.
 func Warn(ctx context.Context, text string) {
 	if w := WarningsFrom(ctx); w != nil {

@@ -1,0 +1,201 @@
+package server
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// frame is one of HTTP/2.
+func frame(kind, flags byte, payload []byte) []byte {
+	head := binary.BigEndian.AppendUint32(nil, uint32(len(payload))<<8|uint32(kind))
+	head = append(head, flags, 0, 0, 0, 1)
+	return append(head, payload...)
+}
+
+// taken is a connection that shows what is written to it.
+type taken struct {
+	net.Conn
+	parts    [][]byte
+	size     int // of them
+	deadline time.Time
+	bare     int   // writes without a deadline
+	err      error // of every write
+}
+
+func (c *taken) Write(p []byte) (int, error) {
+	if c.deadline.IsZero() {
+		c.bare++
+	}
+	if c.err != nil {
+		return 0, c.err
+	}
+	c.parts = append(c.parts, bytes.Clone(p))
+	c.size += len(p)
+	return len(p), nil
+}
+
+func (c *taken) SetWriteDeadline(at time.Time) error {
+	c.deadline = at
+	return nil
+}
+
+func (c *taken) Close() error { return nil }
+
+func (c *taken) all() []byte { return bytes.Join(c.parts, nil) }
+
+func newFrames(c net.Conn) *frameConn {
+	return &frameConn{Conn: c, pool: new(sync.Pool), limit: time.Minute, closed: make(chan struct{})}
+}
+
+// TestFramesAreSentWhole: whatever pieces frames are written in, all that is written is sent once a frame ends with it,
+// in order, and nothing of it before but what is too much to keep.
+func TestFramesAreSentWhole(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 100 {
+		var stream []byte
+		ends := map[int]bool{0: true}
+		for range 1 + r.IntN(20) {
+			size := r.IntN(3000)
+			switch r.IntN(6) {
+			case 0:
+				size = 0
+			case 1:
+				size = r.IntN(90 << 10)
+			}
+			stream = append(stream, frame(byte(r.IntN(10)), byte(r.IntN(2)), bytes.Repeat([]byte{byte(r.Uint32())}, size))...)
+			ends[len(stream)] = true
+		}
+		under := &taken{}
+		c := newFrames(under)
+		most := []int{30, 120, 4096, 20000}[r.IntN(4)]
+		for at := 0; at < len(stream); {
+			next := min(len(stream), at+1+r.IntN(most))
+			if n, err := c.Write(stream[at:next]); n != next-at || err != nil {
+				t.Fatalf("%d of %d bytes: %v", n, next-at, err)
+			}
+			at = next
+			sent := under.size
+			switch {
+			case c.at.inside() == ends[at]:
+				t.Fatalf("%d is taken for a place inside a frame: %v", at, c.at.inside())
+			case ends[at] && sent != at:
+				t.Fatalf("%d of %d bytes are sent, which end with a frame", sent, at)
+			case at-sent > mostHeld:
+				t.Fatalf("%d bytes are held back", at-sent)
+			case ends[at] && c.held != nil:
+				t.Fatal("a connection at rest has a buffer")
+			}
+		}
+		if !bytes.Equal(under.all(), stream) {
+			t.Fatal("what is sent is not what was written")
+		}
+		if under.bare > 0 || !under.deadline.IsZero() {
+			t.Fatalf("%d writes have no deadline, and after the last it is %v", under.bare, under.deadline)
+		}
+	}
+}
+
+// TestFramesAreSentTogether: what net/http cuts for its buffer of 4 KiB is one write again.
+func TestFramesAreSentTogether(t *testing.T) {
+	var stream []byte
+	for range 8 {
+		stream = append(stream, frame(0, 0, make([]byte, 1700))...)
+	}
+	under := &taken{}
+	c := newFrames(under)
+	for rest := stream; len(rest) > 0; {
+		n := min(4096, len(rest))
+		if _, err := c.Write(rest[:n]); err != nil {
+			t.Fatal(err)
+		}
+		rest = rest[n:]
+	}
+	if len(under.parts) != 1 || !bytes.Equal(under.all(), stream) {
+		t.Errorf("%d writes", len(under.parts))
+	}
+}
+
+func TestOpenData(t *testing.T) {
+	for _, tt := range []struct {
+		kind, flags byte
+		want        bool
+	}{{0, 0, true}, {0, 1, false}, {0, 8, true}, {1, 4, false}, {1, 5, false}, {3, 0, false}} {
+		var at framePosition
+		at.pass(frame(tt.kind, tt.flags, []byte("x")))
+		if at.openData() != tt.want || at.inside() {
+			t.Errorf("type %d, flags %d: %v", tt.kind, tt.flags, at.openData())
+		}
+	}
+}
+
+// TestFramesFail: who writes is told that it failed, and nothing is kept of it.
+func TestFramesFail(t *testing.T) {
+	whole := frame(0, 0, make([]byte, 5000))
+	under := &taken{err: errors.New("broken")}
+	c := newFrames(under)
+	if n, err := c.Write(whole[:4096]); n != 4096 || err != nil {
+		t.Errorf("what is held back: %d, %v", n, err)
+	}
+	if n, err := c.Write(whole[4096:]); n != 0 || !errors.Is(err, under.err) || c.held != nil {
+		t.Errorf("the rest: %d, %v", n, err)
+	}
+	if _, err := c.Write(whole); !errors.Is(err, under.err) {
+		t.Errorf("a whole frame: %v", err)
+	}
+}
+
+// TestFramesGiveUp: a client that reads nothing blocks a write for as long as it may.
+func TestFramesGiveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		under, client := net.Pipe()
+		defer client.Close()
+		c := newFrames(under)
+		start := time.Now()
+		if _, err := c.Write(frame(0, 1, make([]byte, 40<<10))); err == nil || time.Since(start) != c.limit {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		<-c.closed
+	})
+}
+
+// TestFramesOfASlowReader: one that takes a record a write's time keeps its connection.
+func TestFramesOfASlowReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		under, client := net.Pipe()
+		c := newFrames(under)
+		done := make(chan int)
+		go func() {
+			defer close(done)
+			n, buf := 0, make([]byte, fewBytes)
+			for {
+				time.Sleep(c.limit - time.Second)
+				some, err := client.Read(buf)
+				if n += some; err != nil {
+					done <- n
+					return
+				}
+			}
+		}()
+		whole := frame(0, 0, make([]byte, 60<<10))
+		if n, err := c.Write(whole); n != len(whole) || err != nil {
+			t.Errorf("%d of %d bytes: %v", n, len(whole), err)
+		}
+		_ = c.Close()
+		if n := <-done; n != len(whole) {
+			t.Errorf("the client has %d of %d bytes", n, len(whole))
+		}
+	})
+}

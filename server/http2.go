@@ -1,0 +1,134 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// http2Server serves the connections of another http.Server that have agreed on HTTP/2, each through a [frameConn], which
+// that one has no place for. To this one they are connections where nothing has to be agreed on.
+type http2Server struct {
+	inner http.Server
+	conns chan net.Conn
+	pool  sync.Pool     // of *[]byte, for frameConns
+	gone  chan struct{} // closed when inner accepts no more
+	stop  sync.Once     // closes gone
+	ended chan struct{} // closed when the goroutine of inner has ended
+	limit time.Duration // that a client may block a write
+}
+
+// prefaceTimeout is how long a client may take to begin to speak HTTP/2, as net/http has it.
+const prefaceTimeout = 10 * time.Second
+
+// serveHTTP2 has the connections of hs that speak HTTP/2 served, by its handler and with its limits, until close is called,
+// which must be when hs serves no more. BaseContext, ConnState, ReadTimeout and WriteTimeout of hs are not looked at. A connection whose client blocks a write for longer than limit is closed.
+func serveHTTP2(hs *http.Server, limit time.Duration) *http2Server {
+	s := &http2Server{conns: make(chan net.Conn), gone: make(chan struct{}), ended: make(chan struct{}), limit: limit}
+	s.inner = http.Server{
+		Handler:           withTLS(hs.Handler),
+		ReadHeaderTimeout: prefaceTimeout, // there is no other use of it in HTTP/2
+		IdleTimeout:       hs.IdleTimeout,
+		MaxHeaderBytes:    hs.MaxHeaderBytes,
+		ErrorLog:          hs.ErrorLog,
+		HTTP2:             hs.HTTP2,
+		Protocols:         new(http.Protocols),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			if hs.ConnContext != nil {
+				ctx = hs.ConnContext(ctx, c)
+			}
+			return context.WithValue(ctx, connKey{}, c)
+		},
+	}
+	s.inner.Protocols.SetUnencryptedHTTP2(true)
+	hs.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": s.take}
+	hs.RegisterOnShutdown(func() {
+		over, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = s.inner.Shutdown(over) // tells clients; that they go is waited for by hs, whose connections these are
+	})
+	go func() {
+		defer close(s.ended)
+		_ = s.inner.Serve(s) // until close, or the end of hs
+	}()
+	return s
+}
+
+// take serves a connection of the other server to its end.
+func (s *http2Server) take(_ *http.Server, c *tls.Conn, _ http.Handler) {
+	state := c.ConnectionState()
+	f := &frameConn{Conn: c, state: &state, pool: &s.pool, limit: s.limit, closed: make(chan struct{})}
+	if !mayCarryHTTP2(state) {
+		_, _ = f.send([]byte(inadequate)) // the connection ends either way
+		return
+	}
+	select {
+	case s.conns <- f:
+		<-f.closed
+	case <-s.gone:
+	}
+}
+
+// close ends what serveHTTP2 has begun.
+func (s *http2Server) close() {
+	_ = s.inner.Close() // its error is that of the listener, which is s
+	<-s.ended
+}
+
+// Accept implements net.Listener.
+func (s *http2Server) Accept() (net.Conn, error) {
+	select {
+	case c := <-s.conns:
+		return c, nil
+	case <-s.gone:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (s *http2Server) Close() error {
+	s.stop.Do(func() { close(s.gone) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (s *http2Server) Addr() net.Addr { return &net.UnixAddr{Name: "h2", Net: "h2"} }
+
+// connKey is where the context of a request over HTTP/2 has its *frameConn.
+type connKey struct{}
+
+// inadequate is a GOAWAY frame with the code INADEQUATE_SECURITY, https://www.rfc-editor.org/rfc/rfc9113#section-6.8.
+const inadequate = "\x00\x00\x08\x07\x00\x00\x00\x00\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x0c"
+
+// mayCarryHTTP2 reports whether a connection is secure enough for HTTP/2, of which
+// https://www.rfc-editor.org/rfc/rfc9113#section-9.2 says that TLS 1.2 needs a cipher suite with ephemeral keys and
+// authenticated encryption.
+func mayCarryHTTP2(state tls.ConnectionState) bool {
+	switch state.Version {
+	case tls.VersionTLS13:
+		return true
+	case tls.VersionTLS12:
+		switch state.CipherSuite {
+		case tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+			tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+			tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256:
+			return true
+		}
+	}
+	return false
+}
+
+// withTLS lets requests over HTTP/2 have the state of their connection.
+func withTLS(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.TLS == nil {
+			if c, ok := r.Context().Value(connKey{}).(*frameConn); ok {
+				r.TLS = c.state
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}

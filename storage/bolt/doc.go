@@ -18,7 +18,8 @@
 // one flush make commits durable, and they go into the file's trees up to two seconds later, many in one transaction.
 // There is one file to copy all the same. Close leaves no journal. After an unclean stop the next Open writes what the
 // journal has into the trees; a record that was being written then was never answered, and is not taken. One before it
-// that is damaged is refused, as all damage is.
+// that is damaged is refused, as all damage is; damage to the very last cannot be told from a torn one, and takes back its
+// commits.
 //
 // History is kept in the file for Options.Window, within limits of size, so watches and reads at an earlier
 // revision go on across a restart. Times are not stored: after a restart all history found in the file counts as

@@ -200,10 +200,10 @@ type Knower interface {
 	Known() (revision int64, ok bool)
 }
 
-// Holder is a Backend that has the values in memory, and returns those very bytes.
+// Holder is a Backend that may have the values in memory, and return those very bytes.
 type Holder interface {
-	// Holds is there to say so, and does nothing.
-	Holds()
+	// Holds reports whether it does. It is always the same.
+	Holds() bool
 }
 
 // Healther is a Backend that can tell whether it works.

@@ -96,7 +96,9 @@ func NewStore(b Backend, o StoreOptions) (*Store, error) {
 	s.knower, _ = b.(Knower)
 	s.history, _ = b.(Historian)
 	s.replay, _ = b.(Replayer)
-	_, s.holder = b.(Holder)
+	if h, ok := b.(Holder); ok {
+		s.holder = h.Holds()
+	}
 	if o.Hooks.Requested != nil {
 		b, stater = observe(b, stater, o.Hooks.Requested)
 	}

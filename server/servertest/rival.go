@@ -76,6 +76,7 @@ var (
 	_ storage.Replayer  = contested{}
 	_ storage.Stater    = contested{}
 	_ storage.Knower    = contested{}
+	_ storage.Holder    = contested{}
 	_ storage.Healther  = contested{}
 	_ storage.Loader    = contested{}
 	_ storage.Raiser    = contested{}
@@ -187,6 +188,12 @@ func (c contested) Known() (revision int64, ok bool) {
 		return b.Known()
 	}
 	return 0, false
+}
+
+// Holds implements storage.Holder.
+func (c contested) Holds() bool {
+	b, ok := c.Backend.(storage.Holder)
+	return ok && b.Holds()
 }
 
 // Health implements storage.Healther.

@@ -28,6 +28,7 @@ func powers() (ofBackend, ofFeed map[string]reflect.Type) {
 			"Replayer":  reflect.TypeFor[storage.Replayer](),
 			"Stater":    reflect.TypeFor[storage.Stater](),
 			"Knower":    reflect.TypeFor[storage.Knower](),
+			"Holder":    reflect.TypeFor[storage.Holder](),
 			"Healther":  reflect.TypeFor[storage.Healther](),
 			"Readier":   reflect.TypeFor[storage.Readier](),
 			"Loader":    reflect.TypeFor[storage.Loader](),

@@ -80,7 +80,7 @@ func (b *Backend) Close() error {
 }
 
 // Holds implements storage.Holder.
-func (*Backend) Holds() {}
+func (*Backend) Holds() bool { return true }
 
 // Health implements storage.Healther: a backend in memory works until it is closed.
 func (b *Backend) Health(context.Context) error {

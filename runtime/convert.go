@@ -24,7 +24,7 @@ func AddConversion[SP Pointer[S], HP Pointer[H], S, H any](s *Scheme, toHub func
 	spoke, hub := s.KindOf(SP(new(S))), s.KindOf(HP(new(H)))
 	switch {
 	case isUntyped(SP(new(S))) || isUntyped(HP(new(H))):
-		return fmt.Errorf("conversion between %v and %v: the versions of a kind without a Go type differ in nothing but apiVersion, and need none", reflect.TypeFor[S](), reflect.TypeFor[H]())
+		return fmt.Errorf("conversion between %v and %v: the versions of a kind without a Go type need none, or one function for all of them: KindOptions.Convert", reflect.TypeFor[S](), reflect.TypeFor[H]())
 	case toHub == nil || fromHub == nil:
 		return fmt.Errorf("conversion between %v and %v: a function is nil; both directions are needed", reflect.TypeFor[S](), reflect.TypeFor[H]())
 	case spoke == nil || hub == nil:
@@ -122,7 +122,7 @@ func (s *Scheme) ToVersion(obj Object, gv schema.GroupVersion) (Object, error) {
 		return nil, apiruntime.NewNotRegisteredErrForKind(schemeName, gv.WithKind(k.GVK.Kind))
 	}
 	if k.untyped {
-		return untypedToVersion(obj, target), nil
+		return s.untypedToVersion(obj, k, target)
 	}
 	if t == k.ListType {
 		return s.listToVersion(obj, target)

@@ -34,6 +34,11 @@
 // resource whose schema is `type: object` with x-kubernetes-preserve-unknown-fields. Versions of such a kind have the same
 // fields: a conversion changes apiVersion and nothing else, and is not registered.
 //
+// An [ObjectSchema] says more of the objects of one version: what is unknown and goes, and what is defaulted. Versions may
+// then have different fields. On the way to the hub nothing is dropped, so that who judges an object there sees all of it;
+// what a version does not have is dropped when an object is shown in it, or stored. [KindOptions].Convert is for versions
+// that differ in more than that.
+//
 // # Protobuf
 //
 // A kind is read and written in protobuf, beside JSON and YAML, when its Go type has generated methods for it, or protobuf

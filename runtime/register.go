@@ -25,6 +25,7 @@ func Register[P Pointer[T], T any](s *Scheme, gvk schema.GroupVersionKind, opts 
 		GVK: gvk, Type: reflect.TypeFor[T](), ListType: reflect.TypeFor[List[T]](), listMade: true,
 		Fields:  selectable(opts.SelectableFields, opts.RenamedFields, opts.SelectableFrom),
 		Renamed: maps.Clone(opts.RenamedFields), from: maps.Clone(opts.SelectableFrom),
+		Schema: opts.Schema, convert: opts.Convert, ListGVK: schema.GroupVersionKind{Kind: opts.ListKind},
 	}
 	if k.Type == reflect.TypeFor[unstructured.Unstructured]() {
 		k.untyped, k.listMade, k.ListType = true, false, reflect.TypeFor[unstructured.UnstructuredList]()
@@ -37,7 +38,10 @@ func Register[P Pointer[T], T any](s *Scheme, gvk schema.GroupVersionKind, opts 
 
 func (s *Scheme) add(k *Kind, hub bool) error {
 	k.isHub, k.reader = hub, &s.reader
-	k.ListGVK = k.GVK.GroupVersion().WithKind(k.GVK.Kind + "List")
+	if k.ListGVK.Kind == "" {
+		k.ListGVK.Kind = k.GVK.Kind + "List"
+	}
+	k.ListGVK = k.GVK.GroupVersion().WithKind(k.ListGVK.Kind)
 	err := guard(func() error { return s.checkKind(k) })
 	if err != nil {
 		return fmt.Errorf("register %s: %w", k.GVK, err)
@@ -57,7 +61,9 @@ func (s *Scheme) add(k *Kind, hub bool) error {
 		return fmt.Errorf("register %s: conversions to the hub %s exist already; register the hub before them", k.GVK, old)
 	}
 	s.byGVK[k.GVK] = k
-	if !k.untyped {
+	if k.untyped {
+		s.lists[k.ListGVK] = k
+	} else {
 		s.byType[k.Type] = typeEntry{k.GVK, k}
 		if k.ListType != nil {
 			s.byType[k.ListType] = typeEntry{k.ListGVK, k}
@@ -75,7 +81,7 @@ func (s *Scheme) checkFree(k *Kind) error {
 		return fmt.Errorf("the kind is registered already")
 	}
 	for _, other := range s.byGVK {
-		if other.ListGVK == k.GVK || k.ListGVK == other.GVK {
+		if other.ListGVK == k.GVK || k.ListGVK == other.GVK || other.ListGVK == k.ListGVK {
 			return fmt.Errorf("its name, or that of its list, is taken by %s and its list; choose another name", other.GVK)
 		}
 		if other.GVK.GroupKind() == k.GVK.GroupKind() && other.untyped != k.untyped {
@@ -103,6 +109,8 @@ func (s *Scheme) checkKind(k *Kind) error {
 		return fmt.Errorf("a kind needs a version and a name")
 	case reserved(k.GVK):
 		return fmt.Errorf("the name is reserved in every API; choose another one")
+	case !k.untyped && (k.Schema != nil || k.convert != nil || k.ListGVK.Kind != k.GVK.Kind+"List"):
+		return fmt.Errorf("ListKind, Schema and Convert are for kinds without a Go type; remove them: the Go type says what its objects are like, and AddConversion joins its versions")
 	case k.untyped && len(k.Renamed) > 0:
 		return fmt.Errorf("RenamedFields: the versions of a kind without a Go type have the same fields; remove them")
 	case k.untyped:

@@ -26,6 +26,7 @@ type Scheme struct {
 	byGVK  map[schema.GroupVersionKind]*Kind
 	byType map[reflect.Type]typeEntry                   // pointer-free struct types, kinds and lists
 	hubs   map[schema.GroupKind]schema.GroupVersionKind // of another group where a conversion joins the kind to one
+	lists  map[schema.GroupVersionKind]*Kind            // kinds without a Go type, by the kind of their list
 
 	toHub   map[schema.GroupVersionKind]convertFunc // by spoke
 	fromHub map[schema.GroupVersionKind]convertFunc // by spoke
@@ -48,7 +49,7 @@ type typeEntry struct {
 type Kind struct {
 	// GVK is the kind's group, version and name.
 	GVK schema.GroupVersionKind
-	// ListGVK is the kind of its list: the name with "List" appended.
+	// ListGVK is the kind of its list: the name with "List" appended, unless KindOptions.ListKind said otherwise.
 	ListGVK schema.GroupVersionKind
 	// Type is the Go struct type (not the pointer) of an object, ListType that of a list; nil for an imported kind
 	// that brings no list type. Those of a kind without a Go type are unstructured.Unstructured and UnstructuredList.
@@ -62,7 +63,11 @@ type Kind struct {
 	// defaults are set by SetDefaults.
 	Constraints *constraint.Rules
 
+	// Schema is that of a kind without a Go type, nil when it has none.
+	Schema ObjectSchema
+
 	setDefaults func(Object)        // the program's own; nil: none
+	convert     ConvertUntyped      // of a kind without a Go type; nil: versions differ in apiVersion alone
 	from        map[string][]string // where those of Fields are that are no paths
 	isHub       bool                // it was registered as one, not found to be one
 	listMade    bool                // ListType is List[T], not a type of the program's
@@ -91,10 +96,13 @@ func (k *Kind) NewList() Object {
 	return reflect.New(k.ListType).Interface().(Object)
 }
 
-// SetDefaults sets the kind's defaults in place: those of its struct tags, then the program's own. obj must be of the
-// kind's Go type. An untyped one is normalized after that.
+// SetDefaults sets the kind's defaults in place: those of its struct tags or its Schema, then the program's own. obj must be
+// of the kind's Go type. An untyped one has values of decoded JSON, and is normalized after the program's own defaults.
 func (k *Kind) SetDefaults(obj Object) {
 	k.Constraints.SetDefaults(obj)
+	if u, ok := obj.(*unstructured.Unstructured); ok && k.Schema != nil && u != nil && u.Object != nil {
+		k.Schema.SetDefaults(u.Object)
+	}
 	if k.setDefaults == nil {
 		return
 	}
@@ -105,7 +113,9 @@ func (k *Kind) SetDefaults(obj Object) {
 }
 
 // HasDefaults reports whether SetDefaults may do anything.
-func (k *Kind) HasDefaults() bool { return k.setDefaults != nil || k.Constraints.HasDefaults() }
+func (k *Kind) HasDefaults() bool {
+	return k.setDefaults != nil || k.Schema != nil || k.Constraints.HasDefaults()
+}
 
 // KindOptions refines a registration. The zero value registers a kind with no defaults and no selectable
 // fields beyond its name and namespace.
@@ -126,6 +136,14 @@ type KindOptions[T Object] struct {
 	// first that is not empty is what selectors compare, as in {"source": {"source.component", "reportingComponent"}} of v1
 	// Event. Only the hub has them.
 	SelectableFrom map[string][]string
+	// ListKind is the name of the list of a kind without a Go type; "" is that of the kind with "List" appended.
+	ListKind string
+	// Schema says what the objects of a kind without a Go type are like; nil: they may have any fields. Other kinds have none.
+	Schema ObjectSchema
+	// Convert makes objects of one version those of another, for a kind without a Go type whose versions differ in more than
+	// apiVersion: all its versions have the same function. It changes neither name, namespace nor uid, and of metadata only
+	// what it does to labels and annotations counts. An error, or a panic, makes the one conversion fail.
+	Convert ConvertUntyped
 	// Hub makes this version the hub of its group and kind, whatever was registered before. Without it the
 	// first version registered is the hub. It comes before the conversions of the kind's versions. No version of a kind
 	// that has its hub in another group is one: see [AddConversion].
@@ -140,6 +158,7 @@ func NewScheme() *Scheme {
 		byGVK:   map[schema.GroupVersionKind]*Kind{},
 		byType:  map[reflect.Type]typeEntry{},
 		hubs:    map[schema.GroupKind]schema.GroupVersionKind{},
+		lists:   map[schema.GroupVersionKind]*Kind{},
 		toHub:   map[schema.GroupVersionKind]convertFunc{},
 		fromHub: map[schema.GroupVersionKind]convertFunc{},
 	}
@@ -162,7 +181,9 @@ func (s *Scheme) KindOf(obj Object) *Kind {
 		}
 	case *unstructured.UnstructuredList:
 		if obj != nil {
-			return s.untypedKind(itemKind(obj.GroupVersionKind()))
+			s.mu.RLock()
+			defer s.mu.RUnlock()
+			return s.lists[obj.GroupVersionKind()]
 		}
 	}
 	s.mu.RLock()
@@ -222,8 +243,14 @@ func (s *Scheme) New(gvk schema.GroupVersionKind) (Object, error) {
 	if k := s.Lookup(gvk); k != nil {
 		return k.New(), nil
 	}
+	s.mu.RLock()
+	list := s.lists[gvk]
+	s.mu.RUnlock()
+	if list != nil {
+		return list.NewList(), nil
+	}
 	if name, ok := strings.CutSuffix(gvk.Kind, "List"); ok {
-		if k := s.Lookup(gvk.GroupVersion().WithKind(name)); k != nil && k.ListType != nil {
+		if k := s.Lookup(gvk.GroupVersion().WithKind(name)); k != nil && k.ListType != nil && !k.untyped {
 			return k.NewList(), nil
 		}
 	}

@@ -30,9 +30,13 @@ func (s *Scheme) Unregister(kinds ...schema.GroupVersionKind) {
 			continue
 		}
 		delete(s.byGVK, gvk)
-		delete(s.byType, k.Type)
-		if k.ListType != nil {
-			delete(s.byType, k.ListType)
+		if k.untyped {
+			delete(s.lists, k.ListGVK)
+		} else {
+			delete(s.byType, k.Type)
+			if k.ListType != nil {
+				delete(s.byType, k.ListType)
+			}
 		}
 		delete(s.toHub, gvk)
 		delete(s.fromHub, gvk)

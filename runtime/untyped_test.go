@@ -1,6 +1,8 @@
 package runtime_test
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -206,5 +208,110 @@ func TestUntypedKindsAreNotAddedToClientsSchemes(t *testing.T) {
 	}
 	if !dst.Recognizes(gadgetV1.GroupVersion().WithKind("ListOptions")) {
 		t.Error("the options of requests are missing")
+	}
+}
+
+// onlySpec is a schema that specifies the member spec alone.
+type onlySpec struct{}
+
+func (onlySpec) Conform(object map[string]any, _ bool, report int) (unknown []string, err error) {
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		switch name {
+		case "apiVersion", "kind", "metadata", "spec":
+			continue
+		}
+		delete(object, name)
+		if len(unknown) < report {
+			unknown = append(unknown, name)
+		}
+	}
+	return unknown, nil
+}
+
+func (onlySpec) SetDefaults(object map[string]any) {
+	if object["spec"] == nil {
+		object["spec"] = map[string]any{}
+	}
+}
+
+func TestUntypedListKind(t *testing.T) {
+	s := runtime.NewScheme()
+	gvk := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Sheep"}
+	if err := runtime.Register(s, gvk, untypedOptions{ListKind: "Flock"}); err != nil {
+		t.Fatal(err)
+	}
+	flock := gvk.GroupVersion().WithKind("Flock")
+	list, err := s.New(flock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k := s.KindOf(list); k == nil || k.GVK != gvk || k.ListGVK != flock {
+		t.Errorf("the kind of the list is %v", k)
+	}
+	if s.Recognizes(gvk.GroupVersion().WithKind("SheepList")) {
+		t.Error("SheepList is known")
+	}
+	if err := runtime.Register(s, gvk.GroupVersion().WithKind("Flock"), untypedOptions{}); err == nil {
+		t.Error("a kind of the list's name was taken")
+	}
+	if err := runtime.Register(s, gvk.GroupVersion().WithKind("Goose"), untypedOptions{ListKind: "Flock"}); err == nil {
+		t.Error("a list of the same name was taken")
+	}
+	s.Unregister(gvk)
+	if s.Recognizes(flock) || s.KindOf(list) != nil {
+		t.Error("the list is known without its kind")
+	}
+}
+
+func TestUntypedSchemaIsForUntypedKinds(t *testing.T) {
+	gvk := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
+	for name, opts := range map[string]runtime.KindOptions[*typedGadget]{
+		"ListKind": {ListKind: "Widgets"},
+		"Schema":   {Schema: onlySpec{}},
+		"Convert": {Convert: func(in *unstructured.Unstructured, _ schema.GroupVersion) (*unstructured.Unstructured, error) {
+			return in, nil
+		}},
+	} {
+		if err := runtime.Register(runtime.NewScheme(), gvk, opts); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestUntypedVersionsWithSchemas shows what is lost between versions: nothing on the way to the hub, and on the way from it
+// what the version does not have.
+func TestUntypedVersionsWithSchemas(t *testing.T) {
+	s := runtime.NewScheme()
+	gv := schema.GroupVersion{Group: "example.com", Version: "v1"}
+	for _, version := range []string{"v1", "v2"} {
+		gv.Version = version
+		registerUntyped(t, s, gv.WithKind("Sheep"), untypedOptions{Schema: onlySpec{}})
+	}
+	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v2", "kind": "Sheep", "wool": "white"}}
+	hub, err := s.ToVersion(obj, schema.GroupVersion{Group: "example.com", Version: "v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u := hub.(*unstructured.Unstructured); u.Object["wool"] != "white" || u.GetAPIVersion() != "example.com/v1" {
+		t.Errorf("in the hub: %v", u.Object)
+	}
+	back, err := s.ToVersion(hub, gv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u := back.(*unstructured.Unstructured); u.Object["wool"] != nil || u.GetAPIVersion() != "example.com/v2" {
+		t.Errorf("in v2: %v", u.Object)
+	}
+	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "SheepList"}, Items: []unstructured.Unstructured{*hub.(*unstructured.Unstructured)}}
+	listed, err := s.ToVersion(list, gv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if items := listed.(*unstructured.UnstructuredList).Items; len(items) != 1 || items[0].Object["wool"] != nil || items[0].GetAPIVersion() != "example.com/v2" {
+		t.Errorf("the list in v2: %v", items)
+	}
+	s.Default(back)
+	if back.(*unstructured.Unstructured).Object["spec"] == nil {
+		t.Error("the schema's defaults were not set")
 	}
 }

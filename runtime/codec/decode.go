@@ -115,10 +115,11 @@ func says(m *metav1.TypeMeta, gvk schema.GroupVersionKind) bool {
 
 // read is a body: what it says of itself, and how it gets into an object of that kind.
 type read struct {
-	gvk      schema.GroupVersionKind
-	problems []error // found already
-	fill     func(obj runtime.Object) (problems []error, err error)
-	text     []byte // of it as JSON; nil in protobuf
+	gvk        schema.GroupVersionKind
+	problems   []error // found already
+	fill       func(obj runtime.Object) (problems []error, err error)
+	text       []byte // of it as JSON; nil in protobuf
+	validation Validation
 }
 
 func readBody(f Format, body []byte, v Validation) (read, error) {
@@ -131,7 +132,7 @@ func readBody(f Format, body []byte, v Validation) (read, error) {
 		return read{}, err
 	}
 	gvk, err := kindOf(text)
-	return read{gvk, problems, func(obj runtime.Object) ([]error, error) { return unmarshal(text, obj, v) }, text}, err
+	return read{gvk, problems, func(obj runtime.Object) ([]error, error) { return unmarshal(text, obj, v) }, text, v}, err
 }
 
 // sameType reports whether obj is what want would be: the options of a request are the same in every group.

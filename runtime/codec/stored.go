@@ -8,7 +8,6 @@ import (
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/protobuf"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -21,7 +20,8 @@ const (
 	cborMark      = "\xd9\xd9\xf7" // https://www.rfc-editor.org/rfc/rfc8949#self-describe
 )
 
-// content is a stored value: what it says of itself, and how it gets into an object of that kind.
+// content is a stored value: what it says of itself, and how it gets into an object of that kind. One without a Go type is
+// still to be conformed.
 type content struct {
 	gvk      schema.GroupVersionKind
 	fill     func(obj runtime.Object) error
@@ -44,10 +44,7 @@ func contentOf(types *protobuf.Compiler, value []byte) (content, error) {
 	}
 	gvk, err := storedKind(value)
 	return content{gvk: gvk, fill: func(obj runtime.Object) error {
-		if u, ok := obj.(*unstructured.Unstructured); ok {
-			return fillStored(u, value)
-		}
-		_, err := Unmarshal(value, obj, Ignore)
+		_, err := unmarshal(value, obj, Ignore)
 		return err
 	}}, err
 }

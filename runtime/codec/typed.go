@@ -44,6 +44,11 @@ func (t *Typed) Encode(obj runtime.Object) (Document, error) {
 		if out == obj {
 			out = obj.DeepCopyObject()
 		}
+		if u, ok := out.(*unstructured.Unstructured); ok && kind.Schema != nil { // other versions may have other fields
+			if _, err := kind.Schema.Conform(u.Object, false, 0); err != nil {
+				return Document{}, err
+			}
+		}
 		kind.SetDefaults(out)
 	}
 	if t.storage != t.hub {
@@ -51,7 +56,7 @@ func (t *Typed) Encode(obj runtime.Object) (Document, error) {
 			return Document{}, fmt.Errorf("what would be stored cannot be read: %w", err)
 		}
 	}
-	if u, ok := out.(*unstructured.Unstructured); ok {
+	if u, ok := out.(*unstructured.Unstructured); ok && t.scheme.Lookup(t.storage).Schema == nil {
 		if out, err = settled(u); err != nil {
 			return Document{}, err
 		}
@@ -135,6 +140,11 @@ func (t *Typed) readAny(value []byte) (obj runtime.Object, from content, err err
 	obj = kind.New()
 	if err = from.fill(obj); err != nil {
 		return nil, from, err
+	}
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		if err = conformStored(kind, u); err != nil {
+			return nil, from, err
+		}
 	}
 	kind.SetDefaults(obj)
 	obj.GetObjectKind().SetGroupVersionKind(gvk)

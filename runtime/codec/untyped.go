@@ -27,27 +27,46 @@ func (r read) untyped(s *runtime.Scheme) (Decoded, error) {
 	if err != nil {
 		return d, err
 	}
+	d.Problems = append(d.Problems, problems...)
+	unknown, err := conform(s.KindOf(u), u, r.validation)
+	if err != nil {
+		return d, err
+	}
 	// Members such as "Kind" are the object's own, and of two the last one counts, also if it is null.
 	if d.GVK = u.GroupVersionKind(); d.GVK.Kind == "" {
 		return d, apiruntime.NewMissingKindErr(string(r.text))
 	}
 	s.Default(u)
-	d.Object, d.Problems = u, append(d.Problems, problems...)
+	d.Object, d.Problems = u, append(d.Problems, unknown...)
 	return d, nil
 }
 
-// unmarshal is Unmarshal for objects, those without a Go type included.
+// unmarshal is Unmarshal for objects. One without a Go type is still to be conformed.
 func unmarshal(text []byte, obj runtime.Object, v Validation) ([]error, error) {
-	u, ok := obj.(*unstructured.Unstructured)
-	if !ok {
-		return Unmarshal(text, obj, v)
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return unmarshalUntyped(u, text, v)
 	}
-	problems, err := unmarshalUntyped(u, text, v)
-	if err != nil {
-		return nil, err
+	return Unmarshal(text, obj, v)
+}
+
+// maxUnknown is how many unknown fields of a body are reported, as many as sigs.k8s.io/json does.
+const maxUnknown = 100
+
+// conform brings a decoded object into shape, that of the kind's schema if it has one, and returns what is unknown as
+// problems. kind may be nil.
+func conform(kind *runtime.Kind, u *unstructured.Unstructured, v Validation) (problems []error, err error) {
+	if kind == nil || kind.Schema == nil {
+		return settle(u.Object, v)
 	}
-	unknown, err := settle(u.Object, v)
-	return append(problems, unknown...), err
+	report := maxUnknown
+	if v == Ignore {
+		report = 0
+	}
+	unknown, err := kind.Schema.Conform(u.Object, false, report)
+	for _, path := range unknown {
+		problems = append(problems, fmt.Errorf("unknown field %q", path))
+	}
+	return problems, err
 }
 
 // unmarshalUntyped reads the members of an object, not by its own method: that would ask for a kind, and not see duplicate
@@ -66,15 +85,16 @@ func unmarshalUntyped(u *unstructured.Unstructured, text []byte, v Validation) (
 	return problems, nil
 }
 
-// Settle makes an object without a Go type what decoding its JSON would make of it: its metadata has what a
-// metav1.ObjectMeta can hold, and numbers that are whole are int64. Metadata that is none is an error. The object already
-// has the types of decoded JSON; runtime.Normalize gives it those.
-func Settle(u *unstructured.Unstructured) error {
+// Settle makes an object of a kind without a Go type what decoding its JSON would make of it, but for defaults: its
+// metadata has what a metav1.ObjectMeta can hold, numbers that are whole are int64, and it has what the kind's schema
+// specifies. Metadata that is none is an error. The object already has the types of decoded JSON; runtime.Normalize gives it
+// those. kind may be nil.
+func Settle(kind *runtime.Kind, u *unstructured.Unstructured) error {
 	if u.Object == nil {
 		u.Object = map[string]any{}
 	}
 	wholeNumbers(u.Object)
-	_, err := settle(u.Object, Ignore)
+	_, err := conform(kind, u, Ignore)
 	return err
 }
 
@@ -121,10 +141,11 @@ func setMetadata(members map[string]any, m *metav1.ObjectMeta) error {
 	return nil
 }
 
-// fillStored is unmarshal for stored bytes. What of the metadata cannot be read is left out, as kube-apiserver does: some
-// that it has stored may date from a time when nobody looked.
-func fillStored(u *unstructured.Unstructured, value []byte) error {
-	if _, err := unmarshalUntyped(u, value, Ignore); err != nil {
+// conformStored is conform for stored objects. What of the metadata cannot be read is left out, as kube-apiserver does:
+// some that it has stored may date from a time when nobody looked.
+func conformStored(kind *runtime.Kind, u *unstructured.Unstructured) error {
+	if kind.Schema != nil {
+		_, err := kind.Schema.Conform(u.Object, true, 0)
 		return err
 	}
 	_, err := settle(u.Object, Ignore)

@@ -172,13 +172,13 @@ func (f *FieldManager) Apply(live runtime.Object, config map[string]any, manager
 	if obj, err = managed.Apply(live, applied, manager, force); err != nil {
 		return nil, f.explain(live, err)
 	}
-	if obj, err = f.scheme.ToVersion(obj, f.hub.GVK.GroupVersion()); err != nil { // an empty object stayed as it was
-		return nil, f.explain(live, err)
-	}
 	if u, ok := obj.(*unstructured.Unstructured); ok { // it has what config has, be it null or 1.0
-		if err := codec.Settle(u); err != nil {
+		if err := codec.Settle(f.scheme.KindOf(u), u); err != nil {
 			return nil, &Error{Code: http.StatusBadRequest, Message: err.Error()}
 		}
+	}
+	if obj, err = f.scheme.ToVersion(obj, f.hub.GVK.GroupVersion()); err != nil { // an empty object stayed as it was
+		return nil, f.explain(live, err)
 	}
 	m, err := meta.Accessor(obj)
 	if err != nil {

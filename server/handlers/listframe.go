@@ -47,6 +47,9 @@ func (a *encoding) listKind() schema.GroupVersionKind {
 	if a.isPartial() {
 		return a.As.GroupVersion().WithKind("PartialObjectMetadataList")
 	}
+	if a.known != nil {
+		return a.known.ListGVK
+	}
 	return a.kind.GroupVersion().WithKind(a.kind.Kind + "List")
 }
 

@@ -50,7 +50,7 @@ func (e *endpoint) sameKind(d codec.Decoded) error {
 // untypedFrame is the frame of a list of a kind without a Go type: its members in alphabetical order, as those of its items.
 func (a *encoding) untypedFrame(lm metav1.ListMeta) listFrame {
 	head := append(appendString([]byte(`{"apiVersion":`), a.version), `,"items":[`...)
-	tail := appendString([]byte(`],"kind":`), a.kind.Kind+"List")
+	tail := appendString([]byte(`],"kind":`), a.listKind().Kind)
 	tail = append(appendUntypedListMeta(append(tail, `,"metadata":`...), lm), "}\n"...)
 	return listFrame{head: head, tail: tail, empty: slices.Concat(head, tail)}
 }

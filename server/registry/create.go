@@ -47,7 +47,7 @@ func (r *Registry) CreateRecord(ctx context.Context, obj runtime.Object, opts *m
 		return storage.Record{}, r.refused(err, called)
 	}
 	obj = req.Object
-	r.kind.SetDefaults(obj) // of what a caller in process or a mutator left out
+	r.setDefaults(ctx, obj) // of what a caller in process or a mutator left out
 	if err := normalize(obj); err != nil {
 		return storage.Record{}, err
 	}

@@ -60,7 +60,7 @@ func (t *Typed[T]) List(ctx context.Context, namespace string, selector labels.S
 
 // Create stores a new object and returns it as stored.
 func (t *Typed[T]) Create(ctx context.Context, namespace string, obj T) (T, error) {
-	own, err := copied(obj)
+	own, err := t.registry.copied(obj)
 	if err != nil {
 		var none T
 		return none, err
@@ -86,7 +86,7 @@ func (t *Typed[T]) UpdateStatus(ctx context.Context, namespace string, obj T) (T
 
 // replace puts obj in the place of what is there; ownersStay says that its managedFields do not count.
 func (t *Typed[T]) replace(ctx context.Context, namespace string, obj T, to RecordUpdater, ownersStay bool) (T, error) {
-	own, err := copied(obj)
+	own, err := t.registry.copied(obj)
 	if err != nil {
 		var none T
 		return none, err
@@ -118,7 +118,7 @@ func (t *Typed[T]) Change(ctx context.Context, namespace, name string, change fu
 		if err := change(obj); err != nil {
 			return obj, err
 		}
-		return settled(obj)
+		return t.registry.settled(obj)
 	}
 	rec, _, err := t.registry.UpdateRecord(WithNamespace(ctx, namespace), name, patch, nil)
 	return t.decode(rec, err)

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -83,7 +84,7 @@ func (r *Registry) acceptKind(obj runtime.Object) error {
 
 // copied returns a copy of an object of a caller in process. An untyped one may have values that are not those of decoded
 // JSON, and cannot be copied otherwise.
-func copied(obj runtime.Object) (runtime.Object, error) {
+func (r *Registry) copied(obj runtime.Object) (runtime.Object, error) {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok || u == nil {
 		return obj.DeepCopyObject(), nil
@@ -94,7 +95,7 @@ func copied(obj runtime.Object) (runtime.Object, error) {
 		_, err = codec.Unmarshal(text, &out.Object, codec.Ignore)
 	}
 	if err == nil {
-		err = codec.Settle(out)
+		err = codec.Settle(r.kind, out)
 	}
 	if err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the object cannot be written as JSON of an object: %v", err))
@@ -103,11 +104,11 @@ func copied(obj runtime.Object) (runtime.Object, error) {
 }
 
 // settled is copied for an object that nobody else has: a typed one is as it was.
-func settled(obj runtime.Object) (runtime.Object, error) {
+func (r *Registry) settled(obj runtime.Object) (runtime.Object, error) {
 	if u, ok := obj.(*unstructured.Unstructured); !ok || u == nil {
 		return obj, nil
 	}
-	return copied(obj)
+	return r.copied(obj)
 }
 
 // normalize is runtime.Normalize for what plug-ins and the strategy have made of an object.
@@ -116,4 +117,14 @@ func normalize(obj runtime.Object) error {
 		return apierrors.NewInternalError(fmt.Errorf("after defaults, admission or a strategy: %w", err))
 	}
 	return nil
+}
+
+// setDefaults sets defaults. Of a kind whose schemas say them they are those of the request's version, of which the object
+// still has all fields; those of the version that is stored are set when it is.
+func (r *Registry) setDefaults(ctx context.Context, obj runtime.Object) {
+	kind := r.kind
+	if k := r.requestKind(ctx); k != nil && kind.Schema != nil {
+		kind = k
+	}
+	kind.SetDefaults(obj)
 }

@@ -183,7 +183,7 @@ func (c *change) apply(ctx context.Context, old runtime.Object, rec storage.Reco
 		obj = req.Object
 		c.warn(dedupOwners(m, afterMutation))
 	}
-	r.kind.SetDefaults(obj) // of what a caller in process or a mutator left out
+	r.setDefaults(ctx, obj) // of what a caller in process or a mutator left out
 	if err := normalize(obj); err != nil {
 		return storage.Outcome{}, err
 	}

@@ -180,7 +180,9 @@ func TestOneServerCompacts(t *testing.T) {
 			t.Errorf("compacted at %d after %d", all[i], all[i-1])
 		}
 	}
-	if at, err := strconv.ParseInt(value, 10, 64); err != nil || at != all[len(all)-1] {
+	// A server that is closed may have raised the key, and not compacted yet.
+	at, err := strconv.ParseInt(value, 10, 64)
+	if last := all[len(all)-1]; err != nil || at < last || at != last && int64(len(all)) == raised {
 		t.Errorf("compact_rev_key is %q, the last compaction was at %d", value, all[len(all)-1])
 	}
 	b := open(t, etcd.Options{Endpoints: s.Endpoints()})

@@ -15,13 +15,17 @@ func (s *Server) Catalogue() *Catalogue { return &Catalogue{s} }
 
 // ServedKind is one kind that is served, in all its versions.
 type ServedKind struct {
-	// Kind and Resource are those of the hub version.
+	// Kind and Resource are those of the hub version, or if that is not served, of another.
 	Kind     schema.GroupVersionKind
 	Resource schema.GroupVersionResource
 	// Kinds are all that clients know the objects by: each version that is served, of each group.
 	Kinds      []schema.GroupVersionKind
 	Namespaced bool
-	// Verbs are those of the hub version, and Subresources the names of its subresources, sorted.
+	// Singular, ShortNames and ListKind are those of that version too.
+	Singular   string
+	ShortNames []string
+	ListKind   string
+	// Verbs are those of that version, and Subresources the names of its subresources, sorted.
 	Verbs, Subresources []string
 	// Objects are the objects themselves.
 	Objects *Objects
@@ -43,6 +47,9 @@ func (c *Catalogue) Kinds() []ServedKind {
 	var out []ServedKind
 	at := map[schema.GroupVersionKind]int{} // by hub
 	for _, r := range all {
+		if r.unserved {
+			continue
+		}
 		i, ok := at[r.hub]
 		if !ok {
 			i = len(out)
@@ -53,6 +60,10 @@ func (c *Catalogue) Kinds() []ServedKind {
 		if r.gvk == r.hub || !ok {
 			k := &out[i]
 			k.Kind, k.Resource, k.Namespaced = r.gvk, r.gvr, r.namespaced
+			k.Singular, k.ShortNames, k.ListKind = r.singular, slices.Clone(r.shortNames), r.gvk.Kind+"List"
+			if kind := r.scheme.Lookup(r.gvk); kind != nil {
+				k.ListKind = kind.ListGVK.Kind
+			}
 			k.Verbs, k.Subresources, k.Objects = r.handler.Verbs(""), r.subNames(), c.s.objectsOf(r)
 		}
 	}

@@ -56,6 +56,21 @@ func (h *Host) Serve(groups ...Group) error { return h.s.serve(groups) }
 // Either all are withdrawn, or none and the error says why. What an extension serves is that extension's to withdraw.
 func (h *Host) Withdraw(resources ...schema.GroupResource) error { return h.s.withdraw(resources) }
 
+// Replace ends serving resources, of which some may not be served, and serves groups, in one step: no request comes
+// between, and if anything is wrong all stays as it was. Watches of the resources end, as do those of Withdraw; other
+// requests under way finish with what they began with. Kinds that come back have a Group.Scheme of their own, for those in
+// the server's scheme are known there until they are withdrawn.
+func (h *Host) Replace(resources []schema.GroupResource, groups ...Group) error {
+	return h.s.replace(resources, groups)
+}
+
+// ShowVerbs has discovery show these verbs of a served resource and no others, in all its versions, for objects that are
+// on their way out for one. Verbs that the resource does not have are left out; no verbs at all are those that it has.
+// Requests are answered as before.
+func (h *Host) ShowVerbs(resource schema.GroupResource, verbs ...string) error {
+	return h.s.showVerbs(resource, verbs)
+}
+
 // Admit adds plug-ins behind those of Options.Admission and of extensions installed before. They judge every request
 // from now on, to every kind.
 func (h *Host) Admit(chain admission.Chain) { h.s.admission.Add(chain) }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -22,6 +23,10 @@ import (
 type Group struct {
 	Name     string
 	Versions []Version
+	// Scheme is what the kinds are registered in; nil is the server's. Kinds in a scheme of their own are known to this
+	// group's resources alone, and a program that serves others in their place, by Host.Replace with a new Scheme, does not
+	// disturb requests under way. It is used for one call of Serve or Replace.
+	Scheme *runtime.Scheme
 	// Conversions join the versions of a kind that has several: one for each version that is not the hub; see Convert. The
 	// hub may be in another group, which is then served in the same call: both groups have the same objects.
 	Conversions []Conversion
@@ -64,6 +69,8 @@ type Resource struct {
 	indexFields      []string
 	indexLabels      []string
 	scale            *registry.Scale
+	schema           runtime.ObjectSchema
+	unserved         bool
 	table            registry.Tabler
 	custom           any // serves instead of storage
 	subresources     map[string]Subresource
@@ -78,7 +85,9 @@ type KindOptions[P runtime.Object] struct {
 	// is English for most: widgets, policies, classes, but boxs and buoies; say "boxes" and "buoys".
 	Plural string
 	// Singular is an alias for clients; "" is the kind in lower case.
-	Singular   string
+	Singular string
+	// ListKind is the kind of lists of a kind without a Go type; "" is the kind with "List" appended.
+	ListKind   string
 	ShortNames []string
 	// Categories are groups of resources for clients, such as "all" of kubectl get all.
 	Categories    []string
@@ -146,10 +155,21 @@ type KindOptions[P runtime.Object] struct {
 	// in the core group.
 	StoragePath string
 	// Hub makes this version the one that the others are converted to; without it that is the first version listed.
-	// Strategy, NoStatus, Scale, StoragePath, TTL, NoCache, IndexFields and IndexLabels are the hub's alone to have. Plural and
+	// Strategy, NoStatus, Scale, StoragePath, TTL, NoCache, IndexFields and IndexLabels are the hub's alone to have, but where
+	// versions have a Schema, NoStatus, Scale, SelectableFields and IndexFields are each version's own. Plural and
 	// ClusterScoped are the same in all versions. All other options are each version's own, and none is inherited:
 	// ShortNames, Categories and Columns are given again where they are wanted.
 	Hub bool
+	// Schema says what the objects of a kind without a Go type are like in this version: see runtime.KindOptions. It is
+	// published in OpenAPI, and merged by, when it is a Describer of package schema of runtime.
+	Schema runtime.ObjectSchema
+	// Convert converts between the versions of a kind without a Go type: see runtime.KindOptions. All of them have the same.
+	Convert runtime.ConvertUntyped
+	// Table makes the tables of the kind, instead of Columns.
+	Table registry.Tabler
+	// Unserved keeps the version from clients, who are answered as if there were none, while objects that are stored in it
+	// are read, and others stored in it.
+	Unserved bool
 	// Stored makes this version the one that objects are stored in; without it that is the hub. It may be moved to
 	// another version at any time: objects stored before are read in whatever registered version they are in, and are
 	// stored in this one by their next update, or all at once by Server.MigrateStorage. Before a version is removed from
@@ -203,11 +223,12 @@ func SubresourceKind[P runtime.Pointer[T], T any](kind string, storage any) Subr
 // Kind[*unstructured.Unstructured]("Gadget", ...) describes one without a Go type. It is served as kube-apiserver serves a
 // custom resource whose schema is `type: object` with x-kubernetes-preserve-unknown-fields: every field is kept, the member
 // status is written by /status alone unless NoStatus is set, a PUT needs a resourceVersion, and versions differ in
-// apiVersion alone, without a Conversion.
+// apiVersion alone, without a Conversion. With a Schema it is served as a custom resource with such a schema is.
 func Kind[P runtime.Pointer[T], T any](kind string, opts KindOptions[P]) Resource {
 	return describe(kind, reflect.TypeFor[T](), reflect.TypeFor[runtime.List[T]](), opts, func(s *runtime.Scheme, gvk schema.GroupVersionKind) error {
 		return registerOnce[P](s, gvk, runtime.KindOptions[P]{
 			Default: opts.Default, SelectableFields: opts.SelectableFields, RenamedFields: opts.RenamedFields, SelectableFrom: opts.SelectableFrom, Hub: opts.Hub,
+			ListKind: opts.ListKind, Schema: opts.Schema, Convert: opts.Convert,
 		})
 	})
 }
@@ -238,6 +259,8 @@ func describe[P runtime.Object](kind string, goType, listType reflect.Type, opts
 		indexFields:   opts.IndexFields,
 		indexLabels:   opts.IndexLabels,
 		scale:         opts.Scale,
+		schema:        opts.Schema,
+		unserved:      opts.Unserved,
 		custom:        opts.Storage,
 		subresources:  opts.Subresources,
 		deprecated:    opts.Deprecated,
@@ -248,10 +271,15 @@ func describe[P runtime.Object](kind string, goType, listType reflect.Type, opts
 	if opts.Singular != "" {
 		r.singular = opts.Singular
 	}
-	if opts.Columns != nil {
+	switch {
+	case opts.Table != nil && opts.Columns != nil:
+		r.mistake = errors.New("Table and Columns are both set; remove one")
+	case opts.Table != nil:
+		r.table = opts.Table
+	case opts.Columns != nil:
 		r.table = columns[P](opts.Columns)
 		r.mistake = columns[P](opts.Columns).check()
-	} else {
+	default:
 		r.table, r.mistake = printedOf(r.goType)
 	}
 	return r
@@ -260,8 +288,8 @@ func describe[P runtime.Object](kind string, goType, listType reflect.Type, opts
 // registerOnce registers the kind unless the scheme, given by the program, knows it by that type already.
 func registerOnce[P runtime.Pointer[T], T any](s *runtime.Scheme, gvk schema.GroupVersionKind, opts runtime.KindOptions[P]) error {
 	if k := s.Lookup(gvk); k != nil && k.Type == reflect.TypeFor[T]() {
-		if opts.Default != nil || opts.SelectableFields != nil || opts.RenamedFields != nil || opts.SelectableFrom != nil {
-			return fmt.Errorf("%s is in the server's scheme already, so Default, SelectableFields, RenamedFields and SelectableFrom would come too late: remove them, or the earlier registration or import", gvk)
+		if opts.Default != nil || opts.SelectableFields != nil || opts.RenamedFields != nil || opts.SelectableFrom != nil || opts.Schema != nil || opts.Convert != nil || opts.ListKind != "" {
+			return fmt.Errorf("%s is in the server's scheme already, so Default, SelectableFields, RenamedFields, SelectableFrom, Schema, Convert and ListKind would come too late: remove them, or the earlier registration or import", gvk)
 		}
 		return nil
 	}

@@ -21,8 +21,8 @@ func ImportedKind(k *runtime.Kind, opts KindOptions[runtime.Object]) Resource {
 			return fmt.Errorf("%s is not the kind %s that was imported into the server's scheme; serve it in its own group and version", gvk, k.GVK)
 		case k.ListType == nil:
 			return fmt.Errorf("%s was imported without a list type, which is needed to serve it; leave it out", gvk)
-		case opts.Default != nil || opts.SelectableFields != nil || opts.RenamedFields != nil || opts.SelectableFrom != nil || opts.Hub:
-			return fmt.Errorf("%s is in the server's scheme already, so Default, SelectableFields, RenamedFields, SelectableFrom and Hub would come too late: remove them", gvk)
+		case opts.Default != nil || opts.SelectableFields != nil || opts.RenamedFields != nil || opts.SelectableFrom != nil || opts.Hub || opts.Schema != nil || opts.Convert != nil || opts.ListKind != "":
+			return fmt.Errorf("%s is in the server's scheme already, so Default, SelectableFields, RenamedFields, SelectableFrom, Hub, ListKind, Schema and Convert would come too late: remove them", gvk)
 		}
 		return nil
 	})

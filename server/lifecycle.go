@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -173,7 +175,7 @@ func (s *Server) Close() error {
 		}
 		s.mu.Lock()
 		s.ended = true
-		all := s.served
+		all := slices.AppendSeq(slices.Clone(s.served), maps.Keys(s.retired))
 		s.mu.Unlock()
 		closeCaches(all)
 		if s.backend != nil {

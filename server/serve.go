@@ -10,10 +10,9 @@ import (
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
+	"github.com/keelson-dev/keelson/runtime/patch"
 	apischema "github.com/keelson-dev/keelson/runtime/schema"
-	"github.com/keelson-dev/keelson/server/discovery"
 	"github.com/keelson-dev/keelson/server/handlers"
-	"github.com/keelson-dev/keelson/server/openapi"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/storage/cacher"
@@ -29,6 +28,8 @@ type served struct {
 	gvk     schema.GroupVersionKind
 	hub     schema.GroupVersionKind
 	stored  schema.GroupVersionKind // the kind in the version that is stored
+	scheme  *runtime.Scheme         // the group's own, or the server's
+	models  *patch.Models           // of the scheme's kinds
 	docs    *apischema.Docs
 	handler *handlers.Resource
 	subs    map[string]handlers.Subresource
@@ -39,15 +40,16 @@ type served struct {
 	reg     *registry.Registry // of all versions of the kind; nil if it has a Storage of its own
 	objects storage.Interface  // of a hub: where its objects are, below the cache; nil if it has a Storage of its own
 	cache   *cacher.Cacher     // of a hub that has one; closed by the server
+	shown   []string           // the verbs that discovery shows, if not all of the handler; guarded by the server's mu
+	tenancy *tenancy           // of all versions of the kind
 }
 
 // serve adds groups. Types are registered first; if anything fails nothing is served that was not before.
-func (s *Server) serve(groups []Group) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended {
-		return errors.New("server: the server has ended")
-	}
+func (s *Server) serve(groups []Group) error { return s.replace(nil, groups) }
+
+// add makes all that is needed to serve groups beside those that are served, and returns it and its routes. With an error
+// nothing is left of it. The caller holds mu.
+func (s *Server) add(groups []Group) ([]*served, map[schema.GroupVersionResource]http.Handler, error) {
 	added, err := s.describe(groups)
 	if err == nil {
 		err = s.checkVersions(added)
@@ -59,12 +61,9 @@ func (s *Server) serve(groups []Group) error {
 	if err != nil {
 		s.forget(added)
 		closeCaches(added)
-		return err
+		return nil, nil, err
 	}
-	s.served = slices.Concat(s.served, added)
-	s.router.Set(routes)
-	s.changed()
-	return nil
+	return added, routes, nil
 }
 
 // changed publishes what is served. The caller holds mu.
@@ -80,15 +79,20 @@ func (s *Server) changed() {
 func (s *Server) routes(added []*served) (map[schema.GroupVersionResource]http.Handler, error) {
 	routes := map[schema.GroupVersionResource]http.Handler{}
 	stores := map[schema.GroupResource]*registry.Registry{}
+	tenancies := map[schema.GroupVersionKind]*tenancy{}
 	// The hubs first: they bring the strategy and the storage that the other versions share, perhaps of another group.
 	for _, r := range slices.SortedStableFunc(slices.Values(added), hubFirst) {
 		if _, ok := routes[r.gvr]; ok {
 			return nil, fmt.Errorf("server: %s is served twice", r.gvr)
 		}
+		if tenancies[r.hub] == nil {
+			tenancies[r.hub] = &tenancy{}
+		}
+		r.tenancy = tenancies[r.hub]
 		if err := s.build(r, stores); err != nil {
 			return nil, fmt.Errorf("server: resource %s: %w", r.gvr, err)
 		}
-		routes[r.gvr] = r.handler
+		routes[r.gvr] = s.door(r)
 	}
 	return routes, nil
 }
@@ -115,7 +119,7 @@ func (s *Server) describe(groups []Group) ([]*served, error) {
 	}
 	for _, list := range lists {
 		for _, r := range list {
-			r.hub, _ = s.scheme.Hub(r.gvk.GroupKind())
+			r.hub, _ = r.scheme.Hub(r.gvk.GroupKind())
 		}
 		slices.SortStableFunc(list, hubFirst)
 	}
@@ -126,13 +130,13 @@ func (s *Server) describe(groups []Group) ([]*served, error) {
 func (s *Server) join(groups []Group, added []*served) error {
 	var apart []*served
 	for _, r := range added {
-		if !s.scheme.Converts(r.gvk) {
+		if !r.scheme.Converts(r.gvk) {
 			apart = append(apart, r)
 		}
 	}
 	defer func() {
 		for _, r := range apart {
-			r.joined = s.scheme.Converts(r.gvk)
+			r.joined = r.scheme.Converts(r.gvk)
 		}
 	}()
 	for _, g := range groups {
@@ -140,7 +144,7 @@ func (s *Server) join(groups []Group, added []*served) error {
 			if c.add == nil {
 				return fmt.Errorf("server: group %q: a conversion is the zero Conversion; make it with server.Convert", g.Name)
 			}
-			if err := c.add(s.scheme); err != nil {
+			if err := c.add(cmp.Or(g.Scheme, s.scheme)); err != nil {
 				return fmt.Errorf("server: group %q: %w", g.Name, err)
 			}
 		}
@@ -152,6 +156,10 @@ func (s *Server) join(groups []Group, added []*served) error {
 func (s *Server) describeGroup(g Group) ([]*served, error) {
 	if g.Name != "" && len(validation.IsDNS1123Subdomain(g.Name)) > 0 {
 		return nil, errors.New("the name must be a DNS name such as example.com, or empty for the core group")
+	}
+	scheme, models := s.scheme, s.models
+	if g.Scheme != nil {
+		scheme, models = g.Scheme, patch.NewModels(g.Scheme)
 	}
 	var out []*served
 	for _, v := range g.Versions {
@@ -170,12 +178,12 @@ func (s *Server) describeGroup(g Group) ([]*served, error) {
 			if err := r.check(gv); err != nil {
 				return out, err
 			}
-			one := &served{Resource: r, gvr: gv.WithResource(r.plural), gvk: gv.WithKind(r.kind), docs: docs}
+			one := &served{Resource: r, gvr: gv.WithResource(r.plural), gvk: gv.WithKind(r.kind), docs: docs, scheme: scheme, models: models}
 			if s.isServed(one.gvr) { // said before the kind is: that it is known would be no help
 				return out, fmt.Errorf("%s %w", one.gvr.GroupResource(), ErrServed)
 			}
-			known := s.scheme.Lookup(one.gvk) != nil
-			if err := r.register(s.scheme, one.gvk); err != nil {
+			known := scheme.Lookup(one.gvk) != nil
+			if err := r.register(scheme, one.gvk); err != nil {
 				return out, err
 			}
 			if !known {
@@ -185,7 +193,7 @@ func (s *Server) describeGroup(g Group) ([]*served, error) {
 				one.table = p.describedBy(docs)
 			}
 			out = append(out, one)
-			if s.scheme.Lookup(one.gvk).Untyped() {
+			if scheme.Lookup(one.gvk).Untyped() {
 				continue // there is nothing that could be wrong
 			}
 			if err := apischema.Check(apischema.Kind{GVK: one.gvk, Type: r.goType, Docs: docs}); err != nil {
@@ -211,16 +219,16 @@ func hubFirst(a, b *served) int {
 func (s *Server) build(r *served, stores map[schema.GroupResource]*registry.Registry) error {
 	var err error
 	r.life, r.end = context.WithCancel(s.life)
-	s.models.SetDocs(r.gvk, r.docs)
+	r.models.SetDocs(r.gvk, r.docs)
 	opts := handlers.Options{
-		Scheme:            s.scheme,
+		Scheme:            r.scheme,
 		Resource:          r.gvr,
 		Kind:              r.gvk,
 		Namespaced:        r.namespaced,
 		Storage:           r.custom,
 		Admission:         s.admission,
 		Verbs:             r.verbs,
-		Models:            s.models,
+		Models:            r.models,
 		Table:             r.table,
 		Formats:           s.formats,
 		Forms:             s.forms,
@@ -243,8 +251,8 @@ func (s *Server) build(r *served, stores map[schema.GroupResource]*registry.Regi
 		}
 		kind := sub.Kind
 		if sub.register != nil {
-			known := s.scheme.Lookup(r.gvr.GroupVersion().WithKind(sub.kind)) != nil
-			if kind, err = sub.register(s.scheme, r.gvr.GroupVersion()); err != nil {
+			known := r.scheme.Lookup(r.gvr.GroupVersion().WithKind(sub.kind)) != nil
+			if kind, err = sub.register(r.scheme, r.gvr.GroupVersion()); err != nil {
 				return fmt.Errorf("subresource %q: %w", name, err)
 			}
 			if !known {
@@ -288,6 +296,12 @@ func (s *Server) store(r *served, stores map[schema.GroupResource]*registry.Regi
 	if r.gvr.Group != at.Group {
 		reg = reg.As(r.gvr.GroupResource())
 	}
+	if r.schema != nil {
+		var err error
+		if reg, err = reg.In(!r.noStatus, r.scale); err != nil {
+			return nil, err
+		}
+	}
 	r.reg = reg
 	if reg.HasStatus() && registry.HasStatus(r.goType) { // a version need not have the status its hub has
 		view, err := reg.Status()
@@ -301,7 +315,7 @@ func (s *Server) store(r *served, stores map[schema.GroupResource]*registry.Regi
 		if err != nil {
 			return nil, err
 		}
-		if err := registerOnce[*autoscalingv1.Scale](s.scheme, autoscalingv1.SchemeGroupVersion.WithKind("Scale"), runtime.KindOptions[*autoscalingv1.Scale]{}); err != nil {
+		if err := registerOnce[*autoscalingv1.Scale](r.scheme, autoscalingv1.SchemeGroupVersion.WithKind("Scale"), runtime.KindOptions[*autoscalingv1.Scale]{}); err != nil {
 			return nil, err
 		}
 		subs["scale"] = handlers.Subresource{Kind: autoscalingv1.SchemeGroupVersion.WithKind("Scale"), Storage: view}
@@ -310,7 +324,7 @@ func (s *Server) store(r *served, stores map[schema.GroupResource]*registry.Regi
 }
 
 func (s *Server) newRegistry(r *served) (*registry.Registry, error) {
-	typed, err := codec.NewTyped(s.scheme, r.stored)
+	typed, err := codec.NewTyped(r.scheme, r.stored)
 	if err != nil {
 		return nil, err
 	}
@@ -319,7 +333,7 @@ func (s *Server) newRegistry(r *served) (*registry.Registry, error) {
 		Codec:          typed,
 		Namespaced:     r.namespaced,
 		Fields:         r.selectable,
-		FieldPaths:     s.scheme.FieldPaths(r.gvk.GroupKind()),
+		FieldPaths:     r.scheme.FieldPaths(r.gvk.GroupKind()),
 		MaxObjectBytes: s.opts.MaxObjectBytes,
 		TTL:            r.ttl,
 		Hooks:          s.metrics.Store(r.gvr.GroupResource()),
@@ -333,7 +347,7 @@ func (s *Server) newRegistry(r *served) (*registry.Registry, error) {
 		return nil, err
 	}
 	return registry.New(registry.Options{
-		Scheme:     s.scheme,
+		Scheme:     r.scheme,
 		Kind:       r.gvk,
 		Resource:   r.gvr.GroupResource(),
 		Singular:   r.singular,
@@ -347,82 +361,4 @@ func (s *Server) newRegistry(r *served) (*registry.Registry, error) {
 		GarbageCollection: s.collects.Load,
 		Now:               s.opts.Now,
 	})
-}
-
-// discoveryGroups describes what is served for discovery, in the order in which it was added.
-func (s *Server) discoveryGroups() []discovery.Group {
-	var groups []discovery.Group
-	for _, r := range s.served {
-		g := slices.IndexFunc(groups, func(g discovery.Group) bool { return g.Name == r.gvr.Group })
-		if g < 0 {
-			g, groups = len(groups), append(groups, discovery.Group{Name: r.gvr.Group})
-		}
-		versions := groups[g].Versions
-		v := slices.IndexFunc(versions, func(v discovery.Version) bool { return v.Name == r.gvr.Version })
-		if v < 0 {
-			v, versions = len(versions), append(versions, discovery.Version{Name: r.gvr.Version})
-		}
-		d := discovery.Resource{
-			Plural: r.plural, Singular: r.singular, Namespaced: r.namespaced, Kind: r.kind,
-			ShortNames: r.shortNames, Categories: r.categories, Verbs: r.handler.Verbs(""),
-		}
-		if r.custom == nil {
-			d.StorageKind = r.stored
-		}
-		for _, name := range r.subNames() {
-			d.Subresources = append(d.Subresources, discovery.Subresource{Name: name, Kind: r.subs[name].Kind, Verbs: r.handler.Verbs(name)})
-		}
-		versions[v].Resources = append(versions[v].Resources, d)
-		groups[g].Versions = versions
-	}
-	return groups
-}
-
-// openAPIVersions describes what is served for OpenAPI.
-func (s *Server) openAPIVersions() []openapi.GroupVersion {
-	var out []openapi.GroupVersion
-	for _, r := range s.served {
-		i := slices.IndexFunc(out, func(v openapi.GroupVersion) bool { return v.Group == r.gvr.Group && v.Version == r.gvr.Version })
-		if i < 0 {
-			i, out = len(out), append(out, openapi.GroupVersion{Group: r.gvr.Group, Version: r.gvr.Version})
-		}
-		o := openapi.Resource{
-			Plural: r.plural, Kind: r.gvk, Namespaced: r.namespaced, Verbs: r.handler.Verbs(""),
-			Type: r.goType, ListType: r.listType, Docs: r.docs, PatchTypes: r.handler.PatchTypes(""),
-			ReturnsDeleted: r.handler.ReturnsDeleted(), MediaTypes: r.handler.MediaTypes(), StreamTypes: r.handler.StreamTypes(),
-		}
-		for _, name := range r.subNames() {
-			sub := openapi.Subresource{Name: name, Kind: r.subs[name].Kind, Verbs: r.handler.Verbs(name), PatchTypes: r.handler.PatchTypes(name)}
-			if k := s.scheme.Lookup(sub.Kind); k != nil {
-				sub.Type = k.Type
-			}
-			o.Subresources = append(o.Subresources, sub)
-		}
-		out[i].Resources = append(out[i].Resources, o)
-	}
-	return out
-}
-
-func (r *served) subNames() []string {
-	var out []string
-	for name := range r.subs {
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out
-}
-
-// apiPaths lists the roots of what is served.
-func (s *Server) apiPaths() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := []string{"/apis"}
-	for _, r := range s.served {
-		if r.gvr.Group == "" {
-			out = append(out, "/api", "/api/"+r.gvr.Version)
-			continue
-		}
-		out = append(out, "/apis/"+r.gvr.Group, "/apis/"+r.gvr.Group+"/"+r.gvr.Version)
-	}
-	return out
 }

@@ -62,10 +62,11 @@ type Server struct {
 	closing    sync.Once
 	closed     error // of the backend; written once by closing
 
-	mu     sync.Mutex // guards served and ended, and is held while what is served changes
-	served []*served
-	change chan struct{} // closed, and replaced, when served changes
-	ended  bool          // nothing may be added any more
+	mu      sync.Mutex // guards served and ended, and is held while what is served changes
+	served  []*served
+	change  chan struct{}    // closed, and replaced, when served changes
+	retired map[*served]bool // served no longer, with a cache that requests still read from
+	ended   bool             // nothing may be added any more
 }
 
 // New makes a server: it opens the storage, makes or reads the credentials and registers the groups. The caller
@@ -76,7 +77,8 @@ func New(opts Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		opts: opts, scheme: opts.Scheme, models: patch.NewModels(opts.Scheme), version: versionInfo(),
+		retired: map[*served]bool{},
+		opts:    opts, scheme: opts.Scheme, models: patch.NewModels(opts.Scheme), version: versionInfo(),
 		admission: &admission.Live{}, change: make(chan struct{}),
 		formats: []codec.Format{codec.JSON(), codec.YAML(), codec.Protobuf()},
 	}

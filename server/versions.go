@@ -41,7 +41,7 @@ func (s *Server) checkVersions(added []*served) error {
 				return fmt.Errorf("server: resource %s: %w", r.gvr, err)
 			}
 			if i := slices.IndexFunc(added, func(o *served) bool { return o.gvk == r.hub }); i >= 0 {
-				r.scale = added[i].scale
+				r.share(added[i])
 			}
 			continue
 		}
@@ -53,6 +53,26 @@ func (s *Server) checkVersions(added []*served) error {
 		}
 	}
 	return nil
+}
+
+// share gives a version what is its hub's, and the hub what it has to know of its versions. Those with a schema select by
+// fields of their own, which are stored and indexed by the hub.
+func (r *served) share(hub *served) {
+	if r.schema == nil {
+		r.scale = hub.scale
+		return
+	}
+	hub.selectable, hub.indexFields = union(hub.selectable, r.selectable), union(hub.indexFields, r.indexFields)
+}
+
+func union(a, b []string) []string {
+	out := slices.Clone(a)
+	for _, x := range b {
+		if !slices.Contains(out, x) {
+			out = append(out, x)
+		}
+	}
+	return out
 }
 
 // otherPlural returns a resource of the same kind and version under another name, or nil.
@@ -110,7 +130,7 @@ func (s *Server) checkSpoke(r *served, added []*served) error {
 	hub := added[i]
 	extra := slices.DeleteFunc(slices.Clone(r.selectable), func(f string) bool {
 		_, renamed := r.renamed[f]
-		return renamed || slices.Contains(hub.selectable, f)
+		return renamed || slices.Contains(hub.selectable, f) || r.schema != nil
 	})
 	if len(extra) > 0 {
 		return fmt.Errorf("SelectableFields %q are not those of the hub %s, by which objects are stored and selected; give the hub the same paths, say in RenamedFields what it calls them, or remove them here", extra, r.hub)
@@ -126,11 +146,13 @@ func (s *Server) checkSpoke(r *served, added []*served) error {
 		return fmt.Errorf("%s is the Hub too; a kind has one", r.hub)
 	case !r.plainStrategy:
 		return fmt.Errorf("only the hub %s may have a Strategy", r.hub)
-	case r.scale != nil:
+	case r.scale != nil && r.schema == nil:
 		return fmt.Errorf("only the hub %s may have Scale; it is served in every version, and its paths are those of the hub", r.hub)
-	case r.storagePath != "" || r.noStatus || r.ttl != 0 || r.hasCacheOptions():
+	case (hub.schema == nil) != (r.schema == nil):
+		return fmt.Errorf("the hub %s and this version must both have a Schema, or neither", r.hub)
+	case r.storagePath != "" || r.noStatus && r.schema == nil || r.ttl != 0 || r.noCache || r.indexLabels != nil || r.indexFields != nil && r.schema == nil:
 		return fmt.Errorf("only the hub %s may have StoragePath, NoStatus, TTL, NoCache, IndexFields and IndexLabels; they hold for all versions", r.hub)
-	case !s.scheme.Converts(r.gvk):
+	case !r.scheme.Converts(r.gvk):
 		return fmt.Errorf("nothing converts it to the hub %s and back; add a server.Convert to Group.Conversions", r.hub)
 	}
 	return nil

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 
@@ -15,49 +16,79 @@ func (s *Server) withdraw(resources []schema.GroupResource) error {
 	s.mu.Lock()
 	gone, err := s.take(resources)
 	s.mu.Unlock()
-	closeCaches(gone)
+	s.retire(gone)
 	return err
 }
 
-// take takes resources out of what is served, and returns them. The caller holds mu.
+// take is withdraw, but for the caches. The caller holds mu.
 func (s *Server) take(resources []schema.GroupResource) ([]*served, error) {
-	if s.ended {
-		return nil, errors.New("server: the server has ended")
-	}
-	leaves := func(r *served) bool { return slices.Contains(resources, r.gvr.GroupResource()) }
 	for _, gr := range resources {
 		if !slices.ContainsFunc(s.served, func(r *served) bool { return r.gvr.GroupResource() == gr }) {
 			return nil, fmt.Errorf("server: Withdraw: %s is not served; want its group and plural, such as widgets.example.com", gr)
 		}
 	}
+	return s.exchange("Withdraw", resources, nil)
+}
+
+// replace serves groups in the place of resources, of which some may not be served.
+func (s *Server) replace(resources []schema.GroupResource, groups []Group) error {
+	s.mu.Lock()
+	gone, err := s.exchange("Replace", resources, groups)
+	s.mu.Unlock()
+	s.retire(gone)
+	return err
+}
+
+// exchange takes resources out of what is served, and adds groups, in one step: all of it or nothing. It returns what is
+// gone. The caller holds mu, and retires that.
+func (s *Server) exchange(what string, resources []schema.GroupResource, groups []Group) ([]*served, error) {
+	if s.ended {
+		return nil, errors.New("server: the server has ended")
+	}
+	before := s.served
 	var gone, left []*served
 	routes := map[schema.GroupVersionResource]http.Handler{}
-	for _, r := range s.served {
-		if !leaves(r) {
-			left = append(left, r)
+	for _, r := range before {
+		if slices.Contains(resources, r.gvr.GroupResource()) {
+			gone, routes[r.gvr] = append(gone, r), nil
 			continue
 		}
-		gone, routes[r.gvr] = append(gone, r), nil
+		left = append(left, r)
 	}
 	for _, r := range gone {
-		if i := slices.IndexFunc(left, func(o *served) bool { return o.hub == r.hub }); i >= 0 {
-			return nil, fmt.Errorf("server: Withdraw: %s has the same objects as %s; withdraw both", r.gvr.GroupResource(), left[i].gvr.GroupResource())
+		if i := slices.IndexFunc(left, func(o *served) bool { return o.hub == r.hub && o.scheme == r.scheme }); i >= 0 {
+			return nil, fmt.Errorf("server: %s: %s has the same objects as %s; withdraw both", what, r.gvr.GroupResource(), left[i].gvr.GroupResource())
 		}
 	}
 	s.served = left
+	added, more, err := s.add(groups)
+	if err != nil {
+		s.served = before
+		return nil, err
+	}
+	s.served = slices.Concat(left, added)
+	maps.Copy(routes, more)
 	s.router.Set(routes)
 	s.forget(gone)
+	for _, r := range gone {
+		if r.cache != nil {
+			s.retired[r] = true
+		}
+	}
 	s.changed() // after all that is theirs is free: who waits for it may serve it again
 	return gone, nil
 }
 
 // forget ends the watches of resources that are not served, or no longer, and frees their kinds and conversions, so that
-// others may have their names. Requests under way end as they can. The caller holds mu, and closes their caches.
+// others may have their names. Requests under way end as they can. The caller holds mu, and sees to their caches.
 func (s *Server) forget(gone []*served) {
 	var kinds, joined []schema.GroupVersionKind
 	for _, r := range gone {
 		if r.end != nil {
 			r.end()
+		}
+		if r.scheme != s.scheme { // which goes with them
+			continue
 		}
 		for _, gvk := range r.own {
 			if !s.uses(gvk) {

@@ -74,7 +74,12 @@ func (t *Typed) Decode(d Document) (obj runtime.Object, err error) {
 	if obj, err = t.scheme.ToVersion(obj, t.hub.GroupVersion()); err != nil {
 		return nil, err
 	}
-	if hub := t.scheme.Lookup(t.hub); hub.HasDefaults() { // of fields that the other version does not have
+	hub := t.scheme.Lookup(t.hub)
+	if u, ok := obj.(*unstructured.Unstructured); ok && hub.Schema != nil { // defaults are those of the version it was stored in
+		_, err = hub.Schema.Conform(u.Object, true, 0)
+		return obj, err
+	}
+	if hub.HasDefaults() { // of fields that the other version does not have
 		hub.SetDefaults(obj)
 	}
 	return obj, nil

@@ -13,14 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/kube-openapi/pkg/schemaconv"
-	"k8s.io/kube-openapi/pkg/validation/spec"
 	smdschema "sigs.k8s.io/structured-merge-diff/v6/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
 // Models knows how the objects of a scheme's kinds are built, for those who merge them field by field: which lists are
 // sets or maps, by which keys, and what is one value. It is made of the OpenAPI definitions of the kinds, so that what
-// is published is what holds. A kind's model is made when it is first asked for. All methods may be called concurrently.
+// is published is what holds; of a kind without a Go type that has a schema which is a Describer of package schema, of its
+// MergeSchema. A kind's model is made when it is first asked for. All methods may be called concurrently.
 //
 // Models is a managedfields.TypeConverter of apimachinery.
 type Models struct {
@@ -82,11 +82,10 @@ func (m *Models) of(gvk schema.GroupVersionKind) (*model, error) {
 // build makes a model. The caller holds mu.
 func (m *Models) build(kind *runtime.Kind) *model {
 	b := apischema.NewBuilder(apischema.Options{GroupVersion: kind.GVK.GroupVersion()})
-	name := b.AddKind(apischema.Kind{GVK: kind.GVK, Type: kind.Type, Docs: m.docs[kind.GVK], WithoutList: true})
-	definitions := map[string]*spec.Schema{}
-	for name, definition := range b.Definitions() {
-		definitions[name] = &definition
-	}
+	described := apischema.Kind{GVK: kind.GVK, Type: kind.Type, Docs: m.docs[kind.GVK], WithoutList: true}
+	described.Object, _ = kind.Schema.(apischema.Describer)
+	name := b.AddKind(described)
+	definitions := b.MergeDefinitions()
 	types, err := schemaconv.ToSchemaFromOpenAPI(definitions, false)
 	if err != nil {
 		return &model{err: fmt.Errorf("the fields of %s cannot be merged: %w", kind.GVK, err)}

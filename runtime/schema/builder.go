@@ -29,6 +29,13 @@ type Kind struct {
 	// Type is the Go struct of an object; of a nil or any other type, unstructured.Unstructured included, it is only known
 	// that it is an object. ListType is that of a list; nil describes a list as a List[T] is.
 	Type, ListType reflect.Type
+	// Object describes the objects of a kind without a Go type; nil: they may have any fields. The next three
+	// fields are for kinds with an Object.
+	Object Describer
+	// ListKind is the kind of its lists; "" is its name and List. Plural is its resource; "" is its name in lower case.
+	ListKind, Plural string
+	// SelectableFields are the paths that field selectors may name besides those of all kinds: "spec.color".
+	SelectableFields []string
 	// Docs are the doc comments of the source that declares Type. nil: those of Options.
 	Docs *Docs
 	// Description is used when neither Docs nor a SwaggerDoc method describes the kind.
@@ -65,6 +72,9 @@ func (b *Builder) AddKind(k Kind) string {
 	if name, ok := b.named[k.GVK]; ok {
 		return name
 	}
+	if k.Type != nil {
+		k.Object = nil
+	}
 	name, ok := b.names.known(k.Type)
 	if !ok {
 		b.definitions = nil
@@ -76,7 +86,14 @@ func (b *Builder) AddKind(k Kind) string {
 }
 
 // ListName returns the name of the list definition of a kind that AddKind named name.
-func ListName(name string) string { return name + "List" }
+func (b *Builder) ListName(name string) string {
+	for _, k := range b.kinds {
+		if b.named[k.GVK] == name {
+			return k.listName(name)
+		}
+	}
+	return Kind{}.listName(name)
+}
 
 // AddType adds a struct type that is not a kind, and all it refers to, and returns the name of its definition. A
 // type that is not a struct has no definition, and "" is returned.
@@ -95,7 +112,7 @@ func (b *Builder) AddType(t reflect.Type) string {
 // be changed.
 func (b *Builder) Definitions() map[string]spec.Schema {
 	if b.definitions == nil {
-		b.definitions = b.build()
+		b.definitions = b.build((*reflector).addKind)
 	}
 	out := make(map[string]spec.Schema, len(b.definitions))
 	for name, s := range b.definitions {
@@ -104,10 +121,28 @@ func (b *Builder) Definitions() map[string]spec.Schema {
 	return out
 }
 
-func (b *Builder) build() map[string]spec.Schema {
+// DefinitionsV2 returns all definitions by name in the form of OpenAPI v2, as [V2] does. Of a kind that has a Describer more is
+// left out, as kube-apiserver does with custom resources: clients could get it wrong. The map is the caller's, the schemas in
+// it are shared and must not be changed.
+func (b *Builder) DefinitionsV2() map[string]spec.Schema {
+	return V2(b.build((*reflector).addKindV2))
+}
+
+// MergeDefinitions returns the definition of each kind by which its objects are merged, and all it refers to: those of
+// Definitions, but of a kind that has a Describer what its MergeSchema says, and no lists. All of it is the caller's.
+func (b *Builder) MergeDefinitions() map[string]*spec.Schema {
+	out := map[string]*spec.Schema{}
+	for name, s := range b.build((*reflector).addKindToMerge) {
+		out[name] = &s
+	}
+	return out
+}
+
+// build makes all definitions, those of a kind by the function.
+func (b *Builder) build(addKind func(r *reflector, k Kind, name string)) map[string]spec.Schema {
 	r := newReflector(b.names)
 	for _, k := range b.kinds {
-		r.addKind(k, b.named[k.GVK])
+		addKind(r, k, b.named[k.GVK])
 	}
 	for _, t := range b.types {
 		r.docs = b.opts.Docs

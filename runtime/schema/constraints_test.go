@@ -62,7 +62,11 @@ func TestConstraints(t *testing.T) {
 					text = strings.NewReplacer(`"allOf":[{`, "", `}]}`, "}", "components/schemas", "definitions").Replace(text)
 				}
 			}
-			if got, want := s["properties"].(map[string]any)[field], anyJSON(t, text); !reflect.DeepEqual(got, want) {
+			got, want := s["properties"].(map[string]any)[field], anyJSON(t, text).(map[string]any)
+			if version == "v2" {
+				delete(want, "default")
+			}
+			if !reflect.DeepEqual(got, any(want)) {
 				t.Errorf("%s %s:\ngot  %v\nwant %v", version, field, got, want)
 			}
 		}

@@ -1,4 +1,4 @@
-// Package schema makes OpenAPI schemas from Go types.
+// Package schema makes OpenAPI schemas from Go types and from the schemas of custom resources.
 //
 // A [Builder] collects the kinds of one group and version and the other Go types that its API shows, and returns
 // their definitions by name. What a type looks like is read from it by reflection, by the rules of encoding/json;
@@ -11,6 +11,9 @@
 //	b := schema.NewBuilder(schema.Options{GroupVersion: gv, Docs: docs})
 //	b.AddKind(schema.Kind{GVK: gv.WithKind("Widget"), Type: reflect.TypeFor[Widget]()})
 //	definitions := b.Definitions()
+//
+// The objects of a kind without a Go type are described by its [Describer], as those of custom resources are: what it says is
+// published with what all objects have, and in the form of OpenAPI v2 as far as its clients can be trusted with it.
 //
 // # Names
 //

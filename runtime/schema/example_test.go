@@ -36,7 +36,7 @@ type LampSpec struct {
 	b := schema.NewBuilder(schema.Options{GroupVersion: gv, Docs: docs})
 	name := b.AddKind(schema.Kind{GVK: gv.WithKind("Lamp"), Type: reflect.TypeFor[Lamp]()})
 	definitions := b.Definitions()
-	fmt.Println(name, schema.ListName(name))
+	fmt.Println(name, b.ListName(name))
 	text, err := json.MarshalIndent(definitions["com.example.v1.LampSpec"], "", "  ")
 	fmt.Println(string(text), err)
 	// Output:

@@ -13,6 +13,10 @@ const conventions = "More info: https://git.k8s.io/community/contributors/devel/
 
 // addKind adds the definitions of a kind and its list.
 func (r *reflector) addKind(k Kind, name string) {
+	if k.Object != nil {
+		r.addDescribed(k, name)
+		return
+	}
 	r.docs = k.Docs
 	r.out[name] = spec.Schema{} // for types that refer to the kind
 	s := r.plainObject(k)
@@ -66,8 +70,24 @@ func plainFieldTypes(t reflect.Type) []reflect.Type {
 	return out
 }
 
+// listName is the name of the definition of a kind's list, name that of the kind.
+func (k Kind) listName(name string) string {
+	if k.ListKind == "" || k.Object == nil {
+		return name + "List"
+	}
+	return name[:strings.LastIndexByte(name, '.')+1] + k.ListKind
+}
+
+// listKind is the kind of a kind's lists.
+func (k Kind) listKind() string {
+	if k.ListKind == "" {
+		return k.GVK.Kind + "List"
+	}
+	return k.ListKind
+}
+
 func (r *reflector) addList(k Kind, name string) {
-	list := ListName(name)
+	list := k.listName(name)
 	kind := k.GVK
 	kind.Kind += "List"
 	s := spec.Schema{}

@@ -49,12 +49,12 @@ func (n *names) addKind(k Kind) string {
 	if name == "" {
 		name = n.free(modelPrefix(k.GVK.GroupVersion())+k.GVK.Kind, k.Type)
 	}
-	n.taken[name], n.taken[ListName(name)] = true, true
+	n.taken[name], n.taken[k.listName(name)] = true, true
 	if k.Type != nil {
 		n.byType[k.Type] = name
 	}
 	if k.ListType != nil {
-		n.byType[k.ListType] = ListName(name)
+		n.byType[k.ListType] = k.listName(name)
 	}
 	return name
 }

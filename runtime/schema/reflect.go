@@ -14,14 +14,16 @@ import (
 
 // The extensions of Kubernetes that schemas carry.
 const (
-	extensionKinds           = "x-kubernetes-group-version-kind"
-	extensionListType        = "x-kubernetes-list-type"
-	extensionListMapKeys     = "x-kubernetes-list-map-keys"
-	extensionMapType         = "x-kubernetes-map-type"
-	extensionPatchStrategy   = "x-kubernetes-patch-strategy"
-	extensionPatchMergeKey   = "x-kubernetes-patch-merge-key"
-	extensionPreserveUnknown = "x-kubernetes-preserve-unknown-fields"
-	extensionEmbedded        = "x-kubernetes-embedded-resource"
+	extensionKinds            = "x-kubernetes-group-version-kind"
+	extensionListType         = "x-kubernetes-list-type"
+	extensionListMapKeys      = "x-kubernetes-list-map-keys"
+	extensionMapType          = "x-kubernetes-map-type"
+	extensionPatchStrategy    = "x-kubernetes-patch-strategy"
+	extensionPatchMergeKey    = "x-kubernetes-patch-merge-key"
+	extensionPreserveUnknown  = "x-kubernetes-preserve-unknown-fields"
+	extensionEmbedded         = "x-kubernetes-embedded-resource"
+	extensionIntOrString      = "x-kubernetes-int-or-string"
+	extensionSelectableFields = "x-kubernetes-selectable-fields"
 )
 
 // reflector turns Go types into schemas; the named ones go to out.

@@ -10,7 +10,8 @@ const refPrefixV2 = "#/definitions/"
 
 // V2 returns definitions in the form of OpenAPI v2, which knows neither oneOf, anyOf and not, nor nullable: what
 // they say is left out, but for a value that may be a string or a number, which becomes a string as in every
-// Kubernetes API. References change their prefix and leave allOf. A kind that may have any fields is an object of which
+// Kubernetes API. References change their prefix and leave allOf, and there are no defaults: kube-apiserver says none in this
+// form, which clients that know them do not ask for. A kind that may have any fields is an object of which
 // nothing else is said, as kube-apiserver has it: of clients that validate by this form some would take those that are
 // named for all there are. The argument is not changed.
 func V2(definitions map[string]spec.Schema) map[string]spec.Schema {
@@ -26,6 +27,7 @@ func V2(definitions map[string]spec.Schema) map[string]spec.Schema {
 }
 
 func downConvert(s spec.Schema) spec.Schema {
+	s.Default = nil
 	if len(s.OneOf) > 0 && len(s.Type) == 0 {
 		s.Type = commonType(s.OneOf)
 	}

@@ -26,9 +26,12 @@ type Tolerance struct {
 	NonAtomicSets    bool // lists of type set with objects or lists that are not atomic
 	LooseKeys        bool // keys of lists that are optional without default, or nullable; nullable elements of sets and maps
 	UnknownTypes     bool // types that OpenAPI does not have
+	NonStructural    bool // schemas that are not structural, with whatever defaults
 }
 
-// Tolerated returns what is tolerated in an update of a definition with the old schemas, of which some may be nil.
+// Tolerated returns what is tolerated in an update of a definition with the old schemas, of which some may be nil. It never
+// tolerates schemas that are not structural: for nothing can be pruned by them, that is only for definitions which ask for
+// no pruning.
 func Tolerated(old ...*apiextensionsv1.JSONSchemaProps) Tolerance {
 	var t Tolerance
 	for _, root := range old {
@@ -87,7 +90,9 @@ func Check(path *field.Path, props *apiextensionsv1.JSONSchemaProps, options Opt
 		errs = append(errs, field.Forbidden(path.Child("nullable"), "nullable cannot be true at the root"))
 	}
 	s, failure := build(props)
-	if failure == nil {
+	if options.NonStructural {
+		failure = nil
+	} else if failure == nil {
 		found := structuralErrors(path, props)
 		if len(found) == 0 {
 			found = defaultErrors(path, s, options.Tolerance)

@@ -30,6 +30,14 @@ func TestCheck(t *testing.T) {
 				`s.properties[e].type: Forbidden: type cannot be set to null, use nullable as an alternative`,
 			},
 		},
+		"no structure that is tolerated": {
+			`{"properties":{"a":{"type":"array"},"b":{"default":{"c":1},"anyOf":[{"type":"string"}],"uniqueItems":true,"additionalProperties":{"id":"x"}}}}`,
+			structural.Options{Tolerance: structural.Tolerance{NonStructural: true}},
+			[]string{
+				`s.properties[b].uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic`,
+				`s.properties[b].additionalProperties.id: Forbidden: id is not supported`,
+			},
+		},
 		"types that are tolerated": {`{"type":"object","properties":{"d":{"type":"text"}}}`, structural.Options{Tolerance: structural.Tolerance{UnknownTypes: true}}, nil},
 		"the root": {`{"type":"array","nullable":true,"items":{"type":"string"}}`, structural.Options{StatusSubresource: true}, []string{
 			`s.type: Invalid value: "array": only "object" is allowed as the type at the root of the schema if the status subresource is enabled`,

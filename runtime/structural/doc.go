@@ -9,6 +9,9 @@
 // of allOf, anyOf, oneOf and not is the structure, which says what members there are, what is dropped and what is
 // defaulted. The rest are conditions on values, in [Values].
 //
+// [OpenAPI] makes of the schema as written what is published of it, and [Schema.MergeSchema] of the compiled one that by which
+// server-side apply merges.
+//
 // A value is decoded JSON: map[string]any, []any, string, bool, int64, float64 or nil. No other Go type is allowed
 // anywhere in it; package k8s.io/apimachinery/pkg/util/json decodes so. What a method has to change it changes in
 // place, which the caller has to own alone; methods that only judge change nothing.

@@ -50,7 +50,7 @@ func aggregateResource(gv schema.GroupVersion, r Resource) apidiscovery.APIResou
 	out := apidiscovery.APIResourceDiscovery{
 		Resource: r.Plural, SingularResource: r.Singular, Scope: apidiscovery.ScopeCluster,
 		ResponseKind: responseKind(gv, r.KindVersion.WithKind(r.Kind)),
-		Verbs:        sortedVerbs(r.Verbs),
+		Verbs:        r.verbs(),
 		ShortNames:   slices.Clone(r.ShortNames), Categories: slices.Clone(r.Categories),
 	}
 	if r.Namespaced {
@@ -59,14 +59,11 @@ func aggregateResource(gv schema.GroupVersion, r Resource) apidiscovery.APIResou
 	if len(r.Verbs) == 0 { // only its subresources are served; clients skip a resource without a kind
 		out.ResponseKind = &metav1.GroupVersionKind{}
 	}
-	for _, sub := range r.Subresources {
+	for _, sub := range r.subresources() {
 		out.Subresources = append(out.Subresources, apidiscovery.APISubresourceDiscovery{
 			Subresource: sub.Name, ResponseKind: responseKind(gv, sub.Kind), Verbs: sortedVerbs(sub.Verbs),
 		})
 	}
-	slices.SortStableFunc(out.Subresources, func(a, b apidiscovery.APISubresourceDiscovery) int {
-		return cmp.Compare(a.Subresource, b.Subresource)
-	})
 	return out
 }
 

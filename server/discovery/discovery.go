@@ -21,7 +21,7 @@ type Version struct {
 	Resources []Resource
 }
 
-// Resource is one resource of a version. Slices may be given in any order; verbs are shown sorted.
+// Resource is one resource of a version. Slices may be given in any order; verbs are shown sorted, unless it is Custom.
 type Resource struct {
 	// Plural is the name in paths, "widgets"; Singular the one that kubectl accepts beside it, "widget".
 	Plural, Singular string
@@ -39,6 +39,9 @@ type Resource struct {
 	// it changes. Zero, for resources without storage, shows no hash.
 	StorageKind  schema.GroupVersionKind
 	Subresources []Subresource
+	// Custom shows verbs and subresources in the order in which kube-apiserver shows those of custom resources, which is
+	// not sorted.
+	Custom bool
 }
 
 // Subresource is a part of a resource with a path of its own, such as status or scale.

@@ -48,7 +48,7 @@ func legacyResources(gv schema.GroupVersion, resources []Resource) *metav1.APIRe
 		if len(r.Verbs) > 0 {
 			out.APIResources = append(out.APIResources, legacyResource(gv, r))
 		}
-		for _, sub := range r.Subresources {
+		for _, sub := range r.subresources() {
 			entry := metav1.APIResource{
 				Name: r.Plural + "/" + sub.Name, Namespaced: r.Namespaced, Kind: sub.Kind.Kind, Verbs: sortedVerbs(sub.Verbs),
 			}
@@ -56,14 +56,25 @@ func legacyResources(gv schema.GroupVersion, resources []Resource) *metav1.APIRe
 			out.APIResources = append(out.APIResources, entry)
 		}
 	}
-	slices.SortStableFunc(out.APIResources, func(a, b metav1.APIResource) int { return strings.Compare(a.Name, b.Name) })
+	custom := map[string]bool{}
+	for _, r := range resources {
+		custom[r.Plural] = r.Custom
+	}
+	slices.SortStableFunc(out.APIResources, func(a, b metav1.APIResource) int {
+		ours, _, _ := strings.Cut(a.Name, "/")
+		theirs, _, _ := strings.Cut(b.Name, "/")
+		if ours == theirs && custom[ours] {
+			return 0
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
 	return out
 }
 
 func legacyResource(gv schema.GroupVersion, r Resource) metav1.APIResource {
 	entry := metav1.APIResource{
 		Name: r.Plural, SingularName: r.Singular, Namespaced: r.Namespaced, Kind: r.Kind,
-		Verbs: sortedVerbs(r.Verbs), ShortNames: slices.Clone(r.ShortNames), Categories: slices.Clone(r.Categories),
+		Verbs: r.verbs(), ShortNames: slices.Clone(r.ShortNames), Categories: slices.Clone(r.Categories),
 	}
 	entry.Group, entry.Version = foreign(gv, r.KindVersion)
 	if !r.StorageKind.Empty() {
@@ -85,10 +96,4 @@ func foreign(gv, kind schema.GroupVersion) (group, version string) {
 func storageVersionHash(gvk schema.GroupVersionKind) string {
 	sum := sha256.Sum256([]byte(gvk.Group + "/" + gvk.Version + "/" + gvk.Kind))
 	return base64.StdEncoding.EncodeToString(sum[:8])
-}
-
-func sortedVerbs(verbs []string) []string {
-	sorted := append([]string{}, verbs...)
-	slices.Sort(sorted)
-	return sorted
 }

@@ -104,6 +104,9 @@ func wrongVersion(got, want schema.GroupVersion) error {
 
 // decodeError words why a body is no object of the kind.
 func (c *call) decodeError(err error, gvk schema.GroupVersionKind, body []byte) error {
+	if why := statusIn(err); why != nil {
+		return why
+	}
 	if gvk.Kind != "" {
 		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", gvk.Kind, gvk.Version, c.kind.Kind, err))
 	}

@@ -54,6 +54,7 @@ func (c *call) create() error {
 		if err != nil {
 			return err
 		}
+		c.tellFields()
 		return c.respondOne(http.StatusCreated, it, f)
 	})
 }

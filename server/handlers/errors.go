@@ -19,6 +19,16 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	filters.WriteStatus(w, r, wire(err))
 }
 
+// statusIn returns the StatusError that err wraps, or nil: a conversion of the program's own may say what is wrong with an
+// object.
+func statusIn(err error) error {
+	var status *apierrors.StatusError
+	if errors.As(err, &status) {
+		return status
+	}
+	return nil
+}
+
 // wire is err as clients are told it. StatusErrors are, others get their text: a deadline that passed is 504.
 func wire(err error) error {
 	var status apierrors.APIStatus

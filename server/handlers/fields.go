@@ -81,8 +81,13 @@ func (c *call) track(live, obj runtime.Object, fieldManager string) {
 		m.SetManagedFields([]metav1.ManagedFieldsEntry{})
 		return
 	}
-	if err := c.fields.Update(live, obj, managerName(fieldManager, c.r.UserAgent())); err != nil {
-		request.Warn(c.ctx, oneLine(fmt.Sprintf("metadata.managedFields could not be brought up to date: %v", err)))
+	c.untold = c.fields.Update(live, obj, managerName(fieldManager, c.r.UserAgent()))
+}
+
+// tellFields warns of what track could not find out, when the change is made: one that is refused has other faults.
+func (c *call) tellFields() {
+	if c.untold != nil {
+		request.Warn(c.ctx, oneLine(fmt.Sprintf("metadata.managedFields could not be brought up to date: %v", c.untold)))
 	}
 }
 

@@ -46,7 +46,11 @@ func (c *call) negotiate(s shape) (form, error) {
 	if !ok {
 		limits.Stream = false
 		_, named := codec.NegotiateResponse(asked, c.Resource.formats, limits)
-		return form{}, codec.NotAcceptable(c.formats, named) // of what was named, those that are streamed
+		formats := c.formats
+		if c.untyped() { // kube-apiserver names protobuf for custom resources, which have it for their metadata alone
+			formats = c.Resource.formats
+		}
+		return form{}, codec.NotAcceptable(formats, named) // of what was named, those that are streamed
 	}
 	f := form{Accept: accept}
 	f.Pretty = request.Pretty(c.r, f.Pretty)

@@ -142,6 +142,9 @@ func (l *listing) parseSelectors() error {
 func (c *call) selectFields(l *listing, name string) error {
 	if l.fields != nil {
 		sel, err := l.fields.Transform(func(label, value string) (string, string, error) {
+			if label == "metadata.namespace" && c.untyped() && !c.namespaced { // as of custom resources, and of no others
+				return "", "", fmt.Errorf("field label not supported: %s", label)
+			}
 			return c.scheme.ConvertFieldLabel(c.kind, label, value)
 		})
 		if err != nil {

@@ -172,6 +172,9 @@ func (p *patcher) decodePatched(text []byte) (runtime.Object, error) {
 
 // invalid is the error for a patch that makes no object of the kind.
 func (p *patcher) invalid(text []byte, err error) error {
+	if why := statusIn(err); why != nil {
+		return why
+	}
 	shown := string(text)
 	if p.changes != nil {
 		shown = fmt.Sprintf("%+v", p.changes)

@@ -23,6 +23,7 @@ type call struct {
 	namespace string // "" for cluster-scoped resources and across all namespaces
 	name      string // "" for a collection
 	untracked bool   // the change is made without managedFields: it was too large with them
+	untold    error  // why managedFields could not be brought up to date
 }
 
 // route finds what a request is for and answers it.

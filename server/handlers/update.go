@@ -114,6 +114,7 @@ func (c *call) change(change registry.ObjectUpdate, opts *metav1.UpdateOptions, 
 	if err != nil {
 		return err
 	}
+	c.tellFields()
 	code := http.StatusOK
 	if created {
 		code = http.StatusCreated

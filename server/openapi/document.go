@@ -4,12 +4,11 @@ import (
 	"crypto/sha512"
 	"encoding/json"
 	"fmt"
-	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
 
-	openapi_v2 "github.com/google/gnostic-models/openapiv2"
 	openapi_v3 "github.com/google/gnostic-models/openapiv3"
 	"google.golang.org/protobuf/proto"
 	"k8s.io/kube-openapi/pkg/openapiconv"
@@ -33,6 +32,19 @@ type encoded struct {
 // what it cannot read is an error of the document. nil: the document has JSON only.
 func encode(document any, check func(json []byte) (proto.Message, error)) *encoded {
 	body, err := json.Marshal(document)
+	if err != nil || check == nil {
+		return keep(body, nil, err)
+	}
+	message, err := check(body)
+	if err != nil {
+		return keep(nil, nil, err)
+	}
+	protobuf, err := deterministic().Marshal(message)
+	return keep(body, protobuf, err)
+}
+
+// keep compresses the forms of a document, of which protobuf may be nil. err says that it could not be made.
+func keep(body, protobuf []byte, err error) *encoded {
 	if err != nil {
 		return &encoded{err: err}
 	}
@@ -40,21 +52,16 @@ func encode(document any, check func(json []byte) (proto.Message, error)) *encod
 	if e.json, err = pack(body); err != nil {
 		return &encoded{err: err}
 	}
-	if check == nil {
+	if protobuf == nil {
 		return e
 	}
-	message, err := check(body)
-	if err != nil {
-		return &encoded{err: err}
-	}
-	if body, err = (proto.MarshalOptions{Deterministic: true}).Marshal(message); err != nil {
-		return &encoded{err: err}
-	}
-	if e.protobuf, err = pack(body); err != nil {
+	if e.protobuf, err = pack(protobuf); err != nil {
 		return &encoded{err: err}
 	}
 	return e
 }
+
+func deterministic() proto.MarshalOptions { return proto.MarshalOptions{Deterministic: true} }
 
 // checkV3 reads a document as kubectl does: with the parsers of kube-openapi, which know what its types and references
 // have to be.
@@ -72,45 +79,41 @@ func checkV3(body []byte) (proto.Message, error) {
 	return d, nil
 }
 
-// checkV2 is checkV3 for the one document of OpenAPI v2.
-func checkV2(body []byte) (proto.Message, error) {
-	d, err := openapi_v2.ParseDocument(body)
-	if err != nil {
-		return nil, fmt.Errorf("it cannot be read: %w", err)
-	}
-	if _, err := openapiproto.NewOpenAPIData(d); err != nil {
-		return nil, fmt.Errorf("its definitions cannot be read: %w", err)
-	}
-	return d, nil
-}
-
-// parts are what a document consists of: paths in the form of OpenAPI v2, definitions in that of v3.
+// parts are what a document consists of: paths in the form of OpenAPI v2, and the definitions that a builder makes.
 type parts struct {
-	paths       map[string]spec.PathItem
-	definitions map[string]spec.Schema
+	paths   map[string]spec.PathItem
+	builder *schema.Builder
 }
 
 // document is one entry of /openapi/v3.
 type document struct {
 	source GroupVersion // what it was made from; only of a group version
-	parts  func() parts
-	get    func() *encoded // made once
+	get    func() *encoded
+	share  func() *share // nil: it has none in /openapi/v2, for what it describes is wrong
 }
 
-func newDocument(o Options, key string, source GroupVersion, make func() parts) *document {
-	return &document{source: source, parts: make, get: sync.OnceValue(func() *encoded {
+// newDocument returns a document whose forms are each made once, when they are first asked for.
+func newDocument(o Options, c *commons, key string, source GroupVersion, make func() parts) *document {
+	d := &document{source: source, get: sync.OnceValue(func() *encoded {
 		e := encode(v3(o, make()), checkV3)
 		if e.err != nil {
 			e.err = fmt.Errorf("the OpenAPI document %s is wrong: %w", key, e.err)
 		}
 		return e
 	})}
+	d.share = sync.OnceValue(func() *share {
+		if d.get().err != nil {
+			return nil
+		}
+		return newShare(o, c, make())
+	})
+	return d
 }
 
 // v3 puts a document of OpenAPI 3.0 together.
 func v3(o Options, p parts) *spec3.OpenAPI {
-	schemas := make(map[string]*spec.Schema, len(p.definitions))
-	for name, s := range p.definitions {
+	schemas := map[string]*spec.Schema{}
+	for name, s := range p.builder.Definitions() {
 		schemas[name] = &s
 	}
 	paths := openapiconv.ConvertPaths(&spec.Paths{Paths: p.paths})
@@ -124,64 +127,6 @@ func v3(o Options, p parts) *spec3.OpenAPI {
 	components := openapiconv.ConvertComponents(security(), nil, nil, nil)
 	components.Schemas = schemas
 	return &spec3.OpenAPI{Version: "3.0.0", Info: info(o), Paths: paths, Components: components}
-}
-
-// v2 makes the one document of OpenAPI 2.0, without what the documents that are wrong describe, as documents or in the form
-// of OpenAPI 2.0: that would make one document wrong for all.
-func v2(o Options, documents map[string]*document) *encoded {
-	var sources []parts
-	for _, key := range slices.Sorted(maps.Keys(documents)) {
-		if d := documents[key]; d.get().err == nil {
-			sources = append(sources, d.parts())
-		}
-	}
-	e := encode(swagger(o, sources), checkV2)
-	if e.err != nil {
-		e = encode(swagger(o, slices.DeleteFunc(sources, func(p parts) bool {
-			return encode(swagger(o, []parts{p}), checkV2).err != nil
-		})), checkV2)
-	}
-	if e.err != nil {
-		e.err = fmt.Errorf("the OpenAPI v2 document is wrong: %w", e.err)
-	}
-	return e
-}
-
-// swagger puts a document of OpenAPI 2.0 together. A definition that several sources have is the same in all, but for the
-// kinds it stands for, which are joined.
-func swagger(o Options, sources []parts) *spec.Swagger {
-	paths, definitions := map[string]spec.PathItem{}, map[string]spec.Schema{}
-	for _, p := range sources {
-		maps.Copy(paths, p.paths)
-		for name, s := range p.definitions {
-			if other, ok := definitions[name]; ok {
-				s = joinKinds(other, s)
-			}
-			definitions[name] = s
-		}
-	}
-	return &spec.Swagger{SwaggerProps: spec.SwaggerProps{
-		Swagger: "2.0", Info: info(o), Paths: &spec.Paths{Paths: paths}, Definitions: schema.V2(definitions),
-		SecurityDefinitions: security(), Security: []map[string][]string{{bearerToken: {}}},
-	}}
-}
-
-// joinKinds returns a with the kinds of b added.
-func joinKinds(a, b spec.Schema) spec.Schema {
-	joined, _ := a.Extensions[extensionKinds].([]any)
-	more, _ := b.Extensions[extensionKinds].([]any)
-	joined = slices.Clone(joined)
-	for _, kind := range more {
-		if !slices.ContainsFunc(joined, func(k any) bool { return fmt.Sprint(k) == fmt.Sprint(kind) }) {
-			joined = append(joined, kind)
-		}
-	}
-	if len(joined) == 0 {
-		return a
-	}
-	a.Extensions = maps.Clone(a.Extensions)
-	a.Extensions[extensionKinds] = joined
-	return a
 }
 
 const bearerToken = "BearerToken"
@@ -204,7 +149,7 @@ type state struct {
 }
 
 // newState describes groups, with the documents of before for what has not changed; before may be nil.
-func newState(o Options, groups []GroupVersion, before *state) *state {
+func newState(o Options, c *commons, groups []GroupVersion, before *state) *state {
 	s := &state{documents: map[string]*document{}}
 	add := func(key string, source GroupVersion, make func() parts) {
 		if before != nil {
@@ -213,7 +158,7 @@ func newState(o Options, groups []GroupVersion, before *state) *state {
 				return
 			}
 		}
-		s.documents[key] = newDocument(o, key, source, make)
+		s.documents[key] = newDocument(o, c, key, source, make)
 	}
 	add("apis", GroupVersion{}, func() parts { return groupListParts(o) })
 	add("version", GroupVersion{}, versionParts)
@@ -259,9 +204,15 @@ func (gv GroupVersion) equal(other GroupVersion) bool {
 func (r Resource) equal(other Resource) bool {
 	return r.Plural == other.Plural && r.Kind == other.Kind && r.Namespaced == other.Namespaced &&
 		slices.Equal(r.Verbs, other.Verbs) && r.Type == other.Type && r.ListType == other.ListType &&
+		sameObject(r.Object, other.Object) && r.ListKind == other.ListKind && slices.Equal(r.SelectableFields, other.SelectableFields) &&
 		r.Docs == other.Docs && r.Description == other.Description && r.ReturnsDeleted == other.ReturnsDeleted &&
 		slices.Equal(r.MediaTypes, other.MediaTypes) && slices.Equal(r.StreamTypes, other.StreamTypes) && slices.Equal(r.PatchTypes, other.PatchTypes) &&
 		slices.EqualFunc(r.Subresources, other.Subresources, Subresource.equal)
+}
+
+// sameObject tells whether two describers are one.
+func sameObject(a, b schema.Describer) bool {
+	return a == nil && b == nil || a != nil && b != nil && reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }
 
 func (s Subresource) equal(other Subresource) bool {

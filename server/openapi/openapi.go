@@ -26,6 +26,13 @@ type Resource struct {
 	Verbs []string
 	// Type is the Go struct of an object, ListType of a list. A nil ListType describes lists as a List[T] does.
 	Type, ListType reflect.Type
+	// Object describes the objects of a kind without a Go type, which is then published as kube-apiserver publishes a custom
+	// resource. While it is the same, and all else too, the documents are kept.
+	Object schema.Describer
+	// ListKind is the kind of such a kind's lists; "" is the name of Kind and List. SelectableFields are the paths that field
+	// selectors may name besides those of all kinds.
+	ListKind         string
+	SelectableFields []string
 	// Docs are the doc comments of the Go source that declares Type, nil when not known.
 	Docs *schema.Docs
 	// Description is the kind's, for kinds that neither Docs nor a SwaggerDoc method describes.
@@ -71,9 +78,10 @@ type Options struct {
 // Service serves /openapi/v2 and /openapi/v3 and all below. Make one with [New]. All methods may be called
 // concurrently.
 type Service struct {
-	opts  Options
-	setMu sync.Mutex // one Set at a time
-	state atomic.Pointer[state]
+	opts    Options
+	setMu   sync.Mutex // one Set at a time
+	state   atomic.Pointer[state]
+	commons commons
 }
 
 // New returns a Service that describes no resources yet.
@@ -104,5 +112,5 @@ func New(o Options) *Service {
 func (s *Service) Set(groups []GroupVersion) {
 	s.setMu.Lock()
 	defer s.setMu.Unlock()
-	s.state.Store(newState(s.opts, groups, s.state.Load()))
+	s.state.Store(newState(s.opts, &s.commons, groups, s.state.Load()))
 }

@@ -65,6 +65,7 @@ func deleteCollectionParameters() []spec.Parameter {
 	return append(list, optionParameters(metav1.DeleteOptions{}, "preconditions", "ignoreStoreReadErrorWithClusterBreakingPotential")...)
 }
 
+func getParameters() []spec.Parameter    { return optionParameters(metav1.GetOptions{}) }
 func createParameters() []spec.Parameter { return optionParameters(metav1.CreateOptions{}) }
 func updateParameters() []spec.Parameter { return optionParameters(metav1.UpdateOptions{}) }
 func patchParameters() []spec.Parameter  { return optionParameters(metav1.PatchOptions{}) }

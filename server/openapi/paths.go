@@ -31,7 +31,7 @@ func newDescriber(o Options, gv GroupVersion) *describer {
 	}
 }
 
-func (d *describer) parts() parts { return parts{d.paths, d.builder.Definitions()} }
+func (d *describer) parts() parts { return parts{d.paths, d.builder} }
 
 func (d *describer) add(path string, pathParameters []spec.Parameter, operations ...operation) {
 	if item, ok := attach(d.gv, pathParameters, operations); ok {
@@ -63,6 +63,7 @@ func groupVersionParts(o Options, gv GroupVersion) parts {
 func (r Resource) kind() schema.Kind {
 	return schema.Kind{
 		GVK: r.Kind, Type: r.Type, ListType: r.ListType, Docs: r.Docs, Description: r.Description,
+		Object: r.Object, ListKind: r.ListKind, Plural: r.Plural, SelectableFields: r.SelectableFields,
 		WithoutList: !slices.Contains(r.Verbs, "list") && !slices.Contains(r.Verbs, "watch"),
 	}
 }
@@ -136,6 +137,9 @@ func (d *describer) addResource(r Resource) {
 		return strings.Compare(a.Name, b.Name)
 	}) {
 		path, part := p.root+"/{name}/"+sub.Name, p.subresource(sub)
+		if p.described() && len(sub.ConnectMethods) == 0 {
+			part.kind = r.Kind
+		}
 		item := append(slices.Clone(p.container), nameParameter(part.kind.Kind))
 		if len(sub.ConnectMethods) > 0 {
 			p.add(path, item, p.connections(sub)...)
@@ -161,6 +165,19 @@ func (p resourcePaths) streamTypes() []string {
 	return p.opts.StreamTypes
 }
 
+// described tells the kinds that are published as custom resources, of whose operations kube-apiserver says other things than
+// of those of Go types: which media types their bodies have, that GET takes a resourceVersion, and no more than the kind of the
+// resource itself; but neither that lists may be watched nor that PATCH may create.
+func (p resourcePaths) described() bool { return p.r.Object != nil }
+
+// bodyTypes are the media types that bodies are taken in, nil where that is not said.
+func (p resourcePaths) bodyTypes() []string {
+	if p.described() {
+		return p.mediaTypes()
+	}
+	return nil
+}
+
 func (p resourcePaths) has(verb string) bool { return slices.Contains(p.r.Verbs, verb) }
 
 // collection are the operations on the resource as a whole.
@@ -175,7 +192,7 @@ func (p resourcePaths) collection() []operation {
 		out = append(out, operation{
 			method: http.MethodDelete, id: "delete", rest: "Collection" + p.scoped, action: "deletecollection", kind: p.r.Kind,
 			description: "delete collection of " + p.kind, parameters: deleteCollectionParameters(),
-			body: p.meta(reflect.TypeFor[metav1.DeleteOptions]()), produces: p.mediaTypes(),
+			body: p.meta(reflect.TypeFor[metav1.DeleteOptions]()), bodyTypes: p.bodyTypes(), produces: p.mediaTypes(),
 			responses: map[int]string{http.StatusOK: status},
 		})
 	}
@@ -186,9 +203,9 @@ func (p resourcePaths) list() operation {
 	o := operation{
 		method: http.MethodGet, id: "list", rest: p.scoped, action: "list", kind: p.r.Kind,
 		description: "list objects of kind " + p.kind, parameters: listParameters(p.has("watch")),
-		produces: p.mediaTypes(), responses: map[int]string{http.StatusOK: schema.ListName(p.name)},
+		bodyTypes: p.bodyTypes(), produces: p.mediaTypes(), responses: map[int]string{http.StatusOK: p.builder.ListName(p.name)},
 	}
-	if p.has("watch") {
+	if p.has("watch") && !p.described() {
 		o.description = "list or watch objects of kind " + p.kind
 		o.produces = append(slices.Clone(p.mediaTypes()), p.streamTypes()...)
 		p.meta(reflect.TypeFor[metav1.WatchEvent]())
@@ -231,7 +248,7 @@ func (p resourcePaths) subresource(sub Subresource) part {
 func (p resourcePaths) operation(method, id, action string, of part) operation {
 	return operation{
 		method: method, id: id, rest: p.scoped + of.suffix, action: action, kind: of.kind,
-		produces: p.mediaTypes(), responses: map[int]string{http.StatusOK: of.definition},
+		bodyTypes: p.bodyTypes(), produces: p.mediaTypes(), responses: map[int]string{http.StatusOK: of.definition},
 	}
 }
 
@@ -254,6 +271,9 @@ func (p resourcePaths) item(of part) []operation {
 		case "get":
 			o := p.operation(http.MethodGet, "read", "get", of)
 			o.description = "read " + of.of + "the specified " + p.kind
+			if p.described() {
+				o.parameters = getParameters()
+			}
 			out = append(out, o)
 		case "update":
 			o := p.operation(http.MethodPut, "replace", "put", of)
@@ -283,7 +303,7 @@ func (p resourcePaths) patch(of part) operation {
 	o := p.operation(http.MethodPatch, "patch", "patch", of)
 	o.description = "partially update " + of.of + "the specified " + p.kind
 	o.parameters, o.body, o.bodyTypes = patchParameters(), p.meta(reflect.TypeFor[metav1.Patch]()), slices.Clone(of.patchTypes)
-	if slices.ContainsFunc(of.patchTypes, func(t string) bool { return strings.HasPrefix(t, "application/apply-patch") }) {
+	if !p.described() && slices.ContainsFunc(of.patchTypes, func(t string) bool { return strings.HasPrefix(t, "application/apply-patch") }) {
 		o.responses[http.StatusCreated] = of.definition
 	}
 	return o

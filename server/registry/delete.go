@@ -110,7 +110,7 @@ func (d *deletion) apply(ctx context.Context, obj runtime.Object, _ storage.Reco
 	if f := r.strategy.terminate; f != nil {
 		first := m.GetDeletionTimestamp() == nil
 		if f(ctx, obj, r.timestamp()) {
-			if first && r.collected() {
+			if first && r.collected() && !r.strategy.terminateAlone {
 				m.SetFinalizers(collectorFinalizers(m.GetFinalizers(), opts))
 			}
 			return storage.Outcome{Object: obj}, nil
@@ -158,11 +158,15 @@ func (d *deletion) preconditions(m metav1.Object) error {
 
 // terminatePreconditions is worded as kube-apiserver does for kinds with a DELETE of their own.
 func (d *deletion) terminatePreconditions(m metav1.Object, p *metav1.Preconditions) error {
+	failed := "Precondition failed"
+	if d.registry.strategy.terminateAlone {
+		failed = "precondition failed"
+	}
 	if p.UID != nil && *p.UID != m.GetUID() {
-		return apierrors.NewConflict(d.registry.resource, d.name, fmt.Errorf("Precondition failed: UID in precondition: %s, UID in object meta: %s", *p.UID, m.GetUID())) //nolint:staticcheck // its wording
+		return apierrors.NewConflict(d.registry.resource, d.name, fmt.Errorf("%s: UID in precondition: %s, UID in object meta: %s", failed, *p.UID, m.GetUID()))
 	}
 	if p.ResourceVersion != nil && *p.ResourceVersion != m.GetResourceVersion() {
-		return apierrors.NewConflict(d.registry.resource, d.name, fmt.Errorf("Precondition failed: ResourceVersion in precondition: %s, ResourceVersion in object meta: %s", *p.ResourceVersion, m.GetResourceVersion())) //nolint:staticcheck // its wording
+		return apierrors.NewConflict(d.registry.resource, d.name, fmt.Errorf("%s: ResourceVersion in precondition: %s, ResourceVersion in object meta: %s", failed, *p.ResourceVersion, m.GetResourceVersion()))
 	}
 	return nil
 }

@@ -36,6 +36,8 @@ type Erased struct {
 	ratcheting             bool
 	statusMetadata         bool
 	plainFinalizers        bool
+	ownScaleChecks         bool
+	terminateAlone         bool
 	noGeneration           bool
 	requireResourceVersion bool
 	createOnUpdate         bool
@@ -58,6 +60,8 @@ func Erase[T runtime.Object](s Strategy[T]) Erased {
 		ratcheting:             s.Ratcheting,
 		statusMetadata:         s.StatusMetadata,
 		plainFinalizers:        s.PlainFinalizers,
+		ownScaleChecks:         s.OwnScaleChecks,
+		terminateAlone:         s.TerminateAlone,
 		noGeneration:           s.NoGeneration,
 		requireResourceVersion: s.RequireResourceVersion,
 		createOnUpdate:         s.CreateOnUpdate,

@@ -68,6 +68,12 @@ type Strategy[T runtime.Object] struct {
 	// PlainFinalizers takes new finalizers without a domain, without refusing them or a warning, as kube-apiserver does
 	// for kinds such as leases.
 	PlainFinalizers bool
+	// OwnScaleChecks says that Validate and its like judge what untyped objects have at the paths of their scale, by
+	// [CheckScale]: otherwise that is done before they are called.
+	OwnScaleChecks bool
+	// TerminateAlone says that Terminate is all that the first DELETE does: the policy of deletion that it names is not looked
+	// at, as that of a CustomResourceDefinition.
+	TerminateAlone bool
 	// NoGeneration leaves metadata.generation alone, as kinds do that are plain data, without a desired state
 	// that a controller follows (a ConfigMap).
 	NoGeneration bool

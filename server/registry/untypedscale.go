@@ -3,6 +3,7 @@ package registry
 import (
 	"fmt"
 	"math"
+	"reflect"
 
 	"github.com/keelson-dev/keelson/runtime"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,17 +17,43 @@ type untypedScale struct {
 	specReplicas, statusReplicas, selector fieldPath
 }
 
-// newUntypedScale refuses paths that are none. Of kinds with a Go type it checks nothing.
-func newUntypedScale(k *runtime.Kind, s *Scale) (u untypedScale, err error) {
-	if s == nil || !k.Untyped() {
-		return u, nil
+// CheckScale returns what is wrong with what an untyped object has at the paths of a scale; statusOnly leaves out what a
+// change of the status cannot have changed. s may be nil.
+func CheckScale(obj *unstructured.Unstructured, s *Scale, statusOnly bool) field.ErrorList {
+	if s == nil {
+		return nil
 	}
-	u.paths = *s
-	if u.specReplicas, err = integerPath(k.Type, s.SpecReplicas); err == nil {
-		u.statusReplicas, err = integerPath(k.Type, s.StatusReplicas)
+	u, err := untypedScaleAt(*s)
+	if err != nil {
+		return field.ErrorList{field.InternalError(nil, err)}
+	}
+	return u.validate(obj, statusOnly)
+}
+
+// checkScale is CheckScale for the registry's own scale, unless the strategy sees to it.
+func (r *Registry) checkScale(obj runtime.Object, statusOnly bool) field.ErrorList {
+	if r.strategy.ownScaleChecks {
+		return nil
+	}
+	return r.scale.validate(obj, statusOnly)
+}
+
+// newUntypedScale refuses paths that are none. Of kinds with a Go type it checks nothing.
+func newUntypedScale(k *runtime.Kind, s *Scale) (untypedScale, error) {
+	if s == nil || !k.Untyped() {
+		return untypedScale{}, nil
+	}
+	return untypedScaleAt(*s)
+}
+
+func untypedScaleAt(s Scale) (u untypedScale, err error) {
+	t := reflect.TypeFor[unstructured.Unstructured]()
+	u.paths = s
+	if u.specReplicas, err = integerPath(t, s.SpecReplicas); err == nil {
+		u.statusReplicas, err = integerPath(t, s.StatusReplicas)
 	}
 	if err == nil && s.LabelSelector != "" {
-		u.selector, err = stringPath(k.Type, s.LabelSelector)
+		u.selector, err = stringPath(t, s.LabelSelector)
 	}
 	if err != nil {
 		return u, fmt.Errorf("scale: %w", err)

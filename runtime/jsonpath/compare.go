@@ -1,0 +1,81 @@
+package jsonpath
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+)
+
+var (
+	errSeveral = errors.New("only one value can be compared at a time")
+	errKinds   = errors.New("values of these types cannot be compared")
+)
+
+// compare says whether a comparison holds. Only two strings, two bools, two whole numbers or two others can be compared, and
+// bools only with == and !=.
+func compare(operator string, a, b any) (bool, error) {
+	order, ordered, err := orderOf(a, b)
+	switch operator {
+	case "==", "!=":
+		return err == nil && (order == 0) == (operator == "=="), err
+	case "<", "<=", ">", ">=":
+	default:
+		return false, fmt.Errorf("unrecognized filter operator %s", operator)
+	}
+	if err == nil && !ordered {
+		err = errKinds
+	}
+	if err != nil {
+		return false, err
+	}
+	switch operator {
+	case "<":
+		return order < 0, nil
+	case "<=":
+		return order <= 0, nil
+	case ">":
+		return order > 0, nil
+	default:
+		return order >= 0, nil
+	}
+}
+
+// orderOf is negative, 0 or positive as a is less than, equal to or larger than b. false says that they have no order.
+func orderOf(a, b any) (order int, ordered bool, err error) {
+	switch a := a.(type) {
+	case string:
+		if b, ok := b.(string); ok {
+			return cmp.Compare(a, b), true, nil
+		}
+	case float64:
+		if b, ok := b.(float64); ok {
+			return cmp.Compare(a, b), true, nil
+		}
+	case bool:
+		if b, ok := b.(bool); ok {
+			if a == b {
+				return 0, false, nil
+			}
+			return 1, false, nil
+		}
+	}
+	x, ok := wholeOf(a)
+	y, ok2 := wholeOf(b)
+	if !ok || !ok2 {
+		return 0, false, errKinds
+	}
+	return cmp.Compare(x, y), true, nil
+}
+
+// wholeOf returns a whole number: of JSON, of a path, or a byte of a string.
+func wholeOf(v any) (int64, bool) {
+	switch v := v.(type) {
+	case int64:
+		return v, true
+	case int:
+		return int64(v), true
+	case byte:
+		return int64(v), true
+	}
+	return 0, false
+}

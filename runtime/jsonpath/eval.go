@@ -1,0 +1,304 @@
+package jsonpath
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// mostValues is how many values an evaluation may come across.
+const mostValues = 1 << 18
+
+var (
+	errTooMany = fmt.Errorf("the path comes across more than %d values", mostValues)
+	errLoop    = errors.New("range and end are not supported")
+)
+
+// evaluation is one run of a path.
+type evaluation struct {
+	left  int   // of mostValues
+	fatal error // what makes the whole fail, also where an error is taken for an answer
+}
+
+// spend counts values, and reports whether there may be as many.
+func (e *evaluation) spend(n int) bool {
+	if e.left -= n; e.left < 0 {
+		e.fatal = errTooMany
+	}
+	return e.fatal == nil
+}
+
+// step leads from values to others. With an error it returns what a filter that asks for existence takes for found.
+type step interface {
+	eval(e *evaluation, in []any) ([]any, error)
+}
+
+// steps are taken one after the other.
+type steps []step
+
+func (s steps) eval(e *evaluation, in []any) ([]any, error) {
+	var err error
+	for _, next := range s {
+		if !e.spend(1 + len(in)) {
+			return nil, e.fatal
+		}
+		if in, err = next.eval(e, in); err != nil {
+			return in, err
+		}
+	}
+	return in, nil
+}
+
+// member is .name.
+type member string
+
+func (m member) eval(_ *evaluation, in []any) ([]any, error) {
+	var out []any
+	for _, v := range in {
+		if object, ok := v.(map[string]any); ok {
+			if v, ok = object[string(m)]; ok {
+				out = append(out, v)
+			}
+		}
+	}
+	return out, nil
+}
+
+// all is .* and goes to what is directly below.
+type all struct{}
+
+func (all) eval(e *evaluation, in []any) ([]any, error) {
+	var out []any
+	for _, v := range in {
+		if !e.spend(size(v)) {
+			return nil, e.fatal
+		}
+		out = append(out, below(v)...)
+	}
+	return out, nil
+}
+
+// below returns the members of an object, sorted by name, the elements of a list, or the bytes of a string.
+func below(v any) []any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make([]any, 0, len(v))
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			out = append(out, v[name])
+		}
+		return out
+	case []any:
+		return v
+	case string:
+		out := make([]any, len(v))
+		for i := range len(v) {
+			out[i] = v[i]
+		}
+		return out
+	}
+	return nil
+}
+
+// size is how many values are directly below.
+func size(v any) int {
+	switch v := v.(type) {
+	case map[string]any:
+		return len(v)
+	case []any:
+		return len(v)
+	case string:
+		return len(v)
+	}
+	return 0
+}
+
+// descent is .. and goes to the values themselves and all below that have something below them.
+type descent struct{}
+
+func (descent) eval(e *evaluation, in []any) ([]any, error) {
+	var out []any
+	descend(e, in, &out)
+	return out, e.fatal
+}
+
+func descend(e *evaluation, in []any, out *[]any) {
+	for _, v := range in {
+		if size(v) == 0 {
+			continue
+		}
+		*out = append(*out, v)
+		if _, ok := v.(string); ok { // nothing is below a byte
+			continue
+		}
+		if !e.spend(size(v)) {
+			return
+		}
+		descend(e, below(v), out)
+	}
+}
+
+// index is [1] or [0:4:2].
+type index struct {
+	start, end, step number
+	single           bool // there is no end: it is the one behind start
+}
+
+// number is one that may be left out.
+type number struct {
+	value int
+	given bool
+}
+
+func (x index) eval(_ *evaluation, in []any) ([]any, error) {
+	var out []any
+	for _, v := range in {
+		if v == nil {
+			continue
+		}
+		list, ok := v.([]any)
+		if !ok {
+			return in, fmt.Errorf("a %T is no list", v)
+		}
+		start, end, err := x.bounds(len(list))
+		switch {
+		case err != nil:
+			return in, err
+		case start == end: // and of the lists behind this one there is nothing either
+			return out, nil
+		case x.step.given && x.step.value <= 0:
+			return in, errors.New("the step must be larger than 0")
+		}
+		step := 1
+		if x.step.given {
+			step = x.step.value
+		}
+		for ; start < end; start += min(step, end-start) {
+			out = append(out, list[start])
+		}
+	}
+	return out, nil
+}
+
+// bounds returns what is meant in a list of that length. A negative number counts from the end.
+func (x index) bounds(length int) (start, end int, err error) {
+	start, end = x.start.value, length
+	if start < 0 {
+		start += length
+	}
+	if x.end.given {
+		end = x.end.value
+	}
+	if end < 0 || end == 0 && x.single {
+		end += length
+	}
+	switch {
+	case start == end:
+		return start, end, nil
+	case start >= length || start < 0 || end > length || end < 0:
+		return 0, 0, fmt.Errorf("there is no element %d to %d in a list of %d", start, end, length)
+	case start > end:
+		return 0, 0, fmt.Errorf("the start %d is behind the end %d", start, end)
+	}
+	return start, end, nil
+}
+
+// union is [0,2].
+type union []steps
+
+func (u union) eval(e *evaluation, in []any) ([]any, error) {
+	var out []any
+	for _, part := range u {
+		found, err := part.eval(e, in)
+		if err != nil {
+			return in, err
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
+
+// text is one in quotes, which is there once whatever there was before.
+type text string
+
+func (t text) eval(*evaluation, []any) ([]any, error) { return []any{string(t)}, nil }
+
+// constant is a number or a bool where a step could be.
+type constant struct{ value any }
+
+func (c constant) eval(_ *evaluation, in []any) ([]any, error) {
+	out := make([]any, len(in))
+	for i := range out {
+		out[i] = c.value
+	}
+	return out, nil
+}
+
+// word is an identifier, of which none means anything here.
+type word string
+
+func (w word) eval(e *evaluation, in []any) ([]any, error) {
+	switch w {
+	case "range":
+		e.fatal = errors.Join(e.fatal, errLoop)
+		return in, errLoop
+	case "end":
+		return nil, errLoop
+	}
+	return in, fmt.Errorf("unrecognized identifier %s", string(w))
+}
+
+// filter is [?(left operator right)], or [?(left)] with the operator "".
+type filter struct {
+	left, right steps
+	operator    string
+}
+
+func (f filter) eval(e *evaluation, in []any) ([]any, error) {
+	var out []any
+	for _, v := range in {
+		list, ok := v.([]any)
+		if !ok {
+			return in, fmt.Errorf("a %T is no list and cannot be filtered", v)
+		}
+		for _, element := range list {
+			ok, fault, err := f.passes(e, element)
+			switch {
+			case err != nil && fault:
+				return in, err
+			case err != nil:
+				return out, err
+			case ok:
+				out = append(out, element)
+			}
+		}
+	}
+	return out, nil
+}
+
+// passes says that an element is to be found. fault says that the error is one of a side, not of the comparison.
+func (f filter) passes(e *evaluation, element any) (ok, fault bool, err error) {
+	here := []any{element}
+	left, err := f.left.eval(e, here)
+	if e.fatal != nil {
+		return false, true, e.fatal
+	}
+	if f.operator == "" {
+		return len(left) > 0, false, nil
+	}
+	if err != nil || len(left) == 0 {
+		return false, true, err
+	}
+	if len(left) > 1 {
+		return false, true, errSeveral
+	}
+	right, err := f.right.eval(e, here)
+	if err != nil || len(right) == 0 {
+		return false, true, err
+	}
+	if len(right) > 1 {
+		return false, true, errSeveral
+	}
+	ok, err = compare(f.operator, left[0], right[0])
+	return ok, false, err
+}

@@ -1,0 +1,54 @@
+package discovery
+
+import (
+	"cmp"
+	"slices"
+)
+
+// verbs returns the verbs of the resource in the order in which they are shown.
+func (r Resource) verbs() []string {
+	if !r.Custom {
+		return sortedVerbs(r.Verbs)
+	}
+	return inOrder(r.Verbs, []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"})
+}
+
+// subresources returns the subresources in the order in which they are shown.
+func (r Resource) subresources() []Subresource {
+	subs := slices.Clone(r.Subresources)
+	slices.SortStableFunc(subs, func(a, b Subresource) int {
+		if r.Custom {
+			return cmp.Or(cmp.Compare(rank(a.Name), rank(b.Name)), cmp.Compare(a.Name, b.Name))
+		}
+		return cmp.Compare(a.Name, b.Name)
+	})
+	return subs
+}
+
+// rank is the place of a subresource of custom resources.
+func rank(name string) int {
+	if i := slices.Index([]string{"status", "scale"}, name); i >= 0 {
+		return i
+	}
+	return 2
+}
+
+// inOrder returns names in the order given, the others behind them, sorted.
+func inOrder(names, order []string) []string {
+	sorted := sortedVerbs(names)
+	slices.SortStableFunc(sorted, func(a, b string) int { return cmp.Compare(place(a, order), place(b, order)) })
+	return sorted
+}
+
+func place(name string, order []string) int {
+	if i := slices.Index(order, name); i >= 0 {
+		return i
+	}
+	return len(order)
+}
+
+func sortedVerbs(verbs []string) []string {
+	sorted := append([]string{}, verbs...)
+	slices.Sort(sorted)
+	return sorted
+}

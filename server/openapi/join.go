@@ -1,0 +1,246 @@
+package openapi
+
+import (
+	"bytes"
+	"crypto/sha512"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	openapi_v2 "github.com/google/gnostic-models/openapiv2"
+	"google.golang.org/protobuf/encoding/protowire"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// join makes one document of many shares. It is packed as it is made: as text that of a thousand kinds is some hundred MB. A
+// definition that several shares have is the same in all, but for the kinds it stands for, which are joined.
+func join(o Options, shares []*share) (*encoded, error) {
+	whole, err := joined(o, shares)
+	if err != nil {
+		return nil, err
+	}
+	shares = append([]*share{whole}, shares...) // whole has the first word
+	var paths, definitions []cut
+	taken := map[string]bool{}
+	for _, s := range shares {
+		paths = append(paths, s.paths.without(map[string]bool{}))
+		for _, d := range s.definitions {
+			definitions = append(definitions, d.without(taken))
+		}
+	}
+	empty, err := json.Marshal(swagger(o, map[string]spec.PathItem{}, nil))
+	if err != nil {
+		return nil, err
+	}
+	e := &encoded{modified: time.Now()}
+	if err := e.joinJSON(empty, paths, definitions); err != nil {
+		return nil, err
+	}
+	if err := e.joinProtobuf(empty, paths, definitions); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// joined is a share of the definitions that do not stand for the same kinds in all shares, with all of these.
+func joined(o Options, shares []*share) (*share, error) {
+	kinds := map[string][]metav1.GroupVersionKind{}
+	for _, s := range shares {
+		for _, list := range s.definitions {
+			for i, p := range list.pieces {
+				for _, kind := range list.kinds[i] {
+					if !slices.Contains(kinds[p.name], kind) {
+						kinds[p.name] = append(kinds[p.name], kind)
+					}
+				}
+			}
+		}
+	}
+	definitions := map[string]map[string]any{}
+	for _, s := range shares {
+		for _, list := range s.definitions {
+			apart := cut{from: list.section}
+			for i, p := range list.pieces {
+				whole := len(list.kinds[i]) == len(kinds[p.name]) && (!list.bare || len(list.kinds[i]) == 0)
+				if definitions[p.name] == nil && !whole {
+					definitions[p.name] = map[string]any{extensionKinds: kinds[p.name]}
+					apart.pieces = append(apart.pieces, i)
+				}
+			}
+			var text bytes.Buffer
+			if err := apart.write(&text, new(unpacker), list.json, jsonEnd); err != nil {
+				return nil, err
+			}
+			if text.Len() == 0 {
+				continue
+			}
+			read := map[string]map[string]any{}
+			if err := json.Unmarshal(fmt.Appendf(nil, "{%s}", text.Bytes()[1:]), &read); err != nil {
+				return nil, err
+			}
+			for name, definition := range read {
+				definition[extensionKinds] = kinds[name]
+				definitions[name] = definition
+			}
+		}
+	}
+	body, err := json.Marshal(map[string]any{"swagger": "2.0", "info": info(o), "paths": map[string]any{}, "definitions": definitions})
+	if err != nil {
+		return nil, err
+	}
+	message, err := openapi_v2.ParseDocument(body)
+	if err != nil {
+		return nil, err
+	}
+	return split(nil, body, message)
+}
+
+// cut is what is taken of a section.
+type cut struct {
+	from   *section
+	pieces []int // the numbers of those that are taken, ascending
+}
+
+// without takes what is not taken, and notes that it is now.
+func (s *section) without(taken map[string]bool) cut {
+	c := cut{from: s}
+	for i, p := range s.pieces {
+		if !taken[p.name] {
+			taken[p.name] = true
+			c.pieces = append(c.pieces, i)
+		}
+	}
+	return c
+}
+
+func jsonEnd(p piece) int     { return p.json }
+func protobufEnd(p piece) int { return p.protobuf }
+
+// write writes what is taken in one of the forms: end is where a piece ends in it.
+func (c cut) write(w io.Writer, u *unpacker, form packed, end func(piece) int) error {
+	if len(c.pieces) == 0 {
+		return nil
+	}
+	text, err := u.text(form)
+	if err != nil {
+		return err
+	}
+	for _, i := range c.pieces {
+		from := 0
+		if i > 0 {
+			from = end(c.from.pieces[i-1])
+		}
+		if _, err := w.Write(text[from:end(c.from.pieces[i])]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// protobufSize is how many bytes are taken of the protobuf form.
+func (c cut) protobufSize() int {
+	size := 0
+	for _, i := range c.pieces {
+		size += c.from.pieces[i].protobuf
+		if i > 0 {
+			size -= c.from.pieces[i-1].protobuf
+		}
+	}
+	return size
+}
+
+// withoutComma writes all but the first byte: that of the comma before the first member of an object.
+type withoutComma struct {
+	io.Writer
+	begun bool
+}
+
+func (w *withoutComma) Write(text []byte) (int, error) {
+	if w.begun || len(text) == 0 {
+		return w.Writer.Write(text)
+	}
+	w.begun = true
+	n, err := w.Writer.Write(text[1:])
+	return n + 1, err
+}
+
+// joinJSON makes the JSON form of the document that is empty, but for what is taken.
+func (e *encoded) joinJSON(empty []byte, paths, definitions []cut) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(empty, &members); err != nil {
+		return err
+	}
+	delete(members, "paths")
+	delete(members, "definitions")
+	begin, err := json.Marshal(members)
+	if err != nil {
+		return err
+	}
+	p, u, hash := newPacker(), new(unpacker), sha512.New()
+	w := io.MultiWriter(p, hash)
+	if _, err := w.Write(begin[:len(begin)-1]); err != nil {
+		return err
+	}
+	for _, part := range []struct {
+		name string
+		cuts []cut
+	}{{"paths", paths}, {"definitions", definitions}} {
+		if _, err := fmt.Fprintf(w, ",%q:{", part.name); err != nil {
+			return err
+		}
+		list := &withoutComma{Writer: w}
+		for _, c := range part.cuts {
+			if err := c.write(list, u, c.from.json, jsonEnd); err != nil {
+				return err
+			}
+		}
+		if _, err := io.WriteString(w, "}"); err != nil {
+			return err
+		}
+	}
+	if _, err := io.WriteString(w, "}"); err != nil {
+		return err
+	}
+	e.hash = fmt.Sprintf("%X", hash.Sum(nil))
+	e.json, err = p.packed()
+	return err
+}
+
+// joinProtobuf is joinJSON for the protobuf form.
+func (e *encoded) joinProtobuf(empty []byte, paths, definitions []cut) error {
+	message, err := openapi_v2.ParseDocument(empty)
+	if err != nil {
+		return err
+	}
+	message.Paths, message.Definitions = nil, nil
+	begin, err := deterministic().Marshal(message)
+	if err != nil {
+		return err
+	}
+	p, u := newPacker(), new(unpacker)
+	if _, err := p.Write(begin); err != nil {
+		return err
+	}
+	for _, part := range []struct {
+		number protowire.Number
+		cuts   []cut
+	}{{fieldPaths, paths}, {fieldDefinitions, definitions}} {
+		size := uint64(0)
+		for _, c := range part.cuts {
+			size += uint64(c.protobufSize())
+		}
+		if _, err := p.Write(protowire.AppendVarint(protowire.AppendTag(nil, part.number, protowire.BytesType), size)); err != nil {
+			return err
+		}
+		for _, c := range part.cuts {
+			if err := c.write(p, u, c.from.protobuf, protobufEnd); err != nil {
+				return err
+			}
+		}
+	}
+	e.protobuf, err = p.packed()
+	return err
+}

@@ -1,0 +1,33 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/keelson-dev/keelson/runtime"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	"k8s.io/apimachinery/pkg/api/meta/table"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var _ Tabler = (*ScaleView)(nil)
+
+// Columns implements Tabler, with the columns that kube-apiserver has for the Scale of a custom resource.
+func (v *ScaleView) Columns() []metav1.TableColumnDefinition {
+	docs := metav1.ObjectMeta{}.SwaggerDoc()
+	return []metav1.TableColumnDefinition{
+		{Name: "Name", Type: "string", Format: "name", Description: docs["name"]},
+		{Name: "Desired", Type: "integer", Description: "Number of desired replicas"},
+		{Name: "Available", Type: "integer", Description: "Number of actual replicas"},
+		{Name: "Age", Type: "date", Description: docs["creationTimestamp"]},
+	}
+}
+
+// Row implements Tabler.
+func (v *ScaleView) Row(_ context.Context, obj runtime.Object) ([]any, error) {
+	s, ok := obj.(*autoscalingv1.Scale)
+	if !ok {
+		return nil, fmt.Errorf("table row: %T is no Scale", obj)
+	}
+	return []any{s.Name, s.Spec.Replicas, s.Status.Replicas, table.ConvertToHumanReadableDateType(s.CreationTimestamp)}, nil
+}

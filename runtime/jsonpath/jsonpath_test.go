@@ -41,6 +41,7 @@ func TestFind(t *testing.T) {
 		`.status.conditions[?(@.type=="Ready")].status`: list{"True"}, `.status.conditions[?(@.type=='Done (all)')].status`: list{"False"},
 		".spec.parts[?(@.size>1)].name": list{"q"}, ".spec.parts[?(@.size>=1.0)].name": "cannot be compared", ".spec.parts[?(@.tags)].name": list{"q"},
 		".spec.parts[?(@.size<>1)]": "unrecognized filter operator", ".spec.object[?(@.a)]": "cannot be filtered", ".spec.parts[?(@.size==@.*)]": "one value",
+		".spec.object..": list{map[string]any{"a": int64(1), "b": int64(2)}}, ".spec.parts[?(@.tags[5])].name": list{"q"}, ".spec.parts[?(@.size<=1)].name": list{"p"},
 		".spec.size 'text'": list{"text"}, ".spec.size}{.spec.list[9]": "no element", ".spec.size}{.spec": list{int64(3)},
 		".spec range .list": "not supported", ".spec end": "not supported", ".spec word": "unrecognized identifier",
 		".spec.parts[?(range @.name)]": "not supported",
@@ -67,7 +68,7 @@ func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{
 		".a[": "unterminated array", ".a[x]": "invalid array index", ".a[1:2:3:4]": "invalid array index", ".a[99999999999999999999]": "not a number",
-		".a[?(@.b": "unterminated filter", ".a[?(@.b)": "unclosed array", "....": "multiple recursive descent", ".a 'b": "unterminated quoted",
+		".a[?(@.b": "unterminated filter", ".a[?(@.b)": "unclosed array", ".a[?(@.b==)]": "unrecognized character", "....": "multiple recursive descent", ".a 'b": "unterminated quoted",
 		".a\n": "unclosed action", ".a}{.b[": "unterminated array", "*": "unrecognized character", ".a 1.2.3": "cannot parse number", `.a '\q'`: "invalid syntax",
 	} {
 		if p, err := jsonpath.Parse(path); err == nil || !strings.Contains(err.Error(), want) {

@@ -29,8 +29,8 @@ type Kind struct {
 	// Type is the Go struct of an object; of a nil or any other type, unstructured.Unstructured included, it is only known
 	// that it is an object. ListType is that of a list; nil describes a list as a List[T] is.
 	Type, ListType reflect.Type
-	// Object describes the objects of a kind without a Go type; nil: they may have any fields. The next three
-	// fields are for kinds with an Object.
+	// Object describes the objects of a kind without a Go type; nil: they may have any fields. The fields up to Docs
+	// are for kinds that have one.
 	Object Describer
 	// ListKind is the kind of its lists; "" is its name and List. Plural is its resource; "" is its name in lower case.
 	ListKind, Plural string

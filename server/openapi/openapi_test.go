@@ -393,6 +393,10 @@ func TestV2JoinsTheKindsOfATypeThatGroupsShare(t *testing.T) {
 	if got != want {
 		t.Errorf("DeleteOptions stands for %s, want %s", got, want)
 	}
+	got = fmt.Sprint(swagger.Definitions["io.k8s.apimachinery.pkg.apis.meta.v1.Status"].Extensions["x-kubernetes-group-version-kind"])
+	if want := "[map[group: kind:Status version:v1]]"; got != want {
+		t.Errorf("Status, which is the same for all, stands for %s, want %s", got, want)
+	}
 }
 
 func TestGroupsInTheNamesOfOperations(t *testing.T) {

@@ -383,6 +383,8 @@ func (st *step) rewrite(c *comparison, got answer) {
 		for i, value := range got.header.Values(h[0]) {
 			if i < len(was) && c.text(was[i], value) {
 				value = was[i]
+			} else if ns := c.values["ns"]; ns != "" {
+				value = strings.ReplaceAll(value, ns, "${ns}")
 			}
 			header = append(header, [2]string{h[0], value})
 		}

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // scenario is a golden file: requests to be made in order, and the answers they get. The format is described at
@@ -26,6 +28,7 @@ type step struct {
 	method, target string
 	header         [][2]string
 	body           string
+	within         time.Duration // how long the request is made again and again; 0: it is made once
 
 	code       int
 	exact      bool
@@ -43,6 +46,7 @@ const (
 	typedWidgets  = "typed"
 	withCBOR      = "cbor"
 	withoutCBOR   = "without-cbor"
+	withCRDs      = "crds"
 )
 
 // parseScenario reads a golden file.
@@ -85,9 +89,9 @@ func (s *scenario) parseHead() error {
 	}
 	for _, word := range s.servers {
 		switch word {
-		case anyServer, keelsonServer, kubeServer, customWidgets, typedWidgets, withCBOR, withoutCBOR:
+		case anyServer, keelsonServer, kubeServer, customWidgets, typedWidgets, withCBOR, withoutCBOR, withCRDs:
 		default:
-			return fmt.Errorf("servers: %q is none of all, keelson, kube-apiserver, custom, typed, cbor, without-cbor", word)
+			return fmt.Errorf("servers: %q is none of all, keelson, kube-apiserver, custom, typed, cbor, without-cbor, crds", word)
 		}
 	}
 	return nil
@@ -124,11 +128,17 @@ func parseStep(text string) (*step, error) {
 	if !found || strings.TrimSpace(st.target) != st.target {
 		return nil, fmt.Errorf("request line %q: want \"METHOD /path\"", first)
 	}
+	var err error
+	if within := headerOf(header, "Within"); within != "" {
+		if st.within, err = time.ParseDuration(within); err != nil {
+			return nil, fmt.Errorf("the header Within: %w", err)
+		}
+		header = slices.DeleteFunc(header, func(h [2]string) bool { return h[0] == "Within" })
+	}
 	st.header, st.body = header, body
 
 	first, st.wantHeader, st.wantBody = splitMessage(answer)
 	code, mark, _ := strings.Cut(first, " ")
-	var err error
 	if st.code, err = strconv.Atoi(code); err != nil || mark != "" && mark != "exact" && mark != "ends" {
 		return nil, fmt.Errorf("answer \"HTTP %s\": want \"HTTP <code>\", \"HTTP <code> exact\" or \"HTTP <code> ends\"", first)
 	}
@@ -267,6 +277,7 @@ func TestGoldenFormat(t *testing.T) {
 	for _, text := range []string{
 		"", "# a\nservers: all\n", "servers: all\n### t\nGET /\n\nHTTP 200\n", "# a\nservers: none\n### t\nGET /\n\nHTTP 200\n",
 		"# a\nservers: all\n### t\nGET /\n", "# a\nservers: all\n### t\nGET\n\nHTTP 200\n", "# a\nservers: all\n### t\nGET /\n\nHTTP OK\n", "# a\nserver: all\n### t\nGET /\n\nHTTP 200\n",
+		"# a\nservers: all\n### t\nGET /\nWithin: long\n\nHTTP 200\n",
 	} {
 		if _, err := parseScenario(text); err == nil {
 			t.Errorf("%q is taken for a scenario", text)

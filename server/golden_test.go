@@ -17,11 +17,13 @@ package server_test
 // Service and Pod, apps/v1 Deployment, coordination.k8s.io/v1 Lease, events.k8s.io/v1 Event and example.com/v1 Widget;
 // goldenWidget below is its type, and testdata/wire/widget.crd.yaml is the same as a custom resource; and for the files below
 // untyped, what testdata/wire/untyped.crd.yaml has. Each file has a
-// namespace of its own, which is made if the server has namespaces, and what is in it is deleted at the end.
+// namespace of its own, which is made if the server has namespaces, and what is in it is deleted at the end, and so are the
+// CustomResourceDefinitions with the name of the namespace in theirs: their group is ${ns}.example.com, or ends in that.
 //
 // A file has a head and exchanges. The head is comments, which say what the file shows, and one line "servers:" with
 // what a server must be for the file to hold: all (nothing in particular), or some of keelson, kube-apiserver, typed,
-// custom, cbor and without-cbor. A file for one kind of server says why in a comment.
+// custom, cbor, without-cbor and crds, which is a server of CustomResourceDefinitions. A file for one kind of server says why
+// in a comment.
 //
 //	# POST of an object that is there.
 //	servers: all
@@ -46,7 +48,9 @@ package server_test
 //
 // and these headers have values unless they are given: Authorization (an empty one: nobody), User-Agent (wire/1) and,
 // with a body, Content-Type (application/json, other than for PATCH). A header "Wait: 1100ms" is not sent: the request is
-// made that much later, so that the clock, which objects show in seconds, has moved on.
+// made that much later, so that the clock, which objects show in seconds, has moved on. With a header "Within: 60s", which is
+// not sent either, a request is made again and again until its answer is the one in the file, for so long: it waits for what
+// the server does by itself, such as to establish a CustomResourceDefinition.
 //
 // A body whose Content-Type is one of CBOR stands in the file as JSON, or as its bytes: h'd9d9f7a0'.
 //
@@ -82,6 +86,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/builtin"
+	"github.com/keelson-dev/keelson/server/crd"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/server/servertest"
 	appsv1 "k8s.io/api/apps/v1"
@@ -150,9 +155,12 @@ func TestGolden(t *testing.T) {
 	srv := servertest.Start(t, server.Options{Groups: goldenGroups()})
 	installNamespaces(t, srv)
 	host(t, srv).CollectGarbage() // the collector itself is no part of this
+	if err := srv.Install(crd.New(crd.Options{})); err != nil {
+		t.Fatal(err)
+	}
 	runGolden(t, &goldenServer{
 		url: srv.URL, client: srv.Anonymous(), token: srv.Token,
-		is: map[string]bool{keelsonServer: true, typedWidgets: true, withoutCBOR: true},
+		is: map[string]bool{keelsonServer: true, typedWidgets: true, withoutCBOR: true, withCRDs: true},
 	})
 }
 
@@ -200,6 +208,11 @@ func TestGoldenAtAddress(t *testing.T) {
 	if s.is[keelsonServer] == s.is[kubeServer] || s.is[typedWidgets] == s.is[customWidgets] || len(s.is) != 4 && s.is[withCBOR] || len(s.is) != 3 && !s.is[withCBOR] {
 		t.Fatalf("KEELSON_WIRE_IS is %q; want keelson or kube-apiserver, and typed or custom, and perhaps cbor", words)
 	}
+	definitions, err := s.exchange(t.Context(), &step{method: "GET", target: "/apis/apiextensions.k8s.io/v1"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.is[withCRDs] = definitions.code == http.StatusOK
 	runGolden(t, s)
 }
 

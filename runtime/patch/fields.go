@@ -172,8 +172,8 @@ func (f *FieldManager) Apply(live runtime.Object, config map[string]any, manager
 	if obj, err = managed.Apply(live, applied, manager, force); err != nil {
 		return nil, f.explain(live, err)
 	}
-	if u, ok := obj.(*unstructured.Unstructured); ok { // it has what config has, be it null or 1.0
-		if err := codec.Settle(f.scheme.KindOf(u), u); err != nil {
+	if u, ok := obj.(*unstructured.Unstructured); ok { // it has what config has, be it null, which is for validation to judge, or 1.0
+		if err := codec.Settle(nil, u); err != nil {
 			return nil, &Error{Code: http.StatusBadRequest, Message: err.Error()}
 		}
 	}

@@ -52,7 +52,7 @@ func (e *endpoint) patchTypes() []string {
 		return nil
 	}
 	accepted := []string{string(types.JSONPatchType), string(types.MergePatchType)}
-	if e.typed() {
+	if e.typed() && !e.custom() {
 		accepted = append(accepted, string(types.StrategicMergePatchType))
 	}
 	if e.fields != nil {
@@ -62,6 +62,12 @@ func (e *endpoint) patchTypes() []string {
 		accepted = append(accepted, string(types.ApplyCBORPatchType))
 	}
 	return accepted
+}
+
+// custom reports whether the resource is of a kind without a Go type, whatever a subresource of it is.
+func (e *endpoint) custom() bool {
+	k := e.scheme.Lookup(e.owner)
+	return k != nil && k.Untyped()
 }
 
 // typed reports whether the kind has a Go struct, whose tags say how lists are merged.

@@ -159,6 +159,7 @@ type Resource struct {
 	scheme      *runtime.Scheme
 	models      *patch.Models
 	gvr         schema.GroupVersionResource
+	owner       schema.GroupVersionKind // the kind of the resource, whatever those of its subresources are
 	namespaced  bool
 	formats     []codec.Format
 	proto       *codec.ProtobufFormat // of formats; nil: none
@@ -199,6 +200,7 @@ func New(o Options) (*Resource, error) {
 		scheme:     o.Scheme,
 		models:     o.Models,
 		gvr:        o.Resource,
+		owner:      o.Kind,
 		namespaced: o.Namespaced,
 		formats:    o.Formats,
 		maxBody:    o.MaxBodyBytes,

@@ -173,12 +173,15 @@ func (e *encoded) joinJSON(empty []byte, paths, definitions []cut) error {
 	if err := json.Unmarshal(empty, &members); err != nil {
 		return err
 	}
-	delete(members, "paths")
-	delete(members, "definitions")
-	begin, err := json.Marshal(members)
+	first := fmt.Appendf(nil, `{"swagger":%s,`, members["swagger"])
+	for _, name := range []string{"swagger", "paths", "definitions"} {
+		delete(members, name)
+	}
+	begin, err := json.Marshal(members) // info is one of them
 	if err != nil {
 		return err
 	}
+	begin = append(first, begin[1:]...)
 	p, u, hash := newPacker(), new(unpacker), sha512.New()
 	w := io.MultiWriter(p, hash)
 	if _, err := w.Write(begin[:len(begin)-1]); err != nil {

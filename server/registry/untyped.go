@@ -128,3 +128,21 @@ func (r *Registry) setDefaults(ctx context.Context, obj runtime.Object) {
 	}
 	kind.SetDefaults(obj)
 }
+
+// sameContent is that of the shape. Where versions have schemas, what the version of the request does not have is not
+// compared: the request loses it, and cannot have meant to change it.
+func (r *Registry) sameContent(ctx context.Context, obj, old runtime.Object) bool {
+	if r.shape.sameContent(obj, old) {
+		return true
+	}
+	k := r.requestKind(ctx)
+	if k == nil || r.kind.Schema == nil {
+		return false
+	}
+	now, err := r.scheme.ToVersion(obj, k.GVK.GroupVersion())
+	if err != nil {
+		return false
+	}
+	was, err := r.scheme.ToVersion(old, k.GVK.GroupVersion())
+	return err == nil && r.shape.sameContent(now, was)
+}

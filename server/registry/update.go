@@ -260,7 +260,7 @@ func (c *change) complete(ctx context.Context, obj, old runtime.Object, m, was m
 			return err
 		}
 	}
-	if c.endpoint.generation && !c.registry.shape.sameContent(obj, old) {
+	if c.endpoint.generation && !c.registry.sameContent(ctx, obj, old) {
 		m.SetGeneration(was.GetGeneration() + 1)
 	}
 	return nil
@@ -319,7 +319,7 @@ func (c *change) judge(ctx context.Context, req *admission.Request, obj, old run
 		if err := normalize(obj); err != nil {
 			return err
 		}
-		if c.endpoint.generation && r.shape.sameContent(obj, old) {
+		if c.endpoint.generation && r.sameContent(ctx, obj, old) {
 			m.SetGeneration(was.GetGeneration())
 		}
 	}

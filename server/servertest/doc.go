@@ -11,7 +11,8 @@
 //
 // Each argument of [New] adds a part: a server.Group; [Types], the kinds of an existing AddToScheme function, such as those
 // of an operator's api package or of k8s.io/api; [Untyped], kinds without Go types; a wing such as builtin.New, which brings
-// namespaces, ConfigMaps, Secrets, Leases and Events with their controllers; or any other extension.
+// namespaces, ConfigMaps, Secrets, Leases and Events with their controllers, or crd.New, whose CustomResourceDefinitions
+// [InstallCRDs] takes from files; or any other extension.
 //
 // # How clients reach it
 //

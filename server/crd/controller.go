@@ -1,0 +1,407 @@
+package crd
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/registry"
+	"github.com/keelson-dev/keelson/storage"
+	"go.uber.org/zap"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+const (
+	// What fails is tried again after a time that grows between these.
+	leastWait = 50 * time.Millisecond
+	mostWait  = 10 * time.Second
+	// callTimeout bounds one call to the storage. What hangs for longer is an error, and tried again.
+	callTimeout = 30 * time.Second
+	// headStart is how long servers with a common storage have to serve what was accepted before it is established. It is
+	// five seconds in kube-apiserver.
+	headStart = 250 * time.Millisecond
+)
+
+// controller follows the stored definitions of a server, has it serve what they define, keeps their status, and deletes the
+// objects of those that are being deleted. Every server of a storage has one; they do the same things, and what one has
+// done already is nothing to do for another.
+type controller struct {
+	wing      *wing
+	host      *server.Host
+	catalogue *server.Catalogue
+	registry  *registry.Registry
+	status    *registry.StatusView
+	log       *zap.Logger
+	gate      *gate
+	panics    panics
+	shared    bool // there may be other servers of the storage
+
+	synced  chan struct{} // closed when all definitions found first are served
+	left    chan string   // names of definitions that are gone, and of whose objects nothing is left either
+	deletes chan struct{} // holds a token for each object that is being deleted
+
+	// What follows belongs to the goroutine of run.
+	life     context.Context // that of run
+	work     sync.WaitGroup
+	known    map[string]*known
+	complete bool             // all definitions have been seen once
+	seen     int64            // the revision up to which changes were seen
+	others   map[string]*used // by group: the names of what others serve
+	retry    backoff
+	retryAt  time.Time // when what failed is tried again; zero: nothing failed
+}
+
+// known is one definition. Its crd is never changed, but replaced.
+type known struct {
+	crd      *apiextensionsv1.CustomResourceDefinition
+	revision int64
+	claim    int64     // the revision at which it was first seen with accepted names; 0: it has none
+	checked  int64     // the generation whose schemas were looked at for the status
+	dirty    bool      // it is to be looked at
+	failed   bool      // it is to be looked at again, when some time has passed
+	due      time.Time // when it may be established, if it waits for that
+	served   *served   // what is served of it; nil: nothing
+	refused  string    // why it could not be served, as it was last logged
+	cleaning context.CancelFunc
+	leaving  bool // it is gone, and its objects are looked for; crd is nil, or the one that has come in its place
+}
+
+// run works until ctx ends.
+func (c *controller) run(ctx context.Context) {
+	ctx, cancel := context.WithCancel(as(ctx))
+	defer c.work.Wait()
+	defer cancel()
+	c.life = ctx
+	batches := make(chan batch)
+	c.work.Go(func() { c.follow(ctx, batches) })
+	c.retry = backoff{least: leastWait, most: mostWait}
+	changed := c.catalogue.Changed()
+	c.compareOthers()
+	for {
+		c.settle(ctx)
+		again := c.nextRetry()
+		select {
+		case b := <-batches:
+			c.observe(b)
+			c.drain(batches)
+		case <-changed:
+			changed = c.catalogue.Changed()
+			c.compareOthers()
+		case name := <-c.left:
+			c.leave(name)
+		case <-again:
+			c.retryDue()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// drain takes what has come meanwhile, so that much that comes together is served together.
+func (c *controller) drain(batches <-chan batch) {
+	for {
+		select {
+		case b := <-batches:
+			c.observe(b)
+		default:
+			return
+		}
+	}
+}
+
+// batch is events of the watch that came together.
+type batch struct {
+	events []storage.Event
+	// present names all definitions, at the end of the first events of a watch; nil otherwise.
+	present map[string]bool
+}
+
+// follow watches the definitions until ctx ends; when the watch ends it begins again.
+func (c *controller) follow(ctx context.Context, out chan<- batch) {
+	retry := backoff{least: leastWait, most: mostWait}
+	for ctx.Err() == nil {
+		err := c.followOnce(ctx, out, retry.reset)
+		if ctx.Err() != nil {
+			return
+		}
+		c.log.Warn("the watch of definitions begins again", zap.Error(err))
+		pause(ctx, retry.wait())
+	}
+}
+
+func (c *controller) followOnce(ctx context.Context, out chan<- batch, began func()) error {
+	w, err := c.registry.WatchRecords(ctx, storage.WatchOptions{Initial: true})
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	present := map[string]bool{}
+	for {
+		events, err := w.Next(ctx)
+		if err != nil {
+			return err
+		}
+		b := batch{events: slices.Clone(events)}
+		for _, e := range events {
+			if present == nil {
+				break
+			}
+			if e.Type != watch.Bookmark {
+				present[e.Record.Key] = true
+			} else if e.InitialEnd {
+				b.present, present = present, nil
+				began()
+			}
+		}
+		select {
+		case out <- b:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// observe keeps known up to date.
+func (c *controller) observe(b batch) {
+	for _, e := range b.events {
+		c.seen = max(c.seen, e.Record.Revision)
+		switch e.Type {
+		case watch.Bookmark:
+		case watch.Deleted:
+			c.gone(e.Record.Key, e.Record)
+		default:
+			obj, err := c.registry.Decode(e.Record)
+			crd, err := definitionOf(obj, err)
+			if err != nil {
+				c.log.Error("a definition cannot be read", zap.String("name", e.Record.Key), zap.Error(err))
+				continue
+			}
+			if k := c.known[e.Record.Key]; k != nil && k.crd != nil && k.crd.UID != crd.UID {
+				c.gone(e.Record.Key, storage.Record{}) // it went and came while nobody watched
+			}
+			c.update(crd, e.Record.Revision)
+		}
+	}
+	if b.present != nil {
+		for name, k := range c.known {
+			if !b.present[name] && k.crd != nil {
+				c.gone(name, storage.Record{})
+			}
+		}
+		c.complete = true
+	}
+}
+
+// update keeps a definition as it is at a revision, unless it is known as it was later.
+func (c *controller) update(crd *apiextensionsv1.CustomResourceDefinition, revision int64) {
+	k := c.known[crd.Name]
+	if k == nil {
+		k = &known{}
+		c.known[crd.Name] = k
+	}
+	if k.crd != nil && revision < k.revision {
+		return
+	}
+	before := apiextensionsv1.CustomResourceDefinitionNames{}
+	if k.crd != nil {
+		before = k.crd.Status.AcceptedNames
+	}
+	k.crd, k.revision, k.dirty = crd, revision, true
+	accepted := crd.Status.AcceptedNames
+	switch {
+	case accepted.Plural == "" && accepted.Kind == "":
+		k.claim = 0
+	case k.claim == 0:
+		k.claim = revision
+	}
+	if !sameNames(before, accepted) {
+		c.look(crd.Spec.Group)
+	}
+}
+
+// look has the definitions of a group looked at.
+func (c *controller) look(group string) {
+	for _, k := range c.known {
+		if k.crd != nil && k.crd.Spec.Group == group {
+			k.dirty = true
+		}
+	}
+}
+
+// nextRetry returns when something is to be looked at though nothing has changed; nil: nothing is.
+func (c *controller) nextRetry() <-chan time.Time {
+	var next time.Time
+	failed := false
+	for _, k := range c.known {
+		failed = failed || k.failed
+		if !k.due.IsZero() && (next.IsZero() || k.due.Before(next)) {
+			next = k.due
+		}
+	}
+	switch {
+	case !failed:
+		c.retry.reset()
+		c.retryAt = time.Time{}
+	case c.retryAt.IsZero():
+		c.retryAt = time.Now().Add(c.retry.wait())
+	}
+	if failed && (next.IsZero() || c.retryAt.Before(next)) {
+		next = c.retryAt
+	}
+	if next.IsZero() {
+		return nil
+	}
+	return time.After(time.Until(next))
+}
+
+// retryDue has looked at what nextRetry was for.
+func (c *controller) retryDue() {
+	now := time.Now()
+	failed := !c.retryAt.IsZero() && !now.Before(c.retryAt)
+	if failed {
+		c.retryAt = time.Time{}
+	}
+	for _, k := range c.known {
+		k.dirty = k.dirty || failed && k.failed || !k.due.IsZero() && !now.Before(k.due)
+	}
+}
+
+// settle does what there is to do for the definitions to be looked at, until there are none.
+func (c *controller) settle(ctx context.Context) {
+	if !c.complete {
+		return
+	}
+	for ctx.Err() == nil {
+		work := c.takeDirty()
+		if len(work) == 0 {
+			break
+		}
+		c.serve(work) // first of all what is known to be served
+		c.ready()
+		for _, k := range work {
+			c.name(ctx, k)
+		}
+		c.serve(work)
+		for _, k := range work {
+			c.establish(ctx, k)
+			c.clean(ctx, k)
+		}
+	}
+	c.ready()
+}
+
+// ready says that all definitions found first are served.
+func (c *controller) ready() {
+	select {
+	case <-c.synced:
+	default:
+		close(c.synced)
+	}
+}
+
+// takeDirty returns the definitions to be looked at: first those whose names were accepted first, then as they were made.
+func (c *controller) takeDirty() []*known {
+	var out []*known
+	for _, k := range c.known {
+		if k.dirty && k.crd != nil && !k.leaving {
+			k.dirty, k.failed = false, false
+			out = append(out, k)
+		}
+	}
+	slices.SortFunc(out, func(a, b *known) int {
+		return cmp.Or(
+			cmp.Compare(rank(a), rank(b)),
+			a.crd.CreationTimestamp.Compare(b.crd.CreationTimestamp.Time),
+			cmp.Compare(a.revision, b.revision),
+			cmp.Compare(a.crd.Name, b.crd.Name),
+		)
+	})
+	return out
+}
+
+// rank orders claims: those that have none come last.
+func rank(k *known) int64 {
+	if k.claim == 0 {
+		return int64(^uint64(0) >> 1)
+	}
+	return k.claim
+}
+
+// used are names of a group that others than definitions have.
+type used struct {
+	resources, kinds []string
+}
+
+// compareOthers looks at what others serve, and has the definitions looked at in whose groups that changed.
+func (c *controller) compareOthers() {
+	own := map[schema.GroupResource]bool{}
+	for _, k := range c.known {
+		if k.served != nil {
+			own[k.served.resource] = true
+		}
+	}
+	now := map[string]*used{}
+	for _, kind := range c.catalogue.Kinds() {
+		if own[kind.Resource.GroupResource()] {
+			continue
+		}
+		c.gate.forget(kind.Resource.GroupResource())
+		for _, gvk := range kind.Kinds {
+			u := now[gvk.Group]
+			if u == nil {
+				u = &used{}
+				now[gvk.Group] = u
+			}
+			u.resources = append(append(u.resources, kind.Resource.Resource, kind.Singular), kind.ShortNames...)
+			u.kinds = append(u.kinds, gvk.Kind, kind.ListKind)
+		}
+	}
+	before := c.others
+	c.others = now
+	for group := range maps.Keys(union(before, now)) {
+		a, b := before[group], now[group]
+		if a == nil || b == nil || !slices.Equal(a.resources, b.resources) || !slices.Equal(a.kinds, b.kinds) {
+			c.look(group)
+		}
+	}
+}
+
+func union(a, b map[string]*used) map[string]*used {
+	out := maps.Clone(a)
+	if out == nil {
+		out = map[string]*used{}
+	}
+	maps.Copy(out, b)
+	return out
+}
+
+// timestamp is now as metadata has it: in UTC and whole seconds.
+func timestamp() metav1.Time { return metav1.NewTime(time.Now().UTC().Truncate(time.Second)) }
+
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// backoff is how long to wait before the next attempt: twice as long each time, within bounds.
+type backoff struct{ next, least, most time.Duration }
+
+func (b *backoff) wait() time.Duration {
+	d := max(b.next, b.least)
+	b.next = min(2*d, b.most)
+	return d
+}
+
+func (b *backoff) reset() { b.next = 0 }

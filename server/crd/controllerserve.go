@@ -1,0 +1,204 @@
+package crd
+
+import (
+	"fmt"
+
+	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/crd/definition"
+	"go.uber.org/zap"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// served is what is served of a definition, and what of the definition it was made of.
+type served struct {
+	resource schema.GroupResource
+	uid      types.UID
+	spec     apiextensionsv1.CustomResourceDefinitionSpec
+	names    apiextensionsv1.CustomResourceDefinitionNames
+	closing  bool // discovery shows what is left to do with objects on their way out
+}
+
+// is reports whether this is what a definition defines now.
+func (s *served) is(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return s != nil && s.uid == crd.UID && sameNames(s.names, crd.Status.AcceptedNames) && equality.Semantic.DeepEqual(s.spec, crd.Spec)
+}
+
+// change is what is to be done for one definition.
+type change struct {
+	of    *known
+	next  *served
+	group server.Group
+}
+
+// serve has the server serve what the definitions define, as far as their status says that they are served. What has not
+// changed is not touched; all that has changes at once, unless something is wrong with it.
+func (c *controller) serve(work []*known) {
+	var changes []change
+	for _, k := range work {
+		if !c.isToServe(k) {
+			c.withdraw(k)
+			continue
+		}
+		if definition.IsTrue(k.crd, apiextensionsv1.NonStructuralSchema) && !k.crd.Spec.PreserveUnknownFields {
+			if k.served != nil {
+				c.withdraw(k)
+			}
+			c.refuse(k, "its schema is not structural, and spec.preserveUnknownFields is not set")
+			continue
+		}
+		if k.served.is(k.crd) || c.waits(k) {
+			continue
+		}
+		if why := c.isTaken(k.crd); why != "" {
+			c.refuse(k, why)
+			continue
+		}
+		group, err := c.group(k.crd)
+		if err != nil {
+			c.refuse(k, err.Error())
+			continue
+		}
+		changes = append(changes, change{of: k, group: group, next: &served{
+			resource: schema.GroupResource{Group: k.crd.Spec.Group, Resource: k.crd.Status.AcceptedNames.Plural},
+			uid:      k.crd.UID, spec: k.crd.Spec, names: k.crd.Status.AcceptedNames,
+		}})
+	}
+	if err := c.replace(changes...); err != nil {
+		for _, one := range changes {
+			err := err
+			if len(changes) > 1 {
+				err = c.replace(one)
+			}
+			if err != nil {
+				c.refuse(one.of, err.Error())
+			}
+		}
+	}
+	for _, k := range work {
+		c.closeTerminating(k)
+	}
+}
+
+// isToServe reports whether a definition is to be served by its status. A conflict leaves one without names of its own
+// that was never established.
+func (c *controller) isToServe(k *known) bool {
+	names := k.crd.Status.AcceptedNames
+	return definition.IsServed(k.crd) && names.Plural != "" && names.Singular != "" && names.Kind != "" && names.ListKind != ""
+}
+
+// waits reports whether a definition has the kind of one that is gone, and that is yet to be withdrawn. It is looked at then.
+func (c *controller) waits(k *known) bool {
+	for _, other := range c.known {
+		if other.leaving && other.served.resource.Group == k.crd.Spec.Group && other.served.names.Kind == k.crd.Status.AcceptedNames.Kind {
+			return true
+		}
+	}
+	return false
+}
+
+// isTaken says which name that a definition was accepted with others have that are served here: the program may have come to
+// serve a kind that was defined before. Its objects are not the definition's. "" is none.
+func (c *controller) isTaken(crd *apiextensionsv1.CustomResourceDefinition) string {
+	for _, kind := range c.catalogue.Kinds() {
+		for _, gvk := range kind.Kinds {
+			if gvk.Group != crd.Spec.Group || c.isOwn(schema.GroupResource{Group: gvk.Group, Resource: kind.Resource.Resource}) {
+				continue
+			}
+			if kind.Resource.Resource == crd.Status.AcceptedNames.Plural {
+				return fmt.Sprintf("the resource %s is served otherwise", kind.Resource.GroupResource())
+			}
+			if gvk.Kind == crd.Status.AcceptedNames.Kind {
+				return fmt.Sprintf("the kind %s is served otherwise", gvk.GroupKind())
+			}
+		}
+	}
+	return ""
+}
+
+// isOwn reports whether a resource is served for a definition.
+func (c *controller) isOwn(resource schema.GroupResource) bool {
+	k := c.known[resource.String()]
+	return k != nil && k.served != nil
+}
+
+// group makes what a definition serves.
+func (c *controller) group(crd *apiextensionsv1.CustomResourceDefinition) (g server.Group, err error) {
+	defer c.caught(&err)
+	return c.wing.groupOf(crd)
+}
+
+// replace serves all changes, or none.
+func (c *controller) replace(changes ...change) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	var gone []schema.GroupResource
+	var groups []server.Group
+	for _, one := range changes {
+		gone, groups = append(gone, one.next.resource), append(groups, one.group)
+		c.gate.watch(one.next.resource, definition.IsTerminating(one.of.crd))
+	}
+	if err := c.host.Replace(gone, groups...); err != nil {
+		for _, one := range changes {
+			if one.of.served == nil {
+				c.gate.forget(one.next.resource)
+			}
+		}
+		return err
+	}
+	for _, one := range changes {
+		one.of.served, one.of.refused = one.next, ""
+	}
+	return nil
+}
+
+// refuse tells once that a definition cannot be served as it is. What was served of it goes on being served. It is tried again
+// when the definition changes, or what others serve.
+func (c *controller) refuse(k *known, why string) {
+	if k.refused == why {
+		return
+	}
+	k.refused = why
+	c.log.Error("a definition cannot be served", zap.String("name", k.crd.Name), zap.String("reason", why))
+}
+
+// closingVerbs are what discovery shows of objects whose definition is being deleted.
+func closingVerbs() []string { return []string{"delete", "deletecollection", "get", "list", "watch"} }
+
+// closeTerminating refuses creates of what a definition defines that is being deleted, and has discovery show that.
+func (c *controller) closeTerminating(k *known) {
+	if k.served == nil {
+		return
+	}
+	closing := definition.IsTerminating(k.crd)
+	c.gate.watch(k.served.resource, closing)
+	if closing == k.served.closing {
+		return
+	}
+	var verbs []string
+	if closing {
+		verbs = closingVerbs()
+	}
+	if err := c.host.ShowVerbs(k.served.resource, verbs...); err != nil {
+		c.log.Error("discovery cannot show that a definition is being deleted", zap.String("name", k.crd.Name), zap.Error(err))
+		return
+	}
+	k.served.closing = closing
+}
+
+// withdraw ends serving what is served of a definition.
+func (c *controller) withdraw(k *known) {
+	k.refused = ""
+	if k.served == nil {
+		return
+	}
+	if err := c.host.Withdraw(k.served.resource); err != nil {
+		c.log.Error("what a definition defined cannot be withdrawn", zap.String("resource", k.served.resource.String()), zap.Error(err))
+	}
+	c.gate.withdrawn(k.served.resource)
+	delete(c.wing.schemas, k.served.resource.String())
+	k.served = nil
+}

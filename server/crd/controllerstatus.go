@@ -1,0 +1,130 @@
+package crd
+
+import (
+	"context"
+	"time"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server/crd/definition"
+	"go.uber.org/zap"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// name keeps what the status of a definition says of its names, its schemas and its approval. One that is being deleted
+// keeps the names it has, until it is gone.
+func (c *controller) name(ctx context.Context, k *known) {
+	if k.crd.DeletionTimestamp != nil {
+		return
+	}
+	taken := c.taken(k)
+	done := c.write(ctx, k, func(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) bool {
+		changed := definition.AcceptNames(crd, taken, now)
+		if crd.Generation != k.checked {
+			changed = definition.SetStructural(crd, now) || changed
+		}
+		return definition.SetApproval(crd, now) || changed
+	})
+	if done {
+		k.checked = k.crd.Generation
+	}
+}
+
+// taken returns the names that a definition may not have.
+func (c *controller) taken(k *known) *definition.Taken {
+	taken := &definition.Taken{}
+	group := k.crd.Spec.Group
+	if u := c.others[group]; u != nil {
+		taken.AddResource(true, u.resources...)
+		taken.AddKind(true, u.kinds...)
+	}
+	for _, other := range c.known {
+		if other == k || other.crd == nil || other.crd.Spec.Group != group {
+			continue
+		}
+		first := definition.IsTrue(other.crd, apiextensionsv1.Established) || rank(other) < rank(k)
+		taken.Add(other.crd.Status.AcceptedNames, first)
+	}
+	return taken
+}
+
+// establish says of a definition that it is established, when it is served here, and when all that was accepted before
+// its names was seen: of two servers that accepted the same names one has to step back. Other servers have some time to
+// serve it, too. Of one that cannot be served it says why.
+func (c *controller) establish(ctx context.Context, k *known) {
+	if k.refused != "" && k.crd.DeletionTimestamp == nil && definition.IsTrue(k.crd, apiextensionsv1.NamesAccepted) {
+		c.write(ctx, k, func(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) bool {
+			return definition.SetNotServed(crd, k.refused, now)
+		})
+	}
+	if k.served == nil || k.refused != "" || k.crd.DeletionTimestamp != nil || c.seen < k.claim ||
+		!definition.IsTrue(k.crd, apiextensionsv1.NamesAccepted) || definition.IsTrue(k.crd, apiextensionsv1.Established) {
+		k.due = time.Time{}
+		return
+	}
+	if c.shared && k.due.IsZero() {
+		k.due = time.Now().Add(headStart)
+	}
+	if time.Now().Before(k.due) {
+		return
+	}
+	k.due = time.Time{}
+	names := k.crd.Status.AcceptedNames
+	c.write(ctx, k, func(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) bool {
+		if !definition.IsTrue(crd, apiextensionsv1.NamesAccepted) || !sameNames(crd.Status.AcceptedNames, names) {
+			return false // it is not what is served
+		}
+		return definition.SetEstablished(crd, now)
+	})
+}
+
+// write changes the status of a definition from what it is now, and reports whether it is as it should be. What fails is
+// tried again later.
+func (c *controller) write(ctx context.Context, k *known, change func(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) bool) bool {
+	if now := timestamp(); !change(k.crd.DeepCopy(), now) {
+		return true
+	}
+	crd, revision, err := c.writeStatus(ctx, k.crd.Name, k.crd.UID, change)
+	switch {
+	case err == nil:
+		c.update(crd, revision)
+		k.dirty = false // by what was done here there is nothing to do; what others did is seen by the watch
+	case apierrors.IsNotFound(err) || ctx.Err() != nil: // its end will be seen
+	default:
+		k.failed = true
+		c.log.Warn("the status of a definition could not be written yet", zap.String("name", k.crd.Name), zap.Error(err))
+	}
+	return err == nil
+}
+
+// writeStatus changes the status of the definition with a uid, as it is stored now, with its finalizers. It returns a
+// NotFound if there is none, and the definition as it is stored then.
+func (c *controller) writeStatus(ctx context.Context, name string, uid types.UID, change func(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) bool) (crd *apiextensionsv1.CustomResourceDefinition, revision int64, err error) {
+	defer c.caught(&err) // of a plug-in of the program's
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	rec, _, err := c.status.UpdateRecord(ctx, name, func(_ context.Context, current runtime.Object) (runtime.Object, error) {
+		crd, err := definitionOf(current, nil)
+		if err != nil {
+			return nil, err
+		}
+		if crd.UID != uid {
+			return nil, apierrors.NewNotFound(definitions(), name)
+		}
+		change(crd, timestamp())
+		return crd, nil
+	}, nil)
+	if err != nil {
+		return nil, 0, err
+	}
+	obj, err := c.registry.Decode(rec)
+	crd, err = definitionOf(obj, err)
+	return crd, rec.Revision, err
+}
+
+func sameNames(a, b apiextensionsv1.CustomResourceDefinitionNames) bool {
+	return equality.Semantic.DeepEqual(a, b)
+}

@@ -1,0 +1,142 @@
+package crd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/keelson-dev/keelson/admission"
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/storage"
+	"go.uber.org/zap"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Options refines New. The zero Options is as kube-apiserver does it.
+type Options struct {
+	// Conversions convert between the versions of custom resources whose schemas differ, by group and kind. Without one, an
+	// object of another version differs in its apiVersion, and in what that version's schema prunes and defaults. See
+	// runtime.ConvertUntyped for what they must do.
+	Conversions map[schema.GroupKind]runtime.ConvertUntyped
+	// Logger gets what fails and is tried again, and definitions that cannot be served; nil is silent.
+	Logger *zap.Logger
+}
+
+// New returns the wing. It is installed once in a server, before it serves or while it does, and ends with it.
+func New(o Options) server.Extension {
+	if o.Logger == nil {
+		o.Logger = zap.NewNop()
+	}
+	return extension{o}
+}
+
+type extension struct{ opts Options }
+
+// wing is the wing in one server.
+type wing struct {
+	opts Options
+	// schemas are what was made of the schemas of each definition that is served, by its name. It belongs to the goroutine of
+	// the controller.
+	schemas map[string]schemaSet
+}
+
+// checkName is that of the health check.
+const checkName = "customresourcedefinitions"
+
+// firstSight bounds how long Install waits until what was defined before is served.
+const firstSight = 3 * time.Second
+
+// definitions is the resource of the definitions themselves.
+func definitions() schema.GroupResource {
+	return schema.GroupResource{Group: apiextensionsv1.GroupName, Resource: "customresourcedefinitions"}
+}
+
+// Install implements server.Extension. It waits some seconds at most for the definitions that are stored to be served; from
+// then on the health check customresourcedefinitions tells.
+func (e extension) Install(h *server.Host) error {
+	for kind, convert := range e.opts.Conversions {
+		if convert == nil {
+			return fmt.Errorf("crd: Options.Conversions of %s is nil; leave it out, and versions differ in their apiVersion alone", kind)
+		}
+	}
+	err := h.Serve(server.Group{Name: apiextensionsv1.GroupName, Versions: []server.Version{{Name: "v1", Resources: []server.Resource{definitionKind()}}}})
+	if errors.Is(err, server.ErrServed) {
+		return fmt.Errorf("crd: %w; install the wing once, and leave its kind to it", err)
+	}
+	if err != nil {
+		return fmt.Errorf("crd: %w", err)
+	}
+	c, err := newController(h, &wing{opts: e.opts, schemas: map[string]schemaSet{}})
+	if err != nil {
+		return fmt.Errorf("crd: %w", err)
+	}
+	h.AdmitFirst(admission.Chain{Mutators: []admission.Mutator{c.gate}})
+	h.Check(server.Check{Name: checkName, ReadyOnly: true, Check: c.check})
+	h.Go(c.run)
+	select {
+	case <-c.synced:
+	case <-time.After(firstSight):
+		e.opts.Logger.Warn("the custom resources that are defined are not all served yet")
+	}
+	return nil
+}
+
+// newController returns a controller that is yet to run.
+func newController(h *server.Host, w *wing) (*controller, error) {
+	r, err := h.Registry(definitions())
+	if err != nil {
+		return nil, err
+	}
+	status, err := r.Status()
+	if err != nil {
+		return nil, err
+	}
+	c := &controller{
+		wing: w, host: h, catalogue: h.Catalogue(), registry: r, status: status, log: w.opts.Logger,
+		synced: make(chan struct{}), left: make(chan string), known: map[string]*known{}, deletes: make(chan struct{}, maxDeletes),
+	}
+	c.gate = &gate{definitions: r}
+	c.shared = !knows(h.Backend())
+	return c, nil
+}
+
+// knows reports whether a storage is this process's alone: nobody else could have changed its revision.
+func knows(b storage.Backend) bool {
+	k, ok := b.(storage.Knower)
+	if !ok {
+		return false
+	}
+	_, ok = k.Known()
+	return ok
+}
+
+// check is the health check: nil from the time on at which all definitions that were found first are served.
+func (c *controller) check(context.Context) error {
+	select {
+	case <-c.synced:
+		return nil
+	default:
+		return errors.New("the custom resources that are defined are not all served yet")
+	}
+}
+
+// as returns the context of the controller, which admission sees by the name that kube-apiserver has to itself.
+func as(ctx context.Context) context.Context {
+	return authn.WithUser(ctx, &authn.User{Name: "system:apiserver", Groups: []string{"system:masters", "system:authenticated"}})
+}
+
+// definitionOf returns what was decoded as a definition.
+func definitionOf(obj runtime.Object, err error) (*apiextensionsv1.CustomResourceDefinition, error) {
+	if err != nil {
+		return nil, err
+	}
+	crd, ok := obj.(*apiextensionsv1.CustomResourceDefinition)
+	if !ok {
+		return nil, fmt.Errorf("%T is no definition", obj)
+	}
+	return crd, nil
+}

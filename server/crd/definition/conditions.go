@@ -1,0 +1,157 @@
+package definition
+
+import (
+	"slices"
+
+	"github.com/keelson-dev/keelson/runtime/structural"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Condition returns the condition of a type, as it is in crd, not copied, or nil if there is none.
+func Condition(crd *apiextensionsv1.CustomResourceDefinition, t apiextensionsv1.CustomResourceDefinitionConditionType) *apiextensionsv1.CustomResourceDefinitionCondition {
+	for i := range crd.Status.Conditions {
+		if crd.Status.Conditions[i].Type == t {
+			return &crd.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// IsTrue reports whether the condition of a type is True.
+func IsTrue(crd *apiextensionsv1.CustomResourceDefinition, t apiextensionsv1.CustomResourceDefinitionConditionType) bool {
+	c := Condition(crd, t)
+	return c != nil && c.Status == apiextensionsv1.ConditionTrue
+}
+
+// IsServed reports whether what crd defines is to be served: its names are accepted, or were when it was established.
+func IsServed(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return IsTrue(crd, apiextensionsv1.NamesAccepted) || IsTrue(crd, apiextensionsv1.Established)
+}
+
+// IsTerminating reports whether crd is being deleted, so that nothing may be created any more of what it defines.
+func IsTerminating(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return crd.DeletionTimestamp != nil || IsTrue(crd, apiextensionsv1.Terminating)
+}
+
+// SetCondition sets status, reason and message of the condition of c's type, in place, and reports whether that changed
+// something. lastTransitionTime becomes now when the status is another one, or there was no time. A condition keeps its
+// observedGeneration: like kube-apiserver this package writes none, and leaves those that others wrote.
+func SetCondition(crd *apiextensionsv1.CustomResourceDefinition, c apiextensionsv1.CustomResourceDefinitionCondition, now metav1.Time) bool {
+	c.LastTransitionTime = now
+	old := Condition(crd, c.Type)
+	if old == nil {
+		crd.Status.Conditions = append(crd.Status.Conditions, c)
+		return true
+	}
+	c.ObservedGeneration = old.ObservedGeneration
+	if old.Status == c.Status && !old.LastTransitionTime.IsZero() {
+		c.LastTransitionTime = old.LastTransitionTime
+	}
+	changed := *old != c
+	*old = c
+	return changed
+}
+
+// RemoveCondition removes the condition of a type, in place, and reports whether there was one.
+func RemoveCondition(crd *apiextensionsv1.CustomResourceDefinition, t apiextensionsv1.CustomResourceDefinitionConditionType) bool {
+	before := len(crd.Status.Conditions)
+	crd.Status.Conditions = slices.DeleteFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool { return c.Type == t })
+	return len(crd.Status.Conditions) != before
+}
+
+// SetEstablished says in place that what crd defines is served, and reports whether that changed something.
+func SetEstablished(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) bool {
+	return SetCondition(crd, apiextensionsv1.CustomResourceDefinitionCondition{
+		Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue,
+		Reason: "InitialNamesAccepted", Message: "the initial names have been accepted",
+	}, now)
+}
+
+// reasonNotServed is the reason of SetNotServed, which kube-apiserver does not have.
+const reasonNotServed = "NotServed"
+
+// SetNotServed says in place of a definition that was never established why it cannot be, though its names are accepted, and
+// reports whether that changed something.
+func SetNotServed(crd *apiextensionsv1.CustomResourceDefinition, why string, now metav1.Time) bool {
+	if IsTrue(crd, apiextensionsv1.Established) {
+		return false
+	}
+	return SetCondition(crd, apiextensionsv1.CustomResourceDefinitionCondition{
+		Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse, Reason: reasonNotServed, Message: why,
+	}, now)
+}
+
+// SetStructural keeps the condition NonStructuralSchema, in place, and reports whether that changed something: it is there
+// only while a schema is not structural, which Validate refuses.
+func SetStructural(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) bool {
+	var errs field.ErrorList
+	if crd.Spec.PreserveUnknownFields {
+		errs = append(errs, field.Invalid(field.NewPath("spec", "preserveUnknownFields"), true, "must be false"))
+	}
+	for i := range crd.Spec.Versions {
+		at := field.NewPath("spec", "versions").Index(i).Child("schema", "openAPIV3Schema")
+		errs = append(errs, structural.NonStructural(at, SchemaOf(&crd.Spec.Versions[i]))...)
+	}
+	if len(errs) == 0 {
+		return RemoveCondition(crd, apiextensionsv1.NonStructuralSchema)
+	}
+	return SetCondition(crd, apiextensionsv1.CustomResourceDefinitionCondition{
+		Type: apiextensionsv1.NonStructuralSchema, Status: apiextensionsv1.ConditionTrue,
+		Reason: "Violations", Message: errs.ToAggregate().Error(),
+	}, now)
+}
+
+// Terminate does what the first DELETE does to a definition, in place: it has a deletionTimestamp, the finalizer that stays
+// until its objects are gone, and the condition Terminating. It returns false for a later DELETE, which is as of any object.
+func Terminate(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) bool {
+	if crd.DeletionTimestamp != nil {
+		return false
+	}
+	crd.DeletionTimestamp = &now
+	if !slices.Contains(crd.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
+		crd.Finalizers = append(crd.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer)
+	}
+	SetTerminating(crd, DeletionPending, "", now)
+	return true
+}
+
+// Deletion is how far the deletion of the objects of a definition has come: the reason of the condition Terminating.
+type Deletion string
+
+// The stages of a deletion. The condition is True until nothing is left to do.
+const (
+	DeletionPending    Deletion = "InstanceDeletionPending"
+	DeletionInProgress Deletion = "InstanceDeletionInProgress"
+	DeletionFailed     Deletion = "InstanceDeletionFailed" // the detail says what failed
+	DeletionCheck      Deletion = "InstanceDeletionCheck"  // objects are left after a while, the detail says what is waited for
+	DeletionCompleted  Deletion = "InstanceDeletionCompleted"
+	NeverEstablished   Deletion = "NeverEstablished"
+	OverlapsBuiltIn    Deletion = "OverlappingBuiltInResource" // they are the objects of something else that is served
+)
+
+// SetTerminating sets the condition Terminating, in place, and reports whether that changed something. detail is for the
+// stages that have one.
+func SetTerminating(crd *apiextensionsv1.CustomResourceDefinition, stage Deletion, detail string, now metav1.Time) bool {
+	c := apiextensionsv1.CustomResourceDefinitionCondition{
+		Type: apiextensionsv1.Terminating, Status: apiextensionsv1.ConditionTrue, Reason: string(stage),
+	}
+	switch stage {
+	case DeletionPending:
+		c.Message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+	case DeletionInProgress:
+		c.Message = "CustomResource deletion is in progress"
+	case DeletionFailed:
+		c.Message = detail
+	case DeletionCheck:
+		c.Message = "could not confirm zero CustomResources remaining: " + detail
+	case DeletionCompleted:
+		c.Status, c.Message = apiextensionsv1.ConditionFalse, "removed all instances"
+	case NeverEstablished:
+		c.Status, c.Message = apiextensionsv1.ConditionFalse, "resource was never established"
+	case OverlapsBuiltIn:
+		c.Status, c.Message = apiextensionsv1.ConditionFalse, "instances overlap with built-in resources in storage"
+	}
+	return SetCondition(crd, c, now)
+}

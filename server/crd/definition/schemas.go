@@ -1,0 +1,103 @@
+package definition
+
+import (
+	"fmt"
+
+	"github.com/keelson-dev/keelson/runtime/structural"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// missingSchemas says which versions have no schema, where they need one. path is that of the versions.
+func (j *judge) missingSchemas(path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range j.spec.Versions {
+		v := &j.spec.Versions[i]
+		at := path.Index(i).Child("schema", "openAPIV3Schema")
+		switch {
+		case SchemaOf(v) != nil:
+		case !j.noSchemas:
+			errs = append(errs, field.Required(at, ""))
+		case v.Served && !j.spec.PreserveUnknownFields:
+			errs = append(errs, field.Required(at, "because otherwise all fields are pruned"))
+		}
+	}
+	return errs
+}
+
+// schemaErrors judges a schema, which may be nil; path is that of what it is in.
+func (j *judge) schemaErrors(path *field.Path, schema *props, status bool) field.ErrorList {
+	errs := structural.Check(path.Child("openAPIV3Schema"), schema, structural.Options{StatusSubresource: status, Tolerance: j.schemas})
+	for _, err := range errs {
+		switch err.BadValue.(type) {
+		case apiextensionsv1.JSONSchemaProps, *apiextensionsv1.JSONSchemaPropsOrArray:
+			err.BadValue = internalForm(err.BadValue)
+		}
+	}
+	return errs
+}
+
+// maxSelectableFields is how many fields objects of one version can be selected by.
+const maxSelectableFields = 8
+
+// topSelectableErrors judges the selectable fields that all versions have; path is that of the spec. They are held against the
+// schema that all versions have: that there is none is an error.
+func (j *judge) topSelectableErrors(path *field.Path) field.ErrorList {
+	at := path.Child("selectableFields")
+	switch {
+	case len(j.top.SelectableFields) == 0:
+		return nil
+	case j.top.Schema == nil:
+		return field.ErrorList{field.Invalid(at, "", "may only be set when validations.schema is included")}
+	}
+	return j.selectableErrors(at, path.Child("schema", "openAPIV3Schema"), j.top.SelectableFields, SchemaOf(&j.top), j.manyFields)
+}
+
+// versionSelectableErrors judges the selectable fields of a version at path, in the same way.
+func (j *judge) versionSelectableErrors(path *field.Path, v *apiextensionsv1.CustomResourceDefinitionVersion) field.ErrorList {
+	at := path.Child("selectableFields")
+	switch {
+	case len(v.SelectableFields) == 0:
+		return nil
+	case SchemaOf(v) == nil: // sic: it has to be included
+		return field.ErrorList{field.Invalid(at, "", "may only be set when `version.schema.openAPIV3Schema` is not included")}
+	}
+	return j.selectableErrors(at, path.Child("schema", "openAPIV3Schema"), v.SelectableFields, SchemaOf(v), j.manyFieldsIn[v.Name])
+}
+
+// selectableErrors judges selectable fields by a schema, which is at schemaPath. many says that there may be any number of them.
+func (j *judge) selectableErrors(path, schemaPath *field.Path, selectable []apiextensionsv1.SelectableField, schema *props, many bool) field.ErrorList {
+	var errs field.ErrorList
+	compiled, err := structural.Compile(schema)
+	if err != nil {
+		return field.ErrorList{field.Invalid(schemaPath, "", err.Error())}
+	}
+	seen := map[string]bool{}
+	for i := range selectable {
+		jsonPath, at := selectable[i].JSONPath, path.Index(i).Child("jsonPath")
+		if jsonPath == "" {
+			errs = append(errs, field.Required(at, ""))
+			continue
+		}
+		to, found, err := compiled.At(jsonPath, false)
+		if err != nil {
+			errs = append(errs, field.Invalid(at, jsonPath, fmt.Sprintf("is an invalid path: %v", err)))
+			continue
+		}
+		if to.Root().String() == "metadata" {
+			errs = append(errs, field.Invalid(at, jsonPath, "must not point to fields in metadata"))
+		}
+		if found == nil || found.Type != "string" && found.Type != "boolean" && found.Type != "integer" {
+			errs = append(errs, field.Invalid(at, jsonPath,
+				"must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed."))
+		}
+		if seen[to.String()] {
+			errs = append(errs, field.Duplicate(at, jsonPath))
+		}
+		seen[to.String()] = true
+	}
+	if len(seen) > maxSelectableFields && !many {
+		errs = append(errs, field.TooMany(path, len(seen), maxSelectableFields))
+	}
+	return errs
+}

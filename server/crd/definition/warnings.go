@@ -1,0 +1,38 @@
+package definition
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/keelson-dev/keelson/runtime/structural"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Warnings returns what is not wrong with a definition but worth telling its author: formats that mean nothing, each time they
+// are used, and then sets that server-side apply cannot merge, each kind once. old is what the definition was, of which all was
+// told before, nil on create.
+func Warnings(crd, old *apiextensionsv1.CustomResourceDefinition) []string {
+	told := map[string]bool{}
+	if old != nil {
+		for _, text := range warningsOf(&old.Spec) {
+			told[text] = true
+		}
+	}
+	return slices.DeleteFunc(warningsOf(&crd.Spec), func(text string) bool { return told[text] })
+}
+
+func warningsOf(spec *apiextensionsv1.CustomResourceDefinitionSpec) []string {
+	var formats, sets []string
+	for _, at := range schemasOf(spec, field.NewPath("spec")) {
+		for _, text := range structural.Warnings(at.props) {
+			if strings.HasPrefix(text, "x-kubernetes-list-type: set ") {
+				sets = append(sets, text)
+			} else {
+				formats = append(formats, text)
+			}
+		}
+	}
+	slices.Sort(sets)
+	return append(formats, slices.Compact(sets)...)
+}

@@ -1,0 +1,68 @@
+// Package crd is the wing of CustomResourceDefinitions: APIs that come and go with objects, as kube-apiserver has them.
+//
+//	err := srv.Install(crd.New(crd.Options{}))
+//
+// It serves the kind CustomResourceDefinition of apiextensions.k8s.io/v1, and all that its objects define: with the handlers,
+// storage, caches and patches that kinds with Go types have, within milliseconds and while the server serves. See
+// https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/. What a definition may
+// say is package definition's; what its schemas mean is package structural's of runtime.
+//
+// # The life of a definition
+//
+// A definition is created with an empty status. When the names that it asks for are free (of other definitions, and of kinds
+// that the program serves in its group) they are accepted, what it defines is served, and then it is established: who sees
+// the condition Established can use the API. When not, the condition NamesAccepted says which name is taken, and the
+// definition waits until that is free. One that is established goes on with the names it has.
+//
+// A change ends the watches of the definition's own objects, whose clients list anew, if it changes what is served: the spec or
+// the accepted names. Nothing else is disturbed, and requests under way end as they began.
+//
+// A DELETE marks a definition: it is Terminating, no objects of it can be created, those there are get deleted, and when
+// all are gone, which those may delay that are held by finalizers, it goes itself. Its names are free then, and the next
+// definition of the name begins without objects. One that never was served goes at once. Who takes the finalizer
+// customresourcecleanup.apiextensions.k8s.io away by hand keeps the objects: the next definition of that name has them.
+//
+// # Several servers
+//
+// Servers that share a storage all follow the definitions and do the same things, and what one has done is nothing to do for
+// the others; there is no leader. All of them should have installed the wing. What one establishes the others serve
+// already, unless they are slower than a quarter of a second. An object that another server let in while the last one was
+// deleted is found when that one sees that the definition is gone. A server that ends at any point leaves what the next one,
+// or another, goes on with.
+//
+// The health check customresourcedefinitions of /readyz fails until what was defined before is served.
+//
+// # Differences from kube-apiserver
+//
+//   - Nobody is the manager of what the controller writes to the status: metadata.managedFields has no entry kube-apiserver.
+//   - A definition's own names are never in conflict with each other, and NamesAccepted becomes True when the name that was in
+//     conflict is no longer asked for. There, both depend on the order in which names were asked for.
+//   - Kinds with Go types are in conflict with definitions, and have precedence: a definition that was established before the
+//     program served such a kind is not served, and is deleted without touching the objects of the kind.
+//   - That no objects are left is told in a write of its own before the definition goes (InstanceDeletionCompleted), which a
+//     watch may see. Objects that are held for more than a minute are told of once, by InstanceDeletionCheck; there the
+//     condition goes to and fro.
+//   - The deletion of objects passes admission, as the user system:apiserver, so that a plug-in can refuse it; that is told
+//     in the condition, and tried again. There it passes none.
+//   - A DELETE of the collection of definitions is that of each of them. There it leaves the objects stored.
+//   - A create in the first two seconds is not held up.
+//   - Creates are refused, and discovery says so, for as long as a definition has a deletionTimestamp: also when its objects are
+//     gone and a finalizer of somebody else holds it. There discovery shows all verbs again.
+//   - A server-side apply with an unknown field or a value of a wrong type is a 400, which is a 500 without a reason there; and
+//     managedFields are kept where the schemas of two versions differ in a field that has a default. When those of an object
+//     cannot be brought up to date, because its values are older than its schema, a warning says so.
+//   - What a column finds by a wildcard among the members of an object comes sorted by name, and in random order there.
+//
+// # What will bite
+//
+//   - A definition whose spec uses what the wing cannot serve is refused with 422 by the field: conversion by a webhook, and
+//     rules in CEL (x-kubernetes-validations). One that got into the storage by other means is not served, which its condition
+//     Established says with the reason NotServed, unless it was True; then the log does, and a DELETE has to wait until
+//     the definition is mended, or its finalizer is taken away, which keeps the objects.
+//   - Two servers with different programs, of which one serves a kind that the other has a definition for, each serve
+//     their own, from the same place in the storage.
+//   - A column whose JSONPath does not parse ends the columns of its table, and is not refused, as in kube-apiserver.
+//   - The functions of [Options].Conversions get objects that are not validated yet; if one fails, and the object is invalid
+//     by its schema, that is the answer. Selectors look at what is stored: with such a function the selectableFields of other
+//     versions than the stored one cannot be selected by (400).
+package crd

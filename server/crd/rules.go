@@ -1,0 +1,153 @@
+package crd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/structural"
+	"github.com/keelson-dev/keelson/server/registry"
+	"github.com/keelson-dev/keelson/server/request"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// rules are what the versions of one custom resource say against objects. An object is judged by the schema of the version
+// that the request names, and by no other: what another version would say against it is said to whoever writes it there.
+type rules struct {
+	scheme   *runtime.Scheme // of the kind's versions
+	resource schema.GroupResource
+	hub      string // the name of the version that the registry has objects in
+	versions map[string]versionRules
+}
+
+// versionRules are what one version says.
+type versionRules struct {
+	schema *objectSchema
+	scale  *registry.Scale // nil: there is none
+}
+
+// strategy makes a strategy of the rules. Metadata is the registry's to judge.
+func (r *rules) strategy() registry.Strategy[*unstructured.Unstructured] {
+	return registry.Strategy[*unstructured.Unstructured]{
+		Validate:             r.validate,
+		ValidateUpdate:       r.validateUpdate,
+		ValidateStatusUpdate: r.validateStatusUpdate,
+		OwnScaleChecks:       true, // between those of the schema and of lists
+		PlainFinalizers:      true, // of which the next two tell
+		WarnOnCreate: func(_ context.Context, obj *unstructured.Unstructured) []string {
+			return finalizerWarnings(obj.GetFinalizers(), nil)
+		},
+		WarnOnUpdate: func(_ context.Context, obj, old *unstructured.Unstructured) []string {
+			return finalizerWarnings(obj.GetFinalizers(), old.GetFinalizers())
+		},
+	}
+}
+
+func (r *rules) validate(ctx context.Context, obj *unstructured.Unstructured) field.ErrorList {
+	version := r.version(ctx)
+	obj, err := r.in(version, obj)
+	if err != nil {
+		return field.ErrorList{field.InternalError(nil, err)}
+	}
+	s := r.versions[version].schema.structure()
+	errs := s.Validate(nil, obj.Object)
+	errs = append(errs, registry.CheckScale(obj, r.versions[version].scale, false)...)
+	errs = append(errs, s.ValidateEmbedded(nil, obj.Object)...)
+	return append(errs, s.CheckLists(nil, obj.Object)...)
+}
+
+func (r *rules) validateUpdate(ctx context.Context, obj, old *unstructured.Unstructured) field.ErrorList {
+	version := r.version(ctx)
+	was, err := r.in(version, old)
+	if err != nil { // what cannot be shown in this version excuses nothing
+		return r.validate(ctx, obj)
+	}
+	if obj, err = r.in(version, obj); err != nil {
+		return field.ErrorList{field.InternalError(nil, err)}
+	}
+	s := r.versions[version].schema.structure()
+	errs := s.ValidateUpdate(nil, obj.Object, was.Object)
+	errs = append(errs, registry.CheckScale(obj, r.versions[version].scale, false)...)
+	errs = append(errs, s.ValidateEmbedded(nil, obj.Object)...)
+	return append(errs, s.CheckListsUpdate(nil, obj.Object, was.Object)...)
+}
+
+// validateStatusUpdate judges the status by what the schema says of it, and all lists, as kube-apiserver does.
+func (r *rules) validateStatusUpdate(ctx context.Context, obj, old *unstructured.Unstructured) field.ErrorList {
+	version := r.version(ctx)
+	obj, err := r.in(version, obj)
+	if err != nil {
+		return field.ErrorList{field.InternalError(nil, err)}
+	}
+	var was map[string]any
+	if old, err = r.in(version, old); err == nil {
+		was = old.Object
+	}
+	s := r.versions[version].schema.structure()
+	var errs field.ErrorList
+	if status, ok := obj.Object["status"]; ok {
+		errs = statusOf(s).ValidateUpdate(field.NewPath("status"), status, was["status"])
+	}
+	errs = append(errs, registry.CheckScale(obj, r.versions[version].scale, true)...)
+	return append(errs, s.CheckListsUpdate(nil, obj.Object, was)...)
+}
+
+// statusOf returns the schema of the property status, nil for none.
+func statusOf(s *structural.Schema) *structural.Schema {
+	if s == nil {
+		return nil
+	}
+	return s.Properties["status"]
+}
+
+// version is the name of the version that a request names, that of the hub for who is no request for this resource.
+func (r *rules) version(ctx context.Context) string {
+	info := request.InfoFrom(ctx)
+	if info == nil || info.APIGroup != r.resource.Group || info.ResourceName != r.resource.Resource {
+		return r.hub
+	}
+	if _, ok := r.versions[info.APIVersion]; !ok {
+		return r.hub
+	}
+	return info.APIVersion
+}
+
+// in returns what an object of the hub is in a version. It is not to be changed.
+func (r *rules) in(version string, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if version == r.hub {
+		return obj, nil
+	}
+	there, err := r.scheme.ToVersion(obj, schema.GroupVersion{Group: r.resource.Group, Version: version})
+	if err != nil {
+		return nil, err
+	}
+	u, ok := there.(*unstructured.Unstructured)
+	if !ok {
+		return nil, fmt.Errorf("%T is no custom resource", there)
+	}
+	return u, nil
+}
+
+// finalizerWarnings tells of finalizers that are not in old and that others may use too.
+func finalizerWarnings(finalizers, old []string) []string {
+	var warnings []string
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(finalizers))) {
+		switch {
+		case slices.Contains(old, name) || strings.Contains(name, "/") || isStandardFinalizer(name):
+		case strings.Contains(name, "."):
+			warnings = append(warnings, fmt.Sprintf("metadata.finalizers: %q: prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers", name))
+		default:
+			warnings = append(warnings, fmt.Sprintf("metadata.finalizers: %q: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers", name))
+		}
+	}
+	return warnings
+}
+
+// isStandardFinalizer tells those that Kubernetes gives a meaning to.
+func isStandardFinalizer(name string) bool {
+	return name == "orphan" || name == "foregroundDeletion" || name == "kubernetes"
+}

@@ -273,7 +273,7 @@ func describe[P runtime.Object](kind string, goType, listType reflect.Type, opts
 	}
 	switch {
 	case opts.Table != nil && opts.Columns != nil:
-		r.mistake = errors.New("Table and Columns are both set; remove one")
+		r.mistake = errors.New("the options Table and Columns are both set; remove one")
 	case opts.Table != nil:
 		r.table = opts.Table
 	case opts.Columns != nil:

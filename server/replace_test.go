@@ -209,7 +209,7 @@ func TestConvertUntyped(t *testing.T) {
 			t.Errorf("%s: %s", color, message)
 		}
 	}
-	got = untypedAsk(t, srv, "POST", shapePath(1), "application/json", shape(1, "z", `,"spec":{"color":"none"}`), 201)
+	untypedAsk(t, srv, "POST", shapePath(1), "application/json", shape(1, "z", `,"spec":{"color":"none"}`), 201)
 	if got = untypedAsk(t, srv, "GET", shapePath(2)+"/z", "", "", 500); !strings.Contains(fmt.Sprint(got["message"]), "there is no such colour") {
 		t.Errorf("an object that v2 cannot show: %v", got)
 	}

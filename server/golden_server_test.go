@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -237,6 +238,35 @@ func (s *goldenServer) deleteDefinitions(ctx context.Context, t *testing.T, ns s
 		}
 		if slices.ContainsFunc(d.Metadata.Finalizers, func(f string) bool { return strings.HasPrefix(f, "example.com/") }) {
 			release(definitions + "/" + d.Metadata.Name)
+		}
+	}
+}
+
+// TestGoldenWithin shows that a request is made again until its answer is the one that is wanted, or the time is over, and
+// that what an answer brought which was not it is forgotten.
+func TestGoldenWithin(t *testing.T) {
+	t.Parallel()
+	asked := 0 // requests come one after the other
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"name": "try-%d", "done": %t}`, asked, asked > 2)
+	}))
+	defer srv.Close()
+	s := &goldenServer{url: srv.URL, client: srv.Client()}
+	for _, c := range []struct {
+		within time.Duration
+		asked  int
+		name   string
+	}{{time.Minute, 3, "try-3"}, {0, 1, "try-1"}} {
+		asked = 0
+		got := &comparison{values: map[string]string{}}
+		st := &step{method: "GET", target: "/", within: c.within, code: 200, wantBody: `{"name": "${name1}", "done": true}`}
+		if _, err := s.ask(t.Context(), st, got); err != nil {
+			t.Fatal(err)
+		}
+		if asked != c.asked || got.values["name1"] != c.name || (len(got.wrong) == 0) != (c.within > 0) {
+			t.Errorf("within %s: %d requests, %v, wrong %q; want %d, %s", c.within, asked, got.values, got.wrong, c.asked, c.name)
 		}
 	}
 }

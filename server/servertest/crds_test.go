@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/keelson-dev/keelson/server/crd"
 	"github.com/keelson-dev/keelson/server/servertest"
@@ -134,6 +135,18 @@ func TestInstallCRDsOfOneThatGoes(t *testing.T) {
 	if err := srv.InstallCRDs(t.Context(), path); err == nil || !strings.Contains(err.Error(), "boats.sea.example.com is being deleted") {
 		t.Error(err)
 	}
+}
+
+// In a bubble, what has to be waited for takes no time.
+func TestInstallCRDsInABubble(t *testing.T) {
+	t.Parallel()
+	path := put(t, t.TempDir()+"/boats.yaml", boatsCRD("boats", "Boat", 3))
+	synctest.Test(t, func(t *testing.T) {
+		srv := withCRDs(t)
+		servertest.InstallCRDs(t, srv, path)
+		servertest.InstallCRDs(t, srv, put(t, path, boatsCRD("boats", "Boat", 4)))
+		ask(t, srv, "POST", definedBoats, `{"metadata": {"name": "a"}, "apiVersion": "sea.example.com/v1", "kind": "Boat", "spec": {"name": "abcd"}}`).want(201)
+	})
 }
 
 func TestInstallCRDsWithoutTheWing(t *testing.T) {

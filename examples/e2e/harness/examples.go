@@ -8,10 +8,15 @@ import (
 	"sync"
 )
 
-// wardrobeBinary is the program of examples/wardrobe, built when first asked for.
-var wardrobeBinary = sync.OnceValues(func() (string, error) {
-	const folder = root + "/examples/wardrobe"
-	files, err := filepath.Glob(folder + "/*.go")
+// The other examples, each built when first asked for.
+var (
+	wardrobeBinary = sync.OnceValues(func() (string, error) { return buildExample("wardrobe") })
+	crdsBinary     = sync.OnceValues(func() (string, error) { return buildExample("crds") })
+)
+
+// buildExample builds the program of a folder of examples.
+func buildExample(name string) (string, error) {
+	files, err := filepath.Glob(root + "/examples/" + name + "/*.go")
 	if err != nil {
 		return "", err
 	}
@@ -20,8 +25,8 @@ var wardrobeBinary = sync.OnceValues(func() (string, error) {
 			return "", err
 		}
 	}
-	return build(root, "./examples/wardrobe")
-})
+	return build(root, "./examples/"+name)
+}
 
 // exampleBinary builds the program of an example.
 func exampleBinary(name string) (string, error) {
@@ -30,8 +35,10 @@ func exampleBinary(name string) (string, error) {
 		return helloBinary()
 	case "wardrobe":
 		return wardrobeBinary()
+	case "crds":
+		return crdsBinary()
 	}
-	return "", fmt.Errorf("there is no example %q; want hello or wardrobe", name)
+	return "", fmt.Errorf("there is no example %q; want hello, wardrobe or crds", name)
 }
 
 func (o Options) example() string { return cmp.Or(o.Example, "hello") }

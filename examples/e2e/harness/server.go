@@ -26,15 +26,17 @@ const (
 
 // Options says how to start an example. The zero Options is hello, on a free port on 127.0.0.1 and with a new data file.
 type Options struct {
-	// Example is the program, hello or wardrobe; "" is hello.
+	// Example is the program, hello, wardrobe or crds; "" is hello.
 	Example string
 	// Dir is the working directory, with the data file and the kubeconfig; "" is a new one.
 	Dir string
 	// Listen, Data and Kubeconfig are its flags; "" is 127.0.0.1:0, and in Dir the example's name with .db and
 	// .kubeconfig.
 	Listen, Data, Kubeconfig string
-	// Etcd is hello's flag; "" is none.
+	// Etcd is hello's flag, and that of crds; "" is none.
 	Etcd string
+	// Flags are others of the example's flags, such as -lenient-namespaces.
+	Flags []string
 }
 
 // Server is a running example.
@@ -136,7 +138,7 @@ func (o Options) args() []string {
 	if o.Etcd != "" {
 		args = append(args, "-etcd="+o.Etcd)
 	}
-	return args
+	return append(args, o.Flags...)
 }
 
 func exitCode(err error) int {

@@ -1,0 +1,79 @@
+// Command crds serves no kind of its own but those of clusters that controllers need, such as namespaces, ConfigMaps and
+// Leases, and what CustomResourceDefinitions define: a control plane without nodes. Try it with
+//
+//	kubectl --kubeconfig crds.kubeconfig create -f definition.yaml
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/builtin"
+	"github.com/keelson-dev/keelson/server/crd"
+	"github.com/keelson-dev/keelson/storage/bolt"
+	"github.com/keelson-dev/keelson/storage/etcd"
+	"github.com/keelson-dev/keelson/storage/memory"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+func main() {
+	listen := flag.String("listen", "127.0.0.1:6443", "`address` to serve on; port 0 picks a free one")
+	data := flag.String("data", "crds.db", "`file` that keeps the objects, or memory; keys and certificates are in file.pki")
+	endpoints := flag.String("etcd", "", "`endpoints` of an etcd cluster, comma separated: it keeps the objects, and not the file")
+	kubeconfig := flag.String("kubeconfig", "crds.kubeconfig", "`file` to write for kubectl")
+	lenient := flag.Bool("lenient-namespaces", false, "objects may be created in namespaces that do not exist")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "crds: unexpected argument %q\n", flag.Arg(0))
+		os.Exit(2)
+	}
+	opts := server.Options{
+		Storage: bolt.At(*data), Listen: *listen, Credentials: *data + ".pki", Kubeconfig: *kubeconfig,
+		Ready: func(url, path string) { fmt.Printf("ready %s kubeconfig=%s\n", url, path) },
+	}
+	if *data == "memory" {
+		opts.Storage, opts.Credentials = memory.Open(), *kubeconfig+".pki"
+	}
+	if *endpoints != "" {
+		opts.Storage = etcd.At(strings.Split(*endpoints, ",")...)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() { <-signals; cancel(); <-signals; os.Exit(1) }() // a second signal ends the program at once
+	if err := serve(ctx, opts, *lenient); err != nil {
+		fmt.Fprintln(os.Stderr, "crds:", err)
+		os.Exit(1)
+	}
+}
+
+// serve is the control plane.
+func serve(ctx context.Context, opts server.Options, lenient bool) error {
+	config := zap.NewProductionConfig() // a line to stderr for each start, stop and failed request
+	config.Encoding, config.Sampling, config.DisableCaller, config.DisableStacktrace = "console", nil, true, true
+	config.EncoderConfig.EncodeTime = zapcore.RFC3339TimeEncoder
+	log, err := config.Build()
+	if err != nil {
+		return err
+	}
+	opts.Logger = log
+	srv, err := server.New(opts)
+	if err != nil {
+		return err
+	}
+	cluster := builtin.New(builtin.Options{AllowMissingNamespaces: lenient, Logger: log})
+	for _, wing := range []server.Extension{cluster, crd.New(crd.Options{Logger: log})} {
+		if err := srv.Install(wing); err != nil {
+			return errors.Join(err, srv.Close())
+		}
+	}
+	return srv.Run(ctx)
+}

@@ -146,18 +146,24 @@ func TestOthersHoldADefinition(t *testing.T) {
 // Who takes the finalizer away by hand keeps the objects, for the next definition of that name; its names are free.
 func TestTheFinalizerTakenByHandKeepsTheObjects(t *testing.T) {
 	t.Parallel()
-	s := startSite(t, server.Options{Admission: admission.Chain{Validators: []admission.Validator{&obstinate{func(r *admission.Request) error {
-		if r.Operation == admission.Delete && r.Resource.Resource == "widgets" {
-			return errors.New("never")
+	var letGo atomic.Bool
+	s := startSite(t, server.Options{Admission: admission.Chain{Validators: []admission.Validator{admission.ValidatorFunc(func(ctx context.Context, r *admission.Request) error {
+		d, ok := r.Object.(*apiextensionsv1.CustomResourceDefinition)
+		switch {
+		case ok && d.DeletionTimestamp != nil && len(d.Finalizers) == 0:
+			letGo.Store(true)
+		case r.Operation == admission.Delete && r.Resource.Resource == "widgets" && !letGo.Load():
+			<-ctx.Done() // as long as the definition is there
+			return ctx.Err()
 		}
 		return nil
-	}}}}}, crd.New(crd.Options{}))
+	})}}}, crd.New(crd.Options{}))
 	s.establish(definitionOf("widgets", "Widget"))
 	s.want(http.StatusCreated, "POST", widgetsPath, object("Widget", "one"))
 	s.define(definitionOf("gadgets", "Widget"))
 	s.await("gadgets.example.com", hasReason(apiextensionsv1.NamesAccepted, "ListKindConflict"))
 	s.want(http.StatusOK, "DELETE", crdsPath+"/widgets.example.com", "")
-	s.await("widgets.example.com", hasReason(apiextensionsv1.Terminating, "InstanceDeletionFailed"))
+	s.await("widgets.example.com", hasReason(apiextensionsv1.Terminating, "InstanceDeletionInProgress"))
 	s.want(http.StatusOK, "PATCH", crdsPath+"/widgets.example.com", `{"metadata":{"finalizers":null}}`, "Content-Type", "application/merge-patch+json")
 	s.awaitGone("widgets.example.com")
 	s.await("gadgets.example.com", isTrue(apiextensionsv1.Established))
@@ -389,6 +395,43 @@ func TestACreateThatEndsLate(t *testing.T) {
 	eventually(t, func() bool { return other.do("GET", widgetsPath, "", nil) == http.StatusNotFound }, func() string { return "still served" })
 	establishOnBoth(one, other)
 	if got := one.count(widgetsPath); got != 0 {
+		t.Errorf("the next of its name begins with %d objects", got)
+	}
+}
+
+// A definition is there as long as a create is under way that was let in before its DELETE, and takes that object with it.
+func TestADeletionWaitsForCreates(t *testing.T) {
+	t.Parallel()
+	arrived, goOn := make(chan struct{}), make(chan struct{})
+	s := startSite(t, server.Options{Admission: admission.Chain{Validators: []admission.Validator{&obstinate{func(r *admission.Request) error {
+		if r.Operation == admission.Create && r.Name == "late" {
+			close(arrived)
+			<-goOn
+		}
+		return nil
+	}}}}}, crd.New(crd.Options{}))
+	s.establish(definitionOf("widgets", "Widget"))
+	var late sync.WaitGroup
+	late.Go(func() {
+		if code := s.do("POST", widgetsPath, object("Widget", "late"), nil); code != http.StatusCreated {
+			t.Errorf("the late create is answered with %d", code)
+		}
+	})
+	<-arrived
+	s.want(http.StatusOK, "DELETE", crdsPath+"/widgets.example.com", "")
+	for range 3 {
+		s.establish(definitionOf("gadgets", "Gadget"))
+		s.want(http.StatusOK, "DELETE", crdsPath+"/gadgets.example.com", "")
+		s.awaitGone("gadgets.example.com")
+	}
+	if s.get("widgets.example.com") == nil {
+		t.Error("the definition is gone")
+	}
+	close(goOn)
+	late.Wait()
+	s.awaitGone("widgets.example.com")
+	s.establish(definitionOf("widgets", "Widget"))
+	if got := s.count(widgetsPath); got != 0 {
 		t.Errorf("the next of its name begins with %d objects", got)
 	}
 }

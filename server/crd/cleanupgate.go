@@ -45,10 +45,15 @@ func (g *gate) watch(resource schema.GroupResource, closed bool) {
 	if g.of == nil {
 		g.of = map[schema.GroupResource]*guarded{}
 	}
-	if g.of[resource] == nil {
-		g.of[resource] = &guarded{}
+	one := g.of[resource]
+	if one == nil {
+		one = &guarded{}
+		g.of[resource] = one
 	}
-	g.of[resource].closed, g.of[resource].gone = closed, time.Time{}
+	if !one.gone.IsZero() { // another definition has come, which nobody was asked to delete
+		one.gone, one.suspect = time.Time{}, time.Time{}
+	}
+	one.closed = closed
 }
 
 // withdrawn refuses creates of a resource that is served no longer.

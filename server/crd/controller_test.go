@@ -333,26 +333,53 @@ func TestTwoServers(t *testing.T) {
 	}
 }
 
+// put stores a definition as another server would have done.
+func put(t *testing.T, b storage.Backend, d *apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	d.UID = types.UID(d.Name)
+	d.Generation, d.CreationTimestamp = 1, metav1.Now()
+	d.Spec.Names.Singular, d.Spec.Names.ListKind = strings.ToLower(d.Spec.Names.Plural), d.Spec.Names.Kind+"List"
+	d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+	d.Status.StoredVersions = []string{"v1"}
+	key := "/registry/apiextensions.k8s.io/customresourcedefinitions/" + d.Name
+	if _, err := b.Commit(t.Context(), storage.Commit{Key: key, Value: []byte(text(t, d))}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Of definitions that servers accepted with one kind at the same time, the first is established, and the others step back.
+func TestAKindAcceptedTwice(t *testing.T) {
+	t.Parallel()
+	b := newSharedStorage(t)
+	for _, plural := range []string{"bbs", "aas", "ccs"} {
+		put(t, b, definitionOf(plural, "Rival", func(d *apiextensionsv1.CustomResourceDefinition) {
+			d.Status.AcceptedNames = apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Singular: plural, Kind: "Rival", ListKind: "RivalList"}
+			d.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{
+				{Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionTrue, Reason: "NoConflicts", Message: "no conflicts found", LastTransitionTime: metav1.Now()},
+				{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse, Reason: "Installing", Message: "the initial names have been accepted", LastTransitionTime: metav1.Now()},
+			}
+		}))
+	}
+	s := newSite(t, b)
+	s.await("bbs.example.com", isTrue(apiextensionsv1.Established))
+	for _, name := range []string{"aas.example.com", "ccs.example.com"} {
+		d := s.await(name, hasReason(apiextensionsv1.NamesAccepted, "ListKindConflict"))
+		if isTrue(apiextensionsv1.Established)(d) || d.Status.AcceptedNames.Kind != "" {
+			t.Errorf("the definition is %s", text(t, d))
+		}
+	}
+	s.want(http.StatusOK, "GET", "/apis/example.com/v1/bbs", "")
+	s.want(http.StatusNotFound, "GET", "/apis/example.com/v1/aas", "")
+}
+
 // What somebody else stored that cannot be served says so, and can be deleted.
 func TestADefinitionThatCannotBeServed(t *testing.T) {
 	t.Parallel()
 	b := newSharedStorage(t)
-	put := func(d *apiextensionsv1.CustomResourceDefinition) {
-		t.Helper()
-		d.UID = types.UID(d.Name)
-		d.Generation, d.CreationTimestamp = 1, metav1.Now()
-		d.Spec.Names.Singular, d.Spec.Names.ListKind = strings.ToLower(d.Spec.Names.Kind), d.Spec.Names.Kind+"List"
-		d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
-		d.Status.StoredVersions = []string{"v1"}
-		key := "/registry/apiextensions.k8s.io/customresourcedefinitions/" + d.Name
-		if _, err := b.Commit(t.Context(), storage.Commit{Key: key, Value: []byte(text(t, d))}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	put(definitionOf("rules", "Rule", func(d *apiextensionsv1.CustomResourceDefinition) {
+	put(t, b, definitionOf("rules", "Rule", func(d *apiextensionsv1.CustomResourceDefinition) {
 		d.Spec.Versions[0].Schema.OpenAPIV3Schema.XValidations = apiextensionsv1.ValidationRules{{Rule: "true"}}
 	}))
-	put(definitionOf("shapes", "Shape", func(d *apiextensionsv1.CustomResourceDefinition) {
+	put(t, b, definitionOf("shapes", "Shape", func(d *apiextensionsv1.CustomResourceDefinition) {
 		d.Spec.Versions[0].Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{"a": {}}}
 	}))
 	s := newSite(t, b)

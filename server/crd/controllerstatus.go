@@ -20,9 +20,15 @@ func (c *controller) name(ctx context.Context, k *known) {
 	if k.crd.DeletionTimestamp != nil {
 		return
 	}
-	taken := c.taken(k)
+	var taken *definition.Taken
 	done := c.write(ctx, k, func(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) bool {
-		changed := definition.AcceptNames(crd, taken, now)
+		changed := false
+		if !hasItsNames(crd) {
+			if taken == nil {
+				taken = c.taken(k)
+			}
+			changed = definition.AcceptNames(crd, taken, now)
+		}
 		if crd.Generation != k.checked {
 			changed = definition.SetStructural(crd, now) || changed
 		}
@@ -31,6 +37,12 @@ func (c *controller) name(ctx context.Context, k *known) {
 	if done {
 		k.checked = k.crd.Generation
 	}
+}
+
+// hasItsNames reports whether a definition has all names that it asks for, and for good.
+func hasItsNames(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return sameNames(crd.Spec.Names, crd.Status.AcceptedNames) &&
+		definition.IsTrue(crd, apiextensionsv1.Established) && definition.IsTrue(crd, apiextensionsv1.NamesAccepted)
 }
 
 // taken returns the names that a definition may not have.
@@ -91,11 +103,17 @@ func (c *controller) write(ctx context.Context, k *known, change func(crd *apiex
 	switch {
 	case err == nil:
 		c.update(crd, revision)
+		k.told = false
 		k.dirty = false // by what was done here there is nothing to do; what others did is seen by the watch
 	case apierrors.IsNotFound(err) || ctx.Err() != nil: // its end will be seen
 	default:
 		k.failed = true
-		c.log.Warn("the status of a definition could not be written yet", zap.String("name", k.crd.Name), zap.Error(err))
+		level := zap.WarnLevel
+		if k.told {
+			level = zap.DebugLevel
+		}
+		k.told = true
+		c.log.Log(level, "the status of a definition cannot be written yet", zap.String("name", k.crd.Name), zap.Error(err))
 	}
 	return err == nil
 }

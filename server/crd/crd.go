@@ -120,8 +120,12 @@ func (c *controller) check(context.Context) error {
 	case <-c.synced:
 		return nil
 	default:
-		return errors.New("the custom resources that are defined are not all served yet")
 	}
+	const yet = "the custom resources that are defined are not all served yet"
+	if err := c.trouble.Load(); err != nil {
+		return fmt.Errorf("%s: %w", yet, *err)
+	}
+	return errors.New(yet)
 }
 
 // as returns the context of the controller, which admission sees by the name that kube-apiserver has to itself.

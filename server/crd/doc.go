@@ -64,5 +64,6 @@
 //   - A column whose JSONPath does not parse ends the columns of its table, and is not refused, as in kube-apiserver.
 //   - The functions of [Options].Conversions get objects that are not validated yet; if one fails, and the object is invalid
 //     by its schema, that is the answer. Selectors look at what is stored: with such a function the selectableFields of other
-//     versions than the stored one cannot be selected by (400).
+//     versions than the stored one cannot be selected by (400), and these have no /scale unless the schema of the stored
+//     version describes its paths.
 package crd

@@ -1,0 +1,143 @@
+package crd
+
+import (
+	"context"
+	"slices"
+
+	"github.com/keelson-dev/keelson/storage"
+	"go.uber.org/zap"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// drain takes what has come meanwhile, so that much that comes together is served together.
+func (c *controller) drain(batches <-chan batch) {
+	for {
+		select {
+		case b := <-batches:
+			c.observe(b)
+		default:
+			return
+		}
+	}
+}
+
+// batch is events of the watch that came together.
+type batch struct {
+	events []storage.Event
+	// present names all definitions, at the end of the first events of a watch; nil otherwise.
+	present map[string]bool
+}
+
+// follow watches the definitions until ctx ends; when the watch ends it begins again.
+func (c *controller) follow(ctx context.Context, out chan<- batch) {
+	retry := backoff{least: leastWait, most: mostWait}
+	for ctx.Err() == nil {
+		err := c.followOnce(ctx, out, retry.reset)
+		if ctx.Err() != nil {
+			return
+		}
+		c.trouble.Store(&err)
+		c.log.Debug("the watch of definitions begins again", zap.Error(err))
+		pause(ctx, retry.wait())
+	}
+}
+
+func (c *controller) followOnce(ctx context.Context, out chan<- batch, began func()) error {
+	w, err := c.registry.WatchRecords(ctx, storage.WatchOptions{Initial: true})
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	present := map[string]bool{}
+	for {
+		events, err := w.Next(ctx)
+		if err != nil {
+			return err
+		}
+		b := batch{events: slices.Clone(events)}
+		for _, e := range events {
+			if present == nil {
+				break
+			}
+			if e.Type != watch.Bookmark {
+				present[e.Record.Key] = true
+			} else if e.InitialEnd {
+				b.present, present = present, nil
+				began()
+			}
+		}
+		select {
+		case out <- b:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// observe keeps known up to date.
+func (c *controller) observe(b batch) {
+	for _, e := range b.events {
+		c.seen = max(c.seen, e.Record.Revision)
+		switch e.Type {
+		case watch.Bookmark:
+		case watch.Deleted:
+			c.gone(e.Record.Key, e.Record)
+		default:
+			obj, err := c.registry.Decode(e.Record)
+			crd, err := definitionOf(obj, err)
+			if err != nil {
+				c.log.Error("a definition cannot be read", zap.String("name", e.Record.Key), zap.Error(err))
+				continue
+			}
+			if k := c.known[e.Record.Key]; k != nil && k.crd != nil && k.crd.UID != crd.UID {
+				c.gone(e.Record.Key, storage.Record{}) // it went and came while nobody watched
+			}
+			c.update(crd, e.Record.Revision)
+		}
+	}
+	if b.present != nil {
+		for name, k := range c.known {
+			if !b.present[name] && k.crd != nil {
+				c.gone(name, storage.Record{})
+			}
+		}
+		c.complete = true
+	}
+}
+
+// update keeps a definition as it is at a revision, unless it is known as it was later.
+func (c *controller) update(crd *apiextensionsv1.CustomResourceDefinition, revision int64) {
+	k := c.known[crd.Name]
+	if k == nil {
+		k = &known{}
+		c.known[crd.Name] = k
+	}
+	if k.crd != nil && revision < k.revision {
+		return
+	}
+	before := apiextensionsv1.CustomResourceDefinitionNames{}
+	if k.crd != nil {
+		before = k.crd.Status.AcceptedNames
+	}
+	k.crd, k.revision, k.dirty = crd, revision, true
+	accepted := crd.Status.AcceptedNames
+	switch {
+	case accepted.Plural == "" && accepted.Kind == "":
+		k.claim = 0
+	case k.claim == 0:
+		k.claim = revision
+	}
+	if !sameNames(before, accepted) {
+		c.look(crd.Spec.Group)
+	}
+}
+
+// look has the definitions of a group looked at.
+func (c *controller) look(group string) {
+	for _, k := range c.known {
+		if k.crd != nil && k.crd.Spec.Group == group {
+			k.dirty = true
+		}
+	}
+}

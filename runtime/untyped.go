@@ -34,6 +34,10 @@ type ConvertUntyped func(in *unstructured.Unstructured, to schema.GroupVersion) 
 // *unstructured.UnstructuredList. An object or a list of it is recognised by its kind and apiVersion.
 func (k *Kind) Untyped() bool { return k.untyped }
 
+// HasConvert reports whether the kind has a function that makes objects of one version those of another: see
+// [KindOptions].Convert.
+func (k *Kind) HasConvert() bool { return k.convert != nil }
+
 func newUntyped(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": gvk.GroupVersion().String(), "kind": gvk.Kind}}
 }

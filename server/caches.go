@@ -94,7 +94,8 @@ func closeCaches(list []*served) {
 	}
 }
 
-// cachesReady says which caches are not fresh, and why. One that is not in use yet is.
+// cachesReady says which caches are not fresh, and why. One that is not in use yet, or is just being filled, does not count:
+// kinds come, and are replaced, while others are served.
 func (s *Server) cachesReady(ctx context.Context) error {
 	s.mu.Lock()
 	all := s.served
@@ -104,7 +105,7 @@ func (s *Server) cachesReady(ctx context.Context) error {
 		if r.cache == nil {
 			continue
 		}
-		if err := r.cache.Ready(ctx); err != nil {
+		if err := r.cache.Ready(ctx); err != nil && !errors.Is(err, cacher.ErrFilling) && r.life.Err() == nil {
 			stale = append(stale, fmt.Sprintf("%s: %v", r.gvr.GroupResource(), err))
 		}
 	}

@@ -88,7 +88,7 @@ func (h *Host) CollectGarbage() { h.s.collects.Store(true) }
 func (h *Host) Catalogue() *Catalogue { return h.s.Catalogue() }
 
 // Registry returns the registry of a stored resource that is served, for registry.For. It is good until the resource is
-// withdrawn.
+// withdrawn or replaced; what it returns after that are errors.
 func (h *Host) Registry(resource schema.GroupResource) (*registry.Registry, error) {
 	return h.s.registryOf(resource)
 }

@@ -36,6 +36,9 @@ func (s *Server) serveMetrics() error {
 func (s *Server) metered() []metrics.Resource {
 	var out []metrics.Resource
 	for _, r := range s.served {
+		if r.unserved {
+			continue
+		}
 		out = append(out, metrics.Resource{GroupVersionResource: r.gvr, Deprecated: r.deprecated != "", Connect: connectMethods(r.custom)})
 		for _, name := range r.subNames() {
 			out = append(out, metrics.Resource{

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/storage"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -16,31 +17,63 @@ import (
 // object, and reads past the cache.
 //
 // Call it when all servers of the storage know the version that is stored now, such as after a rollout; from Options.Ready
-// or beside Run, in a goroutine of the program's own. It ends with the server. resource is that of any version, such as
+// or beside Run, in a goroutine of the program's own. It ends with an error when the server ends, and when the resource is
+// withdrawn or replaced: what its objects are to be is something else then. resource is that of any version, such as
 // {Group: "example.com", Resource: "widgets"}. To find out whether it went well look at the error and at the result's
 // Failed.
 func (s *Server) MigrateStorage(ctx context.Context, resource schema.GroupResource, opts storage.MigrateOptions) (storage.Migrated, error) {
-	objects, err := s.storeOf(resource)
+	of, err := s.storeOf(resource)
 	if err != nil {
 		return storage.Migrated{}, fmt.Errorf("server: migrate %s: %w", resource, err)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(s.life, func() { cancel(errEnded) })()
-	done, err := storage.Migrate(ctx, objects, opts)
-	if err == nil {
-		return done, nil
+	over := func() error {
+		switch {
+		case s.life.Err() != nil:
+			return errEnded
+		case of.life.Err() != nil:
+			return errWithdrawn
+		}
+		return nil
 	}
-	if cause := context.Cause(ctx); cause != nil {
+	defer context.AfterFunc(of.life, func() { cancel(over()) })()
+	done, err := storage.Migrate(ctx, whileServed{of.objects, of.life}, opts)
+	switch why, cause := over(), context.Cause(ctx); {
+	case err == nil && !errors.Is(why, errWithdrawn): // the server may have ended since
+		return done, nil
+	case why != nil:
+		err = why
+	case cause != nil:
 		err = cause
 	}
 	return done, fmt.Errorf("server: migrate %s: %w", resource, err)
 }
 
-var errEnded = errors.New("the server has ended")
+var (
+	errEnded     = errors.New("the server has ended")
+	errWithdrawn = errors.New("the resource was withdrawn, or replaced")
+)
 
-// storeOf returns where the objects of a resource are stored.
-func (s *Server) storeOf(resource schema.GroupResource) (storage.Interface, error) {
+// whileServed is where the objects of a resource are stored, which takes no updates when that is served no longer: they
+// would make the objects what they were to be before.
+type whileServed struct {
+	storage.Interface
+	life context.Context
+}
+
+// Update implements storage.Interface.
+func (w whileServed) Update(ctx context.Context, key string, o storage.WriteOptions, change storage.ChangeFunc) (storage.Record, error) {
+	return w.Interface.Update(ctx, key, o, func(ctx context.Context, current runtime.Object, rec storage.Record) (storage.Outcome, error) {
+		if w.life.Err() != nil {
+			return storage.Outcome{}, storage.ErrClosed
+		}
+		return change(ctx, current, rec)
+	})
+}
+
+// storeOf returns the hub of a resource, which has where its objects are stored.
+func (s *Server) storeOf(resource schema.GroupResource) (*served, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
@@ -57,5 +90,5 @@ func (s *Server) storeOf(resource schema.GroupResource) (storage.Interface, erro
 	case s.served[i].objects == nil:
 		return nil, errors.New("the resource has a Storage of its own, which has to do that itself")
 	}
-	return s.served[i].objects, nil
+	return s.served[i], nil
 }

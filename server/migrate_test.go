@@ -222,3 +222,35 @@ func TestNewScheme(t *testing.T) {
 		t.Errorf("a bad name: %v", err)
 	}
 }
+
+// TestMigrateStorageEndsWithWhatItIsOf replaces a kind while its objects are stored anew: what was written since by the new
+// schema stays, which the migration would prune by the old one.
+func TestMigrateStorageEndsWithWhatItIsOf(t *testing.T) {
+	t.Parallel()
+	srv := servertest.New(t, shapes(nil, specFields{"old": nil, "a": nil}))
+	h := host(t, srv)
+	for _, name := range []string{"x", "y"} {
+		untypedAsk(t, srv, "POST", shapePath(1), "application/json", shape(1, name, `,"spec":{"old":"1","a":"1"}`), 201)
+	}
+	replace := func(schemas ...specFields) {
+		if err := h.Replace([]schema.GroupResource{shapesResource}, shapes(nil, schemas...)); err != nil {
+			t.Error(err)
+		}
+	}
+	replace(specFields{"a": nil})
+	replaced := false
+	_, err := srv.MigrateStorage(t.Context(), shapesResource, storage.MigrateOptions{PageSize: 1, Progress: func(storage.Migrated) {
+		if replaced {
+			return
+		}
+		replaced = true
+		replace(specFields{"a": nil, "b": nil})
+		untypedText(t, srv, "PATCH", shapePath(1)+"/y", "application/merge-patch+json", `{"spec":{"b":"2"}}`)
+	}})
+	if err == nil || !strings.Contains(err.Error(), "withdrawn, or replaced") {
+		t.Errorf("the migration ended with %v", err)
+	}
+	if spec := specOf(t, untypedAsk(t, srv, "GET", shapePath(1)+"/y", "", "", 200)); spec != `{"a":"1","b":"2"}` {
+		t.Errorf("after the migration: %s", spec)
+	}
+}

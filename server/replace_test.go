@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/registry"
@@ -165,6 +166,11 @@ func TestVersionsThatDifferInMore(t *testing.T) {
 			t.Errorf("%s: %s", path, body)
 		}
 	}
+	for _, served := range only(scrape(t, srv), "apiserver_request_total", "shapes", "version") {
+		if strings.HasPrefix(served, "v3") {
+			t.Errorf("requests for a version that is not served are counted: %s", served)
+		}
+	}
 	if _, body := untypedText(t, srv, "GET", "/apis/shapes.example.com", "", ""); strings.Contains(body, "v3") || !strings.Contains(body, "v2") {
 		t.Errorf("the group: %s", body)
 	}
@@ -212,6 +218,39 @@ func TestConvertUntyped(t *testing.T) {
 	untypedAsk(t, srv, "POST", shapePath(1), "application/json", shape(1, "z", `,"spec":{"color":"none"}`), 201)
 	if got = untypedAsk(t, srv, "GET", shapePath(2)+"/z", "", "", 500); !strings.Contains(fmt.Sprint(got["message"]), "there is no such colour") {
 		t.Errorf("an object that v2 cannot show: %v", got)
+	}
+}
+
+// TestDefaultsOfAVersionThatIsConverted has a version whose defaults are of fields that are others in the hub: an object gets
+// none that it has, and what admission leaves out is that version's too.
+func TestDefaultsOfAVersionThatIsConverted(t *testing.T) {
+	t.Parallel()
+	convert := func(in *unstructured.Unstructured, to schema.GroupVersion) (*unstructured.Unstructured, error) {
+		spec, _ := in.Object["spec"].(map[string]any)
+		from, name := "mode", "policy" // mode is another thing in v1
+		if to.Version == "v2" {
+			from, name = name, from
+		}
+		value, ok := spec[from]
+		delete(spec, from)
+		if ok {
+			spec[name] = value
+		}
+		return in, nil
+	}
+	srv := servertest.New(t, shapes(func(o *untypedOptions, _ int) { o.Convert = convert }, specFields{"policy": nil, "mode": nil}, specFields{"mode": "safe"}))
+	untypedAsk(t, srv, "POST", shapePath(2), "application/json", shape(2, "x", `,"spec":{"mode":"fast"}`), 201)
+	if spec := specOf(t, untypedAsk(t, srv, "GET", shapePath(1)+"/x", "", "", 200)); spec != `{"policy":"fast"}` {
+		t.Errorf("created in v2: %s", spec)
+	}
+	host(t, srv).Admit(admission.Chain{Mutators: []admission.Mutator{admission.MutatorFunc(func(_ context.Context, r *admission.Request) error {
+		spec, _ := r.Object.(*unstructured.Unstructured).Object["spec"].(map[string]any)
+		delete(spec, "policy")
+		return nil
+	})}})
+	untypedAsk(t, srv, "PATCH", shapePath(2)+"/x", "application/merge-patch+json", `{"metadata":{"labels":{"a":"b"}}}`, 200)
+	if spec := specOf(t, untypedAsk(t, srv, "GET", shapePath(1)+"/x", "", "", 200)); spec != `{"policy":"safe"}` {
+		t.Errorf("after admission: %s", spec)
 	}
 }
 

@@ -66,15 +66,21 @@ func (s *Server) door(r *served) http.Handler {
 // retire closes the caches of what is served no longer, each when the requests to its kind have ended: their watches have
 // been told.
 func (s *Server) retire(gone []*served) {
-	for _, hub := range gone {
-		if hub.cache == nil {
-			continue
+	caches := map[*tenancy]*served{} // of each kind the version that has the cache, if one has
+	for _, r := range gone {
+		if r.cache != nil || caches[r.tenancy] == nil {
+			caches[r.tenancy] = r
 		}
-		hub.tenancy.end(func() {
-			closeCaches([]*served{hub})
+	}
+	for t, r := range caches {
+		t.end(func() {
+			if r.cache == nil {
+				return
+			}
+			closeCaches([]*served{r})
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			delete(s.retired, hub)
+			delete(s.retired, r)
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/servertest"
@@ -114,6 +115,23 @@ func TestWithdrawUnderTraffic(t *testing.T) {
 	}
 	code, body := call(t, srv.Client(), "GET", srv.URL+widgetsPath, "")
 	wantCode(t, 200, code, body)
+}
+
+// TestWithdrawDuringARequest withdraws a kind while one of its objects is being made: that is told, and blamed on nobody.
+func TestWithdrawDuringARequest(t *testing.T) {
+	t.Parallel()
+	srv := servertest.New(t, widgets())
+	h := host(t, srv)
+	h.Admit(admission.Chain{Mutators: []admission.Mutator{admission.MutatorFunc(func(context.Context, *admission.Request) error {
+		return h.Withdraw(widgetsResource())
+	})}})
+	code, body := call(t, srv.Client(), "POST", srv.URL+widgetsPath, `{"metadata":{"name":"a"}}`)
+	wantCode(t, http.StatusServiceUnavailable, code, body)
+	if err := h.Serve(widgets()); err != nil {
+		t.Fatal(err)
+	}
+	code, body = call(t, srv.Client(), "GET", srv.URL+widgetsPath+"/a", "")
+	wantCode(t, http.StatusNotFound, code, body)
 }
 
 // What a Serve that failed had registered is free again.

@@ -36,11 +36,15 @@ func NewTyped(s *runtime.Scheme, storage schema.GroupVersionKind) (*Typed, error
 // of the document must be what its readers see. An object that cannot be converted to the storage version, or from there
 // to the hub again, so that nobody could read it, is a *runtime.ConversionError. obj is not changed.
 func (t *Typed) Encode(obj runtime.Object) (Document, error) {
+	kind, err := t.kind(t.storage)
+	if err != nil {
+		return Document{}, err
+	}
 	out, err := t.scheme.ToVersion(obj, t.storage.GroupVersion())
 	if err != nil {
 		return Document{}, err
 	}
-	if kind := t.scheme.Lookup(t.storage); kind.HasDefaults() {
+	if kind.HasDefaults() {
 		if out == obj {
 			out = obj.DeepCopyObject()
 		}
@@ -56,7 +60,7 @@ func (t *Typed) Encode(obj runtime.Object) (Document, error) {
 			return Document{}, fmt.Errorf("what would be stored cannot be read: %w", err)
 		}
 	}
-	if u, ok := out.(*unstructured.Unstructured); ok && t.scheme.Lookup(t.storage).Schema == nil {
+	if u, ok := out.(*unstructured.Unstructured); ok && kind.Schema == nil {
 		if out, err = settled(u); err != nil {
 			return Document{}, err
 		}
@@ -74,7 +78,10 @@ func (t *Typed) Decode(d Document) (obj runtime.Object, err error) {
 	if obj, err = t.scheme.ToVersion(obj, t.hub.GroupVersion()); err != nil {
 		return nil, err
 	}
-	hub := t.scheme.Lookup(t.hub)
+	hub, err := t.kind(t.hub)
+	if err != nil {
+		return nil, err
+	}
 	if u, ok := obj.(*unstructured.Unstructured); ok && hub.Schema != nil { // defaults are those of the version it was stored in
 		_, err = hub.Schema.Conform(u.Object, true, 0)
 		return obj, err
@@ -83,6 +90,14 @@ func (t *Typed) Decode(d Document) (obj runtime.Object, err error) {
 		hub.SetDefaults(obj)
 	}
 	return obj, nil
+}
+
+// kind looks a version up, which the scheme may know no longer while what is under way ends.
+func (t *Typed) kind(gvk schema.GroupVersionKind) (*runtime.Kind, error) {
+	if k := t.scheme.Lookup(gvk); k != nil {
+		return k, nil
+	}
+	return nil, apiruntime.NewNotRegisteredErrForKind("keelson", gvk)
 }
 
 // caught makes an error of a panic of a type's own decoding, defaulting, conversion or encoding: stored bytes must not

@@ -150,7 +150,7 @@ type number struct {
 	given bool
 }
 
-func (x index) eval(_ *evaluation, in []any) ([]any, error) {
+func (x index) eval(e *evaluation, in []any) ([]any, error) {
 	var out []any
 	for _, v := range in {
 		if v == nil {
@@ -172,6 +172,9 @@ func (x index) eval(_ *evaluation, in []any) ([]any, error) {
 		step := 1
 		if x.step.given {
 			step = x.step.value
+		}
+		if !e.spend(1 + (end-start-1)/step) {
+			return nil, e.fatal
 		}
 		for ; start < end; start += min(step, end-start) {
 			out = append(out, list[start])
@@ -260,6 +263,9 @@ func (f filter) eval(e *evaluation, in []any) ([]any, error) {
 		list, ok := v.([]any)
 		if !ok {
 			return in, fmt.Errorf("a %T is no list and cannot be filtered", v)
+		}
+		if !e.spend(len(list)) {
+			return nil, e.fatal
 		}
 		for _, element := range list {
 			ok, fault, err := f.passes(e, element)

@@ -16,8 +16,8 @@ type Path struct {
 // is not there, or if values cannot be compared.
 func (p *Path) Find(root any) ([]any, error) {
 	var first []any
+	e := &evaluation{left: mostValues}
 	for i, action := range p.actions {
-		e := &evaluation{left: mostValues}
 		found, err := action.eval(e, []any{root})
 		if err = errors.Join(err, e.fatal); err != nil {
 			return nil, err

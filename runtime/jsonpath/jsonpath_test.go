@@ -89,10 +89,15 @@ func TestFindIsBounded(t *testing.T) {
 		wide[i] = int64(i)
 	}
 	for path, object := range map[string]any{
-		"..a..a..a":             deep,
-		"..a..a..b":             deep,
-		".*[?(@..a..a)]":        map[string]any{"list": []any{deep, deep}},
-		"[*,*,*,*,*,*,*,*,*].x": any(wide),
+		"..a..a..a":                         deep,
+		"..a..a..b":                         deep,
+		".*[?(@..a..a)]":                    map[string]any{"list": []any{deep, deep}},
+		"[*,*,*,*,*,*,*,*,*].x":             any(wide),
+		"[*,*,*,*,*,*,*,*,*]":               any(wide), // also what the last step finds, which is too much to hold a thousand times
+		".list['a','a'][*]":                 map[string]any{"list": map[string]any{"a": wide}},
+		".list" + strings.Repeat("}{..", 9): map[string]any{"list": wide},
+		"['a'" + strings.Repeat(",'a'", 8) + "][?(@.x)]": map[string]any{"a": wide},
+		"['a'" + strings.Repeat(",'a'", 8) + "][?()]":    map[string]any{"a": wide},
 	} {
 		p, err := jsonpath.Parse(path)
 		if err != nil {

@@ -3,6 +3,7 @@ package crd
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -27,6 +28,8 @@ const (
 	// headStart is how long servers with a common storage have to serve what was accepted before it is established. It is
 	// five seconds in kube-apiserver.
 	headStart = 250 * time.Millisecond
+	// longestDispute is the longest time after which a server says again what another one does not agree with.
+	longestDispute = 10 * time.Minute
 )
 
 // controller follows the stored definitions of a server, has it serve what they define, keeps their status, and deletes the
@@ -59,9 +62,12 @@ type controller struct {
 	retryAt  time.Time // when what failed is tried again; zero: nothing failed
 }
 
-// known is one definition. Its crd is never changed, but replaced.
+// known is one definition. Its crd is never changed, but replaced: when all is done for it, by one without the schemas, which
+// take some ten times the memory of their JSON.
 type known struct {
 	crd      *apiextensionsv1.CustomResourceDefinition
+	slim     bool       // crd has no schemas
+	spec     specDigest // of crd
 	revision int64
 	claim    int64     // the revision at which it was first seen with accepted names; 0: it has none
 	checked  int64     // the generation whose schemas were looked at for the status
@@ -71,6 +77,10 @@ type known struct {
 	due      time.Time // when it may be established, if it waits for that
 	served   *served   // what is served of it; nil: nothing
 	refused  string    // why it could not be served, as it was last logged
+	said     string    // the last of these that this server has put into the status
+	accepted int64     // the generation whose names this server has accepted; 0: none
+	again    time.Time // when it says so again although another server has refused them
+	dispute  backoff   // of again
 	cleaning context.CancelFunc
 	leaving  bool // it is gone, and its objects are looked for; crd is nil, or the one that has come in its place
 }
@@ -112,8 +122,10 @@ func (c *controller) nextRetry() <-chan time.Time {
 	failed := false
 	for _, k := range c.known {
 		failed = failed || k.failed
-		if !k.due.IsZero() && (next.IsZero() || k.due.Before(next)) {
-			next = k.due
+		for _, at := range []time.Time{k.due, k.again} {
+			if !at.IsZero() && (next.IsZero() || at.Before(next)) {
+				next = at
+			}
 		}
 	}
 	switch {
@@ -140,7 +152,7 @@ func (c *controller) retryDue() {
 		c.retryAt = time.Time{}
 	}
 	for _, k := range c.known {
-		k.dirty = k.dirty || failed && k.failed || !k.due.IsZero() && !now.Before(k.due)
+		k.dirty = k.dirty || failed && k.failed || !k.due.IsZero() && !now.Before(k.due) || !k.again.IsZero() && !now.Before(k.again)
 	}
 }
 
@@ -163,9 +175,47 @@ func (c *controller) settle(ctx context.Context) {
 		for _, k := range work {
 			c.establish(ctx, k)
 			c.clean(ctx, k)
+			k.dropSchemas()
 		}
 	}
 	c.ready()
+}
+
+// dropSchemas drops the schemas of a definition that is served as it is, and whose schemas were looked at.
+func (k *known) dropSchemas() {
+	if k.crd == nil || k.slim || k.leaving || k.checked != k.crd.Generation || !k.served.is(k) {
+		return
+	}
+	crd := *k.crd
+	crd.Spec.Versions = slices.Clone(crd.Spec.Versions)
+	for i := range crd.Spec.Versions {
+		crd.Spec.Versions[i].Schema = nil
+	}
+	crd.ManagedFields = nil
+	k.crd, k.slim = &crd, true
+}
+
+// whole returns a definition with its schemas. One that is stored otherwise by now is an error: the change will be seen.
+func (c *controller) whole(k *known) (crd *apiextensionsv1.CustomResourceDefinition, err error) {
+	if !k.slim {
+		return k.crd, nil
+	}
+	defer c.caught(&err)
+	ctx, cancel := context.WithTimeout(c.life, callTimeout)
+	defer cancel()
+	rec, err := c.registry.GetStored(ctx, k.crd.Name)
+	if err != nil {
+		return nil, err
+	}
+	obj, err := c.registry.Decode(rec)
+	if crd, err = definitionOf(obj, err); err != nil {
+		return nil, err
+	}
+	if crd.UID != k.crd.UID || digestOf(crd) != k.spec {
+		return nil, errors.New("the definition has changed meanwhile")
+	}
+	crd.Status = k.crd.Status
+	return crd, nil
 }
 
 // established returns the definitions that are established.

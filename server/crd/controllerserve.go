@@ -1,13 +1,14 @@
 package crd
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/crd/definition"
 	"go.uber.org/zap"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -16,14 +17,23 @@ import (
 type served struct {
 	resource schema.GroupResource
 	uid      types.UID
-	spec     apiextensionsv1.CustomResourceDefinitionSpec
+	spec     specDigest
 	names    apiextensionsv1.CustomResourceDefinitionNames
 	closing  bool // discovery shows what is left to do with objects on their way out
 }
 
+// specDigest tells specs apart. A spec takes some ten times the memory of its JSON, and is not kept to be compared.
+type specDigest [sha256.Size]byte
+
+func digestOf(crd *apiextensionsv1.CustomResourceDefinition) specDigest {
+	h := sha256.New()
+	_ = json.NewEncoder(h).Encode(&crd.Spec) // a hash takes all, and a spec that was decoded is JSON
+	return specDigest(h.Sum(nil))
+}
+
 // is reports whether this is what a definition defines now.
-func (s *served) is(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	return s != nil && s.uid == crd.UID && sameNames(s.names, crd.Status.AcceptedNames) && equality.Semantic.DeepEqual(s.spec, crd.Spec)
+func (s *served) is(k *known) bool {
+	return s != nil && s.uid == k.crd.UID && sameNames(s.names, k.crd.Status.AcceptedNames) && s.spec == k.spec
 }
 
 // change is what is to be done for one definition.
@@ -49,21 +59,27 @@ func (c *controller) serve(work []*known) {
 			c.refuse(k, "its schema is not structural, and spec.preserveUnknownFields is not set")
 			continue
 		}
-		if k.served.is(k.crd) || c.waits(k) {
+		if k.served.is(k) || c.waits(k) {
 			continue
 		}
 		if why := c.isTaken(k.crd); why != "" {
 			c.refuse(k, why)
 			continue
 		}
-		group, err := c.group(k.crd)
+		crd, err := c.whole(k)
+		if err != nil {
+			k.failed = true
+			c.log.Warn("a definition cannot be read yet", zap.String("name", k.crd.Name), zap.Error(err))
+			continue
+		}
+		group, err := c.group(crd)
 		if err != nil {
 			c.refuse(k, err.Error())
 			continue
 		}
 		changes = append(changes, change{of: k, group: group, next: &served{
 			resource: schema.GroupResource{Group: k.crd.Spec.Group, Resource: k.crd.Status.AcceptedNames.Plural},
-			uid:      k.crd.UID, spec: k.crd.Spec, names: k.crd.Status.AcceptedNames,
+			uid:      k.crd.UID, spec: k.spec, names: k.crd.Status.AcceptedNames,
 		}})
 	}
 	if err := c.replace(changes...); err != nil {

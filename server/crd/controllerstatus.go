@@ -18,12 +18,14 @@ import (
 // keeps the names it has, until it is gone.
 func (c *controller) name(ctx context.Context, k *known) {
 	if k.crd.DeletionTimestamp != nil {
+		k.again = time.Time{}
 		return
 	}
+	yields := k.yields(time.Now())
 	var taken *definition.Taken
 	done := c.write(ctx, k, func(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) bool {
 		changed := false
-		if !hasItsNames(crd) {
+		if !yields && !hasItsNames(crd) {
 			if taken == nil {
 				taken = c.taken(k)
 			}
@@ -37,6 +39,33 @@ func (c *controller) name(ctx context.Context, k *known) {
 	if done {
 		k.checked = k.crd.Generation
 	}
+	switch {
+	case !done || yields:
+	case definition.IsTrue(k.crd, apiextensionsv1.NamesAccepted):
+		k.accepted = k.crd.Generation
+	default:
+		k.accepted = 0
+	}
+}
+
+// yields reports whether another server has refused the names that this one accepted, and that it is not yet time to accept
+// them again. The other one may serve a kind of that name, or may have known less and have ended since. Both would write for
+// ever without a pause, which is longer each time.
+func (k *known) yields(now time.Time) bool {
+	refused := definition.Condition(k.crd, apiextensionsv1.NamesAccepted)
+	if refused == nil || refused.Status == apiextensionsv1.ConditionTrue || k.accepted != k.crd.Generation {
+		k.again = time.Time{}
+		return false
+	}
+	if k.again.IsZero() {
+		k.dispute.least, k.dispute.most = leastWait, longestDispute
+		k.again = now.Add(k.dispute.wait())
+	}
+	if now.Before(k.again) {
+		return true
+	}
+	k.again = time.Time{}
+	return false
 }
 
 // hasItsNames reports whether a definition has all names that it asks for, and for good.
@@ -67,10 +96,14 @@ func (c *controller) taken(k *known) *definition.Taken {
 // its names was seen: of two servers that accepted the same names one has to step back. Other servers have some time to
 // serve it, too. Of one that cannot be served it says why.
 func (c *controller) establish(ctx context.Context, k *known) {
-	if k.refused != "" && k.crd.DeletionTimestamp == nil && definition.IsTrue(k.crd, apiextensionsv1.NamesAccepted) {
-		c.write(ctx, k, func(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) bool {
+	if k.refused != "" && k.crd.DeletionTimestamp == nil && definition.IsTrue(k.crd, apiextensionsv1.NamesAccepted) &&
+		(k.said != k.refused || !definition.IsNotServed(k.crd)) { // another server's words are as good
+		done := c.write(ctx, k, func(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) bool {
 			return definition.SetNotServed(crd, k.refused, now)
 		})
+		if done {
+			k.said = k.refused
+		}
 	}
 	if k.served == nil || k.refused != "" || k.crd.DeletionTimestamp != nil || c.seen < k.claim ||
 		!definition.IsTrue(k.crd, apiextensionsv1.NamesAccepted) || definition.IsTrue(k.crd, apiextensionsv1.Established) {

@@ -120,7 +120,7 @@ func (c *controller) update(crd *apiextensionsv1.CustomResourceDefinition, revis
 	if k.crd != nil {
 		before = k.crd.Status.AcceptedNames
 	}
-	k.crd, k.revision, k.dirty = crd, revision, true
+	k.crd, k.slim, k.spec, k.revision, k.dirty = crd, false, digestOf(crd), revision, true
 	accepted := crd.Status.AcceptedNames
 	switch {
 	case accepted.Plural == "" && accepted.Kind == "":

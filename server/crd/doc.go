@@ -60,7 +60,8 @@
 //     Established says with the reason NotServed, unless it was True; then the log does, and a DELETE has to wait until
 //     the definition is mended, or its finalizer is taken away, which keeps the objects.
 //   - Two servers with different programs, of which one serves a kind that the other has a definition for, each serve
-//     their own, from the same place in the storage.
+//     their own, from the same place in the storage. If the definition is not established yet they do not agree on its names,
+//     and its condition goes to and fro, more and more seldom: every ten minutes in the end.
 //   - A column whose JSONPath does not parse ends the columns of its table, and is not refused, as in kube-apiserver.
 //   - The functions of [Options].Conversions get objects that are not validated yet; if one fails, and the object is invalid
 //     by its schema, that is the answer. Selectors look at what is stored: with such a function the selectableFields of other

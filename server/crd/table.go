@@ -55,7 +55,7 @@ func (c *columns) Columns() []metav1.TableColumnDefinition { return c.definition
 
 // Row implements registry.Tabler. obj is of the version that the columns are of. A cell is nil where the object has nothing,
 // or nothing that the column's type has.
-func (c *columns) Row(_ context.Context, obj runtime.Object) ([]any, error) {
+func (c *columns) Row(ctx context.Context, obj runtime.Object) ([]any, error) {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
 		return nil, fmt.Errorf("table row: %T is no custom resource", obj)
@@ -63,6 +63,9 @@ func (c *columns) Row(_ context.Context, obj runtime.Object) ([]any, error) {
 	cells := make([]any, 1, len(c.definitions))
 	cells[0] = u.GetName()
 	for i, path := range c.paths {
+		if err := ctx.Err(); err != nil { // a path may be long, and an answer have many objects
+			return nil, err
+		}
 		found, err := path.Find(u.Object)
 		if err != nil || len(found) == 0 {
 			cells = append(cells, nil)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -208,5 +209,38 @@ func TestReadiness(t *testing.T) {
 			t.Errorf("a server that serves what is defined answers %d", code)
 		}
 		typedOf[*unstructured.Unstructured](second, schema.GroupResource{Group: "example.com", Resource: "widgets"})
+	})
+}
+
+// Servers of which one serves a kind that the other knows nothing of do not agree on the names of a definition. They say so
+// more and more seldom.
+func TestServersThatDisagree(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Options{})
+		defer func() { _ = b.Close() }()
+		o := server.Options{Storage: func(context.Context) (storage.Backend, error) { return sharedStorage{b}, nil }}
+		one, other := newInside(t, o), newInside(t, o)
+		defer func() { _, _ = one.srv.Close(), other.srv.Close() }()
+		if err := one.srv.Install(tools()); err != nil {
+			t.Fatal(err)
+		}
+		before, err := one.crds.Create(t.Context(), "", definitionOf("hammers", "Tool"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		after, err := one.crds.Get(t.Context(), "", before.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !hasReason(apiextensionsv1.NamesAccepted, "ListKindConflict")(after) {
+			t.Errorf("the definition is %s", text(t, after))
+		}
+		from, _ := strconv.Atoi(before.ResourceVersion)
+		to, _ := strconv.Atoi(after.ResourceVersion)
+		if writes := to - from; writes > 40 {
+			t.Errorf("%d writes in a minute", writes)
+		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -141,6 +142,41 @@ func golden(t *testing.T, file string, body []byte) {
 	}
 	if diff := cmp.Diff(string(want), got.String()); diff != "" {
 		t.Errorf("%s (-want +got), go test -update rewrites it:\n%s", path, diff)
+	}
+}
+
+// TestCustomResourcesComeWithTheirSubresources has a name that sorts between another one and its subresources: "-" is less
+// than "/". Whichever comes first, each has its subresources behind it.
+func TestCustomResourcesComeWithTheirSubresources(t *testing.T) {
+	t.Parallel()
+	named := func(plural string) discovery.Resource {
+		return discovery.Resource{
+			Plural: plural, Kind: "Rope", Verbs: []string{"update", "get"}, Custom: true,
+			Subresources: []discovery.Subresource{{Name: "scale"}, {Name: "status"}},
+		}
+	}
+	for _, plurals := range [][]string{{"ropes-long", "ropes", "ropes-thin"}, {"ropes", "ropes-thin", "ropes-long"}, {"ropes-thin", "ropes-long", "ropes"}} {
+		var resources []discovery.Resource
+		for _, plural := range plurals {
+			resources = append(resources, named(plural))
+		}
+		s := service([]discovery.Group{{Name: "sea.example.com", Versions: []discovery.Version{{Name: "v1", Resources: resources}}}})
+		_, body := get(t, s, "/apis/sea.example.com/v1")
+		var list metav1.APIResourceList
+		if err := json.Unmarshal(body, &list); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, r := range list.APIResources {
+			got = append(got, r.Name)
+		}
+		want := []string{"ropes", "ropes/status", "ropes/scale", "ropes-long", "ropes-long/status", "ropes-long/scale", "ropes-thin", "ropes-thin/status", "ropes-thin/scale"}
+		if !slices.Equal(got, want) {
+			t.Errorf("added as %v, shown as %v", plurals, got)
+		}
+		if verbs := fmt.Sprint(list.APIResources[0].Verbs); verbs != "[get update]" {
+			t.Errorf("verbs %s", verbs)
+		}
 	}
 }
 

@@ -60,14 +60,13 @@ func legacyResources(gv schema.GroupVersion, resources []Resource) *metav1.APIRe
 	for _, r := range resources {
 		custom[r.Plural] = r.Custom
 	}
-	slices.SortStableFunc(out.APIResources, func(a, b metav1.APIResource) int {
-		ours, _, _ := strings.Cut(a.Name, "/")
-		theirs, _, _ := strings.Cut(b.Name, "/")
-		if ours == theirs && custom[ours] {
-			return 0
+	place := func(r metav1.APIResource) string {
+		if plural, _, _ := strings.Cut(r.Name, "/"); custom[plural] {
+			return plural // with its subresources as they come
 		}
-		return strings.Compare(a.Name, b.Name)
-	})
+		return r.Name
+	}
+	slices.SortStableFunc(out.APIResources, func(a, b metav1.APIResource) int { return strings.Compare(place(a), place(b)) })
 	return out
 }
 

@@ -13,7 +13,26 @@ import (
 )
 
 // fail answers with err. Nothing of an answer may have been written.
-func (c *call) fail(err error) { writeError(c.w, c.r, err) }
+func (c *call) fail(err error) {
+	if c.isWithdrawn() && isFault(err) {
+		err = apierrors.NewServiceUnavailable("the resource was withdrawn while the request was under way")
+	}
+	writeError(c.w, c.r, err)
+}
+
+// isWithdrawn reports whether the scheme knows the resource's kind no longer, or another one by that name: what a request
+// that is under way then stumbles over is no fault of anybody's.
+func (r *Resource) isWithdrawn() bool { return r.scheme.Lookup(r.main.kind) != r.main.known }
+
+// isFault reports whether err blames the server or what the request says, rather than tell how things are.
+func isFault(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return true
+	}
+	code := status.Status().Code
+	return code == http.StatusBadRequest || code >= http.StatusInternalServerError
+}
 
 func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	filters.WriteStatus(w, r, wire(err))

@@ -122,11 +122,35 @@ func normalize(obj runtime.Object) error {
 // setDefaults sets defaults. Of a kind whose schemas say them they are those of the request's version, of which the object
 // still has all fields; those of the version that is stored are set when it is.
 func (r *Registry) setDefaults(ctx context.Context, obj runtime.Object) {
-	kind := r.kind
-	if k := r.requestKind(ctx); k != nil && kind.Schema != nil {
-		kind = k
+	k := r.requestKind(ctx)
+	switch {
+	case k == nil || r.kind.Schema == nil:
+		r.kind.SetDefaults(obj)
+	case r.kind.HasConvert():
+		r.setDefaultsIn(k, obj)
+	default:
+		k.SetDefaults(obj)
 	}
-	kind.SetDefaults(obj)
+}
+
+// setDefaultsIn sets defaults of a version whose fields are not those of the hub, where that has any to set. What cannot be
+// shown in that version has none of them.
+func (r *Registry) setDefaultsIn(k *runtime.Kind, obj runtime.Object) {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok || runtime.Normalize(u) != nil { // the caller tells of it
+		return
+	}
+	there, err := r.scheme.ToVersion(u, k.GVK.GroupVersion())
+	if err != nil {
+		return
+	}
+	before := there.DeepCopyObject()
+	if k.SetDefaults(there); reflect.DeepEqual(before, there) {
+		return
+	}
+	if back, err := r.scheme.ToVersion(there, r.kind.GVK.GroupVersion()); err == nil {
+		u.Object = back.(*unstructured.Unstructured).Object
+	}
 }
 
 // sameContent is that of the shape. Where versions have schemas, what the version of the request does not have is not

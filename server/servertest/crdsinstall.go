@@ -50,8 +50,6 @@ func (s *Server) InstallCRDs(ctx context.Context, paths ...string) error {
 	if err := s.Install(server.ExtensionFunc(func(h *server.Host) error { in.host = h; return nil })); err != nil {
 		return fmt.Errorf("servertest: InstallCRDs: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, readyWithin)
-	defer cancel()
 	made := make([]crdMade, 0, len(all))
 	for _, d := range all {
 		m, err := in.write(ctx, d)
@@ -86,6 +84,8 @@ const crdPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 // write creates a definition, or replaces the one that is there.
 func (in *crdInstall) write(ctx context.Context, d crdFile) (crdMade, error) {
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
 	m := crdMade{crdFile: d}
 	const options = "?fieldValidation=Strict&fieldManager=servertest"
 	for {
@@ -153,6 +153,8 @@ func resourceOf(d *apiextensionsv1.CustomResourceDefinition) schema.GroupResourc
 
 // await waits until what a definition defines is served.
 func (in *crdInstall) await(ctx context.Context, m crdMade) error {
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
 	const pause = 2 * time.Millisecond
 	for {
 		why, err := in.missing(ctx, m)

@@ -185,6 +185,9 @@ func (c *Cacher) Stats() Stats {
 	return st
 }
 
+// ErrFilling is what Ready says of a cache that is being filled, when nothing is known to be wrong.
+var ErrFilling = errors.New("the cache is being filled")
+
 // Ready returns nil when the cache is fresh, or not in use yet; otherwise why it is not. It asks nobody.
 func (c *Cacher) Ready(context.Context) error {
 	c.mu.Lock()
@@ -198,7 +201,7 @@ func (c *Cacher) Ready(context.Context) error {
 	case c.problem != nil:
 		return fmt.Errorf("the cache is complete up to revision %d and cannot follow the storage: %w", c.reached.Load(), c.problem)
 	case c.loading != nil:
-		return errors.New("the cache is being filled")
+		return ErrFilling
 	case c.loaded && silent > staleAfter:
 		return fmt.Errorf("the cache is complete up to revision %d; the storage has told nothing for %v", c.reached.Load(), silent.Round(time.Second))
 	}

@@ -83,6 +83,12 @@ func SetNotServed(crd *apiextensionsv1.CustomResourceDefinition, why string, now
 	}, now)
 }
 
+// IsNotServed reports whether crd says that it cannot be served, as SetNotServed does.
+func IsNotServed(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	c := Condition(crd, apiextensionsv1.Established)
+	return c != nil && c.Status == apiextensionsv1.ConditionFalse && c.Reason == reasonNotServed
+}
+
 // SetStructural keeps the condition NonStructuralSchema, in place, and reports whether that changed something: it is there
 // only while a schema is not structural, which Validate refuses.
 func SetStructural(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) bool {

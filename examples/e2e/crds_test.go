@@ -45,8 +45,22 @@ func defineBoats(t *testing.T, crds *harness.Server) {
 		t.Fatal(err)
 	}
 	crds.Kubectl("create", "-f", path).Want("customresourcedefinition.apiextensions.k8s.io/boats.sea.example.com created\n", "")
-	crds.Kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/boats.sea.example.com").
+	awaitEstablished(crds, "crd/boats.sea.example.com").
 		Want("customresourcedefinition.apiextensions.k8s.io/boats.sea.example.com condition met\n", "")
+}
+
+// awaitEstablished waits for a definition with kubectl wait, which gives up when it finds one that has no conditions at all
+// yet (status.conditions is null until the first are written, in clusters as well): then it is asked again.
+func awaitEstablished(crds *harness.Server, what ...string) harness.Result {
+	wait := append([]string{"wait", "--for=condition=Established", "--timeout=60s"}, what...)
+	r := crds.Kubectl(wait...)
+	for range 100 {
+		if r.Code == 0 || !strings.Contains(r.Stderr, ".status.conditions accessor error: <nil>") {
+			break
+		}
+		r = crds.Kubectl(wait...)
+	}
+	return r
 }
 
 // The four namespaces are there when the ready line is, and so are the kinds of clusters that controllers need.

@@ -30,7 +30,7 @@ func TestHelmCRDs(t *testing.T) {
 			}
 			helm("install", "one", chart, "-n", "sea", "--create-namespace").Contains("STATUS: deployed\n")
 			spec("red 2 home 1")
-			crds.Kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/boats.sea.example.com").OK()
+			awaitEstablished(crds, "crd/boats.sea.example.com").OK()
 			helm("upgrade", "one", chart, "-n", "sea", "--set", "color=blue").Contains("REVISION: 2\n")
 			spec("blue 2 home 2")
 			crds.Kubectl("get", "configmap", "one-fleet", "-n", "sea", "-o", "jsonpath={.data.served}").Want("true", "")

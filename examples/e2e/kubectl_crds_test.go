@@ -74,7 +74,7 @@ func TestKubectlApplyCRDs(t *testing.T) {
 	}
 	crds.Kubectl("apply", "-f", path).OK()
 	crds.Kubectl("apply", "-f", path).Want("customresourcedefinition.apiextensions.k8s.io/boats.sea.example.com unchanged\n", "")
-	crds.Kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", path).OK()
+	awaitEstablished(crds, "-f", path).OK()
 	crds.Kubectl("apply", "--server-side", "--force-conflicts", "-f", path).OK()
 	crds.Kubectl("diff", "-f", path).Want("", "")
 	crds.Kubectl("patch", "crd", "boats.sea.example.com", "--type=json", "-p", `[{"op":"replace","path":"/spec/scope","value":"Cluster"}]`).

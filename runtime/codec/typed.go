@@ -49,7 +49,7 @@ func (t *Typed) Encode(obj runtime.Object) (Document, error) {
 			out = obj.DeepCopyObject()
 		}
 		if u, ok := out.(*unstructured.Unstructured); ok && kind.Schema != nil { // other versions may have other fields
-			if _, err := kind.Schema.Conform(u.Object, false, 0); err != nil {
+			if _, err := conform(kind, u, Ignore); err != nil {
 				return Document{}, err
 			}
 		}
@@ -83,8 +83,7 @@ func (t *Typed) Decode(d Document) (obj runtime.Object, err error) {
 		return nil, err
 	}
 	if u, ok := obj.(*unstructured.Unstructured); ok && hub.Schema != nil { // defaults are those of the version it was stored in
-		_, err = hub.Schema.Conform(u.Object, true, 0)
-		return obj, err
+		return obj, conformStored(hub, u)
 	}
 	if hub.HasDefaults() { // of fields that the other version does not have
 		hub.SetDefaults(obj)

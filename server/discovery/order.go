@@ -18,19 +18,12 @@ func (r Resource) subresources() []Subresource {
 	subs := slices.Clone(r.Subresources)
 	slices.SortStableFunc(subs, func(a, b Subresource) int {
 		if r.Custom {
-			return cmp.Or(cmp.Compare(rank(a.Name), rank(b.Name)), cmp.Compare(a.Name, b.Name))
+			first := []string{"status", "scale"}
+			return cmp.Or(cmp.Compare(place(a.Name, first), place(b.Name, first)), cmp.Compare(a.Name, b.Name))
 		}
 		return cmp.Compare(a.Name, b.Name)
 	})
 	return subs
-}
-
-// rank is the place of a subresource of custom resources.
-func rank(name string) int {
-	if i := slices.Index([]string{"status", "scale"}, name); i >= 0 {
-		return i
-	}
-	return 2
 }
 
 // inOrder returns names in the order given, the others behind them, sorted.
@@ -40,6 +33,7 @@ func inOrder(names, order []string) []string {
 	return sorted
 }
 
+// place is where a name comes in an order, which names that are not in it are behind.
 func place(name string, order []string) int {
 	if i := slices.Index(order, name); i >= 0 {
 		return i

@@ -1,0 +1,115 @@
+package cel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	celgo "github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+
+	"github.com/keelson-dev/keelson/runtime/cel/library"
+)
+
+// Cost is a range, in the units of [MaxCallCost].
+type Cost struct{ Min, Max uint64 }
+
+// Program is a compiled expression. It may be used concurrently.
+type Program struct {
+	program    celgo.Program
+	typ        *celgo.Type
+	cost       Cost
+	references map[string]struct{}
+}
+
+// Compile checks an expression and makes a program of it. The type of what it evaluates to has to be one of want; any will
+// do if there are none, or with AnyType among them. An error is a *CompileError.
+func (e *Environment) Compile(expression string, want ...*celgo.Type) (*Program, error) {
+	ast, issues := e.env.Compile(expression)
+	if issues != nil && issues.Err() != nil {
+		return nil, &CompileError{Stage: Checking, Detail: issues.String()}
+	}
+	typ := ast.OutputType()
+	if !returns(typ, want) {
+		return nil, wrongType(typ, want)
+	}
+	costs := &library.Costs{Sizes: sizes(e.roots)}
+	options := []celgo.ProgramOption{celgo.CostTracking(costs), e.operators}
+	if found := leftovers(ast.NativeRep()); len(found) > 0 {
+		options = append(options, celgo.CustomDecoratorV2(tidy(found)))
+	}
+	program, err := e.env.Program(ast, options...)
+	if err != nil {
+		return nil, &CompileError{Stage: Planning, Detail: err.Error()}
+	}
+	estimate, err := e.env.EstimateCost(ast, costs)
+	if err != nil {
+		return nil, &CompileError{Stage: Estimating, Detail: err.Error()}
+	}
+	references := make(map[string]struct{})
+	for _, r := range ast.NativeRep().ReferenceMap() {
+		if r.Name != "" {
+			references[r.Name] = struct{}{}
+		}
+	}
+	return &Program{program: program, typ: typ, cost: Cost(estimate), references: references}, nil
+}
+
+// returns says whether a type is one of those that are wanted.
+func returns(typ *celgo.Type, want []*celgo.Type) bool {
+	for _, w := range want {
+		if typ.IsExactType(w) || w.IsExactType(celgo.AnyType) {
+			return true
+		}
+	}
+	return len(want) == 0
+}
+
+// Type is what the expression evaluates to.
+func (p *Program) Type() *celgo.Type { return p.typ }
+
+// Cost is the estimate of what one evaluation costs: at least, and at most for the largest values that the types of the
+// variables allow.
+func (p *Program) Cost() Cost { return p.cost }
+
+// References says whether the expression names a variable.
+func (p *Program) References(variable string) bool {
+	_, has := p.references[variable]
+	return has
+}
+
+// Eval evaluates the expression with the values of variables. Budget is what may be spent on it and on what comes after it;
+// the remaining is less by the cost, whatever the result is. One evaluation costs at most about [MaxCallCost] even when
+// there is more left.
+//
+// An error is an *EvalError. It is [ErrBudget] when the cost is more than the budget, and remaining is -1 then: nothing
+// should be evaluated after it. It is [ErrCallCost] when the evaluation was stopped, and [ErrInterrupted] when the context
+// ended, which is noticed inside of comprehensions.
+func (p *Program) Eval(ctx context.Context, variables celgo.Activation, budget int64) (result ref.Val, remaining int64, err error) {
+	if budget <= 0 {
+		return nil, -1, &EvalError{text: ErrBudget.Error(), kind: ErrBudget}
+	}
+	result, details, err := p.program.ContextEval(ctx, variables)
+	spent := details.ActualCost()
+	if spent == nil {
+		return nil, -1, &EvalError{text: fmt.Sprintf("runtime cost could not be calculated: %v", err), kind: ErrBudget, err: err}
+	}
+	if *spent > math.MaxInt64 || int64(*spent) > budget {
+		return nil, -1, &EvalError{text: ErrBudget.Error(), kind: ErrBudget}
+	}
+	remaining = budget - int64(*spent)
+	if err == nil {
+		return result, remaining, nil
+	}
+	failure := &EvalError{text: err.Error()}
+	var cancelled interpreter.EvalCancelledError
+	switch {
+	case errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded:
+		failure.kind = ErrCallCost
+	case errors.Is(err, interpreter.InterruptError{}):
+		failure.kind, failure.err = ErrInterrupted, context.Cause(ctx)
+	}
+	return nil, remaining, failure
+}

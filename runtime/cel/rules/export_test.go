@@ -1,0 +1,29 @@
+package rules
+
+import (
+	"github.com/keelson-dev/keelson/runtime/structural"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// Estimate is what a rule is estimated to cost.
+type Estimate struct {
+	Path                string // of the rule
+	Cost, Message       uint64 // of one evaluation, at most
+	Times               uint64 // as often as it is evaluated at most
+	UsesOldSelf, Broken bool
+}
+
+// Estimates returns those of all rules of a schema, as if they were new.
+func (c *Compiler) Estimates(props *apiextensionsv1.JSONSchemaProps) []Estimate {
+	ground := structural.Prepare(nil, props, structural.Options{})
+	if ground.Schema == nil {
+		return nil
+	}
+	one := uint64(1)
+	var all []Estimate
+	j := judge{compiler: c, observe: func(path string, r *compiled, times uint64) {
+		all = append(all, Estimate{path, r.cost(), r.messageCost(), times, r.usesOldSelf, r.fault != ""})
+	}}
+	j.check(nil, &surroundings{schema: ground.Schema, resource: true, ruled: len(ground.Schema.Rules) > 0, times: &one})
+	return all
+}

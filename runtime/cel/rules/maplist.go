@@ -1,0 +1,131 @@
+package rules
+
+import (
+	"fmt"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+	"github.com/keelson-dev/keelson/runtime/cel"
+)
+
+// mapList is a list of type map: the order of its elements does not count when it is compared, and X + Y is X in which
+// elements of Y have taken the places of those with the same keys, followed by the others of Y.
+type mapList struct {
+	list
+	keys []string // as in objects
+}
+
+// Equal implements ref.Val.
+func (l *mapList) Equal(other ref.Val) ref.Val { return equalAsMaps(l, other, l.keys, true, l.m) }
+
+// Add implements traits.Adder.
+func (l *mapList) Add(other ref.Val) ref.Val { return merged(l.all(), other, l.keys, l.m) }
+
+// ConvertToType implements ref.Val.
+func (l *mapList) ConvertToType(t ref.Type) ref.Val { return converted(l, l.list.ConvertToType(t)) }
+
+// derivedMap is what a rule has made of lists of type map.
+type derivedMap struct {
+	traits.Lister
+	keys []string
+	m    *meter
+}
+
+// Equal implements ref.Val.
+func (l *derivedMap) Equal(other ref.Val) ref.Val { return equalAsMaps(l, other, l.keys, false, l.m) }
+
+// Add implements traits.Adder.
+func (l *derivedMap) Add(other ref.Val) ref.Val {
+	return merged(elementsOf(l, l.m), other, l.keys, l.m)
+}
+
+// merged puts elements into a list of type map, whose elements become the result's.
+func merged(all []ref.Val, other ref.Val, keys []string, m *meter) ref.Val {
+	o, ok := other.(traits.Lister)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(other)
+	}
+	m.spend(len(all) + sizeOf(o))
+	places := make(map[any]int, len(all))
+	for i, element := range all {
+		places[mapKey(element, keys, false)] = i
+	}
+	for it := o.Iterator(); it.HasNext() == types.True; {
+		element := it.Next()
+		if place, is := places[mapKey(element, keys, false)]; is {
+			all[place] = element
+		} else {
+			all = append(all, element)
+		}
+	}
+	return &derivedMap{types.NewRefValList(types.DefaultTypeAdapter, all), keys, m}
+}
+
+// equalAsMaps compares lists whose elements are paired by their keys. read says that the keys are as they were read, whether they
+// fit the schema or not.
+func equalAsMaps(l traits.Lister, other ref.Val, keys []string, read bool, m *meter) ref.Val {
+	o, ok := other.(traits.Lister)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(other)
+	}
+	size, _ := l.Size().(types.Int)
+	if size != o.Size() {
+		return types.False
+	}
+	m.spend(2 * int(size))
+	elements := make(map[any]ref.Val, size)
+	for it := l.Iterator(); it.HasNext() == types.True; {
+		element := it.Next()
+		elements[mapKey(element, keys, read)] = element
+	}
+	met := make(map[any]bool, size)
+	for it := o.Iterator(); it.HasNext() == types.True; {
+		candidate := it.Next()
+		key := mapKey(candidate, keys, read)
+		element, is := elements[key]
+		if !is {
+			return types.False
+		}
+		if equal := element.Equal(candidate); equal != types.True {
+			return equal
+		}
+		met[key] = true
+	}
+	return types.Bool(len(met) == len(elements))
+}
+
+// mapKey returns what tells an element of a list of type map from others: the values of its keys.
+func mapKey(element ref.Val, keys []string, read bool) any {
+	var values [3]any
+	if len(keys) > len(values) {
+		all := make([]any, len(keys))
+		for i, key := range keys {
+			all[i] = keyValue(element, key, read)
+		}
+		return fmt.Sprintf("%#v", all) // which quotes texts
+	}
+	for i, key := range keys {
+		values[i] = keyValue(element, key, read)
+	}
+	return values
+}
+
+// keyValue returns the value of a key, nil if there is none.
+func keyValue(element ref.Val, key string, read bool) any {
+	if o, ok := element.(*object); ok && read {
+		return comparable(o.value[key])
+	}
+	m, ok := element.(traits.Mapper)
+	if !ok {
+		return nil
+	}
+	if escaped, ok := cel.Escape(key); ok {
+		key = escaped
+	}
+	value, found := m.Find(types.String(key))
+	if !found || value == nil || types.IsUnknownOrError(value) {
+		return nil
+	}
+	return comparable(value.Value())
+}

@@ -1,0 +1,184 @@
+package rules
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+	"github.com/keelson-dev/keelson/runtime/cel"
+	"github.com/keelson-dev/keelson/runtime/structural"
+)
+
+// object is an object of a schema: one with fields if the schema has properties, whose names are escaped then, else a map.
+type object struct {
+	value map[string]any
+	s     *structural.Schema
+	m     *meter
+}
+
+var _ traits.Mapper = (*object)(nil)
+
+func (o *object) hasFields() bool { return o.s.Properties != nil }
+
+// schemaOf returns the schema of a member, nil if rules do not see it.
+func (o *object) schemaOf(name string) *structural.Schema {
+	if o.hasFields() {
+		return o.s.Properties[name]
+	}
+	return o.s.Additional
+}
+
+// ConvertToNative implements ref.Val.
+func (o *object) ConvertToNative(t reflect.Type) (any, error) {
+	if t.Kind() == reflect.Map {
+		return o.value, nil
+	}
+	return nil, fmt.Errorf("type conversion error from '%s' to '%s'", o.Type(), t)
+}
+
+// ConvertToType implements ref.Val.
+func (o *object) ConvertToType(t ref.Type) ref.Val {
+	switch t {
+	case types.MapType:
+		return o
+	case types.TypeType:
+		return types.MapType
+	}
+	return types.NewErr("type conversion error from '%s' to '%s'", o.Type(), t.TypeName())
+}
+
+// Equal implements ref.Val. Members that rules do not see are compared as they are, where both objects have them. That members
+// cannot be compared counts if no others are different: then the first of them by its name is told.
+func (o *object) Equal(other ref.Val) ref.Val {
+	m, ok := other.(traits.Mapper)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(other)
+	}
+	if o.Size() != m.Size() {
+		return types.False
+	}
+	o.m.spend(len(o.value))
+	var fault ref.Val
+	var faulty string
+	for name, value := range o.value {
+		if o.schemaOf(name) == nil {
+			as, ok := m.(*object)
+			if !ok {
+				return types.MaybeNoSuchOverloadErr(other)
+			}
+			if was, ok := as.value[name]; ok && !same(value, was, o.m) {
+				return types.False
+			}
+			continue
+		}
+		v, found := o.Find(types.String(name))
+		w, foundOther := m.Find(types.String(name))
+		if found != foundOther {
+			return types.False
+		}
+		if !found {
+			continue
+		}
+		switch equal := v.Equal(w); {
+		case equal == types.False:
+			return equal
+		case equal != types.True && (fault == nil || name < faulty):
+			fault, faulty = equal, name
+		}
+	}
+	if fault != nil {
+		return fault
+	}
+	return types.True
+}
+
+// Type implements ref.Val.
+func (o *object) Type() ref.Type { return types.MapType }
+
+// Value implements ref.Val.
+func (o *object) Value() any { return o.value }
+
+// IsTree says that the object is no larger than what was read.
+func (o *object) IsTree() {}
+
+// Size implements traits.Sizer. Members that rules do not see count.
+func (o *object) Size() ref.Val { return types.Int(len(o.value)) }
+
+// Contains implements traits.Container.
+func (o *object) Contains(key ref.Val) ref.Val {
+	value, found := o.Find(key)
+	if value != nil && types.IsUnknownOrError(value) {
+		return value
+	}
+	return types.Bool(found)
+}
+
+// Get implements traits.Indexer.
+func (o *object) Get(key ref.Val) ref.Val {
+	if value, found := o.Find(key); found {
+		return value
+	}
+	return types.ValOrErr(key, "no such key: %v", key)
+}
+
+// Find implements traits.Mapper. A field that is null is not there.
+func (o *object) Find(key ref.Val) (ref.Val, bool) {
+	text, ok := key.(types.String)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(key), true
+	}
+	name := string(text)
+	if o.hasFields() {
+		if name, ok = cel.Unescape(name); !ok {
+			return nil, false
+		}
+	}
+	value, ok := o.value[name]
+	if !ok || value == nil && o.hasFields() {
+		return nil, false
+	}
+	s := o.schemaOf(name)
+	if s == nil {
+		return nil, false
+	}
+	return view(value, s, o.m), true
+}
+
+// Iterator implements traits.Iterable. Keys come sorted, so that an evaluation costs the same each time.
+func (o *object) Iterator() traits.Iterator {
+	o.m.spend(len(o.value))
+	names := make([]string, 0, len(o.value))
+	for name := range maps.Keys(o.value) {
+		if o.schemaOf(name) != nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return &keyIterator{object: o, names: names}
+}
+
+// keyIterator walks the keys of an object. It is a value only because interfaces of cel-go ask for that.
+type keyIterator struct {
+	*object
+	names []string
+	next  int
+}
+
+// HasNext implements traits.Iterator.
+func (it *keyIterator) HasNext() ref.Val { return types.Bool(it.next < len(it.names)) }
+
+// Next implements traits.Iterator.
+func (it *keyIterator) Next() ref.Val {
+	name := it.names[it.next]
+	it.next++
+	if it.hasFields() {
+		if escaped, ok := cel.Escape(name); ok {
+			name = escaped
+		}
+	}
+	return types.String(name)
+}

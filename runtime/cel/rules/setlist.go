@@ -1,0 +1,137 @@
+package rules
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+)
+
+// setList is a list of type set: the order of its elements does not count when it is compared, and X + Y is X with those of Y
+// that it does not have.
+type setList struct{ list }
+
+// Equal implements ref.Val.
+func (l *setList) Equal(other ref.Val) ref.Val { return equalAsSets(l, other, l.m) }
+
+// Add implements traits.Adder.
+func (l *setList) Add(other ref.Val) ref.Val { return union(l.all(), other, l.m) }
+
+// ConvertToType implements ref.Val.
+func (l *setList) ConvertToType(t ref.Type) ref.Val { return converted(l, l.list.ConvertToType(t)) }
+
+// derivedSet is what a rule has made of lists of type set.
+type derivedSet struct {
+	traits.Lister
+	m *meter
+}
+
+// Equal implements ref.Val.
+func (l *derivedSet) Equal(other ref.Val) ref.Val { return equalAsSets(l, other, l.m) }
+
+// Add implements traits.Adder.
+func (l *derivedSet) Add(other ref.Val) ref.Val { return union(elementsOf(l, l.m), other, l.m) }
+
+// converted returns l where the list in it would be the result of its conversion.
+func converted(l traits.Lister, result ref.Val) ref.Val {
+	if _, ok := result.(*list); ok {
+		return l
+	}
+	return result
+}
+
+// elementsOf returns the elements of a list in a slice of their own.
+func elementsOf(l traits.Lister, m *meter) []ref.Val {
+	size, _ := l.Size().(types.Int)
+	m.spend(int(size))
+	all := make([]ref.Val, 0, size)
+	for i := range size {
+		all = append(all, l.Get(i))
+	}
+	return all
+}
+
+// union adds elements to those of a set, which become the result's.
+func union(all []ref.Val, other ref.Val, m *meter) ref.Val {
+	o, ok := other.(traits.Lister)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(other)
+	}
+	m.spend(len(all) + sizeOf(o))
+	has := make(map[any]bool, len(all))
+	for _, element := range all {
+		key, fault := setKey(element)
+		if fault != nil {
+			return fault
+		}
+		has[key] = true
+	}
+	for it := o.Iterator(); it.HasNext() == types.True; {
+		element := it.Next()
+		key, fault := setKey(element)
+		if fault != nil {
+			return fault
+		}
+		if !has[key] {
+			has[key] = true
+			all = append(all, element)
+		}
+	}
+	return &derivedSet{types.NewRefValList(types.DefaultTypeAdapter, all), m}
+}
+
+// equalAsSets compares lists whose order does not count.
+func equalAsSets(l traits.Lister, other ref.Val, m *meter) ref.Val {
+	o, ok := other.(traits.Lister)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(other)
+	}
+	size, _ := l.Size().(types.Int)
+	if size != o.Size() {
+		return types.False
+	}
+	m.spend(2 * int(size))
+	seen := make(map[any]bool, size)
+	for it := l.Iterator(); it.HasNext() == types.True; {
+		key, fault := setKey(it.Next())
+		if fault != nil {
+			return fault
+		}
+		seen[key] = false
+	}
+	met := 0
+	for it := o.Iterator(); it.HasNext() == types.True; {
+		key, fault := setKey(it.Next())
+		if fault != nil {
+			return fault
+		}
+		before, is := seen[key]
+		if !is {
+			return types.False
+		}
+		if !before {
+			seen[key] = true
+			met++
+		}
+	}
+	return types.Bool(met == len(seen))
+}
+
+// setKey returns what tells an element of a set from others. Only scalars have that.
+func setKey(element ref.Val) (any, ref.Val) {
+	switch element.(type) {
+	case traits.Lister, traits.Mapper:
+		return nil, types.NewErr("listSet operations are only supported on lists of scalar values")
+	}
+	return comparable(element.Value()), nil
+}
+
+// comparable returns a value that can be the key of a map in Go: bytes are written down with their type.
+func comparable(value any) any {
+	if value != nil && !reflect.TypeOf(value).Comparable() {
+		return fmt.Sprintf("%#v", value)
+	}
+	return value
+}

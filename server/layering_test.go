@@ -57,6 +57,7 @@ var leafImports = []struct {
 	{"go.etcd.io/bbolt", []string{"storage/bolt"}, "one backend is its only user"},
 	{"go.etcd.io/etcd", []string{"storage/etcd"}, "one backend is its only user"},
 	{"github.com/google/cel-go", []string{"runtime/cel"}, "one package hides which version of CEL is spoken"},
+	{modulePath + "/runtime/cel", []string{"runtime/cel", "server/crd"}, "who has no rules links no CEL"},
 	{modulePath + "/runtime/roundtrip", []string{"runtime/roundtrip"}, "it is for tests"},
 	{modulePath + "/server/crd", []string{"server/crd", "examples"}, "wings are installed by programs"},
 	{modulePath + "/server/aggregator", []string{"server/aggregator", "examples"}, "wings are installed by programs"},

@@ -339,7 +339,9 @@ func put(t *testing.T, b storage.Backend, d *apiextensionsv1.CustomResourceDefin
 	d.UID = types.UID(d.Name)
 	d.Generation, d.CreationTimestamp = 1, metav1.Now()
 	d.Spec.Names.Singular, d.Spec.Names.ListKind = strings.ToLower(d.Spec.Names.Plural), d.Spec.Names.Kind+"List"
-	d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+	if d.Spec.Conversion == nil {
+		d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+	}
 	d.Status.StoredVersions = []string{"v1"}
 	key := "/registry/apiextensions.k8s.io/customresourcedefinitions/" + d.Name
 	if _, err := b.Commit(t.Context(), storage.Commit{Key: key, Value: []byte(text(t, d))}); err != nil {
@@ -376,14 +378,14 @@ func TestAKindAcceptedTwice(t *testing.T) {
 func TestADefinitionThatCannotBeServed(t *testing.T) {
 	t.Parallel()
 	b := newSharedStorage(t)
-	put(t, b, definitionOf("rules", "Rule", func(d *apiextensionsv1.CustomResourceDefinition) {
-		d.Spec.Versions[0].Schema.OpenAPIV3Schema.XValidations = apiextensionsv1.ValidationRules{{Rule: "true"}}
+	put(t, b, definitionOf("hooks", "Hook", func(d *apiextensionsv1.CustomResourceDefinition) {
+		d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter}
 	}))
 	put(t, b, definitionOf("shapes", "Shape", func(d *apiextensionsv1.CustomResourceDefinition) {
 		d.Spec.Versions[0].Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{"a": {}}}
 	}))
 	s := newSite(t, b)
-	for name, want := range map[string]string{"rules": "does not evaluate rules in CEL", "shapes": "its schema is not structural"} {
+	for name, want := range map[string]string{"hooks": "does not convert by webhooks", "shapes": "its schema is not structural"} {
 		d := s.await(name+".example.com", hasReason(apiextensionsv1.Established, "NotServed"))
 		if got := said(d, apiextensionsv1.Established); !strings.Contains(got, want) || isTrue(apiextensionsv1.Established)(d) {
 			t.Errorf("Established is %q", got)

@@ -9,7 +9,9 @@ import (
 	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
+	celrules "github.com/keelson-dev/keelson/runtime/cel/rules"
 	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/crd/definition"
 	"github.com/keelson-dev/keelson/storage"
 	"go.uber.org/zap"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -38,7 +40,8 @@ type extension struct{ opts Options }
 
 // wing is the wing in one server.
 type wing struct {
-	opts Options
+	opts     Options
+	compiler *celrules.Compiler
 	// schemas are what was made of the schemas of each definition that is served, by its name. It belongs to the goroutine of
 	// the controller.
 	schemas map[string]schemaSet
@@ -63,14 +66,19 @@ func (e extension) Install(h *server.Host) error {
 			return fmt.Errorf("crd: Options.Conversions of %s is nil; leave it out, and versions differ in their apiVersion alone", kind)
 		}
 	}
-	err := h.Serve(server.Group{Name: apiextensionsv1.GroupName, Versions: []server.Version{{Name: "v1", Resources: []server.Resource{definitionKind()}}}})
+	compiler, err := celrules.NewCompiler()
+	if err != nil {
+		return fmt.Errorf("crd: %w", err)
+	}
+	kind := definitionKind(definition.NewValidator(compiler))
+	err = h.Serve(server.Group{Name: apiextensionsv1.GroupName, Versions: []server.Version{{Name: "v1", Resources: []server.Resource{kind}}}})
 	if errors.Is(err, server.ErrServed) {
 		return fmt.Errorf("crd: %w; install the wing once, and leave its kind to it", err)
 	}
 	if err != nil {
 		return fmt.Errorf("crd: %w", err)
 	}
-	c, err := newController(h, &wing{opts: e.opts, schemas: map[string]schemaSet{}})
+	c, err := newController(h, &wing{opts: e.opts, compiler: compiler, schemas: map[string]schemaSet{}})
 	if err != nil {
 		return fmt.Errorf("crd: %w", err)
 	}

@@ -5,7 +5,8 @@
 // It serves the kind CustomResourceDefinition of apiextensions.k8s.io/v1, and all that its objects define: with the handlers,
 // storage, caches and patches that kinds with Go types have, within milliseconds and while the server serves. See
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/. What a definition may
-// say is package definition's; what its schemas mean is package structural's of runtime.
+// say is package definition's; what its schemas mean is package structural's of runtime, and what the rules in them mean that of
+// package runtime/cel/rules. Schemas and rules are compiled when the first object needs them.
 //
 // # The life of a definition
 //
@@ -55,8 +56,7 @@
 //
 // # What will bite
 //
-//   - A definition whose spec uses what the wing cannot serve is refused with 422 by the field: conversion by a webhook, and
-//     rules in CEL (x-kubernetes-validations). One that got into the storage by other means is not served, which its condition
+//   - A definition whose spec uses what the wing cannot serve is refused with 422 by the field: conversion by a webhook. One that got into the storage by other means is not served, which its condition
 //     Established says with the reason NotServed, unless it was True; then the log does, and a DELETE has to wait until
 //     the definition is mended, or its finalizer is taken away, which keeps the objects.
 //   - Two servers with different programs, of which one serves a kind that the other has a definition for, each serve

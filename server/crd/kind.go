@@ -15,13 +15,13 @@ import (
 )
 
 // definitionKind returns the kind CustomResourceDefinition for apiextensions.k8s.io/v1, as kube-apiserver serves it.
-func definitionKind() server.Resource {
+func definitionKind(validator definition.Validator) server.Resource {
 	type crd = *apiextensionsv1.CustomResourceDefinition
 	return server.Kind("CustomResourceDefinition", server.KindOptions[crd]{
 		ShortNames:    []string{"crd", "crds"},
 		Categories:    []string{"api-extensions"},
 		ClusterScoped: true,
-		Strategy:      definitionStrategy(),
+		Strategy:      definitionStrategy(validator),
 		Default:       definition.SetDefaults,
 		Columns: []server.Column[crd]{
 			{Name: "Scope", Description: "Cluster/Namespaced", Value: func(c crd) any { return string(c.Spec.Scope) }},
@@ -56,15 +56,15 @@ func servedVersions(crd *apiextensionsv1.CustomResourceDefinition) string {
 
 // definitionStrategy is package definition as the registry wants it. A DELETE only marks a definition, which goes when its
 // objects are gone.
-func definitionStrategy() registry.Strategy[*apiextensionsv1.CustomResourceDefinition] {
+func definitionStrategy(validator definition.Validator) registry.Strategy[*apiextensionsv1.CustomResourceDefinition] {
 	type crd = *apiextensionsv1.CustomResourceDefinition
 	return registry.Strategy[crd]{
 		PrepareForCreate:       func(_ context.Context, c crd) { definition.PrepareForCreate(c) },
 		PrepareForUpdate:       func(_ context.Context, c, old crd) { definition.PrepareForUpdate(c, old) },
 		PrepareForStatusUpdate: func(_ context.Context, c, old crd) { definition.PrepareForStatusUpdate(c, old) },
 
-		Validate:             func(_ context.Context, c crd) field.ErrorList { return definition.Validate(c) },
-		ValidateUpdate:       func(_ context.Context, c, old crd) field.ErrorList { return definition.ValidateUpdate(c, old) },
+		Validate:             validator.Validate,
+		ValidateUpdate:       validator.ValidateUpdate,
 		ValidateStatusUpdate: func(_ context.Context, c, old crd) field.ErrorList { return definition.ValidateStatusUpdate(c, old) },
 
 		WarnOnCreate: func(_ context.Context, c crd) []string { return definition.Warnings(c, nil) },

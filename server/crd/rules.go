@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/keelson-dev/keelson/runtime"
+	celrules "github.com/keelson-dev/keelson/runtime/cel/rules"
 	"github.com/keelson-dev/keelson/runtime/structural"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/server/request"
@@ -57,14 +58,17 @@ func (r *rules) validate(ctx context.Context, obj *unstructured.Unstructured) fi
 	errs := s.Validate(nil, obj.Object)
 	errs = append(errs, registry.CheckScale(obj, r.versions[version].scale, false)...)
 	errs = append(errs, s.ValidateEmbedded(nil, obj.Object)...)
-	return append(errs, s.CheckLists(nil, obj.Object)...)
+	errs = append(errs, s.CheckLists(nil, obj.Object)...)
+	return r.evaluate(version, errs, func(compiled *celrules.Rules) celrules.Outcome {
+		return compiled.Validate(ctx, nil, obj.Object, celrules.Budget)
+	})
 }
 
 func (r *rules) validateUpdate(ctx context.Context, obj, old *unstructured.Unstructured) field.ErrorList {
 	version := r.version(ctx)
 	was, err := r.in(version, old)
 	if err != nil { // what cannot be shown in this version excuses nothing
-		return r.validate(ctx, obj)
+		return append(r.validate(ctx, obj), r.withoutPast(version, err)...)
 	}
 	if obj, err = r.in(version, obj); err != nil {
 		return field.ErrorList{field.InternalError(nil, err)}
@@ -73,10 +77,11 @@ func (r *rules) validateUpdate(ctx context.Context, obj, old *unstructured.Unstr
 	errs := s.ValidateUpdate(nil, obj.Object, was.Object)
 	errs = append(errs, registry.CheckScale(obj, r.versions[version].scale, false)...)
 	errs = append(errs, s.ValidateEmbedded(nil, obj.Object)...)
-	return append(errs, s.CheckListsUpdate(nil, obj.Object, was.Object)...)
+	errs = append(errs, s.CheckListsUpdate(nil, obj.Object, was.Object)...)
+	return r.evaluateUpdate(ctx, version, errs, obj, was)
 }
 
-// validateStatusUpdate judges the status by what the schema says of it, and all lists, as kube-apiserver does.
+// validateStatusUpdate judges the status by what the schema says of it, and all lists and rules, as kube-apiserver does.
 func (r *rules) validateStatusUpdate(ctx context.Context, obj, old *unstructured.Unstructured) field.ErrorList {
 	version := r.version(ctx)
 	obj, err := r.in(version, obj)
@@ -84,8 +89,9 @@ func (r *rules) validateStatusUpdate(ctx context.Context, obj, old *unstructured
 		return field.ErrorList{field.InternalError(nil, err)}
 	}
 	var was map[string]any
-	if old, err = r.in(version, old); err == nil {
-		was = old.Object
+	past, err := r.in(version, old)
+	if err == nil {
+		was = past.Object
 	}
 	s := r.versions[version].schema.structure()
 	var errs field.ErrorList
@@ -93,7 +99,47 @@ func (r *rules) validateStatusUpdate(ctx context.Context, obj, old *unstructured
 		errs = statusOf(s).ValidateUpdate(field.NewPath("status"), status, was["status"])
 	}
 	errs = append(errs, registry.CheckScale(obj, r.versions[version].scale, true)...)
-	return append(errs, s.CheckListsUpdate(nil, obj.Object, was)...)
+	errs = append(errs, s.CheckListsUpdate(nil, obj.Object, was)...)
+	if err != nil {
+		return append(errs, r.withoutPast(version, err)...)
+	}
+	return r.evaluateUpdate(ctx, version, errs, obj, past)
+}
+
+// evaluateUpdate evaluates the rules of a version on what becomes of old, both in that version, and adds what they say to errs.
+// Rules that fail on what does not change are told in warnings, also of a request that is refused for something else.
+func (r *rules) evaluateUpdate(ctx context.Context, version string, errs field.ErrorList, obj, old *unstructured.Unstructured) field.ErrorList {
+	return r.evaluate(version, errs, func(compiled *celrules.Rules) celrules.Outcome {
+		outcome := compiled.ValidateUpdate(ctx, nil, obj.Object, old.Object, celrules.Budget)
+		for _, err := range outcome.Tolerated {
+			request.Warn(ctx, err.Error())
+		}
+		return outcome
+	})
+}
+
+// evaluate adds to errs what the rules of a version say, unless these make them meaningless.
+func (r *rules) evaluate(version string, errs field.ErrorList, judge func(*celrules.Rules) celrules.Outcome) field.ErrorList {
+	compiled, err := r.versions[version].schema.compileRules()
+	switch {
+	case err != nil:
+		return append(errs, field.InternalError(nil, err))
+	case compiled == nil:
+		return errs
+	}
+	if err := celrules.Blocked(errs); err != nil {
+		return append(errs, err)
+	}
+	return append(errs, judge(compiled).Errors...)
+}
+
+// withoutPast refuses an update by rules, which may be about changes, where the old object cannot be shown in the version because
+// of err.
+func (r *rules) withoutPast(version string, err error) field.ErrorList {
+	if compiled, fault := r.versions[version].schema.compileRules(); compiled == nil && fault == nil {
+		return nil
+	}
+	return field.ErrorList{field.InternalError(nil, fmt.Errorf("rules about changes cannot be evaluated: %w", err))}
 }
 
 // statusOf returns the schema of the property status, nil for none.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/keelson-dev/keelson/runtime"
+	celrules "github.com/keelson-dev/keelson/runtime/cel/rules"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/crd/definition"
 	"github.com/keelson-dev/keelson/server/registry"
@@ -18,12 +19,12 @@ import (
 
 // groupOf makes what a definition defines: a group of one resource in all its versions, those that are stored and not
 // served included, in a scheme of its own, under the names that were accepted. Objects are stored in the version that the
-// definition says. convert is the program's conversion between the versions, nil for none; before are the schemas of an
-// earlier state of the definition, and those that it has now come back. Nothing of crd is kept.
+// definition says. convert is the program's conversion between the versions, nil for none; compiler compiles the rules of
+// schemas; before are the schemas of an earlier state of the definition, and those that it has now come back. Nothing of crd is kept.
 //
 // It is an error if the definition is one that cannot be served, which is not told to whoever wrote it: only one that was stored
 // by somebody else is.
-func groupOf(crd *apiextensionsv1.CustomResourceDefinition, convert runtime.ConvertUntyped, before schemaSet) (server.Group, schemaSet, error) {
+func groupOf(crd *apiextensionsv1.CustomResourceDefinition, convert runtime.ConvertUntyped, compiler *celrules.Compiler, before schemaSet) (server.Group, schemaSet, error) {
 	fail := func(err error) (server.Group, schemaSet, error) {
 		return server.Group{}, nil, fmt.Errorf("definition %s cannot be served: %w", crd.Name, err)
 	}
@@ -34,7 +35,7 @@ func groupOf(crd *apiextensionsv1.CustomResourceDefinition, convert runtime.Conv
 	if errs := definition.Unsupported(crd); len(errs) > 0 {
 		return fail(errs.ToAggregate())
 	}
-	schemas, set, err := schemasOf(crd, before)
+	schemas, set, err := schemasOf(crd, compiler, before)
 	if err != nil {
 		return fail(err)
 	}
@@ -139,7 +140,7 @@ func deprecation(crd *apiextensionsv1.CustomResourceDefinition, v apiextensionsv
 // forgotten.
 func (w *wing) groupOf(crd *apiextensionsv1.CustomResourceDefinition) (server.Group, error) {
 	kind := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Status.AcceptedNames.Kind}
-	group, set, err := groupOf(crd, w.opts.Conversions[kind], w.schemas[crd.Name])
+	group, set, err := groupOf(crd, w.opts.Conversions[kind], w.compiler, w.schemas[crd.Name])
 	if err == nil {
 		w.schemas[crd.Name] = set
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/keelson-dev/keelson/runtime"
+	celrules "github.com/keelson-dev/keelson/runtime/cel/rules"
 	"github.com/keelson-dev/keelson/runtime/structural"
 	"github.com/klauspost/compress/flate"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -17,7 +18,8 @@ import (
 // objectSchema is the schema of one version of a custom resource. It is immutable, and may be used concurrently.
 //
 // Many more kinds are defined than used, and a compiled schema takes twice the memory of its JSON, so it is compiled when it is
-// first needed, which takes some milliseconds. Of the definition that it was made of nothing is kept but the schema's text,
+// first needed, which takes some milliseconds; and so are its rules, with the first write, which takes half of one each. Of the
+// definition that it was made of nothing is kept but the schema's text,
 // compressed.
 type objectSchema struct {
 	// keepsUnknown says that nothing is pruned: the definition has preserveUnknownFields, which only one that was stored by
@@ -25,14 +27,16 @@ type objectSchema struct {
 	keepsUnknown bool
 	text         []byte // JSON of a JSONSchemaProps, or null; deflated
 	compile      func() (*structural.Schema, error)
+	compileRules func() (*celrules.Rules, error)
 }
 
 var _ runtime.ObjectSchema = (*objectSchema)(nil)
 
-// newObjectSchema makes a schema of its JSON.
-func newObjectSchema(text []byte, keepsUnknown bool) (*objectSchema, error) {
+// newObjectSchema makes a schema of its JSON, whose rules compiler compiles.
+func newObjectSchema(text []byte, keepsUnknown bool, compiler *celrules.Compiler) (*objectSchema, error) {
 	s := &objectSchema{keepsUnknown: keepsUnknown}
 	s.compile = sync.OnceValues(s.compileOnce)
+	s.compileRules = sync.OnceValues(func() (*celrules.Rules, error) { return compiler.Compile(s.structure()) })
 	var err error
 	s.text, err = deflate(text)
 	return s, err
@@ -133,7 +137,7 @@ type fingerprint struct {
 type schemaSet map[fingerprint]*objectSchema
 
 // schemasOf returns the schemas of a definition's versions, by name, and the set of them. Those of before are used again.
-func schemasOf(crd *apiextensionsv1.CustomResourceDefinition, before schemaSet) (map[string]*objectSchema, schemaSet, error) {
+func schemasOf(crd *apiextensionsv1.CustomResourceDefinition, compiler *celrules.Compiler, before schemaSet) (map[string]*objectSchema, schemaSet, error) {
 	versions, set := map[string]*objectSchema{}, schemaSet{}
 	for _, v := range crd.Spec.Versions {
 		var props *apiextensionsv1.JSONSchemaProps
@@ -150,7 +154,7 @@ func schemasOf(crd *apiextensionsv1.CustomResourceDefinition, before schemaSet) 
 			s = set[key]
 		}
 		if s == nil {
-			if s, err = newObjectSchema(text, key.keepsUnknown); err != nil {
+			if s, err = newObjectSchema(text, key.keepsUnknown, compiler); err != nil {
 				return nil, nil, fmt.Errorf("version %s: schema: %w", v.Name, err)
 			}
 		}

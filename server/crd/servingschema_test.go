@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	celrules "github.com/keelson-dev/keelson/runtime/cel/rules"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -42,26 +43,36 @@ func defined(t testing.TB, schemas ...string) *apiextensionsv1.CustomResourceDef
 	return d
 }
 
+func compilerOf(t testing.TB) *celrules.Compiler {
+	t.Helper()
+	compiler, err := celrules.NewCompiler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compiler
+}
+
 // A schema that two versions have, or that stays when the definition changes, stays the same value: what was made of it, a
 // document of OpenAPI for one, is good as long as it is.
 func TestSchemasStayTheSame(t *testing.T) {
 	t.Parallel()
 	const one, described = `{"type":"object","properties":{"a":{"type":"string"}}}`, `{"type":"object","properties":{"a":{"type":"string","description":"d"}}}`
-	before, set, err := schemasOf(defined(t, one, one, described), nil)
+	compiler := compilerOf(t)
+	before, set, err := schemasOf(defined(t, one, one, described), compiler, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if before["v1"] != before["v2"] || before["v1"] == before["v3"] || len(set) != 2 {
 		t.Errorf("%v of %d schemas", before, len(set))
 	}
-	after, set, err := schemasOf(defined(t, described, `{"type":"object"}`), set)
+	after, set, err := schemasOf(defined(t, described, `{"type":"object"}`), compiler, set)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if after["v1"] != before["v3"] || after["v2"] == before["v1"] || len(set) != 2 {
 		t.Errorf("%v of %d schemas", after, len(set))
 	}
-	w := &wing{schemas: map[string]schemaSet{}}
+	w := &wing{compiler: compiler, schemas: map[string]schemaSet{}}
 	if _, err := w.groupOf(defined(t, one)); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +87,7 @@ func TestSchemasStayTheSame(t *testing.T) {
 	}
 	kept := defined(t, described)
 	kept.Spec.PreserveUnknownFields = true
-	if other, _, err := schemasOf(kept, set); err != nil || other["v1"] == after["v1"] {
+	if other, _, err := schemasOf(kept, compiler, set); err != nil || other["v1"] == after["v1"] {
 		t.Errorf("%v, %v: preserveUnknownFields makes another schema", other, err)
 	}
 }
@@ -109,7 +120,7 @@ func TestObjectSchema(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s, err := newObjectSchema([]byte(c.text), c.keepsUnknown)
+			s, err := newObjectSchema([]byte(c.text), c.keepsUnknown, compilerOf(t))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -135,7 +146,7 @@ func TestObjectSchema(t *testing.T) {
 			}
 		})
 	}
-	s, err := newObjectSchema([]byte(text), false)
+	s, err := newObjectSchema([]byte(text), false, compilerOf(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,11 +157,11 @@ func TestObjectSchema(t *testing.T) {
 		t.Errorf("merged by %+v", got)
 	}
 	for text, published := range map[string]bool{`{"type":"object"}`: true, `{"type":"object","properties":{"a":{"type":"array"}}}`: false, `{"type":"object","$ref":"x"}`: false} {
-		if s, err = newObjectSchema([]byte(text), true); err != nil || (s.OpenAPI() != nil) != published {
+		if s, err = newObjectSchema([]byte(text), true, compilerOf(t)); err != nil || (s.OpenAPI() != nil) != published {
 			t.Errorf("%s: published as %v, %v", text, s.OpenAPI(), err)
 		}
 	}
-	if none, err := newObjectSchema([]byte("null"), false); err != nil || none.OpenAPI() != nil || none.MergeSchema(spec.Schema{}) == nil {
+	if none, err := newObjectSchema([]byte("null"), false, compilerOf(t)); err != nil || none.OpenAPI() != nil || none.MergeSchema(spec.Schema{}) == nil {
 		t.Errorf("no schema: %v", err)
 	}
 }
@@ -158,7 +169,7 @@ func TestObjectSchema(t *testing.T) {
 // A schema is compiled when it is first needed. One that cannot be is an error of each object then.
 func TestSchemaIsCompiledLate(t *testing.T) {
 	t.Parallel()
-	s, err := newObjectSchema([]byte(`{"type":"object","$ref":"x"}`), false)
+	s, err := newObjectSchema([]byte(`{"type":"object","$ref":"x"}`), false, compilerOf(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +191,7 @@ func TestSchemaTextIsSmall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newObjectSchema(text, false)
+	s, err := newObjectSchema(text, false, compilerOf(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +244,7 @@ func TestGroupRefused(t *testing.T) {
 		"a webhook": {"webhooks", func(d *apiextensionsv1.CustomResourceDefinition) {
 			d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: "Webhook"}
 		}},
-		"rules": {"CEL", func(d *apiextensionsv1.CustomResourceDefinition) {
+		"rules": {"", func(d *apiextensionsv1.CustomResourceDefinition) {
 			d.Spec.Versions[0].Schema.OpenAPIV3Schema.XValidations = apiextensionsv1.ValidationRules{{Rule: "true"}}
 		}},
 	} {
@@ -241,7 +252,7 @@ func TestGroupRefused(t *testing.T) {
 			t.Parallel()
 			d := defined(t, plain, plain)
 			c.change(d)
-			_, _, err := groupOf(d, nil, nil)
+			_, _, err := groupOf(d, nil, compilerOf(t), nil)
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), d.Name)) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
@@ -252,7 +263,7 @@ func TestGroupRefused(t *testing.T) {
 // A conversion that stumbles over what is not valid is not to blame, and says what is wrong; one that fails otherwise is.
 func TestConversionIsExplained(t *testing.T) {
 	t.Parallel()
-	schemas, _, err := schemasOf(defined(t, `{"type":"object","properties":{"a":{"type":"integer"}}}`), nil)
+	schemas, _, err := schemasOf(defined(t, `{"type":"object","properties":{"a":{"type":"integer"}}}`), compilerOf(t), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

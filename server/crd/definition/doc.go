@@ -6,12 +6,13 @@
 //
 //	SetDefaults(crd)                        // of what was decoded, also from storage
 //	PrepareForCreate(crd)                   // or PrepareForUpdate(crd, old), PrepareForStatusUpdate(crd, old)
-//	errs := Validate(crd)                   // or ValidateUpdate(crd, old), ValidateStatusUpdate(crd, old)
+//	errs := validator.Validate(ctx, crd)    // or ValidateUpdate(ctx, crd, old); and the function ValidateStatusUpdate(crd, old)
 //	warnings := Warnings(crd, old)          // old is nil on create; there are none for the status
 //	Canonicalize(crd)                       // if there are no errors
 //
 // Only SetDefaults, the PrepareFor functions and Canonicalize change something, and only crd; old is never changed, nor does crd
-// refer to it afterwards. The functions have the shapes of the fields of a registry.Strategy, without the context. A registry
+// refer to it afterwards. The functions have the shapes of the fields of a registry.Strategy, mostly without the context. A [Validator]
+// has what rules in CEL are compiled with, which takes a while to make: a program has one. A registry
 // does by itself what it does for all kinds: metadata is judged there (but for what the name has to be, and the annotation
 // that protected groups need), uid, resourceVersion and creationTimestamp are set there, and so is the generation, which
 // grows with every change of the spec.
@@ -39,8 +40,8 @@
 //
 // # What is not done
 //
-// Conversion by webhooks and rules in CEL are judged as in kube-apiserver as far as that needs no webhook and no CEL, and
-// then refused; so are paths of a scale that lead nowhere: see [Unsupported].
+// Conversion by webhooks is judged as in kube-apiserver as far as that needs no webhook, and then refused; so are paths of a
+// scale that lead nowhere: see [Unsupported].
 //
 // # Names and conditions
 //

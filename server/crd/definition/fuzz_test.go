@@ -11,6 +11,7 @@ import (
 // FuzzValidate holds that nothing a client can send makes anything here panic or answer differently the second time, that
 // defaults and the canonical form are idempotent, and that judging changes nothing.
 func FuzzValidate(f *testing.F) {
+	validator := validatorOf(f)
 	seeds := 0
 	corpus(f, func(g *golden) {
 		if seeds++; seeds%8 == 0 {
@@ -39,7 +40,7 @@ func FuzzValidate(f *testing.F) {
 		definition.PrepareForUpdate(updated, old)
 		definition.PrepareForStatusUpdate(status, old)
 		before := created.DeepCopy()
-		errs, errsAgain := definition.Validate(created), definition.Validate(created)
+		errs, errsAgain := validator.Validate(t.Context(), created), validator.Validate(t.Context(), created)
 		if !reflect.DeepEqual(rows(errs, true), rows(errsAgain, true)) {
 			t.Errorf("once %v, then %v", errs, errsAgain)
 		}
@@ -53,11 +54,11 @@ func FuzzValidate(f *testing.F) {
 			t.Error("judging has changed it")
 		}
 		if len(errs) == 0 {
-			if errs := definition.ValidateUpdate(created, before); len(errs) > 0 {
+			if errs := validator.ValidateUpdate(t.Context(), created, before); len(errs) > 0 {
 				t.Errorf("fine as a new one, but not when nothing changes: %v", errs)
 			}
 		}
-		definition.ValidateUpdate(updated, old)
+		validator.ValidateUpdate(t.Context(), updated, old)
 		definition.Warnings(updated, old)
 		definition.ValidateStatusUpdate(status, old)
 		if !reflect.DeepEqual(old, oldBefore) {
@@ -71,7 +72,7 @@ func FuzzValidate(f *testing.F) {
 			t.Error("the canonical form is not canonical")
 		}
 		if len(errs) == 0 {
-			if errs := definition.Validate(again); len(errs) > 0 {
+			if errs := validator.Validate(t.Context(), again); len(errs) > 0 {
 				t.Errorf("the canonical form is not fine: %v", errs)
 			}
 			if _, err := json.Marshal(again); err != nil {

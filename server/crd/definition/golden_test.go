@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/keelson-dev/keelson/runtime/cel/rules"
 	"github.com/keelson-dev/keelson/server/crd/definition"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +37,16 @@ type verdict struct {
 	Warnings []string        // sorted
 	Panic    bool            // kube-apiserver's code does that
 	Grown    bool            // so is the generation
+}
+
+// validatorOf returns a validator; one is enough for a test.
+func validatorOf(t testing.TB) definition.Validator {
+	t.Helper()
+	compiler, err := rules.NewCompiler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return definition.NewValidator(compiler)
 }
 
 func decode(t testing.TB, text []byte) *crd {
@@ -86,6 +97,7 @@ func corpus(t testing.TB, f func(g *golden)) {
 // TestCorpus holds that everything here agrees with kube-apiserver.
 func TestCorpus(t *testing.T) {
 	created, updated, statuses, good, wrong := 0, 0, 0, 0, 0
+	validator := validatorOf(t)
 	differ := func(what string, g *golden, want, got any) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			wrong++
@@ -117,7 +129,7 @@ func TestCorpus(t *testing.T) {
 			definition.SetDefaults(c)
 			definition.PrepareForCreate(c)
 			c.Generation = 1
-			hold("create", g, v, c, definition.Validate(c))
+			hold("create", g, v, c, validator.Validate(t.Context(), c))
 			if !v.Panic {
 				differ("warnings", g, v.Warnings, slices.Sorted(slices.Values(definition.Warnings(c, nil))))
 			}
@@ -129,7 +141,7 @@ func TestCorpus(t *testing.T) {
 			definition.SetDefaults(old)
 			untouched := old.DeepCopy()
 			definition.PrepareForUpdate(c, old)
-			errs := definition.ValidateUpdate(c, old)
+			errs := validator.ValidateUpdate(t.Context(), c, old)
 			if !v.Panic {
 				differ("warnings of an update", g, v.Warnings, slices.Sorted(slices.Values(definition.Warnings(c, old))))
 			}

@@ -3,6 +3,7 @@ package definition
 import (
 	"fmt"
 
+	"github.com/keelson-dev/keelson/runtime/cel/rules"
 	"github.com/keelson-dev/keelson/runtime/structural"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -25,16 +26,28 @@ func (j *judge) missingSchemas(path *field.Path) field.ErrorList {
 	return errs
 }
 
-// schemaErrors judges a schema, which may be nil; path is that of what it is in.
-func (j *judge) schemaErrors(path *field.Path, schema *props, status bool) field.ErrorList {
-	errs := structural.Check(path.Child("openAPIV3Schema"), schema, structural.Options{StatusSubresource: status, Tolerance: j.schemas})
+// schemaErrors judges the schema of v, which may be nil, and its rules; path is that of what it is in. What rules cost is not held
+// against them if the version called name had this schema before: for the schema of all versions that is the first of them.
+func (j *judge) schemaErrors(path *field.Path, v *apiextensionsv1.CustomResourceDefinitionVersion, name string, status bool) field.ErrorList {
+	schema, at := SchemaOf(v), path.Child("openAPIV3Schema")
+	options := structural.Options{StatusSubresource: status, Tolerance: j.schemas}
+	errs := structural.Check(at, schema, options)
+	errs = append(errs, j.compiler.Check(j.ctx, at, schema, rules.Options{Options: options, Stored: j.expressions, Unchanged: j.unchanged[name]})...)
 	for _, err := range errs {
 		switch err.BadValue.(type) {
-		case apiextensionsv1.JSONSchemaProps, *apiextensionsv1.JSONSchemaPropsOrArray:
+		case apiextensionsv1.JSONSchemaProps, *apiextensionsv1.JSONSchemaPropsOrArray, apiextensionsv1.ValidationRule:
 			err.BadValue = internalForm(err.BadValue)
 		}
 	}
 	return errs
+}
+
+// firstName is the name of the first version, "" if there is none.
+func (j *judge) firstName() string {
+	if len(j.versions) == 0 {
+		return ""
+	}
+	return j.versions[0].Name
 }
 
 // maxSelectableFields is how many fields objects of one version can be selected by.

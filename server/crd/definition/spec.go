@@ -1,8 +1,10 @@
 package definition
 
 import (
+	"context"
 	"strings"
 
+	"github.com/keelson-dev/keelson/runtime/cel/rules"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -12,14 +14,16 @@ import (
 type judge struct {
 	tolerance
 	layout
+	ctx      context.Context // of the call
+	compiler *rules.Compiler
 	spec     *apiextensionsv1.CustomResourceDefinitionSpec
 	top      apiextensionsv1.CustomResourceDefinitionVersion   // what all versions have
 	versions []apiextensionsv1.CustomResourceDefinitionVersion // without that
 }
 
-func newJudge(spec *apiextensionsv1.CustomResourceDefinitionSpec, t tolerance) *judge {
+func (v Validator) judge(ctx context.Context, spec *apiextensionsv1.CustomResourceDefinitionSpec, t tolerance) *judge {
 	l := layoutOf(spec)
-	return &judge{tolerance: t, layout: l, spec: spec, top: l.top(spec), versions: l.versionsIn(spec)}
+	return &judge{tolerance: t, layout: l, ctx: ctx, compiler: v.compiler, spec: spec, top: l.top(spec), versions: l.versionsIn(spec)}
 }
 
 func (j *judge) specErrors(path *field.Path) field.ErrorList {
@@ -32,7 +36,7 @@ func (j *judge) specErrors(path *field.Path) field.ErrorList {
 	errs = append(errs, j.versionsErrors(path)...)
 	errs = append(errs, j.requiredNames(path.Child("names"))...)
 	errs = append(errs, namesErrors(&j.spec.Names, path.Child("names"))...)
-	errs = append(errs, j.schemaErrors(path.Child("validation"), SchemaOf(&j.top), j.anyStatus())...)
+	errs = append(errs, j.schemaErrors(path.Child("validation"), &j.top, j.firstName(), j.anyStatus())...)
 	errs = append(errs, subresourceErrors(path.Child("subresources"), j.top.Subresources)...)
 	errs = append(errs, columnsErrors(path.Child("additionalPrinterColumns"), j.top.AdditionalPrinterColumns)...)
 	errs = append(errs, j.topSelectableErrors(path)...)

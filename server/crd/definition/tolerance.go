@@ -3,6 +3,7 @@ package definition
 import (
 	"slices"
 
+	"github.com/keelson-dev/keelson/runtime/cel/rules"
 	"github.com/keelson-dev/keelson/runtime/structural"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -15,6 +16,9 @@ type tolerance struct {
 	noSchemas      bool // versions without a schema
 	unknownReviews bool // a webhook knows no known version of ConversionReview
 	invalidBundle  bool // the certificates of a webhook are none
+
+	expressions rules.Expressions // may use what is new in this release
+	unchanged   map[string]bool   // versions with the schema that they had: their rules may cost what they do, each
 
 	manyFields   bool            // too many selectable fields that all versions have
 	manyFieldsIn map[string]bool // of versions, by name
@@ -39,7 +43,24 @@ func toleranceOf(crd, old *apiextensionsv1.CustomResourceDefinition) tolerance {
 		}
 	}
 	t.keepFields(crd, old)
+	if hasSchemaWith(&crd.Spec, hasRules) {
+		t.expressions = rules.ExpressionsOf(schemas...)
+		t.unchanged = unchangedSchemas(crd, old)
+	}
 	return t
+}
+
+// unchangedSchemas tells the versions that have the schema which they had, by their names. Of versions with one name the first
+// counts.
+func unchangedSchemas(crd, old *apiextensionsv1.CustomResourceDefinition) map[string]bool {
+	unchanged, same := map[string]bool{}, sameMeaning()
+	for i := range crd.Spec.Versions {
+		name := crd.Spec.Versions[i].Name
+		if was := Version(old, name); was != nil && same.DeepEqual(Version(crd, name).Schema, was.Schema) {
+			unchanged[name] = true
+		}
+	}
+	return unchanged
 }
 
 // keepFields tolerates more selectable fields than are allowed where there were that many, and they stay the same.
@@ -72,10 +93,12 @@ func hasSchemaWith(spec *apiextensionsv1.CustomResourceDefinitionSpec, is func(*
 
 func hasDefault(schema *props) bool { return schema.Default != nil }
 
+func hasRules(schema *props) bool { return len(schema.XValidations) > 0 }
+
 // needsStructure says that a schema has what makes sense only in structural schemas.
 func needsStructure(schema *props) bool {
 	return hasDefault(schema) || schema.XEmbeddedResource || schema.XPreserveUnknownFields != nil || schema.XIntOrString ||
-		len(schema.XListMapKeys) > 0 || schema.XListType != nil || len(schema.XValidations) > 0
+		len(schema.XListMapKeys) > 0 || schema.XListType != nil || hasRules(schema)
 }
 
 func isNonStructural(schema *props) bool {

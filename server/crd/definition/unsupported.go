@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Unsupported returns what a definition asks for that kube-apiserver accepts but that is not done here: not yet are conversion by
-// webhooks and rules in CEL (x-kubernetes-validations); paths of a scale with an empty name in them, on which kube-apiserver
-// fails when the scale is read, never will be. New definitions and updates are refused for it, so it is only in those that
-// another server has stored, which must not be served as if it were not there.
+// Unsupported returns what a definition asks for that kube-apiserver accepts but that is not done here: not yet is conversion by
+// webhooks; paths of a scale with an empty name in them, on which kube-apiserver fails when the scale is read, never will be.
+// New definitions and updates are refused for it, so it is only in those that another server has stored, which must not be served
+// as if it were not there.
 func Unsupported(crd *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
 	var errs field.ErrorList
 	spec := field.NewPath("spec")
@@ -19,13 +19,6 @@ func Unsupported(crd *apiextensionsv1.CustomResourceDefinition) field.ErrorList 
 		err := field.NotSupported(spec.Child("conversion", "strategy"), conversion.Strategy, []apiextensionsv1.ConversionStrategyType{apiextensionsv1.NoneConverter})
 		err.Detail += "; this server does not convert by webhooks yet"
 		errs = append(errs, err)
-	}
-	for _, at := range schemasOf(&crd.Spec, spec) {
-		eachNode(at.path, at.props, func(path *field.Path, schema *props) {
-			if len(schema.XValidations) > 0 {
-				errs = append(errs, field.Forbidden(path.Child("x-kubernetes-validations"), "this server does not evaluate rules in CEL yet"))
-			}
-		})
 	}
 	return append(errs, deadEnds(&crd.Spec, spec)...)
 }

@@ -1,20 +1,28 @@
 package definition
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 
+	"github.com/keelson-dev/keelson/runtime/cel/rules"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
+// Validator judges definitions. It may be used concurrently. One that [NewValidator] has not made cannot be used.
+type Validator struct{ compiler *rules.Compiler }
+
+// NewValidator returns a validator that compiles the rules in schemas with compiler.
+func NewValidator(compiler *rules.Compiler) Validator { return Validator{compiler} }
+
 // Validate returns what is wrong with a new definition. Of the metadata it judges only that the name is that of the
-// resource, and the annotation that protected groups need.
-func Validate(crd *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+// resource, and the annotation that protected groups need. ctx ends the evaluation of rules on defaults.
+func (v Validator) Validate(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
 	errs := nameErrors(crd)
-	errs = append(errs, newJudge(&crd.Spec, tolerance{invalidBundle: true}).specErrors(field.NewPath("spec"))...)
+	errs = append(errs, v.judge(ctx, &crd.Spec, tolerance{invalidBundle: true}).specErrors(field.NewPath("spec"))...)
 	errs = append(errs, stateErrors(crd)...)
 	errs = append(errs, approvalErrors(crd, nil)...)
 	errs = append(errs, preserveErrors(crd)...)
@@ -22,9 +30,9 @@ func Validate(crd *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
 }
 
 // ValidateUpdate returns what is wrong with the new state of a definition that was old.
-func ValidateUpdate(crd, old *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+func (v Validator) ValidateUpdate(ctx context.Context, crd, old *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
 	spec := field.NewPath("spec")
-	errs := newJudge(&crd.Spec, toleranceOf(crd, old)).specErrors(spec)
+	errs := v.judge(ctx, &crd.Spec, toleranceOf(crd, old)).specErrors(spec)
 	if IsTrue(old, apiextensionsv1.Established) {
 		errs = append(errs, validation.ValidateImmutableField(crd.Spec.Scope, old.Spec.Scope, spec.Child("scope"))...)
 		errs = append(errs, validation.ValidateImmutableField(crd.Spec.Names.Kind, old.Spec.Names.Kind, spec.Child("names", "kind"))...)

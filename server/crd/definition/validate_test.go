@@ -49,6 +49,7 @@ func texts(errs field.ErrorList) []string {
 
 // TestValidate shows what authors of definitions read, and that the paths are those of the form that kube-apiserver judges.
 func TestValidate(t *testing.T) {
+	validator := validatorOf(t)
 	second := func(c *crd, change func(*apiextensionsv1.CustomResourceDefinitionVersion)) {
 		v := c.Spec.Versions[0].DeepCopy()
 		v.Name, v.Storage = "v2", false
@@ -169,57 +170,35 @@ func TestValidate(t *testing.T) {
 		"rules": {
 			func(c *crd) {
 				spec := schemaOf(c).Properties["spec"]
-				spec.XValidations = apiextensionsv1.ValidationRules{{Rule: "true"}}
+				spec.XValidations = apiextensionsv1.ValidationRules{{Rule: "self.color != 'red'"}, {Rule: "self.size > 1", Message: "no"}}
 				schemaOf(c).Properties["spec"] = spec
 			},
-			[]string{`spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations: Forbidden: this server does not evaluate rules in CEL yet`}},
+			[]string{"spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[1].rule: Invalid value: " +
+				`{"Rule":"self.size \u003e 1","Message":"no","MessageExpression":"","Reason":null,"FieldPath":"","OptionalOldSelf":null}: ` +
+				"compilation failed: ERROR: \u003cinput\u003e:1:5: undefined field 'size'\n | self.size \u003e 1\n | ....^"}},
+		"rules of one version": {
+			func(c *crd) {
+				second(c, func(v *apiextensionsv1.CustomResourceDefinitionVersion) {
+					v.Schema.OpenAPIV3Schema.XValidations = apiextensionsv1.ValidationRules{{Rule: "true", OptionalOldSelf: new(bool)}}
+				})
+			},
+			[]string{"spec.versions[1].schema.openAPIV3Schema.x-kubernetes-validations[0].optionalOldSelf: Invalid value: false: may not be set if oldSelf is not used in rule"}},
 		"a protected group": {func(c *crd) { c.Spec.Group, c.Name = "x.k8s.io", "things.x.k8s.io" }, []string{
 			`metadata.annotations[api-approved.kubernetes.io]: Required value: protected groups must have approval annotation "api-approved.kubernetes.io", see https://github.com/kubernetes/enhancements/pull/1111`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := parse(t, good)
 			test.change(c)
-			if diff := cmp.Diff(test.want, texts(definition.Validate(c))); diff != "" {
+			if diff := cmp.Diff(test.want, texts(validator.Validate(t.Context(), c))); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
 }
 
-// TestUnsupported holds that rules are found wherever they are.
-func TestUnsupported(t *testing.T) {
-	rule := apiextensionsv1.JSONSchemaProps{XValidations: apiextensionsv1.ValidationRules{{Rule: "true"}}}
-	list, named := []apiextensionsv1.JSONSchemaProps{{}, rule}, map[string]apiextensionsv1.JSONSchemaProps{"b": rule, "a": rule, "c": {}}
-	c := parse(t, good)
-	c.Spec.Versions[0].Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{
-		XValidations:         rule.XValidations,
-		Items:                &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &rule, JSONSchemas: list},
-		AllOf:                list,
-		AnyOf:                list,
-		OneOf:                list,
-		Not:                  &rule,
-		Properties:           named,
-		AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &rule},
-		PatternProperties:    named,
-		AdditionalItems:      &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &rule},
-		Definitions:          named,
-		Dependencies:         apiextensionsv1.JSONSchemaDependencies{"b": {Schema: &rule}, "a": {Schema: &rule}, "c": {Property: []string{"a"}}},
-	}
-	var got []string
-	for _, err := range definition.Unsupported(c) {
-		got = append(got, strings.TrimPrefix(strings.TrimSuffix(err.Field, "x-kubernetes-validations"), "spec.validation.openAPIV3Schema."))
-	}
-	want := []string{
-		"", "items.", "items[1].", "allOf[1].", "anyOf[1].", "oneOf[1].", "not.", "properties[a].", "properties[b].", "additionalProperties.",
-		"patternProperties[a].", "patternProperties[b].", "definitions[a].", "definitions[b].", "additionalItems.", "dependencies[a].", "dependencies[b].",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-}
-
 // TestValidateUpdate shows what may not change, and what may stay that is refused in new definitions.
 func TestValidateUpdate(t *testing.T) {
+	validator := validatorOf(t)
 	established := func(c *crd) {
 		c.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue}}
 	}
@@ -245,7 +224,7 @@ func TestValidateUpdate(t *testing.T) {
 			c := old.DeepCopy()
 			test.change(c)
 			definition.PrepareForUpdate(c, old)
-			if diff := cmp.Diff(test.want, texts(definition.ValidateUpdate(c, old))); diff != "" {
+			if diff := cmp.Diff(test.want, texts(validator.ValidateUpdate(t.Context(), c, old))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -255,6 +234,7 @@ func TestValidateUpdate(t *testing.T) {
 // TestNonStructuralStays holds that a schema which is not structural may stay so while nothing is pruned by it, but not when it
 // gets what makes sense only in structural ones.
 func TestNonStructuralStays(t *testing.T) {
+	validator := validatorOf(t)
 	yes := true
 	for name, test := range map[string]struct {
 		change func(c *crd, a *apiextensionsv1.JSONSchemaProps)
@@ -270,7 +250,7 @@ func TestNonStructuralStays(t *testing.T) {
 		"a list type":   {func(_ *crd, a *apiextensionsv1.JSONSchemaProps) { set := "set"; a.XListType = &set }, []string{"type", "type"}},
 		"rules": {func(_ *crd, a *apiextensionsv1.JSONSchemaProps) {
 			a.XValidations = apiextensionsv1.ValidationRules{{Rule: "true"}}
-		}, []string{"type", "x-kubernetes-validations"}},
+		}, []string{"type"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			old := parse(t, good)
@@ -284,11 +264,11 @@ func TestNonStructuralStays(t *testing.T) {
 			root.Properties["a"] = a
 			definition.PrepareForUpdate(c, old)
 			var got []string
-			for _, err := range definition.ValidateUpdate(c, old) {
+			for _, err := range validator.ValidateUpdate(t.Context(), c, old) {
 				got = append(got, err.Field[strings.LastIndex(err.Field, ".")+1:])
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Error(diff, texts(definition.ValidateUpdate(c, old)))
+				t.Error(diff, texts(validator.ValidateUpdate(t.Context(), c, old)))
 			}
 		})
 	}
@@ -296,6 +276,7 @@ func TestNonStructuralStays(t *testing.T) {
 
 // TestWireDefinitions holds that definitions which kube-apiserver accepts are accepted.
 func TestWireDefinitions(t *testing.T) {
+	validator := validatorOf(t)
 	files, err := filepath.Glob("../../testdata/wire/*.crd.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no files", err)
@@ -307,7 +288,7 @@ func TestWireDefinitions(t *testing.T) {
 		}
 		c := parse(t, string(text))
 		definition.PrepareForCreate(c)
-		if errs := definition.Validate(c); len(errs) > 0 {
+		if errs := validator.Validate(t.Context(), c); len(errs) > 0 {
 			t.Errorf("%s: %v", file, errs)
 		}
 		if warnings := definition.Warnings(c, nil); len(warnings) > 0 {

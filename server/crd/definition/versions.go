@@ -48,7 +48,7 @@ func (j *judge) versionsErrors(path *field.Path) field.ErrorList {
 // versionErrors judges what a version has for itself. status says that the subresource is there.
 func (j *judge) versionErrors(path *field.Path, v *apiextensionsv1.CustomResourceDefinitionVersion, status bool) field.ErrorList {
 	errs := deprecationErrors(path.Child("deprecationWarning"), v)
-	errs = append(errs, j.schemaErrors(path.Child("schema"), SchemaOf(v), status)...)
+	errs = append(errs, j.schemaErrors(path.Child("schema"), v, v.Name, status)...)
 	errs = append(errs, subresourceErrors(path.Child("subresources"), v.Subresources)...)
 	errs = append(errs, columnsErrors(path.Child("additionalPrinterColumns"), v.AdditionalPrinterColumns)...)
 	return append(errs, j.versionSelectableErrors(path, v)...)

@@ -1,0 +1,84 @@
+package crd
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	celrules "github.com/keelson-dev/keelson/runtime/cel/rules"
+	"github.com/keelson-dev/keelson/server/request"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// manyRules is a schema with 500 rules.
+func manyRules() string {
+	var b strings.Builder
+	b.WriteString(`{"type":"object","properties":{"spec":{"type":"object","properties":{"size":{"type":"integer"}},"x-kubernetes-validations":[`)
+	for i := range 500 {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `{"rule":"self.size != %d"}`, i)
+	}
+	b.WriteString(`]}}}`)
+	return b.String()
+}
+
+// Rules are compiled when an object is judged, and not before; and once for all versions and states of a definition that have the
+// same schema, by whoever comes at the same time.
+func TestRulesAreCompiledOnce(t *testing.T) {
+	t.Parallel()
+	w := &wing{compiler: compilerOf(t), schemas: map[string]schemaSet{}}
+	compiled := 0
+	watch := func(set schemaSet) {
+		for _, s := range set {
+			before := s.compileRules
+			s.compileRules = sync.OnceValues(func() (*celrules.Rules, error) {
+				compiled++
+				return before()
+			})
+		}
+	}
+	d := defined(t, manyRules(), manyRules())
+	_, set, err := groupOf(d, nil, w.compiler, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(set) != 1 || compiled != 0 {
+		t.Fatalf("%d schemas, of which %d are compiled", len(set), compiled)
+	}
+	watch(set)
+	w.schemas[d.Name] = set
+	judge := func() {
+		versions, after, err := schemasOf(d, w.compiler, w.schemas[d.Name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.schemas[d.Name] = after
+		r := &rules{resource: schema.GroupResource{Group: "example.com", Resource: "things"}, hub: "v1", versions: map[string]versionRules{}}
+		for name, s := range versions {
+			r.versions[name] = versionRules{schema: s}
+		}
+		var all sync.WaitGroup
+		for _, version := range []string{"v1", "v2", "v1", "v2"} {
+			all.Go(func() {
+				ctx := request.WithInfo(t.Context(), &request.Info{APIGroup: "example.com", APIVersion: version, ResourceName: "things"})
+				r := *r
+				r.hub = version // nothing is to be converted
+				errs := r.validate(ctx, &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(499)}}})
+				if len(errs) != 1 || errs[0].Error() != `spec: Invalid value: failed rule: self.size != 499` {
+					t.Errorf("%v", errs)
+				}
+			})
+		}
+		all.Wait()
+	}
+	judge()
+	d.Spec.Versions = append(d.Spec.Versions, defined(t, manyRules(), manyRules(), manyRules()).Spec.Versions[2])
+	judge()
+	if compiled != 1 {
+		t.Errorf("they are compiled %d times", compiled)
+	}
+}

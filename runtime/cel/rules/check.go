@@ -16,7 +16,7 @@ import (
 
 // Options say what [Compiler.Check] has to know besides the schema.
 type Options struct {
-	// Options are those that [structural.Check] was called with.
+	// Options are those of [structural.Check].
 	structural.Options
 	// Stored are the expressions of all versions of the definition that is updated. They may use what is new in this
 	// release, since they did so already. The zero value is for a new definition.
@@ -47,31 +47,34 @@ func ExpressionsOf(schemas ...*apiextensionsv1.JSONSchemaProps) Expressions {
 	return e
 }
 
-// Check returns what is wrong with the rules of a schema besides what [structural.Check] finds, in the words of
-// kube-apiserver: rules and expressions of messages that do not compile or may cost too much, oldSelf where there is no such
+// Check returns what is wrong with a schema and its rules, in the order and the words of kube-apiserver: what [structural.Check]
+// finds, rules and expressions of messages that do not compile or may cost too much, oldSelf where there is no such
 // thing, and defaults that do not fulfil the rules. path is where the schema is. A rule is not judged if what it stands on is
 // at fault.
 //
 // The value of an error may be an apiextensionsv1.ValidationRule.
 func (c *Compiler) Check(ctx context.Context, path *field.Path, props *apiextensionsv1.JSONSchemaProps, options Options) field.ErrorList {
+	errs := structural.Check(path, props, options.Options)
 	if !mentionsRules(props) {
-		return nil
+		return errs
 	}
 	ground := structural.Prepare(path, props, options.Options)
 	if ground.Schema == nil {
-		return nil
-	}
-	errs, err := c.defaultErrors(ctx, path, ground)
-	if err != nil {
-		return field.ErrorList{field.InternalError(path, err)}
-	}
-	if len(errs) > 0 || len(ground.Defaults) > 0 {
 		return errs
+	}
+	defaults, err := c.defaultErrors(ctx, path, ground)
+	if err != nil {
+		return append(errs, field.InternalError(path, err))
+	}
+	if len(defaults) > 0 {
+		end := len(errs) - len(ground.Keywords) // which come last, after the defaults
+		return slices.Replace(errs, end-len(ground.Defaults), end, defaults...)
 	}
 	one := uint64(1)
 	j := judge{compiler: c, options: options, faulty: faultyPaths(ground.Keywords)}
 	j.check(path, &surroundings{schema: ground.Schema, resource: true, ruled: len(ground.Schema.Rules) > 0, times: &one})
-	return append(j.errs, j.totalErrors(path)...)
+	errs = append(errs, j.errs...)
+	return append(errs, j.totalErrors(path)...)
 }
 
 // mentionsRules says that there are rules in props or below.

@@ -41,7 +41,8 @@ func NewCompiler() (*Compiler, error) {
 // compiled is a rule, compiled as far as it goes.
 type compiled struct {
 	text        string // of the rule
-	message     string
+	message     string // without space around
+	hasMessage  bool   // it may be empty
 	reason      *apiextensionsv1.FieldValueErrorReason
 	path        string // of the field that is at fault, from the value; "" is the value itself
 	optional    bool   // oldSelf is an optional value, and the rule is evaluated if there is none
@@ -126,7 +127,7 @@ func typeName(rules []apiextensionsv1.ValidationRule) string {
 
 func (s *scope) rule(c *compiled, of *structural.Schema, rule *apiextensionsv1.ValidationRule) error {
 	*c = compiled{
-		text: strings.TrimSpace(rule.Rule), message: strings.TrimSpace(rule.Message), reason: rule.Reason,
+		text: strings.TrimSpace(rule.Rule), message: strings.TrimSpace(rule.Message), hasMessage: rule.Message != "", reason: rule.Reason,
 		optional: rule.OptionalOldSelf != nil && *rule.OptionalOldSelf,
 	}
 	if c.text == "" {

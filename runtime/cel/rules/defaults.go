@@ -2,6 +2,7 @@ package rules
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -9,20 +10,23 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// defaultErrors returns how defaults break the rules on them. Those that have another fault are left out.
+// defaultErrors returns what is wrong with defaults: what is known of them, and how the others break the rules on them.
 func (c *Compiler) defaultErrors(ctx context.Context, path *field.Path, ground structural.Groundwork) (field.ErrorList, error) {
 	ruled := rulesBelow{}
 	ruled.note(ground.Schema)
 	if !ruled.anyDefault() {
-		return nil, nil
+		return ground.Defaults, nil
 	}
 	r, err := c.Compile(ground.Schema)
-	if err != nil || r == nil {
+	if err != nil {
 		return nil, err
 	}
-	d := defaultWalk{ctx: ctx, wrong: ground.Defaults, budget: Budget}
+	if r == nil { // those there are cannot be seen
+		r = &Rules{}
+	}
+	d := defaultWalk{ctx: ctx, wrong: slices.Clone(ground.Defaults), budget: Budget}
 	d.check(path, ground.Schema, r.root)
-	return d.errs, nil
+	return append(d.errs, d.wrong...), nil
 }
 
 // anyDefault says that there are rules on a value that has a default.
@@ -38,32 +42,50 @@ func (r rulesBelow) anyDefault() bool {
 // defaultWalk evaluates rules on defaults.
 type defaultWalk struct {
 	ctx    context.Context
-	wrong  field.ErrorList // what is known of defaults
+	wrong  field.ErrorList // what is known of defaults that are yet to come
 	budget int64           // for all of them
 	errs   field.ErrorList
 }
 
-// check evaluates the rules on the default of s and on those below. n are the rules of s, nil if there are none.
+// check evaluates the rules on the default of s and on those below. n are the rules of s, nil if there are none or if they cannot
+// be seen.
 func (d *defaultWalk) check(path *field.Path, s *structural.Schema, n *node) {
-	if n == nil {
-		return
-	}
-	if s.Default != nil && !d.isWrong(path.Child("default").String()) {
-		d.evaluate(path.Child("default"), s, n)
+	if at := path.Child("default"); s.Default != nil && !d.take(at.String()) {
+		switch {
+		case len(s.Rules) > 0 && declare(s, s.Embedded) == nil:
+			d.errs = append(d.errs, field.Invalid(at, s.Type, "rule compiler initialization error: failed to convert to declType for CEL validation rules"))
+		case n != nil:
+			d.evaluate(at, s, n)
+		}
 	}
 	if d.budget < 0 {
 		return
 	}
 	if s.Items != nil {
-		d.check(path.Child("items"), s.Items, n.items)
+		var items *node
+		if n != nil {
+			items = n.items
+		}
+		d.check(path.Child("items"), s.Items, items)
 	}
-	for i := range n.properties {
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		if d.budget < 0 {
 			return
 		}
-		p := &n.properties[i]
-		d.check(path.Child("properties").Key(p.name), s.Properties[p.name], p.node)
+		d.check(path.Child("properties").Key(name), s.Properties[name], n.property(name))
 	}
+}
+
+// property returns the rules of a property, nil if there are none.
+func (n *node) property(name string) *node {
+	if n == nil {
+		return nil
+	}
+	i, ok := slices.BinarySearchFunc(n.properties, name, func(p property, name string) int { return strings.Compare(p.name, name) })
+	if !ok {
+		return nil
+	}
+	return n.properties[i].node
 }
 
 // evaluate evaluates rules on a default as a value that an update keeps, and as a new one: a rule with an optional oldSelf may
@@ -81,10 +103,15 @@ func (d *defaultWalk) evaluate(path *field.Path, s *structural.Schema, n *node) 
 	d.budget = left
 }
 
-// isWrong says that there is an error at a path or below it.
-func (d *defaultWalk) isWrong(path string) bool {
-	return slices.ContainsFunc(d.wrong, func(err *field.Error) bool {
+// take tells of the errors that are known at a path or below it, and whether there are any.
+func (d *defaultWalk) take(path string) bool {
+	before := len(d.errs)
+	d.wrong = slices.DeleteFunc(d.wrong, func(err *field.Error) bool {
 		rest, below := strings.CutPrefix(err.Field, path)
-		return below && (rest == "" || rest[0] == '.' || rest[0] == '[')
+		if below = below && (rest == "" || rest[0] == '.' || rest[0] == '['); below {
+			d.errs = append(d.errs, err)
+		}
+		return below
 	})
+	return len(d.errs) > before
 }

@@ -4,14 +4,13 @@
 //
 // # The nouns
 //
-// A [Compiler] has the language, of which package runtime/cel tells. [Compiler.Check] judges the rules of a schema as written,
-// after [structural.Check] has judged the schema. [Compiler.Compile] makes [Rules] of a compiled schema, once, and those
+// A [Compiler] has the language, of which package runtime/cel tells. [Compiler.Check] judges a schema as written, with its rules,
+// where [structural.Check] judges it without them. [Compiler.Compile] makes [Rules] of a compiled schema, once, and those
 // are evaluated on objects: [Rules.Validate] and [Rules.ValidateUpdate] give an [Outcome].
 //
 //	compiler, err := rules.NewCompiler()                                  // once per program
 //	...
-//	errs := structural.Check(path, props, options)                        // a definition is written
-//	errs = append(errs, compiler.Check(ctx, path, props, rules.Options{Options: options, Stored: rules.ExpressionsOf(old...)})...)
+//	errs := compiler.Check(ctx, path, props, rules.Options{Stored: rules.ExpressionsOf(old...)}) // a definition is written
 //	...
 //	compiled, err := compiler.Compile(schema)                             // a version is served: when it is first needed
 //	errs := schema.ValidateUpdate(nil, object, old)                       // and all other errors of an object

@@ -249,7 +249,7 @@ func (w *walk) invalid(at *place, n *node, detail string) {
 
 // shown is how errors name a rule.
 func (c *compiled) shown() string {
-	if c.message != "" {
+	if c.hasMessage {
 		return c.message
 	}
 	return c.text
@@ -268,7 +268,7 @@ func (w *walk) failed(n *node, r *compiled, at *place, value any, scope *variabl
 		w.budget = -1
 		return
 	case message != "":
-	case r.message != "":
+	case r.hasMessage:
 		message = r.message
 	default:
 		message = "failed rule: " + r.text

@@ -99,8 +99,7 @@ func rows(errs field.ErrorList) [][]string {
 // check returns all that is found in a schema.
 func check(c *rules.Compiler, props *apiextensionsv1.JSONSchemaProps, o rules.Options) [][]string {
 	path := field.NewPath("spec", "validation", "openAPIV3Schema")
-	errs := structural.Check(path, props, o.Options)
-	return rows(append(errs, c.Check(context.Background(), path, props, o)...))
+	return rows(c.Check(context.Background(), path, props, o))
 }
 
 func TestCheckAgainstKubeAPIServer(t *testing.T) {

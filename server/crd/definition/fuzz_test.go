@@ -13,11 +13,13 @@ import (
 func FuzzValidate(f *testing.F) {
 	validator := validatorOf(f)
 	seeds := 0
-	corpus(f, func(g *golden) {
-		if seeds++; seeds%8 == 0 {
-			f.Add([]byte(g.CRD), []byte(g.Old))
-		}
-	})
+	for _, name := range []string{"corpus", "rules"} {
+		corpus(f, name, func(g *golden) {
+			if seeds++; seeds%8 == 0 {
+				f.Add([]byte(g.CRD), []byte(g.Old))
+			}
+		})
+	}
 	f.Fuzz(func(t *testing.T, text, oldText []byte) {
 		c, old := &crd{}, &crd{}
 		if json.Unmarshal(text, c) != nil {

@@ -22,7 +22,8 @@ import (
 type crd = apiextensionsv1.CustomResourceDefinition
 
 // golden is a definition as a client sends it, the stored one that it replaces if there is any, and what the code of
-// kube-apiserver 1.37 makes of it. testdata/corpus.jsonl.gz has more than a thousand, each in a line. They were made by a program
+// kube-apiserver 1.37 makes of it. testdata/corpus.jsonl.gz has more than a thousand, each in a line, and
+// testdata/rules.jsonl.gz as many with rules. They were made by a program
 // that makes definitions, most with a few faults, and calls k8s.io/apiextensions-apiserver v0.37.2 with them: defaults,
 // conversion to its internal types, the strategies of its registry and their validation, and conversion back.
 type golden struct {
@@ -72,9 +73,9 @@ func rows(errs field.ErrorList, ordered bool) [][3]string {
 	return all
 }
 
-// corpus calls f for each line of the corpus.
-func corpus(t testing.TB, f func(g *golden)) {
-	file, err := os.Open("testdata/corpus.jsonl.gz")
+// corpus calls f for each line of a file of the corpus.
+func corpus(t testing.TB, name string, f func(g *golden)) {
+	file, err := os.Open("testdata/" + name + ".jsonl.gz")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +123,7 @@ func TestCorpus(t *testing.T) {
 		definition.Canonicalize(c)
 		differ(what+": result", g, decode(t, v.Result), roundTrip(t, c))
 	}
-	corpus(t, func(g *golden) {
+	each := func(g *golden) {
 		if v := g.Created; v != nil {
 			created++
 			c := decode(t, g.CRD)
@@ -164,9 +165,15 @@ func TestCorpus(t *testing.T) {
 			definition.PrepareForStatusUpdate(c, old)
 			hold("status", g, v, c, definition.ValidateStatusUpdate(c, old))
 		}
-	})
+	}
+	corpus(t, "corpus", each)
 	if created < 700 || updated < 350 || statuses < 100 || good < 400 {
 		t.Errorf("the corpus has only %d creates, %d updates and %d of the status, of which %d are good", created, updated, statuses, good)
+	}
+	created, updated, good = 0, 0, 0
+	corpus(t, "rules", each)
+	if created < 350 || updated < 200 || good < 100 {
+		t.Errorf("with rules the corpus has only %d creates and %d updates, of which %d are good", created, updated, good)
 	}
 }
 

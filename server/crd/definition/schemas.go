@@ -31,8 +31,7 @@ func (j *judge) missingSchemas(path *field.Path) field.ErrorList {
 func (j *judge) schemaErrors(path *field.Path, v *apiextensionsv1.CustomResourceDefinitionVersion, name string, status bool) field.ErrorList {
 	schema, at := SchemaOf(v), path.Child("openAPIV3Schema")
 	options := structural.Options{StatusSubresource: status, Tolerance: j.schemas}
-	errs := structural.Check(at, schema, options)
-	errs = append(errs, j.compiler.Check(j.ctx, at, schema, rules.Options{Options: options, Stored: j.expressions, Unchanged: j.unchanged[name]})...)
+	errs := j.compiler.Check(j.ctx, at, schema, rules.Options{Options: options, Stored: j.expressions, Unchanged: j.unchanged[name]})
 	for _, err := range errs {
 		switch err.BadValue.(type) {
 		case apiextensionsv1.JSONSchemaProps, *apiextensionsv1.JSONSchemaPropsOrArray, apiextensionsv1.ValidationRule:

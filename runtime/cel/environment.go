@@ -14,6 +14,7 @@ import (
 type Environment struct {
 	version Version
 	env     *celgo.Env
+	planner *celgo.Env           // plans what env has checked: programs keep it, and need nothing of variables, mostly
 	roots   map[string]*DeclType // of the variables, for the estimates
 
 	operators celgo.ProgramOption // that are guarded
@@ -40,7 +41,7 @@ func New(version Version) (*Environment, error) {
 	if env, err = env.Extend(guarded...); err != nil {
 		return nil, fmt.Errorf("cel: %w", err)
 	}
-	return &Environment{version: version, env: env, operators: operators}, nil
+	return withPlanner(&Environment{version: version, env: env, operators: operators})
 }
 
 // Version is what the environment was made for.
@@ -52,7 +53,17 @@ func (e *Environment) WithPatches() (*Environment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cel: %w", err)
 	}
-	return &Environment{version: e.version, env: env, roots: e.roots, operators: e.operators}, nil
+	return withPlanner(&Environment{version: e.version, env: env, roots: e.roots, operators: e.operators})
+}
+
+// withPlanner gives an environment without variables its planner, which all that extend it share.
+func withPlanner(e *Environment) (*Environment, error) {
+	p := newProvider(e.env.CELTypeProvider(), e.version, nil)
+	var err error
+	if e.planner, err = e.env.Extend(celgo.CustomTypeProvider(p), celgo.CustomTypeAdapter(p)); err != nil {
+		return nil, fmt.Errorf("cel: %w", err)
+	}
+	return e, nil
 }
 
 // Extend is the environment with more variables. Types names types that expressions use only by the variables of others;
@@ -81,5 +92,5 @@ func (e *Environment) Extend(variables []Variable, types ...*DeclType) (*Environ
 	if err != nil {
 		return nil, fmt.Errorf("cel: %w", err)
 	}
-	return &Environment{version: e.version, env: env, roots: roots, operators: e.operators}, nil
+	return &Environment{version: e.version, env: env, planner: e.planner, roots: roots, operators: e.operators}, nil
 }

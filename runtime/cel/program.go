@@ -21,6 +21,7 @@ type Program struct {
 	program    celgo.Program
 	typ        *celgo.Type
 	cost       Cost
+	loops      bool // has comprehensions, which look at the context
 	references map[string]struct{}
 }
 
@@ -40,7 +41,10 @@ func (e *Environment) Compile(expression string, want ...*celgo.Type) (*Program,
 	if found := leftovers(ast.NativeRep()); len(found) > 0 {
 		options = append(options, celgo.CustomDecoratorV2(tidy(found)))
 	}
-	program, err := e.env.Program(ast, options...)
+	program, err := e.planner.Program(ast, options...)
+	if err != nil { // an expression that makes objects needs their types
+		program, err = e.env.Program(ast, options...)
+	}
 	if err != nil {
 		return nil, &CompileError{Stage: Planning, Detail: err.Error()}
 	}
@@ -54,7 +58,7 @@ func (e *Environment) Compile(expression string, want ...*celgo.Type) (*Program,
 			references[r.Name] = struct{}{}
 		}
 	}
-	return &Program{program: program, typ: typ, cost: Cost(estimate), references: references}, nil
+	return &Program{program: program, typ: typ, cost: Cost(estimate), loops: loops(ast.NativeRep()), references: references}, nil
 }
 
 // returns says whether a type is one of those that are wanted.
@@ -91,7 +95,12 @@ func (p *Program) Eval(ctx context.Context, variables celgo.Activation, budget i
 	if budget <= 0 {
 		return nil, -1, &EvalError{text: ErrBudget.Error(), kind: ErrBudget}
 	}
-	result, details, err := p.program.ContextEval(ctx, variables)
+	var details *celgo.EvalDetails
+	if p.loops {
+		result, details, err = p.program.ContextEval(ctx, variables)
+	} else {
+		result, details, err = p.program.Eval(variables)
+	}
 	spent := details.ActualCost()
 	if spent == nil {
 		return nil, -1, &EvalError{text: fmt.Sprintf("runtime cost could not be calculated: %v", err), kind: ErrBudget, err: err}

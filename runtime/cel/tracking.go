@@ -30,6 +30,11 @@ func leftovers(checked *ast.AST) map[int64]int64 {
 	return found
 }
 
+// loops says whether an expression has comprehensions.
+func loops(checked *ast.AST) bool {
+	return len(ast.MatchDescendants(ast.NavigateAST(checked), ast.KindMatcher(ast.ComprehensionKind))) > 0
+}
+
 // firstRead is the variable that is evaluated before anything else in an expression.
 func firstRead(e ast.Expr) (int64, bool) {
 	for {

@@ -231,6 +231,73 @@ func TestValidateUpdate(t *testing.T) {
 	}
 }
 
+// TestRulesOfUpdates shows what of rules an update may keep: what they cost in versions whose schema does not change, and expressions
+// that new ones may not use yet.
+func TestRulesOfUpdates(t *testing.T) {
+	validator := validatorOf(t)
+	many, short := int64(1500), int64(10)
+	costly := func(description string) *apiextensionsv1.CustomResourceValidation {
+		return &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+			Type: "object", Description: description, Properties: map[string]apiextensionsv1.JSONSchemaProps{"l": {
+				Type: "array", MaxItems: &many, Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{Type: "string", MaxLength: &short}},
+				XValidations: apiextensionsv1.ValidationRules{{Rule: "self.all(x, self.exists(y, x == y))"}},
+			}},
+		}}
+	}
+	define := func(schemas ...*apiextensionsv1.CustomResourceValidation) *crd {
+		c := parse(t, good)
+		v := c.Spec.Versions[0]
+		c.Spec.Versions = nil
+		for i, schema := range schemas {
+			v.Name, v.Storage, v.Schema = fmt.Sprintf("v%d", i+1), i == 0, schema
+			c.Spec.Versions = append(c.Spec.Versions, v)
+		}
+		definition.PrepareForCreate(c)
+		return c
+	}
+	later := &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+		Type: "object", XValidations: apiextensionsv1.ValidationRules{{Rule: "self.l.includes('a')", MessageExpression: "'no'"}},
+		Properties: map[string]apiextensionsv1.JSONSchemaProps{"l": {
+			Type: "array", MaxItems: &short, Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{Type: "string", MaxLength: &short}},
+		}},
+	}}
+	const top, first, second = "spec.validation.openAPIV3Schema", "spec.versions[0].schema.openAPIV3Schema", "spec.versions[1].schema.openAPIV3Schema"
+	const rule = ".properties[l].x-kubernetes-validations[0].rule"
+	for name, test := range map[string]struct {
+		c, old *crd
+		want   []string // fields
+	}{
+		"a new one":                         {define(costly("")), nil, []string{top + rule}},
+		"nothing changes":                   {define(costly("")), define(costly("")), nil},
+		"the schema changes":                {define(costly("a")), define(costly("")), []string{top + rule}},
+		"the schema of one version changes": {define(costly("a"), costly("b")), define(costly("a"), costly("")), []string{second + rule}},
+		"that of the other one":             {define(costly("b"), costly("a")), define(costly(""), costly("a")), []string{first + rule}},
+		"all get the schema of the first":   {define(costly("a"), costly("a")), define(costly("a"), costly("")), nil},
+		"all get the schema of another":     {define(costly("a"), costly("a")), define(costly(""), costly("a")), []string{top + rule}},
+		"versions change their names":       {define(costly("a"), costly("b")), define(costly("b"), costly("a")), []string{first + rule, second + rule}},
+		"an expression of a later release":  {define(later), nil, []string{top + ".x-kubernetes-validations[0].rule"}},
+		"it was there":                      {define(later), define(later), nil},
+		"it was there, in another version":  {define(costly("a"), later), define(later, costly("a")), []string{first + rule}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var errs field.ErrorList
+			if test.old == nil {
+				errs = validator.Validate(t.Context(), test.c)
+			} else {
+				definition.PrepareForUpdate(test.c, test.old)
+				errs = validator.ValidateUpdate(t.Context(), test.c, test.old)
+			}
+			var got []string
+			for _, err := range errs {
+				got = append(got, err.Field)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff, texts(errs))
+			}
+		})
+	}
+}
+
 // TestNonStructuralStays holds that a schema which is not structural may stay so while nothing is pruned by it, but not when it
 // gets what makes sense only in structural ones.
 func TestNonStructuralStays(t *testing.T) {

@@ -1,12 +1,15 @@
 package runtime
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -122,12 +125,59 @@ func (s *Scheme) ToVersion(obj Object, gv schema.GroupVersion) (Object, error) {
 		return nil, apiruntime.NewNotRegisteredErrForKind(schemeName, gv.WithKind(k.GVK.Kind))
 	}
 	if k.untyped {
-		return s.untypedToVersion(obj, k, target)
+		return s.untypedToVersion(context.Background(), obj, k, target)
 	}
 	if t == k.ListType {
 		return s.listToVersion(obj, target)
 	}
 	return s.objectToVersion(obj, k, target)
+}
+
+// ToVersions is ToVersion for many objects of one kind, of which none is a list: as many come back, in their order, or the error
+// of one of them. Where [KindOptions].ConvertAll is set, one call of it converts all that are not in version gv, and ctx is what
+// it gets.
+func (s *Scheme) ToVersions(ctx context.Context, objs []Object, gv schema.GroupVersion) ([]Object, error) {
+	out := make([]Object, len(objs))
+	var from, to *Kind
+	var in []*unstructured.Unstructured
+	var places []int
+	for i, obj := range objs {
+		if u, k := s.convertsAll(obj); k != nil && k.GVK.GroupVersion() != gv {
+			if target := s.untypedKind(gv.WithKind(k.GVK.Kind)); target != nil && target.GVK.Group == k.GVK.Group && (to == nil || to == target) {
+				from, to = k, target
+				in, places = append(in, u.DeepCopy()), append(places, i)
+				continue
+			}
+		}
+		var err error
+		if out[i], err = s.ToVersion(obj, gv); err != nil {
+			return nil, err
+		}
+	}
+	if to == nil {
+		return out, nil
+	}
+	converted, err := s.untypedObjects(ctx, in, from, to)
+	if err != nil {
+		return nil, err
+	}
+	for n, i := range places {
+		out[i] = converted[n]
+	}
+	return out, nil
+}
+
+// convertsAll returns an object and its kind if that is one whose objects are converted at once.
+func (s *Scheme) convertsAll(obj Object) (*unstructured.Unstructured, *Kind) {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return nil, nil
+	}
+	k := s.KindOf(u)
+	if k == nil || !k.ConvertsAll() {
+		return nil, nil
+	}
+	return u, k
 }
 
 func (s *Scheme) objectToVersion(obj Object, from, to *Kind) (Object, error) {
@@ -150,7 +200,7 @@ func (s *Scheme) objectToVersion(obj Object, from, to *Kind) (Object, error) {
 }
 
 // ConversionError says that one object could not be converted. Err is what the conversion returned, or says that it
-// panicked or that there is none.
+// panicked or that there is none. Where Err is a Status, which is worded for clients, its text is all there is to say.
 type ConversionError struct {
 	Kind     schema.GroupKind
 	From, To schema.GroupVersion // one of them is the hub's
@@ -158,6 +208,10 @@ type ConversionError struct {
 }
 
 func (e *ConversionError) Error() string {
+	var status apierrors.APIStatus
+	if errors.As(e.Err, &status) {
+		return e.Err.Error()
+	}
 	return fmt.Sprintf("converting %s from %s to %s: %v", e.Kind, e.From, e.To, e.Err)
 }
 

@@ -25,7 +25,7 @@ func Register[P Pointer[T], T any](s *Scheme, gvk schema.GroupVersionKind, opts 
 		GVK: gvk, Type: reflect.TypeFor[T](), ListType: reflect.TypeFor[List[T]](), listMade: true,
 		Fields:  selectable(opts.SelectableFields, opts.RenamedFields, opts.SelectableFrom),
 		Renamed: maps.Clone(opts.RenamedFields), from: maps.Clone(opts.SelectableFrom),
-		Schema: opts.Schema, convert: opts.Convert, ListGVK: schema.GroupVersionKind{Kind: opts.ListKind},
+		Schema: opts.Schema, convert: opts.Convert, convertAll: opts.ConvertAll, ListGVK: schema.GroupVersionKind{Kind: opts.ListKind},
 	}
 	if k.Type == reflect.TypeFor[unstructured.Unstructured]() {
 		k.untyped, k.listMade, k.ListType = true, false, reflect.TypeFor[unstructured.UnstructuredList]()
@@ -109,8 +109,10 @@ func (s *Scheme) checkKind(k *Kind) error {
 		return fmt.Errorf("a kind needs a version and a name")
 	case reserved(k.GVK):
 		return fmt.Errorf("the name is reserved in every API; choose another one")
-	case !k.untyped && (k.Schema != nil || k.convert != nil || k.ListGVK.Kind != k.GVK.Kind+"List"):
-		return fmt.Errorf("ListKind, Schema and Convert are for kinds without a Go type; remove them: the Go type says what its objects are like, and AddConversion joins its versions")
+	case !k.untyped && (k.Schema != nil || k.HasConvert() || k.ListGVK.Kind != k.GVK.Kind+"List"):
+		return fmt.Errorf("ListKind, Schema, Convert and ConvertAll are for kinds without a Go type; remove them: the Go type says what its objects are like, and AddConversion joins its versions")
+	case k.convert != nil && k.convertAll != nil:
+		return fmt.Errorf("Convert and ConvertAll are given both; leave one of them out")
 	case k.untyped && len(k.Renamed) > 0:
 		return fmt.Errorf("RenamedFields: the versions of a kind without a Go type have the same fields; remove them")
 	case k.untyped:

@@ -66,8 +66,9 @@ type Kind struct {
 	// Schema is that of a kind without a Go type, nil when it has none.
 	Schema ObjectSchema
 
-	setDefaults func(Object)        // the program's own; nil: none
-	convert     ConvertUntyped      // of a kind without a Go type; nil: versions differ in apiVersion alone
+	setDefaults func(Object)   // the program's own; nil: none
+	convert     ConvertUntyped // of a kind without a Go type; without both versions differ in apiVersion alone
+	convertAll  ConvertAllUntyped
 	from        map[string][]string // where those of Fields are that are no paths
 	isHub       bool                // it was registered as one, not found to be one
 	listMade    bool                // ListType is List[T], not a type of the program's
@@ -144,6 +145,8 @@ type KindOptions[T Object] struct {
 	// apiVersion: all its versions have the same function. It changes neither name, namespace nor uid, and of metadata only
 	// what it does to labels and annotations counts. An error, or a panic, makes the one conversion fail.
 	Convert ConvertUntyped
+	// ConvertAll is for many objects at once what Convert is for one. A kind has one of the two at most.
+	ConvertAll ConvertAllUntyped
 	// Hub makes this version the hub of its group and kind, whatever was registered before. Without it the
 	// first version registered is the hub. It comes before the conversions of the kind's versions. No version of a kind
 	// that has its hub in another group is one: see [AddConversion].

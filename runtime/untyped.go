@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,13 +31,23 @@ type ObjectSchema interface {
 // to the call, and may be what is returned.
 type ConvertUntyped func(in *unstructured.Unstructured, to schema.GroupVersion) (*unstructured.Unstructured, error)
 
+// ConvertAllUntyped is ConvertUntyped for many objects of one kind at once, of any versions but to: for a conversion of which
+// each call costs more than each object, such as one that somebody else makes. It returns as many objects, in their order, or an
+// error for all of them. ctx ends when nobody waits for the objects any more; it has no deadline of its own where objects are
+// read or written one by one.
+type ConvertAllUntyped func(ctx context.Context, in []*unstructured.Unstructured, to schema.GroupVersion) ([]*unstructured.Unstructured, error)
+
 // Untyped reports whether the kind has no Go type: its objects are *unstructured.Unstructured, and its lists
 // *unstructured.UnstructuredList. An object or a list of it is recognised by its kind and apiVersion.
 func (k *Kind) Untyped() bool { return k.untyped }
 
 // HasConvert reports whether the kind has a function that makes objects of one version those of another: see
-// [KindOptions].Convert.
-func (k *Kind) HasConvert() bool { return k.convert != nil }
+// [KindOptions].Convert and ConvertAll.
+func (k *Kind) HasConvert() bool { return k.convert != nil || k.convertAll != nil }
+
+// ConvertsAll reports whether the kind is one of which many objects are best converted at once, by [Scheme.ToVersions]: see
+// [KindOptions].ConvertAll.
+func (k *Kind) ConvertsAll() bool { return k.convertAll != nil }
 
 func newUntyped(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": gvk.GroupVersion().String(), "kind": gvk.Kind}}
@@ -68,74 +79,117 @@ func (s *Scheme) untypedKind(gvk schema.GroupVersionKind) *Kind {
 // untypedToVersion returns a copy of an untyped object or list that is of the kind to. Items keep their kind, as they do
 // in the lists of a server. What the objects of a version other than the hub's do not have is dropped there; the hub takes
 // everything, so that who judges a request there sees it whole.
-func (s *Scheme) untypedToVersion(obj Object, from, to *Kind) (Object, error) {
-	out := obj.DeepCopyObject()
-	switch out := out.(type) {
+func (s *Scheme) untypedToVersion(ctx context.Context, obj Object, from, to *Kind) (Object, error) {
+	switch out := obj.DeepCopyObject().(type) {
 	case *unstructured.Unstructured:
-		return s.untypedObject(out, from, to)
+		all, err := s.untypedObjects(ctx, []*unstructured.Unstructured{out}, from, to)
+		if err != nil {
+			return nil, err
+		}
+		return all[0], nil
 	case *unstructured.UnstructuredList:
 		out.SetAPIVersion(to.GVK.GroupVersion().String())
+		items := make([]*unstructured.Unstructured, len(out.Items))
 		for i := range out.Items {
-			item, err := s.untypedObject(&out.Items[i], from, to)
-			if err != nil {
-				return nil, err
-			}
-			out.Items[i] = *item
+			items[i] = &out.Items[i]
 		}
+		items, err := s.untypedObjects(ctx, items, from, to)
+		if err != nil {
+			return nil, err
+		}
+		for i := range items {
+			out.Items[i] = *items[i]
+		}
+		return out, nil
 	}
-	return out, nil
+	return nil, fmt.Errorf("%T is not what objects of %s are", obj, from.GVK)
 }
 
-// untypedObject converts one object, which belongs to it. Errors are ConversionErrors.
-func (s *Scheme) untypedObject(in *unstructured.Unstructured, from, to *Kind) (*unstructured.Unstructured, error) {
-	out := in
+// untypedObjects converts objects, which belong to it. Errors are ConversionErrors.
+func (s *Scheme) untypedObjects(ctx context.Context, in []*unstructured.Unstructured, from, to *Kind) ([]*unstructured.Unstructured, error) {
 	fail := func(cause error) error {
 		return &ConversionError{Kind: to.GVK.GroupKind(), From: from.GVK.GroupVersion(), To: to.GVK.GroupVersion(), Err: cause}
 	}
-	if from.convert != nil {
-		var err error
-		if out, err = from.convertUntyped(in, to); err != nil {
+	out, err := from.convertObjects(ctx, in, to)
+	if err != nil {
+		return nil, fail(err)
+	}
+	hub, _ := s.Hub(to.GVK.GroupKind())
+	for _, u := range out {
+		u.SetAPIVersion(to.GVK.GroupVersion().String())
+		if to.Schema == nil || hub == to.GVK {
+			continue
+		}
+		if _, err := to.Schema.Conform(u.Object, false, 0); err != nil {
 			return nil, fail(err)
 		}
-	}
-	out.SetAPIVersion(to.GVK.GroupVersion().String())
-	if hub, _ := s.Hub(to.GVK.GroupKind()); to.Schema == nil || hub == to.GVK {
-		return out, nil
-	}
-	if _, err := to.Schema.Conform(out.Object, false, 0); err != nil {
-		return nil, fail(err)
 	}
 	return out, nil
 }
 
-// convertUntyped calls the program's conversion and sees to what it may not change.
-func (k *Kind) convertUntyped(in *unstructured.Unstructured, to *Kind) (out *unstructured.Unstructured, err error) {
+// convertObjects calls the program's conversion, if there is one, and sees to what it may not change.
+func (k *Kind) convertObjects(ctx context.Context, in []*unstructured.Unstructured, to *Kind) (out []*unstructured.Unstructured, err error) {
+	if !k.HasConvert() {
+		return in, nil
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			out, err = nil, fmt.Errorf("the conversion panicked: %v", p)
 		}
 	}()
-	before, _ := in.Object["metadata"].(map[string]any)
-	before = apiruntime.DeepCopyJSON(before)
-	if out, err = k.convert(in, to.GVK.GroupVersion()); err != nil {
+	before := make([]map[string]any, len(in))
+	for i, u := range in {
+		metadata, _ := u.Object["metadata"].(map[string]any)
+		before[i] = apiruntime.DeepCopyJSON(metadata)
+	}
+	if out, err = k.callConvert(ctx, in, to.GVK.GroupVersion()); err != nil {
 		return nil, err
 	}
+	for i, u := range out {
+		if err := keepMetadata(u, before[i], to); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// callConvert calls the function that the kind has.
+func (k *Kind) callConvert(ctx context.Context, in []*unstructured.Unstructured, to schema.GroupVersion) ([]*unstructured.Unstructured, error) {
+	if k.convertAll != nil {
+		out, err := k.convertAll(ctx, in, to)
+		if err == nil && len(out) != len(in) {
+			return nil, fmt.Errorf("the conversion returned %d objects for %d", len(out), len(in))
+		}
+		return out, err
+	}
+	out := make([]*unstructured.Unstructured, len(in))
+	for i, u := range in {
+		var err error
+		if out[i], err = k.convert(u, to); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// keepMetadata makes a converted object's metadata that from before, but for labels and annotations.
+func keepMetadata(out *unstructured.Unstructured, before map[string]any, to *Kind) error {
 	if out == nil {
-		return nil, errors.New("the conversion returned neither an object nor an error")
+		return errors.New("the conversion returned neither an object nor an error")
 	}
 	if err := Normalize(out); err != nil {
-		return nil, err
+		return err
 	}
 	if got := out.GetKind(); got != to.GVK.Kind {
-		return nil, fmt.Errorf("the conversion returned the kind %q, not %q", got, to.GVK.Kind)
+		return fmt.Errorf("the conversion returned the kind %q, not %q", got, to.GVK.Kind)
 	}
 	after, ok := out.Object["metadata"].(map[string]any)
 	if !ok && before != nil {
-		return nil, errors.New("the conversion returned an object without metadata")
+		return errors.New("the conversion returned an object without metadata")
 	}
 	for _, name := range []string{"name", "namespace", "uid"} {
 		if before[name] != after[name] {
-			return nil, fmt.Errorf("the conversion changed metadata.%s from %v to %v", name, before[name], after[name])
+			return fmt.Errorf("the conversion changed metadata.%s from %v to %v", name, before[name], after[name])
 		}
 	}
 	for _, name := range []string{"labels", "annotations"} {
@@ -147,7 +201,7 @@ func (k *Kind) convertUntyped(in *unstructured.Unstructured, to *Kind) (out *uns
 	if before != nil {
 		out.Object["metadata"] = before
 	}
-	return out, nil
+	return nil
 }
 
 // Normalize gives an untyped object the values that decoded JSON has (string, bool, int64, float64, nil, []any and

@@ -364,7 +364,7 @@ func TestImportedKindsAreServed(t *testing.T) {
 	wantCode(t, 201, code, body)
 	late := server.KindOptions[*appsv1.Deployment]{Default: func(*appsv1.Deployment) {}}
 	if _, err := server.New(server.Options{Scheme: imported(), Groups: deployments(late)}); err == nil ||
-		!strings.Contains(err.Error(), "scheme already, so Default, SelectableFields, RenamedFields, SelectableFrom, Schema, Convert and ListKind would come too late") {
+		!strings.Contains(err.Error(), "scheme already, so Default, SelectableFields, RenamedFields, SelectableFrom, Schema, Convert, ConvertAll and ListKind would come too late") {
 		t.Errorf("defaults for an imported kind: %v", err)
 	}
 	misspelt := server.ImportedKind(imported().Lookup(appsv1.SchemeGroupVersion.WithKind("Deplyment")), server.KindOptions[runtime.Object]{})

@@ -165,6 +165,9 @@ type KindOptions[P runtime.Object] struct {
 	Schema runtime.ObjectSchema
 	// Convert converts between the versions of a kind without a Go type: see runtime.KindOptions. All of them have the same.
 	Convert runtime.ConvertUntyped
+	// ConvertAll is Convert for many objects at once, and instead of it: lists and watches in another version than the one that
+	// is stored make few calls of many objects.
+	ConvertAll runtime.ConvertAllUntyped
 	// Table makes the tables of the kind, instead of Columns.
 	Table registry.Tabler
 	// Unserved keeps the version from clients, who are answered as if there were none, while objects that are stored in it
@@ -228,7 +231,7 @@ func Kind[P runtime.Pointer[T], T any](kind string, opts KindOptions[P]) Resourc
 	return describe(kind, reflect.TypeFor[T](), reflect.TypeFor[runtime.List[T]](), opts, func(s *runtime.Scheme, gvk schema.GroupVersionKind) error {
 		return registerOnce[P](s, gvk, runtime.KindOptions[P]{
 			Default: opts.Default, SelectableFields: opts.SelectableFields, RenamedFields: opts.RenamedFields, SelectableFrom: opts.SelectableFrom, Hub: opts.Hub,
-			ListKind: opts.ListKind, Schema: opts.Schema, Convert: opts.Convert,
+			ListKind: opts.ListKind, Schema: opts.Schema, Convert: opts.Convert, ConvertAll: opts.ConvertAll,
 		})
 	})
 }
@@ -288,8 +291,8 @@ func describe[P runtime.Object](kind string, goType, listType reflect.Type, opts
 // registerOnce registers the kind unless the scheme, given by the program, knows it by that type already.
 func registerOnce[P runtime.Pointer[T], T any](s *runtime.Scheme, gvk schema.GroupVersionKind, opts runtime.KindOptions[P]) error {
 	if k := s.Lookup(gvk); k != nil && k.Type == reflect.TypeFor[T]() {
-		if opts.Default != nil || opts.SelectableFields != nil || opts.RenamedFields != nil || opts.SelectableFrom != nil || opts.Schema != nil || opts.Convert != nil || opts.ListKind != "" {
-			return fmt.Errorf("%s is in the server's scheme already, so Default, SelectableFields, RenamedFields, SelectableFrom, Schema, Convert and ListKind would come too late: remove them, or the earlier registration or import", gvk)
+		if opts.Default != nil || opts.SelectableFields != nil || opts.RenamedFields != nil || opts.SelectableFrom != nil || opts.Schema != nil || opts.Convert != nil || opts.ConvertAll != nil || opts.ListKind != "" {
+			return fmt.Errorf("%s is in the server's scheme already, so Default, SelectableFields, RenamedFields, SelectableFrom, Schema, Convert, ConvertAll and ListKind would come too late: remove them, or the earlier registration or import", gvk)
 		}
 		return nil
 	}

@@ -298,7 +298,7 @@ func (s *Server) store(r *served, stores map[schema.GroupResource]*registry.Regi
 	}
 	if r.schema != nil {
 		var err error
-		if reg, err = reg.In(!r.noStatus, r.scale); err != nil {
+		if reg, err = reg.In(r.gvk.GroupVersion(), !r.noStatus, r.scale); err != nil {
 			return nil, err
 		}
 	}

@@ -59,6 +59,15 @@ func (f *Forms) Get(key any, make func() ([]byte, error)) ([]byte, error) {
 	}
 }
 
+// Has reports whether the form that key stands for is there: Get would return it at once, unless it is dropped meanwhile.
+func (f *Forms) Has(key any) bool {
+	if f == nil {
+		return false
+	}
+	e := f.find(key)
+	return e != nil && e.made.Load()
+}
+
 // Drop forgets all forms and gives their bytes back, and those of forms that are being made when they are there: nothing
 // is kept from now on. Who has a form may go on using it.
 func (f *Forms) Drop() {

@@ -9,6 +9,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -16,7 +17,7 @@ import (
 // cluster-scoped one. All methods may be called concurrently. Records are shared: nobody changes their bytes.
 //
 // Errors are the sentinels and types of this package; a context's error is returned as it is. An optional power is a
-// further interface: [UnreadableDeleter], [Source].
+// further interface: [UnreadableDeleter], [ManyDecoder], [Source].
 type Interface interface {
 	// Get returns one record, or ErrNotFound.
 	Get(ctx context.Context, key string, at Read) (Record, error)
@@ -37,6 +38,14 @@ type Interface interface {
 	Decode(r Record) (runtime.Object, error)
 	// Revision is the store's revision now, by a linearizable read.
 	Revision(ctx context.Context) (int64, error)
+}
+
+// ManyDecoder is an Interface, and a ManyCodec a Codec, that makes many objects at once, for kinds of which that is cheaper: see
+// runtime.KindOptions.ConvertAll.
+type ManyDecoder interface {
+	// DecodeAll is Decode for many records, in version gv of the kind: as many objects, in their order, or an error for all of
+	// them. It ends with ctx. Without a codec that is capable of it the error is ErrUnsupported.
+	DecodeAll(ctx context.Context, records []Record, gv schema.GroupVersion) ([]runtime.Object, error)
 }
 
 // UnreadableDeleter is an Interface that can delete an object which it cannot read.
@@ -187,6 +196,11 @@ type WriteOptions struct {
 // change. current is the caller's own decoded object; record is what it was decoded from. It must not have side
 // effects that may not happen twice. An error ends the update and is returned as it is.
 type ChangeFunc func(ctx context.Context, current runtime.Object, record Record) (Outcome, error)
+
+// ManyCodec is described at ManyDecoder.
+type ManyCodec interface {
+	DecodeAll(ctx context.Context, docs []codec.Document, gv schema.GroupVersion) ([]runtime.Object, error)
+}
 
 // Outcome is what a ChangeFunc decides. The zero Outcome leaves the object as it is.
 type Outcome struct {

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/codec"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // StoreOptions says what a Store stores, and how. Prefix and Codec are required.
@@ -166,15 +168,45 @@ func (s *Store) Decode(r Record) (runtime.Object, error) {
 	if err != nil {
 		return nil, s.unreadable(r.Key, r.Revision, err)
 	}
-	if r.Revision == 0 {
-		return obj, nil
+	if err := setRevision(obj, r.Revision); err != nil {
+		return nil, s.unreadable(r.Key, r.Revision, err)
+	}
+	return obj, nil
+}
+
+// DecodeAll implements ManyDecoder.
+func (s *Store) DecodeAll(ctx context.Context, records []Record, gv schema.GroupVersion) ([]runtime.Object, error) {
+	many, ok := s.opts.Codec.(ManyCodec)
+	if !ok {
+		return nil, ErrUnsupported
+	}
+	docs := make([]codec.Document, len(records))
+	for i, r := range records {
+		docs[i] = r.Body
+	}
+	objs, err := many.DecodeAll(ctx, docs, gv)
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range records {
+		if err := setRevision(objs[i], r.Revision); err != nil {
+			return nil, s.unreadable(r.Key, r.Revision, err)
+		}
+	}
+	return objs, nil
+}
+
+// setRevision gives an object that is stored its resourceVersion.
+func setRevision(obj runtime.Object, revision int64) error {
+	if revision == 0 {
+		return nil
 	}
 	m, err := meta.Accessor(obj)
 	if err != nil {
-		return nil, s.unreadable(r.Key, r.Revision, err)
+		return err
 	}
-	m.SetResourceVersion(strconv.FormatInt(r.Revision, 10))
-	return obj, nil
+	m.SetResourceVersion(strconv.FormatInt(revision, 10))
+	return nil
 }
 
 // Revision implements Interface.

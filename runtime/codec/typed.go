@@ -2,6 +2,7 @@ package codec
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"sync/atomic"
 
@@ -78,17 +79,49 @@ func (t *Typed) Decode(d Document) (obj runtime.Object, err error) {
 	if obj, err = t.scheme.ToVersion(obj, t.hub.GroupVersion()); err != nil {
 		return nil, err
 	}
+	return obj, t.arrive(obj)
+}
+
+// arrive makes an object that was read in another version one of the hub.
+func (t *Typed) arrive(obj runtime.Object) error {
 	hub, err := t.kind(t.hub)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if u, ok := obj.(*unstructured.Unstructured); ok && hub.Schema != nil { // defaults are those of the version it was stored in
-		return obj, conformStored(hub, u)
+		return conformStored(hub, u)
 	}
 	if hub.HasDefaults() { // of fields that the other version does not have
 		hub.SetDefaults(obj)
 	}
-	return obj, nil
+	return nil
+}
+
+// DecodeAll is Decode for many documents, in version gv of the kind: as many objects, in their order, or the error of one of
+// them. It is for kinds that the scheme best converts at once, see runtime.KindOptions.ConvertAll; ctx is what such a
+// conversion gets.
+func (t *Typed) DecodeAll(ctx context.Context, docs []Document, gv schema.GroupVersion) (objs []runtime.Object, err error) {
+	defer caught(&err)
+	objs = make([]runtime.Object, len(docs))
+	elsewhere := make([]bool, len(docs)) // stored in another version than gv
+	for i, d := range docs {
+		var from content
+		if objs[i], from, err = t.read(d.Bytes()); err != nil {
+			return nil, err
+		}
+		elsewhere[i] = from.gvk.GroupVersion() != gv
+	}
+	if objs, err = t.scheme.ToVersions(ctx, objs, gv); err != nil {
+		return nil, err
+	}
+	for i, obj := range objs {
+		if elsewhere[i] && gv == t.hub.GroupVersion() {
+			if err := t.arrive(obj); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return objs, nil
 }
 
 // kind looks a version up, which the scheme may know no longer while what is under way ends.

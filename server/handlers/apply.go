@@ -130,7 +130,10 @@ func (a *applier) apply(ctx context.Context, current runtime.Object) (runtime.Ob
 	if err := a.matchURL(obj); err != nil {
 		return nil, err
 	}
-	if _, err := a.inVersion(obj); err != nil {
+	if _, err := a.inVersion(ctx, obj); err != nil {
+		if why := statusIn(err); why != nil {
+			return nil, why
+		}
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	return obj, a.sameUID(current, obj)

@@ -46,7 +46,7 @@ func (c *call) create() error {
 		if err := c.prepareNew(obj); err != nil {
 			return err
 		}
-		if obj, err = c.inHub(obj); err != nil {
+		if obj, err = c.inHub(c.ctx, obj); err != nil {
 			return c.decodeError(err, c.kind, body)
 		}
 		c.track(nil, obj, opts.FieldManager)

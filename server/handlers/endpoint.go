@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,6 +39,7 @@ type endpoint struct {
 	patches []string            // media types of the patches that are accepted; nil: none
 
 	records       registry.Records
+	many          registry.ManyRecords // nil: objects are converted one by one
 	recordLister  registry.RecordLister
 	recordWatcher registry.RecordWatcher
 	recordWriter  registry.RecordWriter
@@ -108,6 +110,9 @@ func (e *endpoint) checkVerbs(storage any) error {
 // decodes what they return.
 func (e *endpoint) discover(storage any) {
 	if e.records, _ = storage.(registry.Records); e.records != nil {
+		if e.known != nil && e.known.ConvertsAll() {
+			e.many, _ = storage.(registry.ManyRecords)
+		}
 		e.recordLister, _ = storage.(registry.RecordLister)
 		e.recordWatcher, _ = storage.(registry.RecordWatcher)
 		e.recordWriter, _ = storage.(registry.RecordWriter)
@@ -196,25 +201,34 @@ func (e *endpoint) path() string {
 
 // inVersion returns obj in the version of the URL. obj is of any version of a known kind, or of an unknown one,
 // which is left as it is.
-func (e *endpoint) inVersion(obj runtime.Object) (runtime.Object, error) {
+func (e *endpoint) inVersion(ctx context.Context, obj runtime.Object) (runtime.Object, error) {
 	k := e.scheme.KindOf(obj)
 	if k == nil || k.GVK == e.kind || !e.scheme.OneKind(k.GVK.GroupKind(), e.kind.GroupKind()) {
 		return obj, nil
 	}
-	return e.scheme.ToVersion(obj, e.kind.GroupVersion())
+	return toVersion(ctx, e.scheme, obj, e.kind.GroupVersion())
+}
+
+// toVersion is the scheme's ToVersion for as long as somebody waits for it.
+func toVersion(ctx context.Context, s *runtime.Scheme, obj runtime.Object, gv schema.GroupVersion) (runtime.Object, error) {
+	objs, err := s.ToVersions(ctx, []runtime.Object{obj}, gv)
+	if err != nil {
+		return nil, err
+	}
+	return objs[0], nil
 }
 
 // inHub returns obj, of the URL's version, in the hub version, which registries work in.
-func (e *endpoint) inHub(obj runtime.Object) (runtime.Object, error) {
+func (e *endpoint) inHub(ctx context.Context, obj runtime.Object) (runtime.Object, error) {
 	hub, ok := e.scheme.Hub(e.kind.GroupKind())
 	if !ok || hub == e.kind {
 		return obj, nil
 	}
-	obj, err := e.scheme.ToVersion(obj, hub.GroupVersion())
+	obj, err := toVersion(ctx, e.scheme, obj, hub.GroupVersion())
 	if err != nil {
 		return nil, err
 	}
-	_, err = e.inVersion(obj) // or the answer to what was done could only be an error
+	_, err = e.inVersion(ctx, obj) // or the answer to what was done could only be an error
 	return obj, err
 }
 
@@ -228,12 +242,12 @@ func untyped(obj runtime.Object) bool {
 }
 
 // encode returns obj as JSON, kind and apiVersion included, without the newline that ends a body.
-func (e *endpoint) encode(obj runtime.Object) ([]byte, error) {
+func (e *endpoint) encode(ctx context.Context, obj runtime.Object) ([]byte, error) {
 	if status, ok := obj.(*metav1.Status); ok {
 		obj = withKind(status, schema.GroupVersionKind{Version: "v1", Kind: "Status"})
 	} else {
 		var err error
-		if obj, err = e.inVersion(obj); err != nil {
+		if obj, err = e.inVersion(ctx, obj); err != nil {
 			return nil, err
 		}
 		gvk := e.kind

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -16,8 +17,9 @@ import (
 type item struct {
 	rec   storage.Record
 	obj   runtime.Object
-	forms *storage.Forms // keeps what rec is converted to; may be nil
-	gone  bool           // rec is shown as deleted
+	forms *storage.Forms                 // keeps what rec is converted to; may be nil
+	gone  bool                           // rec is shown as deleted
+	made  func() (runtime.Object, error) // makes what rec is in the URL's version; nil: it is decoded, and converted alone
 }
 
 // direct reports whether the item's bytes are what the URL's version shows.
@@ -30,6 +32,8 @@ func (e *endpoint) object(it item) (runtime.Object, error) {
 	switch {
 	case it.obj != nil:
 		return it.obj, nil
+	case it.made != nil:
+		return it.made()
 	case e.records == nil:
 		return nil, fmt.Errorf("the storage of %s returned neither an object nor an error", e.path())
 	}
@@ -60,7 +64,7 @@ func (e *endpoint) convert(it item) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.encode(obj)
+	return e.encode(context.Background(), obj)
 }
 
 // appendListed appends the item as an item of a list of the kind: a typed one without kind and apiVersion, an untyped one
@@ -73,7 +77,7 @@ func (e *endpoint) appendListed(dst []byte, it item) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	if obj, err = e.inVersion(obj); err != nil {
+	if obj, err = e.inVersion(context.Background(), obj); err != nil {
 		return dst, err
 	}
 	if _, untyped := obj.(apiruntime.Unstructured); !untyped {
@@ -87,6 +91,10 @@ func (e *endpoint) appendListed(dst []byte, it item) ([]byte, error) {
 
 // appendPartial appends the item as a PartialObjectMetadata of version gv.
 func (e *endpoint) appendPartial(dst []byte, it item, gv schema.GroupVersion) ([]byte, error) {
+	it, err := e.withMetadata(it)
+	if err != nil {
+		return dst, err
+	}
 	dst = appendHead(dst, gv.WithKind("PartialObjectMetadata"))
 	if it.obj == nil {
 		return append(it.rec.Body.AppendMetadata(dst, it.rec.Revision), '}'), nil
@@ -97,6 +105,19 @@ func (e *endpoint) appendPartial(dst []byte, it item, gv schema.GroupVersion) ([
 	}
 	text, err := json.Marshal(&meta.AsPartialObjectMetadata(m).ObjectMeta)
 	return append(append(dst, text...), '}'), err
+}
+
+// withMetadata returns an item of which the record, or else the object, has the metadata that the URL's version shows: a
+// conversion may change labels and annotations.
+func (e *endpoint) withMetadata(it item) (item, error) {
+	if it.obj != nil || e.known == nil || !e.known.HasConvert() || e.direct(it) {
+		return it, nil
+	}
+	obj, err := e.object(it)
+	if err == nil {
+		obj, err = e.inVersion(context.Background(), obj)
+	}
+	return item{obj: obj}, err
 }
 
 // appendHead begins an object of the kind gvk, up to the value of its metadata.

@@ -62,7 +62,7 @@ func (c *call) respondPage(page storage.Page, f form) error {
 		Continue:           page.Continue,
 		RemainingItemCount: page.Remaining,
 	}
-	return c.respondList(lm, c.pageSource(page), f)
+	return c.respondList(lm, c.pageSource(c.ctx, page), f)
 }
 
 // respondChosen answers with a list object that a storage made, without what the request did not ask for: a Lister need not

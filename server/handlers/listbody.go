@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"iter"
 	"net/http"
 
@@ -26,8 +27,8 @@ type block struct {
 }
 
 // pageSource is what a page shows.
-func (e *endpoint) pageSource(page storage.Page) source {
-	src := source{count: page.Count, items: eachRecord(page.Records)}
+func (e *endpoint) pageSource(ctx context.Context, page storage.Page) source {
+	src := source{count: page.Count, items: e.inRuns(ctx, eachRecord(page.Records))}
 	if e.shows(page) {
 		src.bytes = page.Records
 	}
@@ -96,7 +97,7 @@ type list struct {
 
 func (c *call) newList(f form, src source) *list {
 	l := &list{encoding: c.newEncoding(f), source: src}
-	l.sure = l.plain() && l.table == nil && (src.bytes != nil || l.isPartial() && c.records != nil)
+	l.sure = l.plain() && l.table == nil && (src.bytes != nil || l.isPartial() && c.records != nil && !c.known.HasConvert())
 	if l.table == nil && !f.Pretty { // rows of a table tell ages, and nobody but people asks for indentation
 		key := formKey{kind: c.kind, mediaType: f.Format.MediaType(), as: f.As, shape: compressed}
 		l.zipKey = key
@@ -111,6 +112,7 @@ func (c *call) newList(f form, src source) *list {
 const (
 	listPart     = 256 << 10 // about how much of a long list is made between two writes: with less, time goes into waking who waits
 	preparedMost = 1 << 20   // how much of what is made before the first byte need not be made again
+	preparedDear = 16 << 20  // the same of what is dear to make
 )
 
 // respond answers with the list. buf is for what is being written.
@@ -138,7 +140,7 @@ func (l *list) respond(c *call, lm metav1.ListMeta, buf *[]byte) error {
 	switch {
 	case l.count == 0:
 		out.write(frame.empty)
-	case whole && !out.zip:
+	case whole && (!out.zip || l.isDear()):
 		out.write(frame.head)
 		out.write(*buf)
 		out.write(frame.tail)
@@ -149,12 +151,18 @@ func (l *list) respond(c *call, lm metav1.ListMeta, buf *[]byte) error {
 	return nil
 }
 
+// isDear reports whether items take somebody else's answer to make.
+func (l *list) isDear() bool { return l.many != nil && l.bytes == nil }
+
 // prepare makes the items, to see that none fails, and how many bytes they are with all between them. They are left in buf if
 // they are whole, which small ones are. Of items that cannot fail, of which nobody needs the size, no more is made than tells
 // that they are not small.
 func (l *list) prepare(buf *[]byte, zip bool) (size int64, whole bool, err error) {
 	most := preparedMost
-	if zip || l.sure {
+	switch {
+	case l.isDear():
+		most = preparedDear
+	case zip || l.sure:
 		most = gzipThreshold
 	}
 	whole = true
@@ -232,7 +240,7 @@ func (l *list) walk(buf *[]byte, more func() bool) error {
 		}
 		return nil
 	}
-	for b := range l.blocks {
+	for b := range l.blocksInRuns() {
 		switch {
 		case b.forms != nil && l.zip:
 			p, err := l.compressed(b)

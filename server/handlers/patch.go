@@ -111,11 +111,11 @@ func (p *patcher) check() error {
 // apply makes the patched object of the current one. Both are of the hub version; the patch is made for the
 // version of the URL. A resourceVersion or uid that the patch brings stays in the result, for the registry to
 // compare.
-func (p *patcher) apply(_ context.Context, current runtime.Object) (runtime.Object, error) {
+func (p *patcher) apply(ctx context.Context, current runtime.Object) (runtime.Object, error) {
 	if current == nil {
 		return nil, apierrors.NewNotFound(p.gvr.GroupResource(), p.name)
 	}
-	text, err := p.encode(current)
+	text, err := p.encode(ctx, current)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (p *patcher) apply(_ context.Context, current runtime.Object) (runtime.Obje
 	if err := p.matchURL(obj); err != nil {
 		return nil, err
 	}
-	if obj, err = p.inHub(obj); err != nil {
+	if obj, err = p.inHub(ctx, obj); err != nil {
 		return nil, p.invalid(text, err)
 	}
 	p.track(current, obj, p.manager)

@@ -30,12 +30,16 @@ func (a *encoding) envelope(it item) ([]byte, error) {
 // message makes the object that an item is in protobuf, and says of which kind it is.
 func (a *encoding) message(it item) (runtime.Object, schema.GroupVersionKind, error) {
 	if a.isPartial() {
+		it, err := a.withMetadata(it)
+		if err != nil {
+			return nil, a.kind, err
+		}
 		obj, err := partialObject(it)
 		return obj, a.As.GroupVersion().WithKind("PartialObjectMetadata"), err
 	}
 	obj, err := a.object(it)
 	if err == nil {
-		obj, err = a.inVersion(obj)
+		obj, err = a.inVersion(a.ctx, obj)
 	}
 	if err != nil {
 		return nil, a.kind, err

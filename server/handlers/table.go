@@ -119,7 +119,7 @@ func (t *table) cells(ctx context.Context, it item) ([]any, error) {
 	if !t.mark {
 		var err error
 		if obj, err = t.object(it); err == nil {
-			obj, err = t.inVersion(obj)
+			obj, err = t.inVersion(ctx, obj)
 		}
 		if err != nil {
 			return nil, err

@@ -66,7 +66,7 @@ func (c *call) replacement(format codec.Format, body []byte, opts *metav1.Update
 	if err := c.matchURL(obj); err != nil {
 		return nil, err
 	}
-	if obj, err = c.inHub(obj); err != nil {
+	if obj, err = c.inHub(c.ctx, obj); err != nil {
 		return nil, c.decodeError(err, c.kind, body)
 	}
 	return obj, nil

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/keelson-dev/keelson/runtime"
@@ -109,7 +110,7 @@ func (w *watching) next(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return w.writeRecords(events)
+		return w.writeRecords(ctx, events)
 	case w.objects != nil:
 		e, err := w.objects.Next(ctx)
 		if err != nil {
@@ -182,8 +183,9 @@ func (w *watching) close() {
 }
 
 // writeRecords writes the next events of a storage, with one flush for all.
-func (w *watching) writeRecords(events []storage.Event) error {
+func (w *watching) writeRecords(ctx context.Context, events []storage.Event) error {
 	sent := false
+	items := w.eventItems(ctx, events)
 	for i := range events {
 		e := &events[i]
 		if e.Type == apiwatch.Bookmark && !w.marked {
@@ -196,7 +198,11 @@ func (w *watching) writeRecords(events []storage.Event) error {
 			text, err = w.appendBookmark(*frame, e)
 			w.schedule()
 		} else {
-			text, err = w.appendEvent(*frame, string(e.Type), item{rec: e.Record, forms: e.Forms, gone: e.Type == apiwatch.Deleted})
+			it := eventItem(e)
+			if items != nil {
+				it = items[i]
+			}
+			text, err = w.appendEvent(*frame, string(e.Type), it)
 		}
 		if err != nil {
 			return err
@@ -210,6 +216,24 @@ func (w *watching) writeRecords(events []storage.Event) error {
 		return nil
 	}
 	return w.out.flush()
+}
+
+func eventItem(e *storage.Event) item {
+	return item{rec: e.Record, forms: e.Forms, gone: e.Type == apiwatch.Deleted}
+}
+
+// eventItems returns what events show, if some of that is converted in runs; else nil.
+func (w *watching) eventItems(ctx context.Context, events []storage.Event) []item {
+	if w.many == nil {
+		return nil
+	}
+	return slices.Collect(w.inRuns(ctx, func(yield func(item) bool) {
+		for i := range events {
+			if !yield(eventItem(&events[i])) {
+				return
+			}
+		}
+	}))
 }
 
 // writeObject writes the next event of a storage that has objects.

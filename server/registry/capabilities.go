@@ -7,6 +7,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/storage"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // The capabilities of a resource, one interface a verb. A handler serves a verb if and only if the resource has
@@ -102,6 +103,13 @@ type Records interface {
 	// Decode makes the caller's own object, in the hub version, of a record. Of the same key, revision and body it makes
 	// the same: the answers made of it are kept for others.
 	Decode(r storage.Record) (runtime.Object, error)
+}
+
+// ManyRecords is Records for a kind of which many objects are best converted at once: see runtime.KindOptions.ConvertAll.
+type ManyRecords interface {
+	// DecodeRecords is Decode for many records, in version gv of the kind: as many objects, in their order, or an error for all.
+	// It ends with ctx.
+	DecodeRecords(ctx context.Context, records []storage.Record, gv schema.GroupVersion) ([]runtime.Object, error)
 }
 
 // RecordLister is Records for collections.

@@ -12,6 +12,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/constraint"
 	"github.com/keelson-dev/keelson/server/request"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -23,9 +24,9 @@ func (r *Registry) checkConstraints(ctx context.Context, problems field.ErrorLis
 	found := r.judge(r.kind.Constraints, obj, old)
 	if k := r.requestKind(ctx); k != nil {
 		if len(found) > 0 {
-			r.inWordsOf(k, found, obj)
+			r.inWordsOf(ctx, k, found, obj)
 		}
-		more, err := r.judgeIn(k, obj, old)
+		more, err := r.judgeIn(ctx, k, obj, old)
 		if err != nil {
 			return nil, err
 		}
@@ -45,23 +46,32 @@ func (r *Registry) checkConstraints(ctx context.Context, problems field.ErrorLis
 }
 
 // judgeIn is judge by the rules of another version, for objects of the hub.
-func (r *Registry) judgeIn(k *runtime.Kind, obj, old runtime.Object) (field.ErrorList, error) {
+func (r *Registry) judgeIn(ctx context.Context, k *runtime.Kind, obj, old runtime.Object) (field.ErrorList, error) {
 	if k.Constraints.IsZero() {
 		return nil, nil
 	}
 	gv := k.GVK.GroupVersion()
-	there, err := r.scheme.ToVersion(obj, gv)
+	there, err := r.inVersion(ctx, obj, gv)
 	if err != nil {
 		return nil, r.status(err, "")
 	}
 	if old == nil {
 		return r.judge(k.Constraints, there, nil), nil
 	}
-	was, err := r.scheme.ToVersion(old, gv)
+	was, err := r.inVersion(ctx, old, gv)
 	if err != nil { // what cannot be shown in this version excuses nothing
 		return k.Constraints.Validate(there), nil
 	}
 	return r.judge(k.Constraints, there, was), nil
+}
+
+// inVersion is the scheme's ToVersion for as long as somebody waits for it.
+func (r *Registry) inVersion(ctx context.Context, obj runtime.Object, gv schema.GroupVersion) (runtime.Object, error) {
+	objs, err := r.scheme.ToVersions(ctx, []runtime.Object{obj}, gv)
+	if err != nil {
+		return nil, err
+	}
+	return objs[0], nil
 }
 
 // judge returns what rules say against a new object, or when old is not nil, against the change from old.

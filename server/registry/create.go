@@ -102,7 +102,7 @@ func (r *Registry) create(ctx context.Context, obj runtime.Object, m metav1.Obje
 	if err != nil {
 		return storage.Record{}, err
 	}
-	problems = append(problems, r.checkScale(obj, false)...)
+	problems = append(problems, r.checkScale(ctx, obj, false)...)
 	if f := r.strategy.validate; f != nil {
 		problems = append(problems, f(ctx, obj)...)
 	}

@@ -69,6 +69,8 @@ type Registry struct {
 	now        func() time.Time
 	shape      shape
 	noStatus   bool
+	version    schema.GroupVersion // that shows the objects, where versions say different things of them; empty: the hub
+	replicas   *replicaPaths       // shared by all registries of the objects
 	scale      untypedScale
 }
 
@@ -121,6 +123,7 @@ func newRegistry(o Options) (*Registry, error) {
 		now:        o.Now,
 		shape:      shapeOf(kind.Type, !o.NoStatus),
 		noStatus:   o.NoStatus,
+		replicas:   &replicaPaths{},
 	}
 	var err error
 	if r.scale, err = newUntypedScale(kind, o.Scale); err != nil {
@@ -175,6 +178,23 @@ func (r *Registry) ResetFields(k *runtime.Kind) [][]string {
 func (r *Registry) Decode(rec storage.Record) (runtime.Object, error) {
 	obj, err := r.store.Decode(rec)
 	return obj, r.status(err, rec.Key[strings.LastIndexByte(rec.Key, '/')+1:])
+}
+
+// DecodeRecords implements ManyRecords.
+func (r *Registry) DecodeRecords(ctx context.Context, records []storage.Record, gv schema.GroupVersion) ([]runtime.Object, error) {
+	if many, ok := r.store.(storage.ManyDecoder); ok {
+		if objs, err := many.DecodeAll(ctx, records, gv); !errors.Is(err, storage.ErrUnsupported) {
+			return objs, r.status(err, "")
+		}
+	}
+	objs := make([]runtime.Object, len(records))
+	for i, rec := range records {
+		var err error
+		if objs[i], err = r.Decode(rec); err != nil {
+			return nil, err
+		}
+	}
+	return r.scheme.ToVersions(ctx, objs, gv)
 }
 
 // key is where the object called name is stored, in the namespace of the context.

@@ -12,6 +12,7 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -60,7 +61,7 @@ func (v *ScaleView) Get(ctx context.Context, name string, opts *metav1.GetOption
 	if err != nil {
 		return nil, err
 	}
-	obj, err := v.registry.Decode(rec)
+	obj, err := v.decode(ctx, rec)
 	if err != nil {
 		return nil, err
 	}
@@ -70,9 +71,37 @@ func (v *ScaleView) Get(ctx context.Context, name string, opts *metav1.GetOption
 	return v.scale(obj)
 }
 
+// decode makes the object of a record, in the version that has the paths.
+func (v *ScaleView) decode(ctx context.Context, rec storage.Record) (runtime.Object, error) {
+	if !v.registry.converts() {
+		return v.registry.Decode(rec)
+	}
+	objs, err := v.registry.DecodeRecords(ctx, []storage.Record{rec}, v.registry.version)
+	if err != nil {
+		return nil, err
+	}
+	return objs[0], nil
+}
+
+// shown returns an object of the hub in the version that has the paths.
+func (v *ScaleView) shown(ctx context.Context, obj runtime.Object) (runtime.Object, error) {
+	if !v.registry.converts() {
+		return obj, nil
+	}
+	return v.registry.inVersion(ctx, obj, v.registry.version)
+}
+
+// accept returns the metadata of an object, in the version that has the paths.
+func (v *ScaleView) accept(obj runtime.Object) (metav1.Object, error) {
+	if v.registry.converts() {
+		return meta.Accessor(obj)
+	}
+	return v.registry.accept(obj)
+}
+
 // scale makes the Scale of an object; replicas that are absent are 0.
 func (v *ScaleView) scale(obj runtime.Object) (*autoscalingv1.Scale, error) {
-	m, err := v.registry.accept(obj)
+	m, err := v.accept(obj)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +131,13 @@ func (v *ScaleView) Update(ctx context.Context, name string, update ObjectUpdate
 	}
 	e := v.registry.main()
 	e.subresource, e.kind = "scale", scaleKind
-	e.subject = func(obj runtime.Object) (runtime.Object, error) { return v.scale(obj) }
+	e.subject = func(obj runtime.Object) (runtime.Object, error) {
+		there, err := v.shown(ctx, obj)
+		if err != nil {
+			return nil, err
+		}
+		return v.scale(there)
+	}
 	e.mutates, e.creates = true, false
 	rec, _, err := v.registry.update(ctx, name, func(ctx context.Context, obj runtime.Object) (runtime.Object, error) {
 		return v.rescale(ctx, name, obj, update, opts)
@@ -110,7 +145,7 @@ func (v *ScaleView) Update(ctx context.Context, name string, update ObjectUpdate
 	if err != nil {
 		return nil, false, err
 	}
-	obj, err := v.registry.Decode(rec)
+	obj, err := v.decode(ctx, rec)
 	if err != nil {
 		return nil, false, err
 	}
@@ -125,6 +160,10 @@ const noReplicas = math.MinInt32
 // rescale changes obj as update changes its Scale.
 func (v *ScaleView) rescale(ctx context.Context, name string, obj runtime.Object, update ObjectUpdate, opts *metav1.UpdateOptions) (runtime.Object, error) {
 	r := v.registry
+	obj, err := v.shown(ctx, obj)
+	if err != nil {
+		return nil, r.status(err, name)
+	}
 	old, err := v.scale(obj)
 	if err != nil {
 		return nil, err
@@ -158,7 +197,7 @@ func (v *ScaleView) rescale(ctx context.Context, name string, obj runtime.Object
 			field.Invalid(field.NewPath("spec", "replicas"), scale.Spec.Replicas, "must be greater than or equal to 0"),
 		})
 	}
-	m, err := r.accept(obj)
+	m, err := v.accept(obj)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +212,10 @@ func (v *ScaleView) rescale(ctx context.Context, name string, obj runtime.Object
 		return nil, apierrors.NewInternalError(fmt.Errorf("the spec replicas field %q cannot be set: %w", v.paths.SpecReplicas, err))
 	}
 	m.SetManagedFields(managers.ofObject(scale))
-	return obj, nil
+	if v.registry.converts() {
+		obj, err = r.inVersion(ctx, obj, r.kind.GVK.GroupVersion())
+	}
+	return obj, r.status(err, name)
 }
 
 // replicaManagers are the managers of an object's replicas.
@@ -185,20 +227,13 @@ type replicaManagers struct {
 // managers finds out who manages the replicas of obj, in whatever version.
 func (v *ScaleView) managers(ctx context.Context, obj runtime.Object) (*replicaManagers, error) {
 	r := v.registry
-	m, err := r.accept(obj)
+	m, err := v.accept(obj)
 	if err != nil {
 		return nil, err
 	}
-	path := fieldpath.Path{}
-	for name := range strings.SplitSeq(strings.TrimPrefix(v.paths.SpecReplicas, "."), ".") {
-		path = append(path, fieldpath.PathElement{FieldName: &name})
-	}
 	paths := managedfields.ResourcePathMappings{} // nil: the version has the replicas elsewhere
 	for _, kind := range r.scheme.Versions(r.kind.GVK.GroupKind()) {
-		version := kind.GVK.GroupVersion().String()
-		if paths[version] = nil; hasPath(kind.Type, v.paths.SpecReplicas) {
-			paths[version] = path
-		}
+		paths[kind.GVK.GroupVersion().String()] = pathOf(r.replicas.in(kind, v.paths.SpecReplicas))
 	}
 	gv := r.kind.GVK.GroupVersion()
 	if info := request.InfoFrom(ctx); info != nil { // of another group than the hub, too
@@ -208,6 +243,18 @@ func (v *ScaleView) managers(ctx context.Context, obj runtime.Object) (*replicaM
 	}
 	entries := m.GetManagedFields()
 	return &replicaManagers{entries, managedfields.NewScaleHandler(entries, gv, paths)}, nil
+}
+
+// pathOf returns a path of a Scale as managed fields have it, nil for "".
+func pathOf(path string) fieldpath.Path {
+	if path == "" {
+		return nil
+	}
+	var out fieldpath.Path
+	for name := range strings.SplitSeq(strings.TrimPrefix(path, "."), ".") {
+		out = append(out, fieldpath.PathElement{FieldName: &name})
+	}
+	return out
 }
 
 // ofScale returns the entries of the Scale; those that cannot be read are none.

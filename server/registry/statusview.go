@@ -8,6 +8,7 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // StatusView is a registry's objects as the status subresource shows them: reads are those of the object, and
@@ -36,6 +37,11 @@ func (v *StatusView) GetRecord(ctx context.Context, name string, at storage.Read
 // Decode implements Records.
 func (v *StatusView) Decode(rec storage.Record) (runtime.Object, error) {
 	return v.registry.Decode(rec)
+}
+
+// DecodeRecords implements ManyRecords.
+func (v *StatusView) DecodeRecords(ctx context.Context, records []storage.Record, gv schema.GroupVersion) ([]runtime.Object, error) {
+	return v.registry.DecodeRecords(ctx, records, gv)
 }
 
 // ResetFields implements FieldResetter: all but the status, and the metadata if the strategy says StatusMetadata.

@@ -127,7 +127,7 @@ func (r *Registry) setDefaults(ctx context.Context, obj runtime.Object) {
 	case k == nil || r.kind.Schema == nil:
 		r.kind.SetDefaults(obj)
 	case r.kind.HasConvert():
-		r.setDefaultsIn(k, obj)
+		r.setDefaultsIn(ctx, k, obj)
 	default:
 		k.SetDefaults(obj)
 	}
@@ -135,12 +135,12 @@ func (r *Registry) setDefaults(ctx context.Context, obj runtime.Object) {
 
 // setDefaultsIn sets defaults of a version whose fields are not those of the hub, where that has any to set. What cannot be
 // shown in that version has none of them.
-func (r *Registry) setDefaultsIn(k *runtime.Kind, obj runtime.Object) {
+func (r *Registry) setDefaultsIn(ctx context.Context, k *runtime.Kind, obj runtime.Object) {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok || runtime.Normalize(u) != nil { // the caller tells of it
 		return
 	}
-	there, err := r.scheme.ToVersion(u, k.GVK.GroupVersion())
+	there, err := r.inVersion(ctx, u, k.GVK.GroupVersion())
 	if err != nil {
 		return
 	}
@@ -148,7 +148,7 @@ func (r *Registry) setDefaultsIn(k *runtime.Kind, obj runtime.Object) {
 	if k.SetDefaults(there); reflect.DeepEqual(before, there) {
 		return
 	}
-	if back, err := r.scheme.ToVersion(there, r.kind.GVK.GroupVersion()); err == nil {
+	if back, err := r.inVersion(ctx, there, r.kind.GVK.GroupVersion()); err == nil {
 		u.Object = back.(*unstructured.Unstructured).Object
 	}
 }
@@ -163,10 +163,10 @@ func (r *Registry) sameContent(ctx context.Context, obj, old runtime.Object) boo
 	if k == nil || r.kind.Schema == nil {
 		return false
 	}
-	now, err := r.scheme.ToVersion(obj, k.GVK.GroupVersion())
+	now, err := r.inVersion(ctx, obj, k.GVK.GroupVersion())
 	if err != nil {
 		return false
 	}
-	was, err := r.scheme.ToVersion(old, k.GVK.GroupVersion())
+	was, err := r.inVersion(ctx, old, k.GVK.GroupVersion())
 	return err == nil && r.shape.sameContent(now, was)
 }

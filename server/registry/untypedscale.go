@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"reflect"
@@ -31,9 +32,15 @@ func CheckScale(obj *unstructured.Unstructured, s *Scale, statusOnly bool) field
 }
 
 // checkScale is CheckScale for the registry's own scale, unless the strategy sees to it.
-func (r *Registry) checkScale(obj runtime.Object, statusOnly bool) field.ErrorList {
-	if r.strategy.ownScaleChecks {
+func (r *Registry) checkScale(ctx context.Context, obj runtime.Object, statusOnly bool) field.ErrorList {
+	if r.strategy.ownScaleChecks || !r.scale.checks() {
 		return nil
+	}
+	if r.converts() {
+		var err error
+		if obj, err = r.inVersion(ctx, obj, r.version); err != nil {
+			return field.ErrorList{field.InternalError(nil, err)}
+		}
 	}
 	return r.scale.validate(obj, statusOnly)
 }

@@ -303,7 +303,7 @@ func (c *change) judge(ctx context.Context, req *admission.Request, obj, old run
 	if err != nil {
 		return err
 	}
-	problems = append(problems, r.checkScale(obj, c.endpoint.subresource == "status")...)
+	problems = append(problems, r.checkScale(ctx, obj, c.endpoint.subresource == "status")...)
 	if f := c.endpoint.validate; f != nil {
 		problems = append(problems, r.ratchet(f(ctx, obj, old), obj, old)...)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/storage"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Options refines a Cacher. The zero Options is for a cluster-scoped resource.
@@ -187,6 +188,14 @@ func (c *Cacher) DeleteUnreadable(ctx context.Context, key string, opts storage.
 
 // Decode implements storage.Interface.
 func (c *Cacher) Decode(r storage.Record) (runtime.Object, error) { return c.below.Decode(r) }
+
+// DecodeAll implements storage.ManyDecoder.
+func (c *Cacher) DecodeAll(ctx context.Context, records []storage.Record, gv schema.GroupVersion) ([]runtime.Object, error) {
+	if many, ok := c.below.(storage.ManyDecoder); ok {
+		return many.DecodeAll(ctx, records, gv)
+	}
+	return nil, storage.ErrUnsupported
+}
 
 // Revision implements storage.Interface.
 func (c *Cacher) Revision(ctx context.Context) (int64, error) {

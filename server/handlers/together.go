@@ -1,0 +1,155 @@
+package handlers
+
+import (
+	"context"
+	"iter"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/storage"
+)
+
+// Bounds on what is converted at once, of a kind that is best converted so: see runtime.KindOptions.ConvertAll. An object
+// that alone is more than that goes alone.
+const (
+	togetherItems = 500
+	togetherBytes = 1 << 20 // of the records' bodies
+)
+
+// together is a run of items of which those that have to be converted are converted at once, when the first of them is needed:
+// what somebody else has made of them meanwhile is not made again. One goroutine uses it.
+type together struct {
+	*endpoint
+	ctx     context.Context
+	items   []item
+	records []storage.Record // of the items that have to be converted
+	objects []runtime.Object // of records, in the version of the URL; nil: not made yet
+	bytes   int              // of records
+}
+
+func (e *endpoint) newRun(ctx context.Context) *together { return &together{endpoint: e, ctx: ctx} }
+
+// isConverted reports whether an item's object is converted, with others if there are any.
+func (e *endpoint) isConverted(it item) bool {
+	return e.many != nil && it.obj == nil && it.made == nil && !it.rec.Body.IsZero() && !e.direct(it)
+}
+
+// add puts an item at the end of the run.
+func (t *together) add(it item) {
+	if t.isConverted(it) {
+		at := len(t.records)
+		it.made = func() (runtime.Object, error) { return t.object(at) }
+		t.records = append(t.records, it.rec)
+		t.bytes += it.rec.Body.Size()
+	}
+	t.items = append(t.items, it)
+}
+
+// full reports whether the run is as much as is converted at once.
+func (t *together) full() bool { return len(t.items) >= togetherItems || t.bytes >= togetherBytes }
+
+// object returns the object of a record, for which it makes those of the records that follow, too.
+func (t *together) object(at int) (runtime.Object, error) {
+	if t.objects == nil {
+		t.objects = make([]runtime.Object, len(t.records))
+	}
+	if t.objects[at] != nil {
+		return t.objects[at], nil
+	}
+	end, bytes := at, 0
+	for end < len(t.records) && end-at < togetherItems && t.objects[end] == nil {
+		if bytes += t.records[end].Body.Size(); bytes > togetherBytes && end > at {
+			break
+		}
+		end++
+	}
+	made, err := t.many.DecodeRecords(t.ctx, t.records[at:end], t.kind.GroupVersion())
+	if err != nil {
+		return nil, err
+	}
+	copy(t.objects[at:end], made)
+	return t.objects[at], nil
+}
+
+// converted returns an item that is converted for ctx, if it has to be.
+func (e *endpoint) converted(ctx context.Context, it item) item {
+	if !e.isConverted(it) {
+		return it
+	}
+	t := e.newRun(ctx)
+	t.add(it)
+	return t.items[0]
+}
+
+// inRuns returns items that are converted in runs, if they have to be.
+func (e *endpoint) inRuns(ctx context.Context, items iter.Seq[item]) iter.Seq[item] {
+	if e.many == nil {
+		return items
+	}
+	return func(yield func(item) bool) {
+		t := e.newRun(ctx)
+		for it := range items {
+			if t.add(it); !t.full() {
+				continue
+			}
+			if !t.each(0, len(t.items), yield) {
+				return
+			}
+			t = e.newRun(ctx)
+		}
+		t.each(0, len(t.items), yield)
+	}
+}
+
+// each yields the items from one place up to another.
+func (t *together) each(from, to int, yield func(item) bool) bool {
+	for _, it := range t.items[from:to] {
+		if !yield(it) {
+			return false
+		}
+	}
+	return true
+}
+
+// blocksInRuns returns the blocks of a list. Items of which nothing is kept are converted in runs of several blocks, if they have
+// to be.
+func (l *list) blocksInRuns() iter.Seq[block] {
+	if l.many == nil {
+		return l.blocks
+	}
+	key := l.textKey
+	if l.zip && l.zipKey != nil {
+		key = l.zipKey
+	}
+	return func(yield func(block) bool) {
+		var ready []block
+		flush := func() bool {
+			for _, b := range ready {
+				if !yield(b) {
+					return false
+				}
+			}
+			ready = ready[:0]
+			return true
+		}
+		t := l.newRun(l.ctx)
+		for b := range l.blocks {
+			if !b.forms.Has(key) {
+				run, from := t, len(t.items)
+				for it := range b.items {
+					run.add(it)
+				}
+				to := len(run.items)
+				b.items = func(yield func(item) bool) { run.each(from, to, yield) }
+			}
+			ready = append(ready, b)
+			if !t.full() && len(ready) < togetherItems {
+				continue
+			}
+			if !flush() {
+				return
+			}
+			t = l.newRun(l.ctx)
+		}
+		flush()
+	}
+}

@@ -165,6 +165,8 @@ func TestAConversionThatFails(t *testing.T) {
 		t.Errorf("watch: %s, %v", text, err)
 	}
 	want("watch", event.Object)
+	want("delete", untypedAsk(t, srv, "DELETE", shapePath(2)+"/x", "", "", 500))
+	want("deletecollection", untypedAsk(t, srv, "DELETE", shapePath(2), "", "", 500))
 	untypedAsk(t, srv, "GET", shapePath(1)+"/y", "", "", 404)
 	if got := untypedAsk(t, srv, "GET", shapePath(1)+"/x", "", "", 200); specOf(t, got) != `{"color":"red"}` {
 		t.Errorf("what was stored: %v", got)

@@ -120,6 +120,11 @@ func (a *applier) apply(ctx context.Context, current runtime.Object) (runtime.Ob
 			return nil, err
 		}
 	}
+	if current != nil && a.isConvertedKind() { // what cannot be shown is no fault of the configuration's
+		if _, err := a.inVersion(ctx, current); err != nil {
+			return nil, err
+		}
+	}
 	obj, err := a.fields.Apply(current, apiruntime.DeepCopyJSON(a.config), a.manager, a.force)
 	if err != nil {
 		return nil, patchError(err)
@@ -130,7 +135,12 @@ func (a *applier) apply(ctx context.Context, current runtime.Object) (runtime.Ob
 	if err := a.matchURL(obj); err != nil {
 		return nil, err
 	}
-	if _, err := a.inVersion(ctx, obj); err != nil {
+	if a.isConvertedKind() {
+		obj, err = a.inHub(ctx, obj)
+	} else {
+		_, err = a.inVersion(ctx, obj)
+	}
+	if err != nil {
 		if why := statusIn(err); why != nil {
 			return nil, why
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server/registry"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -38,6 +39,7 @@ func (c *call) create() error {
 	if err != nil {
 		return err
 	}
+	c.keepSent()
 	return c.withoutFields(func() error {
 		obj, err := c.decode(format, body, fieldValidation(opts.FieldValidation))
 		if err != nil {
@@ -57,6 +59,13 @@ func (c *call) create() error {
 		c.tellFields()
 		return c.respondOne(http.StatusCreated, it, f)
 	})
+}
+
+// keepSent keeps what the request sends for those who judge it, where it is converted by a function of the program's.
+func (c *call) keepSent() {
+	if c.isConvertedKind() {
+		c.ctx = registry.WithSent(c.ctx)
+	}
 }
 
 // prepareNew takes from a new object what only the server sets, and joins it to the URL.

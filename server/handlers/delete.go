@@ -2,11 +2,14 @@ package handlers
 
 import (
 	"fmt"
+	"iter"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/server/registry"
+	"github.com/keelson-dev/keelson/storage"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +35,9 @@ func (c *call) delete() error {
 			return err
 		}
 	}
+	if err := c.canShow(opts); err != nil {
+		return err
+	}
 	it, deleted, err := c.remove(opts)
 	if err != nil {
 		return err
@@ -41,6 +47,32 @@ func (c *call) delete() error {
 		code = http.StatusAccepted
 	}
 	return c.respondOne(code, it, f)
+}
+
+// canShow finds out whether the object to be deleted can be shown in the URL's version, where that takes somebody else's
+// answer: the answer to the request may have to show it, and when it is gone that would come too late.
+func (c *call) canShow(opts *metav1.DeleteOptions) error {
+	if c.many == nil || c.recordDeleter == nil || unsafe(opts) {
+		return nil
+	}
+	rec, err := c.records.GetRecord(c.ctx, c.name, storage.Read{})
+	if err != nil {
+		return err
+	}
+	return c.canShowAll(slices.Values([]storage.Record{rec}))
+}
+
+// canShowAll is canShow for many.
+func (c *call) canShowAll(records iter.Seq[storage.Record]) error {
+	for it := range c.inRuns(c.ctx, eachRecord(records)) {
+		if it.made == nil {
+			continue
+		}
+		if _, err := it.made(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // remove has the storage delete the object and returns what to answer with: the object while it remains, or when
@@ -124,6 +156,15 @@ func (c *call) deleteCollection() error {
 	list, err := c.storageList(l)
 	if err != nil {
 		return err
+	}
+	if c.many != nil && c.recordLister != nil {
+		page, err := c.recordLister.ListRecords(c.ctx, list)
+		if err == nil {
+			err = c.canShowAll(page.Records)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	page, err := c.recordDeleter.DeleteRecords(c.ctx, opts, list)
 	if err != nil {

@@ -224,10 +224,12 @@ func (e *endpoint) inHub(ctx context.Context, obj runtime.Object) (runtime.Objec
 	if !ok || hub == e.kind {
 		return obj, nil
 	}
+	sent := obj
 	obj, err := toVersion(ctx, e.scheme, obj, hub.GroupVersion())
 	if err != nil {
 		return nil, err
 	}
+	registry.KeepSent(ctx, sent, obj)
 	_, err = e.inVersion(ctx, obj) // or the answer to what was done could only be an error
 	return obj, err
 }

@@ -110,7 +110,7 @@ func (e *endpoint) appendPartial(dst []byte, it item, gv schema.GroupVersion) ([
 // withMetadata returns an item of which the record, or else the object, has the metadata that the URL's version shows: a
 // conversion may change labels and annotations.
 func (e *endpoint) withMetadata(it item) (item, error) {
-	if it.obj != nil || e.known == nil || !e.known.HasConvert() || e.direct(it) {
+	if it.obj != nil || !e.isConvertedKind() || e.direct(it) {
 		return it, nil
 	}
 	obj, err := e.object(it)

@@ -97,7 +97,7 @@ type list struct {
 
 func (c *call) newList(f form, src source) *list {
 	l := &list{encoding: c.newEncoding(f), source: src}
-	l.sure = l.plain() && l.table == nil && (src.bytes != nil || l.isPartial() && c.records != nil && !c.known.HasConvert())
+	l.sure = l.plain() && l.table == nil && (src.bytes != nil || l.isPartial() && c.records != nil && !c.isConvertedKind())
 	if l.table == nil && !f.Pretty { // rows of a table tell ages, and nobody but people asks for indentation
 		key := formKey{kind: c.kind, mediaType: f.Format.MediaType(), as: f.As, shape: compressed}
 		l.zipKey = key

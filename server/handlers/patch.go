@@ -57,6 +57,7 @@ func (c *call) patch() error {
 		FieldManager:    opts.FieldManager,
 		FieldValidation: opts.FieldValidation,
 	}
+	c.keepSent()
 	if kind == types.ApplyYAMLPatchType || kind == types.ApplyCBORPatchType {
 		a, err := c.newApplier(kind, text, opts)
 		if err != nil {

@@ -28,6 +28,10 @@ type together struct {
 
 func (e *endpoint) newRun(ctx context.Context) *together { return &together{endpoint: e, ctx: ctx} }
 
+// isConvertedKind reports whether a function of the program's makes objects of the kind's versions: those of one may have what
+// those of another have not.
+func (e *endpoint) isConvertedKind() bool { return e.known != nil && e.known.HasConvert() }
+
 // isConverted reports whether an item's object is converted, with others if there are any.
 func (e *endpoint) isConverted(it item) bool {
 	return e.many != nil && it.obj == nil && it.made == nil && !it.rec.Body.IsZero() && !e.direct(it)

@@ -33,6 +33,7 @@ func (c *call) update() error {
 	if err != nil {
 		return err
 	}
+	c.keepSent()
 	obj, err := c.replacement(format, body, opts)
 	if err != nil {
 		return err

@@ -129,6 +129,9 @@ func (v *ScaleView) Update(ctx context.Context, name string, update ObjectUpdate
 	if opts == nil {
 		opts = &metav1.UpdateOptions{}
 	}
+	if v.registry.converts() {
+		ctx = WithSent(ctx)
+	}
 	e := v.registry.main()
 	e.subresource, e.kind = "scale", scaleKind
 	e.subject = func(obj runtime.Object) (runtime.Object, error) {
@@ -212,10 +215,15 @@ func (v *ScaleView) rescale(ctx context.Context, name string, obj runtime.Object
 		return nil, apierrors.NewInternalError(fmt.Errorf("the spec replicas field %q cannot be set: %w", v.paths.SpecReplicas, err))
 	}
 	m.SetManagedFields(managers.ofObject(scale))
-	if v.registry.converts() {
-		obj, err = r.inVersion(ctx, obj, r.kind.GVK.GroupVersion())
+	if !r.converts() {
+		return obj, nil
 	}
-	return obj, r.status(err, name)
+	hub, err := r.inVersion(ctx, obj, r.kind.GVK.GroupVersion())
+	if err != nil {
+		return nil, r.status(err, name)
+	}
+	KeepSent(ctx, obj, hub)
+	return hub, nil
 }
 
 // replicaManagers are the managers of an object's replicas.

@@ -45,6 +45,10 @@ func (k *Kind) Untyped() bool { return k.untyped }
 // [KindOptions].Convert and ConvertAll.
 func (k *Kind) HasConvert() bool { return k.convert != nil || k.convertAll != nil }
 
+// VersionsDiffer reports whether the kind has no Go type, and the objects of its versions may have different fields: it has a Schema
+// or a function that converts.
+func (k *Kind) VersionsDiffer() bool { return k.untyped && (k.Schema != nil || k.HasConvert()) }
+
 // ConvertsAll reports whether the kind is one of which many objects are best converted at once, by [Scheme.ToVersions]: see
 // [KindOptions].ConvertAll.
 func (k *Kind) ConvertsAll() bool { return k.convertAll != nil }

@@ -121,3 +121,18 @@ func (h *Host) Handle(path string, handler http.Handler) error {
 func (h *Host) Go(work func(ctx context.Context)) {
 	h.s.background.Go(func() { work(h.s.life) })
 }
+
+// OnClose has the server call f when it ends: after the last request was answered, or had no more time, and all that was given
+// to Go has returned, and before the caches and the storage are closed. What was given last is called first. It is for what
+// requests need to the end. After the end f is called at once.
+func (h *Host) OnClose(f func()) {
+	h.s.mu.Lock()
+	late := h.s.ended
+	if !late {
+		h.s.closers = append(h.s.closers, f)
+	}
+	h.s.mu.Unlock()
+	if late {
+		f()
+	}
+}

@@ -176,7 +176,11 @@ func (s *Server) Close() error {
 		s.mu.Lock()
 		s.ended = true
 		all := slices.AppendSeq(slices.Clone(s.served), maps.Keys(s.retired))
+		closers := s.closers
 		s.mu.Unlock()
+		for _, f := range slices.Backward(closers) {
+			f()
+		}
 		closeCaches(all)
 		if s.backend != nil {
 			if err := s.backend.Close(); err != nil {

@@ -65,8 +65,10 @@ type Server struct {
 	mu      sync.Mutex // guards served and ended, and is held while what is served changes
 	served  []*served
 	change  chan struct{}    // closed, and replaced, when served changes
+	kinds   []ServedKind     // the catalogue of served; nil: it is to be made
 	retired map[*served]bool // served no longer, with a cache that requests still read from
 	ended   bool             // nothing may be added any more
+	closers []func()         // of Host.OnClose
 }
 
 // New makes a server: it opens the storage, makes or reads the credentials and registers the groups. The caller

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/keelson-dev/keelson/runtime"
@@ -277,6 +278,64 @@ func TestExtensionAddsGroupsPathsAndWork(t *testing.T) {
 	}
 	_ = srv.Close()
 	<-ended
+}
+
+// TestOnClose has a request under way when the server ends: what was given to OnClose comes after it, and after the background
+// work, the latest first.
+func TestOnClose(t *testing.T) {
+	t.Parallel()
+	srv := servertest.New(t)
+	entered, leave := make(chan struct{}), make(chan struct{})
+	var mu sync.Mutex
+	var order []string
+	note := func(what string) {
+		mu.Lock()
+		defer mu.Unlock()
+		order = append(order, what)
+	}
+	var host *server.Host
+	err := srv.Install(server.ExtensionFunc(func(h *server.Host) error {
+		host = h
+		h.OnClose(func() { note("first") })
+		h.OnClose(func() { note("second") })
+		h.Go(func(ctx context.Context) {
+			<-ctx.Done()
+			note("work")
+			close(leave) // the end has begun, and the request goes on
+		})
+		return h.Handle("/slow", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			close(entered)
+			<-leave
+			note("request")
+			w.WriteHeader(http.StatusTeapot)
+		}))
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan int)
+	go func() {
+		defer close(answered)
+		req, err := http.NewRequestWithContext(t.Context(), "GET", srv.URL+"/slow", nil)
+		if err != nil {
+			return
+		}
+		if resp, err := srv.Client().Do(req); err == nil {
+			resp.Body.Close()
+			answered <- resp.StatusCode
+		}
+	}()
+	<-entered
+	_ = srv.Close()
+	if code := <-answered; code != http.StatusTeapot {
+		t.Errorf("the request was answered by %d", code)
+	}
+	host.OnClose(func() { note("late") })
+	mu.Lock()
+	defer mu.Unlock()
+	if got := strings.Join(order, " "); got != "work request second first late" {
+		t.Errorf("order: %s", got)
+	}
 }
 
 func TestMistakesAreNamed(t *testing.T) {

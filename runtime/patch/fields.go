@@ -37,8 +37,8 @@ type FieldManagerOptions struct {
 // kind in one version and subresource: see https://kubernetes.io/docs/reference/using-api/server-side-apply/. Make one
 // with [NewFieldManager]. Its methods may be called concurrently, and keep nothing of their arguments.
 //
-// The objects are in the hub version of the kind, live and new state alike, but for what Apply returns of a kind that a function
-// of the program's converts. live is what is stored, nil if nothing is.
+// The objects are in the hub version of the kind, live and new state alike, but for what Apply returns of a kind
+// whose versions differ (see runtime.Kind.VersionsDiffer). live is what is stored, nil if nothing is.
 // Where the result is that nobody manages anything the entries are empty and not nil, as in a request that asks for that:
 // nil entries mean that the request says nothing of them.
 type FieldManager struct {
@@ -146,18 +146,18 @@ func (f *FieldManager) checkWidth(objects ...runtime.Object) error {
 	return nil
 }
 
-// result is the version of what Apply returns. Of a kind that a function of the program's converts it is the one of the requests,
-// which is what validation is to see: converted it may have what the function adds.
+// result is the version of what Apply returns. Of a kind without a Go type whose versions differ it is the one of the requests,
+// which is what validation is to see: converted it may have more, or less.
 func (f *FieldManager) result() *runtime.Kind {
-	if f.kind.HasConvert() {
+	if f.kind.VersionsDiffer() {
 		return f.kind
 	}
 	return f.hub
 }
 
 // Apply merges config, an object of the kind as decoded from JSON with whole numbers as int64, into live as manager's
-// intent, and returns the new object: in the hub version, or that of the requests where a function of the program's converts the
-// kind (see runtime.KindOptions.Convert). Conflicts with other managers are an apimachinery StatusError (409) with a cause
+// intent, and returns the new object: in the hub version, or that of the requests for a kind whose versions differ (see
+// runtime.Kind.VersionsDiffer). Conflicts with other managers are an apimachinery StatusError (409) with a cause
 // each, unless force takes the fields from them. A config that is not fit to be applied is one with the code 400, or an
 // [*Error]; any other error is of live, such as entries that cannot be read.
 func (f *FieldManager) Apply(live runtime.Object, config map[string]any, manager string, force bool) (obj runtime.Object, err error) {

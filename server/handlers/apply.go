@@ -135,7 +135,7 @@ func (a *applier) apply(ctx context.Context, current runtime.Object) (runtime.Ob
 	if err := a.matchURL(obj); err != nil {
 		return nil, err
 	}
-	if a.isConvertedKind() {
+	if a.differs() {
 		obj, err = a.inHub(ctx, obj)
 	} else {
 		_, err = a.inVersion(ctx, obj)

@@ -61,9 +61,9 @@ func (c *call) create() error {
 	})
 }
 
-// keepSent keeps what the request sends for those who judge it, where it is converted by a function of the program's.
+// keepSent keeps what the request sends for those who judge it, where another version may have other fields.
 func (c *call) keepSent() {
-	if c.isConvertedKind() {
+	if c.differs() {
 		c.ctx = registry.WithSent(c.ctx)
 	}
 }

@@ -32,6 +32,10 @@ func (e *endpoint) newRun(ctx context.Context) *together { return &together{endp
 // those of another have not.
 func (e *endpoint) isConvertedKind() bool { return e.known != nil && e.known.HasConvert() }
 
+// differs reports whether the objects of the URL's version may have other fields than those of the kind's other versions, and no Go
+// type that says so.
+func (e *endpoint) differs() bool { return e.known != nil && e.known.VersionsDiffer() }
+
 // isConverted reports whether an item's object is converted, with others if there are any.
 func (e *endpoint) isConverted(it item) bool {
 	return e.many != nil && it.obj == nil && it.made == nil && !it.rec.Body.IsZero() && !e.direct(it)

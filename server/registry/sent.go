@@ -15,9 +15,9 @@ type sent struct {
 
 type sentKey struct{}
 
-// WithSent returns a context in which KeepSent keeps an object: for a write in a version whose objects are converted by a
-// function of the program's (see runtime.KindOptions.Convert). Converted back it would have what the conversion adds, and not
-// what it leaves out, and who judges it would judge the conversion.
+// WithSent returns a context in which KeepSent keeps an object: for a write in a version whose objects may have other fields than
+// those of the hub (see runtime.Kind.VersionsDiffer). Converted back it would have what the conversion adds, and not what it
+// leaves out, and who judges it would judge the conversion.
 func WithSent(ctx context.Context) context.Context {
 	return context.WithValue(ctx, sentKey{}, &sent{})
 }

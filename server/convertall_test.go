@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/keelson-dev/keelson/server"
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // repainter converts shapes between v1, which has spec.color, and v2, which has spec.colour, many at once, and counts.
@@ -258,5 +260,26 @@ func TestScaleOfAConvertedVersion(t *testing.T) {
 		}
 		untypedAsk(t, srv, "PATCH", path+"/scale", "application/merge-patch+json", `{"spec":{"replicas":-1}}`, 422)
 		untypedAsk(t, srv, "PATCH", path+"/scale?fieldManager=me", "application/merge-patch+json", `{"spec":{"replicas":3}}`, 200)
+	}
+}
+
+// TestScaleSetsNoDefaults makes a spec by a scale: what is judged has the replicas alone, and its defaults when it is read.
+func TestScaleSetsNoDefaults(t *testing.T) {
+	t.Parallel()
+	var judged atomic.Value
+	srv := servertest.New(t, shapes(func(o *untypedOptions, _ int) {
+		o.Scale = &registry.Scale{SpecReplicas: ".spec.n", StatusReplicas: ".status.n"}
+		o.Strategy.ValidateUpdate = func(_ context.Context, obj, _ *unstructured.Unstructured) field.ErrorList {
+			judged.Store(fmt.Sprint(obj.Object["spec"]))
+			return nil
+		}
+	}, specFields{"n": nil, "d": "one"}))
+	untypedAsk(t, srv, "POST", shapePath(1), "application/json", shape(1, "x", ""), 201)
+	untypedAsk(t, srv, "PATCH", shapePath(1)+"/x/scale", "application/merge-patch+json", `{"spec":{"replicas":5}}`, 200)
+	if got := judged.Load(); got != "map[n:5]" {
+		t.Errorf("judged: %v", got)
+	}
+	if got := specOf(t, untypedAsk(t, srv, "GET", shapePath(1)+"/x", "", "", 200)); got != `{"d":"one","n":5}` {
+		t.Errorf("read: %s", got)
 	}
 }

@@ -183,7 +183,9 @@ func (c *change) apply(ctx context.Context, old runtime.Object, rec storage.Reco
 		obj = req.Object
 		c.warn(dedupOwners(m, afterMutation))
 	}
-	r.setDefaults(ctx, obj) // of what a caller in process or a mutator left out
+	if !c.endpoint.mutates || r.kind.Schema == nil { // a scale sets the replicas of a custom resource, and nothing else
+		r.setDefaults(ctx, obj) // of what a caller in process or a mutator left out
+	}
 	if err := normalize(obj); err != nil {
 		return storage.Outcome{}, err
 	}

@@ -38,8 +38,15 @@
 // much afterwards; kube-apiserver would let pass, if it could, comparisons of lists and maps that both have more than a million
 // elements with those in them and were made by the expression, a few million comparisons of their elements in sets and
 // distinct, texts of more than 10 MB made by replace and format, a search for a text of a megabyte in another, and quantities
-// of more than ten thousand digits or zeros. Whoever writes values that read objects spares them the counting by library.Tree,
-// and can end an evaluation by library.Stop.
+// of more than ten thousand digits or zeros.
+//
+// Other calls cost one in kube-apiserver however large what they read is: the size of a text, or lists in lists that are
+// compared. In a comprehension they take minutes for a cost that is allowed. Here they cost more if they read texts of more than
+// 32 KiB, more than a thousand elements in what an expression has made, or a regular expression that is no constant and has more
+// than a thousand instructions. The estimates are the same. Regular expressions that are constants may have [MaxRegexSize]
+// instructions: a few thousand characters are enough for more than a hundred megabytes.
+//
+// Whoever writes values that read objects spares them the counting by library.Tree, and can end an evaluation by library.Stop.
 //
 // The time of a comprehension grows with its list, not with the square of that as in kube-apiserver; it costs the same.
 //

@@ -28,6 +28,14 @@ type CompileError struct {
 	Detail string
 	// Got is the type of the expression, of stage Returning.
 	Got *celgo.Type
+
+	references map[string]struct{} // of stages after the check of types
+}
+
+// References says whether the expression names a variable, if its types could be checked: of stages Planning and Estimating.
+func (e *CompileError) References(variable string) bool {
+	_, has := e.references[variable]
+	return has
 }
 
 // Error is as kube-apiserver says it of expressions in admission; that of a messageExpression in a schema and of a type that

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp/syntax"
 
 	celgo "github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
 
@@ -23,42 +26,81 @@ type Program struct {
 	cost       Cost
 	loops      bool // has comprehensions, which look at the context
 	references map[string]struct{}
+	regexSize  int
 }
 
 // Compile checks an expression and makes a program of it. The type of what it evaluates to has to be one of want; any will
 // do if there are none, or with AnyType among them. An error is a *CompileError.
 func (e *Environment) Compile(expression string, want ...*celgo.Type) (*Program, error) {
-	ast, issues := e.env.Compile(expression)
-	if issues != nil && issues.Err() != nil {
+	checked, issues := e.env.Parse(expression)
+	if issues.Err() != nil {
 		return nil, &CompileError{Stage: Checking, Detail: issues.String()}
 	}
-	typ := ast.OutputType()
+	regexSize, constant := regexes(checked.NativeRep())
+	if regexSize > MaxRegexSize { // before anything is made of them
+		return nil, &CompileError{Stage: Planning, Detail: "error parsing regexp: " + syntax.ErrLarge.String()}
+	}
+	if checked, issues = e.env.Check(checked); issues.Err() != nil {
+		return nil, &CompileError{Stage: Checking, Detail: issues.String()}
+	}
+	typ := checked.OutputType()
 	if !returns(typ, want) {
 		return nil, wrongType(typ, want)
 	}
-	costs := &library.Costs{Sizes: sizes(e.roots)}
-	options := []celgo.ProgramOption{celgo.CostTracking(costs), e.operators}
-	if found := leftovers(ast.NativeRep()); len(found) > 0 {
-		options = append(options, celgo.CustomDecoratorV2(tidy(found)))
-	}
-	program, err := e.planner.Program(ast, options...)
-	if err != nil { // an expression that makes objects needs their types
-		program, err = e.env.Program(ast, options...)
-	}
-	if err != nil {
-		return nil, &CompileError{Stage: Planning, Detail: err.Error()}
-	}
-	estimate, err := e.env.EstimateCost(ast, costs)
-	if err != nil {
-		return nil, &CompileError{Stage: Estimating, Detail: err.Error()}
-	}
 	references := make(map[string]struct{})
-	for _, r := range ast.NativeRep().ReferenceMap() {
+	for _, r := range checked.NativeRep().ReferenceMap() {
 		if r.Name != "" {
 			references[r.Name] = struct{}{}
 		}
 	}
-	return &Program{program: program, typ: typ, cost: Cost(estimate), loops: loops(ast.NativeRep()), references: references}, nil
+	costs := &library.Costs{Sizes: sizes(e.roots), ConstantPatterns: constant}
+	options := []celgo.ProgramOption{celgo.CostTracking(costs), library.Efforts(), e.operators}
+	if found := leftovers(checked.NativeRep()); len(found) > 0 {
+		options = append(options, celgo.CustomDecoratorV2(tidy(found)))
+	}
+	program, err := e.planner.Program(checked, options...)
+	if err != nil { // an expression that makes objects needs their types
+		program, err = e.env.Program(checked, options...)
+	}
+	if err != nil {
+		return nil, &CompileError{Stage: Planning, Detail: err.Error(), references: references}
+	}
+	estimate, err := e.env.EstimateCost(checked, costs)
+	if err != nil {
+		return nil, &CompileError{Stage: Estimating, Detail: err.Error(), references: references}
+	}
+	return &Program{program: program, typ: typ, cost: Cost(estimate), loops: loops(checked.NativeRep()), references: references, regexSize: regexSize}, nil
+}
+
+// regexes is how many instructions the regular expressions of an expression have together, and whether all of them are constants.
+func regexes(parsed *ast.AST) (size int, constant bool) {
+	isCall := func(e ast.NavigableExpr) bool { return e.Kind() == ast.CallKind }
+	constant = true
+	for _, e := range ast.MatchDescendants(ast.NavigateAST(parsed), isCall) {
+		call := e.AsCall()
+		switch call.FunctionName() {
+		case "matches", "find", "findAll":
+		default:
+			continue
+		}
+		at := 0
+		if !call.IsMemberFunction() {
+			at = 1
+		}
+		for i, arg := range call.Args() {
+			literal := arg.Kind() == ast.LiteralKind
+			if i == at && !literal {
+				constant = false
+			}
+			if !literal {
+				continue
+			}
+			if pattern, ok := arg.AsLiteral().(types.String); ok { // or what cel-go takes for one, when it checks literals
+				size += library.RegexSize(string(pattern))
+			}
+		}
+	}
+	return size, constant
 }
 
 // returns says whether a type is one of those that are wanted.
@@ -73,6 +115,9 @@ func returns(typ *celgo.Type, want []*celgo.Type) bool {
 
 // Type is what the expression evaluates to.
 func (p *Program) Type() *celgo.Type { return p.typ }
+
+// RegexSize is how many instructions the regular expressions of the expression have that are constants, about: forty bytes each.
+func (p *Program) RegexSize() int { return p.regexSize }
 
 // Cost is the estimate of what one evaluation costs: at least, and at most for the largest values that the types of the
 // variables allow.

@@ -84,7 +84,7 @@ func (c defaultCheck) outside(path *field.Path, s *Schema, value any) field.Erro
 		pruned := apiruntime.DeepCopyJSONValue(value)
 		s.Prune(pruned, 0)
 		if !reflect.DeepEqual(pruned, value) {
-			errs = append(errs, field.Invalid(path, value, "must not have unknown fields"))
+			errs = append(errs, field.Invalid(path, value, unknownInDefault))
 		}
 	}
 	if _, err := s.coerce(value, coercion{path: path}); err != nil {

@@ -11,9 +11,19 @@ type Groundwork struct {
 	Schema *Schema
 	// Defaults are wrong defaults. While there are some no rule is judged, but other defaults are by their rules.
 	Defaults field.ErrorList
-	// Keywords are other faults. Rules of schemas that have one, or have one below them, are not judged.
+	// Keywords are other faults.
 	Keywords field.ErrorList
+	// Faulty are the paths of schemas that have one of these faults, or have one below them: their rules are not judged. A fault
+	// is one of the schema whose keyword it is about: one of a list's keys has a path in the items, whose rules are judged.
+	Faulty map[string]bool
 }
+
+// unknownInDefault is the fault of a default which has fields that its schema does not specify.
+const unknownInDefault = "must not have unknown fields"
+
+// OnlyUnpruned says that an error of Groundwork.Defaults is of unknown fields: a default that has no other fault is judged by
+// its rules too.
+func OnlyUnpruned(err *field.Error) bool { return err.Detail == unknownInDefault }
 
 // Prepare returns the groundwork of a schema, of which [Check] tells the faults. path is where the schema is.
 func Prepare(path *field.Path, props *apiextensionsv1.JSONSchemaProps, options Options) Groundwork {
@@ -24,6 +34,6 @@ func Prepare(path *field.Path, props *apiextensionsv1.JSONSchemaProps, options O
 	if err != nil || len(structuralErrors(path, props)) > 0 {
 		return Groundwork{}
 	}
-	c := keywords{tolerance: options.Tolerance, defaults: true, unsupported: new(int)}
-	return Groundwork{Schema: s, Defaults: defaultErrors(path, s, options.Tolerance), Keywords: c.check(path, props, true)}
+	c := keywords{tolerance: options.Tolerance, defaults: true, unsupported: new(int), faulty: map[string]bool{}}
+	return Groundwork{Schema: s, Defaults: defaultErrors(path, s, options.Tolerance), Keywords: c.check(path, props, true), Faulty: c.faulty}
 }

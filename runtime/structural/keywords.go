@@ -113,7 +113,8 @@ type keywords struct {
 	why        string // they are not
 	insideMeta bool   // the schema is one of apiVersion, kind or metadata
 
-	unsupported *int // how many schemas were met that cannot be compiled
+	unsupported *int            // how many schemas were met that cannot be compiled
+	faulty      map[string]bool // gets the paths of schemas with errors in them or below, unless it is nil
 }
 
 func (c keywords) withoutDefaults(why string) keywords {
@@ -145,7 +146,11 @@ func (c keywords) check(path *field.Path, props *apiextensionsv1.JSONSchemaProps
 		errs = append(errs, c.check(path.Child("dependencies").Key(name), props.Dependencies[name].Schema, false)...)
 	}
 	errs = append(errs, c.extensions(path, props)...)
-	return append(errs, ruleErrors(path, props, *c.unsupported > before)...)
+	errs = append(errs, ruleErrors(path, props, *c.unsupported > before)...)
+	if len(errs) > 0 && c.faulty != nil {
+		c.faulty[path.String()] = true
+	}
+	return errs
 }
 
 // compiles says that a schema can be compiled if those inside can.

@@ -106,4 +106,8 @@ func TestPrepare(t *testing.T) {
 	if g := structural.Prepare(path, nil, structural.Options{}); g.Schema != nil {
 		t.Error("there is a schema")
 	}
+	g := structural.Prepare(path, parsed(t, `{type: object, properties: {l: {type: array, x-kubernetes-list-type: set, items: {type: string, nullable: true}}}}`), structural.Options{})
+	if l := path.Child("properties").Key("l"); !g.Faulty[path.String()] || !g.Faulty[l.String()] || g.Faulty[l.Child("items").String()] {
+		t.Errorf("a fault of a list is one of %v", g.Faulty)
+	}
 }

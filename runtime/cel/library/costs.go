@@ -15,6 +15,8 @@ import (
 type Costs struct {
 	// Sizes estimates how large the values of variables are. Without it they may be of any size.
 	Sizes checker.CostEstimator
+	// ConstantPatterns says that all regular expressions are constants, so that calls do not compile any.
+	ConstantPatterns bool
 }
 
 // costKind is what the cost of a function depends on.
@@ -83,6 +85,12 @@ func kind(function, overload string) costKind {
 // CallCost is of interpreter.ActualCostEstimator.
 func (c *Costs) CallCost(function, overload string, args []ref.Val, result ref.Val) *uint64 {
 	cost, ok := callCost(kind(function, overload), overload, args, result)
+	if heavy := c.effort(function, args); heavy > 0 {
+		if !ok {
+			cost = plainCost(function, args)
+		}
+		cost, ok = max(cost, heavy), true
+	}
 	if !ok {
 		return nil
 	}
@@ -175,28 +183,47 @@ func size(v ref.Val) uint64 {
 	return 1
 }
 
-// traversal is what reading a value with all that is in it costs.
+// maxTraversal is where counting ends: it is more than there is in any budget. A list that has itself twice, many times over,
+// cannot be counted.
+const maxTraversal = 10*MaxElements + 1
+
+// traversal is what reading a value with all that is in it costs, or at least that it costs too much.
 func traversal(v ref.Val) uint64 {
+	var w traverser
+	if !w.traverse(v) {
+		return max(w.cost, maxTraversal)
+	}
+	return w.cost
+}
+
+// traverser counts. What is empty costs nothing, but is counted too.
+type traverser struct{ cost, visits uint64 }
+
+// traverse adds what is in a value, and says whether to go on.
+func (w *traverser) traverse(v ref.Val) bool {
 	switch v := v.(type) {
 	case types.String:
-		return uint64(float64(len(v)) * common.StringTraversalCostFactor)
+		w.cost += uint64(float64(len(v)) * common.StringTraversalCostFactor)
 	case types.Bytes:
-		return uint64(float64(len(v)) * common.StringTraversalCostFactor)
+		w.cost += uint64(float64(len(v)) * common.StringTraversalCostFactor)
 	case traits.Lister:
-		var cost uint64
 		for it := v.Iterator(); it.HasNext() == types.True; {
-			cost += traversal(it.Next())
+			if !w.traverse(it.Next()) {
+				return false
+			}
 		}
-		return cost
 	case traits.Mapper:
-		var cost uint64
 		for it := v.Iterator(); it.HasNext() == types.True; {
 			key := it.Next()
-			cost += traversal(key) + traversal(v.Get(key))
+			if !w.traverse(key) || !w.traverse(v.Get(key)) {
+				return false
+			}
 		}
-		return cost
+	default:
+		w.cost++
 	}
-	return 1
+	w.visits++
+	return w.cost < maxTraversal && w.visits < maxTraversal
 }
 
 // selectorCost is what parsing a selector costs: reading it, a list, and what a requirement is made of for each. The shortest

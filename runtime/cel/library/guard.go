@@ -51,7 +51,7 @@ func Guarded(function string) bool {
 func TooMuch(function, overload string, args []ref.Val) bool {
 	switch function {
 	case "_==_", "_!=_":
-		return isContainer(args[0]) && isContainer(args[1]) && !bounded(args[0], MaxElements) && !bounded(args[1], MaxElements)
+		return tooManyPairs(args[0], args[1])
 	case "@in":
 		return tooManyComparisons(args[1], args[0])
 	case "indexOf", "lastIndexOf", "includes":
@@ -89,17 +89,19 @@ func costs(kind costKind, overload string, args []ref.Val) bool {
 	return ok && cost > MaxElements
 }
 
-// isContainer says whether a value has others in it that need counting.
-func isContainer(v ref.Val) bool {
+// isAggregate says whether a value has others in it.
+func isAggregate(v ref.Val) bool {
 	switch v.(type) {
-	case Tree:
-		return false
-	case traits.Lister, traits.Mapper:
-		return true
-	case *types.Optional:
+	case traits.Lister, traits.Mapper, *types.Optional:
 		return true
 	}
 	return false
+}
+
+// isContainer says whether a value has others in it that need counting.
+func isContainer(v ref.Val) bool {
+	_, tree := v.(Tree)
+	return !tree && isAggregate(v)
 }
 
 // bounded says whether there are at most so many elements in a value, and in those.
@@ -132,22 +134,23 @@ func count(v ref.Val, left *int) bool {
 	return true
 }
 
+// tooManyPairs says whether comparing two values is too much.
+func tooManyPairs(v, w ref.Val) bool {
+	left := MaxElements
+	return !pairs(v, w, &left)
+}
+
 // tooManyComparisons says whether comparing a value with each element of a list is too much: only if both have elements in
 // them.
 func tooManyComparisons(list, v ref.Val) bool {
-	if !isContainer(v) {
-		return false
-	}
-	return !bounded(list, MaxElements) && !bounded(v, int(MaxElements/max(size(list), 1)))
+	left := MaxElements
+	return isAggregate(v) && !pairsWithEach(list, v, &left)
 }
 
 // allPairs says whether comparing each element of a list with each of another one is too much.
 func allPairs(v, w ref.Val) bool {
-	n, m := size(v), size(w)
-	if n*m > MaxElements {
-		return true
-	}
-	return n*m > 0 && !bounded(v, int(maxComparisons/m)) && !bounded(w, int(maxComparisons/n))
+	left := maxComparisons
+	return size(v)*size(w) > MaxElements || !pairsOfAll(v, w, &left)
 }
 
 // replacedBytes is how long a string becomes.
@@ -186,7 +189,7 @@ func joinedBytes(args []ref.Val) int {
 // formatted says whether what is formatted is too long: the values, with those in them, or digits that are asked for.
 func formatted(args []ref.Val) bool {
 	s, _ := args[0].(types.String)
-	total := len(s) + bytes(args[1], maxBytes)
+	total := len(s) + textBytes(args[1], maxBytes)
 	for rest := string(s); total <= maxBytes; {
 		_, after, found := strings.Cut(rest, "%.")
 		if !found {
@@ -208,8 +211,8 @@ func formatted(args []ref.Val) bool {
 	return true
 }
 
-// bytes is how long a value is as text, about, or at least that it is more than so much.
-func bytes(v ref.Val, most int) int {
+// textBytes is how long a value is as text, about, or at least that it is more than so much.
+func textBytes(v ref.Val, most int) int {
 	total := 8
 	switch v := v.(type) {
 	case types.String:
@@ -218,12 +221,12 @@ func bytes(v ref.Val, most int) int {
 		return len(v)
 	case traits.Lister:
 		for it := v.Iterator(); it.HasNext() == types.True && total <= most; {
-			total += bytes(it.Next(), most-total)
+			total += textBytes(it.Next(), most-total)
 		}
 	case traits.Mapper:
 		for it := v.Iterator(); it.HasNext() == types.True && total <= most; {
 			key := it.Next()
-			total += bytes(key, most-total) + bytes(v.Get(key), most-total)
+			total += textBytes(key, most-total) + textBytes(v.Get(key), most-total)
 		}
 	}
 	return total

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/keelson-dev/keelson/runtime/cel"
 	"github.com/keelson-dev/keelson/runtime/structural"
@@ -71,7 +70,7 @@ func (c *Compiler) Check(ctx context.Context, path *field.Path, props *apiextens
 		return slices.Replace(errs, end-len(ground.Defaults), end, defaults...)
 	}
 	one := uint64(1)
-	j := judge{compiler: c, options: options, faulty: faultyPaths(ground.Keywords)}
+	j := judge{compiler: c, options: options, faulty: ground.Faulty}
 	j.check(path, &surroundings{schema: ground.Schema, resource: true, ruled: len(ground.Schema.Rules) > 0, times: &one})
 	errs = append(errs, j.errs...)
 	return append(errs, j.totalErrors(path)...)
@@ -94,29 +93,17 @@ func mentionsRules(props *apiextensionsv1.JSONSchemaProps) bool {
 	return false
 }
 
-// faultyPaths returns the paths of errors, and those of what is around them.
-func faultyPaths(errs field.ErrorList) map[string]bool {
-	paths := map[string]bool{}
-	for _, err := range errs {
-		for at := err.Field; !paths[at]; {
-			paths[at] = true
-			if i := strings.LastIndexAny(at, ".["); i > 0 {
-				at = at[:i]
-			}
-		}
-	}
-	return paths
-}
-
 // judge judges the rules of one schema.
 type judge struct {
 	compiler *Compiler
 	options  Options
-	faulty   map[string]bool // paths at or below which there are other faults
+	faulty   map[string]bool // paths of schemas with other faults in them or below
 
 	errs  field.ErrorList
 	total uint64 // cost
 	most  []expense
+
+	regexes regexBudget
 
 	observe func(path string, r *compiled, times uint64) // for tests, nil outside of them
 }
@@ -137,7 +124,7 @@ type surroundings struct {
 
 	ruled  bool        // there are rules here or above, so that types are of interest
 	times  *uint64     // how often values of the schema can be in an object at most, nil if that has no bounds
-	noPast *field.Path // of the list around in which elements have nothing that they were before, nil if there is none
+	noPast *field.Path // of the list around, or the object, in which nothing has what it was before, nil if there is none
 
 	known   bool // what typ and failure are
 	typ     *cel.DeclType
@@ -193,6 +180,9 @@ func (j *judge) check(path *field.Path, at *surroundings) {
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		inside := at.inside(s.Properties[name])
 		inside.name, inside.property = name, true
+		if !membersHavePast(s) && inside.noPast == nil {
+			inside.noPast = path
+		}
 		j.check(path.Child("properties").Key(name), inside)
 	}
 	if s.Items != nil {
@@ -214,7 +204,7 @@ func (j *judge) rules(path *field.Path, at *surroundings) {
 		j.add(field.InternalError(path, fmt.Errorf("internal error: failed to construct type information for x-kubernetes-validations rules: %w", err)))
 		return
 	}
-	sc := scope{compiler: j.compiler, known: j.options.Stored.known, typ: typ}
+	sc := scope{compiler: j.compiler, known: j.options.Stored.known, typ: typ, regexes: &j.regexes}
 	all, err := sc.rules(at.schema)
 	if err != nil {
 		j.add(field.InternalError(path, err))

@@ -78,9 +78,26 @@ type scope struct {
 	known    expressionSet // compiled with what is stored
 	all      bool          // everything is
 	typ      *cel.DeclType // of the schema's values
+	regexes  *regexBudget
 
 	environments [4]*cel.Environment // made when they are first needed
 }
+
+// maxRegexSize is how many instructions regular expressions in the rules of a schema may have together: 40 MB.
+const maxRegexSize = 1_000_000
+
+// regexBudget counts them.
+type regexBudget struct{ spent int }
+
+const regexesTooLarge = "program instantiation failed: the regular expressions of all rules together are too large"
+
+// spend adds those of a program, and says whether there are too many.
+func (b *regexBudget) spend(p *cel.Program) bool {
+	b.spent += p.RegexSize()
+	return b.exceeded()
+}
+
+func (b *regexBudget) exceeded() bool { return b.spent > maxRegexSize }
 
 // environment is the one for an expression that is stored or not, and of a rule with an optional oldSelf or not.
 func (s *scope) environment(stored, optional bool) (*cel.Environment, error) {
@@ -133,15 +150,25 @@ func (s *scope) rule(c *compiled, of *structural.Schema, rule *apiextensionsv1.V
 	if c.text == "" {
 		return nil
 	}
+	if s.regexes.exceeded() { // nothing more is tried
+		c.fault = regexesTooLarge
+		return nil
+	}
 	env, err := s.environment(s.all || s.known.rules[rule.Rule], c.optional)
 	if err != nil {
 		return err
 	}
 	if c.program, err = env.Compile(rule.Rule, celgo.BoolType); err != nil {
 		c.fault = faultOf(err, "", "cel expression must evaluate to a bool")
+		var failure *cel.CompileError
+		c.usesOldSelf = errors.As(err, &failure) && failure.References(oldSelfName)
 		return nil
 	}
 	c.usesOldSelf = c.program.References(oldSelfName)
+	if s.regexes.spend(c.program) {
+		c.program, c.fault = nil, regexesTooLarge
+		return nil
+	}
 	c.expressionText = rule.MessageExpression
 	if rule.MessageExpression != "" {
 		if env, err = s.environment(s.all || s.known.messages[rule.MessageExpression], c.optional); err != nil {
@@ -149,6 +176,10 @@ func (s *scope) rule(c *compiled, of *structural.Schema, rule *apiextensionsv1.V
 		}
 		if c.expression, err = env.Compile(rule.MessageExpression, celgo.StringType); err != nil {
 			c.messageFault = faultOf(err, "messageExpression ", "messageExpression must evaluate to a string")
+			return nil
+		}
+		if s.regexes.spend(c.expression) {
+			c.expression, c.messageFault = nil, regexesTooLarge
 			return nil
 		}
 	}
@@ -213,7 +244,7 @@ func (c *Compiler) Compile(s *structural.Schema) (*Rules, error) {
 	if !ruled.note(s) {
 		return nil, nil
 	}
-	root, err := treeCompiler{c, ruled}.node(s, asSeen(s), declare(s, true), true)
+	root, err := newTreeCompiler(c, ruled).node(s, asSeen(s), declare(s, true), true)
 	if err != nil || root == nil {
 		return nil, err
 	}
@@ -243,7 +274,12 @@ func (r rulesBelow) note(s *structural.Schema) bool {
 // treeCompiler compiles the rules of a schema and all below.
 type treeCompiler struct {
 	*Compiler
-	ruled rulesBelow
+	ruled   rulesBelow
+	regexes *regexBudget
+}
+
+func newTreeCompiler(c *Compiler, ruled rulesBelow) treeCompiler {
+	return treeCompiler{c, ruled, &regexBudget{}}
 }
 
 // node compiles what is in s and below, nil if that is nothing. typ is the type of its values, nil if rules cannot see them.
@@ -253,7 +289,7 @@ func (c treeCompiler) node(s, seen *structural.Schema, typ *cel.DeclType, resour
 		n.schema = withMeta(seen)
 	}
 	if len(s.Rules) > 0 {
-		sc := scope{compiler: c.Compiler, all: true, typ: typ}
+		sc := scope{compiler: c.Compiler, all: true, typ: typ, regexes: c.regexes}
 		n.rules, n.failure = sc.rules(s)
 		n.usesOldSelf = slices.ContainsFunc(n.rules, func(r compiled) bool { return r.usesOldSelf })
 	}

@@ -24,8 +24,10 @@ func (c *Compiler) defaultErrors(ctx context.Context, path *field.Path, ground s
 	if r == nil { // those there are cannot be seen
 		r = &Rules{}
 	}
-	d := defaultWalk{ctx: ctx, wrong: slices.Clone(ground.Defaults), budget: Budget}
-	d.check(path, ground.Schema, r.root)
+	d := defaultWalk{ctx: ctx, wrong: slices.Clone(ground.Defaults), compiler: newTreeCompiler(c, ruled), budget: Budget}
+	if err := d.check(path, ground.Schema, r.root); err != nil {
+		return nil, err
+	}
 	return append(d.errs, d.wrong...), nil
 }
 
@@ -41,39 +43,45 @@ func (r rulesBelow) anyDefault() bool {
 
 // defaultWalk evaluates rules on defaults.
 type defaultWalk struct {
-	ctx    context.Context
-	wrong  field.ErrorList // what is known of defaults that are yet to come
-	budget int64           // for all of them
-	errs   field.ErrorList
+	ctx      context.Context
+	wrong    field.ErrorList // what is known of defaults that are yet to come
+	compiler treeCompiler
+	budget   int64 // for all of them
+	errs     field.ErrorList
 }
 
-// check evaluates the rules on the default of s and on those below. n are the rules of s, nil if there are none or if they cannot
-// be seen.
-func (d *defaultWalk) check(path *field.Path, s *structural.Schema, n *node) {
-	if at := path.Child("default"); s.Default != nil && !d.take(at.String()) {
-		switch {
-		case len(s.Rules) > 0 && declare(s, s.Embedded) == nil:
-			d.errs = append(d.errs, field.Invalid(at, s.Type, "rule compiler initialization error: failed to convert to declType for CEL validation rules"))
-		case n != nil:
+// check evaluates the rules on the default of s and on those below. n are the rules of s, nil if there are none or if those around
+// it cannot see s.
+func (d *defaultWalk) check(path *field.Path, s *structural.Schema, n *node) error {
+	if at := path.Child("default"); s.Default != nil && !d.take(at.String()) && d.compiler.ruled[s] {
+		if n == nil { // a default is judged by itself
+			var err error
+			if n, err = d.compiler.node(s, asSeen(s), declare(s, s.Embedded), s.Embedded); err != nil {
+				return err
+			}
+		}
+		if n != nil {
 			d.evaluate(at, s, n)
 		}
 	}
-	if d.budget < 0 {
-		return
-	}
-	if s.Items != nil {
+	if s.Items != nil && d.budget >= 0 {
 		var items *node
 		if n != nil {
 			items = n.items
 		}
-		d.check(path.Child("items"), s.Items, items)
+		if err := d.check(path.Child("items"), s.Items, items); err != nil {
+			return err
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		if d.budget < 0 {
-			return
+			return nil
 		}
-		d.check(path.Child("properties").Key(name), s.Properties[name], n.property(name))
+		if err := d.check(path.Child("properties").Key(name), s.Properties[name], n.property(name)); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // property returns the rules of a property, nil if there are none.
@@ -103,15 +111,16 @@ func (d *defaultWalk) evaluate(path *field.Path, s *structural.Schema, n *node) 
 	d.budget = left
 }
 
-// take tells of the errors that are known at a path or below it, and whether there are any.
-func (d *defaultWalk) take(path string) bool {
-	before := len(d.errs)
+// take tells of the errors that are known at a path or below it, and whether there are any because of which the default is not
+// judged by rules.
+func (d *defaultWalk) take(path string) (wrong bool) {
 	d.wrong = slices.DeleteFunc(d.wrong, func(err *field.Error) bool {
 		rest, below := strings.CutPrefix(err.Field, path)
 		if below = below && (rest == "" || rest[0] == '.' || rest[0] == '['); below {
 			d.errs = append(d.errs, err)
+			wrong = wrong || !structural.OnlyUnpruned(err)
 		}
 		return below
 	})
-	return len(d.errs) > before
+	return wrong
 }

@@ -29,7 +29,7 @@
 // self is the value of the schema that the rule is in. An object has the fields that its schema names, by names that are
 // escaped where they are no identifiers; null fields are absent. The root and embedded resources have apiVersion, kind,
 // metadata.name and metadata.generateName whatever the schema says, and nothing else of metadata. What a schema does not
-// describe cannot be seen, but counts when objects are compared. Values are read in place: nothing of an object is copied,
+// describe cannot be seen, but counts when objects are compared, and when their keys are gone through, as null. Values are read in place: nothing of an object is copied,
 // and what no rule asks for is not looked at.
 //
 // oldSelf is what the value was before an update. A rule that uses it is evaluated only if there is something: elements of
@@ -56,8 +56,10 @@
 // what was evaluated before a budget ran out, is the same each time. Keys of lists of type map are compared by their names also
 // if those have to be escaped. The name of an object's type in messages, selfType and a number, depends on the rules and not on
 // the time. Rules inside of allOf, anyOf, oneOf and not are not evaluated: no definition with them is accepted.
-// Where kube-apiserver would go on for minutes, since comparing objects and uniting lists costs next to nothing however large
-// they are, an evaluation ends as if it had cost too much.
+// Where kube-apiserver would go on for minutes, since comparing objects, uniting lists, and reading long texts and what is encoded in
+// them costs next to nothing however large they are, an evaluation ends as if it had cost too much. Regular expressions of all
+// rules of a schema may have a million instructions together, of some forty bytes each. An object that is made dyn has no members
+// besides those that rules see: in kube-apiserver a macro over it also meets a null for each of the others.
 //
 // # Sources
 //

@@ -138,6 +138,9 @@ func (w *walk) elements(n *node, at *place, list, old []any) {
 }
 
 func (w *walk) members(n *node, at *place, object, old map[string]any) {
+	if !membersHavePast(n.schema) {
+		old = nil
+	}
 	if n.additional != nil {
 		for _, name := range slices.Sorted(maps.Keys(object)) {
 			w.value(n.additional, &place{at, step{name: name, kind: toAdditional}}, object[name], old[name])

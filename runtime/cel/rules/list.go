@@ -110,6 +110,7 @@ func (l *list) Equal(other ref.Val) ref.Val {
 	}
 	l.m.spend(len(l.elements))
 	for i := range size {
+		l.m.compare(l.elements[i])
 		if equal := l.at(int(i)).Equal(o.Get(i)); equal != types.True {
 			return equal
 		}

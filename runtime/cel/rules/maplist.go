@@ -49,11 +49,11 @@ func merged(all []ref.Val, other ref.Val, keys []string, m *meter) ref.Val {
 	m.spend(len(all) + sizeOf(o))
 	places := make(map[any]int, len(all))
 	for i, element := range all {
-		places[mapKey(element, keys, false)] = i
+		places[mapKey(element, keys, false, m)] = i
 	}
 	for it := o.Iterator(); it.HasNext() == types.True; {
 		element := it.Next()
-		if place, is := places[mapKey(element, keys, false)]; is {
+		if place, is := places[mapKey(element, keys, false, m)]; is {
 			all[place] = element
 		} else {
 			all = append(all, element)
@@ -77,12 +77,12 @@ func equalAsMaps(l traits.Lister, other ref.Val, keys []string, read bool, m *me
 	elements := make(map[any]ref.Val, size)
 	for it := l.Iterator(); it.HasNext() == types.True; {
 		element := it.Next()
-		elements[mapKey(element, keys, read)] = element
+		elements[mapKey(element, keys, read, m)] = element
 	}
 	met := make(map[any]bool, size)
 	for it := o.Iterator(); it.HasNext() == types.True; {
 		candidate := it.Next()
-		key := mapKey(candidate, keys, read)
+		key := mapKey(candidate, keys, read, m)
 		element, is := elements[key]
 		if !is {
 			return types.False
@@ -96,36 +96,39 @@ func equalAsMaps(l traits.Lister, other ref.Val, keys []string, read bool, m *me
 }
 
 // mapKey returns what tells an element of a list of type map from others: the values of its keys.
-func mapKey(element ref.Val, keys []string, read bool) any {
+func mapKey(element ref.Val, keys []string, read bool, m *meter) any {
 	var values [3]any
 	if len(keys) > len(values) {
 		all := make([]any, len(keys))
 		for i, key := range keys {
-			all[i] = keyValue(element, key, read)
+			all[i] = keyValue(element, key, read, m)
+			if text, ok := all[i].(string); ok {
+				m.read(text, readToQuote)
+			}
 		}
 		return fmt.Sprintf("%#v", all) // which quotes texts
 	}
 	for i, key := range keys {
-		values[i] = keyValue(element, key, read)
+		values[i] = keyValue(element, key, read, m)
 	}
 	return values
 }
 
 // keyValue returns the value of a key, nil if there is none.
-func keyValue(element ref.Val, key string, read bool) any {
+func keyValue(element ref.Val, key string, read bool, m *meter) any {
 	if o, ok := element.(*object); ok && read {
-		return comparable(o.value[key])
+		return comparable(o.value[key], m)
 	}
-	m, ok := element.(traits.Mapper)
+	object, ok := element.(traits.Mapper)
 	if !ok {
 		return nil
 	}
 	if escaped, ok := cel.Escape(key); ok {
 		key = escaped
 	}
-	value, found := m.Find(types.String(key))
+	value, found := object.Find(types.String(key))
 	if !found || value == nil || types.IsUnknownOrError(value) {
 		return nil
 	}
-	return comparable(value.Value())
+	return comparable(value.Value(), m)
 }

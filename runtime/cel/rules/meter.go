@@ -23,6 +23,19 @@ func (m *meter) spend(work int) {
 	}
 }
 
+// bytesPerWork is how many bytes of a text can be read in the time that an element takes.
+const bytesPerWork = 256
+
+// read counts the reading of a text, several times if that takes longer.
+func (m *meter) read(text string, times int) { m.spend(len(text) / bytesPerWork * times) }
+
+// compare counts the comparison of a value, if it is a text.
+func (m *meter) compare(value any) {
+	if text, ok := value.(string); ok {
+		m.read(text, 1)
+	}
+}
+
 // sizeOf is how many elements a list has.
 func sizeOf(l traits.Lister) int {
 	size, _ := l.Size().(types.Int)
@@ -56,5 +69,6 @@ func same(v, w any, m *meter) bool {
 		}
 		return true
 	}
+	m.compare(v)
 	return reflect.DeepEqual(v, w)
 }

@@ -75,6 +75,7 @@ func (o *object) Equal(other ref.Val) ref.Val {
 			}
 			continue
 		}
+		o.m.compare(value)
 		v, found := o.Find(types.String(name))
 		w, foundOther := m.Find(types.String(name))
 		if found != foundOther {
@@ -132,7 +133,9 @@ func (o *object) Find(key ref.Val) (ref.Val, bool) {
 		return types.MaybeNoSuchOverloadErr(key), true
 	}
 	name := string(text)
+	o.m.read(name, 1)
 	if o.hasFields() {
+		o.m.read(name, readToParse)
 		if name, ok = cel.Unescape(name); !ok {
 			return nil, false
 		}
@@ -148,7 +151,8 @@ func (o *object) Find(key ref.Val) (ref.Val, bool) {
 	return view(value, s, o.m), true
 }
 
-// Iterator implements traits.Iterable. Keys come sorted, so that an evaluation costs the same each time.
+// Iterator implements traits.Iterable. Keys come sorted, so that an evaluation costs the same each time, and then, as in
+// kube-apiserver, a null for each member that rules do not see: there are as many keys as Size says.
 func (o *object) Iterator() traits.Iterator {
 	o.m.spend(len(o.value))
 	names := make([]string, 0, len(o.value))
@@ -158,23 +162,27 @@ func (o *object) Iterator() traits.Iterator {
 		}
 	}
 	slices.Sort(names)
-	return &keyIterator{object: o, names: names}
+	return &keyIterator{object: o, names: names, unseen: len(o.value) - len(names)}
 }
 
 // keyIterator walks the keys of an object. It is a value only because interfaces of cel-go ask for that.
 type keyIterator struct {
 	*object
-	names []string
-	next  int
+	names  []string
+	next   int
+	unseen int // how many members are not among the names
 }
 
 // HasNext implements traits.Iterator.
-func (it *keyIterator) HasNext() ref.Val { return types.Bool(it.next < len(it.names)) }
+func (it *keyIterator) HasNext() ref.Val { return types.Bool(it.next < len(it.names)+it.unseen) }
 
 // Next implements traits.Iterator.
 func (it *keyIterator) Next() ref.Val {
-	name := it.names[it.next]
 	it.next++
+	if it.next > len(it.names) {
+		return types.NullValue
+	}
+	name := it.names[it.next-1]
 	if it.hasFields() {
 		if escaped, ok := cel.Escape(name); ok {
 			name = escaped

@@ -41,6 +41,12 @@ func (w *walk) nearest(at *place) (pair structural.Pair, lost bool) {
 	return inside, false
 }
 
+// membersHavePast says that members of an object are compared with those of the same names before: unless its type of map is one
+// that there is not, which is a fault of the schema.
+func membersHavePast(s *structural.Schema) bool {
+	return s.MapType == "" || s.MapType == "granular" || s.MapType == "atomic"
+}
+
 // former finds the elements of a list of type map by their keys, in what the list was before.
 type former struct {
 	keys  []string

@@ -152,6 +152,123 @@ properties:
 	}
 }
 
+// TestHeavyValues holds that reading large values again and again is stopped, also where kube-apiserver takes it to cost next to
+// nothing: no rule would cost more than some ten thousands otherwise.
+func TestHeavyValues(t *testing.T) {
+	c := compilerOf(t)
+	object := func() map[string]any {
+		big := func() string { return strings.Repeat("aGFsbG8h", 100_000) }
+		return map[string]any{
+			"pattern": "x{900}x{900}x{900}", "s": big(), "like": big()[1:] + "a", "o": map[string]any{"s": big()}, "unknown": map[string]any{"s": big()},
+			"bytes": big(), "date": big(), "map": map[string]any{big(): int64(1)}, "set": []any{big()}, "byteSet": []any{big()},
+			"keyed": []any{map[string]any{"a": big(), "b": "", "c": "", "d": ""}},
+		}
+	}
+	value, old := object(), object()
+	for rule, times := range map[string]int{
+		"self.s.size() > 0": 300, "self.s != 'x'": 300, "self.s < 'x'": 300, "self.s.charAt(0) == 'a'": 50, "int(self.s) == 1 || true": 300,
+		"'%s'.format([self.s]) != 'x'": 300, "self.s in [self.like] || true": 300, "'a'.matches('' + self.pattern) || true": 150,
+		"'a'.matches('x{900}x{900}x{900}') || 'a'.find(self.pattern) == ''": 150, "matches('x{900}x{900}x{900}', self.pattern) || true": 150, "[self.s] != [self.like]": 300,
+		"self.s in self.map": 7000, "self.map[self.s] == 1": 7000, "dyn(self)[self.s] == 1 || true": 800,
+		"self.o == oldSelf.o": 7000, "self.unknown == oldSelf.unknown": 7000, "self.bytes.size() > 0": 900, "self.date > self.date || true": 60,
+		"self.set == oldSelf.set": 900, "self.byteSet == oldSelf.byteSet": 400, "self.keyed == oldSelf.keyed": 70,
+		"(self.set + oldSelf.set).size() == 1": 900,
+	} {
+		t.Run(rule, func(t *testing.T) {
+			r := compileText(t, c, fmt.Sprintf(`
+type: object
+x-kubernetes-validations: [{rule: %q}]
+properties:
+  s: {type: string}
+  like: {type: string}
+  pattern: {type: string}
+  o: {type: object, properties: {s: {type: string}}}
+  unknown: {type: object, x-kubernetes-preserve-unknown-fields: true}
+  bytes: {type: string, format: byte}
+  date: {type: string, format: date-time}
+  map: {type: object, additionalProperties: {type: integer}}
+  set: {type: array, x-kubernetes-list-type: set, items: {type: string}}
+  byteSet: {type: array, x-kubernetes-list-type: set, items: {type: string, format: byte}}
+  keyed:
+    type: array
+    x-kubernetes-list-type: map
+    x-kubernetes-list-map-keys: [a, b, c, d]
+    items: {type: object, properties: {a: {type: string}, b: {type: string}, c: {type: string}, d: {type: string}}}
+`, fmt.Sprintf("lists.range(%d).all(y, %s)", times, rule)))
+			o := r.ValidateUpdate(context.Background(), nil, value, old, rules.Budget)
+			if len(o.Errors) != 1 || o.Budget >= 0 || !strings.Contains(o.Errors[0].Detail, "call cost exceeds limit") {
+				t.Errorf("it was not stopped: %d left, %.200s", o.Budget, fmt.Sprint(texts(o.Errors)))
+			}
+		})
+	}
+}
+
+// TestLargeRegexes holds that regular expressions take little memory, however few characters they have: 23 KB of them are a second
+// of work and 130 MB.
+func TestLargeRegexes(t *testing.T) {
+	c := compilerOf(t)
+	one := "self.metadata.name.matches('" + strings.Repeat("x{1000}", 3300) + "')"
+	some := "self.metadata.name.find('" + strings.Repeat("x{1000}", 200) + "') == ''"
+	for name, test := range map[string]struct {
+		rules []string
+		want  []string // of errors
+	}{
+		"one":     {[]string{one}, []string{"program instantiation failed: error parsing regexp: expression too large"}},
+		"message": {[]string{"self.metadata.name == ''"}, []string{"messageExpression instantiation failed: error parsing regexp: expression too large"}},
+		"few":     {[]string{some, some, some}, nil},
+		"all": {[]string{some, some, some, some, some, some, "true"}, []string{
+			"the regular expressions of all rules together are too large", "the regular expressions of all rules together are too large"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			props := schemaOf(t, `{type: object}`)
+			for _, rule := range test.rules {
+				v := apiextensionsv1.ValidationRule{Rule: rule}
+				if name == "message" {
+					v.MessageExpression = one + " ? 'a' : 'b'"
+				}
+				props.XValidations = append(props.XValidations, v)
+			}
+			errs := texts(c.Check(context.Background(), nil, props, rules.Options{}))
+			if len(errs) != len(test.want) {
+				t.Fatalf("got %d errors: %.500q", len(errs), errs)
+			}
+			for i, want := range test.want {
+				if !strings.Contains(errs[i], want) {
+					t.Errorf("got %.100s... %s", errs[i], errs[i][max(0, len(errs[i])-200):])
+				}
+			}
+			if name != "all" {
+				return
+			}
+			s, err := structural.Compile(props)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := c.Compile(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := r.Validate(context.Background(), nil, map[string]any{"metadata": map[string]any{"name": "x"}}, rules.Budget)
+			if len(o.Errors) != 2 || !strings.Contains(o.Errors[1].Detail, "rule compile error: program instantiation failed") {
+				t.Errorf("got %.500q", texts(o.Errors))
+			}
+		})
+	}
+}
+
+// TestFaultyTransitionRules holds that a rule is known to be one about changes even if no program can be made of it.
+func TestFaultyTransitionRules(t *testing.T) {
+	props := schemaOf(t, `
+type: object
+properties:
+  a: {type: string, x-kubernetes-validations: [{rule: "oldSelf.value() == 'a' && double('x') > 1.0", optionalOldSelf: true}]}
+`)
+	errs := texts(compilerOf(t).Check(context.Background(), nil, props, rules.Options{}))
+	if len(errs) != 1 || !strings.Contains(errs[0], "program instantiation failed") {
+		t.Errorf("got %q", errs)
+	}
+}
+
 // TestSums holds that one list after another is a list like others.
 func TestSums(t *testing.T) {
 	var all strings.Builder

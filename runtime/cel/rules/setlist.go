@@ -62,7 +62,7 @@ func union(all []ref.Val, other ref.Val, m *meter) ref.Val {
 	m.spend(len(all) + sizeOf(o))
 	has := make(map[any]bool, len(all))
 	for _, element := range all {
-		key, fault := setKey(element)
+		key, fault := setKey(element, m)
 		if fault != nil {
 			return fault
 		}
@@ -70,7 +70,7 @@ func union(all []ref.Val, other ref.Val, m *meter) ref.Val {
 	}
 	for it := o.Iterator(); it.HasNext() == types.True; {
 		element := it.Next()
-		key, fault := setKey(element)
+		key, fault := setKey(element, m)
 		if fault != nil {
 			return fault
 		}
@@ -95,7 +95,7 @@ func equalAsSets(l traits.Lister, other ref.Val, m *meter) ref.Val {
 	m.spend(2 * int(size))
 	seen := make(map[any]bool, size)
 	for it := l.Iterator(); it.HasNext() == types.True; {
-		key, fault := setKey(it.Next())
+		key, fault := setKey(it.Next(), m)
 		if fault != nil {
 			return fault
 		}
@@ -103,7 +103,7 @@ func equalAsSets(l traits.Lister, other ref.Val, m *meter) ref.Val {
 	}
 	met := 0
 	for it := o.Iterator(); it.HasNext() == types.True; {
-		key, fault := setKey(it.Next())
+		key, fault := setKey(it.Next(), m)
 		if fault != nil {
 			return fault
 		}
@@ -120,16 +120,30 @@ func equalAsSets(l traits.Lister, other ref.Val, m *meter) ref.Val {
 }
 
 // setKey returns what tells an element of a set from others. Only scalars have that.
-func setKey(element ref.Val) (any, ref.Val) {
+func setKey(element ref.Val, m *meter) (any, ref.Val) {
 	switch element.(type) {
 	case traits.Lister, traits.Mapper:
 		return nil, types.NewErr("listSet operations are only supported on lists of scalar values")
 	}
-	return comparable(element.Value()), nil
+	return comparable(element.Value(), m), nil
 }
 
-// comparable returns a value that can be the key of a map in Go: bytes are written down with their type.
-func comparable(value any) any {
+// readToHash is how often a text could be read while it is looked up in a map of Go, and readToQuote while it is written down.
+const readToHash, readToQuote = 4, 64
+
+// byteKey is what tells bytes from others.
+type byteKey string
+
+// comparable returns a value that can be the key of a map in Go. What cannot be one is written down: only lists and objects, which
+// do not fit the schema.
+func comparable(value any, m *meter) any {
+	switch v := value.(type) {
+	case string:
+		m.read(v, readToHash)
+	case []byte:
+		m.spend(len(v) / bytesPerWork * readToHash)
+		return byteKey(v)
+	}
 	if value != nil && !reflect.TypeOf(value).Comparable() {
 		return fmt.Sprintf("%#v", value)
 	}

@@ -39,7 +39,7 @@ func view(value any, s *structural.Schema, m *meter) ref.Val {
 		return viewList(value, s, m)
 	case "string":
 		if v, ok := value.(string); ok {
-			return viewText(v, s)
+			return viewText(v, s, m)
 		}
 		return types.NewErr("invalid data, expected string, got %T", value)
 	case "number":
@@ -87,10 +87,19 @@ func viewList(value any, s *structural.Schema, m *meter) ref.Val {
 	return types.NewErr("invalid x-kubernetes-list-type, expected 'map', 'set' or 'atomic' but got %s", s.ListType)
 }
 
+// readToParse is how often a text could be read while it is parsed.
+const readToParse = 8
+
 // viewText returns a text in the type of its format, if that is one of CEL.
-func viewText(text string, s *structural.Schema) ref.Val {
+func viewText(text string, s *structural.Schema, m *meter) ref.Val {
 	if s.Values == nil {
 		return types.String(text)
+	}
+	switch s.Values.Format {
+	case "duration", "date", "date-time":
+		m.read(text, readToQuote) // a long one is wrong, and the error has it several times
+	case "byte":
+		m.read(text, readToParse)
 	}
 	switch s.Values.Format {
 	case "duration":

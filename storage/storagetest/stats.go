@@ -273,6 +273,11 @@ func statBeside(t *testing.T, b *backend) {
 		default:
 			known.Store(b.put("a", fmt.Sprint(i)))
 		}
+		// The others may not get a turn before it is over.
+		if got, err := s.Stat(b.ctx, "a"); err != nil || got.At < known.Load() {
+			t.Errorf("Stat = %+v, %v; revision %d was known", got, err, known.Load())
+			break
+		}
 	}
 	close(stop)
 	asking.Wait()

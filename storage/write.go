@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // Create implements Interface.
@@ -175,11 +177,16 @@ func (s *Store) DeleteUnreadable(ctx context.Context, key string, opts WriteOpti
 	}
 }
 
-// readable returns nil if an object can be made of a value: what Update begins with.
+// readable returns nil if an object can be made of a value: what Update begins with. A Status of the server's fault in the error is
+// a conversion's, made elsewhere, which may be done the next time: it says nothing against what is stored.
 func (s *Store) readable(kv KV) error {
 	r, err := s.record(kv)
-	if err == nil {
-		_, err = s.Decode(r)
+	if err != nil {
+		return err
+	}
+	var status apierrors.APIStatus
+	if _, err = s.Decode(r); errors.As(err, &status) && (status.Status().Code >= http.StatusInternalServerError || status.Status().Code == http.StatusTooManyRequests) {
+		return nil
 	}
 	return err
 }

@@ -1,0 +1,222 @@
+package conversion
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/url"
+	"time"
+
+	"github.com/google/uuid"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// itemKey tells apart what is to be converted: an object's JSON, and the version.
+type itemKey [sha256.Size]byte
+
+// item is one object that is with the webhook, or is to be, for all who want it.
+type item struct {
+	key      itemKey
+	sent     []byte   // JSON, without a resourceVersion
+	original original // until the call ends; it is its own
+	call     *call
+
+	askers int // who wait for it; guarded by the mu of the Webhook
+
+	// What is below is written before call.done is closed, and not changed after that, but for out.
+	converted []byte
+	problem   *problem
+	out       *unstructured.Unstructured // the first who asks takes it; guarded by the mu of the Webhook from then on
+}
+
+// call is one call to a webhook.
+type call struct {
+	items  []*item
+	to     schema.GroupVersion
+	queued time.Time
+	done   chan struct{}
+}
+
+// sentForm is an object as a webhook gets it. There is no resourceVersion in it: it says nothing about the object, and
+// without it an object that was just written is the same that is read.
+func sentForm(in *unstructured.Unstructured) ([]byte, error) {
+	object := in.Object
+	if metadata, ok := object["metadata"].(map[string]any); ok {
+		if _, ok := metadata["resourceVersion"]; ok {
+			metadata = maps.Clone(metadata)
+			delete(metadata, "resourceVersion")
+			object = maps.Clone(object)
+			object["metadata"] = metadata
+		}
+	}
+	return json.Marshal(object)
+}
+
+func keyOf(sent []byte, to schema.GroupVersion) itemKey {
+	h := sha256.New()
+	_, _ = h.Write([]byte(to.String() + "\n"))
+	_, _ = h.Write(sent)
+	return itemKey(h.Sum(nil))
+}
+
+// enqueue makes calls of items, and has them made when it is their turn. The caller holds mu.
+func (w *Webhook) enqueue(items []*item, to schema.GroupVersion) {
+	o := w.factory.opts
+	for len(items) > 0 {
+		n, size := 0, 0
+		for n < len(items) && n < o.MaxObjects && (n == 0 || size+len(items[n].sent) <= o.MaxBytes) {
+			size += len(items[n].sent)
+			n++
+		}
+		c := &call{items: items[:n:n], to: to, queued: time.Now(), done: make(chan struct{})}
+		for _, i := range c.items {
+			i.call = c
+		}
+		items = items[n:]
+		w.queue = append(w.queue, c)
+		if w.running == o.MaxCalls {
+			continue
+		}
+		if w.factory.work(w.run) {
+			w.running++
+		} else if w.running == 0 { // nor will there be anybody who looks into the queue
+			w.queue = nil
+			c.fail(&problem{whole: true, nobody: true, err: errClosed()})
+			w.land(c)
+		}
+	}
+}
+
+// run makes calls until there is none to make.
+func (w *Webhook) run() {
+	for {
+		w.mu.Lock()
+		if len(w.queue) == 0 {
+			w.queue = nil
+			w.running--
+			w.mu.Unlock()
+			return
+		}
+		c := w.queue[0]
+		w.queue[0] = nil
+		w.queue = w.queue[1:]
+		w.mu.Unlock()
+		w.do(c)
+	}
+}
+
+// do makes a call.
+func (w *Webhook) do(c *call) {
+	began := time.Now()
+	switch {
+	case w.factory.life.Err() != nil:
+		c.fail(&problem{whole: true, nobody: true, err: errClosed()})
+	case began.Sub(c.queued) > maxQueued:
+		c.fail(&problem{whole: true, nobody: true, err: w.busy()})
+	default:
+		failure := w.ask(c)
+		if called := w.factory.opts.Hooks.Called; called != nil {
+			called(w.name, len(c.items), failure, time.Since(began))
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.land(c)
+}
+
+// land ends a call: who waits for it goes on. The caller holds mu.
+func (w *Webhook) land(c *call) {
+	for _, i := range c.items {
+		if i.problem == nil {
+			w.factory.memory.put(memoryKey{w.id, i.key}, i.converted) // before it leaves flights, so that it is always in one of both
+		}
+		if w.flights[i.key] == i {
+			delete(w.flights, i.key)
+		}
+	}
+	close(c.done)
+}
+
+// ask asks the webhook, and gives the items what they become.
+func (w *Webhook) ask(c *call) Failure {
+	uid := types.UID(uuid.NewString())
+	answer, err := w.client.Post(w.factory.life, w.factory.reviews.request(w.review, uid, c.to, c.items))
+	if err != nil {
+		p := c.problem(CallFailure, "failed: %v", err)
+		p.nobody = errors.As(err, new(*url.Error)) || errors.Is(err, context.DeadlineExceeded)
+		if w.factory.life.Err() != nil {
+			p = &problem{whole: true, nobody: true, err: errClosed()}
+		}
+		c.fail(p)
+		return CallFailure
+	}
+	if len(answer) > bigAnswer {
+		w.factory.big.Lock()
+		defer w.factory.big.Unlock()
+	}
+	return w.factory.reviews.judge(w.review, uid, c, answer)
+}
+
+const (
+	// bigAnswer is the length of answers that are read one after another, for that takes many times their length.
+	bigAnswer = 1 << 20
+	// maxCrowd is how many objects too many may be read to say what else is wrong.
+	maxCrowd = 1000
+)
+
+// judge gives the items of a call what an answer has for them.
+func (r *reviews) judge(version string, uid types.UID, c *call, answer []byte) Failure {
+	if n := crowd(answer); n > len(c.items)+maxCrowd {
+		c.fail(c.problem(PartialResponse, "returned %d objects, expected %d", n, len(c.items)))
+		return PartialResponse
+	}
+	objects, err := r.converted(version, uid, answer)
+	if err != nil {
+		failure := MalformedResponse
+		if errors.As(err, new(unreadError)) {
+			failure = CallFailure
+		}
+		c.fail(c.problem(failure, "failed: %v", err))
+		return failure
+	}
+	if len(objects) != len(c.items) {
+		c.fail(c.problem(PartialResponse, "returned %d objects, expected %d", len(objects), len(c.items)))
+		return PartialResponse
+	}
+	var failure Failure
+	for n, i := range c.items {
+		i.take(objects[n], c.to)
+		if i.problem != nil && failure == "" {
+			failure = i.problem.failure
+		}
+	}
+	return failure
+}
+
+// take judges what the webhook made of an item.
+func (i *item) take(converted runtime.RawExtension, to schema.GroupVersion) {
+	i.out, i.problem = restored(i.original, converted.Raw, to)
+	i.original.metadata = nil // which the object has now
+	if i.problem == nil {
+		i.converted = converted.Raw
+	}
+}
+
+// problem is one of all items of a call.
+func (c *call) problem(failure Failure, format string, args ...any) *problem {
+	p := problemOf(failure, c.items[0].original.gvk, format, args...)
+	p.whole = true
+	return p
+}
+
+// fail has all items of a call fail.
+func (c *call) fail(p *problem) {
+	for _, i := range c.items {
+		i.problem = p
+	}
+}

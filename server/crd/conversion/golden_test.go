@@ -1,0 +1,156 @@
+package conversion_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/keelson-dev/keelson/server/crd/conversion"
+	"github.com/keelson-dev/keelson/webhook"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const group = "things.w.example.com"
+
+var v1, v2 = schema.GroupVersion{Group: group, Version: "v1"}, schema.GroupVersion{Group: group, Version: "v2"}
+
+// thing is an object as it is after it was created in version v2.
+func thing(name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": group + "/v2", "kind": "Thing", "spec": map[string]any{"size": int64(3)},
+		"metadata": map[string]any{
+			"name": name, "namespace": "default", "uid": "12345678-1234-1234-1234-123456789012", "generation": int64(1),
+			"creationTimestamp": "2026-01-02T03:04:05Z", "labels": map[string]any{"old": "label"}, "annotations": map[string]any{"old": "one"},
+			"managedFields": []any{map[string]any{
+				"apiVersion": group + "/v2", "fieldsType": "FieldsV1", "manager": "Go-http-client", "operation": "Update",
+				"time": "2026-01-02T03:04:05Z", "fieldsV1": map[string]any{
+					"f:metadata": map[string]any{
+						"f:annotations": map[string]any{".": map[string]any{}, "f:old": map[string]any{}},
+						"f:labels":      map[string]any{".": map[string]any{}, "f:old": map[string]any{}},
+					},
+					"f:spec": map[string]any{".": map[string]any{}, "f:size": map[string]any{}},
+				},
+			}},
+		},
+	}}
+}
+
+// newFactory returns a factory that ends with the test.
+func newFactory(t testing.TB, w webhook.Options, o conversion.Options) *conversion.Factory {
+	t.Helper()
+	caller := webhook.New(w)
+	f := conversion.New(caller, o)
+	t.Cleanup(func() {
+		f.Close()
+		caller.Close()
+	})
+	return f
+}
+
+// webhookFor returns the webhook of a definition that a lie is told to.
+func webhookFor(t testing.TB, f *conversion.Factory, l lie, h *hooks) *conversion.Webhook {
+	t.Helper()
+	data, err := json.Marshal(definitionFor(l, h, group))
+	if err != nil {
+		t.Fatal(err)
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := json.Unmarshal(data, crd); err != nil {
+		t.Fatal(err)
+	}
+	w, err := f.Webhook(crd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// What clients hear is what kube-apiserver tells them.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	want, all := readGolden(t), lies()
+	h := startHooks(t, all)
+	for name := range want {
+		if !slices.ContainsFunc(all, func(l lie) bool { return l.name == name }) {
+			t.Errorf("nobody tells the lie %s", name)
+		}
+	}
+	for _, l := range all {
+		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
+			want, ok := want[l.name]
+			if !ok {
+				t.Fatal("kube-apiserver was not asked")
+			}
+			var options webhook.Options
+			switch {
+			case strings.Contains(l.name, "hang-amid"):
+				options.Timeout = 5 * time.Second // in which there has to be the beginning of an answer
+			case strings.Contains(l.name, "hang"):
+				options.Timeout = time.Second
+			}
+			in := thing("a")
+			before := in.DeepCopy()
+			out, err := webhookFor(t, newFactory(t, options, conversion.Options{}), l, h).Convert(t.Context(), []*unstructured.Unstructured{in}, v1)
+			if !reflect.DeepEqual(in, before) {
+				t.Errorf("the object was changed: %v", in)
+			}
+			if l.name == "object-list" { // which kube-apiserver stumbles over later
+				want.Write = told{Code: 201, Object: gist(before.Object)}
+			}
+			got := told{Code: 201}
+			if err == nil {
+				got.Object = gist(out[0].Object)
+				got.Object.(map[string]any)["version"] = "v2" // there it was converted to and fro
+			} else {
+				var status apierrors.APIStatus
+				if !errors.As(err, &status) {
+					t.Fatalf("%T: %v", err, err)
+				}
+				s := status.Status()
+				got = told{Code: int(s.Code), Reason: string(s.Reason), Message: anonymous(s.Message, group)}
+			}
+			if a, b := asJSON(t, got), asJSON(t, want.Write); a != b {
+				t.Errorf("\n got %s\nwant %s", a, b)
+			}
+		})
+	}
+}
+
+func asJSON(t testing.TB, value any) string {
+	t.Helper()
+	data, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// A webhook cannot tell which server asks it.
+func TestGoldenRequest(t *testing.T) {
+	t.Parallel()
+	l := lies()[0]
+	h := startHooks(t, lies())
+	if _, err := webhookFor(t, newFactory(t, webhook.Options{}, conversion.Options{}), l, h).Convert(t.Context(), []*unstructured.Unstructured{thing("a")}, v1); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(requestFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want seen
+	if err := json.Unmarshal(data, &want); err != nil {
+		t.Fatal(err)
+	}
+	if got := requestSeen(t, h); !reflect.DeepEqual(got, want) {
+		t.Errorf("\n got %+v\nwant %+v", got, want)
+	}
+}

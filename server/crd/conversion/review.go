@@ -1,0 +1,152 @@
+package conversion
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsv1beta1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// reviewKind is that of what is sent and what comes back.
+const reviewKind = "ConversionReview"
+
+// errNoReview is what becomes of the conversions of a definition whose webhook knows no version of ConversionReview that this
+// package does.
+var errNoReview = errors.New("no supported conversion review versions")
+
+// reviewVersion returns the first of a webhook's versions of ConversionReview that this package knows, or "".
+func reviewVersion(knows []string) string {
+	for _, v := range knows {
+		if v == apiextensionsv1.SchemeGroupVersion.Version || v == apiextensionsv1beta1.SchemeGroupVersion.Version {
+			return v
+		}
+	}
+	return ""
+}
+
+// maxYAML bounds an answer in YAML, which takes many times its size.
+const maxYAML = 1 << 20
+
+// reviews writes and reads ConversionReviews.
+type reviews struct{ codec runtime.Decoder }
+
+func newReviews() (*reviews, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(apiextensionsv1beta1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	known := serializer.NewCodecFactory(scheme)
+	return &reviews{known.LegacyCodec(apiextensionsv1.SchemeGroupVersion, apiextensionsv1beta1.SchemeGroupVersion)}, nil
+}
+
+// request is a review of objects in JSON that are wanted in another version.
+func (*reviews) request(version string, uid types.UID, to schema.GroupVersion, objects []*item) []byte {
+	size := 512
+	for _, o := range objects {
+		size += len(o.sent) + 1
+	}
+	var b bytes.Buffer
+	b.Grow(size)
+	text := func(s string) {
+		quoted, _ := json.Marshal(s) // strings do not fail
+		b.Write(quoted)
+	}
+	b.WriteString(`{"kind":"` + reviewKind + `","apiVersion":`)
+	text(schema.GroupVersion{Group: apiextensionsv1.GroupName, Version: version}.String())
+	b.WriteString(`,"request":{"uid":`)
+	text(string(uid))
+	b.WriteString(`,"desiredAPIVersion":`)
+	text(to.String())
+	b.WriteString(`,"objects":[`)
+	for i, o := range objects {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(o.sent)
+	}
+	b.WriteString(`]},"response":{"uid":"","convertedObjects":null,"result":{"metadata":{}}}}` + "\n")
+	return b.Bytes()
+}
+
+// unreadError is an answer that cannot be read, as opposed to one that is read and is wrong.
+type unreadError struct{ error }
+
+// crowd returns about how many objects there are in an answer: the most values that an array in the response has.
+func crowd(answer []byte) int {
+	const inResponse = 3 // the review, the response and the array are open
+	depth, n, most := 0, 0, 0
+	text, escaped := false, false
+	for _, b := range answer {
+		switch {
+		case escaped:
+			escaped = false
+		case text:
+			escaped, text = b == '\\', b != '"'
+		case b == '"':
+			text = true
+		case b == '{' || b == '[':
+			if depth++; depth == inResponse {
+				n = 1
+			}
+		case b == '}' || b == ']':
+			if depth == inResponse && b == ']' {
+				most = max(most, n)
+			}
+			depth--
+		case b == ',' && depth == inResponse:
+			n++
+		}
+	}
+	return most
+}
+
+// converted returns the objects in an answer, in JSON. None of them is nil, but any may be empty.
+func (r *reviews) converted(version string, uid types.UID, answer []byte) ([]runtime.RawExtension, error) {
+	if first := bytes.TrimLeft(answer, " \t\r\n"); len(answer) > maxYAML && (len(first) == 0 || first[0] != '{') {
+		return nil, unreadError{errors.New("the answer is not JSON")}
+	}
+	if version == apiextensionsv1beta1.SchemeGroupVersion.Version {
+		review := &apiextensionsv1beta1.ConversionReview{}
+		if _, _, err := r.codec.Decode(answer, nil, review); err != nil {
+			return nil, unreadError{err}
+		}
+		if review.Response == nil {
+			return nil, errors.New("no response provided")
+		}
+		return review.Response.ConvertedObjects, resultError(review.Response.Result)
+	}
+	review := &apiextensionsv1.ConversionReview{}
+	if _, _, err := r.codec.Decode(answer, nil, review); err != nil {
+		return nil, unreadError{err}
+	}
+	want := apiextensionsv1.SchemeGroupVersion.WithKind(reviewKind)
+	if got := review.GroupVersionKind(); got != want {
+		return nil, fmt.Errorf("expected webhook response of %v, got %v", want, got)
+	}
+	if review.Response == nil {
+		return nil, errors.New("no response provided")
+	}
+	if review.Response.UID != uid {
+		return nil, fmt.Errorf("expected response.uid=%q, got %q", uid, review.Response.UID)
+	}
+	return review.Response.ConvertedObjects, resultError(review.Response.Result)
+}
+
+// resultError is what a webhook says went wrong.
+func resultError(result metav1.Status) error {
+	switch {
+	case result.Status == metav1.StatusSuccess:
+		return nil
+	case result.Message != "":
+		return errors.New(result.Message)
+	}
+	return fmt.Errorf("response.result.status was '%s', not 'Success'", result.Status)
+}

@@ -1,0 +1,182 @@
+package webhook
+
+import (
+	"container/list"
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+)
+
+// Options refines New. The zero Options is as kube-apiserver does it outside of a cluster. The functions are called
+// concurrently.
+type Options struct {
+	// Resolve returns the address ("10.0.0.1:8443") that serves a service now. It is called for each request. nil is
+	// <name>.<namespace>.svc:<port>, which the DNS of a cluster knows; what an error says is shown to clients.
+	Resolve func(ctx context.Context, namespace, name string, port int32) (address string, err error)
+	// Dial opens connections; nil is a net.Dialer that gives up after 30 seconds.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Proxy returns the proxy for a request, or nil; nil is http.ProxyFromEnvironment, which uses none for this machine.
+	Proxy func(*http.Request) (*url.URL, error)
+	// Identify says who this server is to the webhook at hostPort ("hooks.example.com:443", "name.namespace.svc:8443"); nil
+	// is nobody. It is called when nothing is known of the webhook, and the answer is kept until that is so again.
+	Identify func(hostPort string) (Identity, error)
+	// Timeout bounds a call, the reading of the answer and all that it is asked for again included. 0 is 30 seconds.
+	Timeout time.Duration
+	// MaxAnswer bounds the bytes of an answer, after it was decompressed. 0 is 16 MiB.
+	MaxAnswer int64
+	// UserAgent is who webhooks see; "" is kube-apiserver-admission.
+	UserAgent string
+}
+
+// Identity is who a server is to a webhook. The zero Identity is nobody.
+type Identity struct {
+	// Certificate returns the certificate that a new connection shows if it is asked for one; see tls.Config. nil has none.
+	Certificate func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
+	// Authorization returns the header of that name of a request ("Bearer ..."). It is not sent to whom a redirect leads
+	// in another domain. nil and "" are none.
+	Authorization func(ctx context.Context) (string, error)
+}
+
+const (
+	defaultTimeout   = 30 * time.Second
+	defaultMaxAnswer = 16 << 20
+	defaultUserAgent = "kube-apiserver-admission"
+	maxTransports    = 200
+	transportIdle    = 10 * time.Minute
+)
+
+// errClosed is what a call gets after Close.
+var errClosed = errors.New("webhook: the caller is closed")
+
+// Caller owns the connections to webhooks. All methods may be called concurrently.
+type Caller struct {
+	opts  Options
+	life  context.Context
+	end   context.CancelCauseFunc
+	conns *connections
+
+	mu         sync.Mutex // guards all below
+	closed     bool
+	calls      sync.WaitGroup // Add under mu, while not closed
+	transports map[key]*list.Element
+	order      list.List // of *transport, the one that was used last in front
+}
+
+// New returns a caller. Close it.
+func New(o Options) *Caller {
+	if o.Timeout <= 0 {
+		o.Timeout = defaultTimeout
+	}
+	if o.MaxAnswer <= 0 {
+		o.MaxAnswer = defaultMaxAnswer
+	}
+	if o.UserAgent == "" {
+		o.UserAgent = defaultUserAgent
+	}
+	if o.Proxy == nil {
+		o.Proxy = http.ProxyFromEnvironment
+	}
+	if o.Dial == nil {
+		o.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	}
+	c := &Caller{opts: o, transports: map[key]*list.Element{}}
+	c.life, c.end = context.WithCancelCause(context.Background())
+	c.conns = newConnections(c.life, o.Dial)
+	return c
+}
+
+// Close ends the calls under way, which fail, waits for them, and closes all connections. Calls after it fail.
+func (c *Caller) Close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.end(errClosed)
+	c.calls.Wait()
+	c.mu.Lock()
+	for e := c.order.Front(); e != nil; e = e.Next() {
+		transportOf(e).base.CloseIdleConnections()
+	}
+	c.order.Init()
+	clear(c.transports)
+	c.mu.Unlock()
+	c.conns.close()
+}
+
+// Client returns a client of the webhook, or says what is wrong with the configuration. Nothing is connected to.
+func (c *Caller) Client(cfg Config) (*Client, error) {
+	t, err := cfg.target(c.opts.Timeout)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{caller: c, target: t, key: t.key(), name: cfg.name()}, nil
+}
+
+// acquire begins a call: it returns what reaches the target, and a function that ends the call.
+func (c *Caller) acquire(k key, to *target) (*transport, func(), error) {
+	t, err := c.begin(k, nil)
+	if t == nil && err == nil {
+		var fresh *transport
+		if fresh, err = newTransport(c, k, to); err == nil { // without mu: it asks the program
+			t, err = c.begin(k, fresh)
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return t, func() {
+		c.mu.Lock()
+		t.calls--
+		c.mu.Unlock()
+		c.calls.Done()
+	}, nil
+}
+
+// begin counts a call by the transport that there is for a key; if there is none by fresh; and if that is nil it returns nil.
+func (c *Caller) begin(k key, fresh *transport) (*transport, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, errClosed
+	}
+	e, ok := c.transports[k]
+	if !ok {
+		if fresh == nil {
+			return nil, nil
+		}
+		e = c.order.PushFront(fresh)
+		c.transports[k] = e
+	}
+	t := transportOf(e)
+	t.calls++
+	t.used = time.Now()
+	c.order.MoveToFront(e)
+	c.dropIdle(t.used)
+	c.calls.Add(1)
+	return t, nil
+}
+
+// dropIdle drops the transports that are too many or too old, but for those in use. The caller holds mu.
+func (c *Caller) dropIdle(now time.Time) {
+	for e := c.order.Back(); e != nil; {
+		t, before := transportOf(e), e.Prev()
+		if len(c.transports) <= maxTransports && now.Sub(t.used) < transportIdle {
+			return
+		}
+		if t.calls == 0 {
+			c.order.Remove(e)
+			delete(c.transports, t.key)
+			t.base.CloseIdleConnections()
+		}
+		e = before
+	}
+}
+
+func transportOf(e *list.Element) *transport {
+	t, _ := e.Value.(*transport)
+	return t
+}

@@ -1,0 +1,184 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"golang.org/x/net/http2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Client calls one webhook. It has nothing to close, and may be used concurrently.
+type Client struct {
+	caller *Caller
+	target *target
+	key    key
+	name   string
+}
+
+// maxRetries is how often an answer that says when to come again is asked for again.
+const maxRetries = 10
+
+// String says which webhook it is: the URL in quotes, or "the service name.namespace.svc:443".
+func (c *Client) String() string { return c.name }
+
+// Post sends JSON, and returns the body of the answer, which has a code of 200 to 206 and is not empty. See the package about
+// errors. The body must not change until Post returns, nor after that; it may be sent several times.
+func (c *Client) Post(ctx context.Context, body []byte) ([]byte, error) {
+	t, release, err := c.caller.acquire(c.key, c.target)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	ctx, cancel := context.WithTimeoutCause(ctx, c.caller.opts.Timeout, errTimeout)
+	defer cancel()
+	defer context.AfterFunc(c.caller.life, cancel)()
+	for attempt := 0; ; attempt++ {
+		answer, again, err := c.try(ctx, t, body)
+		if err != nil && c.caller.life.Err() != nil {
+			return nil, c.problem(errClosed)
+		}
+		if err == nil || again == nil || attempt == maxRetries || !pause(ctx, *again) {
+			return answer, err
+		}
+	}
+}
+
+// pause waits, and reports false if that would take longer than there is time. It does not wait then.
+func pause(ctx context.Context, d time.Duration) bool {
+	if until, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(until) <= d {
+		return false
+	}
+	if d <= 0 {
+		return true
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// try asks once. again says after which time the answer wants to be asked for again, if err is not nil.
+func (c *Client) try(ctx context.Context, t *transport, body []byte) (answer []byte, again *time.Duration, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.target.url, bytes.NewReader(body))
+	if err != nil {
+		return nil, nil, err
+	}
+	req.Header.Set("Accept", "application/json, */*")
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", c.caller.opts.UserAgent)
+	if t.identity.Authorization != nil {
+		value, err := t.identity.Authorization(ctx)
+		if err != nil {
+			return nil, nil, c.problem(err)
+		}
+		if value != "" {
+			req.Header.Set("Authorization", value)
+		}
+	}
+	resp, err := t.client.Do(req)
+	if err != nil && errors.Is(context.Cause(ctx), errTimeout) {
+		return nil, nil, c.problem(timeout("context deadline exceeded (Client.Timeout exceeded while awaiting headers)"))
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	seconds, wait := retryAfter(resp)
+	if wait {
+		d := time.Duration(min(max(seconds, 0), 1<<20)) * time.Second
+		again = &d
+	}
+	refused := resp.StatusCode < http.StatusOK || resp.StatusCode > http.StatusPartialContent
+	answer, err = c.read(ctx, resp, refused)
+	if err != nil {
+		return nil, again, err
+	}
+	contentType := resp.Header.Get("Content-Type")
+	if contentType == "" {
+		contentType = "application/json"
+	}
+	if _, _, err := mime.ParseMediaType(contentType); err != nil {
+		return nil, again, apierrors.NewInternalError(err)
+	}
+	if refused {
+		return nil, again, refusal(resp, answer, seconds)
+	}
+	if len(answer) == 0 {
+		return nil, nil, fmt.Errorf("0-length response with status code: %d and content type: %s", resp.StatusCode, contentType)
+	}
+	return answer, nil, nil
+}
+
+// retryAfter returns what the header of that name says in seconds, and whether to heed it.
+func retryAfter(resp *http.Response) (seconds int, heed bool) {
+	seconds, err := strconv.Atoi(resp.Header.Get("Retry-After"))
+	if err != nil {
+		return 0, false
+	}
+	return seconds, resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= http.StatusInternalServerError
+}
+
+// problem is an error that names the webhook as those of package http do.
+func (c *Client) problem(err error) error { return &url.Error{Op: "Post", URL: c.target.url, Err: err} }
+
+// read reads the body of an answer, or, of one that is an error, its beginning.
+func (c *Client) read(ctx context.Context, resp *http.Response, refused bool) ([]byte, error) {
+	limit := c.caller.opts.MaxAnswer
+	if refused {
+		limit = min(limit, maxRefusal)
+	} else if resp.ContentLength > limit {
+		return nil, c.problem(tooLong(limit))
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
+	if err == nil {
+		err = ctx.Err() // a server that is told to stop may end its answer as if it were whole
+	}
+	if err != nil && errors.Is(context.Cause(ctx), errTimeout) {
+		err = timeout("net/http: request canceled (Client.Timeout or context cancellation while reading body)")
+	}
+	if stream := (http2.StreamError{}); errors.As(err, &stream) {
+		return nil, fmt.Errorf("stream error when reading response body, may be caused by closed connection. Please retry. Original error: %w", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("unexpected error when reading response body. Please retry. Original error: %w", err)
+	}
+	if int64(len(body)) > limit {
+		if !refused {
+			return nil, c.problem(tooLong(limit))
+		}
+		body = body[:limit]
+	}
+	return body, nil
+}
+
+// errTimeout is why a call ends that has taken too long.
+var errTimeout = errors.New("webhook: timeout")
+
+// timeout is the error of a call that has taken too long. Those of package http vary with what is noticed first.
+type timeout string
+
+func (t timeout) Error() string { return string(t) }
+
+// Is implements errors.Is.
+func (t timeout) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// Timeout implements net.Error, as does Temporary.
+func (t timeout) Timeout() bool { return true }
+
+// Temporary implements net.Error.
+func (t timeout) Temporary() bool { return true }
+
+func tooLong(limit int64) error { return fmt.Errorf("the answer is longer than %d bytes", limit) }

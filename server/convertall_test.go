@@ -140,6 +140,26 @@ func TestManyAreConvertedAtOnce(t *testing.T) {
 	}
 }
 
+// TestLongObjectsAreConvertedInRuns reads objects of which about ten are as much as is converted at once.
+func TestLongObjectsAreConvertedInRuns(t *testing.T) {
+	t.Parallel()
+	const n = 30
+	r := &repainter{}
+	srv := servertest.New(t, r.shapes(1))
+	long := strings.Repeat("x", 100<<10)
+	for i := range n {
+		untypedAsk(t, srv, "POST", shapePath(1), "application/json", shape(1, fmt.Sprintf("x%04d", i), fmt.Sprintf(`,"spec":{"color":%q}`, long)), 201)
+	}
+	for _, query := range []string{"", "?labelSelector=%21none"} {
+		if list := untypedAsk(t, srv, "GET", shapePath(2)+query, "", "", 200); len(list["items"].([]any)) != n {
+			t.Fatal("items are missing")
+		}
+		if calls, objects := r.spent(); calls > 4 || objects != n {
+			t.Errorf("list%s: %d calls for %d objects", query, calls, objects)
+		}
+	}
+}
+
 // TestAConversionThatFails fails those who ask for the version that is converted, and nobody else.
 func TestAConversionThatFails(t *testing.T) {
 	t.Parallel()
@@ -176,6 +196,35 @@ func TestAConversionThatFails(t *testing.T) {
 	r.set(false, nil)
 	if got := untypedAsk(t, srv, "PATCH", shapePath(2)+"/x", "application/merge-patch+json", `{"spec":{"colour":"blue"}}`, 200); specOf(t, got) != `{"colour":"blue"}` {
 		t.Errorf("afterwards: %v", got)
+	}
+}
+
+// TestAWatchShowsWhatCanBeConverted has one object among many that cannot be: a watch tells all that come before it.
+func TestAWatchShowsWhatCanBeConverted(t *testing.T) {
+	t.Parallel()
+	const n, bad = 60, 41
+	calls := atomic.Int64{}
+	convert := func(_ context.Context, in []*unstructured.Unstructured, to schema.GroupVersion) ([]*unstructured.Unstructured, error) {
+		calls.Add(1)
+		for _, u := range in {
+			if u.GetName() == fmt.Sprintf("x%02d", bad) {
+				return nil, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 500, Message: "not this one"}}
+			}
+			u.SetAPIVersion(to.String())
+		}
+		return in, nil
+	}
+	srv := servertest.New(t, shapes(func(o *untypedOptions, _ int) { o.ConvertAll = convert }, specFields{"a": nil}, specFields{"a": nil}))
+	for i := range n {
+		untypedAsk(t, srv, "POST", shapePath(1), "application/json", shape(1, fmt.Sprintf("x%02d", i), ""), 201)
+	}
+	calls.Store(0)
+	_, text := untypedText(t, srv, "GET", shapePath(2)+"?watch=true&resourceVersion=0&timeoutSeconds=60", "", "")
+	if added := strings.Count(text, `"type":"ADDED"`); added != bad || !strings.Contains(text, "not this one") {
+		t.Errorf("%d objects were shown before the one that cannot be, of %d: %.300s", added, bad, text[max(0, len(text)-300):])
+	}
+	if got := calls.Load(); got > 30 {
+		t.Errorf("%d calls", got)
 	}
 }
 

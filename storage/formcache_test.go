@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -24,8 +25,8 @@ func made(n int) func() ([]byte, error) {
 	return func() ([]byte, error) { return make([]byte, n), nil }
 }
 
-// A form is made once however many ask for it, an error or a panic is nobody's but its caller's, and who asks for another
-// form does not wait.
+// A form is made once however many ask for it, a panic or the end of a context is nobody's but its caller's, and who asks for
+// another form does not wait.
 func TestFormsGet(t *testing.T) {
 	t.Parallel()
 	for name, get := range map[string]getter{
@@ -36,7 +37,7 @@ func TestFormsGet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			type key struct{ a, b string }
-			refused := errors.New("refused")
+			refused := fmt.Errorf("refused: %w", context.Canceled)
 			if _, err := get(key{"a", "b"}, func() ([]byte, error) { return nil, refused }); err != refused {
 				t.Fatal(err)
 			}
@@ -91,6 +92,44 @@ func TestFormsGet(t *testing.T) {
 				t.Errorf("%q, %v", text, err)
 			}
 		})
+	}
+}
+
+// Who waits for a form that cannot be made hears of that, and does not try it again after all others that waited.
+func TestFormsFailOnce(t *testing.T) {
+	t.Parallel()
+	const readers = 50
+	refused := errors.New("refused")
+	forms := storage.NewForms(nil)
+	var makes, failures, asking atomic.Int32
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	var all sync.WaitGroup
+	for range readers {
+		all.Go(func() {
+			asking.Add(1)
+			_, err := forms.Get("key", func() ([]byte, error) {
+				if makes.Add(1) == 1 {
+					close(begun)
+					<-goOn
+				}
+				return nil, refused
+			})
+			if err == refused {
+				failures.Add(1)
+			}
+		})
+	}
+	<-begun
+	for spins := 0; spins < 1000 || asking.Load() < readers; spins++ {
+		runtime.Gosched() // so that all, or most, wait for the first
+	}
+	close(goOn)
+	all.Wait()
+	if n := makes.Load(); n == readers || failures.Load() != readers {
+		t.Errorf("%d made it, and %d heard that it failed, of %d", n, failures.Load(), readers)
+	}
+	if text, err := forms.Get("key", made(3)); len(text) != 3 || err != nil {
+		t.Errorf("afterwards: %d bytes, %v", len(text), err)
 	}
 }
 
@@ -307,6 +346,7 @@ func TestFormCacheOverBudget(t *testing.T) {
 func TestFormCacheRace(t *testing.T) {
 	t.Parallel()
 	c := storage.NewFormCache(100_000)
+	refused := errors.New("refused") // also to who waits for that very form
 	var pages [8]atomic.Pointer[storage.Forms]
 	for i := range pages {
 		pages[i].Store(c.NewForms())
@@ -325,7 +365,7 @@ func TestFormCacheRace(t *testing.T) {
 					was.Drop()
 					continue
 				case 1:
-					_, _ = get(key, func() ([]byte, error) { return nil, errors.New("refused") })
+					_, _ = get(key, func() ([]byte, error) { return nil, refused })
 					continue
 				case 2:
 					key, want = r.IntN(100), 2000
@@ -338,6 +378,9 @@ func TestFormCacheRace(t *testing.T) {
 					}
 					return b, nil
 				})
+				if err == refused {
+					continue
+				}
 				if err != nil || len(text) != want || len(text) > 0 && text[len(text)-1] != byte(key) {
 					t.Errorf("key %d: %d bytes, %v", key, len(text), err)
 				}

@@ -1,6 +1,8 @@
 package storage
 
 import (
+	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 )
@@ -28,7 +30,8 @@ type form struct {
 	stripe uint32               // which counter of its cache counts its hits
 
 	making sync.Mutex // held while text is made
-	failed bool       // guarded by making: it has left its list unmade, and nobody finds it any more
+	failed bool       // guarded by making, as why: it has left its list unmade, and nobody finds it any more
+	why    error      // what all who waited for it get; nil: they make it themselves
 
 	cost         int64 // guarded by FormCache.mu, as all below: its part of the budget; 0: it has none
 	older, newer *form // in the cache's order; nil: it is not in it
@@ -40,8 +43,9 @@ func NewForms(grown func(bytes int)) *Forms { return &Forms{grown: grown} }
 
 // Get returns the form that key, a comparable value, stands for, which make makes if nobody has yet. The bytes are
 // shared and must not be changed. Of all who ask for a form at a time one makes it, and the others wait for that; who
-// asks for another one, or for one that is there, waits for nobody. An error of make is returned, and not kept: the next
-// one makes it again. make must not ask f for the same form.
+// asks for another one, or for one that is there, waits for nobody. An error of make is returned to who waited as well, so that
+// many do not wait for one failure after the other, and not kept: the next one makes it again. So does who waited where make
+// panicked, or has ended with a context, which is that of one reader. make must not ask f for the same form.
 func (f *Forms) Get(key any, make func() ([]byte, error)) ([]byte, error) {
 	if f == nil {
 		return make()
@@ -122,8 +126,8 @@ func (f *Forms) remove(e *form) {
 	}
 }
 
-// get returns the form's text, and makes it when nobody has. It is not ok when who was making it has failed: then it has
-// to be looked for again. cache is what it is under; nil is none.
+// get returns the form's text, and makes it when nobody has. It is not ok when who was making it has not come to an end: then it
+// has to be looked for again. cache is what it is under; nil is none.
 func (e *form) get(cache *FormCache, make func() ([]byte, error)) (text []byte, ok bool, err error) {
 	if e.made.Load() {
 		cache.hit(e)
@@ -136,7 +140,7 @@ func (e *form) get(cache *FormCache, make func() ([]byte, error)) (text []byte, 
 		cache.hit(e)
 		return e.text, true, nil
 	case e.failed:
-		return nil, false, nil
+		return nil, e.why != nil, e.why
 	}
 	cache.miss(e)
 	kept := false
@@ -147,6 +151,9 @@ func (e *form) get(cache *FormCache, make func() ([]byte, error)) (text []byte, 
 		}
 	}()
 	if text, err = make(); err != nil {
+		if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+			e.why = err
+		}
 		return nil, true, err
 	}
 	e.text = text

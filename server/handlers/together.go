@@ -8,8 +8,8 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// Bounds on what is converted at once, of a kind that is best converted so: see runtime.KindOptions.ConvertAll. An object
-// that alone is more than that goes alone.
+// Bounds on what is converted at once, of a kind that is best converted so: see runtime.KindOptions.ConvertAll. The last object
+// may go beyond that.
 const (
 	togetherItems = 500
 	togetherBytes = 1 << 20 // of the records' bodies
@@ -24,6 +24,8 @@ type together struct {
 	records []storage.Record // of the items that have to be converted
 	objects []runtime.Object // of records, in the version of the URL; nil: not made yet
 	bytes   int              // of records
+	stream  bool             // what comes before an object that cannot be converted is of use
+	most    int              // of a stream: how many go at once since one could not be converted; 0: togetherItems
 }
 
 func (e *endpoint) newRun(ctx context.Context) *together { return &together{endpoint: e, ctx: ctx} }
@@ -63,19 +65,31 @@ func (t *together) object(at int) (runtime.Object, error) {
 	if t.objects[at] != nil {
 		return t.objects[at], nil
 	}
-	end, bytes := at, 0
-	for end < len(t.records) && end-at < togetherItems && t.objects[end] == nil {
-		if bytes += t.records[end].Body.Size(); bytes > togetherBytes && end > at {
-			break
-		}
-		end++
+	made, err := t.makeFrom(at)
+	if err != nil && t.stream && t.most != 1 && t.ctx.Err() == nil {
+		t.most = 1 // it may be one that comes later which cannot be converted
+		made, err = t.makeFrom(at)
 	}
-	made, err := t.many.DecodeRecords(t.ctx, t.records[at:end], t.kind.GroupVersion())
 	if err != nil {
 		return nil, err
 	}
-	copy(t.objects[at:end], made)
+	t.most *= 2
+	copy(t.objects[at:], made)
 	return t.objects[at], nil
+}
+
+// makeFrom makes the object of a record, and those of records that follow.
+func (t *together) makeFrom(at int) ([]runtime.Object, error) {
+	most := togetherItems
+	if t.most > 0 {
+		most = min(most, t.most)
+	}
+	end, bytes := at, 0
+	for end < len(t.records) && end-at < most && bytes < togetherBytes && t.objects[end] == nil {
+		bytes += t.records[end].Body.Size()
+		end++
+	}
+	return t.many.DecodeRecords(t.ctx, t.records[at:end], t.kind.GroupVersion())
 }
 
 // converted returns an item that is converted for ctx, if it has to be.

@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/keelson-dev/keelson/runtime"
@@ -227,13 +226,12 @@ func (w *watching) eventItems(ctx context.Context, events []storage.Event) []ite
 	if w.many == nil {
 		return nil
 	}
-	return slices.Collect(w.inRuns(ctx, func(yield func(item) bool) {
-		for i := range events {
-			if !yield(eventItem(&events[i])) {
-				return
-			}
-		}
-	}))
+	t := w.newRun(ctx)
+	t.stream = true
+	for i := range events {
+		t.add(eventItem(&events[i]))
+	}
+	return t.items
 }
 
 // writeObject writes the next event of a storage that has objects.

@@ -14,6 +14,7 @@ import (
 	"github.com/google/cel-go/interpreter"
 
 	"github.com/keelson-dev/keelson/runtime/cel/library"
+	"github.com/keelson-dev/keelson/runtime/regexsize"
 )
 
 // Cost is a range, in the units of [MaxCallCost].
@@ -96,7 +97,7 @@ func regexes(parsed *ast.AST) (size int, constant bool) {
 				continue
 			}
 			if pattern, ok := arg.AsLiteral().(types.String); ok { // or what cel-go takes for one, when it checks literals
-				size += library.RegexSize(string(pattern))
+				size += regexsize.Of(string(pattern))
 			}
 		}
 	}

@@ -184,6 +184,9 @@ func (f *FieldManager) Apply(live runtime.Object, config map[string]any, manager
 		return nil, f.explain(live, err)
 	}
 	if u, ok := obj.(*unstructured.Unstructured); ok { // it has what config has, be it null, which is for validation to judge, or 1.0
+		if f.kind.VersionsDiffer() {
+			keepNulls(u.Object, config)
+		}
 		if err := codec.Settle(nil, u); err != nil {
 			return nil, &Error{Code: http.StatusBadRequest, Message: err.Error()}
 		}
@@ -197,6 +200,24 @@ func (f *FieldManager) Apply(live runtime.Object, config map[string]any, manager
 	}
 	settle(m)
 	return obj, nil
+}
+
+// keepNulls gives an object the nulls of what was applied to it, metadata and lists aside. To find out who has what the result was
+// converted to the versions of its managers, perhaps, which drops nulls that may not be.
+func keepNulls(object, config map[string]any) {
+	for name, want := range config {
+		have, there := object[name]
+		switch want := want.(type) {
+		case nil:
+			if !there {
+				object[name] = nil
+			}
+		case map[string]any:
+			if have, ok := have.(map[string]any); ok && name != "metadata" {
+				keepNulls(have, want)
+			}
+		}
+	}
 }
 
 // checkApplied refuses metadata which the accessors of untyped objects take for none.

@@ -113,13 +113,42 @@ func (m *Models) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptio
 // fieldsOf returns an object as JSON has it. Those of an untyped one are its own.
 func fieldsOf(obj runtime.Object) (map[string]any, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
-		return u.UnstructuredContent(), nil
+		fields := u.UnstructuredContent()
+		if pathBytes(fields, 0) > maxPathBytes {
+			return nil, &Error{Code: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("the paths of all fields may not be more than %d bytes together", maxPathBytes)}
+		}
+		return fields, nil
 	}
 	text, err := codec.Encode(obj)
 	if err != nil {
 		return nil, err
 	}
 	return mergeable(text)
+}
+
+// maxPathBytes is how long the paths of all values in an object may be together, for structured-merge-diff writes that of each
+// that it finds at fault: a long name around many values would be gigabytes.
+const maxPathBytes = 64 << 20
+
+// pathBytes is about how long they are below a value whose own path takes at bytes, or at least that they are too long.
+func pathBytes(value any, at int) int {
+	total := at
+	switch v := value.(type) {
+	case map[string]any:
+		for name, member := range v {
+			if total += pathBytes(member, at+len(name)+1); total > maxPathBytes {
+				break
+			}
+		}
+	case []any:
+		const index = 8
+		for _, element := range v {
+			if total += pathBytes(element, at+index); total > maxPathBytes {
+				break
+			}
+		}
+	}
+	return total
 }
 
 // mergeable decodes an object for structured-merge-diff, which knows whole numbers as int64: a larger one would become

@@ -17,6 +17,9 @@ type Options struct {
 	StatusSubresource bool
 	// Tolerance is what the definition that is updated was already guilty of: see [Tolerated].
 	Tolerance
+	// Effort is for all defaults that are judged with it, so that several schemas may have it in common; nil: there is [MaxEffort]
+	// for this one.
+	Effort *Effort
 }
 
 // Tolerance is what is not held against a schema, because earlier ones of the same definition had it when the rule did not
@@ -95,7 +98,7 @@ func Check(path *field.Path, props *apiextensionsv1.JSONSchemaProps, options Opt
 	} else if failure == nil {
 		found := structuralErrors(path, props)
 		if len(found) == 0 {
-			found = defaultErrors(path, s, options.Tolerance)
+			found = defaultErrors(path, s, options)
 		}
 		errs = append(errs, found...)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/keelson-dev/keelson/runtime/regexsize"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/kube-openapi/pkg/validation/validate"
@@ -24,16 +25,32 @@ const MaxDepth = 500
 // Defaults are pruned as they are when kube-apiserver serves a schema, so that those which are not, tolerated from
 // earlier days, do not bring unknown members back.
 //
-// Regular expressions are compiled when a value first meets them. A nil schema gives nil.
+// Regular expressions are compiled when a value first meets them. Those beyond [MaxPatternSize] never are, and no text matches
+// them. A nil schema gives nil.
 func Compile(props *apiextensionsv1.JSONSchemaProps) (*Schema, error) {
-	s, err := build(props)
+	b := &builder{}
+	s, err := b.schema(props, 0, false)
 	if err != nil || s == nil {
 		return nil, err
 	}
 	if err := pruneDefaults(s); err != nil {
 		return nil, err
 	}
+	s.patternSize = min(b.patterns, MaxPatternSize)
 	return s, nil
+}
+
+// MaxPatternSize is how many instructions the regular expressions of a schema may have together: 20 MB, and a tenth of a second
+// to make. The largest of well-known projects has a few thousand. kube-apiserver has no such bound, and makes gigabytes of a
+// definition's text.
+const MaxPatternSize = 500_000
+
+// PatternBytes is about how much memory the regular expressions take that a compiled schema makes when values meet them.
+func (s *Schema) PatternBytes() int {
+	if s == nil {
+		return 0
+	}
+	return s.patternSize * regexsize.BytesPerInstruction
 }
 
 // build makes a schema with its defaults as written.
@@ -43,8 +60,9 @@ func build(props *apiextensionsv1.JSONSchemaProps) (*Schema, error) {
 
 // builder compiles one schema.
 type builder struct {
-	formats *formats
-	words   map[string]string // what is the same everywhere is kept once
+	formats  *formats
+	words    map[string]string // what is the same everywhere is kept once
+	patterns int               // instructions of all so far
 }
 
 // schema compiles props. Inside of values nothing is structure.
@@ -138,6 +156,11 @@ func (s *Schema) summarize() {
 	if len(s.defaulted) > 0 || s.Additional != nil && s.Additional.Default != nil || s.Items != nil && s.Items.Default != nil {
 		s.below |= hasDefault
 	}
+	for _, inside := range []*Schema{s.Additional, s.Items} {
+		if traitOf(inside)&hasDefault != 0 || inside != nil && inside.Default != nil {
+			s.below |= hasManyDefaults
+		}
+	}
 	if s.Embedded {
 		s.below |= hasEmbedded
 	}
@@ -163,6 +186,7 @@ func (b *builder) values(s *Schema, props *apiextensionsv1.JSONSchemaProps, dept
 			return nil, fmt.Errorf("enum: %w", err)
 		}
 		v.Enum = append(v.Enum, value)
+		v.enumBytes += int64(len(props.Enum[i].Raw))
 	}
 	var err error
 	if v.AllOf, err = b.branches(props.AllOf, depth); err != nil {
@@ -181,8 +205,9 @@ func (b *builder) values(s *Schema, props *apiextensionsv1.JSONSchemaProps, dept
 		return nil, nil
 	}
 	if v.Pattern != "" {
-		v.pattern = &pattern{text: v.Pattern}
+		v.pattern = b.pattern(v.Pattern)
 	}
+	v.texts = textsOf(v.Enum)
 	if b.formats == nil {
 		b.formats = new(formats)
 	}
@@ -192,6 +217,38 @@ func (b *builder) values(s *Schema, props *apiextensionsv1.JSONSchemaProps, dept
 	}
 	v.impossible = v.boundsMisfit(s.numberType(v.format))
 	return v, nil
+}
+
+// pattern returns a regular expression that is compiled when it is needed.
+func (b *builder) pattern(text string) *pattern {
+	p := &pattern{text: text}
+	if b.patterns <= MaxPatternSize {
+		p.size = regexsize.Of(text)
+		b.patterns += p.size
+	}
+	if b.patterns > MaxPatternSize {
+		p.once.Do(func() { p.err = errPatterns })
+	}
+	return p
+}
+
+var errPatterns = fmt.Errorf("the regular expressions of a schema may have at most %d instructions together", MaxPatternSize)
+
+// manyAlternatives is how long an enum is when its texts are looked up.
+const manyAlternatives = 16
+
+// textsOf returns the texts in an enum, nil if it is short.
+func textsOf(enum []any) map[string]struct{} {
+	if len(enum) < manyAlternatives {
+		return nil
+	}
+	texts := make(map[string]struct{}, len(enum))
+	for _, alternative := range enum {
+		if text, ok := alternative.(string); ok {
+			texts[text] = struct{}{}
+		}
+	}
+	return texts
 }
 
 func (b *builder) branches(props []apiextensionsv1.JSONSchemaProps, depth int) ([]*Schema, error) {

@@ -12,14 +12,18 @@ import (
 
 // defaultErrors returns what is wrong with the defaults of a schema: with what is not specified in them, with their values,
 // and with the metadata of objects that they are part of. Those of additional properties are not looked at.
-func defaultErrors(path *field.Path, root *Schema, tolerance Tolerance) field.ErrorList {
-	c := defaultCheck{unpruned: tolerance.UnprunedDefaults}
+func defaultErrors(path *field.Path, root *Schema, options Options) field.ErrorList {
+	c := defaultCheck{unpruned: options.UnprunedDefaults, effort: options.Effort}
+	if c.effort == nil {
+		c.effort = NewEffort()
+	}
 	return c.check(path, root.asResource())
 }
 
 // defaultCheck walks a schema to its defaults.
 type defaultCheck struct {
-	unpruned bool // is fine
+	unpruned bool    // is fine
+	effort   *Effort // for all of them
 
 	resource   *Schema // the innermost around, of an object with metadata
 	at         *way    // from there
@@ -74,7 +78,7 @@ func (c defaultCheck) inMetadata(path *field.Path, s *Schema, value any) field.E
 	if errs := c.resource.ValidateEmbedded(nil, object); len(errs) > 0 {
 		return field.ErrorList{field.Invalid(path, value, fmt.Sprintf(fault, errs.ToAggregate()))}
 	}
-	return s.valueErrors(path, value)
+	return s.valueErrors(path, value, c.effort)
 }
 
 // outside judges a default as the value that it is.
@@ -93,10 +97,14 @@ func (c defaultCheck) outside(path *field.Path, s *Schema, value any) field.Erro
 	if found := s.ValidateEmbedded(path, value); len(found) > 0 {
 		return append(errs, found...)
 	}
-	return append(errs, s.valueErrors(path, value)...)
+	return append(errs, s.valueErrors(path, value, c.effort)...)
 }
 
 // valueErrors validates a default. kube-apiserver takes formats as they are written there.
-func (s *Schema) valueErrors(path *field.Path, value any) field.ErrorList {
-	return fieldErrors(path, judge{asWritten: true}.value(s, value, "", former{}).errs)
+func (s *Schema) valueErrors(path *field.Path, value any, effort *Effort) field.ErrorList {
+	found := judge{asWritten: true, effort: effort}.value(s, value, "", former{}).errs
+	if effort.spent() {
+		return tooMuch(path)
+	}
+	return fieldErrors(path, found)
 }

@@ -47,6 +47,22 @@
 // shows a whole schema it is as its author wrote it; times in metadata that are zero are dropped at once, not written as
 // null before; and unknown metadata of an object whose root is an embedded resource as well is told once.
 //
+// # Bounds
+//
+// Whoever may write a definition can make objects expensive, and whoever may write objects meets that. kube-apiserver has none of
+// these bounds, and works on for minutes when nobody waits for the answer, or runs out of memory:
+//
+//   - schemas are nested at most [MaxDepth] deep, and their regular expressions have at most [MaxPatternSize] instructions together:
+//     texts do not match those beyond;
+//   - judging an object takes at most [MaxEffort], since conditions multiply with values. One that takes more has the one error
+//     that says so, unless an update changes nothing but its metadata, so that it can be labelled, freed of finalizers and deleted;
+//   - at most [MaxDefaults] are set in one object;
+//   - the errors about one value are a thousand, or a megabyte, at most, and paths in errors and of unknown fields that are longer
+//     than 8 KiB end with dots.
+//
+// What else is done takes time and memory by the size of the object, and of the schema once, when it is compiled. A list that is
+// validated with uniqueItems, which no new definition may have, takes effort by the square of its length.
+//
 // # Ratcheting
 //
 // A schema may become stricter while objects are stored. [Schema.ValidateUpdate] leaves out errors of values that an

@@ -2,23 +2,27 @@ package structural
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	openapierrors "k8s.io/kube-openapi/pkg/validation/errors"
 )
 
-// fieldErrors makes field errors of what was found, each text once.
+// fieldErrors makes field errors of what was found, each text once, and not more than maxErrorBytes of them.
 func fieldErrors(path *field.Path, found []error) field.ErrorList {
-	var errs field.ErrorList
-	told := map[string]bool{}
+	var all told
+	seen := map[string]bool{}
 	for _, err := range found {
-		if text := err.Error(); !told[text] {
-			told[text] = true
-			errs = append(errs, fieldError(path, err))
+		if text := err.Error(); !seen[text] && !errors.Is(err, errNotTold) {
+			seen[text] = true
+			all.add(fieldError(path, err))
+		}
+		if all.full() {
+			break
 		}
 	}
-	return errs
+	return all.errs
 }
 
 func fieldError(path *field.Path, err error) *field.Error {

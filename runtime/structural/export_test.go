@@ -1,11 +1,11 @@
 package structural
 
 // Allows is the quick verdict about a value, which Validate trusts if it is a good one.
-func Allows(s *Schema, value any) bool { return s.allows(value) }
+func Allows(s *Schema, value any) bool { return s.allows(value, NewEffort()) }
 
 // Findings are the texts of what the slow way finds wrong with a value, and how many steps it counts.
 func Findings(s *Schema, value any) ([]string, int) {
-	found := judge{}.value(s, value, "", former{})
+	found := judge{effort: NewEffort()}.value(s, value, "", former{})
 	var texts []string
 	for _, err := range found.errs {
 		texts = append(texts, err.Error())
@@ -17,7 +17,11 @@ func Findings(s *Schema, value any) ([]string, int) {
 func ListsFit(s *Schema, value any) bool { return s.listsFit(value) }
 
 // ListErrors is the slow way.
-func ListErrors(s *Schema, value any) int { return len(s.listErrors(nil, value)) }
+func ListErrors(s *Schema, value any) int {
+	var all told
+	s.listErrors(&all, nil, value)
+	return len(all.errs)
+}
 
 // IsCanonical says that metadata needs no coercion.
 func IsCanonical(metadata any) bool { return isCanonical(metadata) }

@@ -93,6 +93,7 @@ func isUTC(text string) bool {
 // used, and a compiled expression is many times as large as its text.
 type pattern struct {
 	text string
+	size int       // instructions
 	once sync.Once // guards the making of the others
 	re   *regexp.Regexp
 	err  error

@@ -35,5 +35,5 @@ func Prepare(path *field.Path, props *apiextensionsv1.JSONSchemaProps, options O
 		return Groundwork{}
 	}
 	c := keywords{tolerance: options.Tolerance, defaults: true, unsupported: new(int), faulty: map[string]bool{}}
-	return Groundwork{Schema: s, Defaults: defaultErrors(path, s, options.Tolerance), Keywords: c.check(path, props, true), Faulty: c.faulty}
+	return Groundwork{Schema: s, Defaults: defaultErrors(path, s, options), Keywords: c.check(path, props, true), Faulty: c.faulty}
 }

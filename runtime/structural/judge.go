@@ -1,6 +1,7 @@
 package structural
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,19 +15,34 @@ import (
 
 // Validate returns what is wrong with a value, nil if nothing is. path is where the value is, nil at the root of an object.
 func (s *Schema) Validate(path *field.Path, value any) field.ErrorList {
-	if s.allows(value) {
-		return nil
-	}
-	return fieldErrors(path, judge{}.value(s, value, "", former{}).errs)
+	return s.errors(path, value, judge{}, former{})
 }
 
 // ValidateUpdate is Validate for a value that was old before, nil if it was not there. Errors of values that were as they are
 // now are left out, as the package comment tells.
 func (s *Schema) ValidateUpdate(path *field.Path, value, old any) field.ErrorList {
-	if s.allows(value) {
+	return s.errors(path, value, judge{comparison: comparison{}}, former{old, true})
+}
+
+// errors judges a value that allows does not let pass.
+func (s *Schema) errors(path *field.Path, value any, j judge, was former) field.ErrorList {
+	effort := NewEffort()
+	if s.allows(value, effort) && !effort.spent() {
 		return nil
 	}
-	return fieldErrors(path, judge{comparison: comparison{}}.value(s, value, "", former{old, true}).errs)
+	var found findings
+	if !effort.spent() {
+		j.effort = NewEffort()
+		found = j.value(s, value, "", was)
+		effort = j.effort
+	}
+	switch {
+	case !effort.spent():
+		return fieldErrors(path, found.errs)
+	case was.known && unchanged(value, was.value): // a finalizer can be taken away from it
+		return nil
+	}
+	return tooMuch(path)
 }
 
 // maxErrors is how many errors are reported of one value.
@@ -41,6 +57,7 @@ type judge struct {
 	nested    bool
 
 	comparison comparison // of an update
+	effort     *Effort    // when it is spent, what is found is not all, and may be wrong
 }
 
 // findings are the errors about a value, and how many steps were taken.
@@ -70,6 +87,22 @@ func (f *findings) check(err *openapierrors.Validation) {
 	}
 }
 
+// maxShownPath is how long the path of an error may be. Every value that is judged has one, with the names of all around it.
+const maxShownPath = 8 << 10
+
+// below is the path of what is in a value: step comes behind at, unless the path is so long already that it ends before.
+func below(at, step string) string {
+	if len(at)+len(step) <= maxShownPath {
+		return at + step
+	}
+	const more = "..."
+	if strings.HasSuffix(at, more) {
+		return at
+	}
+	room := max(maxShownPath-len(at), 0)
+	return at + strings.ToValidUTF8(step[:room], "") + more
+}
+
 // in is the place that kube-openapi's errors name.
 const in = "body"
 
@@ -97,7 +130,7 @@ func (j judge) format(s *Schema) string {
 // the value was before.
 func (j judge) value(s *Schema, v any, at string, was former) findings {
 	var f findings
-	if s == nil {
+	if s == nil || !j.effort.spend(judgeEffort) {
 		return f
 	}
 	if v == nil {
@@ -119,7 +152,7 @@ func (j judge) null(s *Schema, at string) findings {
 		f.steps++
 	}
 	if s.Values != nil && len(s.Values.Enum) > 0 {
-		f.check(openapierrors.EnumFail(at, in, nil, s.Values.Enum))
+		j.enumError(&f, s.Values, nil, at)
 	}
 	return f
 }
@@ -143,6 +176,9 @@ func (j judge) present(s *Schema, v any, at string, was former) findings {
 	switch v := v.(type) {
 	case string:
 		f.steps++
+		if !j.effort.spend(w.textEffort(v)) {
+			return f
+		}
 		f.check(w.textError(v, at))
 		if format := j.format(s); textFormat(format) {
 			f.steps++
@@ -158,8 +194,8 @@ func (j judge) present(s *Schema, v any, at string, was former) findings {
 		f.merge(j.list(s, w, v, at, was))
 	}
 	f.steps++
-	if len(w.Enum) > 0 && !slices.ContainsFunc(w.Enum, func(alternative any) bool { return isAlternative(v, alternative) }) {
-		f.check(openapierrors.EnumFail(at, in, v, w.Enum))
+	if len(w.Enum) > 0 && !w.enumerates(v, j.effort) {
+		j.enumError(&f, w, v, at)
 	}
 	if v, ok := v.(map[string]any); ok {
 		f.steps++
@@ -167,6 +203,18 @@ func (j judge) present(s *Schema, v any, at string, was former) findings {
 	}
 	return f
 }
+
+// enumError adds the error of a value that is none of an enum, which shows all that it could be.
+func (j judge) enumError(f *findings, w *Values, v any, at string) {
+	if j.effort.tell(w.enumBytes) {
+		f.check(openapierrors.EnumFail(at, in, v, w.Enum))
+	} else {
+		f.add(errNotTold)
+	}
+}
+
+// errNotTold stands for an error of which there is no more to say than of others before it.
+var errNotTold = errors.New("there are more errors")
 
 // typeOf judges the type of what is not null.
 func (j judge) typeOf(s *Schema, v any, at string) error {
@@ -236,7 +284,7 @@ func (j judge) list(s *Schema, w *Values, v []any, at string, was former) findin
 	if s.Items != nil {
 		before := was.elements(s)
 		for i, item := range v {
-			f.merge(j.value(s.Items, item, at+"["+strconv.Itoa(i)+"]", before(item)))
+			f.merge(j.value(s.Items, item, below(at, "["+strconv.Itoa(i)+"]"), before(item)))
 		}
 	}
 	if w.MinItems != nil {
@@ -245,7 +293,7 @@ func (j judge) list(s *Schema, w *Values, v []any, at string, was former) findin
 	if w.MaxItems != nil {
 		f.check(validate.MaxItems(at, in, int64(len(v)), *w.MaxItems))
 	}
-	if w.UniqueItems {
+	if w.UniqueItems && j.effort.spend(int64(len(v)*len(v))) {
 		f.check(validate.UniqueItems(at, in, v))
 	}
 	return f
@@ -271,7 +319,7 @@ func (j judge) object(s *Schema, w *Values, v map[string]any, at string, was for
 		case OthersForbidden:
 			f.check(openapierrors.PropertyNotAllowed(at, in, name))
 		case OthersDescribed:
-			f.merge(j.value(s.Additional, v[name], at+"."+name, was.member(name, at)))
+			f.merge(j.value(s.Additional, v[name], below(at, "."+name), was.member(name, at)))
 		}
 	}
 	for _, name := range names {
@@ -281,13 +329,13 @@ func (j judge) object(s *Schema, w *Values, v map[string]any, at string, was for
 		}
 		inside := name
 		if at != "" {
-			inside = at + "." + name
+			inside = below(at, "."+name)
 		}
 		f.merge(j.value(property, v[name], inside, was.member(name, at)))
 	}
 	for _, name := range w.Required {
-		if _, ok := v[name]; !ok {
-			f.check(openapierrors.Required(at+"."+name, in))
+		if _, ok := v[name]; !ok && j.effort.spend(judgeEffort) {
+			f.check(openapierrors.Required(below(at, "."+name), in))
 		}
 	}
 	return f

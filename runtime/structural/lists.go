@@ -10,13 +10,35 @@ import (
 )
 
 // CheckLists returns the elements of lists of type set that are there twice, and those of lists of type map whose keys are.
-// Of many equal ones the second is told.
+// Of many equal ones the second is told. There are a thousand errors at most, or some megabytes of them.
 func (s *Schema) CheckLists(path *field.Path, value any) field.ErrorList {
 	if s.listsFit(value) {
 		return nil
 	}
-	return s.listErrors(path, value)
+	var told told
+	s.listErrors(&told, path, value)
+	return told.errs
 }
+
+// told are errors about a value, as many as are told.
+type told struct {
+	errs  field.ErrorList
+	bytes int // of their texts
+}
+
+// maxErrorBytes is how long the errors about one value may be together. Each shows where it is, in the names of all around it, and
+// the value.
+const maxErrorBytes = 1 << 20
+
+// add adds an error unless there are enough.
+func (t *told) add(err *field.Error) {
+	if !t.full() {
+		t.errs = append(t.errs, err)
+		t.bytes += len(err.Field) + len(err.ErrorBody())
+	}
+}
+
+func (t *told) full() bool { return len(t.errs) >= maxErrors || t.bytes > maxErrorBytes }
 
 // CheckListsUpdate is CheckLists for a value that was old before. It tolerates everything if old is no better.
 func (s *Schema) CheckListsUpdate(path *field.Path, value, old any) field.ErrorList {
@@ -47,7 +69,8 @@ func (s *Schema) listsFit(value any) bool {
 			}
 		case listMap:
 			if len(v) > fewElements {
-				if s.keyErrors(nil, v) != nil {
+				var found told
+				if s.keyErrors(&found, nil, v); len(found.errs) > 0 {
 					return false
 				}
 				break
@@ -121,42 +144,45 @@ func equalAsJSON(a, b any) bool {
 }
 
 // listErrors finds out what is wrong, if anything is.
-func (s *Schema) listErrors(path *field.Path, value any) field.ErrorList {
-	if traitOf(s)&hasListType == 0 {
-		return nil
+func (s *Schema) listErrors(told *told, path *field.Path, value any) {
+	if traitOf(s)&hasListType == 0 || told.full() {
+		return
 	}
-	var errs field.ErrorList
 	switch v := value.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			if property, ok := s.Properties[name]; ok {
-				errs = append(errs, property.listErrors(path.Child(name), v[name])...)
+				property.listErrors(told, path.Child(name), v[name])
 			} else {
-				errs = append(errs, s.Additional.listErrors(path.Key(name), v[name])...)
+				s.Additional.listErrors(told, path.Key(name), v[name])
 			}
 		}
 	case []any:
 		switch s.ListType {
 		case listSet:
 			for _, i := range repeated(v) {
-				errs = append(errs, field.Duplicate(path.Index(i), v[i]))
+				if told.full() {
+					return
+				}
+				told.add(field.Duplicate(path.Index(i), v[i]))
 			}
 		case listMap:
-			errs = s.keyErrors(path, v)
+			s.keyErrors(told, path, v)
 		}
 		for i, element := range v {
-			errs = append(errs, s.Items.listErrors(path.Index(i), element)...)
+			s.Items.listErrors(told, path.Index(i), element)
 		}
 	}
-	return errs
 }
 
-func (s *Schema) keyErrors(path *field.Path, list []any) field.ErrorList {
+// keyErrors finds elements of a list of type map that have the keys of another.
+func (s *Schema) keyErrors(told *told, path *field.Path, list []any) {
 	keys := make([]any, len(list))
 	for i, element := range list {
 		object, ok := element.(map[string]any)
 		if !ok && element != nil {
-			return field.ErrorList{field.Invalid(path.Index(i), element, "must be an object for an array of list-type map")}
+			told.add(field.Invalid(path.Index(i), element, "must be an object for an array of list-type map"))
+			return
 		}
 		key := map[string]any{}
 		for _, name := range s.ListMapKeys {
@@ -177,11 +203,12 @@ func (s *Schema) keyErrors(path *field.Path, list []any) field.ErrorList {
 			}
 		}
 	}
-	var errs field.ErrorList
 	for _, i := range repeated(compared) {
-		errs = append(errs, field.Duplicate(path.Index(i), keys[i]))
+		if told.full() {
+			return
+		}
+		told.add(field.Duplicate(path.Index(i), keys[i]))
 	}
-	return errs
 }
 
 // absent stands for a key that an element does not have. It is not null.

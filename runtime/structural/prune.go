@@ -125,9 +125,13 @@ func (t trail) path(root *field.Path) *field.Path {
 	return root
 }
 
+// String is the path of an unknown field. One longer than maxShownPath ends before.
 func (t trail) String() string {
 	var text strings.Builder
 	for i, step := range t {
+		if text.Len()+len(step.name) > maxShownPath {
+			return below(text.String(), "."+step.name[:min(len(step.name), maxShownPath)])
+		}
 		if step.index >= 0 {
 			text.WriteString("[" + strconv.Itoa(step.index) + "]")
 			continue

@@ -45,6 +45,8 @@ type Schema struct {
 
 	defaulted []string // the properties that have a default, sorted
 	below     trait    // what is here or in a schema of the structure below
+
+	patternSize int // instructions of all patterns here and below; only the root of what Compile returns has it
 }
 
 // Others is what a schema says about members of an object that are not in its properties: additionalProperties.
@@ -83,6 +85,8 @@ type Values struct {
 	AllOf, AnyOf, OneOf []*Schema
 	Not                 *Schema
 
+	texts      map[string]struct{} // the texts in Enum, if it is long; else nil
+	enumBytes  int64               // of Enum in an error, about
 	pattern    *pattern
 	format     string            // Format if it is known for the type, else ""
 	hasFormat  func(string) bool // nil: every string has it
@@ -93,9 +97,10 @@ type Values struct {
 type trait uint8
 
 const (
-	hasDefault  trait = 1 << iota // a default of a property, an element or an additional property
-	hasEmbedded                   // an embedded resource
-	hasListType                   // a list of type set or map
+	hasDefault      trait = 1 << iota // a default of a property, an element or an additional property
+	hasEmbedded                       // an embedded resource
+	hasListType                       // a list of type set or map
+	hasManyDefaults                   // a default that can be set more than once in one object
 )
 
 // traitOf returns what is in s and below; s may be nil.

@@ -12,17 +12,20 @@ import (
 // This file says whether a value is valid, and nothing else: that is what nearly all values are, so it is quick and takes
 // no memory. What is wrong with the others is found by judge.go, which is slow and says the same.
 
-// allows says that v is valid.
-func (s *Schema) allows(v any) bool {
+// allows says that v is valid. It may also say no when effort is spent.
+func (s *Schema) allows(v any, effort *Effort) bool {
 	if s == nil {
 		return true
+	}
+	if !effort.spend(visitEffort) {
+		return false
 	}
 	if v == nil {
 		return s.allowsNull()
 	}
 	switch v := v.(type) {
 	case string:
-		if !s.allowsText() || s.Values != nil && !s.Values.allowsText(v) {
+		if !s.allowsText() || s.Values != nil && !s.Values.allowsText(v, effort) {
 			return false
 		}
 	case int64:
@@ -38,17 +41,17 @@ func (s *Schema) allows(v any) bool {
 			return false
 		}
 	case []any:
-		if !s.allowsPlain(typeArray) && !s.listPasses() || !s.allowsList(v) {
+		if !s.allowsPlain(typeArray) && !s.listPasses() || !s.allowsList(v, effort) {
 			return false
 		}
 	case map[string]any:
-		if !s.allowsPlain(typeObject) || !s.allowsObject(v) {
+		if !s.allowsPlain(typeObject) || !s.allowsObject(v, effort) {
 			return false
 		}
 	default:
 		return false
 	}
-	return s.Values == nil || s.Values.allows(v)
+	return s.Values == nil || s.Values.allows(v, effort)
 }
 
 // allowsNull concerns types and enums only: no other condition looks at null. No enum has null among its values, even
@@ -126,7 +129,7 @@ func (s *Schema) allowsFloat(v float64) bool {
 // allowsInt is about whole numbers where there are conditions. Bounds are cut to whole numbers, as kube-openapi does.
 func (s *Schema) allowsInt(v int64) bool {
 	w := s.Values
-	if w.impossible || !s.fitsFormat(v, v >= math.MinInt32 && v <= math.MaxInt32) {
+	if w.impossible || w.format != "" && !s.fitsFormat(v, v >= math.MinInt32 && v <= math.MaxInt32) {
 		return false
 	}
 	if w.MultipleOf != nil {
@@ -171,7 +174,10 @@ func (s *Schema) numberType(format string) (string, string) {
 	return "", ""
 }
 
-func (w *Values) allowsText(v string) bool {
+func (w *Values) allowsText(v string, effort *Effort) bool {
+	if !effort.spend(w.textEffort(v)) {
+		return false
+	}
 	if w.MaxLength != nil || w.MinLength != nil {
 		n := int64(utf8.RuneCountInString(v))
 		if w.MaxLength != nil && n > *w.MaxLength || w.MinLength != nil && n < *w.MinLength {
@@ -181,9 +187,25 @@ func (w *Values) allowsText(v string) bool {
 	return (w.pattern == nil || w.pattern.matches(v)) && (w.hasFormat == nil || w.hasFormat(v))
 }
 
-func (s *Schema) allowsList(v []any) bool {
+// textEffort is what judging a text needs.
+func (w *Values) textEffort(v string) int64 {
+	n := int64(len(v))
+	effort := n / charactersEffort
+	if w.pattern != nil {
+		effort += n * int64(w.pattern.size) / patternEffort
+	}
+	if w.hasFormat != nil {
+		effort += n
+	}
+	return effort
+}
+
+func (s *Schema) allowsList(v []any, effort *Effort) bool {
 	if w := s.Values; w != nil {
 		n := int64(len(v))
+		if w.UniqueItems && !effort.spend(n*n) {
+			return false
+		}
 		if w.MinItems != nil && n < *w.MinItems || w.MaxItems != nil && n > *w.MaxItems {
 			return false
 		}
@@ -193,7 +215,7 @@ func (s *Schema) allowsList(v []any) bool {
 	}
 	if s.Items != nil {
 		for _, item := range v {
-			if !s.Items.allows(item) {
+			if !s.Items.allows(item, effort) {
 				return false
 			}
 		}
@@ -201,8 +223,11 @@ func (s *Schema) allowsList(v []any) bool {
 	return true
 }
 
-func (s *Schema) allowsObject(v map[string]any) bool {
+func (s *Schema) allowsObject(v map[string]any, effort *Effort) bool {
 	if w := s.Values; w != nil {
+		if !effort.spend(int64(len(w.Required))) {
+			return false
+		}
 		n := int64(len(v))
 		if w.MinProperties != nil && n < *w.MinProperties || w.MaxProperties != nil && n > *w.MaxProperties {
 			return false
@@ -220,13 +245,13 @@ func (s *Schema) allowsObject(v map[string]any) bool {
 		property, ok := s.Properties[name]
 		switch {
 		case ok:
-			if !property.allows(member) {
+			if !property.allows(member, effort) {
 				return false
 			}
 		case s.Others == OthersForbidden:
 			return false
 		case s.Additional != nil:
-			if !s.Additional.allows(member) {
+			if !s.Additional.allows(member, effort) {
 				return false
 			}
 		}
@@ -235,22 +260,22 @@ func (s *Schema) allowsObject(v map[string]any) bool {
 }
 
 // allows is about what concerns values of all types.
-func (w *Values) allows(v any) bool {
-	if len(w.Enum) > 0 && !slices.ContainsFunc(w.Enum, func(alternative any) bool { return isAlternative(v, alternative) }) {
+func (w *Values) allows(v any, effort *Effort) bool {
+	if len(w.Enum) > 0 && !w.enumerates(v, effort) {
 		return false
 	}
 	for _, branch := range w.AllOf {
-		if !branch.allows(v) {
+		if !branch.allows(v, effort) {
 			return false
 		}
 	}
-	if len(w.AnyOf) > 0 && !slices.ContainsFunc(w.AnyOf, func(branch *Schema) bool { return branch.allows(v) }) {
+	if len(w.AnyOf) > 0 && !slices.ContainsFunc(w.AnyOf, func(branch *Schema) bool { return branch.allows(v, effort) }) {
 		return false
 	}
 	if len(w.OneOf) > 0 {
 		valid := 0
 		for _, branch := range w.OneOf {
-			if branch.allows(v) {
+			if branch.allows(v, effort) {
 				valid++
 			}
 		}
@@ -258,7 +283,20 @@ func (w *Values) allows(v any) bool {
 			return false
 		}
 	}
-	return w.Not == nil || !w.Not.allows(v)
+	return w.Not == nil || !w.Not.allows(v, effort)
+}
+
+// enumerates says that a value is one of an enum, of which the texts are looked up if there are many: no other alternative is
+// like a text.
+func (w *Values) enumerates(v any, effort *Effort) bool {
+	if text, ok := v.(string); ok && w.texts != nil {
+		_, found := w.texts[text]
+		return found
+	}
+	if !effort.spend(int64(len(w.Enum)) / alternativeShare) {
+		return false
+	}
+	return slices.ContainsFunc(w.Enum, func(alternative any) bool { return isAlternative(v, alternative) })
 }
 
 // isAlternative compares a value with one of an enum: after it has become of the alternative's type, if Go converts it.

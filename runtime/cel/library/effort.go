@@ -7,6 +7,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 	"github.com/google/cel-go/interpreter"
+	"github.com/keelson-dev/keelson/runtime/regexsize"
 )
 
 // Some calls cost next to nothing however large what they read is: the size of a text, its first character, a text as a
@@ -35,7 +36,7 @@ func (c *Costs) effort(function string, args []ref.Val) uint64 {
 			return 0
 		}
 		pattern, _ := args[1].(types.String)
-		if n := RegexSize(string(pattern)); n > lightInstructions {
+		if n := regexsize.Of(string(pattern)); n > lightInstructions {
 			return uint64(n) * costPerInstruction
 		}
 		return 0

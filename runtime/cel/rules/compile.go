@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -74,6 +75,7 @@ type expressionSet struct {
 
 // scope compiles the rules of one schema.
 type scope struct {
+	ctx      context.Context // of the call
 	compiler *Compiler
 	known    expressionSet // compiled with what is stored
 	all      bool          // everything is
@@ -81,6 +83,34 @@ type scope struct {
 	regexes  *regexBudget
 
 	environments [4]*cel.Environment // made when they are first needed
+	programs     map[source]*cel.Program
+}
+
+// source is what a program is made of. A schema may have one rule many times, with other messages.
+type source struct {
+	env     *cel.Environment
+	text    string
+	message bool // it has to be a string, not a boolean
+}
+
+// compile compiles an expression, or returns what it has made of it before.
+func (s *scope) compile(of source) (*cel.Program, error) {
+	if p := s.programs[of]; p != nil {
+		return p, nil
+	}
+	want := celgo.BoolType
+	if of.message {
+		want = celgo.StringType
+	}
+	p, err := of.env.Compile(of.text, want)
+	if err != nil {
+		return nil, err
+	}
+	if s.programs == nil {
+		s.programs = map[source]*cel.Program{}
+	}
+	s.programs[of] = p
+	return p, nil
 }
 
 // maxRegexSize is how many instructions regular expressions in the rules of a schema may have together: 40 MB.
@@ -126,6 +156,9 @@ func (s *scope) rules(of *structural.Schema) ([]compiled, error) {
 	s.typ = s.typ.Named(typeName(of.Rules))
 	all := make([]compiled, len(of.Rules))
 	for i := range of.Rules {
+		if err := s.ctx.Err(); err != nil {
+			return nil, err
+		}
 		if err := s.rule(&all[i], of, &of.Rules[i]); err != nil {
 			return nil, err
 		}
@@ -158,7 +191,7 @@ func (s *scope) rule(c *compiled, of *structural.Schema, rule *apiextensionsv1.V
 	if err != nil {
 		return err
 	}
-	if c.program, err = env.Compile(rule.Rule, celgo.BoolType); err != nil {
+	if c.program, err = s.compile(source{env, rule.Rule, false}); err != nil {
 		c.fault = faultOf(err, "", "cel expression must evaluate to a bool")
 		var failure *cel.CompileError
 		c.usesOldSelf = errors.As(err, &failure) && failure.References(oldSelfName)
@@ -174,7 +207,7 @@ func (s *scope) rule(c *compiled, of *structural.Schema, rule *apiextensionsv1.V
 		if env, err = s.environment(s.all || s.known.messages[rule.MessageExpression], c.optional); err != nil {
 			return err
 		}
-		if c.expression, err = env.Compile(rule.MessageExpression, celgo.StringType); err != nil {
+		if c.expression, err = s.compile(source{env, rule.MessageExpression, true}); err != nil {
 			c.messageFault = faultOf(err, "messageExpression ", "messageExpression must evaluate to a string")
 			return nil
 		}
@@ -238,13 +271,29 @@ type property struct {
 
 // Compile compiles the rules of a schema for a resource, nil if there are none. It is for schemas that are stored: everything
 // that any release accepts may be in them. A rule that does not compile nevertheless is one of which every object is told that it
-// cannot be evaluated. An error is one of this program.
+// cannot be evaluated. An error is one of this program, or that there are more rules than [MaxRules] and [MaxRuleText] say.
 func (c *Compiler) Compile(s *structural.Schema) (*Rules, error) {
+	return c.compile(context.Background(), s)
+}
+
+// What rules of a schema are compiled, so that it takes no longer than a second and not more than some 30 MB: a rule takes half a
+// millisecond and 15 KB, a long one time by the square of its length. The largest schema of well-known projects has 86 rules, the
+// longest of which has 1270 bytes, and 8 KB of text. kube-apiserver has no such bounds.
+const (
+	MaxRules    = 2000
+	MaxRule     = 16 << 10  // bytes of a rule, or of the expression of its message
+	MaxRuleText = 256 << 10 // bytes of all of these
+)
+
+func (c *Compiler) compile(ctx context.Context, s *structural.Schema) (*Rules, error) {
 	ruled := rulesBelow{}
 	if !ruled.note(s) {
 		return nil, nil
 	}
-	root, err := newTreeCompiler(c, ruled).node(s, asSeen(s), declare(s, true), true)
+	if err := ruled.fit(); err != nil {
+		return nil, err
+	}
+	root, err := newTreeCompiler(ctx, c, ruled).node(s, asSeen(s), declare(s, true), true)
 	if err != nil || root == nil {
 		return nil, err
 	}
@@ -271,15 +320,35 @@ func (r rulesBelow) note(s *structural.Schema) bool {
 	return ruled
 }
 
+// fit says that there are not too many rules.
+func (r rulesBelow) fit() error {
+	rules, text := 0, 0
+	for s := range r {
+		rules += len(s.Rules)
+		for i := range s.Rules {
+			rule, message := len(s.Rules[i].Rule), len(s.Rules[i].MessageExpression)
+			if rule > MaxRule || message > MaxRule {
+				return fmt.Errorf("a rule of the schema is longer than %d bytes", MaxRule)
+			}
+			text += rule + message
+		}
+	}
+	if rules > MaxRules || text > MaxRuleText {
+		return fmt.Errorf("the schema has more than %d rules, or more than %d bytes of them", MaxRules, MaxRuleText)
+	}
+	return nil
+}
+
 // treeCompiler compiles the rules of a schema and all below.
 type treeCompiler struct {
+	ctx context.Context // of the call
 	*Compiler
 	ruled   rulesBelow
 	regexes *regexBudget
 }
 
-func newTreeCompiler(c *Compiler, ruled rulesBelow) treeCompiler {
-	return treeCompiler{c, ruled, &regexBudget{}}
+func newTreeCompiler(ctx context.Context, c *Compiler, ruled rulesBelow) treeCompiler {
+	return treeCompiler{ctx, c, ruled, &regexBudget{}}
 }
 
 // node compiles what is in s and below, nil if that is nothing. typ is the type of its values, nil if rules cannot see them.
@@ -289,7 +358,7 @@ func (c treeCompiler) node(s, seen *structural.Schema, typ *cel.DeclType, resour
 		n.schema = withMeta(seen)
 	}
 	if len(s.Rules) > 0 {
-		sc := scope{compiler: c.Compiler, all: true, typ: typ, regexes: c.regexes}
+		sc := scope{ctx: c.ctx, compiler: c.Compiler, all: true, typ: typ, regexes: c.regexes}
 		n.rules, n.failure = sc.rules(s)
 		n.usesOldSelf = slices.ContainsFunc(n.rules, func(r compiled) bool { return r.usesOldSelf })
 	}

@@ -17,14 +17,14 @@ func (c *Compiler) defaultErrors(ctx context.Context, path *field.Path, ground s
 	if !ruled.anyDefault() {
 		return ground.Defaults, nil
 	}
-	r, err := c.Compile(ground.Schema)
+	r, err := c.compile(ctx, ground.Schema)
 	if err != nil {
 		return nil, err
 	}
 	if r == nil { // those there are cannot be seen
 		r = &Rules{}
 	}
-	d := defaultWalk{ctx: ctx, wrong: slices.Clone(ground.Defaults), compiler: newTreeCompiler(c, ruled), budget: Budget}
+	d := defaultWalk{ctx: ctx, wrong: slices.Clone(ground.Defaults), compiler: newTreeCompiler(ctx, c, ruled), budget: Budget}
 	if err := d.check(path, ground.Schema, r.root); err != nil {
 		return nil, err
 	}

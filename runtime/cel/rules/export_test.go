@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"context"
+
 	"github.com/keelson-dev/keelson/runtime/structural"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
@@ -21,7 +23,7 @@ func (c *Compiler) Estimates(props *apiextensionsv1.JSONSchemaProps) []Estimate 
 	}
 	one := uint64(1)
 	var all []Estimate
-	j := judge{compiler: c, observe: func(path string, r *compiled, times uint64) {
+	j := judge{ctx: context.Background(), compiler: c, observe: func(path string, r *compiled, times uint64) {
 		all = append(all, Estimate{path, r.cost(), r.messageCost(), times, r.usesOldSelf, r.fault != ""})
 	}}
 	j.check(nil, &surroundings{schema: ground.Schema, resource: true, ruled: len(ground.Schema.Rules) > 0, times: &one})

@@ -1,12 +1,18 @@
-package library
+// Package regexsize tells how large regular expressions become, before anybody makes them. They are those of package regexp, RE2 by
+// https://github.com/google/re2/wiki/Syntax, of which few characters are enough for megabytes: x{1000} is a thousand
+// instructions, and a schema has room for tens of thousands of these. kube-apiserver makes them all.
+package regexsize
 
 import (
 	"regexp/syntax"
 )
 
-// RegexSize is how many instructions a regular expression becomes, about: of some forty bytes each, and a third of a microsecond
-// to make. Few characters are enough for millions: x{1000} is a thousand. It is zero if the expression is none.
-func RegexSize(pattern string) int {
+// BytesPerInstruction is about how much memory an instruction takes when an expression is compiled.
+const BytesPerInstruction = 40
+
+// Of is how many instructions a regular expression becomes, about: of some forty bytes each, and a third of a microsecond
+// to make. It is zero if the expression is none.
+func Of(pattern string) int {
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
 		return 0

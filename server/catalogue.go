@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -42,11 +43,23 @@ func (c *Catalogue) Changed() <-chan struct{} {
 // Kinds lists what is served now, by group and resource. The slices are the caller's own.
 func (c *Catalogue) Kinds() []ServedKind {
 	c.s.mu.Lock()
-	all := c.s.served
+	if c.s.kinds == nil {
+		c.s.kinds = c.s.catalogued()
+	}
+	out := slices.Clone(c.s.kinds)
 	c.s.mu.Unlock()
+	for i := range out {
+		k := &out[i]
+		k.Kinds, k.ShortNames, k.Verbs, k.Subresources = slices.Clone(k.Kinds), slices.Clone(k.ShortNames), slices.Clone(k.Verbs), slices.Clone(k.Subresources)
+	}
+	return out
+}
+
+// catalogued makes the catalogue. The caller holds mu.
+func (s *Server) catalogued() []ServedKind {
 	var out []ServedKind
 	at := map[schema.GroupVersionKind]int{} // by hub
-	for _, r := range all {
+	for _, r := range s.served {
 		if r.unserved {
 			continue
 		}
@@ -56,19 +69,27 @@ func (c *Catalogue) Kinds() []ServedKind {
 			at[r.hub] = i
 			out = append(out, ServedKind{})
 		}
-		out[i].Kinds = append(out[i].Kinds, r.gvk)
+		kinds := append(out[i].Kinds, r.gvk)
 		if r.gvk == r.hub || !ok {
-			k := &out[i]
-			k.Kind, k.Resource, k.Namespaced = r.gvk, r.gvr, r.namespaced
-			k.Singular, k.ShortNames, k.ListKind = r.singular, slices.Clone(r.shortNames), r.gvk.Kind+"List"
-			if kind := r.scheme.Lookup(r.gvk); kind != nil {
-				k.ListKind = kind.ListGVK.Kind
-			}
-			k.Verbs, k.Subresources, k.Objects = r.handler.Verbs(""), r.subNames(), c.s.objectsOf(r)
+			out[i] = r.catalogued(s)
 		}
+		out[i].Kinds = kinds
 	}
 	slices.SortFunc(out, func(a, b ServedKind) int {
-		return slices.Compare([]string{a.Resource.Group, a.Resource.Resource}, []string{b.Resource.Group, b.Resource.Resource})
+		return cmp.Or(cmp.Compare(a.Resource.Group, b.Resource.Group), cmp.Compare(a.Resource.Resource, b.Resource.Resource))
 	})
 	return out
+}
+
+// catalogued describes a kind by one of its versions, but for Kinds. The caller holds the server's mu.
+func (r *served) catalogued(s *Server) ServedKind {
+	if r.said.kind == nil {
+		k := &ServedKind{Kind: r.gvk, Resource: r.gvr, Namespaced: r.namespaced, Singular: r.singular, ShortNames: r.shortNames, ListKind: r.gvk.Kind + "List"}
+		if kind := r.scheme.Lookup(r.gvk); kind != nil {
+			k.ListKind = kind.ListGVK.Kind
+		}
+		k.Verbs, k.Subresources, k.Objects = r.handler.Verbs(""), r.subNames(), s.objectsOf(r)
+		r.said.kind = k
+	}
+	return *r.said.kind
 }

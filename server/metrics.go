@@ -34,17 +34,20 @@ func (s *Server) serveMetrics() error {
 
 // metered lists what is served. The caller holds mu.
 func (s *Server) metered() []metrics.Resource {
-	var out []metrics.Resource
+	out := make([]metrics.Resource, 0, 2*len(s.served))
 	for _, r := range s.served {
 		if r.unserved {
 			continue
 		}
-		out = append(out, metrics.Resource{GroupVersionResource: r.gvr, Deprecated: r.deprecated != "", Connect: connectMethods(r.custom)})
-		for _, name := range r.subNames() {
-			out = append(out, metrics.Resource{
-				GroupVersionResource: r.gvr, Subresource: name, Deprecated: r.deprecated != "", Connect: connectMethods(r.subs[name].Storage),
-			})
+		if r.said.metrics == nil {
+			r.said.metrics = []metrics.Resource{{GroupVersionResource: r.gvr, Deprecated: r.deprecated != "", Connect: connectMethods(r.custom)}}
+			for _, name := range r.subNames() {
+				r.said.metrics = append(r.said.metrics, metrics.Resource{
+					GroupVersionResource: r.gvr, Subresource: name, Deprecated: r.deprecated != "", Connect: connectMethods(r.subs[name].Storage),
+				})
+			}
 		}
+		out = append(out, r.said.metrics...)
 	}
 	return out
 }

@@ -5,69 +5,109 @@ import (
 
 	apischema "github.com/keelson-dev/keelson/runtime/schema"
 	"github.com/keelson-dev/keelson/server/discovery"
+	"github.com/keelson-dev/keelson/server/metrics"
 	"github.com/keelson-dev/keelson/server/openapi"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// discoveryGroups describes what is served for discovery, in the order in which it was added.
+// published is what is said of a resource in one version, which is made once: it stays while the resource is served, and a change of
+// one resource should not cost what all of them do. The server's mu guards it.
+type published struct {
+	discovery *discovery.Resource // nil: it is to be made
+	openapi   *openapi.Resource
+	metrics   []metrics.Resource
+	kind      *ServedKind
+}
+
+// discoveryGroups describes what is served for discovery, in the order in which it was added. The caller holds mu.
 func (s *Server) discoveryGroups() []discovery.Group {
 	var groups []discovery.Group
+	type place struct{ group, version int }
+	groupAt, versionAt := map[string]int{}, map[schema.GroupVersion]place{}
 	for _, r := range s.served {
 		if r.unserved {
 			continue
 		}
-		g := slices.IndexFunc(groups, func(g discovery.Group) bool { return g.Name == r.gvr.Group })
-		if g < 0 {
+		g, ok := groupAt[r.gvr.Group]
+		if !ok {
 			g, groups = len(groups), append(groups, discovery.Group{Name: r.gvr.Group})
+			groupAt[r.gvr.Group] = g
 		}
-		versions := groups[g].Versions
-		v := slices.IndexFunc(versions, func(v discovery.Version) bool { return v.Name == r.gvr.Version })
-		if v < 0 {
-			v, versions = len(versions), append(versions, discovery.Version{Name: r.gvr.Version})
+		at, ok := versionAt[r.gvr.GroupVersion()]
+		if !ok {
+			at = place{g, len(groups[g].Versions)}
+			groups[g].Versions = append(groups[g].Versions, discovery.Version{Name: r.gvr.Version})
+			versionAt[r.gvr.GroupVersion()] = at
 		}
-		d := discovery.Resource{
-			Plural: r.plural, Singular: r.singular, Namespaced: r.namespaced, Kind: r.kind,
-			ShortNames: r.shortNames, Categories: r.categories, Verbs: r.shownVerbs(), Custom: r.schema != nil,
-		}
-		if r.custom == nil {
-			d.StorageKind = r.stored
-		}
-		for _, name := range r.subNames() {
-			d.Subresources = append(d.Subresources, discovery.Subresource{Name: name, Kind: r.subs[name].Kind, Verbs: r.handler.Verbs(name)})
-		}
-		versions[v].Resources = append(versions[v].Resources, d)
-		groups[g].Versions = versions
+		version := &groups[at.group].Versions[at.version]
+		version.Resources = append(version.Resources, r.discovered())
 	}
 	return groups
 }
 
-// openAPIVersions describes what is served for OpenAPI.
+// discovered describes a resource for discovery. The caller holds the server's mu.
+func (r *served) discovered() discovery.Resource {
+	if r.said.discovery != nil {
+		return *r.said.discovery
+	}
+	d := &discovery.Resource{
+		Plural: r.plural, Singular: r.singular, Namespaced: r.namespaced, Kind: r.kind,
+		ShortNames: r.shortNames, Categories: r.categories, Verbs: r.shownVerbs(), Custom: r.schema != nil,
+	}
+	if r.custom == nil {
+		d.StorageKind = r.stored
+	}
+	for _, name := range r.subNames() {
+		d.Subresources = append(d.Subresources, discovery.Subresource{Name: name, Kind: r.subs[name].Kind, Verbs: r.handler.Verbs(name)})
+	}
+	r.said.discovery = d
+	return *d
+}
+
+// openAPIVersions describes what is served for OpenAPI. The caller holds mu.
 func (s *Server) openAPIVersions() []openapi.GroupVersion {
 	var out []openapi.GroupVersion
+	at, many := map[schema.GroupVersion]int{}, map[schema.GroupVersion]int{}
+	for _, r := range s.served {
+		many[r.gvr.GroupVersion()]++
+	}
 	for _, r := range s.served {
 		if r.unserved {
 			continue
 		}
-		i := slices.IndexFunc(out, func(v openapi.GroupVersion) bool { return v.Group == r.gvr.Group && v.Version == r.gvr.Version })
-		if i < 0 {
-			i, out = len(out), append(out, openapi.GroupVersion{Group: r.gvr.Group, Version: r.gvr.Version})
+		i, ok := at[r.gvr.GroupVersion()]
+		if !ok {
+			i, out = len(out), append(out, openapi.GroupVersion{
+				Group: r.gvr.Group, Version: r.gvr.Version, Resources: make([]openapi.Resource, 0, many[r.gvr.GroupVersion()]),
+			})
+			at[r.gvr.GroupVersion()] = i
 		}
-		o := openapi.Resource{
-			Plural: r.plural, Kind: r.gvk, Namespaced: r.namespaced, Verbs: r.handler.Verbs(""),
-			Type: r.goType, ListType: r.listType, Docs: r.docs, PatchTypes: r.handler.PatchTypes(""),
-			ListKind: r.scheme.Lookup(r.gvk).ListGVK.Kind, SelectableFields: r.fields(),
-			ReturnsDeleted: r.handler.ReturnsDeleted(), MediaTypes: r.handler.MediaTypes(), StreamTypes: r.handler.StreamTypes(),
-		}
-		o.Object, _ = r.schema.(apischema.Describer)
-		for _, name := range r.subNames() {
-			sub := openapi.Subresource{Name: name, Kind: r.subs[name].Kind, Verbs: r.handler.Verbs(name), PatchTypes: r.handler.PatchTypes(name)}
-			if k := r.scheme.Lookup(sub.Kind); k != nil {
-				sub.Type = k.Type
-			}
-			o.Subresources = append(o.Subresources, sub)
-		}
-		out[i].Resources = append(out[i].Resources, o)
+		out[i].Resources = append(out[i].Resources, r.described())
 	}
 	return out
+}
+
+// described describes a resource for OpenAPI. The caller holds the server's mu.
+func (r *served) described() openapi.Resource {
+	if r.said.openapi != nil {
+		return *r.said.openapi
+	}
+	o := &openapi.Resource{
+		Plural: r.plural, Kind: r.gvk, Namespaced: r.namespaced, Verbs: r.handler.Verbs(""),
+		Type: r.goType, ListType: r.listType, Docs: r.docs, PatchTypes: r.handler.PatchTypes(""),
+		ListKind: r.scheme.Lookup(r.gvk).ListGVK.Kind, SelectableFields: r.fields(),
+		ReturnsDeleted: r.handler.ReturnsDeleted(), MediaTypes: r.handler.MediaTypes(), StreamTypes: r.handler.StreamTypes(),
+	}
+	o.Object, _ = r.schema.(apischema.Describer)
+	for _, name := range r.subNames() {
+		sub := openapi.Subresource{Name: name, Kind: r.subs[name].Kind, Verbs: r.handler.Verbs(name), PatchTypes: r.handler.PatchTypes(name)}
+		if k := r.scheme.Lookup(sub.Kind); k != nil {
+			sub.Type = k.Type
+		}
+		o.Subresources = append(o.Subresources, sub)
+	}
+	r.said.openapi = o
+	return *o
 }
 
 // fields are those that requests in this version may select by; those in r.selectable are those of all versions.

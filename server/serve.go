@@ -41,7 +41,8 @@ type served struct {
 	objects storage.Interface  // of a hub: where its objects are, below the cache; nil if it has a Storage of its own
 	cache   *cacher.Cacher     // of a hub that has one; closed by the server
 	shown   []string           // the verbs that discovery shows, if not all of the handler; guarded by the server's mu
-	tenancy *tenancy           // of all versions of the kind
+	said    published
+	tenancy *tenancy // of all versions of the kind
 }
 
 // serve adds groups. Types are registered first; if anything fails nothing is served that was not before.
@@ -68,6 +69,7 @@ func (s *Server) add(groups []Group) ([]*served, map[schema.GroupVersionResource
 
 // changed publishes what is served. The caller holds mu.
 func (s *Server) changed() {
+	s.kinds = nil
 	s.discovery.Set(s.discoveryGroups())
 	s.openapi.Set(s.openAPIVersions())
 	s.metrics.Serve(s.metered())

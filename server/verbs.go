@@ -14,7 +14,7 @@ func (s *Server) showVerbs(resource schema.GroupResource, verbs []string) error 
 	found := false
 	for _, r := range s.served {
 		if r.gvr.GroupResource() == resource {
-			r.shown, found = slices.Clone(verbs), true
+			r.shown, r.said.discovery, found = slices.Clone(verbs), nil, true
 		}
 	}
 	if !found {

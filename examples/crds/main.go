@@ -2,6 +2,9 @@
 // Leases, and what CustomResourceDefinitions define: a control plane without nodes. Try it with
 //
 //	kubectl --kubeconfig crds.kubeconfig create -f definition.yaml
+//
+// Definitions whose versions are converted by a webhook are served as they are if they name it by its URL, and with -services if
+// they name a Service: there is nobody here who runs one.
 package main
 
 import (
@@ -20,6 +23,7 @@ import (
 	"github.com/keelson-dev/keelson/storage/bolt"
 	"github.com/keelson-dev/keelson/storage/etcd"
 	"github.com/keelson-dev/keelson/storage/memory"
+	"github.com/keelson-dev/keelson/webhook"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
@@ -30,6 +34,7 @@ func main() {
 	endpoints := flag.String("etcd", "", "`endpoints` of an etcd cluster, comma separated: it keeps the objects, and not the file")
 	kubeconfig := flag.String("kubeconfig", "crds.kubeconfig", "`file` to write for kubectl")
 	lenient := flag.Bool("lenient-namespaces", false, "objects may be created in namespaces that do not exist")
+	services := flag.String("services", "", "where the conversion webhooks of `services` are, namespace/name=address, comma separated; the others are asked of DNS")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "crds: unexpected argument %q\n", flag.Arg(0))
@@ -45,18 +50,23 @@ func main() {
 	if *endpoints != "" {
 		opts.Storage = etcd.At(strings.Split(*endpoints, ",")...)
 	}
+	webhooks, err := webhooksAt(*services)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "crds:", err)
+		os.Exit(2)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() { <-signals; cancel(); <-signals; os.Exit(1) }() // a second signal ends the program at once
-	if err := serve(ctx, opts, *lenient); err != nil {
+	if err := serve(ctx, opts, *lenient, webhooks); err != nil {
 		fmt.Fprintln(os.Stderr, "crds:", err)
 		os.Exit(1)
 	}
 }
 
 // serve is the control plane.
-func serve(ctx context.Context, opts server.Options, lenient bool) error {
+func serve(ctx context.Context, opts server.Options, lenient bool, webhooks webhook.Options) error {
 	config := zap.NewProductionConfig() // a line to stderr for each start, stop and failed request
 	config.Encoding, config.Sampling, config.DisableCaller, config.DisableStacktrace = "console", nil, true, true
 	config.EncoderConfig.EncodeTime = zapcore.RFC3339TimeEncoder
@@ -70,10 +80,32 @@ func serve(ctx context.Context, opts server.Options, lenient bool) error {
 		return err
 	}
 	cluster := builtin.New(builtin.Options{AllowMissingNamespaces: lenient, Logger: log})
-	for _, wing := range []server.Extension{cluster, crd.New(crd.Options{Logger: log})} {
+	for _, wing := range []server.Extension{cluster, crd.New(crd.Options{Webhooks: webhooks, Logger: log})} {
 		if err := srv.Install(wing); err != nil {
 			return errors.Join(err, srv.Close())
 		}
 	}
 	return srv.Run(ctx)
+}
+
+// webhooksAt says where services are. Webhooks that definitions name by URL need nothing.
+func webhooksAt(services string) (o webhook.Options, err error) {
+	if services == "" {
+		return o, nil
+	}
+	known := map[string]string{}
+	for _, s := range strings.Split(services, ",") {
+		name, address, ok := strings.Cut(s, "=")
+		if !ok || strings.Count(name, "/") != 1 || address == "" {
+			return o, fmt.Errorf("-services: %q is not namespace/name=address", s)
+		}
+		known[name] = address
+	}
+	o.Resolve = func(_ context.Context, namespace, name string, port int32) (string, error) {
+		if address, ok := known[namespace+"/"+name]; ok {
+			return address, nil
+		}
+		return fmt.Sprintf("%s.%s.svc:%d", name, namespace, port), nil
+	}
+	return o, nil
 }

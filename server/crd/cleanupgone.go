@@ -27,12 +27,14 @@ func (c *controller) gone(name string, last storage.Record) {
 	if k.cleaning != nil {
 		k.cleaning()
 	}
+	c.exit(k)
+	c.lookFor(was.Spec.Group, k.crd.Status.AcceptedNames, was.Status.AcceptedNames)
 	*k = known{served: k.served, leaving: k.leaving}
-	c.look(was.Spec.Group)
 	switch terminating := definition.Condition(was, apiextensionsv1.Terminating); {
 	case k.leaving:
 	case k.served != nil && terminating != nil && terminating.Reason == string(definition.DeletionCompleted):
 		k.leaving = true
+		c.leaving[k] = true
 		resource := k.served.resource
 		c.gate.watch(resource, true)
 		c.work.Go(func() { c.sweep(c.life, resource, name) })
@@ -49,7 +51,9 @@ func (c *controller) leave(name string) {
 		return
 	}
 	k.leaving = false
-	c.look(k.served.resource.Group)
+	delete(c.leaving, k)
+	k.dirty = true // what has come in its place
+	c.lookFor(k.served.resource.Group, k.served.names)
 	c.withdraw(k)
 	if k.crd == nil {
 		delete(c.known, name)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,7 +15,6 @@ import (
 	"go.uber.org/zap"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 const (
@@ -55,9 +53,12 @@ type controller struct {
 	life     context.Context // that of run
 	work     sync.WaitGroup
 	known    map[string]*known
-	complete bool             // all definitions have been seen once
-	seen     int64            // the revision up to which changes were seen
-	others   map[string]*used // by group: the names of what others serve
+	complete bool                  // all definitions have been seen once
+	seen     int64                 // the revision up to which changes were seen
+	leaving  map[*known]bool       // those of known that are
+	groups   map[string]*namesakes // the definitions that there are, by group
+	others   map[string]*used      // by group: the names of what others serve
+	changed  <-chan struct{}       // closed when others is to be looked at anew
 	retry    backoff
 	retryAt  time.Time // when what failed is tried again; zero: nothing failed
 }
@@ -94,7 +95,6 @@ func (c *controller) run(ctx context.Context) {
 	batches := make(chan batch)
 	c.work.Go(func() { c.follow(ctx, batches) })
 	c.retry = backoff{least: leastWait, most: mostWait}
-	changed := c.catalogue.Changed()
 	c.compareOthers()
 	for {
 		c.settle(ctx)
@@ -103,8 +103,7 @@ func (c *controller) run(ctx context.Context) {
 		case b := <-batches:
 			c.observe(b)
 			c.drain(batches)
-		case <-changed:
-			changed = c.catalogue.Changed()
+		case <-c.changed:
 			c.compareOthers()
 		case name := <-c.left:
 			c.leave(name)
@@ -264,54 +263,6 @@ func rank(k *known) int64 {
 		return int64(^uint64(0) >> 1)
 	}
 	return k.claim
-}
-
-// used are names of a group that others than definitions have.
-type used struct {
-	resources, kinds []string
-}
-
-// compareOthers looks at what others serve, and has the definitions looked at in whose groups that changed.
-func (c *controller) compareOthers() {
-	own := map[schema.GroupResource]bool{}
-	for _, k := range c.known {
-		if k.served != nil {
-			own[k.served.resource] = true
-		}
-	}
-	now := map[string]*used{}
-	for _, kind := range c.catalogue.Kinds() {
-		if own[kind.Resource.GroupResource()] {
-			continue
-		}
-		c.gate.forget(kind.Resource.GroupResource())
-		for _, gvk := range kind.Kinds {
-			u := now[gvk.Group]
-			if u == nil {
-				u = &used{}
-				now[gvk.Group] = u
-			}
-			u.resources = append(append(u.resources, kind.Resource.Resource, kind.Singular), kind.ShortNames...)
-			u.kinds = append(u.kinds, gvk.Kind, kind.ListKind)
-		}
-	}
-	before := c.others
-	c.others = now
-	for group := range maps.Keys(union(before, now)) {
-		a, b := before[group], now[group]
-		if a == nil || b == nil || !slices.Equal(a.resources, b.resources) || !slices.Equal(a.kinds, b.kinds) {
-			c.look(group)
-		}
-	}
-}
-
-func union(a, b map[string]*used) map[string]*used {
-	out := maps.Clone(a)
-	if out == nil {
-		out = map[string]*used{}
-	}
-	maps.Copy(out, b)
-	return out
 }
 
 // timestamp is now as metadata has it: in UTC and whole seconds.

@@ -385,7 +385,7 @@ func TestADefinitionThatCannotBeServed(t *testing.T) {
 		d.Spec.Versions[0].Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{"a": {}}}
 	}))
 	s := newSite(t, b)
-	for name, want := range map[string]string{"hooks": "does not convert by webhooks", "shapes": "its schema is not structural"} {
+	for name, want := range map[string]string{"hooks": "its conversion webhook cannot be called", "shapes": "its schema is not structural"} {
 		d := s.await(name+".example.com", hasReason(apiextensionsv1.Established, "NotServed"))
 		if got := said(d, apiextensionsv1.Established); !strings.Contains(got, want) || isTrue(apiextensionsv1.Established)(d) {
 			t.Errorf("Established is %q", got)

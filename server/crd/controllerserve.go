@@ -107,8 +107,8 @@ func (c *controller) isToServe(k *known) bool {
 
 // waits reports whether a definition has the kind of one that is gone, and that is yet to be withdrawn. It is looked at then.
 func (c *controller) waits(k *known) bool {
-	for _, other := range c.known {
-		if other.leaving && other.served.resource.Group == k.crd.Spec.Group && other.served.names.Kind == k.crd.Status.AcceptedNames.Kind {
+	for other := range c.leaving {
+		if other.served.resource.Group == k.crd.Spec.Group && other.served.names.Kind == k.crd.Status.AcceptedNames.Kind {
 			return true
 		}
 	}
@@ -118,26 +118,16 @@ func (c *controller) waits(k *known) bool {
 // isTaken says which name that a definition was accepted with others have that are served here: the program may have come to
 // serve a kind that was defined before. Its objects are not the definition's. "" is none.
 func (c *controller) isTaken(crd *apiextensionsv1.CustomResourceDefinition) string {
-	for _, kind := range c.catalogue.Kinds() {
-		for _, gvk := range kind.Kinds {
-			if gvk.Group != crd.Spec.Group || c.isOwn(schema.GroupResource{Group: gvk.Group, Resource: kind.Resource.Resource}) {
-				continue
-			}
-			if kind.Resource.Resource == crd.Status.AcceptedNames.Plural {
-				return fmt.Sprintf("the resource %s is served otherwise", kind.Resource.GroupResource())
-			}
-			if gvk.Kind == crd.Status.AcceptedNames.Kind {
-				return fmt.Sprintf("the kind %s is served otherwise", gvk.GroupKind())
-			}
-		}
+	c.freshen()
+	u, names := c.others[crd.Spec.Group], crd.Status.AcceptedNames
+	switch {
+	case u == nil:
+	case u.resources[names.Plural]:
+		return fmt.Sprintf("the resource %s is served otherwise", schema.GroupResource{Group: crd.Spec.Group, Resource: names.Plural})
+	case u.kinds[names.Kind]:
+		return fmt.Sprintf("the kind %s is served otherwise", schema.GroupKind{Group: crd.Spec.Group, Kind: names.Kind})
 	}
 	return ""
-}
-
-// isOwn reports whether a resource is served for a definition.
-func (c *controller) isOwn(resource schema.GroupResource) bool {
-	k := c.known[resource.String()]
-	return k != nil && k.served != nil
 }
 
 // group makes what a definition serves.
@@ -215,6 +205,6 @@ func (c *controller) withdraw(k *known) {
 		c.log.Error("what a definition defined cannot be withdrawn", zap.String("resource", k.served.resource.String()), zap.Error(err))
 	}
 	c.gate.withdrawn(k.served.resource)
-	delete(c.wing.schemas, k.served.resource.String())
+	c.wing.forget(k.served.resource.String())
 	k.served = nil
 }

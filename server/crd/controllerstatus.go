@@ -74,24 +74,6 @@ func hasItsNames(crd *apiextensionsv1.CustomResourceDefinition) bool {
 		definition.IsTrue(crd, apiextensionsv1.Established) && definition.IsTrue(crd, apiextensionsv1.NamesAccepted)
 }
 
-// taken returns the names that a definition may not have.
-func (c *controller) taken(k *known) *definition.Taken {
-	taken := &definition.Taken{}
-	group := k.crd.Spec.Group
-	if u := c.others[group]; u != nil {
-		taken.AddResource(true, u.resources...)
-		taken.AddKind(true, u.kinds...)
-	}
-	for _, other := range c.known {
-		if other == k || other.crd == nil || other.crd.Spec.Group != group {
-			continue
-		}
-		first := definition.IsTrue(other.crd, apiextensionsv1.Established) || rank(other) < rank(k)
-		taken.Add(other.crd.Status.AcceptedNames, first)
-	}
-	return taken
-}
-
 // establish says of a definition that it is established, when it is served here, and when all that was accepted before
 // its names was seen: of two servers that accepted the same names one has to step back. Other servers have some time to
 // serve it, too. Of one that cannot be served it says why.
@@ -126,10 +108,12 @@ func (c *controller) establish(ctx context.Context, k *known) {
 	})
 }
 
-// write changes the status of a definition from what it is now, and reports whether it is as it should be. What fails is
+// write changes the status of a definition, and nothing else, from what it is now, and reports whether it is as it should be. What fails is
 // tried again later.
 func (c *controller) write(ctx context.Context, k *known, change func(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) bool) bool {
-	if now := timestamp(); !change(k.crd.DeepCopy(), now) {
+	trial := *k.crd // of which change changes the status
+	k.crd.Status.DeepCopyInto(&trial.Status)
+	if !change(&trial, timestamp()) {
 		return true
 	}
 	crd, revision, err := c.writeStatus(ctx, k.crd.Name, k.crd.UID, change)

@@ -84,6 +84,10 @@ func (c *controller) observe(b batch) {
 		case watch.Deleted:
 			c.gone(e.Record.Key, e.Record)
 		default:
+			if k := c.known[e.Record.Key]; k != nil && k.crd != nil && k.revision == e.Record.Revision {
+				k.dirty = true // that this was written here, seen now
+				continue
+			}
 			obj, err := c.registry.Decode(e.Record)
 			crd, err := definitionOf(obj, err)
 			if err != nil {
@@ -120,7 +124,9 @@ func (c *controller) update(crd *apiextensionsv1.CustomResourceDefinition, revis
 	if k.crd != nil {
 		before = k.crd.Status.AcceptedNames
 	}
+	c.exit(k)
 	k.crd, k.slim, k.spec, k.revision, k.dirty = crd, false, digestOf(crd), revision, true
+	c.enter(k)
 	accepted := crd.Status.AcceptedNames
 	switch {
 	case accepted.Plural == "" && accepted.Kind == "":
@@ -129,15 +135,6 @@ func (c *controller) update(crd *apiextensionsv1.CustomResourceDefinition, revis
 		k.claim = revision
 	}
 	if !sameNames(before, accepted) {
-		c.look(crd.Spec.Group)
-	}
-}
-
-// look has the definitions of a group looked at.
-func (c *controller) look(group string) {
-	for _, k := range c.known {
-		if k.crd != nil && k.crd.Spec.Group == group {
-			k.dirty = true
-		}
+		c.lookFor(crd.Spec.Group, before, accepted)
 	}
 }

@@ -144,17 +144,24 @@ func TestGoConversion(t *testing.T) {
 	}
 }
 
-// A scale that is elsewhere in what is stored is not served, instead of something else.
-func TestGoConversionWithoutScale(t *testing.T) {
+// A scale is where the version that is asked for has it.
+func TestGoConversionOfAScale(t *testing.T) {
 	t.Parallel()
 	s := newBoxes(t, func(d *apiextensionsv1.CustomResourceDefinition) {
 		d.Spec.Versions[0].Subresources.Scale.SpecReplicasPath = ".spec.size"
 	})
-	if a := (step{method: "POST", path: boxesIn("v1"), body: box("v1", "a", `{"size":3}`)}).do(t, s.Client(), s.URL); a.code != http.StatusCreated {
-		t.Fatalf("%d %s", a.code, a.text)
-	}
-	if a := (step{method: "GET", path: boxesIn("v1") + "/a/scale"}).do(t, s.Client(), s.URL); a.code != http.StatusNotFound {
-		t.Errorf("%d %s", a.code, a.text)
+	for _, c := range []struct {
+		step
+		want string
+	}{
+		{step{method: "POST", path: boxesIn("v1"), body: box("v1", "a", `{"size":3}`)}, `"size":3`},
+		{step{method: "GET", path: boxesIn("v1") + "/a/scale"}, `"spec":{"replicas":3}`},
+		{step{method: "PATCH", path: boxesIn("v1") + "/a/scale", contentType: merge, body: `{"spec":{"replicas":4}}`}, `"spec":{"replicas":4}`},
+		{step{method: "GET", path: boxesIn("v2") + "/a"}, `"width":4`},
+	} {
+		if a := c.step.do(t, s.Client(), s.URL); a.code/100 != 2 || !strings.Contains(a.text, c.want) {
+			t.Errorf("%s %s: %d %s\nwant %s", c.method, c.path, a.code, a.text, c.want)
+		}
 	}
 }
 
@@ -225,5 +232,113 @@ func TestStoredVersionIsNotServed(t *testing.T) {
 		if a.code != c.code || !strings.Contains(a.text, c.want) {
 			t.Errorf("%s %s: %d %s\nwant %d %s", c.method, c.path, a.code, a.text, c.code, c.want)
 		}
+	}
+}
+
+// What a request sent is judged as it was sent, not as a conversion gives it back.
+func TestWhatWasSentIsJudged(t *testing.T) {
+	t.Parallel()
+	s := newBoxes(t, func(d *apiextensionsv1.CustomResourceDefinition) {
+		spec := d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+		spec.Required = []string{"size"}
+		spec.Properties["label"] = apiextensionsv1.JSONSchemaProps{Type: "string"} // which v2 does not have
+		spec.XValidations = apiextensionsv1.ValidationRules{{Rule: "!has(self.label) || self.label != 'bad'", Message: "a bad label"}}
+		d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"] = spec
+		short := int64(3)
+		d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties["phase"] = apiextensionsv1.JSONSchemaProps{Type: "string", MaxLength: &short}
+		d.Spec.Versions[0].Schema.OpenAPIV3Schema.XValidations = apiextensionsv1.ValidationRules{
+			{Rule: "self.metadata.name == oldSelf.metadata.name && self.metadata.name.startsWith('a')", Message: "a bad name"},
+		}
+	}, func(d *apiextensionsv1.CustomResourceDefinition) {
+		spec := d.Spec.Versions[1].Schema.OpenAPIV3Schema.Properties["spec"]
+		spec.Properties["box"].Properties["width"] = apiextensionsv1.JSONSchemaProps{Type: "integer", Default: &apiextensionsv1.JSON{Raw: []byte("1")}}
+	})
+	v1, v2 := boxesIn("v1"), boxesIn("v2")
+	latest := func(spec string) string {
+		return strings.Replace(box("v1", "a", spec), `"name":"a"`, `"name":"a","resourceVersion":"2","labels":{"converted":"v1"}`, 1)
+	}
+	const missing, bad = "spec.size: Required value", "a bad label"
+	for _, c := range []struct {
+		step
+		code int
+		want string // in the answer
+	}{
+		{step{method: "POST", path: v1, body: box("v1", "a", `{"size":3}`)}, 201, `"size":3`},
+		{step{method: "POST", path: v1, body: box("v1", "b", `{}`)}, 422, missing},
+		{step{method: "POST", path: v1, body: box("v1", "b", `{"size":1,"label":"bad"}`)}, 422, bad},
+		{step{method: "POST", path: v1, body: box("v1", "b", `{"size":1,"label":"good"}`)}, 201, `"size":1`},
+		{step{method: "PUT", path: v1 + "/a", body: latest(`{"copies":2}`)}, 422, missing},
+		{step{method: "PUT", path: v1 + "/a", body: latest(`{"size":4,"copies":2,"label":"bad"}`)}, 422, bad},
+		{step{method: "PUT", path: v1 + "/a", body: latest(`{"size":4,"copies":2}`)}, 200, `"size":4`},
+		{step{method: "PATCH", path: v1 + "/a", contentType: merge, body: `{"spec":{"size":null}}`}, 422, missing},
+		{step{method: "PATCH", path: v1 + "/a", contentType: merge, body: `{"spec":{"label":"bad"}}`}, 422, bad},
+		{step{method: "PATCH", path: v1 + "/c?fieldManager=one", contentType: apply, body: box("v1", "c", `{}`)}, 422, missing},
+		{step{method: "PATCH", path: v1 + "/b", contentType: merge, body: `{"spec":{"copies":2}}`}, 422, "a bad name"},
+		{step{method: "PATCH", path: v1 + "/a/status", contentType: merge, body: `{"status":{"copies":"x"},"spec":{"label":"bad"}}`}, 422, "copies in body must be of type integer"},
+		{step{method: "PATCH", path: v1 + "/a/status", contentType: merge, body: `{"status":{"phase":"long"}}`}, 422, "status.phase: Too long"},
+		{step{method: "PATCH", path: v1 + "/a/status", contentType: merge, body: `{"status":{"copies":3},"spec":{"label":"bad"}}`}, 200, `"status":{"copies":3}`},
+		{step{method: "PATCH", path: v1 + "/a/scale", contentType: merge, body: `{"spec":{"replicas":9}}`}, 200, `"spec":{"replicas":9}`},
+		{step{method: "GET", path: v2 + "/a"}, 200, `"spec":{"box":{"height":7,"width":4},"copies":9}`},
+	} {
+		a := c.step.do(t, s.Client(), s.URL)
+		if a.code != c.code || !strings.Contains(a.text, c.want) {
+			t.Errorf("%s %s %s: %d %s\nwant %d %s", c.method, c.path, c.body, a.code, a.text, c.code, c.want)
+		}
+	}
+}
+
+// An update that changes nothing changes no metadata either, of which the registry fills in what was not sent.
+func TestMetadataOfWhatWasSent(t *testing.T) {
+	t.Parallel()
+	s := newBoxes(t, func(d *apiextensionsv1.CustomResourceDefinition) {
+		d.Spec.Versions[0].Schema.OpenAPIV3Schema.XValidations = apiextensionsv1.ValidationRules{{Rule: "self.metadata == oldSelf.metadata", Message: "metadata changed"}}
+	})
+	path := boxesIn("v1")
+	if a := (step{method: "POST", path: path, body: box("v1", "a", `{"size":3}`)}).do(t, s.Client(), s.URL); a.code != http.StatusCreated {
+		t.Fatalf("%d %s", a.code, a.text)
+	}
+	for metadata, code := range map[string]int{
+		`"name":"a","resourceVersion":"2","labels":{"converted":"v1"}`:         200,
+		`"name":"a","resourceVersion":"2"`:                                     422,
+		`"name":"a","resourceVersion":"2","labels":{"converted":"other"}`:      422,
+		`"name":"a","resourceVersion":"2","annotations":{"a":"b"},"labels":{}`: 422,
+	} {
+		body := strings.Replace(box("v1", "a", `{"size":3,"copies":1}`), `"name":"a"`, metadata, 1)
+		if a := (step{method: "PUT", path: path + "/a", body: body}).do(t, s.Client(), s.URL); a.code != code {
+			t.Errorf("%s: %d %s", metadata, a.code, a.text)
+		}
+	}
+}
+
+// A null that an apply sends is judged in a version without a conversion too, whose pruning drops it.
+func TestANullThatWasApplied(t *testing.T) {
+	t.Parallel()
+	h := newHosted(t)
+	d := definitionFile(t, "gadgets.yaml")
+	for i := range d.Spec.Versions {
+		spec := d.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties["spec"]
+		if spec.Properties == nil {
+			continue
+		}
+		spec.Properties["m"] = apiextensionsv1.JSONSchemaProps{
+			Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &apiextensionsv1.JSONSchemaProps{Type: "number"}},
+		}
+		d.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties["spec"] = spec
+	}
+	h.define(d)
+	for path, object := range map[string]func(name, rest string) string{gadgets: gadget, older: olderGadget} {
+		a := step{method: "PATCH", path: path + "/n?fieldManager=one", contentType: apply, body: object("n", `,"spec":{"size":3,"m":{"a":1,"b":null}}`)}.do(t, h.Client(), h.URL)
+		if a.code != http.StatusUnprocessableEntity || !strings.Contains(a.text, `spec.m.b in body must be of type number: \"null\"`) {
+			t.Errorf("%s: %d %s", path, a.code, a.text)
+		}
+	}
+	// Also where the manager's fields are those of another version until now, to which the result is converted to find out what goes.
+	a := step{method: "PATCH", path: older + "/o?fieldManager=one", contentType: apply, body: olderGadget("o", `,"spec":{"size":3}`)}.do(t, h.Client(), h.URL)
+	if a.code != http.StatusCreated {
+		t.Fatal(a.code, a.text)
+	}
+	a = step{method: "PATCH", path: gadgets + "/o?fieldManager=one", contentType: apply, body: gadget("o", `,"spec":{"size":3,"m":{"b":null}}`)}.do(t, h.Client(), h.URL)
+	if a.code != http.StatusUnprocessableEntity || !strings.Contains(a.text, `spec.m.b in body must be of type number: \"null\"`) {
+		t.Errorf("in another version than before: %d %s", a.code, a.text)
 	}
 }

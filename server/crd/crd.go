@@ -11,8 +11,10 @@ import (
 	"github.com/keelson-dev/keelson/runtime"
 	celrules "github.com/keelson-dev/keelson/runtime/cel/rules"
 	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/crd/conversion"
 	"github.com/keelson-dev/keelson/server/crd/definition"
 	"github.com/keelson-dev/keelson/storage"
+	"github.com/keelson-dev/keelson/webhook"
 	"go.uber.org/zap"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,10 +22,16 @@ import (
 
 // Options refines New. The zero Options is as kube-apiserver does it.
 type Options struct {
-	// Conversions convert between the versions of custom resources whose schemas differ, by group and kind. Without one, an
+	// Conversions convert between the versions of custom resources, by group and kind, in the place of whatever their
+	// definitions say of conversion; webhooks that these name are never called. Without one, and without a webhook, an
 	// object of another version differs in its apiVersion, and in what that version's schema prunes and defaults. See
 	// runtime.ConvertUntyped for what they must do.
 	Conversions map[schema.GroupKind]runtime.ConvertUntyped
+	// Webhooks says how the conversion webhooks of definitions are called: where services are, and for how long a call may take.
+	Webhooks webhook.Options
+	// WebhookConversion bounds what is asked of conversion webhooks, and what is remembered of their answers. Its Hooks are called
+	// besides those of the server's metrics.
+	WebhookConversion conversion.Options
 	// Logger gets what fails and is tried again, and definitions that cannot be served; nil is silent.
 	Logger *zap.Logger
 }
@@ -41,10 +49,8 @@ type extension struct{ opts Options }
 // wing is the wing in one server.
 type wing struct {
 	opts     Options
-	compiler *celrules.Compiler
-	// schemas are what was made of the schemas of each definition that is served, by its name. It belongs to the goroutine of
-	// the controller.
-	schemas map[string]schemaSet
+	webhooks *webhooks
+	schemas  *library
 }
 
 // checkName is that of the health check.
@@ -78,13 +84,20 @@ func (e extension) Install(h *server.Host) error {
 	if err != nil {
 		return fmt.Errorf("crd: %w", err)
 	}
-	c, err := newController(h, &wing{opts: e.opts, compiler: compiler, schemas: map[string]schemaSet{}})
+	hooks, err := newWebhooks(h.Metrics(), e.opts)
 	if err != nil {
+		return fmt.Errorf("crd: %w", err)
+	}
+	c, err := newController(h, &wing{opts: e.opts, webhooks: hooks, schemas: newLibrary(compiler)})
+	if err != nil {
+		hooks.close()
 		return fmt.Errorf("crd: %w", err)
 	}
 	h.AdmitFirst(admission.Chain{Mutators: []admission.Mutator{c.gate}})
 	h.Check(server.Check{Name: checkName, ReadyOnly: true, Check: c.check})
+	h.Go(c.wing.schemas.run)
 	h.Go(c.run)
+	h.OnClose(hooks.close) // requests under way may need them
 	select {
 	case <-c.synced:
 	case <-time.After(firstSight):
@@ -105,7 +118,7 @@ func newController(h *server.Host, w *wing) (*controller, error) {
 	}
 	c := &controller{
 		wing: w, host: h, catalogue: h.Catalogue(), registry: r, status: status, log: w.opts.Logger,
-		synced: make(chan struct{}), left: make(chan string), known: map[string]*known{}, deletes: make(chan struct{}, maxDeletes),
+		synced: make(chan struct{}), left: make(chan string), known: map[string]*known{}, leaving: map[*known]bool{}, groups: map[string]*namesakes{}, deletes: make(chan struct{}, maxDeletes),
 	}
 	c.gate = &gate{definitions: r}
 	c.shared = !knows(h.Backend())

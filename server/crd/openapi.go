@@ -1,12 +1,18 @@
 package crd
 
 import (
+	"crypto/sha256"
+
 	apischema "github.com/keelson-dev/keelson/runtime/schema"
 	"github.com/keelson-dev/keelson/runtime/structural"
+	"github.com/keelson-dev/keelson/server/openapi"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-var _ apischema.Describer = (*objectSchema)(nil)
+var (
+	_ apischema.Describer = (*objectSchema)(nil)
+	_ openapi.Digester    = (*objectSchema)(nil)
+)
 
 // MergeSchema implements schema.Describer.
 func (s *objectSchema) MergeSchema(meta spec.Schema) *spec.Schema {
@@ -32,4 +38,12 @@ func (s *objectSchema) OpenAPI() *spec.Schema {
 		published.AddExtension("x-kubernetes-preserve-unknown-fields", true)
 	}
 	return published
+}
+
+// Digest implements openapi.Digester.
+func (s *objectSchema) Digest() [sha256.Size]byte {
+	if !s.keepsUnknown {
+		return s.digest
+	}
+	return sha256.Sum256(append([]byte("unknown fields are kept "), s.digest[:]...))
 }

@@ -50,10 +50,15 @@ func (r *rules) strategy() registry.Strategy[*unstructured.Unstructured] {
 
 func (r *rules) validate(ctx context.Context, obj *unstructured.Unstructured) field.ErrorList {
 	version := r.version(ctx)
-	obj, err := r.in(version, obj)
+	obj, err := r.asSent(ctx, version, obj, nil, nil)
 	if err != nil {
 		return field.ErrorList{field.InternalError(nil, err)}
 	}
+	return r.judge(ctx, version, obj)
+}
+
+// judge returns what is wrong with an object of a version.
+func (r *rules) judge(ctx context.Context, version string, obj *unstructured.Unstructured) field.ErrorList {
 	s := r.versions[version].schema.structure()
 	errs := s.Validate(nil, obj.Object)
 	errs = append(errs, registry.CheckScale(obj, r.versions[version].scale, false)...)
@@ -66,11 +71,11 @@ func (r *rules) validate(ctx context.Context, obj *unstructured.Unstructured) fi
 
 func (r *rules) validateUpdate(ctx context.Context, obj, old *unstructured.Unstructured) field.ErrorList {
 	version := r.version(ctx)
-	was, err := r.in(version, old)
+	was, err := r.in(ctx, version, old)
 	if err != nil { // what cannot be shown in this version excuses nothing
 		return append(r.validate(ctx, obj), r.withoutPast(version, err)...)
 	}
-	if obj, err = r.in(version, obj); err != nil {
+	if obj, err = r.asSent(ctx, version, obj, old, was); err != nil {
 		return field.ErrorList{field.InternalError(nil, err)}
 	}
 	s := r.versions[version].schema.structure()
@@ -84,14 +89,14 @@ func (r *rules) validateUpdate(ctx context.Context, obj, old *unstructured.Unstr
 // validateStatusUpdate judges the status by what the schema says of it, and all lists and rules, as kube-apiserver does.
 func (r *rules) validateStatusUpdate(ctx context.Context, obj, old *unstructured.Unstructured) field.ErrorList {
 	version := r.version(ctx)
-	obj, err := r.in(version, obj)
-	if err != nil {
-		return field.ErrorList{field.InternalError(nil, err)}
-	}
 	var was map[string]any
-	past, err := r.in(version, old)
+	past, err := r.in(ctx, version, old)
 	if err == nil {
 		was = past.Object
+	}
+	obj, fault := r.statusAsSent(ctx, version, obj, old, past)
+	if fault != nil {
+		return field.ErrorList{field.InternalError(nil, fault)}
 	}
 	s := r.versions[version].schema.structure()
 	var errs field.ErrorList
@@ -163,17 +168,17 @@ func (r *rules) version(ctx context.Context) string {
 }
 
 // in returns what an object of the hub is in a version. It is not to be changed.
-func (r *rules) in(version string, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (r *rules) in(ctx context.Context, version string, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if version == r.hub {
 		return obj, nil
 	}
-	there, err := r.scheme.ToVersion(obj, schema.GroupVersion{Group: r.resource.Group, Version: version})
+	there, err := r.scheme.ToVersions(ctx, []runtime.Object{obj}, schema.GroupVersion{Group: r.resource.Group, Version: version})
 	if err != nil {
 		return nil, err
 	}
-	u, ok := there.(*unstructured.Unstructured)
+	u, ok := there[0].(*unstructured.Unstructured)
 	if !ok {
-		return nil, fmt.Errorf("%T is no custom resource", there)
+		return nil, fmt.Errorf("%T is no custom resource", there[0])
 	}
 	return u, nil
 }

@@ -2,6 +2,7 @@ package crd
 
 import (
 	"fmt"
+	goruntime "runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -30,33 +31,25 @@ func manyRules() string {
 // same schema, by whoever comes at the same time.
 func TestRulesAreCompiledOnce(t *testing.T) {
 	t.Parallel()
-	w := &wing{compiler: compilerOf(t), schemas: map[string]schemaSet{}}
-	compiled := 0
-	watch := func(set schemaSet) {
-		for _, s := range set {
-			before := s.compileRules
-			s.compileRules = sync.OnceValues(func() (*celrules.Rules, error) {
-				compiled++
-				return before()
-			})
-		}
-	}
+	l := libraryOf(t)
 	d := defined(t, manyRules(), manyRules())
-	_, set, err := groupOf(d, nil, w.compiler, nil)
-	if err != nil {
+	if _, err := groupOf(d, converter{}, l); err != nil {
 		t.Fatal(err)
 	}
-	if len(set) != 1 || compiled != 0 {
-		t.Fatalf("%d schemas, of which %d are compiled", len(set), compiled)
+	if len(l.compiled) != 0 {
+		t.Fatalf("%d schemas are compiled already", len(l.compiled))
 	}
-	watch(set)
-	w.schemas[d.Name] = set
+	var (
+		mu    sync.Mutex
+		found = map[*celrules.Rules]bool{}
+		kept  []map[string]*objectSchema
+	)
 	judge := func() {
-		versions, after, err := schemasOf(d, w.compiler, w.schemas[d.Name])
+		versions, err := l.schemasOf(d)
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.schemas[d.Name] = after
+		kept = append(kept, versions)
 		r := &rules{resource: schema.GroupResource{Group: "example.com", Resource: "things"}, hub: "v1", versions: map[string]versionRules{}}
 		for name, s := range versions {
 			r.versions[name] = versionRules{schema: s}
@@ -71,6 +64,13 @@ func TestRulesAreCompiledOnce(t *testing.T) {
 				if len(errs) != 1 || errs[0].Error() != `spec: Invalid value: failed rule: self.size != 499` {
 					t.Errorf("%v", errs)
 				}
+				compiled, err := versions[version].compileRules()
+				if err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				found[compiled] = true
 			})
 		}
 		all.Wait()
@@ -78,7 +78,8 @@ func TestRulesAreCompiledOnce(t *testing.T) {
 	judge()
 	d.Spec.Versions = append(d.Spec.Versions, defined(t, manyRules(), manyRules(), manyRules()).Spec.Versions[2])
 	judge()
-	if compiled != 1 {
-		t.Errorf("they are compiled %d times", compiled)
+	if len(found) != 1 || len(l.compiled) != 1 {
+		t.Errorf("they are compiled %d times, for %d schemas", len(found), len(l.compiled))
 	}
+	goruntime.KeepAlive(kept)
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/keelson-dev/keelson/runtime"
-	celrules "github.com/keelson-dev/keelson/runtime/cel/rules"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/crd/definition"
 	"github.com/keelson-dev/keelson/server/registry"
@@ -19,14 +18,14 @@ import (
 
 // groupOf makes what a definition defines: a group of one resource in all its versions, those that are stored and not
 // served included, in a scheme of its own, under the names that were accepted. Objects are stored in the version that the
-// definition says. convert is the program's conversion between the versions, nil for none; compiler compiles the rules of
-// schemas; before are the schemas of an earlier state of the definition, and those that it has now come back. Nothing of crd is kept.
+// definition says. convert is the conversion between the versions; all has the schemas of all definitions. Nothing
+// of crd is kept.
 //
 // It is an error if the definition is one that cannot be served, which is not told to whoever wrote it: only one that was stored
 // by somebody else is.
-func groupOf(crd *apiextensionsv1.CustomResourceDefinition, convert runtime.ConvertUntyped, compiler *celrules.Compiler, before schemaSet) (server.Group, schemaSet, error) {
-	fail := func(err error) (server.Group, schemaSet, error) {
-		return server.Group{}, nil, fmt.Errorf("definition %s cannot be served: %w", crd.Name, err)
+func groupOf(crd *apiextensionsv1.CustomResourceDefinition, convert converter, all *library) (server.Group, error) {
+	fail := func(err error) (server.Group, error) {
+		return server.Group{}, fmt.Errorf("definition %s cannot be served: %w", crd.Name, err)
 	}
 	hub := definition.StorageVersion(crd)
 	if hub == nil {
@@ -35,59 +34,43 @@ func groupOf(crd *apiextensionsv1.CustomResourceDefinition, convert runtime.Conv
 	if errs := definition.Unsupported(crd); len(errs) > 0 {
 		return fail(errs.ToAggregate())
 	}
-	schemas, set, err := schemasOf(crd, compiler, before)
+	schemas, err := all.schemasOf(crd)
 	if err != nil {
 		return fail(err)
-	}
-	if convert != nil {
-		convert = explained(schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Status.AcceptedNames.Kind}, convert, schemas)
 	}
 	group := server.Group{Name: crd.Spec.Group, Scheme: runtime.NewScheme()}
 	r := &rules{
 		scheme: group.Scheme, hub: hub.Name, versions: map[string]versionRules{},
 		resource: schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Status.AcceptedNames.Plural},
 	}
+	convert = convert.explained(schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Status.AcceptedNames.Kind}, r)
+	newest := newest(crd)
 	for _, v := range crd.Spec.Versions {
-		o := versionOptions(crd, v)
-		o.Schema, o.Convert = schemas[v.Name], convert
+		o := versionOptions(crd, v, newest)
+		o.Schema, o.Convert, o.ConvertAll = schemas[v.Name], convert.one, convert.all
 		switch {
 		case v.Name == hub.Name:
 			o.Hub, o.Strategy = true, r.strategy()
-		case convert != nil:
-			onlyWhereStored(&o, schemas[hub.Name])
+		case convert.converts():
+			o.SelectableFields, o.IndexFields = nil, nil // which are read in what is stored
 		}
 		r.versions[v.Name] = versionRules{schemas[v.Name], o.Scale}
 		group.Versions = append(group.Versions, server.Version{
 			Name: v.Name, Resources: []server.Resource{server.Kind(crd.Status.AcceptedNames.Kind, o)},
 		})
 	}
-	return group, set, nil
-}
-
-// onlyWhereStored takes away what a version cannot have because it is made of what is stored by the program's function: fields
-// to select by, which are read in what is stored, and a scale whose paths that does not have.
-func onlyWhereStored(o *server.KindOptions[*unstructured.Unstructured], stored *objectSchema) {
-	o.SelectableFields, o.IndexFields = nil, nil
-	if o.Scale == nil {
-		return
-	}
-	for _, path := range []string{o.Scale.SpecReplicas, o.Scale.StatusReplicas, o.Scale.LabelSelector} {
-		if _, _, err := stored.structure().At(path, false); err != nil {
-			o.Scale = nil
-			return
-		}
-	}
+	return group, nil
 }
 
 // versionOptions are what a version says of itself, and the names that all versions share.
-func versionOptions(crd *apiextensionsv1.CustomResourceDefinition, v apiextensionsv1.CustomResourceDefinitionVersion) server.KindOptions[*unstructured.Unstructured] {
+func versionOptions(crd *apiextensionsv1.CustomResourceDefinition, v apiextensionsv1.CustomResourceDefinitionVersion, newest string) server.KindOptions[*unstructured.Unstructured] {
 	names := crd.Status.AcceptedNames
 	o := server.KindOptions[*unstructured.Unstructured]{
 		Plural: names.Plural, Singular: names.Singular, ListKind: names.ListKind,
 		ShortNames: slices.Clone(names.ShortNames), Categories: slices.Clone(names.Categories),
 		ClusterScoped: crd.Spec.Scope == apiextensionsv1.ClusterScoped,
 		Unserved:      !v.Served,
-		Deprecated:    deprecation(crd, v),
+		Deprecated:    deprecation(crd, v, newest),
 		Table:         newColumns(v.AdditionalPrinterColumns),
 		NoStatus:      v.Subresources == nil || v.Subresources.Status == nil,
 		Scale:         scaleOf(v),
@@ -114,9 +97,20 @@ func scaleOf(v apiextensionsv1.CustomResourceDefinitionVersion) *registry.Scale 
 	return s
 }
 
+// newest returns the name of the newest version that is served and not deprecated, "" for none.
+func newest(crd *apiextensionsv1.CustomResourceDefinition) string {
+	newest := ""
+	for _, v := range crd.Spec.Versions {
+		if v.Served && !v.Deprecated && (newest == "" || version.CompareKubeAwareVersionStrings(newest, v.Name) < 0) {
+			newest = v.Name
+		}
+	}
+	return newest
+}
+
 // deprecation is the warning of a version that is deprecated, "" for another. Without one of its own it names the newest version
-// that is served, newer, and not deprecated itself.
-func deprecation(crd *apiextensionsv1.CustomResourceDefinition, v apiextensionsv1.CustomResourceDefinitionVersion) string {
+// that is served and not deprecated itself, if that is newer.
+func deprecation(crd *apiextensionsv1.CustomResourceDefinition, v apiextensionsv1.CustomResourceDefinitionVersion, newest string) string {
 	switch {
 	case !v.Deprecated:
 		return ""
@@ -124,25 +118,23 @@ func deprecation(crd *apiextensionsv1.CustomResourceDefinition, v apiextensionsv
 		return *v.DeprecationWarning
 	}
 	text := fmt.Sprintf("%s/%s %s is deprecated", crd.Spec.Group, v.Name, crd.Spec.Names.Kind)
-	newest := v.Name
-	for _, other := range crd.Spec.Versions {
-		if other.Served && !other.Deprecated && version.CompareKubeAwareVersionStrings(newest, other.Name) < 0 {
-			newest = other.Name
-		}
-	}
-	if newest == v.Name {
+	if newest == "" || version.CompareKubeAwareVersionStrings(v.Name, newest) >= 0 {
 		return text
 	}
 	return text + fmt.Sprintf("; use %s/%s %s", crd.Spec.Group, newest, crd.Spec.Names.Kind)
 }
 
-// groupOf makes what a definition defines: see the function of that name. The schemas of a definition are kept until it is
-// forgotten.
+// groupOf makes what a definition defines: see the function of that name. The webhook of a definition is kept until it
+// is forgotten.
 func (w *wing) groupOf(crd *apiextensionsv1.CustomResourceDefinition) (server.Group, error) {
-	kind := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Status.AcceptedNames.Kind}
-	group, set, err := groupOf(crd, w.opts.Conversions[kind], w.compiler, w.schemas[crd.Name])
-	if err == nil {
-		w.schemas[crd.Name] = set
+	convert, err := w.converterOf(crd)
+	if err != nil {
+		return server.Group{}, err
 	}
-	return group, err
+	return groupOf(crd, convert, w.schemas)
+}
+
+// forget drops what is kept of the definition of a name.
+func (w *wing) forget(name string) {
+	w.webhooks.forget(name)
 }

@@ -13,6 +13,5 @@ func GroupOf(crd *apiextensionsv1.CustomResourceDefinition, convert runtime.Conv
 	if err != nil {
 		return server.Group{}, err
 	}
-	group, _, err := groupOf(crd, convert, compiler, nil)
-	return group, err
+	return groupOf(crd, converter{one: convert}, newLibrary(compiler))
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/keelson-dev/keelson/runtime"
 	celrules "github.com/keelson-dev/keelson/runtime/cel/rules"
@@ -15,32 +16,68 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// objectSchema is the schema of one version of a custom resource. It is immutable, and may be used concurrently.
+// objectSchema is the schema of versions of custom resources. It may be used concurrently, and what it says never changes. Make
+// one with library.schema.
 //
-// Many more kinds are defined than used, and a compiled schema takes twice the memory of its JSON, so it is compiled when it is
-// first needed, which takes some milliseconds; and so are its rules, with the first write, which takes half of one each. Of the
-// definition that it was made of nothing is kept but the schema's text,
-// compressed.
+// Many more kinds are defined than used, and a compiled schema takes several times the memory of its JSON, so it is compiled when
+// it is first needed, which takes some milliseconds; and so are its rules, with the first write, which takes half of one each. Of
+// the definition that it was made of nothing is kept but the schema's text, compressed.
 type objectSchema struct {
+	library *library
+	digest  [sha256.Size]byte // of the text
 	// keepsUnknown says that nothing is pruned: the definition has preserveUnknownFields, which only one that was stored by
 	// somebody else can have.
-	keepsUnknown bool
-	text         []byte // JSON of a JSONSchemaProps, or null; deflated
-	compile      func() (*structural.Schema, error)
-	compileRules func() (*celrules.Rules, error)
+	keepsUnknown   bool
+	text           []byte // JSON of a JSONSchemaProps, or null; deflated
+	size, ruleSize int64  // about how many bytes it takes when it is compiled, and its rules
+
+	making sync.Mutex // held by who compiles it
+	now    atomic.Pointer[compiledSchema]
+	last   atomic.Int64 // the tick of the library when it was last used
 }
 
 var _ runtime.ObjectSchema = (*objectSchema)(nil)
 
-// newObjectSchema makes a schema of its JSON, whose rules compiler compiles.
-func newObjectSchema(text []byte, keepsUnknown bool, compiler *celrules.Compiler) (*objectSchema, error) {
-	s := &objectSchema{keepsUnknown: keepsUnknown}
-	s.compile = sync.OnceValues(s.compileOnce)
-	s.compileRules = sync.OnceValues(func() (*celrules.Rules, error) { return compiler.Compile(s.structure()) })
-	var err error
-	s.text, err = deflate(text)
-	return s, err
+// compiledSchema is what is made of a schema to judge objects. It is immutable, and good for as long as somebody has it.
+type compiledSchema struct {
+	structure *structural.Schema // nil specifies nothing
+	err       error              // why there is none
+	rules     func() (*celrules.Rules, error)
 }
+
+// compiled returns what is made of the schema, and makes it unless it is there.
+func (s *objectSchema) compiled() *compiledSchema {
+	if c := s.now.Load(); c != nil {
+		s.library.used(s)
+		return c
+	}
+	s.making.Lock()
+	defer s.making.Unlock()
+	if c := s.now.Load(); c != nil {
+		return c
+	}
+	c := &compiledSchema{}
+	c.structure, c.err = s.compileOnce()
+	c.rules = sync.OnceValues(func() (*celrules.Rules, error) {
+		rules, err := s.library.compiler.Compile(c.structure)
+		if s.now.Load() == c { // or it was dropped meanwhile
+			s.library.took(s, s.ruleSize)
+		}
+		return rules, err
+	})
+	s.now.Store(c)
+	s.library.took(s, s.size+int64(c.structure.PatternBytes()))
+	return c
+}
+
+// compile returns the compiled schema. The error of one that is not structural is that of every object.
+func (s *objectSchema) compile() (*structural.Schema, error) {
+	c := s.compiled()
+	return c.structure, c.err
+}
+
+// compileRules returns the rules of the schema, nil for none.
+func (s *objectSchema) compileRules() (*celrules.Rules, error) { return s.compiled().rules() }
 
 // compileOnce compiles the schema: one that is not structural, which only somebody else's definition has, to an error, and if
 // such a definition keeps what is unknown, to nil, for what it says of values is not known.
@@ -124,41 +161,4 @@ func deflate(text []byte) ([]byte, error) {
 		return nil, err
 	}
 	return bytes.Clone(out.Bytes()), nil
-}
-
-// fingerprint tells the schemas of versions apart, their descriptions included.
-type fingerprint struct {
-	text         [sha256.Size]byte
-	keepsUnknown bool
-}
-
-// schemaSet holds the schemas of one definition, so that a schema which two versions have, or which stays the same when the
-// definition changes, is compiled once, and what was made of it before is still good. The nil schemaSet is an empty one.
-type schemaSet map[fingerprint]*objectSchema
-
-// schemasOf returns the schemas of a definition's versions, by name, and the set of them. Those of before are used again.
-func schemasOf(crd *apiextensionsv1.CustomResourceDefinition, compiler *celrules.Compiler, before schemaSet) (map[string]*objectSchema, schemaSet, error) {
-	versions, set := map[string]*objectSchema{}, schemaSet{}
-	for _, v := range crd.Spec.Versions {
-		var props *apiextensionsv1.JSONSchemaProps
-		if v.Schema != nil {
-			props = v.Schema.OpenAPIV3Schema
-		}
-		text, err := json.Marshal(props)
-		if err != nil {
-			return nil, nil, fmt.Errorf("version %s: schema: %w", v.Name, err)
-		}
-		key := fingerprint{sha256.Sum256(text), crd.Spec.PreserveUnknownFields}
-		s := before[key]
-		if s == nil {
-			s = set[key]
-		}
-		if s == nil {
-			if s, err = newObjectSchema(text, key.keepsUnknown, compiler); err != nil {
-				return nil, nil, fmt.Errorf("version %s: schema: %w", v.Name, err)
-			}
-		}
-		versions[v.Name], set[key] = s, s
-	}
-	return versions, set, nil
 }

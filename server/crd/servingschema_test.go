@@ -3,7 +3,6 @@ package crd
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -43,53 +42,13 @@ func defined(t testing.TB, schemas ...string) *apiextensionsv1.CustomResourceDef
 	return d
 }
 
-func compilerOf(t testing.TB) *celrules.Compiler {
+func libraryOf(t testing.TB) *library {
 	t.Helper()
 	compiler, err := celrules.NewCompiler()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return compiler
-}
-
-// A schema that two versions have, or that stays when the definition changes, stays the same value: what was made of it, a
-// document of OpenAPI for one, is good as long as it is.
-func TestSchemasStayTheSame(t *testing.T) {
-	t.Parallel()
-	const one, described = `{"type":"object","properties":{"a":{"type":"string"}}}`, `{"type":"object","properties":{"a":{"type":"string","description":"d"}}}`
-	compiler := compilerOf(t)
-	before, set, err := schemasOf(defined(t, one, one, described), compiler, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if before["v1"] != before["v2"] || before["v1"] == before["v3"] || len(set) != 2 {
-		t.Errorf("%v of %d schemas", before, len(set))
-	}
-	after, set, err := schemasOf(defined(t, described, `{"type":"object"}`), compiler, set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if after["v1"] != before["v3"] || after["v2"] == before["v1"] || len(set) != 2 {
-		t.Errorf("%v of %d schemas", after, len(set))
-	}
-	w := &wing{compiler: compiler, schemas: map[string]schemaSet{}}
-	if _, err := w.groupOf(defined(t, one)); err != nil {
-		t.Fatal(err)
-	}
-	first := maps.Clone(w.schemas["things.example.com"])
-	if _, err := w.groupOf(defined(t, one, described)); err != nil {
-		t.Fatal(err)
-	}
-	for key, s := range first {
-		if w.schemas["things.example.com"][key] != s || len(w.schemas["things.example.com"]) != 2 {
-			t.Errorf("the wing has %v, and had %v", w.schemas, first)
-		}
-	}
-	kept := defined(t, described)
-	kept.Spec.PreserveUnknownFields = true
-	if other, _, err := schemasOf(kept, compiler, set); err != nil || other["v1"] == after["v1"] {
-		t.Errorf("%v, %v: preserveUnknownFields makes another schema", other, err)
-	}
+	return newLibrary(compiler)
 }
 
 func TestObjectSchema(t *testing.T) {
@@ -120,7 +79,7 @@ func TestObjectSchema(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s, err := newObjectSchema([]byte(c.text), c.keepsUnknown, compilerOf(t))
+			s, err := libraryOf(t).schema([]byte(c.text), c.keepsUnknown)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -146,7 +105,7 @@ func TestObjectSchema(t *testing.T) {
 			}
 		})
 	}
-	s, err := newObjectSchema([]byte(text), false, compilerOf(t))
+	s, err := libraryOf(t).schema([]byte(text), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,11 +116,11 @@ func TestObjectSchema(t *testing.T) {
 		t.Errorf("merged by %+v", got)
 	}
 	for text, published := range map[string]bool{`{"type":"object"}`: true, `{"type":"object","properties":{"a":{"type":"array"}}}`: false, `{"type":"object","$ref":"x"}`: false} {
-		if s, err = newObjectSchema([]byte(text), true, compilerOf(t)); err != nil || (s.OpenAPI() != nil) != published {
+		if s, err = libraryOf(t).schema([]byte(text), true); err != nil || (s.OpenAPI() != nil) != published {
 			t.Errorf("%s: published as %v, %v", text, s.OpenAPI(), err)
 		}
 	}
-	if none, err := newObjectSchema([]byte("null"), false, compilerOf(t)); err != nil || none.OpenAPI() != nil || none.MergeSchema(spec.Schema{}) == nil {
+	if none, err := libraryOf(t).schema([]byte("null"), false); err != nil || none.OpenAPI() != nil || none.MergeSchema(spec.Schema{}) == nil {
 		t.Errorf("no schema: %v", err)
 	}
 }
@@ -169,7 +128,7 @@ func TestObjectSchema(t *testing.T) {
 // A schema is compiled when it is first needed. One that cannot be is an error of each object then.
 func TestSchemaIsCompiledLate(t *testing.T) {
 	t.Parallel()
-	s, err := newObjectSchema([]byte(`{"type":"object","$ref":"x"}`), false, compilerOf(t))
+	s, err := libraryOf(t).schema([]byte(`{"type":"object","$ref":"x"}`), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +150,7 @@ func TestSchemaTextIsSmall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newObjectSchema(text, false, compilerOf(t))
+	s, err := libraryOf(t).schema(text, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,12 +180,12 @@ func TestDeprecationWarnings(t *testing.T) {
 		{"other", "example.com/other Thing is deprecated; use example.com/v1 Thing"},
 	} {
 		i := slices.IndexFunc(d.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == c.version })
-		if got := deprecation(d, d.Spec.Versions[i]); got != c.want {
+		if got := deprecation(d, d.Spec.Versions[i], newest(d)); got != c.want {
 			t.Errorf("%s: %q, want %q", c.version, got, c.want)
 		}
 	}
 	d.Spec.Versions[0].DeprecationWarning = &own
-	if got := deprecation(d, d.Spec.Versions[0]); got != own {
+	if got := deprecation(d, d.Spec.Versions[0], newest(d)); got != own {
 		t.Errorf("%q", got)
 	}
 }
@@ -241,9 +200,6 @@ func TestGroupRefused(t *testing.T) {
 	}{
 		"nothing is wrong":  {"", func(*apiextensionsv1.CustomResourceDefinition) {}},
 		"nothing is stored": {"no version", func(d *apiextensionsv1.CustomResourceDefinition) { d.Spec.Versions[1].Storage = false }},
-		"a webhook": {"webhooks", func(d *apiextensionsv1.CustomResourceDefinition) {
-			d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: "Webhook"}
-		}},
 		"rules": {"", func(d *apiextensionsv1.CustomResourceDefinition) {
 			d.Spec.Versions[0].Schema.OpenAPIV3Schema.XValidations = apiextensionsv1.ValidationRules{{Rule: "true"}}
 		}},
@@ -252,7 +208,7 @@ func TestGroupRefused(t *testing.T) {
 			t.Parallel()
 			d := defined(t, plain, plain)
 			c.change(d)
-			_, _, err := groupOf(d, nil, compilerOf(t), nil)
+			_, err := groupOf(d, converter{}, libraryOf(t))
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), d.Name)) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
@@ -263,12 +219,16 @@ func TestGroupRefused(t *testing.T) {
 // A conversion that stumbles over what is not valid is not to blame, and says what is wrong; one that fails otherwise is.
 func TestConversionIsExplained(t *testing.T) {
 	t.Parallel()
-	schemas, _, err := schemasOf(defined(t, `{"type":"object","properties":{"a":{"type":"integer"}}}`), compilerOf(t), nil)
+	schemas, err := libraryOf(t).schemasOf(defined(t, `{"type":"object","properties":{"a":{"type":"integer"}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	kind := schema.GroupKind{Group: "example.com", Kind: "Thing"}
-	convert := explained(kind, func(in *unstructured.Unstructured, _ schema.GroupVersion) (*unstructured.Unstructured, error) {
+	versions := map[string]versionRules{}
+	for name, s := range schemas {
+		versions[name] = versionRules{schema: s}
+	}
+	convert := explainedOne(kind, func(in *unstructured.Unstructured, _ schema.GroupVersion) (*unstructured.Unstructured, error) {
 		switch n := in.Object["a"].(int64); n { // panics at a string
 		case 1:
 			return nil, fmt.Errorf("one is not converted")
@@ -277,7 +237,7 @@ func TestConversionIsExplained(t *testing.T) {
 		}
 		in.Object["a"] = "converted"
 		return in, nil
-	}, schemas)
+	}, &rules{versions: versions})
 	call := func(a any) (out *unstructured.Unstructured, text string) {
 		defer func() {
 			if p := recover(); p != nil {

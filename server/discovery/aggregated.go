@@ -14,21 +14,22 @@ func aggregatedKind() schema.GroupVersionKind {
 	return apidiscovery.SchemeGroupVersion.WithKind("APIGroupDiscoveryList")
 }
 
-// aggregate describes groups with all their resources.
-func aggregate(groups []Group) *apidiscovery.APIGroupDiscoveryList {
+// aggregatedList is the list of groups, without any.
+func aggregatedList() *apidiscovery.APIGroupDiscoveryList {
 	gvk := aggregatedKind()
-	out := &apidiscovery.APIGroupDiscoveryList{
+	return &apidiscovery.APIGroupDiscoveryList{
 		TypeMeta: metav1.TypeMeta{Kind: gvk.Kind, APIVersion: gvk.GroupVersion().String()},
 		Items:    []apidiscovery.APIGroupDiscovery{},
 	}
-	for _, g := range groups {
-		item := apidiscovery.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.Name}}
-		for _, v := range byPriority(g.Versions) {
-			item.Versions = append(item.Versions, aggregateVersion(g.Name, v))
-		}
-		out.Items = append(out.Items, item)
+}
+
+// aggregateGroup describes a group with all its resources.
+func aggregateGroup(g Group) apidiscovery.APIGroupDiscovery {
+	item := apidiscovery.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.Name}}
+	for _, v := range byPriority(g.Versions) {
+		item.Versions = append(item.Versions, aggregateVersion(g.Name, v))
 	}
-	return out
+	return item
 }
 
 func aggregateVersion(group string, v Version) apidiscovery.APIVersionDiscovery {

@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"net/http"
+	"sync"
 	"sync/atomic"
 
 	"github.com/keelson-dev/keelson/runtime/codec"
@@ -68,6 +69,7 @@ type Options struct {
 type Service struct {
 	opts    Options
 	formats []codec.Format
+	setting sync.Mutex            // one Set at a time
 	state   atomic.Pointer[state] // never nil
 }
 
@@ -81,6 +83,10 @@ func New(o Options) *Service {
 	return s
 }
 
-// Set replaces what is served. Requests that are being answered keep what they began with. The slices are not
-// kept.
-func (s *Service) Set(groups []Group) { s.state.Store(newState(groups)) }
+// Set replaces what is served. What is said of groups that are the same as before is kept, and the rest is made when it is first
+// asked for. Requests that are being answered keep what they began with. The slices are not kept.
+func (s *Service) Set(groups []Group) {
+	s.setting.Lock()
+	defer s.setting.Unlock()
+	s.state.Store(newState(groups, s.state.Load()))
+}

@@ -1,14 +1,10 @@
 package discovery
 
 import (
-	"crypto/sha512"
-	"encoding/json"
-	"fmt"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,55 +13,6 @@ import (
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/server/request"
 )
-
-// state is what is served between two calls of Set. It is immutable; its documents are encoded when first asked
-// for.
-type state struct {
-	core, named document            // aggregated: the core group, and all others
-	versions    []string            // of the core group; nil when there is none
-	legacy      map[string]document // by path without trailing slash
-}
-
-// document is one encoded answer.
-type document func() (json []byte, etag string)
-
-func newState(groups []Group) *state {
-	s := &state{legacy: map[string]document{}}
-	var core, named []Group
-	list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{}}
-	for _, g := range groups {
-		root := "/apis/" + g.Name
-		group := legacyGroup(g)
-		if g.Name == "" {
-			root, core = "/api", append(core, g)
-			for _, v := range group.Versions {
-				s.versions = append(s.versions, v.Version)
-			}
-		} else {
-			named, list.Groups = append(named, g), append(list.Groups, group)
-			group.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
-			s.legacy[root] = encode(group)
-		}
-		for _, v := range g.Versions {
-			gv := schema.GroupVersion{Group: g.Name, Version: v.Name}
-			s.legacy[root+"/"+v.Name] = encode(legacyResources(gv, v.Resources))
-		}
-	}
-	s.legacy["/apis"] = encode(list)
-	s.core, s.named = encode(aggregate(core)), encode(aggregate(named))
-	return s
-}
-
-// encode returns value as JSON, made once. The ETag is that of the JSON without the newline that ends a body.
-func encode(value any) document {
-	return sync.OnceValues(func() ([]byte, string) {
-		body, err := json.Marshal(value)
-		if err != nil { // API types of metav1 and apidiscovery always marshal
-			return nil, ""
-		}
-		return body, fmt.Sprintf("%q", fmt.Sprintf("%X", sha512.Sum512(body)))
-	})
-}
 
 // ServeHTTP answers GET and HEAD for /api, /apis and the roots of groups and versions; any other path is 404.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -77,7 +24,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	root := path == "/apis" || path == "/api" && st.versions != nil
 	doc, found := st.legacy[path]
 	if path == "/api" && root {
-		doc, found = encode(s.apiVersions(st, r)), true
+		doc, found = once(func() []byte { return encode(s.apiVersions(st, r)) }), true
 	}
 	if !found {
 		s.opts.Error(w, r, refusal(r, http.StatusNotFound))

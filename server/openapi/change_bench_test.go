@@ -2,6 +2,7 @@ package openapi_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,6 +24,12 @@ func crowd(t testing.TB, groups int) []openapi.GroupVersion {
 		gv := apischema.GroupVersion{Group: fmt.Sprintf("g%d.example.com", g), Version: "v1"}
 		r := like
 		r.Kind = gv.WithKind("Gadget")
+		r.Subresources = slices.Clone(like.Subresources)
+		for i := range r.Subresources {
+			if r.Subresources[i].Kind == like.Kind {
+				r.Subresources[i].Kind = r.Kind
+			}
+		}
 		out = append(out, openapi.GroupVersion{Group: gv.Group, Version: gv.Version, Resources: []openapi.Resource{r}})
 	}
 	return out
@@ -46,7 +53,7 @@ func BenchmarkChangeOneOf500(b *testing.B) {
 				now[7].Resources = []openapi.Resource{r}
 				s.Set(now)
 				if path != "" {
-					get(b, s, path)
+					get(b, s, path, "Accept-Encoding", "gzip")
 				}
 			}
 		})

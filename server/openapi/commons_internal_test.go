@@ -27,7 +27,7 @@ func TestCommonDefinitionsAreHeldOnce(t *testing.T) {
 		if n := len(c.sections); n != 2 {
 			t.Errorf("%d sections are held, want 2", n)
 		}
-		for _, form := range []packed{a.definitions[1].json, a.definitions[1].protobuf} {
+		for _, form := range []block{a.definitions[1].json, a.definitions[1].protobuf} {
 			if text, err := form.text(); err != nil || bytes.Contains(text, []byte(extensionKinds)) {
 				t.Errorf("what is common names the kinds of one: %v", err)
 			}

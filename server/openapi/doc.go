@@ -12,11 +12,18 @@
 // application/com.github.proto-openapi.spec.v3.v1.0+protobuf (and v2), of which the old spelling with an @ is
 // accepted too. They are made when they are first asked for, and the same description gives the same bytes, and so
 // the same hash, in every process. Setting a new description keeps the documents of what has not changed; of the one document
-// of OpenAPI v2 it keeps their parts, of which the new one is put together.
+// of OpenAPI v2 it keeps their parts, of which the new one is put together as they are, compressed.
+//
+// The hash of a document that describes only custom resources whose objects are told apart by a [Digester] is that of all that the
+// document is made of, and so the list of a thousand documents needs none of them. What makes documents is one of these things: the
+// modules of the program, if all of them are published ones with a checksum, or else the build ID of the program. So servers of
+// one storage that are built of the same modules have the same hashes, and a program that may make other documents has others. Any
+// other hash is that of the document.
 //
 // A document is held compressed, in both forms, and sent so to clients that take gzip: those of fifty kinds hold well
 // under one MiB. When it is made it is read with the parsers that clients have. One that they cannot read is answered with
-// 500 and the reason, is listed without a hash, and is left out of /openapi/v2; all others are served.
+// 500 and the reason, is listed without a hash unless that needs no document, and is left out of /openapi/v2; all others are
+// served.
 //
 //	service := openapi.New(openapi.Options{Title: "widgets", Version: "v1.0.0"})
 //	service.Set([]openapi.GroupVersion{{Group: "example.com", Version: "v1", Resources: []openapi.Resource{{

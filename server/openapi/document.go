@@ -23,7 +23,7 @@ import (
 // and it is held for as long as what it describes is served.
 type encoded struct {
 	json, protobuf packed // protobuf is empty for the list of documents, which has no such form
-	hash           string // upper-case hex SHA-512 of the JSON
+	hash           string // upper-case hex SHA-512 of the JSON, or of what that is made of
 	modified       time.Time
 	err            error // the document could not be made
 }
@@ -88,24 +88,36 @@ type parts struct {
 // document is one entry of /openapi/v3.
 type document struct {
 	source GroupVersion // what it was made from; only of a group version
+	hash   func() string
 	get    func() *encoded
 	share  func() *share // nil: it has none in /openapi/v2, for what it describes is wrong
 }
 
-// newDocument returns a document whose forms are each made once, when they are first asked for.
-func newDocument(o Options, c *commons, key string, source GroupVersion, make func() parts) *document {
-	d := &document{source: source, get: sync.OnceValue(func() *encoded {
-		e := encode(v3(o, make()), checkV3)
+// newDocument returns a document whose forms are each made once, when they are first asked for. Its hash is that of what it is
+// made of, where that can be told, and of the document otherwise.
+func (s *Service) newDocument(key string, source GroupVersion, make func() parts) *document {
+	d := &document{source: source}
+	foreseen := sync.OnceValue(func() string { return foresee(s.opts, s.program(), key, source) })
+	d.get = sync.OnceValue(func() *encoded {
+		e := encode(v3(s.opts, make()), checkV3)
 		if e.err != nil {
 			e.err = fmt.Errorf("the OpenAPI document %s is wrong: %w", key, e.err)
+		} else if hash := foreseen(); hash != "" {
+			e.hash = hash
 		}
 		return e
-	})}
+	})
+	d.hash = func() string {
+		if hash := foreseen(); hash != "" {
+			return hash
+		}
+		return d.get().hash
+	}
 	d.share = sync.OnceValue(func() *share {
-		if d.get().err != nil {
+		if foreseen() == "" && d.get().err != nil { // what is foreseen need not be made for this
 			return nil
 		}
-		return newShare(o, c, make())
+		return newShare(s.opts, &s.commons, make())
 	})
 	return d
 }
@@ -149,16 +161,16 @@ type state struct {
 }
 
 // newState describes groups, with the documents of before for what has not changed; before may be nil.
-func newState(o Options, c *commons, groups []GroupVersion, before *state) *state {
-	s := &state{documents: map[string]*document{}}
+func (s *Service) newState(groups []GroupVersion, before *state) *state {
+	o, out := s.opts, &state{documents: map[string]*document{}}
 	add := func(key string, source GroupVersion, make func() parts) {
 		if before != nil {
 			if old, ok := before.documents[key]; ok && old.source.equal(source) {
-				s.documents[key] = old
+				out.documents[key] = old
 				return
 			}
 		}
-		s.documents[key] = newDocument(o, c, key, source, make)
+		out.documents[key] = s.newDocument(key, source, make)
 	}
 	add("apis", GroupVersion{}, func() parts { return groupListParts(o) })
 	add("version", GroupVersion{}, versionParts)
@@ -170,12 +182,13 @@ func newState(o Options, c *commons, groups []GroupVersion, before *state) *stat
 		}
 		add(gv.root()[1:], gv, func() parts { return groupVersionParts(o, gv) })
 	}
-	s.index = sync.OnceValue(func() *encoded { return index(s.documents) })
-	s.v2 = sync.OnceValue(func() *encoded { return v2(o, s.documents) })
-	return s
+	out.index = sync.OnceValue(func() *encoded { return index(out.documents) })
+	out.v2 = sync.OnceValue(func() *encoded { return v2(o, out.documents) })
+	return out
 }
 
-// index is the list at /openapi/v3. A document that is wrong is listed without a hash: who asks for it is told why.
+// index is the list at /openapi/v3. A document that is wrong is listed without a hash, unless that is known before it is made: who
+// asks for it is told why.
 func index(documents map[string]*document) *encoded {
 	type entry struct {
 		ServerRelativeURL string `json:"serverRelativeURL"`
@@ -184,7 +197,7 @@ func index(documents map[string]*document) *encoded {
 		Paths map[string]entry `json:"paths"`
 	}{map[string]entry{}}
 	for key, d := range documents {
-		list.Paths[key] = entry{address(key, d.get().hash)}
+		list.Paths[key] = entry{address(key, d.hash())}
 	}
 	return encode(list, nil)
 }

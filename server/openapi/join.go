@@ -1,12 +1,9 @@
 package openapi
 
 import (
-	"bytes"
-	"crypto/sha512"
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	openapi_v2 "github.com/google/gnostic-models/openapiv2"
@@ -15,7 +12,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// join makes one document of many shares. It is packed as it is made: as text that of a thousand kinds is some hundred MB. A
+// join makes one document of many shares, of their sections as they are packed: as text that of a thousand kinds is some hundred MB. A
 // definition that several shares have is the same in all, but for the kinds it stands for, which are joined.
 func join(o Options, shares []*share) (*encoded, error) {
 	whole, err := joined(o, shares)
@@ -48,11 +45,16 @@ func join(o Options, shares []*share) (*encoded, error) {
 // joined is a share of the definitions that do not stand for the same kinds in all shares, with all of these.
 func joined(o Options, shares []*share) (*share, error) {
 	kinds := map[string][]metav1.GroupVersionKind{}
+	seen := map[string]map[metav1.GroupVersionKind]bool{}
 	for _, s := range shares {
 		for _, list := range s.definitions {
 			for i, p := range list.pieces {
 				for _, kind := range list.kinds[i] {
-					if !slices.Contains(kinds[p.name], kind) {
+					if seen[p.name] == nil {
+						seen[p.name] = map[metav1.GroupVersionKind]bool{}
+					}
+					if !seen[p.name][kind] {
+						seen[p.name][kind] = true
 						kinds[p.name] = append(kinds[p.name], kind)
 					}
 				}
@@ -65,20 +67,20 @@ func joined(o Options, shares []*share) (*share, error) {
 			apart := cut{from: list.section}
 			for i, p := range list.pieces {
 				whole := len(list.kinds[i]) == len(kinds[p.name]) && (!list.bare || len(list.kinds[i]) == 0)
-				if definitions[p.name] == nil && !whole {
+				if !whole && definitions[p.name] == nil {
 					definitions[p.name] = map[string]any{extensionKinds: kinds[p.name]}
 					apart.pieces = append(apart.pieces, i)
 				}
 			}
-			var text bytes.Buffer
-			if err := apart.write(&text, new(unpacker), list.json, jsonEnd); err != nil {
-				return nil, err
-			}
-			if text.Len() == 0 {
+			if len(apart.pieces) == 0 {
 				continue
 			}
+			text, err := list.json.text()
+			if err != nil {
+				return nil, err
+			}
 			read := map[string]map[string]any{}
-			if err := json.Unmarshal(fmt.Appendf(nil, "{%s}", text.Bytes()[1:]), &read); err != nil {
+			if err := json.Unmarshal(fmt.Appendf(nil, "{%s}", apart.text(text, jsonEnd)[1:]), &read); err != nil {
 				return nil, err
 			}
 			for name, definition := range read {
@@ -119,25 +121,35 @@ func (s *section) without(taken map[string]bool) cut {
 func jsonEnd(p piece) int     { return p.json }
 func protobufEnd(p piece) int { return p.protobuf }
 
-// write writes what is taken in one of the forms: end is where a piece ends in it.
-func (c cut) write(w io.Writer, u *unpacker, form packed, end func(piece) int) error {
-	if len(c.pieces) == 0 {
-		return nil
-	}
-	text, err := u.text(form)
-	if err != nil {
-		return err
-	}
+// text returns what is taken of the text of one of the forms: end is where a piece ends in it.
+func (c cut) text(of []byte, end func(piece) int) []byte {
+	var out []byte
 	for _, i := range c.pieces {
 		from := 0
 		if i > 0 {
 			from = end(c.from.pieces[i-1])
 		}
-		if _, err := w.Write(text[from:end(c.from.pieces[i])]); err != nil {
-			return err
-		}
+		out = append(out, of[from:end(c.from.pieces[i])]...)
 	}
-	return nil
+	return out
+}
+
+// addCut adds what is taken of one of the forms, b, without its first byte if it is the first of a list. What is taken whole is not
+// compressed again.
+func (a *assembly) addCut(c cut, b block, end func(piece) int, first bool) error {
+	if len(c.pieces) == len(c.from.pieces) && !first {
+		return a.add(b)
+	}
+	text, err := b.text()
+	if err != nil {
+		return err
+	}
+	text = c.text(text, end)
+	if first {
+		text = text[1:]
+	}
+	_, err = a.Write(text)
+	return err
 }
 
 // protobufSize is how many bytes are taken of the protobuf form.
@@ -150,21 +162,6 @@ func (c cut) protobufSize() int {
 		}
 	}
 	return size
-}
-
-// withoutComma writes all but the first byte: that of the comma before the first member of an object.
-type withoutComma struct {
-	io.Writer
-	begun bool
-}
-
-func (w *withoutComma) Write(text []byte) (int, error) {
-	if w.begun || len(text) == 0 {
-		return w.Writer.Write(text)
-	}
-	w.begun = true
-	n, err := w.Writer.Write(text[1:])
-	return n + 1, err
 }
 
 // joinJSON makes the JSON form of the document that is empty, but for what is taken.
@@ -182,8 +179,7 @@ func (e *encoded) joinJSON(empty []byte, paths, definitions []cut) error {
 		return err
 	}
 	begin = append(first, begin[1:]...)
-	p, u, hash := newPacker(), new(unpacker), sha512.New()
-	w := io.MultiWriter(p, hash)
+	w := newAssembly()
 	if _, err := w.Write(begin[:len(begin)-1]); err != nil {
 		return err
 	}
@@ -194,11 +190,15 @@ func (e *encoded) joinJSON(empty []byte, paths, definitions []cut) error {
 		if _, err := fmt.Fprintf(w, ",%q:{", part.name); err != nil {
 			return err
 		}
-		list := &withoutComma{Writer: w}
+		first := true
 		for _, c := range part.cuts {
-			if err := c.write(list, u, c.from.json, jsonEnd); err != nil {
+			if len(c.pieces) == 0 {
+				continue
+			}
+			if err := w.addCut(c, c.from.json, jsonEnd, first); err != nil { // each member has a comma before it
 				return err
 			}
+			first = false
 		}
 		if _, err := io.WriteString(w, "}"); err != nil {
 			return err
@@ -207,8 +207,8 @@ func (e *encoded) joinJSON(empty []byte, paths, definitions []cut) error {
 	if _, err := io.WriteString(w, "}"); err != nil {
 		return err
 	}
-	e.hash = fmt.Sprintf("%X", hash.Sum(nil))
-	e.json, err = p.packed()
+	e.hash = fmt.Sprintf("%X", w.hash.Sum(nil))
+	e.json, err = w.packed()
 	return err
 }
 
@@ -223,7 +223,7 @@ func (e *encoded) joinProtobuf(empty []byte, paths, definitions []cut) error {
 	if err != nil {
 		return err
 	}
-	p, u := newPacker(), new(unpacker)
+	p := newAssembly()
 	if _, err := p.Write(begin); err != nil {
 		return err
 	}
@@ -239,7 +239,10 @@ func (e *encoded) joinProtobuf(empty []byte, paths, definitions []cut) error {
 			return err
 		}
 		for _, c := range part.cuts {
-			if err := c.write(p, u, c.from.protobuf, protobufEnd); err != nil {
+			if len(c.pieces) == 0 {
+				continue
+			}
+			if err := p.addCut(c, c.from.protobuf, protobufEnd, false); err != nil {
 				return err
 			}
 		}

@@ -27,7 +27,8 @@ type Resource struct {
 	// Type is the Go struct of an object, ListType of a list. A nil ListType describes lists as a List[T] does.
 	Type, ListType reflect.Type
 	// Object describes the objects of a kind without a Go type, which is then published as kube-apiserver publishes a custom
-	// resource. While it is the same, and all else too, the documents are kept.
+	// resource. While it is the same, and all else too, the documents are kept. If it is a [Digester] the hash of a document is
+	// known before that is made.
 	Object schema.Describer
 	// ListKind is the kind of such a kind's lists; "" is the name of Kind and List. SelectableFields are the paths that field
 	// selectors may name besides those of all kinds.
@@ -82,6 +83,7 @@ type Service struct {
 	setMu   sync.Mutex // one Set at a time
 	state   atomic.Pointer[state]
 	commons commons
+	program func() string // see programID; asked once
 }
 
 // New returns a Service that describes no resources yet.
@@ -101,7 +103,7 @@ func New(o Options) *Service {
 	if o.Error == nil {
 		o.Error = writeText
 	}
-	s := &Service{opts: o}
+	s := &Service{opts: o, program: sync.OnceValue(programID)}
 	s.Set(nil)
 	return s
 }
@@ -112,5 +114,5 @@ func New(o Options) *Service {
 func (s *Service) Set(groups []GroupVersion) {
 	s.setMu.Lock()
 	defer s.setMu.Unlock()
-	s.state.Store(newState(s.opts, &s.commons, groups, s.state.Load()))
+	s.state.Store(s.newState(groups, s.state.Load()))
 }

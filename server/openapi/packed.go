@@ -2,11 +2,16 @@ package openapi
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"crypto/sha512"
 	"fmt"
+	"hash"
 	"io"
-	"slices"
 
+	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/gzip"
+
+	"github.com/keelson-dev/keelson/server/gzipparts"
 )
 
 // packed is text kept compressed.
@@ -51,25 +56,70 @@ func (p *packer) packed() (packed, error) {
 }
 
 // text unpacks.
-func (p packed) text() ([]byte, error) { return new(unpacker).text(p) }
-
-// unpacker unpacks many texts, one after another.
-type unpacker struct {
-	gzip *gzip.Reader
-	last []byte
+func (p packed) text() ([]byte, error) {
+	z, err := gzip.NewReader(bytes.NewReader(p.gzip))
+	if err != nil {
+		return nil, fmt.Errorf("unpack a document: %w", err)
+	}
+	text := make([]byte, p.size)
+	if _, err := io.ReadFull(z, text); err != nil {
+		return nil, fmt.Errorf("unpack a document: %w", err)
+	}
+	return text, z.Close()
 }
 
-// text unpacks one. It is good until the next call.
-func (u *unpacker) text(p packed) ([]byte, error) {
-	if u.gzip == nil {
-		u.gzip = new(gzip.Reader)
+// block is text kept compressed so that it can be put together with others without compressing it again.
+type block struct {
+	part   gzipparts.Part
+	digest [sha256.Size]byte // of the text
+}
+
+func newBlock(z *gzipparts.Compressor, text []byte) block {
+	return block{z.Compress(text), sha256.Sum256(text)}
+}
+
+// text unpacks.
+func (b block) text() ([]byte, error) {
+	text := make([]byte, b.part.Size)
+	if _, err := io.ReadFull(flate.NewReader(bytes.NewReader(b.part.Deflate)), text); err != nil {
+		return nil, fmt.Errorf("unpack a part of a document: %w", err)
 	}
-	if err := u.gzip.Reset(bytes.NewReader(p.gzip)); err != nil {
-		return nil, fmt.Errorf("unpack a document: %w", err)
+	return text, nil
+}
+
+// assembly puts a text together, packed. Its hash is the same of the same text in the same blocks.
+type assembly struct {
+	out  bytes.Buffer
+	gzip *gzipparts.Writer
+	hash hash.Hash
+	size int
+}
+
+func newAssembly() *assembly {
+	a := &assembly{hash: sha512.New()}
+	a.gzip = gzipparts.NewWriter(&a.out)
+	return a
+}
+
+// Write implements io.Writer.
+func (a *assembly) Write(text []byte) (int, error) {
+	digest := sha256.Sum256(text)
+	_, _ = a.hash.Write(digest[:])
+	a.size += len(text)
+	return a.gzip.Write(text)
+}
+
+// add adds a block as it is.
+func (a *assembly) add(b block) error {
+	_, _ = a.hash.Write(b.digest[:])
+	a.size += int(b.part.Size)
+	return a.gzip.WritePart(b.part)
+}
+
+// packed ends the text.
+func (a *assembly) packed() (packed, error) {
+	if err := a.gzip.Close(); err != nil {
+		return packed{}, err
 	}
-	u.last = slices.Grow(u.last[:0], p.size)[:p.size]
-	if _, err := io.ReadFull(u.gzip, u.last); err != nil {
-		return nil, fmt.Errorf("unpack a document: %w", err)
-	}
-	return u.last, u.gzip.Close()
+	return packed{bytes.Clone(a.out.Bytes()), a.size}, nil
 }

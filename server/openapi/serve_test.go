@@ -1,10 +1,13 @@
 package openapi_test
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -271,5 +274,35 @@ func TestSubresourcesWithoutAGoType(t *testing.T) {
 	}
 	if d.Components.Schemas["io.k8s.api.autoscaling.v1.Scale"].Properties["spec"].Default == nil {
 		t.Error("Scale is not described")
+	}
+}
+
+// The one document of OpenAPI v2 has another hash when any group is described otherwise, and the same again when all are as before.
+func TestHashOfV2(t *testing.T) {
+	t.Parallel()
+	s, groups := openapi.New(openapi.Options{}), manyGroups(3)
+	show := func() (etag string, text []byte) {
+		s.Set(groups)
+		r := get(t, s, "/openapi/v2")
+		return r.Header.Get("Etag"), body(t, r)
+	}
+	first, text := show()
+	for g := range groups {
+		was := groups[g]
+		changed := was
+		changed.Resources = slices.Clone(was.Resources)
+		changed.Resources[2].Description = "Something else."
+		changed.Resources[2].Type = reflect.TypeFor[struct {
+			Other string `json:"other"`
+		}]()
+		groups = slices.Clone(groups)
+		groups[g] = changed
+		if etag, other := show(); etag == first || bytes.Equal(other, text) {
+			t.Errorf("group %d is another, and the document has the ETag %s", g, etag)
+		}
+		groups[g] = was
+		if etag, same := show(); etag != first || !bytes.Equal(same, text) {
+			t.Errorf("group %d is as before, and the document has the ETag %s, not %s", g, etag, first)
+		}
 	}
 }

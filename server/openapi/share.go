@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	openapiproto "k8s.io/kube-openapi/pkg/util/proto"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/keelson-dev/keelson/server/gzipparts"
 )
 
 // share is what one document of OpenAPI v3 brings to the one document of OpenAPI v2: its paths and definitions, ready to be put
@@ -37,7 +39,7 @@ type definitions struct {
 // section is a number of paths or definitions, one after another: in JSON members of an object, each with a comma before it, in
 // protobuf fields of a message.
 type section struct {
-	json, protobuf packed
+	json, protobuf block
 	pieces         []piece
 }
 
@@ -55,23 +57,20 @@ type commons struct {
 }
 
 // section returns the section that w makes, the same one while another share has it.
-func (c *commons) section(w *sectionWriter) (*section, error) {
+func (c *commons) section(w *sectionWriter) *section {
 	key := sha256.Sum256(w.json.Bytes())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s := c.sections[key].Value(); s != nil {
-		return s, nil
+		return s
 	}
-	s, err := w.section()
-	if err != nil {
-		return nil, err
-	}
+	s := w.section()
 	if c.sections == nil {
 		c.sections = map[[sha256.Size]byte]weak.Pointer[section]{}
 	}
 	maps.DeleteFunc(c.sections, func(_ [sha256.Size]byte, p weak.Pointer[section]) bool { return p.Value() == nil })
 	c.sections[key] = weak.Make(s)
-	return s, nil
+	return s
 }
 
 // The numbers of fields in gnostic's messages of OpenAPI v2:
@@ -140,7 +139,7 @@ func split(c *commons, body []byte, message *openapi_v2.Document) (*share, error
 			Kinds []metav1.GroupVersionKind `json:"x-kubernetes-group-version-kind"`
 		}
 		err := json.Unmarshal(text, &marked)
-		if err == nil && c != nil && strings.HasPrefix(d.GetName(), commonPrefix) {
+		if err == nil && c != nil && isCommon(d.GetName()) {
 			commonKinds = append(commonKinds, marked.Kinds)
 			if text, err = bare(text, d.GetValue()); err == nil {
 				err = common.add(d.GetName(), text, fieldDefinition, d)
@@ -153,21 +152,17 @@ func split(c *commons, body []byte, message *openapi_v2.Document) (*share, error
 			return nil, err
 		}
 	}
-	s := &share{definitions: []definitions{{kinds: kinds}}}
-	var err error
-	if s.paths, err = paths.section(); err != nil {
-		return nil, err
+	s := &share{paths: paths.section(), definitions: []definitions{{own.section(), kinds, false}}}
+	if c != nil {
+		s.definitions = append(s.definitions, definitions{c.section(&common), commonKinds, true})
 	}
-	if s.definitions[0].section, err = own.section(); err != nil || c == nil {
-		return s, err
-	}
-	shared, err := c.section(&common)
-	s.definitions = append(s.definitions, definitions{shared, commonKinds, true})
-	return s, err
+	return s, nil
 }
 
-// commonPrefix begins the names of definitions that nearly every share has, and many shares the same.
-const commonPrefix = "io.k8s.apimachinery."
+// isCommon tells the definitions that nearly every share has, and many shares the same.
+func isCommon(name string) bool {
+	return strings.HasPrefix(name, "io.k8s.apimachinery.") || strings.HasPrefix(name, "io.k8s.api.autoscaling.v1.Scale")
+}
 
 // bare takes the kinds out of both forms of a definition.
 func bare(text []byte, message *openapi_v2.Schema) ([]byte, error) {
@@ -202,13 +197,9 @@ func (w *sectionWriter) add(name string, text []byte, number protowire.Number, m
 	return nil
 }
 
-func (w *sectionWriter) section() (*section, error) {
-	text, err := pack(w.json.Bytes())
-	if err != nil {
-		return nil, err
-	}
-	message, err := pack(w.protobuf)
-	return &section{text, message, slices.Clip(w.pieces)}, err
+func (w *sectionWriter) section() *section {
+	z := new(gzipparts.Compressor)
+	return &section{newBlock(z, w.json.Bytes()), newBlock(z, w.protobuf), slices.Clip(w.pieces)}
 }
 
 // v2 makes the one document of OpenAPI 2.0, without what the documents that are wrong describe, in one form or the other.

@@ -11,6 +11,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	"github.com/keelson-dev/keelson/examples/bench/internal/widget"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/crd"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage/bolt"
 	"github.com/keelson-dev/keelson/storage/etcd"
@@ -41,6 +43,7 @@ func main() {
 	flags.StringVar(&c.data, "data", "", "`file` that keeps the objects; every write is on the disk before it is answered")
 	flags.StringVar(&c.etcd, "etcd", "", "`endpoints` of an etcd that keeps the objects, comma separated")
 	flags.StringVar(&c.index, "index", "", "label `key` to index, so that lists that select one value cost what they find")
+	flags.BoolVar(&c.crds, "crds", false, "serve CustomResourceDefinitions too, and what they define")
 	os.Exit(program.Run(flags, os.Args[1:], c.serve))
 }
 
@@ -48,6 +51,7 @@ func main() {
 type config struct {
 	program.Options
 	data, etcd, index string
+	crds              bool
 }
 
 func (c *config) check() error {
@@ -82,6 +86,11 @@ func (c *config) serve(ctx context.Context, p *program.Process) error {
 	srv, err := server.New(opts)
 	if err != nil {
 		return err
+	}
+	if c.crds {
+		if err := srv.Install(crd.New(crd.Options{Logger: opts.Logger})); err != nil {
+			return errors.Join(err, srv.Close())
+		}
 	}
 	return srv.Run(ctx)
 }

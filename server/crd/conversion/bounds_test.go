@@ -83,6 +83,20 @@ func TestBatches(t *testing.T) {
 	}
 }
 
+// Two states of one object never go into one call, nor do objects without a uid: an answer that exchanges them looks right.
+func TestObjectsThatCannotBeToldApart(t *testing.T) {
+	t.Parallel()
+	c := newCounted(t, conversion.Options{MaxCalls: 1}, false)
+	in := things("a", "b", "a", "c", "x", "y", "d", "b")
+	in[2].SetGeneration(2)
+	in[4].SetUID("")
+	in[5].SetUID("")
+	in[7].SetGeneration(2)
+	out, err := c.Convert(t.Context(), in, v1)
+	wantNames(t, result{out, err}, "a", "b", "a", "c", "x", "y", "d", "b")
+	c.want(t, "a b", "a c", "d b", "x", "y")
+}
+
 // What need not be converted is not sent.
 func TestNothingToDo(t *testing.T) {
 	t.Parallel()

@@ -68,11 +68,7 @@ func keyOf(sent []byte, to schema.GroupVersion) itemKey {
 func (w *Webhook) enqueue(items []*item, to schema.GroupVersion) {
 	o := w.factory.opts
 	for len(items) > 0 {
-		n, size := 0, 0
-		for n < len(items) && n < o.MaxObjects && (n == 0 || size+len(items[n].sent) <= o.MaxBytes) {
-			size += len(items[n].sent)
-			n++
-		}
+		n := o.together(items)
 		c := &call{items: items[:n:n], to: to, queued: time.Now(), done: make(chan struct{})}
 		for _, i := range c.items {
 			i.call = c
@@ -90,6 +86,21 @@ func (w *Webhook) enqueue(items []*item, to schema.GroupVersion) {
 			w.land(c)
 		}
 	}
+}
+
+// together returns how many of items, of which there is one, go into one call. Two states of one object never do, nor does one
+// without a uid with others: an answer in which two that are called the same are exchanged could not be told from a right one.
+func (o Options) together(items []*item) int {
+	size, seen := 0, map[string]bool{}
+	for n, i := range items {
+		uid := i.original.uid
+		if n > 0 && (n == o.MaxObjects || size+len(i.sent) > o.MaxBytes || uid == "" || seen[""] || seen[uid]) {
+			return n
+		}
+		size += len(i.sent)
+		seen[uid] = true
+	}
+	return len(items)
 }
 
 // run makes calls until there is none to make.

@@ -36,6 +36,8 @@
 //
 // For each definition there are bounds on calls at once and on who waits for them, and for each call bounds on time, objects and
 // bytes, both ways; more than that wait for their turn, or are refused with 429. Answers of more than a MiB are read one at a time.
+// Two states of one object, and objects that have no uid yet, never go into one call, since nobody would notice if the answer
+// exchanged them.
 // So a webhook that hangs holds a bounded number of requests, and nothing of other definitions, nor of the versions that need no webhook.
 //
 // # Errors

@@ -3,6 +3,8 @@ package conversion_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"hash/crc32"
 	"os"
 	"reflect"
 	"slices"
@@ -22,12 +24,17 @@ const group = "things.w.example.com"
 
 var v1, v2 = schema.GroupVersion{Group: group, Version: "v1"}, schema.GroupVersion{Group: group, Version: "v2"}
 
-// thing is an object as it is after it was created in version v2.
+// uidOf is the uid of the object of a name.
+func uidOf(name string) string {
+	return fmt.Sprintf("12345678-1234-1234-1234-1234%08x", crc32.ChecksumIEEE([]byte(name)))
+}
+
+// thing is an object as it is after it was created in version v2, with a uid of its own.
 func thing(name string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": group + "/v2", "kind": "Thing", "spec": map[string]any{"size": int64(3)},
 		"metadata": map[string]any{
-			"name": name, "namespace": "default", "uid": "12345678-1234-1234-1234-123456789012", "generation": int64(1),
+			"name": name, "namespace": "default", "uid": uidOf(name), "generation": int64(1),
 			"creationTimestamp": "2026-01-02T03:04:05Z", "labels": map[string]any{"old": "label"}, "annotations": map[string]any{"old": "one"},
 			"managedFields": []any{map[string]any{
 				"apiVersion": group + "/v2", "fieldsType": "FieldsV1", "manager": "Go-http-client", "operation": "Update",

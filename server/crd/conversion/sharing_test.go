@@ -177,7 +177,7 @@ func TestWrongObjectOfOthers(t *testing.T) {
 	waitFor(t, c, 2)
 	close(c.hold)
 	wantStatus(t, (<-first).err, 500, "conversion webhook for "+group+"/v2, Kind=Thing returned invalid object: "+
-		"must have the same UID: 12345678-1234-1234-1234-123456789012 != other")
+		"must have the same UID: "+uidOf("bad")+" != other")
 	wantNames(t, <-second, "a")
 	wantStatus(t, (<-c.ask(t, "bad")).err, 500, "returned invalid object: must have the same UID")
 	c.want(t, "a bad", "bad") // what is right is remembered, and what is not is asked for again

@@ -61,32 +61,43 @@ func RemoveCondition(crd *apiextensionsv1.CustomResourceDefinition, t apiextensi
 	return len(crd.Status.Conditions) != before
 }
 
-// SetEstablished says in place that what crd defines is served, and reports whether that changed something.
+// SetEstablished says in place that what crd defines is served, unless the certificates for its webhook are none, and reports
+// whether that changed something.
 func SetEstablished(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) bool {
+	if hasInvalidBundle(crd) {
+		return SetNotServed(crd, "", now)
+	}
 	return SetCondition(crd, apiextensionsv1.CustomResourceDefinitionCondition{
 		Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue,
 		Reason: "InitialNamesAccepted", Message: "the initial names have been accepted",
 	}, now)
 }
 
-// reasonNotServed is the reason of SetNotServed, which kube-apiserver does not have.
-const reasonNotServed = "NotServed"
+// The reasons of SetNotServed, of which kube-apiserver has the second alone.
+const (
+	reasonNotServed     = "NotServed"
+	reasonInvalidBundle = "InvalidCABundle"
+)
 
 // SetNotServed says in place of a definition that was never established why it cannot be, though its names are accepted, and
-// reports whether that changed something.
+// reports whether that changed something. Certificates that are none are why, whatever else is.
 func SetNotServed(crd *apiextensionsv1.CustomResourceDefinition, why string, now metav1.Time) bool {
 	if IsTrue(crd, apiextensionsv1.Established) {
 		return false
 	}
-	return SetCondition(crd, apiextensionsv1.CustomResourceDefinitionCondition{
+	c := apiextensionsv1.CustomResourceDefinitionCondition{
 		Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse, Reason: reasonNotServed, Message: why,
-	}, now)
+	}
+	if hasInvalidBundle(crd) {
+		c.Reason, c.Message = reasonInvalidBundle, "The conversion webhook CABundle is invalid"
+	}
+	return SetCondition(crd, c, now)
 }
 
 // IsNotServed reports whether crd says that it cannot be served, as SetNotServed does.
 func IsNotServed(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	c := Condition(crd, apiextensionsv1.Established)
-	return c != nil && c.Status == apiextensionsv1.ConditionFalse && c.Reason == reasonNotServed
+	return c != nil && c.Status == apiextensionsv1.ConditionFalse && (c.Reason == reasonNotServed || c.Reason == reasonInvalidBundle)
 }
 
 // SetStructural keeps the condition NonStructuralSchema, in place, and reports whether that changed something: it is there

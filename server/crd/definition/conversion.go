@@ -1,14 +1,12 @@
 package definition
 
 import (
-	"crypto/x509"
-	"encoding/pem"
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
 
+	"github.com/keelson-dev/keelson/webhook"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -65,7 +63,7 @@ func (j *judge) clientErrors(path *field.Path, client *apiextensionsv1.WebhookCl
 	default:
 		errs = append(errs, webhookServiceErrors(path.Child("service"), client.Service)...)
 	}
-	if err := bundleError(client.CABundle); err != nil && !j.invalidBundle {
+	if err := webhook.CheckBundle(client.CABundle); err != nil && !j.invalidBundle {
 		errs = append(errs, field.Invalid(path.Child("caBundle"), client.CABundle, err.Error()))
 	}
 	return errs
@@ -142,27 +140,11 @@ func webhookPathErrors(path *field.Path, urlPath string) field.ErrorList {
 	return errs
 }
 
-// bundleError says why certificates in PEM are of no use as those of authorities. No text at all is fine.
-func bundleError(bundle []byte) error {
-	if len(bundle) == 0 || x509.NewCertPool().AppendCertsFromPEM(bundle) {
-		return nil
-	}
-	err := errors.New("no valid certificate authority data seen")
-	for rest := bundle; len(rest) > 0; {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			err = errors.New("unable to parse bytes as PEM block")
-			break
-		}
-		if block.Type != "CERTIFICATE" || len(block.Headers) > 0 {
-			continue
-		}
-		if _, invalid := x509.ParseCertificate(block.Bytes); invalid != nil {
-			err = fmt.Errorf("failed to parse certificate: %w", invalid)
-			break
-		}
-	}
-	return fmt.Errorf("unable to load root certificates: %w", err)
+// hasInvalidBundle reports whether the certificates for a definition's webhook are none.
+func hasInvalidBundle(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	conversion := crd.Spec.Conversion
+	return conversion != nil && conversion.Webhook != nil && conversion.Webhook.ClientConfig != nil &&
+		webhook.CheckBundle(conversion.Webhook.ClientConfig.CABundle) != nil
 }
 
 // reviewErrors judges the versions of ConversionReview that a webhook knows.

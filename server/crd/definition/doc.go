@@ -38,10 +38,20 @@
 // a schema, webhooks that know no known version of ConversionReview, a CA bundle that is none, more selectable fields than are
 // allowed as long as they do not change, and preserveUnknownFields.
 //
+// # Bounds
+//
+// A definition has room for what would take a server minutes or gigabytes to judge, compile, publish or show errors of, and
+// kube-apiserver accepts it. Here it is refused with 422 at the field that is too much, Too many or Too long where that is what
+// it is, and nothing else of it is judged: more than 100 versions, short names, categories, versions of ConversionReview or
+// columns of a version, 64 keys of a list, paths of a webhook of more than 2 KiB; and of all versions together, where what they
+// have the same counts once: more rules or text of rules than [rules.MaxRules], [rules.MaxRule] and [rules.MaxRuleText] say, regular
+// expressions of more than [structural.MaxPatternSize] instructions, and schemas whose paths, by which errors name them, are more
+// than 16 MiB. The largest definitions of well-known projects are below a tenth of each, but for columns, of which some have 16,
+// and are named in bounds.go. A definition out of bounds that some other server has stored can be changed in all but its spec.
+//
 // # What is not done
 //
-// Conversion by webhooks is judged as in kube-apiserver as far as that needs no webhook, and then refused; so are paths of a
-// scale that lead nowhere: see [Unsupported].
+// Paths of a scale that lead nowhere are refused: see [Unsupported].
 //
 // # Names and conditions
 //

@@ -30,7 +30,7 @@ func (j *judge) missingSchemas(path *field.Path) field.ErrorList {
 // against them if the version called name had this schema before: for the schema of all versions that is the first of them.
 func (j *judge) schemaErrors(path *field.Path, v *apiextensionsv1.CustomResourceDefinitionVersion, name string, status bool) field.ErrorList {
 	schema, at := SchemaOf(v), path.Child("openAPIV3Schema")
-	options := structural.Options{StatusSubresource: status, Tolerance: j.schemas}
+	options := structural.Options{StatusSubresource: status, Tolerance: j.schemas, Effort: j.effort}
 	errs := j.compiler.Check(j.ctx, at, schema, rules.Options{Options: options, Stored: j.expressions, Unchanged: j.unchanged[name]})
 	for _, err := range errs {
 		switch err.BadValue.(type) {

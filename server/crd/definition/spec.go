@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/keelson-dev/keelson/runtime/cel/rules"
+	"github.com/keelson-dev/keelson/runtime/structural"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -16,6 +17,7 @@ type judge struct {
 	layout
 	ctx      context.Context // of the call
 	compiler *rules.Compiler
+	effort   *structural.Effort // for the defaults of all versions
 	spec     *apiextensionsv1.CustomResourceDefinitionSpec
 	top      apiextensionsv1.CustomResourceDefinitionVersion   // what all versions have
 	versions []apiextensionsv1.CustomResourceDefinitionVersion // without that
@@ -23,7 +25,7 @@ type judge struct {
 
 func (v Validator) judge(ctx context.Context, spec *apiextensionsv1.CustomResourceDefinitionSpec, t tolerance) *judge {
 	l := layoutOf(spec)
-	return &judge{tolerance: t, layout: l, ctx: ctx, compiler: v.compiler, spec: spec, top: l.top(spec), versions: l.versionsIn(spec)}
+	return &judge{tolerance: t, layout: l, ctx: ctx, compiler: v.compiler, effort: structural.NewEffort(), spec: spec, top: l.top(spec), versions: l.versionsIn(spec)}
 }
 
 func (j *judge) specErrors(path *field.Path) field.ErrorList {

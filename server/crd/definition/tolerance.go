@@ -38,10 +38,8 @@ func toleranceOf(crd, old *apiextensionsv1.CustomResourceDefinition) tolerance {
 	if conversion := old.Spec.Conversion; conversion != nil && conversion.Webhook != nil {
 		reviews := conversion.Webhook.ConversionReviewVersions
 		t.unknownReviews = len(reviews) > 0 && !knowsReview(reviews)
-		if client := conversion.Webhook.ClientConfig; client != nil && bundleError(client.CABundle) != nil {
-			t.invalidBundle = true
-		}
 	}
+	t.invalidBundle = t.invalidBundle || hasInvalidBundle(old)
 	t.keepFields(crd, old)
 	if hasSchemaWith(&crd.Spec, hasRules) {
 		t.expressions = rules.ExpressionsOf(schemas...)

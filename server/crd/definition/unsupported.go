@@ -8,19 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Unsupported returns what a definition asks for that kube-apiserver accepts but that is not done here: not yet is conversion by
-// webhooks; paths of a scale with an empty name in them, on which kube-apiserver fails when the scale is read, never will be.
+// Unsupported returns what a definition asks for that kube-apiserver accepts but that is not done here: paths of a scale with an
+// empty name in them, on which kube-apiserver fails when the scale is read.
 // New definitions and updates are refused for it, so it is only in those that another server has stored, which must not be served
 // as if it were not there.
 func Unsupported(crd *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
-	var errs field.ErrorList
-	spec := field.NewPath("spec")
-	if conversion := crd.Spec.Conversion; conversion != nil && conversion.Strategy == apiextensionsv1.WebhookConverter {
-		err := field.NotSupported(spec.Child("conversion", "strategy"), conversion.Strategy, []apiextensionsv1.ConversionStrategyType{apiextensionsv1.NoneConverter})
-		err.Detail += "; this server does not convert by webhooks yet"
-		errs = append(errs, err)
-	}
-	return append(errs, deadEnds(&crd.Spec, spec)...)
+	return deadEnds(&crd.Spec, field.NewPath("spec"))
 }
 
 // deadEnds finds paths of scales that go through a name that is empty.

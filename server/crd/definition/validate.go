@@ -19,8 +19,12 @@ type Validator struct{ compiler *rules.Compiler }
 func NewValidator(compiler *rules.Compiler) Validator { return Validator{compiler} }
 
 // Validate returns what is wrong with a new definition. Of the metadata it judges only that the name is that of the
-// resource, and the annotation that protected groups need. ctx ends the evaluation of rules on defaults.
+// resource, and the annotation that protected groups need. Of one that is out of bounds it judges nothing else. ctx ends the
+// judgement of rules.
 func (v Validator) Validate(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+	if errs := boundErrors(&crd.Spec); len(errs) > 0 {
+		return errs
+	}
 	errs := nameErrors(crd)
 	errs = append(errs, v.judge(ctx, &crd.Spec, tolerance{invalidBundle: true}).specErrors(field.NewPath("spec"))...)
 	errs = append(errs, stateErrors(crd)...)
@@ -32,7 +36,15 @@ func (v Validator) Validate(ctx context.Context, crd *apiextensionsv1.CustomReso
 // ValidateUpdate returns what is wrong with the new state of a definition that was old.
 func (v Validator) ValidateUpdate(ctx context.Context, crd, old *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
 	spec := field.NewPath("spec")
-	errs := v.judge(ctx, &crd.Spec, toleranceOf(crd, old)).specErrors(spec)
+	errs := boundErrors(&crd.Spec)
+	switch {
+	case len(errs) == 0:
+		errs = v.judge(ctx, &crd.Spec, toleranceOf(crd, old)).specErrors(spec)
+	case sameMeaning().DeepEqual(crd.Spec, old.Spec): // another server has stored it
+		errs = nil
+	default:
+		return errs
+	}
 	if IsTrue(old, apiextensionsv1.Established) {
 		errs = append(errs, validation.ValidateImmutableField(crd.Spec.Scope, old.Spec.Scope, spec.Child("scope"))...)
 		errs = append(errs, validation.ValidateImmutableField(crd.Spec.Names.Kind, old.Spec.Names.Kind, spec.Child("names", "kind"))...)

@@ -72,6 +72,7 @@ type Request struct {
 	Method      string // "" is GET
 	Path        string // with the query
 	ContentType string // of Body; "" is application/json
+	Accept      string // "" is application/json
 	Body        []byte
 	Gzip        bool  // the answer may be compressed
 	Keep        int64 // how many bytes of the answer are kept, its beginning; the rest is read and thrown away
@@ -146,6 +147,9 @@ func (t Target) send(ctx context.Context, transport *http.Transport, r Request) 
 	}
 	req.Header.Set("Authorization", "Bearer "+t.Token)
 	req.Header.Set("Accept", "application/json")
+	if r.Accept != "" {
+		req.Header.Set("Accept", r.Accept)
+	}
 	req.Header.Set("User-Agent", "bench")
 	if r.Gzip {
 		req.Header.Set("Accept-Encoding", "gzip")

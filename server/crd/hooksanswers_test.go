@@ -1,0 +1,322 @@
+package crd_test
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/crd"
+	"github.com/keelson-dev/keelson/server/servertest"
+)
+
+// cratesIn is where the crates of a group are in a version.
+func cratesIn(group, version string) string {
+	return "/apis/" + group + "/" + version + "/namespaces/default/crates"
+}
+
+func crate(group, version, name, rest string) string {
+	return fmt.Sprintf(`{"apiVersion":"%s/%s","kind":"Crate","metadata":{"name":%q}%s}`, group, version, name, rest)
+}
+
+// hookPlay is requests about the crates of one group.
+type hookPlay struct {
+	name  string // of the mode of the webhook while they are made
+	steps func(v1, v2, group string) []hookStep
+}
+
+type hookStep struct {
+	step
+	mode   string // what the webhook becomes before the step; "-" is as it was
+	events int    // how many events of a watch are read at most
+	stored string // the version that becomes the stored one before the step; "" is as it was
+}
+
+// playHook defines the crates of a group and makes the requests of a play. It gives the answers, in which group and port are not
+// what they were.
+func playHook(t *testing.T, h *hooks, p hookPlay, run string, client *http.Client, url string, header ...string) string {
+	t.Helper()
+	group := strings.ReplaceAll(p.name, " ", "-") + run + ".hooks.example.com"
+	ask := func(s step) (a answer) {
+		for range 100 {
+			if a = s.do(t, client, url, header...); !strings.Contains(a.text, "storage is (re)initializing") {
+				break
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		return a
+	}
+	watch := func(path string) io.ReadCloser {
+		req, err := http.NewRequestWithContext(t.Context(), "GET", url+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i < len(header); i += 2 {
+			req.Header.Set(header[i], header[i+1])
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.Body
+	}
+	if p.name != "well" {
+		h.set(group, p.name)
+	}
+	d := h.crates(t, group)
+	if a := ask(step{method: "POST", path: crdsPath, body: text(t, d)}); a.code != http.StatusCreated {
+		t.Fatalf("%d %s", a.code, a.text)
+	}
+	defer ask(step{method: "DELETE", path: crdsPath + "/" + d.Name})
+	v1, v2 := cratesIn(group, "v1"), cratesIn(group, "v2")
+	eventually(t, func() bool { return ask(step{method: "GET", path: v2}).code == http.StatusOK }, func() string { return "crates are served" })
+	anonymous := strings.NewReplacer(group, "GROUP", strings.TrimPrefix(h.URL, "https://"), "ADDRESS")
+	var out strings.Builder
+	for i, s := range p.steps(v1, v2, group) {
+		if s.mode != "-" {
+			h.set(group, s.mode)
+		}
+		if s.stored != "" {
+			flip(t, ask, watch, crdsPath+"/"+d.Name, v1, s.stored)
+		}
+		fmt.Fprintf(&out, "%d %s %s", i, s.method, s.path)
+		sent := s.step
+		if strings.Contains(s.body, "LATEST") {
+			there := ask(step{method: "GET", path: v1 + "/a"}).object(t)["metadata"].(map[string]any)
+			sent.body = strings.Replace(s.body, "LATEST", there["resourceVersion"].(string), 1)
+		}
+		if s.header != nil {
+			fmt.Fprintf(&out, " as %s", s.header[1])
+		}
+		if s.body != "" {
+			fmt.Fprintf(&out, " %s", s.body)
+		}
+		if out.WriteString("\n"); s.events > 0 {
+			out.WriteString(brief(answer{code: http.StatusOK, text: firstEvents(t, watch(s.path), s.events)}, false))
+			continue
+		}
+		out.WriteString(brief(ask(sent), p.name == "well" && s.method != "GET"))
+	}
+	return anonymous.Replace(out.String())
+}
+
+// flip makes a version the one that is stored, and waits until it is: a watch of the objects ends then.
+func flip(t *testing.T, ask func(step) answer, watch func(path string) io.ReadCloser, definition, watched, version string) {
+	t.Helper()
+	began := ask(step{method: "GET", path: watched}).object(t)["metadata"].(map[string]any)["resourceVersion"]
+	events := watch(fmt.Sprintf("%s?watch=true&resourceVersion=%v&timeoutSeconds=60", watched, began))
+	defer events.Close()
+	body := fmt.Sprintf(`[{"op":"replace","path":"/spec/versions/0/storage","value":%t},{"op":"replace","path":"/spec/versions/1/storage","value":%t}]`,
+		version == "v1", version == "v2")
+	if a := ask(step{method: "PATCH", path: definition, contentType: "application/json-patch+json", body: body}); a.code != http.StatusOK {
+		t.Fatalf("%d %s", a.code, a.text)
+	}
+	if _, err := io.Copy(io.Discard, events); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// firstEvents reads the first events of a watch, up to the first error.
+func firstEvents(t *testing.T, events io.ReadCloser, n int) string {
+	t.Helper()
+	defer events.Close()
+	var out strings.Builder
+	decoder := json.NewDecoder(events)
+	for range n {
+		var event json.RawMessage
+		if err := decoder.Decode(&event); err != nil {
+			break
+		}
+		out.Write(event)
+	}
+	return out.String()
+}
+
+// brief is an answer in lines: of an error what is said, of anything else the JSON, of which managedFields are left out if they
+// are not asked for.
+func brief(a answer, whole bool) string {
+	var out strings.Builder
+	for _, w := range a.warnings {
+		fmt.Fprintf(&out, "  Warning: %s\n", w)
+	}
+	decoder := json.NewDecoder(strings.NewReader(a.text))
+	for n := 0; ; n++ {
+		var document map[string]any
+		if err := decoder.Decode(&document); err != nil {
+			if n == 0 {
+				fmt.Fprintf(&out, "  %d %q\n", a.code, a.text)
+			}
+			return out.String()
+		}
+		if document["kind"] == "Status" && document["status"] == "Failure" {
+			message, _ := document["message"].(string)
+			fmt.Fprintf(&out, "  %d %v: %s\n", a.code, document["reason"], strings.ReplaceAll(volatile.ReplaceAllString(message, "…"), "\n", " "))
+			continue
+		}
+		managers(document, whole)
+		text, err := json.Marshal(steady(document))
+		if err != nil {
+			text = []byte(err.Error())
+		}
+		fmt.Fprintf(&out, "  %d %s\n", a.code, text)
+	}
+}
+
+// managers takes managedFields away, or sorts them: their order is that of times, to the second.
+func managers(v any, keep bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		if entries, ok := v["managedFields"].([]any); ok && keep {
+			slices.SortFunc(entries, func(a, b any) int { return cmp.Compare(managerOf(a), managerOf(b)) })
+		} else {
+			delete(v, "managedFields")
+		}
+		for _, member := range v {
+			managers(member, keep)
+		}
+	case []any:
+		for _, element := range v {
+			managers(element, keep)
+		}
+	}
+}
+
+func managerOf(entry any) string {
+	e, _ := entry.(map[string]any)
+	return fmt.Sprint(e["manager"], e["operation"], e["apiVersion"], e["subresource"])
+}
+
+const hookAnswers = "crates.answers"
+
+// hookLines are the answers of one play, by its steps: the line of the request, and of the answer the lines of kube-apiserver and
+// those that are answered here instead, if these are not the same.
+type hookLines struct {
+	request      string
+	theirs, ours []string
+}
+
+// hookStepsOf takes the lines of a play apart. Lines that begin with "* " are what is answered here instead.
+func hookStepsOf(text string) []hookLines {
+	var out []hookLines
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, " \n")
+		switch n := len(out) - 1; {
+		case strings.HasPrefix(line, "* "):
+			out[n].ours = append(out[n].ours, line[2:])
+		case strings.HasPrefix(line, "  "):
+			out[n].theirs = append(out[n].theirs, line[2:])
+		default:
+			out = append(out, hookLines{request: line})
+		}
+	}
+	return out
+}
+
+// plainly is what kube-apiserver says of an object that cannot be converted, without what it wraps that in: there, such an object
+// is corrupt.
+func plainly(line string) string {
+	for _, pattern := range []string{
+		`InternalError: Internal error occurred: StorageError: corrupt object, Code: 7, Key: \S+, ResourceVersion: 0, AdditionalErrorMsg: object not decodable revision=\d+: (.*)`,
+		`StorageReadError: failed to read one or more crates.GROUP from the storage: StorageError: corrupt object, Code: 7, Key: \S+, ResourceVersion: 0, AdditionalErrorMsg: object not decodable revision=\d+: (.*?)( \(and \d+ more\))?`,
+		`<nil>: object not decodable revision=\d+: (.*)`,
+	} {
+		line = regexp.MustCompile(`^500 `+pattern+`$`).ReplaceAllString(line, "500 <nil>: $1")
+	}
+	return line
+}
+
+// TestHookAnswers compares what clients are answered while webhooks behave well and in all bad ways with what kube-apiserver
+// answers. What differs is among the differences that the package documents.
+func TestHookAnswers(t *testing.T) {
+	t.Parallel()
+	file, err := os.ReadFile(filepath.Join("testdata", hookAnswers))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{}
+	for section := range strings.SplitSeq(string(file), "=== ") {
+		name, text, _ := strings.Cut(section, "\n")
+		want[name] = text
+	}
+	h := startHooks(t)
+	srv := servertest.Start(t, server.Options{}, crd.New(crd.Options{}))
+	for _, p := range hookPlays() {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			want, got := hookStepsOf(want[p.name]), hookStepsOf(playHook(t, h, p, "", srv.Client(), srv.URL))
+			if len(want) != len(got) {
+				t.Errorf("%d answers, want %d", len(got), len(want))
+			}
+			for i := range min(len(want), len(got)) {
+				answer := want[i].ours
+				if answer == nil {
+					for _, line := range want[i].theirs {
+						answer = append(answer, strings.TrimRight(plainly(line), " "))
+					}
+				}
+				if got[i].request != want[i].request || !slices.Equal(got[i].theirs, answer) {
+					t.Errorf("%s\ngot  %s\nwant %s", got[i].request, strings.Join(got[i].theirs, "\n     "), strings.Join(answer, "\n     "))
+				}
+			}
+		})
+	}
+}
+
+// TestRecordHookAnswers asks a kube-apiserver of an administrator's on this machine, and writes what it says into the file. It does
+// so only if KUBE_APISERVER, KUBE_APISERVER_CA (a file) and KUBE_APISERVER_TOKEN say where one is.
+func TestRecordHookAnswers(t *testing.T) {
+	url := os.Getenv("KUBE_APISERVER")
+	if url == "" {
+		t.Skip("KUBE_APISERVER is not set")
+	}
+	ca, err := os.ReadFile(os.Getenv("KUBE_APISERVER_CA"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}}
+	h := startHooks(t)
+	var mu sync.Mutex // guards answers
+	answers := map[string]string{}
+	run := fmt.Sprint(time.Now().Unix())
+	t.Run("plays", func(t *testing.T) {
+		for _, p := range hookPlays() {
+			if only := os.Getenv("KUBE_APISERVER_ONLY"); only != "" && only != p.name {
+				continue
+			}
+			t.Run(p.name, func(t *testing.T) {
+				t.Parallel()
+				got := playHook(t, h, p, run, client, url, "Authorization", "Bearer "+os.Getenv("KUBE_APISERVER_TOKEN"))
+				mu.Lock()
+				defer mu.Unlock()
+				answers[p.name] = got
+			})
+		}
+	})
+	var out bytes.Buffer
+	for _, name := range slices.Sorted(maps.Keys(answers)) {
+		fmt.Fprintf(&out, "=== %s\n%s", name, answers[name])
+	}
+	to := os.Getenv("KUBE_APISERVER_ANSWERS")
+	if to == "" {
+		to = filepath.Join("testdata", hookAnswers)
+	}
+	if err := os.WriteFile(to, out.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

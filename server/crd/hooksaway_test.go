@@ -1,0 +1,121 @@
+package crd_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/crd"
+	"github.com/keelson-dev/keelson/webhook"
+)
+
+// An object that cannot be converted is not one that cannot be read: the option that deletes those does not delete it.
+func TestAnObjectThatIsNotConvertedIsNotCorrupt(t *testing.T) {
+	t.Parallel()
+	h := startHooks(t)
+	s := newHooked(t, h, nil)
+	v1, v2 := cratesIn(hooked, "v1"), cratesIn(hooked, "v2")
+	held := strings.Replace(crate(hooked, "v1", "a", ``), `"name"`, `"finalizers":["example.com/held"],"name"`, 1)
+	s.want(201, "POST", v1, held)
+	for _, stored := range []string{"v1", "v2"} {
+		if stored == "v2" {
+			s.amend("crates."+hooked, storing("v2"))
+		}
+		h.set(hooked, downHook)
+		for _, path := range []string{v2 + "/a", v2} {
+			if stored == "v2" {
+				if got := s.want(500, "GET", path, ""); !strings.Contains(got, `"message":"conversion webhook for hooks.example.com/v1, Kind=Crate failed: `) || strings.Contains(got, "reason") {
+					t.Errorf("%s: %s", path, got)
+				}
+			}
+		}
+		for _, version := range []string{v1, v2} {
+			var answer string
+			code := s.do("DELETE", version+"/a?ignoreStoreReadErrorWithClusterBreakingPotential=true", "", &answer)
+			if code/100 == 2 || s.do("GET", v1+"/a", "", nil) != 200 {
+				t.Errorf("%s is stored, DELETE %s: %d %s", stored, version, code, answer)
+			}
+		}
+		h.set(hooked, goodHook)
+	}
+}
+
+// hang makes n requests that wait for a webhook, and gives the codes of their answers, 0 of one without.
+func (s *site) hang(n int, path string) (codes <-chan int) {
+	out := make(chan int, n)
+	for range n {
+		go func() {
+			req, err := http.NewRequestWithContext(s.t.Context(), "GET", s.srv.URL+path, nil)
+			if err != nil {
+				s.t.Error(err)
+			}
+			resp, err := s.c.Do(req)
+			if err != nil {
+				out <- 0
+				return
+			}
+			_ = resp.Body.Close()
+			out <- resp.StatusCode
+		}()
+	}
+	return out
+}
+
+// called waits until a webhook was called.
+func (h *hooks) called(t *testing.T, group string) {
+	t.Helper()
+	eventually(t, func() bool { return h.spent(group) > 0 }, func() string { return "the webhook is not called" })
+}
+
+// While a webhook hangs, its definition can be changed and deleted, and other kinds and the stored version are as fast as ever.
+func TestADefinitionIsDeletedWhileItsWebhookHangs(t *testing.T) {
+	t.Parallel()
+	h := startHooks(t)
+	s := newHooked(t, h, nil)
+	v1, v2 := cratesIn(hooked, "v1"), cratesIn(hooked, "v2")
+	for i := range 5 {
+		s.want(201, "POST", v1, crate(hooked, "v1", fmt.Sprint("x", i), ``))
+	}
+	h.set(hooked, hungHook)
+	codes := s.hang(20, v2)
+	events := s.watch(v2 + "?watch=true&resourceVersion=0")
+	h.called(t, hooked)
+	s.want(200, "GET", v1, "")
+	s.establish(definitionOf("others", "Other"))
+	s.want(201, "POST", "/apis/example.com/v1/namespaces/default/others", object("Other", "o"))
+	s.want(200, "DELETE", crdsPath+"/crates."+hooked, "")
+	s.awaitGone("crates." + hooked)
+	h.set(hooked, goodHook)
+	for range 20 {
+		if code := <-codes; code != 200 && code/100 != 5 && code != 404 {
+			t.Errorf("a list: %d", code)
+		}
+	}
+	events.end()
+}
+
+// A server ends though a webhook hangs: those who wait for it are answered when it has had its time.
+func TestTheServerEndsWhileAWebhookHangs(t *testing.T) {
+	t.Parallel()
+	h := startHooks(t)
+	s := startSite(t, server.Options{}, crd.New(crd.Options{Webhooks: webhook.Options{Timeout: time.Second}}))
+	s.establish(h.crates(t, hooked))
+	s.want(201, "POST", cratesIn(hooked, "v1"), crate(hooked, "v1", "a", ``))
+	h.set(hooked, hungHook)
+	codes := s.hang(5, cratesIn(hooked, "v2")+"/a")
+	events := s.watch(cratesIn(hooked, "v2") + "?watch=true&resourceVersion=0")
+	h.called(t, hooked)
+	if err := s.srv.Close(); err != nil {
+		t.Error(err)
+	}
+	for events.in.Scan() { // it may be cut off
+	}
+	for range 5 {
+		if code := <-codes; code == 200 {
+			t.Error("a request was answered")
+		}
+	}
+}

@@ -117,7 +117,10 @@ func TestCRDsRestart(t *testing.T) {
 // Flags and data that cannot be used are a clear error.
 func TestCRDsRefuses(t *testing.T) {
 	t.Parallel()
-	for flag, want := range map[string]string{"more": `crds: unexpected argument "more"`, "-color=red": "flag provided but not defined: -color"} {
+	for flag, want := range map[string]string{
+		"more": `crds: unexpected argument "more"`, "-color=red": "flag provided but not defined: -color",
+		"-services=sea/fleets": `crds: -services: "sea/fleets" is not namespace/name=address`,
+	} {
 		crds := harness.Launch(t, harness.Options{Example: "crds", Flags: []string{flag}})
 		if code := crds.Wait(); code != 2 || !strings.Contains(crds.Stderr(), want) || crds.Stdout() != "" {
 			t.Errorf("%s: exit code %d, %q, want 2 and %s", flag, code, crds.Stderr(), want)

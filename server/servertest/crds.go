@@ -1,75 +1,131 @@
 package servertest
 
 import (
-	"bufio"
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 )
+
+// CRDs says which CustomResourceDefinitions [Server.Define] makes: those in files, and those that a program has. The files
+// must have nothing else in them, each definition once, in any number of documents of YAML or JSON.
+type CRDs struct {
+	// Paths are files, and folders, of which the .yaml, .yml and .json files are taken, and not folders below them.
+	Paths []string
+	// FS is where the Paths are, such as an embed.FS, and they are as package io/fs has them: "config/crd". With no Paths it is
+	// all .yaml, .yml and .json files of FS, at any depth. nil: Paths are those of the operating system.
+	FS fs.FS
+	// Objects are definitions beside those in files. They may lack apiVersion and kind, and are not changed.
+	Objects []*apiextensionsv1.CustomResourceDefinition
+	// SkipMissing takes Paths that do not exist for empty folders.
+	SkipMissing bool
+	// SkipOthers leaves out what is in the files besides CustomResourceDefinitions, such as a kustomization.
+	SkipOthers bool
+}
 
 // crdFile is a CustomResourceDefinition and where it was read.
 type crdFile struct {
-	from string // the path, and which of the file's documents it is
-	body []byte // JSON
+	manifest
 	apiextensionsv1.CustomResourceDefinition
 }
 
-// readCRDs reads the definitions of files, and of the .yaml, .yml and .json files of folders, not of folders below them. All
-// that is in them must be CustomResourceDefinitions of v1, and each there once.
-func readCRDs(paths []string) ([]crdFile, error) {
-	files, err := filesOf(paths)
-	if err != nil {
-		return nil, err
-	}
+// readCRDs reads all definitions, in the order of their names.
+func readCRDs(sources []CRDs) ([]crdFile, error) {
 	byName := map[string]crdFile{}
-	for _, path := range files {
-		content, err := os.ReadFile(path)
+	for _, c := range sources {
+		some, err := c.read()
 		if err != nil {
 			return nil, err
 		}
-		documents, err := documentsOf(content)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		for i, body := range documents {
-			d := crdFile{from: path, body: body}
-			if len(documents) > 1 {
-				d.from = fmt.Sprintf("%s, document %d", path, i+1)
-			}
-			if err := d.read(); err != nil {
-				return nil, fmt.Errorf("%s: %w", d.from, err)
-			}
+		for _, d := range some {
 			if other, ok := byName[d.Name]; ok {
-				return nil, fmt.Errorf("%s: the CustomResourceDefinition %s is in %s too", d.from, d.Name, other.from)
+				return nil, fmt.Errorf("%s: the CustomResourceDefinition %s is in %s too", d.place(""), d.Name, other.place(""))
 			}
 			byName[d.Name] = d
 		}
 	}
-	if len(byName) == 0 {
-		return nil, fmt.Errorf("there is no CustomResourceDefinition in %q", paths)
-	}
-	return slices.SortedFunc(maps.Values(byName), func(a, b crdFile) int { return bytes.Compare([]byte(a.Name), []byte(b.Name)) }), nil
+	return slices.SortedFunc(maps.Values(byName), func(a, b crdFile) int { return cmp.Compare(a.Name, b.Name) }), nil
 }
 
-// read decodes the definition for what the installation needs to know of it. The server is who decides about the rest.
-func (d *crdFile) read() error {
+// read reads the definitions of one source. There may be none if something may be skipped.
+func (c CRDs) read() (out []crdFile, err error) {
+	files, err := c.files()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range files {
+		content, err := c.content(name)
+		if err != nil {
+			return nil, err
+		}
+		documents, err := manifestsOf(name, content)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range documents {
+			d := crdFile{manifest: m}
+			switch err := d.decode(); {
+			case errors.Is(err, errOther) && c.SkipOthers:
+				continue
+			case err != nil:
+				return nil, fmt.Errorf("%s: %w", d.place(""), err)
+			}
+			out = append(out, d)
+		}
+	}
+	for i, o := range c.Objects {
+		d, err := crdObject(i, o)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, d)
+	}
+	if len(out) == 0 && !c.SkipMissing && !c.SkipOthers {
+		return nil, fmt.Errorf("there is no CustomResourceDefinition in %q", c.Paths)
+	}
+	return out, nil
+}
+
+// crdObject is a definition that a program has.
+func crdObject(i int, o *apiextensionsv1.CustomResourceDefinition) (crdFile, error) {
+	d := crdFile{manifest: manifest{file: fmt.Sprintf("CRDs.Objects[%d]", i)}}
+	if o == nil {
+		return d, fmt.Errorf("%s is nil", d.file)
+	}
+	with := *o // TypeMeta alone becomes another
+	if with.APIVersion == "" && with.Kind == "" {
+		with.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	}
+	body, err := json.Marshal(&with)
+	if err != nil {
+		return d, fmt.Errorf("%s: %w", d.file, err)
+	}
+	d.body = body
+	if err := d.decode(); err != nil {
+		return d, fmt.Errorf("%s: %w", d.file, err)
+	}
+	return d, nil
+}
+
+// errOther is that an object is no CustomResourceDefinition.
+var errOther = errors.New("only CustomResourceDefinitions can be installed")
+
+// decode decodes the definition for what the installation needs to know of it. The server is who decides about the rest.
+func (d *crdFile) decode() error {
 	if err := json.Unmarshal(d.body, &d.TypeMeta); err != nil {
 		return fmt.Errorf("this is no object: %w", err)
 	}
 	switch gvk := d.GroupVersionKind(); {
 	case gvk.Group != apiextensionsv1.GroupName || gvk.Kind != "CustomResourceDefinition":
-		return fmt.Errorf("this is a %q of %q; only CustomResourceDefinitions can be installed", d.Kind, d.APIVersion)
+		return fmt.Errorf("this is a %q of %q; %w", d.Kind, d.APIVersion, errOther)
 	case gvk.Version != "v1":
 		return fmt.Errorf("this CustomResourceDefinition is of %s, which no server of Kubernetes 1.22 or later has; make it one of apiextensions.k8s.io/v1", d.APIVersion)
 	}
@@ -82,60 +138,67 @@ func (d *crdFile) read() error {
 	return nil
 }
 
-// filesOf are the files that paths name, and those of the folders that they name.
-func filesOf(paths []string) ([]string, error) {
+// files are the files that Paths name, and those of the folders that they name.
+func (c CRDs) files() ([]string, error) {
+	if c.FS != nil && len(c.Paths) == 0 {
+		return c.tree()
+	}
 	var files []string
-	for _, path := range paths {
-		entries, err := os.ReadDir(path)
-		if err != nil {
-			if info, statErr := os.Stat(path); statErr == nil && !info.IsDir() {
-				files = append(files, path)
-				continue
+	for _, name := range c.Paths {
+		entries, err := c.entries(name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && c.SkipMissing:
+		case err != nil:
+			if info, statErr := c.stat(name); statErr != nil || info.IsDir() {
+				return nil, err
 			}
-			return nil, err
+			files = append(files, name)
 		}
 		for _, e := range entries {
-			if isManifest(e) {
-				files = append(files, filepath.Join(path, e.Name()))
+			switch {
+			case !isManifest(e):
+			case c.FS != nil:
+				files = append(files, path.Join(name, e.Name()))
+			default:
+				files = append(files, filepath.Join(name, e.Name()))
 			}
 		}
 	}
 	return files, nil
 }
 
-func isManifest(e fs.DirEntry) bool {
-	return !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(e.Name()))
+// tree is all manifests of FS.
+func (c CRDs) tree() (files []string, err error) {
+	err = fs.WalkDir(c.FS, ".", func(name string, e fs.DirEntry, err error) error {
+		if err == nil && isManifest(e) {
+			files = append(files, name)
+		}
+		return err
+	})
+	return files, err
 }
 
-// documentsOf returns the documents of a YAML file, or the values of a JSON file, as JSON: those with something in them.
-func documentsOf(content []byte) ([][]byte, error) {
-	var out [][]byte
-	if bytes.HasPrefix(bytes.TrimSpace(content), []byte("{")) {
-		for d := json.NewDecoder(bytes.NewReader(content)); ; {
-			var one json.RawMessage
-			if err := d.Decode(&one); err != nil {
-				if errors.Is(err, io.EOF) {
-					return out, nil
-				}
-				return nil, err
-			}
-			out = append(out, one)
-		}
+func (c CRDs) entries(name string) ([]fs.DirEntry, error) {
+	if c.FS != nil {
+		return fs.ReadDir(c.FS, name)
 	}
-	for r := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content))); ; {
-		text, err := r.Read()
-		if errors.Is(err, io.EOF) {
-			return out, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		one, err := yaml.YAMLToJSONStrict(text)
-		if err != nil {
-			return nil, err
-		}
-		if string(one) != "null" { // nothing, or comments alone
-			out = append(out, one)
-		}
+	return os.ReadDir(name)
+}
+
+func (c CRDs) stat(name string) (fs.FileInfo, error) {
+	if c.FS != nil {
+		return fs.Stat(c.FS, name)
 	}
+	return os.Stat(name)
+}
+
+func (c CRDs) content(name string) ([]byte, error) {
+	if c.FS != nil {
+		return fs.ReadFile(c.FS, name)
+	}
+	return os.ReadFile(name)
+}
+
+func isManifest(e fs.DirEntry) bool {
+	return !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(e.Name()))
 }

@@ -48,6 +48,8 @@ func put(t *testing.T, path, text string) string {
 	return path
 }
 
+const definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
 const definedBoats = "/apis/sea.example.com/v1/namespaces/default/boats"
 
 func TestInstallCRDs(t *testing.T) {
@@ -88,16 +90,20 @@ func TestInstallCRDsRefused(t *testing.T) {
 	srv := withCRDs(t)
 	good := boatsCRD("boats", "Boat", 3)
 	for _, c := range []struct{ text, want string }{
-		{strings.Replace(good, "/v1\n", "/v1beta1\n", 1), "odd.yaml: this CustomResourceDefinition is of apiextensions.k8s.io/v1beta1, which no server of Kubernetes 1.22 or later has"},
-		{good + "---\napiVersion: v1\nkind: ConfigMap\n", `odd.yaml, document 2: this is a "ConfigMap" of "v1"; only CustomResourceDefinitions can be installed`},
-		{good + "---\n" + good, "odd.yaml, document 2: the CustomResourceDefinition boats.sea.example.com is in "},
+		{strings.Replace(good, "/v1\n", "/v1beta1\n", 1), "odd.yaml:1: this CustomResourceDefinition is of apiextensions.k8s.io/v1beta1, which no server of Kubernetes 1.22 or later has"},
+		{good + "---\napiVersion: v1\nkind: ConfigMap\n", `odd.yaml:15 (document 2): this is a "ConfigMap" of "v1"; only CustomResourceDefinitions can be installed`},
+		{good + "---\n" + good, "odd.yaml:15 (document 2): the CustomResourceDefinition boats.sea.example.com is in /"},
 		{"# nothing\n", "there is no CustomResourceDefinition in"},
 		{"a: [\n", "odd.yaml: "},
-		{"[]\n", "odd.yaml: this is no object"},
+		{"[]\n", "odd.yaml:1: this is no object"},
 		{`{"kind": `, "odd.yaml: unexpected EOF"},
-		{good + "kind: Twice\n", `already set in map`},
+		{good + "kind: Twice\n", `line 14: key "kind" already set in map`},
+		{good + "---\n---\n# A comment.\n" + good + "kind: Twice\n", `line 30: key "kind" already set in map`},
 		{strings.Replace(good, "{name: boats.sea.example.com}", "{}", 1), "this CustomResourceDefinition has no name"},
+		{good + "  colour: red\n", "odd.yaml:14: POST " + definitionsPath},
 		{good + "  colour: red\n", `unknown field "spec.colour"`},
+		{"# One.\n---\n\n" + good + "---\n" + strings.ReplaceAll(good, "boats", "arks") + "  colour: red\n", "odd.yaml:31 (document 2): POST "},
+		{strings.Replace(good, "type: string", "type: text", 1), "odd.yaml:12: POST "},
 		{strings.Replace(good, "type: string", "type: text", 1), `spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[name].type: Unsupported value: "text"`},
 	} {
 		err := srv.InstallCRDs(t.Context(), put(t, t.TempDir()+"/odd.yaml", c.text))
@@ -108,7 +114,17 @@ func TestInstallCRDsRefused(t *testing.T) {
 	if err := srv.InstallCRDs(t.Context(), t.TempDir()+"/none"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a path that is not there: %v", err)
 	}
-	ask(t, srv, "GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "").want(200, `"items":[]`)
+	two := strings.NewReplacer("type: string", "type: text", "scope: Namespaced", "scope: Everywhere").Replace(good)
+	err := srv.InstallCRDs(t.Context(), put(t, t.TempDir()+"/odd.yaml", two))
+	for _, want := range []string{
+		"odd.yaml:1: the CustomResourceDefinition boats.sea.example.com is invalid:\n\t",
+		`odd.yaml:6: spec.scope: Unsupported value: "Everywhere"`, "odd.yaml:12: spec.versions[0].schema.openAPIV3Schema.",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("two mistakes: %v, want %s", err, want)
+		}
+	}
+	ask(t, srv, "GET", definitionsPath, "").want(200, `"items":[]`)
 }
 
 // A name that is taken is the error, with the condition that says so.
@@ -118,7 +134,7 @@ func TestInstallCRDsConflict(t *testing.T) {
 	dir := t.TempDir()
 	servertest.InstallCRDs(t, srv, put(t, dir+"/boats.yaml", boatsCRD("boats", "Boat", 3)))
 	err := srv.InstallCRDs(t.Context(), put(t, dir+"/ships.yaml", boatsCRD("ships", "Boat", 3)))
-	const want = `ships.yaml: the CustomResourceDefinition ships.sea.example.com is not accepted: its condition NamesAccepted is False: ListKindConflict: "BoatList" is already in use`
+	const want = `ships.yaml:1: the CustomResourceDefinition ships.sea.example.com is not accepted: its condition NamesAccepted is False: ListKindConflict: "BoatList" is already in use`
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}

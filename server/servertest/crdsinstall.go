@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -31,46 +33,118 @@ func InstallCRDs(t testing.TB, s *Server, paths ...string) {
 	}
 }
 
-// InstallCRDs makes the CustomResourceDefinitions in files of YAML or JSON, and in the .yaml, .yml and .json files of folders,
-// not of folders below them. A definition that is there is replaced, with its labels and annotations. It returns when all are
-// established, requests meet what they define now, and discovery shows every version that they serve; the error says which
-// definition is not, and why: what the server refused, or the condition that does not hold.
+// InstallCRDsFS is [Server.InstallCRDsFS] for a test, which fails at once where that returns an error.
 //
-// The files must have nothing else in them: no other kinds, no v1beta1, no field that the server does not know, and no
-// definition twice. Any number of documents may be in a file. Nothing is made unless all files can be read.
-//
-// The server must have the wing of package server/crd among its parts. This package does not bring it, so that the tests of
-// programs without custom resources are not built from it.
+//	//go:embed crds
+//	var crds embed.FS
+//	...
+//	servertest.InstallCRDsFS(t, srv, crds)
+func InstallCRDsFS(t testing.TB, s *Server, fsys fs.FS, paths ...string) {
+	t.Helper()
+	if err := s.InstallCRDsFS(t.Context(), fsys, paths...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// InstallCRDs is [Server.Define] for files of YAML or JSON, and the .yaml, .yml and .json files of folders, not of folders
+// below them.
 func (s *Server) InstallCRDs(ctx context.Context, paths ...string) error {
-	all, err := readCRDs(paths)
-	if err != nil {
+	if _, err := s.define(ctx, []CRDs{{Paths: paths}}); err != nil {
 		return fmt.Errorf("servertest: InstallCRDs: %w", err)
-	}
-	in := crdInstall{s: s, client: s.Client()}
-	if err := s.Install(server.ExtensionFunc(func(h *server.Host) error { in.host = h; return nil })); err != nil {
-		return fmt.Errorf("servertest: InstallCRDs: %w", err)
-	}
-	made := make([]crdMade, 0, len(all))
-	for _, d := range all {
-		m, err := in.write(ctx, d)
-		if err != nil {
-			return fmt.Errorf("servertest: InstallCRDs: %s: %w", d.from, err)
-		}
-		made = append(made, m)
-	}
-	for _, m := range made {
-		if err := in.await(ctx, m); err != nil {
-			return fmt.Errorf("servertest: InstallCRDs: %s: %w", m.from, err)
-		}
 	}
 	return nil
 }
 
+// InstallCRDsFS is [Server.InstallCRDs] for files and folders of fsys, such as an embed.FS, and without paths for all .yaml, .yml
+// and .json files in it.
+func (s *Server) InstallCRDsFS(ctx context.Context, fsys fs.FS, paths ...string) error {
+	if fsys == nil {
+		return errors.New("servertest: InstallCRDsFS: there is no fs.FS")
+	}
+	if _, err := s.define(ctx, []CRDs{{FS: fsys, Paths: paths}}); err != nil {
+		return fmt.Errorf("servertest: InstallCRDsFS: %w", err)
+	}
+	return nil
+}
+
+// Define makes CustomResourceDefinitions. One that is there is replaced, with its labels and annotations. It returns when all
+// are established, requests meet what they define now, and discovery shows every version that they serve, and returns them
+// as the server has them then, by name. The error says which definition is not, and why: what the server refused, or the
+// condition that does not hold; with the file and the line of the field that is to blame, as in
+//
+//	config/crd/boats.yaml:17: spec.versions[0].schema.openAPIV3Schema.type: Unsupported value: "text"
+//
+// There must be no other kinds in the files, no v1beta1, no field that the server does not know, and no definition twice.
+// Nothing is made unless all files can be read.
+//
+// A definition whose conversion strategy is Webhook is made as it is: the server calls that webhook, or the Go function that
+// Options.Conversions of package server/crd has for the kind, and then it calls none. So it can be the file that the
+// project installs in clusters, and the test needs no webhook:
+//
+//	srv := servertest.New(t, crd.New(crd.Options{Conversions: map[schema.GroupKind]runtime.ConvertUntyped{boat: convertBoat}}))
+//
+// The server must have the wing of package server/crd among its parts. This package does not bring it, so that the tests of
+// programs without custom resources are not built from it.
+func (s *Server) Define(ctx context.Context, sources ...CRDs) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	made, err := s.define(ctx, sources)
+	if err != nil {
+		return nil, fmt.Errorf("servertest: Define: %w", err)
+	}
+	return made, nil
+}
+
+// DefineAt is [Server.Define] for any other server, such as a cluster's: url is its address, and client sends who asks. Requests may
+// meet what was defined before for as long as that server takes to notice.
+func DefineAt(ctx context.Context, url string, client *http.Client, sources ...CRDs) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	all, err := readCRDs(sources)
+	if err != nil {
+		return nil, fmt.Errorf("servertest: DefineAt: %w", err)
+	}
+	made, err := crdInstall{url: strings.TrimSuffix(url, "/"), client: client}.all(ctx, all)
+	if err != nil {
+		return nil, fmt.Errorf("servertest: DefineAt: %w", err)
+	}
+	return made, nil
+}
+
+func (s *Server) define(ctx context.Context, sources []CRDs) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	all, err := readCRDs(sources)
+	if err != nil {
+		return nil, err
+	}
+	in := crdInstall{url: s.URL, client: s.Client()}
+	if err := s.Install(server.ExtensionFunc(func(h *server.Host) error { in.host = h; return nil })); err != nil {
+		return nil, err
+	}
+	return in.all(ctx, all)
+}
+
 // crdInstall is an installation under way.
 type crdInstall struct {
-	s      *Server
+	url    string
 	client *http.Client
-	host   *server.Host
+	host   *server.Host // nil: the server is not of this process
+}
+
+// all writes definitions, and waits for all of them.
+func (in crdInstall) all(ctx context.Context, all []crdFile) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	made := make([]crdMade, 0, len(all))
+	for _, d := range all {
+		m, err := in.write(ctx, d)
+		if err != nil {
+			return nil, d.explain(err)
+		}
+		made = append(made, m)
+	}
+	out := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(all))
+	for _, m := range made {
+		now, err := in.await(ctx, m)
+		if err != nil {
+			return nil, m.explain(err)
+		}
+		out = append(out, now)
+	}
+	return out, nil
 }
 
 // crdMade is a definition that was written.
@@ -83,7 +157,7 @@ type crdMade struct {
 const crdPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 // write creates a definition, or replaces the one that is there.
-func (in *crdInstall) write(ctx context.Context, d crdFile) (crdMade, error) {
+func (in crdInstall) write(ctx context.Context, d crdFile) (crdMade, error) {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
 	m := crdMade{crdFile: d}
@@ -109,7 +183,7 @@ func (in *crdInstall) write(ctx context.Context, d crdFile) (crdMade, error) {
 		if now.DeletionTimestamp != nil {
 			return m, fmt.Errorf("the CustomResourceDefinition %s is being deleted", d.Name)
 		}
-		was, _ := in.host.Registry(resourceOf(&now)) // an error: it is not served
+		was := in.served(&now)
 		generation := now.Generation
 		body, err := replacement(d.body, now.ResourceVersion)
 		if err != nil {
@@ -151,31 +225,47 @@ func resourceOf(d *apiextensionsv1.CustomResourceDefinition) schema.GroupResourc
 	return schema.GroupResource{Group: d.Spec.Group, Resource: d.Spec.Names.Plural}
 }
 
-// await waits until what a definition defines is served.
-func (in *crdInstall) await(ctx context.Context, m crdMade) error {
+// served is what requests for a definition's objects meet now, nil when there is nothing, or nobody knows.
+func (in crdInstall) served(d *apiextensionsv1.CustomResourceDefinition) *registry.Registry {
+	if in.host == nil {
+		return nil
+	}
+	r, err := in.host.Registry(resourceOf(d))
+	if err != nil {
+		return nil
+	}
+	return r
+}
+
+// await waits until what a definition defines is served, and returns it.
+func (in crdInstall) await(ctx context.Context, m crdMade) (*apiextensionsv1.CustomResourceDefinition, error) {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
 	const pause = 2 * time.Millisecond
 	for {
-		why, err := in.missing(ctx, m)
-		if err != nil || why == "" {
-			return err
+		var now apiextensionsv1.CustomResourceDefinition
+		why, err := in.missing(ctx, m, &now)
+		switch {
+		case err != nil:
+			return nil, err
+		case why == "":
+			return &now, nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the CustomResourceDefinition %s is not ready: %s", m.Name, why)
+			return nil, fmt.Errorf("the CustomResourceDefinition %s is not ready: %s", m.Name, why)
 		case <-time.After(pause):
 		}
 	}
 }
 
-// missing says what there is to wait for, "" when there is nothing. The error is what waiting does not help against.
-func (in *crdInstall) missing(ctx context.Context, m crdMade) (string, error) {
-	var now apiextensionsv1.CustomResourceDefinition
-	if err := in.ask(ctx, http.MethodGet, crdPath+"/"+url.PathEscape(m.Name), nil, &now); err != nil {
+// missing says what there is to wait for, "" when there is nothing, and reads the definition as it is now. The error is what
+// waiting does not help against.
+func (in crdInstall) missing(ctx context.Context, m crdMade, now *apiextensionsv1.CustomResourceDefinition) (string, error) {
+	if err := in.ask(ctx, http.MethodGet, crdPath+"/"+url.PathEscape(m.Name), nil, now); err != nil {
 		return "", err
 	}
-	if why := unmet(&now); why != "" {
+	if why := unmet(now); why != "" {
 		for _, c := range now.Status.Conditions {
 			if m.isNew && c.Type == apiextensionsv1.NamesAccepted && c.Status == apiextensionsv1.ConditionFalse {
 				return "", fmt.Errorf("the CustomResourceDefinition %s is not accepted: %s", m.Name, why)
@@ -183,7 +273,7 @@ func (in *crdInstall) missing(ctx context.Context, m crdMade) (string, error) {
 		}
 		return why, nil
 	}
-	if reg, err := in.host.Registry(resourceOf(&now)); err == nil && m.before != nil && reg == m.before {
+	if m.before != nil && in.served(now) == m.before {
 		return "requests do not meet what it defines now", nil
 	}
 	for _, v := range now.Spec.Versions {
@@ -227,10 +317,40 @@ func unmet(d *apiextensionsv1.CustomResourceDefinition) string {
 type statusError struct {
 	code    int
 	message string
+	status  metav1.Status
 }
 
 // Error implements error.
 func (e *statusError) Error() string { return e.message }
+
+// explain adds to an error where in the file its fields are.
+func (d crdFile) explain(err error) error {
+	status := (*statusError)(nil)
+	if !errors.As(err, &status) {
+		return fmt.Errorf("%s: %w", d.place(""), err)
+	}
+	if fields := regexp.MustCompile(`(?:unknown|duplicate) field "([^"]+)"`).FindStringSubmatch(status.message); fields != nil {
+		return fmt.Errorf("%s: %w", d.place(fields[1]), err)
+	}
+	if status.status.Details == nil || len(status.status.Details.Causes) == 0 || d.line == 0 {
+		return fmt.Errorf("%s: %w", d.place(""), err)
+	}
+	causes := status.status.Details.Causes
+	if len(causes) == 1 {
+		return fmt.Errorf("%s: %w", d.place(causes[0].Field), err)
+	}
+	var list strings.Builder
+	for _, c := range causes[:min(len(causes), maxCauses)] {
+		fmt.Fprintf(&list, "\n\t%s: %s: %s", d.place(c.Field), c.Field, c.Message)
+	}
+	if more := len(causes) - maxCauses; more > 0 {
+		fmt.Fprintf(&list, "\n\tand %d more", more)
+	}
+	return fmt.Errorf("%s: the CustomResourceDefinition %s is invalid:%s", d.place(""), d.Name, list.String())
+}
+
+// maxCauses is how many causes of one refusal an error lists.
+const maxCauses = 20
 
 func isStatus(err error, code int) bool {
 	status := (*statusError)(nil)
@@ -238,8 +358,8 @@ func isStatus(err error, code int) bool {
 }
 
 // ask makes a request and decodes its answer.
-func (in *crdInstall) ask(ctx context.Context, method, path string, body []byte, into any) error {
-	req, err := http.NewRequestWithContext(ctx, method, in.s.URL+path, bytes.NewReader(body))
+func (in crdInstall) ask(ctx context.Context, method, path string, body []byte, into any) error {
+	req, err := http.NewRequestWithContext(ctx, method, in.url+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -264,5 +384,5 @@ func (in *crdInstall) ask(ctx context.Context, method, path string, body []byte,
 	if json.Unmarshal(text, &status) != nil || status.Message == "" {
 		status.Message = strings.TrimSpace(string(text))
 	}
-	return &statusError{resp.StatusCode, fmt.Sprintf("%s %s: %d: %s", method, path, resp.StatusCode, status.Message)}
+	return &statusError{resp.StatusCode, fmt.Sprintf("%s %s: %d: %s", method, path, resp.StatusCode, status.Message), status}
 }

@@ -196,11 +196,13 @@ func (r Result) Contains(parts ...string) Result {
 	return r
 }
 
-// Fails fails the test unless the command failed and stderr has this in it.
-func (r Result) Fails(stderr string) Result {
+// Fails fails the test unless the command failed and stderr has all of these in it.
+func (r Result) Fails(parts ...string) Result {
 	r.t.Helper()
-	if r.Code == 0 || !strings.Contains(r.Stderr, stderr) {
-		r.t.Errorf("want a failure that says %q, got exit code %d: %s", stderr, r.Code, r)
+	for _, p := range parts {
+		if r.Code == 0 || !strings.Contains(r.Stderr, p) {
+			r.t.Errorf("want a failure that says %q, got exit code %d: %s", p, r.Code, r)
+		}
 	}
 	return r
 }

@@ -12,30 +12,45 @@
 // A suite that starts an envtest.Environment once, in TestMain or BeforeSuite, becomes one that needs no kube-apiserver,
 // etcd or kubectl beside it:
 //
-//	testEnv := &clienttest.Environment{Scheme: scheme}
+//	testEnv := &clienttest.Environment{
+//		Scheme:                scheme,
+//		CRDDirectoryPaths:     []string{filepath.Join("..", "config", "crd", "bases")},
+//		ErrorIfCRDPathMissing: true,
+//	}
 //	cfg, err := testEnv.Start() // milliseconds
 //	...
 //	err = testEnv.Stop()
 //
 // The fields and methods of envtest that are here mean the same. Those that would mean nothing do not exist, so that the
 // compiler finds them: remove BinaryAssetsDirectory, DownloadBinaryAssets*, ControlPlane*, and
-// AttachControlPlaneOutput. CRDDirectoryPaths, CRDs, CRDInstallOptions and WebhookInstallOptions do not exist either:
-// kinds are served by their Go types, which must be in the Scheme before Start.
+// AttachControlPlaneOutput. CRDInstallOptions does not exist either: its Paths are CRDDirectoryPaths, and its
+// ErrorIfPathMissing is ErrorIfCRDPathMissing. Nor does WebhookInstallOptions: there are no admission webhooks, and nobody has to
+// serve conversion.
+//
+// Kinds with CustomResourceDefinitions are served as these say, with their defaults, rules, printer columns and scale. Where the
+// Scheme has types with the Hub and ConvertTo of controller-runtime, or [Environment].Conversions has a function, objects are
+// converted with that instead of a webhook, whether the definition names one, as after the kustomization of a project, or not.
+//
+// Other kinds of the Scheme are served by their Go types, so that a suite needs no definitions: the Scheme must have them
+// before Start.
 //
 // # What differs from envtest
 //
-//   - Served is what the Scheme knows, and what package builtin of server brings, instead of what kube-apiserver has and
-//     CRDs add. A Scheme without apps/v1 has no Deployments.
+//   - Served is what the Scheme knows, what package builtin of server brings and what CRDs add, instead of what kube-apiserver
+//     has. A Scheme without apps/v1 has no Deployments.
 //   - The kinds of k8s.io/api other than those of builtin are taken as they are: kube-apiserver's own defaults, validation
 //     and allocation (a Service's clusterIP, a Pod's service account) are not there. Their status is a subresource, as
 //     there. Nothing runs Pods, which envtest does not either.
-//   - Kinds of one's own follow their Go types: what a CRD says in markers, such as defaults, validation rules, printer
+//   - Kinds without a definition follow their Go types: what a CRD says in markers, such as defaults, validation rules, printer
 //     columns and scale, does not hold. /status is served if the type has a field status; whether a kind has it, is cluster
 //     scoped or has an odd plural is for [Environment].Types to say.
 //   - Subresources are status, and scale where Types.Scales says so, also of Deployments. pods/eviction, pods/binding,
 //     serviceaccounts/token and their like are not served, nor are reviews such as SelfSubjectAccessReview.
-//   - There are no admission webhooks, and no conversion webhooks: a kind of several versions is served in those that the
-//     Scheme can convert.
+//   - There are no admission webhooks. A kind of several versions without a definition is served in those that the Scheme can
+//     convert.
+//   - A definition that is there twice is an error, and so is a field of it that is unknown; envtest takes the last one, and
+//     leaves out the field. CustomResourceDefinitions are served if some are asked for, or the wing of package
+//     server/crd is among [Environment].Parts.
 //   - Controllers that envtest does not have run: objects whose owners are gone are collected, and a deleted namespace goes
 //     with its content. [Environment].NoControllers leaves them out.
 //   - No RBAC: a user in the group system:masters may do everything, and others what Options.Authorizer of the server

@@ -3,14 +3,18 @@ package clienttest
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
 
+	keelson "github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/builtin"
 	"github.com/keelson-dev/keelson/server/servertest"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -32,6 +36,21 @@ type Environment struct {
 	// $KUBECONFIG, ~/.kube/config or as a Pod. nil: if the environment variable USE_EXISTING_CLUSTER is "true".
 	UseExistingCluster *bool
 
+	// CRDDirectoryPaths are files, and folders with files, of CustomResourceDefinitions: Start makes them, and waits until what
+	// they define is served. Kinds of the Scheme that they define are served as they say, and the others by their Go
+	// types. What is in the files besides CustomResourceDefinitions is left out.
+	CRDDirectoryPaths []string
+	// ErrorIfCRDPathMissing has Start fail if one of CRDDirectoryPaths does not exist; otherwise it is left out.
+	ErrorIfCRDPathMissing bool
+	// CRDFS has more definitions, in .yaml, .yml and .json files at any depth: such as an embed.FS.
+	CRDFS fs.FS
+	// CRDs are more definitions.
+	CRDs []*apiextensionsv1.CustomResourceDefinition
+	// Conversions convert between the versions of kinds that are defined so, instead of a webhook, whatever strategy the
+	// definition names; see ConvertWith. Those of the Scheme's types that controller-runtime's webhook would convert with are
+	// there already: see the function Conversions. An existing cluster has no use for them.
+	Conversions map[schema.GroupKind]keelson.ConvertUntyped
+
 	// Types says what the Scheme does not tell of its kinds, such as that one is cluster scoped. Its Scheme and AddToScheme
 	// stay empty.
 	Types servertest.Types
@@ -48,7 +67,8 @@ type Environment struct {
 	Server *servertest.Server
 }
 
-// Start starts the server, with nothing in it but the namespaces that every cluster has, and returns Config. An
+// Start starts the server, with nothing in it but the namespaces that every cluster has and the definitions that are asked for,
+// and returns Config. An
 // Environment that was stopped may be started again, anew.
 func (e *Environment) Start() (*rest.Config, error) {
 	if e.Scheme == nil {
@@ -61,8 +81,12 @@ func (e *Environment) Start() (*rest.Config, error) {
 }
 
 func (e *Environment) start() error {
+	sources := e.sources()
 	if e.useExistingCluster() {
-		return e.find()
+		if err := e.find(); err != nil || sources == nil {
+			return err
+		}
+		return e.defineIn(e.Config, sources)
 	}
 	switch {
 	case e.Server != nil:
@@ -73,9 +97,24 @@ func (e *Environment) start() error {
 	kinds := e.Types
 	kinds.Scheme = e.Scheme
 	wing := builtin.New(builtin.Options{Logger: e.Options.Logger, NoControllers: e.NoControllers})
-	s, err := servertest.Run(e.Options, slices.Concat([]server.Extension{wing}, e.Parts, []server.Extension{kinds})...)
+	parts := slices.Concat([]server.Extension{wing}, e.Parts)
+	if sources == nil {
+		parts = append(parts, kinds)
+	}
+	s, err := servertest.Run(e.Options, parts...)
 	if err != nil {
 		return err
+	}
+	if sources != nil { // the kinds come last: those that are defined are not among them
+		if err := e.define(s, sources); err != nil {
+			return errors.Join(err, s.Close())
+		}
+		if hasLists(e.Scheme) {
+			err = s.Install(kinds)
+		}
+		if err != nil {
+			return errors.Join(err, s.Close())
+		}
 	}
 	c, err := networkConfig(s, s.Token)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"testing/fstest"
 
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/builtin"
@@ -46,6 +47,41 @@ func ExampleEnvironment() {
 		log.Fatal(err)
 	}
 	// Output: blog has generation 1
+}
+
+// The definitions are those that the project installs in clusters, though they name a conversion webhook: the types of the
+// scheme have Hub, ConvertTo and ConvertFrom, which convert instead.
+func ExampleEnvironment_customResourceDefinitions() {
+	scheme := runtime.NewScheme()
+	if err := addKites(scheme); err != nil {
+		log.Fatal(err)
+	}
+	definitions := fstest.MapFS{"config/crd/kites.yaml": {Data: []byte(kitesCRD(webhookStrategy))}} // an embed.FS, or CRDDirectoryPaths
+	testEnv := &clienttest.Environment{Scheme: scheme, CRDFS: definitions}
+	cfg, err := testEnv.Start()
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	k8sClient, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		log.Fatal(err)
+	}
+	beta := &KiteBeta{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "red"}}
+	beta.Spec.Width = 20
+	if err := k8sClient.Create(context.Background(), beta); err != nil {
+		log.Fatal(err)
+	}
+	kite := &Kite{}
+	if err := k8sClient.Get(context.Background(), client.ObjectKeyFromObject(beta), kite); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("wingspan %d, and by default a tail of %d\n", kite.Spec.Wingspan, *kite.Spec.Tail)
+
+	if err := testEnv.Stop(); err != nil {
+		log.Fatal(err)
+	}
+	// Output: wingspan 20, and by default a tail of 3
 }
 
 // In a test it is servertest.New(t, ...), which ends the server with the test.

@@ -17,12 +17,12 @@ import (
 type deadlineWriter struct {
 	header  http.Header // the handler's own, until the response begins
 	writing atomic.Bool // bytes are on their way to the client
+	failing atomic.Bool // the header is that of an error; written under mu
 	answer  response    // what the handler has answered, whether it is let or not; the handler's own
 
 	mu       sync.Mutex // guards all below, and is held while w is used by the handler
 	w        http.ResponseWriter
 	begun    bool // the header is written, or the connection hijacked
-	failing  bool // the header is that of an error
 	expired  bool // the response has been taken away
 	finished bool // the handler has returned
 }
@@ -61,7 +61,9 @@ func (d *deadlineWriter) WriteHeader(code int) {
 		return
 	}
 	d.copyHeader()
-	d.failing = d.failing || !d.begun && code >= 400
+	if !d.begun && code >= 400 {
+		d.failing.Store(true)
+	}
 	d.begun = d.begun || code >= 200 || code == http.StatusSwitchingProtocols
 	d.w.WriteHeader(code)
 }
@@ -171,22 +173,30 @@ func (d *deadlineWriter) flushHeader() {
 func (d *deadlineWriter) expire(hold func()) (begun, ok bool) {
 	for !d.mu.TryLock() { // who has it is writing, or done at once
 		if d.writing.Load() {
-			// The response has begun and will be aborted: its client may be too slow to take what is written, and must
-			// not hold us up. Only this goroutine ends the use of w, so that it may be told so without mu.
-			_ = http.NewResponseController(d.w).SetWriteDeadline(time.Unix(1, 0))
+			// The response has begun and will be aborted, unless it is an error: its client may be too slow to take what
+			// is written, and must not hold us up. Only this goroutine ends the use of w, so that it may be told so
+			// without mu.
+			end := time.Unix(1, 0)
+			if d.failing.Load() {
+				end = time.Now().Add(lastWord)
+			}
+			_ = http.NewResponseController(d.w).SetWriteDeadline(end)
 			d.mu.Lock()
 			break
 		}
 		runtime.Gosched()
 	}
 	defer d.mu.Unlock()
-	if d.finished || d.failing {
+	if d.finished || d.failing.Load() {
 		return d.begun, false
 	}
 	hold()
 	d.expired = true
 	return d.begun, true
 }
+
+// lastWord is how long a client may take for an error that is being written when the deadline passes.
+const lastWord = 2 * time.Second
 
 // finish notes that the handler has returned, and reports whether the response had been taken away before.
 func (d *deadlineWriter) finish() (expired bool) {

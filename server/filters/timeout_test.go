@@ -395,3 +395,41 @@ func TestTimeoutOfAWriteThatJustBegins(t *testing.T) {
 		guard.Stop()
 	}
 }
+
+// slowWriter is a ResponseWriter whose client takes what is written when it hears of a deadline for that, if there is time still.
+type slowWriter struct {
+	http.ResponseWriter
+	begun chan struct{}
+	told  chan time.Time
+}
+
+func (w *slowWriter) Write(p []byte) (int, error) {
+	close(w.begun)
+	if at := <-w.told; at.Before(time.Now()) {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+func (w *slowWriter) SetWriteDeadline(at time.Time) error {
+	w.told <- at
+	return nil
+}
+
+// TestTimeoutWhileAnErrorIsWritten: a handler that is writing its own error when the deadline passes may finish.
+func TestTimeoutWhileAnErrorIsWritten(t *testing.T) {
+	ctx := moment{t.Context(), make(chan struct{})}
+	w := &slowWriter{ResponseWriter: httptest.NewRecorder(), begun: make(chan struct{}), told: make(chan time.Time, 10)}
+	h := filters.Timeout()(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusGatewayTimeout)
+		_, _ = io.WriteString(w, "too late")
+	}))
+	go func() {
+		<-w.begun
+		close(ctx.passed)
+	}()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
+	if got := w.ResponseWriter.(*httptest.ResponseRecorder); got.Code != http.StatusGatewayTimeout || got.Body.String() != "too late" {
+		t.Errorf("%d %q", got.Code, got.Body)
+	}
+}

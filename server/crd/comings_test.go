@@ -10,7 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// comings is how many names things come by, of which series of metrics are kept, as kube-apiserver keeps them.
+// comings is how many names things come by, of which series of metrics are kept: those of requests stay in kube-apiserver, too.
 const comings = 5
 
 // comingDefinition is a definition of a group and names that were there before, and with fields that were not.

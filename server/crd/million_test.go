@@ -14,7 +14,7 @@ import (
 )
 
 // mostPerObject is how much memory a small custom resource may take with all that is kept of it: in the storage, its history, the
-// cache and the indices. One of some 450 bytes of JSON takes some 1.5 KiB.
+// cache and the indices. One of some 450 bytes of JSON takes about 1 KiB.
 const mostPerObject = 8 << 10
 
 // TestManySmallObjects creates many small objects from many clients, and lists them in pages. Memory grows with

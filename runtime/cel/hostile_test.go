@@ -158,7 +158,7 @@ func TestHostile(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			_, remaining, err := program.Eval(context.Background(), vars, cel.MaxObjectCost)
 			runtime.ReadMemStats(&after)
-			if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 600 {
+			if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 1200 { // of all, not at a time; with the race detector it is more
 				t.Errorf("allocated %d MiB", used)
 			}
 			if err == nil && cel.MaxObjectCost-remaining > cel.MaxCallCost {

@@ -109,6 +109,11 @@ func (s *Scheme) Converts(gvk schema.GroupVersionKind) bool {
 // with obj, and has kind and apiVersion set. The items of a list carry none. A conversion that fails is a
 // *ConversionError.
 func (s *Scheme) ToVersion(obj Object, gv schema.GroupVersion) (Object, error) {
+	return s.ToVersionContext(context.Background(), obj, gv)
+}
+
+// ToVersionContext is ToVersion for as long as somebody waits for it: ctx is what [KindOptions].ConvertAll gets.
+func (s *Scheme) ToVersionContext(ctx context.Context, obj Object, gv schema.GroupVersion) (Object, error) {
 	t := structType(obj)
 	k := s.KindOf(obj)
 	switch {
@@ -125,7 +130,7 @@ func (s *Scheme) ToVersion(obj Object, gv schema.GroupVersion) (Object, error) {
 		return nil, apiruntime.NewNotRegisteredErrForKind(schemeName, gv.WithKind(k.GVK.Kind))
 	}
 	if k.untyped {
-		return s.untypedToVersion(context.Background(), obj, k, target)
+		return s.untypedToVersion(ctx, obj, k, target)
 	}
 	if t == k.ListType {
 		return s.listToVersion(obj, target)
@@ -150,7 +155,7 @@ func (s *Scheme) ToVersions(ctx context.Context, objs []Object, gv schema.GroupV
 			}
 		}
 		var err error
-		if out[i], err = s.ToVersion(obj, gv); err != nil {
+		if out[i], err = s.ToVersionContext(ctx, obj, gv); err != nil {
 			return nil, err
 		}
 	}

@@ -172,13 +172,13 @@ func (r *rules) in(ctx context.Context, version string, obj *unstructured.Unstru
 	if version == r.hub {
 		return obj, nil
 	}
-	there, err := r.scheme.ToVersions(ctx, []runtime.Object{obj}, schema.GroupVersion{Group: r.resource.Group, Version: version})
+	there, err := r.scheme.ToVersionContext(ctx, obj, schema.GroupVersion{Group: r.resource.Group, Version: version})
 	if err != nil {
 		return nil, err
 	}
-	u, ok := there[0].(*unstructured.Unstructured)
+	u, ok := there.(*unstructured.Unstructured)
 	if !ok {
-		return nil, fmt.Errorf("%T is no custom resource", there[0])
+		return nil, fmt.Errorf("%T is no custom resource", there)
 	}
 	return u, nil
 }

@@ -206,16 +206,7 @@ func (e *endpoint) inVersion(ctx context.Context, obj runtime.Object) (runtime.O
 	if k == nil || k.GVK == e.kind || !e.scheme.OneKind(k.GVK.GroupKind(), e.kind.GroupKind()) {
 		return obj, nil
 	}
-	return toVersion(ctx, e.scheme, obj, e.kind.GroupVersion())
-}
-
-// toVersion is the scheme's ToVersion for as long as somebody waits for it.
-func toVersion(ctx context.Context, s *runtime.Scheme, obj runtime.Object, gv schema.GroupVersion) (runtime.Object, error) {
-	objs, err := s.ToVersions(ctx, []runtime.Object{obj}, gv)
-	if err != nil {
-		return nil, err
-	}
-	return objs[0], nil
+	return e.scheme.ToVersionContext(ctx, obj, e.kind.GroupVersion())
 }
 
 // inHub returns obj, of the URL's version, in the hub version, which registries work in.
@@ -225,7 +216,7 @@ func (e *endpoint) inHub(ctx context.Context, obj runtime.Object) (runtime.Objec
 		return obj, nil
 	}
 	sent := obj
-	obj, err := toVersion(ctx, e.scheme, obj, hub.GroupVersion())
+	obj, err := e.scheme.ToVersionContext(ctx, obj, hub.GroupVersion())
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/constraint"
 	"github.com/keelson-dev/keelson/server/request"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -51,27 +50,18 @@ func (r *Registry) judgeIn(ctx context.Context, k *runtime.Kind, obj, old runtim
 		return nil, nil
 	}
 	gv := k.GVK.GroupVersion()
-	there, err := r.inVersion(ctx, obj, gv)
+	there, err := r.scheme.ToVersionContext(ctx, obj, gv)
 	if err != nil {
 		return nil, r.status(err, "")
 	}
 	if old == nil {
 		return r.judge(k.Constraints, there, nil), nil
 	}
-	was, err := r.inVersion(ctx, old, gv)
+	was, err := r.scheme.ToVersionContext(ctx, old, gv)
 	if err != nil { // what cannot be shown in this version excuses nothing
 		return k.Constraints.Validate(there), nil
 	}
 	return r.judge(k.Constraints, there, was), nil
-}
-
-// inVersion is the scheme's ToVersion for as long as somebody waits for it.
-func (r *Registry) inVersion(ctx context.Context, obj runtime.Object, gv schema.GroupVersion) (runtime.Object, error) {
-	objs, err := r.scheme.ToVersions(ctx, []runtime.Object{obj}, gv)
-	if err != nil {
-		return nil, err
-	}
-	return objs[0], nil
 }
 
 // judge returns what rules say against a new object, or when old is not nil, against the change from old.

@@ -42,7 +42,7 @@ func (r *Registry) inWordsOf(ctx context.Context, k *runtime.Kind, errs field.Er
 		here[hub] = path
 	}
 	var ofHub, ofKind any
-	if there, err := r.inVersion(ctx, obj, k.GVK.GroupVersion()); err == nil {
+	if there, err := r.scheme.ToVersionContext(ctx, obj, k.GVK.GroupVersion()); err == nil {
 		ofHub, _ = decoded(obj)
 		ofKind, _ = decoded(there)
 	}

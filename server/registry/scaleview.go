@@ -88,7 +88,7 @@ func (v *ScaleView) shown(ctx context.Context, obj runtime.Object) (runtime.Obje
 	if !v.registry.converts() {
 		return obj, nil
 	}
-	return v.registry.inVersion(ctx, obj, v.registry.version)
+	return v.registry.scheme.ToVersionContext(ctx, obj, v.registry.version)
 }
 
 // accept returns the metadata of an object, in the version that has the paths.
@@ -218,7 +218,7 @@ func (v *ScaleView) rescale(ctx context.Context, name string, obj runtime.Object
 	if !r.converts() {
 		return obj, nil
 	}
-	hub, err := r.inVersion(ctx, obj, r.kind.GVK.GroupVersion())
+	hub, err := r.scheme.ToVersionContext(ctx, obj, r.kind.GVK.GroupVersion())
 	if err != nil {
 		return nil, r.status(err, name)
 	}

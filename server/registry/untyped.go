@@ -140,7 +140,7 @@ func (r *Registry) setDefaultsIn(ctx context.Context, k *runtime.Kind, obj runti
 	if !ok || runtime.Normalize(u) != nil { // the caller tells of it
 		return
 	}
-	there, err := r.inVersion(ctx, u, k.GVK.GroupVersion())
+	there, err := r.scheme.ToVersionContext(ctx, u, k.GVK.GroupVersion())
 	if err != nil {
 		return
 	}
@@ -148,7 +148,7 @@ func (r *Registry) setDefaultsIn(ctx context.Context, k *runtime.Kind, obj runti
 	if k.SetDefaults(there); reflect.DeepEqual(before, there) {
 		return
 	}
-	if back, err := r.inVersion(ctx, there, r.kind.GVK.GroupVersion()); err == nil {
+	if back, err := r.scheme.ToVersionContext(ctx, there, r.kind.GVK.GroupVersion()); err == nil {
 		u.Object = back.(*unstructured.Unstructured).Object
 	}
 }
@@ -163,10 +163,10 @@ func (r *Registry) sameContent(ctx context.Context, obj, old runtime.Object) boo
 	if k == nil || r.kind.Schema == nil {
 		return false
 	}
-	now, err := r.inVersion(ctx, obj, k.GVK.GroupVersion())
+	now, err := r.scheme.ToVersionContext(ctx, obj, k.GVK.GroupVersion())
 	if err != nil {
 		return false
 	}
-	was, err := r.inVersion(ctx, old, k.GVK.GroupVersion())
+	was, err := r.scheme.ToVersionContext(ctx, old, k.GVK.GroupVersion())
 	return err == nil && r.shape.sameContent(now, was)
 }

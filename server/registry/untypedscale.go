@@ -38,7 +38,7 @@ func (r *Registry) checkScale(ctx context.Context, obj runtime.Object, statusOnl
 	}
 	if r.converts() {
 		var err error
-		if obj, err = r.inVersion(ctx, obj, r.version); err != nil {
+		if obj, err = r.scheme.ToVersionContext(ctx, obj, r.version); err != nil {
 			return field.ErrorList{field.InternalError(nil, err)}
 		}
 	}

@@ -41,16 +41,22 @@ func (u *User) InGroup(group string) bool {
 	return false
 }
 
-// Response is a successful authentication.
+// Response is a successful authentication. Who receives one must not change what it refers to.
 type Response struct {
 	User User
-	// Audiences the credential is meant for; nil when it is meant for none in particular.
+	// Audiences are those of the server's audiences (see [WithAudiences]) that the credential is valid for; nil when the
+	// credential is meant for none in particular.
 	Audiences []string
+	// Warnings are shown to the client in Warning headers.
+	Warnings []string
+	// AuditAnnotations are added to the audit event of the request. Keys are qualified names, such as
+	// "authentication.kubernetes.io/credential-id".
+	AuditAnnotations map[string]string
 }
 
 // Authenticator says who made a request. A nil Response with a nil error is no opinion: the request carries none
-// of the credentials this authenticator is for. An error says that it does, and they are wrong. Authenticators
-// are called concurrently and must not change the request.
+// of the credentials this authenticator is for. An error says that it does, and they are wrong; clients are never
+// shown why. Authenticators are called concurrently and must not change the request.
 type Authenticator interface {
 	Authenticate(r *http.Request) (*Response, error)
 }
@@ -78,4 +84,34 @@ func IsUserKey(key any) bool {
 func UserFrom(ctx context.Context) *User {
 	u, _ := ctx.Value(userKey{}).(*User)
 	return u
+}
+
+type audiencesKey struct{}
+
+// WithAudiences returns a context that carries the audiences a server identifies as. An authenticator of tokens that name
+// audiences accepts a token that names one of them. The slice must not be changed afterwards.
+func WithAudiences(ctx context.Context, audiences []string) context.Context {
+	return context.WithValue(ctx, audiencesKey{}, audiences)
+}
+
+// AudiencesFrom returns the audiences of a context; nil when the server identifies as none.
+func AudiencesFrom(ctx context.Context) []string {
+	audiences, _ := ctx.Value(audiencesKey{}).([]string)
+	return audiences
+}
+
+// System returns the user that a server is to itself: system:apiserver in the group system:masters. The User is the
+// caller's own.
+func System() *User {
+	return &User{Name: "system:apiserver", Groups: []string{MastersGroup, AuthenticatedAll}}
+}
+
+// ServiceAccount returns the user that a service account is, in the groups that
+// https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/ names. The User is the caller's own.
+func ServiceAccount(namespace, name string) *User {
+	const prefix = "system:serviceaccount"
+	return &User{
+		Name:   prefix + ":" + namespace + ":" + name,
+		Groups: []string{prefix + "s", prefix + "s:" + namespace, AuthenticatedAll},
+	}
 }

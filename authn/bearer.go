@@ -1,6 +1,7 @@
 package authn
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"net/http"
@@ -8,10 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// TokenAuthenticator says whose a bearer token is. A nil Response with a nil error is no opinion. The token is never
-// empty. Implementations are called concurrently and should take the same time for wrong tokens as for right ones.
+// TokenAuthenticator finds the user of a bearer token. A nil Response with a nil error is no opinion. The token is never
+// empty. The context carries the audiences the server identifies as ([AudiencesFrom]), and ends with the request.
+// Implementations are called concurrently and should take the same time for wrong tokens as for right ones.
 type TokenAuthenticator interface {
-	AuthenticateToken(r *http.Request, token string) (*Response, error)
+	AuthenticateToken(ctx context.Context, token string) (*Response, error)
 }
 
 // errInvalidToken is the answer to a token nobody knows.
@@ -30,7 +32,7 @@ func BearerToken(tokens TokenAuthenticator) Authenticator {
 				return nil, err
 			}
 		}
-		resp, err := tokens.AuthenticateToken(r, token)
+		resp, err := tokens.AuthenticateToken(r.Context(), token)
 		if err == nil && resp == nil {
 			err = errInvalidToken
 		}

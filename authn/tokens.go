@@ -1,9 +1,9 @@
 package authn
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"net/http"
 	"slices"
 )
 
@@ -31,7 +31,7 @@ func (s *staticTokens) hash(token string) [sha256.Size]byte {
 }
 
 // AuthenticateToken implements TokenAuthenticator.
-func (s *staticTokens) AuthenticateToken(_ *http.Request, token string) (*Response, error) {
+func (s *staticTokens) AuthenticateToken(_ context.Context, token string) (*Response, error) {
 	user, ok := s.users[s.hash(token)]
 	if !ok {
 		return nil, nil

@@ -7,28 +7,54 @@ import (
 	"github.com/keelson-dev/keelson/authn"
 )
 
+// fixed is an authorizer whose rules do not change.
+type fixed struct {
+	Func
+	rules func(user *authn.User) Rules
+}
+
+// RulesFor implements RuleResolver.
+func (f fixed) RulesFor(_ context.Context, user *authn.User, _ string) (Rules, error) {
+	return f.rules(user), nil
+}
+
 // AlwaysAllow allows everything to everybody, the anonymous included. It is for tests, and for servers behind
 // something else that decides.
 func AlwaysAllow() Authorizer {
-	return Func(func(context.Context, Attributes) (Verdict, string, error) { return Allow, "", nil })
+	return fixed{
+		func(context.Context, Attributes) (Verdict, string, error) { return Allow, "", nil },
+		func(*authn.User) Rules { return everything() },
+	}
 }
 
 // AlwaysDeny denies everything to everybody.
 func AlwaysDeny() Authorizer {
-	return Func(func(context.Context, Attributes) (Verdict, string, error) {
-		return Deny, "Everything is forbidden.", nil
-	})
+	return fixed{
+		func(context.Context, Attributes) (Verdict, string, error) {
+			return Deny, "Everything is forbidden.", nil
+		},
+		func(*authn.User) Rules { return Rules{} },
+	}
 }
 
 // PrivilegedGroups allows everything to the members of groups, and has no opinion of others.
 func PrivilegedGroups(groups ...string) Authorizer {
 	groups = slices.Clone(groups)
-	return Func(func(_ context.Context, a Attributes) (Verdict, string, error) {
-		if a.User != nil && slices.ContainsFunc(groups, a.User.InGroup) {
-			return Allow, "", nil
-		}
-		return NoOpinion, "", nil
-	})
+	privileged := func(u *authn.User) bool { return u != nil && slices.ContainsFunc(groups, u.InGroup) }
+	return fixed{
+		func(_ context.Context, a Attributes) (Verdict, string, error) {
+			if privileged(a.User) {
+				return Allow, "", nil
+			}
+			return NoOpinion, "", nil
+		},
+		func(u *authn.User) Rules {
+			if privileged(u) {
+				return everything()
+			}
+			return Rules{}
+		},
+	}
 }
 
 // Masters allows everything to the members of system:masters, and has no opinion of others.

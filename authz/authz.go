@@ -23,15 +23,18 @@ const (
 	Deny
 )
 
-// Attributes is what a request asks for. The slices and maps in it are read-only.
+// Attributes is what a request asks for, for authorization and flow control alike. The slices and maps in it are
+// read-only. The field names are those of a SubjectAccessReview: Resource is the plural, and Name the object's name.
 type Attributes struct {
-	User *authn.User // never nil
+	User *authn.User // never nil for an Authorizer
 	Verb string      // get, list, watch, create, update, patch, delete, deletecollection; or an HTTP method in lower case
 
-	// Resource tells a request for an API resource from one for a path.
-	Resource bool
+	// ResourceRequest tells a request for an API resource from one for a path.
+	ResourceRequest bool
 	// Of a resource request.
-	APIGroup, APIVersion, ResourceName, Subresource, Namespace, Name string // ResourceName is the plural, "widgets"
+	APIGroup, APIVersion  string
+	Resource, Subresource string // Resource is the plural, "widgets"
+	Namespace, Name       string // "" where the request names none
 	// Selectors of a list, watch or deletecollection; nil when there are none or they do not parse.
 	FieldSelector fields.Requirements
 	LabelSelector labels.Requirements

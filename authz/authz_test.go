@@ -96,7 +96,7 @@ func TestAllowPaths(t *testing.T) {
 			t.Errorf("%s %s: %v, want %v", tc.verb, tc.path, v, tc.want)
 		}
 	}
-	if v, _, _ := a.Authorize(t.Context(), authz.Attributes{Verb: "get", Path: "/healthz", Resource: true}); v != authz.NoOpinion {
+	if v, _, _ := a.Authorize(t.Context(), authz.Attributes{Verb: "get", Path: "/healthz", ResourceRequest: true}); v != authz.NoOpinion {
 		t.Error("a resource was allowed as a path")
 	}
 }
@@ -107,11 +107,11 @@ func TestForbidden(t *testing.T) {
 		a            authz.Attributes
 		reason, want string
 	}{
-		{authz.Attributes{User: anonymous, Verb: "list", Resource: true, APIGroup: "example.com", ResourceName: "widgets", Namespace: "ns"}, "",
+		{authz.Attributes{User: anonymous, Verb: "list", ResourceRequest: true, APIGroup: "example.com", Resource: "widgets", Namespace: "ns"}, "",
 			`widgets.example.com is forbidden: User "system:anonymous" cannot list resource "widgets" in API group "example.com" in the namespace "ns"`},
-		{authz.Attributes{User: anonymous, Verb: "list", Resource: true, APIGroup: "example.com", ResourceName: "widgets"}, "",
+		{authz.Attributes{User: anonymous, Verb: "list", ResourceRequest: true, APIGroup: "example.com", Resource: "widgets"}, "",
 			`widgets.example.com is forbidden: User "system:anonymous" cannot list resource "widgets" in API group "example.com" at the cluster scope`},
-		{authz.Attributes{User: &authn.User{Name: "u"}, Verb: "get", Resource: true, ResourceName: "pods", Subresource: "log", Namespace: "ns", Name: "x"}, "no binding",
+		{authz.Attributes{User: &authn.User{Name: "u"}, Verb: "get", ResourceRequest: true, Resource: "pods", Subresource: "log", Namespace: "ns", Name: "x"}, "no binding",
 			`pods "x" is forbidden: User "u" cannot get resource "pods/log" in API group "" in the namespace "ns": no binding`},
 		{authz.Attributes{User: &authn.User{Name: "u"}, Verb: "get", Path: "/x"}, "", `forbidden: User "u" cannot get path "/x"`},
 		{authz.Attributes{User: &authn.User{Name: "u"}, Verb: "get", Path: "/<script>&"}, "", `forbidden: User "u" cannot get path "/&lt;script&gt;&amp;"`},
@@ -121,7 +121,7 @@ func TestForbidden(t *testing.T) {
 		if err.Error() != tc.want || !apierrors.IsForbidden(err) {
 			t.Errorf("got  %s\nwant %s", err, tc.want)
 		}
-		if d := err.Status().Details; d.Group != tc.a.APIGroup || d.Kind != tc.a.ResourceName || d.Name != tc.a.Name {
+		if d := err.Status().Details; d.Group != tc.a.APIGroup || d.Kind != tc.a.Resource || d.Name != tc.a.Name {
 			t.Errorf("details %+v", d)
 		}
 	}

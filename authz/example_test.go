@@ -11,9 +11,9 @@ import (
 func Example() {
 	may := authz.Union(authz.Masters(), authz.AllowPaths("/healthz", "/healthz/*"))
 	for _, a := range []authz.Attributes{
-		{User: &authn.User{Name: "root", Groups: []string{authn.MastersGroup}}, Verb: "delete", Resource: true, ResourceName: "pods", Namespace: "ns", Name: "a"},
+		{User: &authn.User{Name: "root", Groups: []string{authn.MastersGroup}}, Verb: "delete", ResourceRequest: true, Resource: "pods", Namespace: "ns", Name: "a"},
 		{User: &authn.User{Name: "alice"}, Verb: "get", Path: "/healthz/ping"},
-		{User: &authn.User{Name: "alice"}, Verb: "list", Resource: true, ResourceName: "pods"},
+		{User: &authn.User{Name: "alice"}, Verb: "list", ResourceRequest: true, Resource: "pods"},
 	} {
 		verdict, reason, err := may.Authorize(context.Background(), a)
 		if err == nil && verdict == authz.Allow {

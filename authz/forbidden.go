@@ -20,10 +20,10 @@ func ForbiddenMessage(a Attributes) string {
 	if a.User != nil {
 		name = a.User.Name
 	}
-	if !a.Resource {
+	if !a.ResourceRequest {
 		return htmlSafe.Replace(fmt.Sprintf("User %q cannot %s path %q", name, a.Verb, a.Path))
 	}
-	resource := a.ResourceName
+	resource := a.Resource
 	if a.Subresource != "" {
 		resource += "/" + a.Subresource
 	}
@@ -40,5 +40,5 @@ func Forbidden(a Attributes, reason string) *apierrors.StatusError {
 	if reason != "" {
 		message += ": " + reason
 	}
-	return apierrors.NewForbidden(schema.GroupResource{Group: a.APIGroup, Resource: a.ResourceName}, a.Name, errors.New(message))
+	return apierrors.NewForbidden(schema.GroupResource{Group: a.APIGroup, Resource: a.Resource}, a.Name, errors.New(message))
 }

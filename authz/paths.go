@@ -2,7 +2,11 @@ package authz
 
 import (
 	"context"
+	"slices"
 	"strings"
+
+	"github.com/keelson-dev/keelson/authn"
+	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
 // AllowPaths allows everybody, the anonymous included, to read (get, head) paths that are no resources, and has no
@@ -10,6 +14,7 @@ import (
 // Paths with the segments "." or "..", or an empty one before the end, match no "/*": what serves them may take them
 // for others. A star anywhere else is a star.
 func AllowPaths(paths ...string) Authorizer {
+	rules := Rules{Paths: []authorizationv1.NonResourceRule{{Verbs: []string{"get", "head"}, NonResourceURLs: slices.Clone(paths)}}}
 	exact, below := map[string]struct{}{}, []string(nil)
 	for _, p := range paths {
 		if strings.HasSuffix(p, "/*") {
@@ -18,8 +23,8 @@ func AllowPaths(paths ...string) Authorizer {
 		}
 		exact[p] = struct{}{}
 	}
-	return Func(func(_ context.Context, a Attributes) (Verdict, string, error) {
-		if a.Resource || (a.Verb != "get" && a.Verb != "head") {
+	return fixed{func(_ context.Context, a Attributes) (Verdict, string, error) {
+		if a.ResourceRequest || (a.Verb != "get" && a.Verb != "head") {
 			return NoOpinion, "", nil
 		}
 		if _, ok := exact[a.Path]; ok {
@@ -31,7 +36,7 @@ func AllowPaths(paths ...string) Authorizer {
 			}
 		}
 		return NoOpinion, "", nil
-	})
+	}, func(*authn.User) Rules { return rules }}
 }
 
 // isPlain reports whether cleaning a path would not change where it leads.

@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/flowcontrol"
 )
 
 func Example() {
 	turns := flowcontrol.NewInFlight(1, 1)
-	read := flowcontrol.Request{Verb: "list"}
+	read := authz.Attributes{Verb: "list"}
 
 	release, err := turns.Admit(context.Background(), read)
 	fmt.Println(err)

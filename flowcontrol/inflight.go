@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/authz"
 )
 
 // The bounds of an InFlight that is not told any.
@@ -37,15 +38,15 @@ func NewInFlight(reads, writes int) *InFlight {
 }
 
 // Admit implements Controller. It returns at once.
-func (l *InFlight) Admit(_ context.Context, r Request) (func(), error) {
+func (l *InFlight) Admit(_ context.Context, a authz.Attributes) (func(), error) {
 	g, release, reason := &l.writes, l.releaseWrites, "mutating requests in flight"
-	if r.IsReadOnly() {
+	if a.IsReadOnly() {
 		g, release, reason = &l.reads, l.releaseReads, "read-only requests in flight"
 	}
 	if g.enter(l.second()) {
 		return release, nil
 	}
-	if r.User != nil && r.User.InGroup(authn.MastersGroup) {
+	if a.User != nil && a.User.InGroup(authn.MastersGroup) {
 		return func() {}, nil
 	}
 	return nil, &RejectedError{RetryAfter: time.Second, Reason: reason}

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/flowcontrol"
 )
 
 func TestInFlight(t *testing.T) {
 	l := flowcontrol.NewInFlight(2, 1)
 	admit := func(verb string, groups ...string) (func(), error) {
-		return l.Admit(t.Context(), flowcontrol.Request{User: &authn.User{Groups: groups}, Verb: verb})
+		return l.Admit(t.Context(), authz.Attributes{User: &authn.User{Groups: groups}, Verb: verb})
 	}
 	var releases []func()
 	for _, verb := range []string{"get", "list", "create"} {
@@ -45,7 +46,7 @@ func TestInFlight(t *testing.T) {
 	if reads, writes := l.Served(); reads != 0 || writes != 0 {
 		t.Errorf("%d reads and %d writes, want none", reads, writes)
 	}
-	if _, err := l.Admit(t.Context(), flowcontrol.Request{Verb: "create"}); err != nil {
+	if _, err := l.Admit(t.Context(), authz.Attributes{Verb: "create"}); err != nil {
 		t.Errorf("after release, by nobody: %v", err)
 	}
 }
@@ -58,7 +59,7 @@ func TestInFlightBounds(t *testing.T) {
 		l := flowcontrol.NewInFlight(tc.given, tc.given)
 		n := 0
 		for ; n < 1000; n++ {
-			if _, err := l.Admit(t.Context(), flowcontrol.Request{Verb: tc.verb}); err != nil {
+			if _, err := l.Admit(t.Context(), authz.Attributes{Verb: tc.verb}); err != nil {
 				break
 			}
 		}
@@ -75,7 +76,7 @@ func TestInFlightConcurrently(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 500 {
-				release, err := l.Admit(t.Context(), flowcontrol.Request{Verb: "get"})
+				release, err := l.Admit(t.Context(), authz.Attributes{Verb: "get"})
 				if err != nil {
 					continue
 				}

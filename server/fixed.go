@@ -86,7 +86,7 @@ func (f *fixed) build() *chi.Mux {
 // discovery serves the roots of the API and of its groups; below them only resources exist, which the router
 // would have found.
 func (f *fixed) discovery(w http.ResponseWriter, r *http.Request) {
-	if info := request.InfoFrom(r.Context()); info == nil || !info.Resource {
+	if info := request.InfoFrom(r.Context()); info == nil || !info.ResourceRequest {
 		f.s.discovery.ServeHTTP(w, r)
 		return
 	}

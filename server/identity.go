@@ -3,11 +3,14 @@ package server
 import (
 	"crypto/x509"
 	"net"
+	"net/http"
 	"slices"
 
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/server/credentials"
+	"github.com/keelson-dev/keelson/server/request"
+	"go.uber.org/zap"
 )
 
 // openCredentials makes or reads the server's credentials and, where the options name none, the authenticator and
@@ -33,6 +36,14 @@ func (s *Server) openCredentials() error {
 		)
 	}
 	return nil
+}
+
+// unauthenticated logs why a request is answered with 401.
+func (s *Server) unauthenticated(r *http.Request, err error) {
+	if err == nil {
+		return
+	}
+	s.opts.Logger.Info("unable to authenticate the request", zap.String("audit-id", request.AuditIDFrom(r.Context())), zap.Error(err))
 }
 
 // DefaultAuthenticator is the authenticator that a nil Options.Authenticator stands for: it knows the administrator of Credentials by

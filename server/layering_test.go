@@ -24,7 +24,7 @@ var floorPlan = map[string][]string{
 	"authn":       {"runtime"},
 	"authz":       {"runtime", "authn"},
 	"admission":   {"runtime", "authn", "authz"},
-	"flowcontrol": {"runtime", "authn"},
+	"flowcontrol": {"runtime", "authn", "authz"},
 	"webhook":     {},
 	"server":      {"runtime", "storage", "authn", "authz", "admission", "flowcontrol", "webhook"},
 	"examples":    {"runtime", "storage", "authn", "authz", "admission", "flowcontrol", "webhook", "server"},

@@ -164,7 +164,7 @@ func TestUnsafeDeleteIsAuthorized(t *testing.T) {
 		t.Errorf("got %q, want %q", s.Message, want)
 	}
 	a := <-asked
-	if a.APIGroup != "example.com" || a.ResourceName != "widgets" || a.Namespace != "default" || a.Name != "bad" || a.User.Name == "" || !a.Resource {
+	if a.APIGroup != "example.com" || a.Resource != "widgets" || a.Namespace != "default" || a.Name != "bad" || a.User.Name == "" || !a.ResourceRequest {
 		t.Errorf("asked about %+v", a)
 	}
 	d.must(t, 500, "GET", widgetList+"/bad", "")

@@ -132,10 +132,7 @@ func typed[T runtime.Object](h *server.Host, resource schema.GroupResource) (*re
 
 // as returns the context of a controller, which admission sees by the name that it has in Kubernetes.
 func as(ctx context.Context, name string) context.Context {
-	return authn.WithUser(ctx, &authn.User{
-		Name:   "system:serviceaccount:kube-system:" + name,
-		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"},
-	})
+	return authn.WithUser(ctx, authn.ServiceAccount(metav1.NamespaceSystem, name))
 }
 
 // run runs a controller.

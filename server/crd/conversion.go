@@ -173,5 +173,5 @@ func (r *rules) conform(all []*unstructured.Unstructured, to schema.GroupVersion
 // creates reports whether ctx is that of a request that creates an object.
 func (r *rules) creates(ctx context.Context) bool {
 	info := request.InfoFrom(ctx)
-	return info != nil && info.Verb == "create" && info.APIGroup == r.resource.Group && info.ResourceName == r.resource.Resource
+	return info != nil && info.Verb == "create" && info.APIGroup == r.resource.Group && info.Resource == r.resource.Resource
 }

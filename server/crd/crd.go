@@ -151,7 +151,7 @@ func (c *controller) check(context.Context) error {
 
 // as returns the context of the controller, which admission sees by the name that kube-apiserver has to itself.
 func as(ctx context.Context) context.Context {
-	return authn.WithUser(ctx, &authn.User{Name: "system:apiserver", Groups: []string{"system:masters", "system:authenticated"}})
+	return authn.WithUser(ctx, authn.System())
 }
 
 // definitionOf returns what was decoded as a definition.

@@ -158,7 +158,7 @@ func statusOf(s *structural.Schema) *structural.Schema {
 // version is the name of the version that a request names, that of the hub for who is no request for this resource.
 func (r *rules) version(ctx context.Context) string {
 	info := request.InfoFrom(ctx)
-	if info == nil || info.APIGroup != r.resource.Group || info.ResourceName != r.resource.Resource {
+	if info == nil || info.APIGroup != r.resource.Group || info.Resource != r.resource.Resource {
 		return r.hub
 	}
 	if _, ok := r.versions[info.APIVersion]; !ok {

@@ -57,7 +57,7 @@ func TestRulesAreCompiledOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for _, version := range []string{"v1", "v2", "v1", "v2"} {
 			all.Go(func() {
-				ctx := request.WithInfo(t.Context(), &request.Info{APIGroup: "example.com", APIVersion: version, ResourceName: "things"})
+				ctx := request.WithInfo(t.Context(), &request.Info{APIGroup: "example.com", APIVersion: version, Resource: "things"})
 				r := *r
 				r.hub = version // nothing is to be converted
 				errs := r.validate(ctx, &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(499)}}})

@@ -1,29 +1,65 @@
 package filters
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/server/request"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Authenticate finds out who asks and puts the user in the context. A request that a fails for, or has no opinion of,
-// is answered with 401; it is not told why. Behind the filter the request has no credentials any more
-// ([authn.StripCredentials]). On HTTP/2, an answer to somebody unknown or anonymous ends the connection, so that who
-// opens streams only to cancel them pays for a connection each time (CVE-2023-44487).
-func Authenticate(a authn.Authenticator) Filter {
+// AuthenticateOptions refines Authenticate. The zero value is usable.
+type AuthenticateOptions struct {
+	// Audiences are those the server identifies as, see authn.WithAudiences. A credential that is meant for others only is
+	// wrong. The slice must not be changed afterwards.
+	Audiences []string
+	// Failed is called for each request that is answered with 401, with the reason, which the client is not shown. A nil
+	// error says that the request has no credential the server knows. nil does nothing.
+	Failed func(r *http.Request, err error)
+}
+
+// Authenticate finds out who makes a request and puts the user in the context. A request that a fails for, or has no
+// opinion of, is answered with 401, without the reason. Warnings of the response are shown to the client, and its audit
+// annotations recorded ([request.Annotate]). Behind the filter the request has no credentials any more
+// ([authn.StripCredentials]). On HTTP/2, an answer to a user that is unknown or anonymous ends the connection, so that a
+// client which opens streams only to cancel them pays for a connection each time (CVE-2023-44487).
+func Authenticate(a authn.Authenticator, o AuthenticateOptions) Filter {
 	return steps(func(p *passage, _ http.Handler) bool {
-		resp, err := a.Authenticate(p.r)
+		r := p.r
+		if len(o.Audiences) > 0 {
+			r = r.WithContext(authn.WithAudiences(r.Context(), o.Audiences))
+		}
+		resp, err := a.Authenticate(r)
+		if err == nil && resp != nil && !meantFor(resp.Audiences, o.Audiences) {
+			resp, err = nil, fmt.Errorf("the credential is valid for the audiences %q, and the server identifies as %q", resp.Audiences, o.Audiences)
+		}
 		known := err == nil && resp != nil
 		if p.r.ProtoMajor == 2 && (!known || resp.User.Name == authn.AnonymousUser) {
 			p.w.Header().Set("Connection", "close")
 		}
 		if !known {
+			if o.Failed != nil {
+				o.Failed(p.r, err)
+			}
 			WriteStatus(p.w, p.r, apierrors.NewUnauthorized("Unauthorized"))
 			return false
 		}
 		p.who = &resp.User
+		for _, text := range resp.Warnings {
+			request.Warn(p, text)
+		}
+		for key, value := range resp.AuditAnnotations {
+			request.Annotate(p, key, value)
+		}
 		p.r.Header = authn.StripCredentials(p.r.Header)
 		return true
 	})
+}
+
+// meantFor reports whether a credential for the audiences of is good for a server that identifies as own. Either may be
+// nil, which is as good as all.
+func meantFor(of, own []string) bool {
+	return len(of) == 0 || len(own) == 0 || slices.ContainsFunc(of, func(a string) bool { return slices.Contains(own, a) })
 }

@@ -41,11 +41,7 @@ func Attributes(user *authn.User, info *request.Info) authz.Attributes {
 	if user == nil {
 		user = &authn.User{}
 	}
-	a := authz.Attributes{
-		User: user, Verb: info.Verb, Resource: info.Resource,
-		APIGroup: info.APIGroup, APIVersion: info.APIVersion, ResourceName: info.ResourceName,
-		Subresource: info.Subresource, Namespace: info.Namespace, Name: info.Name, Path: info.Path,
-	}
+	a := unselected(user, info)
 	if info.FieldSelector != "" {
 		if s, err := fields.ParseSelector(info.FieldSelector); err == nil {
 			a.FieldSelector = s.Requirements()
@@ -57,4 +53,13 @@ func Attributes(user *authn.User, info *request.Info) authz.Attributes {
 		}
 	}
 	return a
+}
+
+// unselected is Attributes without selectors, which cost a parse, and with a nil user left nil.
+func unselected(user *authn.User, info *request.Info) authz.Attributes {
+	return authz.Attributes{
+		User: user, Verb: info.Verb, ResourceRequest: info.ResourceRequest,
+		APIGroup: info.APIGroup, APIVersion: info.APIVersion, Resource: info.Resource,
+		Subresource: info.Subresource, Namespace: info.Namespace, Name: info.Name, Path: info.Path,
+	}
 }

@@ -7,7 +7,7 @@
 //		filters.Recover(logger),
 //		filters.AuditID(),
 //		filters.RequestInfo(),
-//		filters.Authenticate(authenticator),
+//		filters.Authenticate(authenticator, filters.AuthenticateOptions{}),
 //		filters.Authorize(authorizer),
 //	)
 //

@@ -19,8 +19,8 @@ func Example() {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		info, user := request.InfoFrom(r.Context()), authn.UserFrom(r.Context())
 		_, _ = fmt.Fprintf(w, "%s may %s %s", user.Name, info.Verb, info.Path)
-		if info.Resource {
-			_, _ = fmt.Fprintf(w, ": %s of group %s in namespace %s", info.ResourceName, info.APIGroup, info.Namespace)
+		if info.ResourceRequest {
+			_, _ = fmt.Fprintf(w, ": %s of group %s in namespace %s", info.Resource, info.APIGroup, info.Namespace)
 		}
 	})
 
@@ -32,7 +32,7 @@ func Example() {
 		filters.Recover(nil),
 		filters.AuditID(),
 		filters.RequestInfo(),
-		filters.Authenticate(who),
+		filters.Authenticate(who, filters.AuthenticateOptions{}),
 		filters.Authorize(may),
 	))
 	defer srv.Close()

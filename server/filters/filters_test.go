@@ -86,7 +86,7 @@ func TestReceivedAt(t *testing.T) {
 
 func TestRequestInfo(t *testing.T) {
 	w := serve(filters.RequestInfo(), func(_ http.ResponseWriter, r *http.Request) {
-		if info := request.InfoFrom(r.Context()); info == nil || info.ResourceName != "widgets" || info.Verb != "list" {
+		if info := request.InfoFrom(r.Context()); info == nil || info.Resource != "widgets" || info.Verb != "list" {
 			t.Errorf("%+v", info)
 		}
 	}, httptest.NewRequest(http.MethodGet, "/apis/g/v/widgets", nil))
@@ -205,7 +205,7 @@ func TestAuthenticate(t *testing.T) {
 			r.Header.Set("Authorization", tc.credential)
 		}
 		user := ""
-		w := serve(filters.Authenticate(a), func(_ http.ResponseWriter, r *http.Request) {
+		w := serve(filters.Authenticate(a, filters.AuthenticateOptions{}), func(_ http.ResponseWriter, r *http.Request) {
 			user = authn.UserFrom(r.Context()).Name
 			if len(r.Header) != 0 {
 				t.Errorf("credentials are left: %v", r.Header)
@@ -243,7 +243,7 @@ func TestAuthorize(t *testing.T) {
 	if w.Header().Get("X-Content-Type-Options") != "nosniff" || w.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("headers %v", w.Header())
 	}
-	if !got.Resource || got.Verb != "list" || got.APIGroup != "example.com" || got.APIVersion != "v1" || got.Namespace != "ns" || got.Name != "a" ||
+	if !got.ResourceRequest || got.Verb != "list" || got.APIGroup != "example.com" || got.APIVersion != "v1" || got.Namespace != "ns" || got.Name != "a" ||
 		len(got.FieldSelector) != 2 || len(got.LabelSelector) != 1 || got.User.Name != "u" {
 		t.Errorf("attributes %+v", got)
 	}
@@ -252,7 +252,7 @@ func TestAuthorize(t *testing.T) {
 		t.Errorf("selectors that do not parse: %+v", got)
 	}
 	verdict = authz.Deny
-	if s := status(t, get("/x").Body); s.Message != `forbidden: User "u" cannot get path "/x": because` || got.Resource || got.Path != "/x" {
+	if s := status(t, get("/x").Body); s.Message != `forbidden: User "u" cannot get path "/x": because` || got.ResourceRequest || got.Path != "/x" {
 		t.Errorf("%+v, %+v", s, got)
 	}
 	fault = errors.New("no answer from <webhook>")

@@ -16,7 +16,8 @@ import (
 func InFlight(reads, writes int) Filter { return FlowControl(flowcontrol.NewInFlight(reads, writes)) }
 
 // FlowControl lets requests pass when it is their turn, and answers those that are turned away with 429 and
-// Retry-After. Long-running requests pass at once. Each of told is called for a request that is turned away.
+// Retry-After. Long-running requests pass at once. turns is
+// given [Attributes] without selectors. Each of told is called for a request that is turned away.
 func FlowControl(turns flowcontrol.Controller, told ...func(r *http.Request)) Filter {
 	return steps(func(p *passage, next http.Handler) bool {
 		info, ok := p.info()
@@ -26,11 +27,7 @@ func FlowControl(turns flowcontrol.Controller, told ...func(r *http.Request)) Fi
 		if request.IsLongRunning(info) {
 			return true
 		}
-		release, err := turns.Admit(p.r.Context(), flowcontrol.Request{
-			User: p.user(), Verb: info.Verb, Resource: info.Resource,
-			APIGroup: info.APIGroup, APIVersion: info.APIVersion, ResourceName: info.ResourceName,
-			Subresource: info.Subresource, Namespace: info.Namespace, Name: info.Name, Path: info.Path,
-		})
+		release, err := turns.Admit(p.r.Context(), unselected(p.user(), info))
 		if err != nil {
 			turnAway(p.w, p.r, err, told)
 			return false

@@ -22,7 +22,7 @@ func whole(h http.Handler) http.Handler {
 	return filters.Chain(h,
 		filters.Recover(nil), filters.AuditID(), filters.ReceivedAt(nil), filters.RequestInfo(), filters.Log(zap.NewNop()), filters.CacheControl(),
 		filters.NewWaitGroup().Filter(), filters.Deadline(0), filters.Timeout(), filters.Warnings(),
-		filters.Authenticate(authn.BearerToken(tokens)), filters.InFlight(0, 0), filters.Authorize(authz.Masters()))
+		filters.Authenticate(authn.BearerToken(tokens), filters.AuthenticateOptions{}), filters.InFlight(0, 0), filters.Authorize(authz.Masters()))
 }
 
 // A request, with the copy of its header that has no credentials, is needed no more once a watch is under way; it must not be

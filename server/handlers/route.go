@@ -77,7 +77,7 @@ func (r *Resource) route(w http.ResponseWriter, req *http.Request) {
 // owns reports whether a path is one of this resource's: of its group, version and plural, with a namespace
 // where there must be one and none where there must not.
 func (r *Resource) owns(info *request.Info) bool {
-	if !info.Resource || len(info.Parts) == 0 || info.Parts[0] != r.gvr.Resource ||
+	if !info.ResourceRequest || len(info.Parts) == 0 || info.Parts[0] != r.gvr.Resource ||
 		info.APIGroup != r.gvr.Group || info.APIVersion != r.gvr.Version {
 		return false
 	}

@@ -30,7 +30,7 @@ func unsafe(opts *metav1.DeleteOptions) bool {
 func (c *call) mayDeleteUnsafely() error {
 	a := filters.Attributes(authn.UserFrom(c.ctx), c.info)
 	forbidden := func(why error) error {
-		return apierrors.NewForbidden(schema.GroupResource{Group: a.APIGroup, Resource: a.ResourceName}, a.Name, why)
+		return apierrors.NewForbidden(schema.GroupResource{Group: a.APIGroup, Resource: a.Resource}, a.Name, why)
 	}
 	switch {
 	case c.sub != "":

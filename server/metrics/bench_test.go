@@ -48,7 +48,7 @@ func BenchmarkRequest(b *testing.B) {
 		b.Run(bc.name, func(b *testing.B) {
 			h := filters.Chain(answer, append([]filters.Filter{
 				filters.Recover(nil, m.Aborted), filters.ReceivedAt(time.Now), filters.RequestInfo(), filters.Log(nil),
-				filters.Authenticate(bc.authn), filters.Authorize(bc.authz),
+				filters.Authenticate(bc.authn, filters.AuthenticateOptions{}), filters.Authorize(bc.authz),
 			}, bc.last...)...)
 			r := httptest.NewRequest(http.MethodGet, "/apis/example.com/v1/namespaces/ns/widgets/a", nil)
 			w := nothing{http.Header{}}

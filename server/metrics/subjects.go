@@ -60,8 +60,8 @@ func newSubjects() *subjects {
 
 // of returns the subject of a request, or nil if that is about nothing that is served.
 func (s *subjects) of(r *http.Request, info *request.Info) *subject {
-	if info.Resource {
-		return (*s.served.Load())[subjectKey{info.APIGroup, info.APIVersion, info.ResourceName, info.Subresource}]
+	if info.ResourceRequest {
+		return (*s.served.Load())[subjectKey{info.APIGroup, info.APIVersion, info.Resource, info.Subresource}]
 	}
 	path := info.Path
 	if strings.HasPrefix(path, openAPI) {

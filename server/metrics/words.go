@@ -84,7 +84,7 @@ func named(info *request.Info) bool { return len(info.Parts) > 1 && info.Parts[1
 // scopeOf is what a request is about: one object if one says so.
 func scopeOf(info *request.Info, one bool) scope {
 	switch {
-	case !info.Resource:
+	case !info.ResourceRequest:
 		return scopeNone
 	case one || info.Verb == "create":
 		return scopeResource

@@ -13,6 +13,8 @@ type Values struct {
 	AuditID  string    // see WithAuditID
 	Received time.Time // see WithReceived; zero: not known
 	Warnings *Warnings // of its answer; nil: they are dropped
+	// Annotations are those of its audit event; nil: they are dropped.
+	Annotations *Annotations
 }
 
 type valuesKey struct{}
@@ -103,6 +105,13 @@ func InfoFrom(ctx context.Context) *Info {
 func WithWarnings(ctx context.Context, w *Warnings) context.Context {
 	c := with(ctx)
 	c.values.Warnings = w
+	return c
+}
+
+// WithAnnotations returns a context whose audit annotations go to a.
+func WithAnnotations(ctx context.Context, a *Annotations) context.Context {
+	c := with(ctx)
+	c.values.Annotations = a
 	return c
 }
 

@@ -2,8 +2,8 @@ package request
 
 // Info is what a request's method and path say it wants. It is immutable once it is in a context.
 type Info struct {
-	// Resource tells a request for an API resource from one for a plain path.
-	Resource bool
+	// ResourceRequest tells a request for an API resource from one for a plain path.
+	ResourceRequest bool
 	Path     string // the URL path, as received
 	Verb     string // get, list, watch, create, update, patch, delete, deletecollection; else the HTTP method in lower case
 
@@ -13,7 +13,7 @@ type Info struct {
 	APIVersion   string
 	Namespace    string // "" when cluster-scoped or across all namespaces
 	Name         string // "" for a collection; from fieldSelector metadata.name for list and watch
-	ResourceName string // the plural, "widgets"
+	Resource string // the plural, "widgets"
 	Subresource  string
 	// Parts are the path's segments from the resource on, decoded: [resource, name, subresource, ...]. A name or
 	// namespace may hold anything here, slashes, "%" and ".." included: whoever serves objects refuses those.

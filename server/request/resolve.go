@@ -45,7 +45,7 @@ func Resolve(r *http.Request) (*Info, error) {
 		info.Verb = strings.ToLower(r.Method)
 		return info, nil
 	}
-	info.Resource, info.APIPrefix, info.APIVersion = true, parts[0], parts[head-2]
+	info.ResourceRequest, info.APIPrefix, info.APIVersion = true, parts[0], parts[head-2]
 	if head == 4 {
 		info.APIGroup = parts[1]
 	}
@@ -61,7 +61,7 @@ func Resolve(r *http.Request) (*Info, error) {
 		info.Verb = MethodVerb(r.Method)
 	}
 	info.place(parts)
-	if anySlash(info.APIGroup, info.APIVersion, info.ResourceName, info.Subresource) {
+	if anySlash(info.APIGroup, info.APIVersion, info.Resource, info.Subresource) {
 		return nil, encodedSlash(r.URL)
 	}
 	if info.Name == "" {
@@ -137,7 +137,7 @@ func (i *Info) place(parts []string) {
 		}
 	}
 	i.Parts = parts
-	i.ResourceName = parts[0]
+	i.Resource = parts[0]
 	if len(parts) > 1 {
 		i.Name = parts[1]
 	}
@@ -199,7 +199,7 @@ func IsLongRunning(info *Info) bool {
 	if info == nil {
 		return false
 	}
-	if !info.Resource {
+	if !info.ResourceRequest {
 		return strings.HasPrefix(info.Path, "/debug/pprof/")
 	}
 	switch info.Verb {

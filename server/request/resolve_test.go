@@ -14,7 +14,7 @@ import (
 
 // resource is an info of widgets in group g, version v, and what is said of it beyond that.
 func resource(verb string, change func(*request.Info)) *request.Info {
-	i := &request.Info{Resource: true, Verb: verb, APIPrefix: "apis", APIGroup: "g", APIVersion: "v", ResourceName: "widgets", Parts: []string{"widgets"}}
+	i := &request.Info{ResourceRequest: true, Verb: verb, APIPrefix: "apis", APIGroup: "g", APIVersion: "v", Resource: "widgets", Parts: []string{"widgets"}}
 	if change != nil {
 		change(i)
 	}
@@ -22,7 +22,7 @@ func resource(verb string, change func(*request.Info)) *request.Info {
 }
 
 func core(verb, ns string, parts ...string) *request.Info {
-	i := &request.Info{Resource: true, Verb: verb, APIPrefix: "api", APIVersion: "v1", Namespace: ns, ResourceName: parts[0], Parts: parts}
+	i := &request.Info{ResourceRequest: true, Verb: verb, APIPrefix: "api", APIVersion: "v1", Namespace: ns, Resource: parts[0], Parts: parts}
 	if len(parts) > 1 {
 		i.Name = parts[1]
 	}
@@ -97,7 +97,7 @@ func TestResolve(t *testing.T) {
 		{"PUT", "/apis/g/v/namespaces/ns/widgets/a/status", resource("update", in("ns", "a", "status"))},
 		{"GET", "/apis/g/v/namespaces/ns/widgets/a/proxy/b/c", resource("get", in("ns", "a", "proxy", "b", "c"))},
 		{"GET", "/apis/g/v/widgets/a/scale/", resource("get", in("", "a", "scale"))},
-		{"GET", "/apis/g/v/namespaces", &request.Info{Resource: true, Verb: "list", APIPrefix: "apis", APIGroup: "g", APIVersion: "v", ResourceName: "namespaces", Parts: []string{"namespaces"}}},
+		{"GET", "/apis/g/v/namespaces", &request.Info{ResourceRequest: true, Verb: "list", APIPrefix: "apis", APIGroup: "g", APIVersion: "v", Resource: "namespaces", Parts: []string{"namespaces"}}},
 
 		// The core group, and namespaces as resource and as place.
 		{"GET", "/api/v1/pods", core("list", "", "pods")},
@@ -267,21 +267,21 @@ func FuzzResolve(f *testing.F) {
 		if info.Path != u.Path {
 			t.Fatalf("path %q, want %q", info.Path, u.Path)
 		}
-		if !info.Resource {
+		if !info.ResourceRequest {
 			// Whoever routes by the decoded path must agree.
 			parts := strings.Split(strings.Trim(u.Path, "/"), "/")
 			if (parts[0] == "api" && len(parts) >= 3) || (parts[0] == "apis" && len(parts) >= 4) {
 				t.Fatalf("%q is a resource once decoded", target)
 			}
-			if info.Verb != strings.ToLower(method) || info.ResourceName != "" || info.Name != "" || info.Parts != nil {
+			if info.Verb != strings.ToLower(method) || info.Resource != "" || info.Name != "" || info.Parts != nil {
 				t.Fatalf("%+v: a plain path with parts of a resource", info)
 			}
 			return
 		}
-		if len(info.Parts) == 0 || info.Parts[0] != info.ResourceName {
+		if len(info.Parts) == 0 || info.Parts[0] != info.Resource {
 			t.Fatalf("%+v: parts do not begin with the resource", info)
 		}
-		if strings.Contains(info.APIGroup+info.APIVersion+info.ResourceName+info.Subresource, "/") {
+		if strings.Contains(info.APIGroup+info.APIVersion+info.Resource+info.Subresource, "/") {
 			t.Fatalf("%+v: a slash where no name stands", info)
 		}
 		if (info.Verb == "list" || info.Verb == "deletecollection") && len(info.Parts) > 1 && info.Parts[1] != "" {

@@ -43,10 +43,10 @@ func (t *Table) Set(routes map[schema.GroupVersionResource]http.Handler) {
 // Lookup returns the handler of a request, or nil when nothing is served there.
 func (t *Table) Lookup(info *request.Info) http.Handler {
 	routes := t.current.Load()
-	if routes == nil || !info.Resource || (info.APIPrefix == "api") != (info.APIGroup == "") {
+	if routes == nil || !info.ResourceRequest || (info.APIPrefix == "api") != (info.APIGroup == "") {
 		return nil // the core group is below /api and no other is: /apis//v1/pods is nothing
 	}
-	return (*routes)[schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.ResourceName}]
+	return (*routes)[schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}]
 }
 
 // Resources lists what is served, in order.

@@ -92,7 +92,7 @@ func (i *interceptor) unless(do intercepted) filters.Filter {
 				return
 			}
 			info := request.InfoFrom(r.Context())
-			if info == nil || !info.Resource {
+			if info == nil || !info.ResourceRequest {
 				next.ServeHTTP(w, r)
 				return
 			}

@@ -106,7 +106,7 @@ func checkResource(r string, served []server.ServedKind) error {
 
 // matches reports whether all holds but User, who may not be known yet.
 func (m *Match) matches(r *http.Request, info *request.Info) bool {
-	return info.Resource &&
+	return info.ResourceRequest &&
 		(m.Namespace == "" || m.Namespace == info.Namespace) &&
 		(m.Name == "" || m.Name == info.Name) &&
 		strings.HasPrefix(r.UserAgent(), m.UserAgent) &&
@@ -140,5 +140,5 @@ func matchesResource(s string, info *request.Info) bool {
 		return false
 	}
 	name, group, hasGroup := strings.Cut(full, ".")
-	return full == anything || name == info.ResourceName && (!hasGroup || group == info.APIGroup)
+	return full == anything || name == info.Resource && (!hasGroup || group == info.APIGroup)
 }

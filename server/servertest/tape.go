@@ -25,7 +25,7 @@ func (i *interceptor) record(now *interception, w http.ResponseWriter, r *http.R
 		return
 	}
 	e.req = Request{
-		Time: time.Now(), Verb: info.Verb, Group: info.APIGroup, Version: info.APIVersion, Resource: info.ResourceName,
+		Time: time.Now(), Verb: info.Verb, Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource,
 		Subresource: info.Subresource, Namespace: info.Namespace, Name: info.Name, Method: r.Method, Path: r.URL.Path,
 		UserAgent: r.UserAgent(), ContentType: r.Header.Get("Content-Type"),
 	}

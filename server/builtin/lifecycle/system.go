@@ -52,7 +52,7 @@ func (s *system) look() {
 // makeSystem makes the system namespaces that do not exist. Another server may do so at the same time.
 func (l *Lifecycle) makeSystem(ctx context.Context) error {
 	if authn.UserFrom(ctx) == nil { // who does it in kube-apiserver
-		ctx = authn.WithUser(ctx, &authn.User{Name: "system:apiserver", Groups: []string{"system:masters", "system:authenticated"}})
+		ctx = authn.WithUser(ctx, authn.System())
 	}
 	var failed error
 	for _, name := range SystemNamespaces() {

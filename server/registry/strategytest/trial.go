@@ -113,8 +113,8 @@ func (t *trial) place(ctx context.Context) error {
 func (t *trial) info(namespace string) *request.Info {
 	gvk := t.kind.GVK
 	i := &request.Info{
-		Resource: true, Verb: "update", APIPrefix: "apis", APIGroup: gvk.Group, APIVersion: gvk.Version,
-		Namespace: namespace, Name: t.name, ResourceName: t.stored.Registry.Resource().Resource,
+		ResourceRequest: true, Verb: "update", APIPrefix: "apis", APIGroup: gvk.Group, APIVersion: gvk.Version,
+		Namespace: namespace, Name: t.name, Resource: t.stored.Registry.Resource().Resource,
 	}
 	if gvk.Group == "" {
 		i.APIPrefix = "api"

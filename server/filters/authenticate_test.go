@@ -1,0 +1,88 @@
+package filters_test
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/server/filters"
+	"github.com/keelson-dev/keelson/server/request"
+)
+
+// The reason of a 401 reaches the hook, and nothing of it the client.
+func TestTheReasonOfA401(t *testing.T) {
+	secret := errors.New("the secret reason")
+	for _, tc := range []struct {
+		name string
+		who  authn.Authenticator
+		want error
+	}{
+		{"wrong", authn.Func(func(*http.Request) (*authn.Response, error) { return nil, secret }), secret},
+		{"none", authn.Func(func(*http.Request) (*authn.Response, error) { return nil, nil }), nil},
+	} {
+		calls, got := 0, error(nil)
+		failed := func(r *http.Request, err error) { calls, got = calls+1, err }
+		w := serve(filters.Authenticate(tc.who, filters.AuthenticateOptions{Failed: failed}), func(http.ResponseWriter, *http.Request) {
+			t.Errorf("%s: served", tc.name)
+		}, httptest.NewRequest(http.MethodGet, "/", nil))
+		if s := status(t, w.Body); w.Code != 401 || s.Message != "Unauthorized" {
+			t.Errorf("%s: %d %+v", tc.name, w.Code, s)
+		}
+		if calls != 1 || !errors.Is(got, tc.want) {
+			t.Errorf("%s: the hook was called %d times, with %v", tc.name, calls, got)
+		}
+	}
+}
+
+func TestAudiences(t *testing.T) {
+	for _, tc := range []struct {
+		server, credential []string
+		code               int
+	}{
+		{nil, nil, 200},
+		{nil, []string{"a"}, 200},
+		{[]string{"a", "b"}, nil, 200},
+		{[]string{"a", "b"}, []string{"c", "b"}, 200},
+		{[]string{"a", "b"}, []string{"c"}, 401},
+	} {
+		who := authn.Func(func(r *http.Request) (*authn.Response, error) {
+			if got := authn.AudiencesFrom(r.Context()); !slices.Equal(got, tc.server) {
+				t.Errorf("the authenticator sees the audiences %q, want %q", got, tc.server)
+			}
+			return &authn.Response{User: authn.User{Name: "u"}, Audiences: tc.credential}, nil
+		})
+		w := serve(filters.Authenticate(who, filters.AuthenticateOptions{Audiences: tc.server}), func(http.ResponseWriter, *http.Request) {},
+			httptest.NewRequest(http.MethodGet, "/", nil))
+		if w.Code != tc.code {
+			t.Errorf("server %q, credential %q: %d, want %d", tc.server, tc.credential, w.Code, tc.code)
+		}
+	}
+}
+
+func TestWarningsAndAnnotationsOfAuthentication(t *testing.T) {
+	who := authn.Func(func(*http.Request) (*authn.Response, error) {
+		return &authn.Response{
+			User: authn.User{Name: "u"}, Warnings: []string{"this token ends soon"}, AuditAnnotations: map[string]string{"example.com/how": "token"},
+		}, nil
+	})
+	annotations := &request.Annotations{}
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r = r.WithContext(request.WithAnnotations(r.Context(), annotations))
+	h := filters.Chain(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		request.Annotate(r.Context(), "example.com/how", "the first value stays")
+		request.Annotate(r.Context(), "example.com/what", "x")
+	}), filters.Warnings(), filters.Authenticate(who, filters.AuthenticateOptions{}))
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if got := w.Header().Values("Warning"); !slices.Equal(got, []string{`299 - "this token ends soon"`}) {
+		t.Errorf("warnings %q", got)
+	}
+	if got := annotations.All(); !maps.Equal(got, map[string]string{"example.com/how": "token", "example.com/what": "x"}) {
+		t.Errorf("annotations %v", got)
+	}
+	request.Annotate(t.Context(), "dropped", "without a recorder")
+}

@@ -1,0 +1,40 @@
+package request
+
+import (
+	"context"
+	"maps"
+	"sync"
+)
+
+// Annotations collects the audit annotations of a request: what authentication, authorization and admission have found
+// out about it, for its audit event. The zero Annotations is empty. All methods may be called concurrently.
+type Annotations struct {
+	mu sync.Mutex // guards of
+	of map[string]string
+}
+
+// Add records an annotation. The first value of a key stays, as in kube-apiserver.
+func (a *Annotations) Add(key, value string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.of == nil {
+		a.of = map[string]string{}
+	}
+	if _, taken := a.of[key]; !taken {
+		a.of[key] = value
+	}
+}
+
+// All returns the annotations so far; the map is the caller's own, and nil when there are none.
+func (a *Annotations) All() map[string]string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return maps.Clone(a.of)
+}
+
+// Annotate records an audit annotation of the request of ctx; without a recorder it is dropped.
+func Annotate(ctx context.Context, key, value string) {
+	if v := valuesOf(ctx); v != nil && v.Annotations != nil {
+		v.Annotations.Add(key, value)
+	}
+}

@@ -11,7 +11,9 @@ import (
 )
 
 func TestRulesFor(t *testing.T) {
-	silent := authz.Func(func(context.Context, authz.Attributes) (authz.Verdict, string, error) { return authz.NoOpinion, "", nil })
+	silent := authz.Func(func(context.Context, authz.Attributes) (authz.Verdict, string, error) {
+		return authz.NoOpinion, "", nil
+	})
 	all := authz.Union(
 		authz.Masters(),
 		authz.AllowPaths("/healthz", "/livez/*"),

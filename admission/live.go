@@ -1,46 +1,88 @@
 package admission
 
 import (
-	"sync"
+	"cmp"
+	"errors"
+	"slices"
 	"sync/atomic"
+
+	"github.com/keelson-dev/keelson/runtime/live"
 )
 
-// Live is a Source whose chain may be added to while requests pass it: a request that has begun to be judged may be
-// judged by the chain of before. The zero Live accepts everything. All methods may be called concurrently; a Live must
-// not be copied.
+// Live is a chain whose members come and go while requests pass it; each is known by its name. They are asked in the order
+// of kube-apiserver, which [Order] lists; a plug-in of another name is asked after those that judge built-in kinds and before
+// policies, webhooks and quota, in the order in which it came first. A request takes one [Live.Now]. The zero Live accepts
+// everything. All methods may be called concurrently; a Live must not be copied.
 type Live struct {
-	mu      sync.Mutex // held by writers, who replace current
-	current atomic.Pointer[Chain]
+	members live.Members[Plugin]
+	chain   atomic.Pointer[made] // of the members
 }
 
-// Current implements Source. The chain's slices are shared and must not be changed.
-func (l *Live) Current() Chain {
-	if c := l.current.Load(); c != nil {
-		return *c
+// made is a chain and what it was made of.
+type made struct {
+	of    *[]live.Member[Plugin]
+	chain Chain
+}
+
+// ErrPlugin is wrapped by the error of a Set that names no plug-in.
+var ErrPlugin = errors.New("a plug-in needs a name, and a mutator or a validator")
+
+// Set adds a plug-in, or replaces the one of its name, in one step for all requests that begin afterwards.
+func (l *Live) Set(p Plugin) error {
+	if p.Name == "" || p.Mutator == nil && p.Validator == nil {
+		return ErrPlugin
 	}
-	return Chain{}
+	l.members.Set(p.Name, p, func(a, b string) int { return cmp.Compare(place(a), place(b)) })
+	return nil
 }
 
-// Add puts the members of c behind those there are.
-func (l *Live) Add(c Chain) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	next := l.Current().Then(c)
-	l.current.Store(&next)
-}
+// Remove takes a plug-in away, and reports whether there was one of that name.
+func (l *Live) Remove(name string) bool { return l.members.Remove(name) }
 
-// AddFirst puts the members of c before those there are.
-func (l *Live) AddFirst(c Chain) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	next := c.Then(l.Current())
-	l.current.Store(&next)
-}
+// Names lists the plug-ins, in the order in which they are asked.
+func (l *Live) Names() []string { return l.members.Names() }
 
-// CurrentOf returns the chain of s, which may be nil: then it accepts everything.
-func CurrentOf(s Source) Chain {
-	if s == nil {
-		return Chain{}
+// Now returns the chain as it is now.
+func (l *Live) Now() Chain {
+	members := l.members.Now()
+	if m := l.chain.Load(); m != nil && m.of == members {
+		return m.chain
 	}
-	return s.Current()
+	chain := make(Chain, 0, len(*members))
+	for _, m := range *members {
+		chain = append(chain, m.Value)
+	}
+	l.chain.Store(&made{members, chain})
+	return chain
+}
+
+// Order lists the plug-ins of kube-apiserver in the order in which it asks them, see
+// https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/: those before the plug-ins of other names, and
+// those after them. The slices are the caller's own.
+func Order() (before, after []string) {
+	return []string{
+			"AlwaysAdmit", "NamespaceAutoProvision", "NamespaceLifecycle", "NamespaceExists", "LimitPodHardAntiAffinityTopology",
+			"LimitRanger", "ServiceAccount", "NodeRestriction", "TaintNodesByCondition", "AlwaysPullImages", "ImagePolicyWebhook",
+			"PodSecurity", "PodNodeSelector", "Priority", "DefaultTolerationSeconds", "PodTolerationRestriction", "EventRateLimit",
+			"ExtendedResourceToleration", "DefaultStorageClass", "StorageObjectInUseProtection", "PodGroupProtection",
+			"OwnerReferencesPermissionEnforcement", "PersistentVolumeClaimResize", "RuntimeClass", "CertificateApproval",
+			"CertificateSigning", "ClusterTrustBundleAttest", "CertificateSubjectRestriction", "DefaultIngressClass",
+			"DenyServiceExternalIPs", "PodTopologyLabels", "PodGroupWorkloadExists", "NodeDeclaredFeatureValidator",
+			"JobValidation", "PodResizeValidator",
+		}, []string{
+			"MutatingAdmissionPolicy", "MutatingAdmissionWebhook", "ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook",
+			"ResourceQuota", "AlwaysDeny",
+		}
+}
+
+// place is where a plug-in stands among the others.
+func place(name string) int {
+	before, after := Order()
+	if i := slices.Index(before, name); i >= 0 {
+		return i
+	}
+	if i := slices.Index(after, name); i >= 0 {
+		return len(before) + 1 + i
+	}
+	return len(before)
 }

@@ -46,18 +46,18 @@ func (s *tides) taken() []string {
 
 func tide(name string) *Tide { return &Tide{ObjectMeta: metav1.ObjectMeta{Name: name}} }
 
-func (s *tides) Get(_ context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
+func (s *tides) Get(_ *registry.Call, name string, _ *metav1.GetOptions) (runtime.Object, error) {
 	s.note("get")
 	return tide(name), nil
 }
 
-func (s *tides) Create(_ context.Context, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
+func (s *tides) Create(_ *registry.Call, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
 	s.note("create")
 	return obj, nil
 }
 
-func (s *tides) Update(ctx context.Context, name string, update registry.ObjectUpdate, _ *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	obj, err := update(ctx, tide(name))
+func (s *tides) Update(call *registry.Call, name string, update registry.ObjectUpdate, _ *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	obj, err := update(call, tide(name))
 	if err != nil {
 		return nil, false, err
 	}
@@ -65,12 +65,12 @@ func (s *tides) Update(ctx context.Context, name string, update registry.ObjectU
 	return obj, false, nil
 }
 
-func (s *tides) Delete(context.Context, string, *metav1.DeleteOptions) (runtime.Object, bool, error) {
+func (s *tides) Delete(*registry.Call, string, *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	s.note("delete")
 	return nil, true, nil
 }
 
-func (s *tides) DeleteCollection(context.Context, *metav1.DeleteOptions, *metav1.ListOptions) (runtime.Object, error) {
+func (s *tides) DeleteCollection(*registry.Call, *metav1.DeleteOptions, *metav1.ListOptions) (runtime.Object, error) {
 	s.note("deletecollection")
 	return nil, nil
 }
@@ -80,7 +80,7 @@ type pumps struct{ tides *tides }
 
 func (pumps) ConnectMethods() []string { return []string{"POST"} }
 
-func (p pumps) Connect(context.Context, string, string, *http.Request) (http.Handler, error) {
+func (p pumps) Connect(*registry.Call, string, string, *http.Request) (http.Handler, error) {
 	p.tides.note("connect")
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "pumping") }), nil
 }
@@ -94,21 +94,21 @@ type judge struct {
 
 func (j *judge) chain() admission.Chain {
 	return admission.Chain{
-		Mutators: []admission.Mutator{admission.MutatorFunc(func(ctx context.Context, r *admission.Request) error {
-			if w, ok := r.Object.(*Widget); ok {
+		{Mutator: admission.MutatorFunc(func(ctx context.Context, r *admission.Request) error {
+			if w, ok := r.Object().(*Widget); ok {
 				w.Spec.Color = "marked"
 				request.Warn(ctx, "marked")
 			}
-			if w, ok := r.Object.(*Tide); ok {
+			if w, ok := r.Object().(*Tide); ok {
 				w.Spec.Height = 7
 			}
 			return nil
 		})},
-		Validators: []admission.Validator{admission.ValidatorFunc(func(_ context.Context, r *admission.Request) error {
+		{Validator: admission.ValidatorFunc(func(_ context.Context, r *admission.Request) error {
 			j.mu.Lock()
 			defer j.mu.Unlock()
-			j.seen = append(j.seen, fmt.Sprintf("%s %s %s/%s name=%q old=%t dry=%t user=%s", r.Operation, r.Kind.Kind, r.Resource.Resource, r.Subresource, r.Name, r.Old != nil, r.DryRun, r.User.Name))
-			switch o := r.Object.(type) { // copies: nothing of this may be stored
+			j.seen = append(j.seen, fmt.Sprintf("%s %s %s/%s name=%q old=%t dry=%t user=%s", r.Operation, r.Kind.Kind, r.Resource.Resource, r.Subresource, r.Name, r.Old() != nil, r.DryRun, r.User.Name))
+			switch o := r.Object().(type) { // copies: nothing of this may be stored
 			case *Widget:
 				o.Spec.Color = "scribbled"
 			case *Tide:
@@ -146,7 +146,7 @@ func judged(t *testing.T) (*servertest.Server, *judge, *tides) {
 			NoCache: true,
 		}),
 	}}}}
-	return servertest.Start(t, server.Options{Groups: []server.Group{widgets, moon}, Admission: j.chain()}), j, s
+	return servertest.Start(t, server.Options{Groups: []server.Group{widgets, moon}, Policy: server.Policy{Admission: j.chain()}}), j, s
 }
 
 const tidesPath = "/apis/sky.example.com/v1/namespaces/default/tides"

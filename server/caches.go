@@ -53,7 +53,7 @@ func (s *Server) cached(r *served, store storage.Interface) (storage.Interface, 
 	if r.noCache {
 		return store, nil
 	}
-	logger := s.opts.Logger.With(zap.Stringer("resource", r.gvr.GroupResource()))
+	logger := s.opts.Observe.Logger.With(zap.Stringer("resource", r.gvr.GroupResource()))
 	hooks := s.metrics.Cache(r.gvr.GroupResource())
 	count := hooks.Void
 	hooks.Void = func(why error) {
@@ -65,7 +65,7 @@ func (s *Server) cached(r *served, store storage.Interface) (storage.Interface, 
 		Namespaced:  r.namespaced,
 		IndexFields: r.indexFields,
 		IndexLabels: r.indexLabels,
-		Window:      s.opts.CacheWindow,
+		Window:      s.opts.Limits.CacheWindow,
 		Forms:       s.forms,
 		Hooks:       hooks,
 	})

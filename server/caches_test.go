@@ -150,7 +150,7 @@ func TestMistakesOfCachesAreNamed(t *testing.T) {
 		"label twice":    {want: []string{`"app" comes twice`}, opts: one(resource(options{IndexLabels: []string{"app", "x", "app"}}))},
 		"none to index":  {want: []string{"NoCache", "IndexLabels"}, opts: one(resource(options{NoCache: true, IndexLabels: []string{"app"}}))},
 		"own storage":    {want: []string{"Storage is set", "NoCache"}, opts: one(resource(options{Storage: clocks{}, NoCache: true}))},
-		"window":         {want: []string{"CacheWindow must not be negative"}, opts: server.Options{CacheWindow: -1}},
+		"window":         {want: []string{"CacheWindow must not be negative"}, opts: server.Options{Limits: server.Limits{CacheWindow: -1}}},
 		"spoke's cache":  {want: []string{"only the hub", "NoCache"}, opts: spoke(server.KindOptions[*SailV1Beta1]{NoCache: true})},
 		"spoke's index":  {want: []string{"only the hub", "IndexFields"}, opts: spoke(server.KindOptions[*SailV1Beta1]{IndexFields: []string{"metadata.name"}})},
 		"spoke's labels": {want: []string{"only the hub", "IndexLabels"}, opts: spoke(server.KindOptions[*SailV1Beta1]{IndexLabels: []string{"app"}})},

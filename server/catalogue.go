@@ -4,15 +4,23 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/keelson-dev/keelson/authn"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Catalogue says what a server serves, for who looks after objects of all kinds. It is good for as long
 // as the server. All methods may be called concurrently.
-type Catalogue struct{ s *Server }
+type Catalogue struct {
+	s    *Server
+	user *authn.User // whose calls those of Objects are
+}
 
 // Catalogue says what the server serves.
-func (s *Server) Catalogue() *Catalogue { return &Catalogue{s} }
+func (s *Server) Catalogue() *Catalogue { return &Catalogue{s, authn.System()} }
+
+// As returns the catalogue for work that is done as a user, whom admission and strategies see; without it that is
+// authn.System().
+func (c *Catalogue) As(user *authn.User) *Catalogue { return &Catalogue{c.s, user} }
 
 // ServedKind is one kind that is served, in all its versions.
 type ServedKind struct {
@@ -50,6 +58,9 @@ func (c *Catalogue) Kinds() []ServedKind {
 	c.s.mu.Unlock()
 	for i := range out {
 		k := &out[i]
+		objects := *k.Objects
+		objects.user = c.user
+		k.Objects = &objects
 		k.Kinds, k.ShortNames, k.Verbs, k.Subresources = slices.Clone(k.Kinds), slices.Clone(k.ShortNames), slices.Clone(k.Verbs), slices.Clone(k.Subresources)
 	}
 	return out
@@ -60,7 +71,7 @@ func (s *Server) catalogued() []ServedKind {
 	var out []ServedKind
 	at := map[schema.GroupVersionKind]int{} // by hub
 	for _, r := range s.served {
-		if r.unserved {
+		if r.unserved || r.pending {
 			continue
 		}
 		i, ok := at[r.hub]

@@ -1,12 +1,12 @@
 package server_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/server/servertest"
@@ -101,7 +101,7 @@ func TestCatalogue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := registry.For[*Widget](reg); err != nil {
+	if _, err := registry.For[*Widget](reg, authn.System()); err != nil {
 		t.Error(err)
 	}
 }
@@ -111,7 +111,7 @@ func second[T any](_ T, err error) error { return err }
 // drops is computed and can be listed, watched, updated and deleted, as few are.
 type drops struct{ moons }
 
-func (drops) Watch(_ context.Context, opts *metav1.ListOptions) (registry.ObjectWatch, error) {
+func (drops) Watch(_ *registry.Call, opts *metav1.ListOptions) (registry.ObjectWatch, error) {
 	return &ticks{left: 1}, nil
 }
 

@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/server/servertest"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -21,7 +21,7 @@ type swells struct {
 	release chan struct{} // closed to let them go
 }
 
-func (s swells) Get(_ context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
+func (s swells) Get(_ *registry.Call, name string, _ *metav1.GetOptions) (runtime.Object, error) {
 	switch name {
 	case "rip":
 		panic("carried away")
@@ -41,7 +41,7 @@ const swellsPath = "/apis/sea.example.com/v1/swells/"
 func startSwells(t *testing.T, opts server.Options) (*servertest.Server, swells) {
 	t.Helper()
 	s := swells{make(chan struct{}, 10), make(chan struct{})}
-	opts.Authorizer = authz.AlwaysAllow()
+	opts.Policy.Authorizer = authz.AlwaysAllow()
 	opts.Groups = []server.Group{{Name: "sea.example.com", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
 		server.Kind("Swell", server.KindOptions[*Moon]{ClusterScoped: true, Storage: s}),
 	}}}}}
@@ -60,7 +60,7 @@ func TestChainHasEveryFilterInItsPlace(t *testing.T) {
 	t.Parallel()
 	want := []string{
 		"recover", "audit-id", "received-at", "request-info", "log", "cache-control", "in-flight-wait",
-		"deadline", "timeout", "warnings", "authenticate", "impersonate", "in-flight", "authorize", "metrics",
+		"deadline", "timeout", "warnings", "authenticate", "policy", "impersonate", "in-flight", "authorize", "metrics",
 	}
 	srv, err := server.New(server.Options{})
 	if err != nil {
@@ -85,7 +85,7 @@ func TestAPanicIsOneFailedRequest(t *testing.T) {
 
 func TestRequestsHaveATimeout(t *testing.T) {
 	t.Parallel()
-	srv, _ := startSwells(t, server.Options{RequestTimeout: 50 * time.Millisecond})
+	srv, _ := startSwells(t, server.Options{Limits: server.Limits{RequestTimeout: 50 * time.Millisecond}})
 	code, body := call(t, srv.Client(), "GET", srv.URL+swellsPath+"slack", "")
 	if code != 504 || !strings.Contains(body, `"kind":"Status"`) || !strings.Contains(body, `"reason":"Timeout"`) {
 		t.Errorf("answered %d %s", code, body)
@@ -94,7 +94,7 @@ func TestRequestsHaveATimeout(t *testing.T) {
 
 func TestRequestsInFlightAreBounded(t *testing.T) {
 	t.Parallel()
-	srv, s := startSwells(t, server.Options{MaxReadsInFlight: 1})
+	srv, s := startSwells(t, server.Options{Limits: server.Limits{MaxReadsInFlight: 1}})
 	anybody, admin := srv.Anonymous(), srv.Client()
 	first := make(chan int, 1)
 	go func() { // ends when the swell is released

@@ -318,7 +318,7 @@ func TestScaleSetsNoDefaults(t *testing.T) {
 	var judged atomic.Value
 	srv := servertest.New(t, shapes(func(o *untypedOptions, _ int) {
 		o.Scale = &registry.Scale{SpecReplicas: ".spec.n", StatusReplicas: ".status.n"}
-		o.Strategy.ValidateUpdate = func(_ context.Context, obj, _ *unstructured.Unstructured) field.ErrorList {
+		o.Strategy.ValidateUpdate = func(_ *registry.Call, obj, _ *unstructured.Unstructured) field.ErrorList {
 			judged.Store(fmt.Sprint(obj.Object["spec"]))
 			return nil
 		}

@@ -29,12 +29,12 @@ import (
 // reviews answers questions and keeps nothing.
 type reviews struct{}
 
-func (reviews) Create(ctx context.Context, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
+func (reviews) Create(call *registry.Call, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
 	review := obj.(*authorizationv1.SubjectAccessReview)
 	if review.Spec.User == "" {
 		return nil, apierrors.NewBadRequest("whose access?")
 	}
-	request.Warn(ctx, "reviewed")
+	call.Warn("reviewed")
 	review.Status.Allowed = review.Spec.User == "joe"
 	return review, nil
 }
@@ -79,17 +79,17 @@ type Winding struct {
 
 func (w *Winding) DeepCopyObject() runtime.Object { return runtime.DeepCopy(w) }
 
-func (clocks) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
+func (clocks) Get(call *registry.Call, name string, _ *metav1.GetOptions) (runtime.Object, error) {
 	switch name {
 	case "forgotten":
 		return nil, nil
 	case "strange":
 		return &corev1.Pod{}, nil
 	}
-	return &Clock{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: registry.NamespaceFrom(ctx)}}, nil
+	return &Clock{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: call.Namespace}}, nil
 }
 
-func (clocks) Watch(context.Context, *metav1.ListOptions) (registry.ObjectWatch, error) {
+func (clocks) Watch(*registry.Call, *metav1.ListOptions) (registry.ObjectWatch, error) {
 	return &ticks{left: 2}, nil
 }
 
@@ -108,7 +108,7 @@ type bells struct{}
 
 func (bells) ConnectMethods() []string { return []string{"GET", "POST"} }
 
-func (bells) Connect(ctx context.Context, name, subpath string, _ *http.Request) (http.Handler, error) {
+func (bells) Connect(call *registry.Call, name, subpath string, _ *http.Request) (http.Handler, error) {
 	if name == "broken" {
 		return nil, apierrors.NewConflict(corev1.Resource("clocks"), name, errors.New("no bell"))
 	}
@@ -116,13 +116,13 @@ func (bells) Connect(ctx context.Context, name, subpath string, _ *http.Request)
 		return nil, nil
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, "%s %s/%s%s?%s", r.Method, registry.NamespaceFrom(ctx), name, subpath, r.URL.RawQuery)
+		fmt.Fprintf(w, "%s %s/%s%s?%s", r.Method, call.Namespace, name, subpath, r.URL.RawQuery)
 	}), nil
 }
 
 type keys struct{}
 
-func (keys) Create(_ context.Context, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
+func (keys) Create(_ *registry.Call, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
 	w := obj.(*Winding)
 	w.Turns++
 	return w, nil
@@ -215,27 +215,29 @@ func TestOwnUsersAndRights(t *testing.T) {
 	t.Parallel()
 	srv := servertest.Start(t, server.Options{
 		Groups: []server.Group{widgets()},
-		Authenticator: authn.WithAnonymous(authn.AuthenticatedGroup(authn.Func(func(r *http.Request) (*authn.Response, error) {
-			switch name := r.Header.Get("X-User"); name {
-			case "":
-				return nil, nil
-			case "mallory":
-				return nil, errors.New("bad credentials")
-			default:
-				return &authn.Response{User: authn.User{Name: name}}, nil
-			}
-		}))),
-		Authorizer: authz.Union(authz.AllowPaths("/readyz"), authz.Func(func(_ context.Context, a authz.Attributes) (authz.Verdict, string, error) {
-			switch {
-			case a.User.Name == "reader" && a.IsReadOnly():
-				return authz.Allow, "", nil
-			case a.User.Name == "eve":
-				return authz.Deny, "eve may not", nil
-			case a.User.Name == "lost":
-				return authz.NoOpinion, "", errors.New("the book of rights is lost")
-			}
-			return authz.NoOpinion, "", nil
-		})),
+		Policy: server.Policy{
+			Authenticator: authn.WithAnonymous(authn.AuthenticatedGroup(authn.Func(func(r *http.Request) (*authn.Response, error) {
+				switch name := r.Header.Get("X-User"); name {
+				case "":
+					return nil, nil
+				case "mallory":
+					return nil, errors.New("bad credentials")
+				default:
+					return &authn.Response{User: authn.User{Name: name}}, nil
+				}
+			}))),
+			Authorizer: authz.Union(authz.AllowPaths("/readyz"), authz.Func(func(_ context.Context, a authz.Attributes) (authz.Verdict, string, error) {
+				switch {
+				case a.User.Name == "reader" && a.IsReadOnly():
+					return authz.Allow, "", nil
+				case a.User.Name == "eve":
+					return authz.Deny, "eve may not", nil
+				case a.User.Name == "lost":
+					return authz.NoOpinion, "", errors.New("the book of rights is lost")
+				}
+				return authz.NoOpinion, "", nil
+			})),
+		},
 	})
 	const forbidden = `widgets.example.com is forbidden: User \"%s\" cannot %s resource \"widgets\" in API group \"example.com\" in the namespace \"default\"`
 	for _, row := range []struct {
@@ -269,10 +271,13 @@ func TestFiltersCanBeRearranged(t *testing.T) {
 			next.ServeHTTP(w, r)
 		})
 	}
-	srv := servertest.Start(t, server.Options{Groups: []server.Group{widgets()}, Filters: func(list []server.NamedFilter) []server.NamedFilter {
-		list = slices.DeleteFunc(list, func(f server.NamedFilter) bool { return f.Name == "in-flight" })
-		at := slices.IndexFunc(list, func(f server.NamedFilter) bool { return f.Name == "request-info" })
-		return slices.Insert(list, at+1, server.NamedFilter{Name: "stamp", Filter: stamp})
+	srv := servertest.Start(t, server.Options{Groups: []server.Group{widgets()}, Serving: server.Serving{
+		TrustFilters: true,
+		Filters: func(list []server.NamedFilter) []server.NamedFilter {
+			list = slices.DeleteFunc(list, func(f server.NamedFilter) bool { return f.Name == "in-flight" })
+			at := slices.IndexFunc(list, func(f server.NamedFilter) bool { return f.Name == "request-info" })
+			return slices.Insert(list, at+1, server.NamedFilter{Name: "stamp", Filter: stamp})
+		},
 	}})
 	if chain := strings.Join(srv.Chain(), " "); !strings.Contains(chain, "request-info record stamp log") || strings.Contains(chain, "in-flight authorize") {
 		t.Errorf("chain: %s", chain)
@@ -335,7 +340,7 @@ func TestMoreMistakesAreNamed(t *testing.T) {
 		"no verbs":    {group("example.com", "v1", widget(server.KindOptions[*Widget]{Verbs: []string{}})), "nil for all"},
 		"same place":  {group("example.com", "v1", none, server.Kind("Sail", server.KindOptions[*Sail]{StoragePath: "example.com/widgets"})), "StoragePath"},
 		"place above": {group("example.com", "v1", none, server.Kind("Sail", server.KindOptions[*Sail]{StoragePath: "example.com"})), "StoragePath"},
-		"filter":      {server.Options{Filters: func(l []server.NamedFilter) []server.NamedFilter { return append(l, server.NamedFilter{Name: "mine"}) }}, `"mine"`},
+		"filter":      {server.Options{Serving: server.Serving{Filters: func(l []server.NamedFilter) []server.NamedFilter { return append(l, server.NamedFilter{Name: "mine"}) }}}, `"mine"`},
 	} {
 		srv, err := server.New(c.opts)
 		if err == nil {
@@ -383,7 +388,7 @@ func TestPutThatCreatesNeedsCreate(t *testing.T) {
 		}
 		return authz.NoOpinion, "", nil
 	})
-	srv := servertest.Start(t, server.Options{Authorizer: only, Groups: []server.Group{{Name: "example.com", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
+	srv := servertest.Start(t, server.Options{Policy: server.Policy{Authorizer: only}, Groups: []server.Group{{Name: "example.com", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
 		server.Kind("Widget", server.KindOptions[*Widget]{Strategy: registry.Strategy[*Widget]{CreateOnUpdate: true}}),
 	}}}}}})
 	code, body := call(t, srv.Anonymous(), "PUT", srv.URL+widgetsPath+"/a", `{"metadata":{"name":"a"}}`)

@@ -33,26 +33,28 @@ func TestAdmitLater(t *testing.T) {
 	code, body := call(t, c, "POST", srv.URL+widgetsPath, `{"metadata":{"name":"a"}}`)
 	wantCode(t, 201, code, body)
 	h := host(t, srv)
-	h.AdmitFirst(admission.Chain{Mutators: []admission.Mutator{admission.MutatorFunc(func(_ context.Context, r *admission.Request) error {
-		if w, ok := r.Object.(*Widget); ok {
+	err := h.Admit(admission.Plugin{Name: "NamespaceLifecycle", Mutator: admission.MutatorFunc(func(_ context.Context, r *admission.Request) error {
+		if w, ok := r.Object().(*Widget); ok {
 			w.Spec.Color = "first"
 		}
 		return nil
-	})}})
-	h.Admit(admission.Chain{
-		Mutators: []admission.Mutator{admission.MutatorFunc(func(_ context.Context, r *admission.Request) error {
-			if w, ok := r.Object.(*Widget); ok {
+	})}, admission.Plugin{
+		Name: "own", Mutator: admission.MutatorFunc(func(_ context.Context, r *admission.Request) error {
+			if w, ok := r.Object().(*Widget); ok {
 				w.Spec.Color = "admitted"
 			}
 			return nil
-		})},
-		Validators: []admission.Validator{admission.ValidatorFunc(func(_ context.Context, r *admission.Request) error {
+		}),
+		Validator: admission.ValidatorFunc(func(_ context.Context, r *admission.Request) error {
 			if r.Operation == admission.Delete || r.Operation == admission.Connect {
 				return errors.New("not today")
 			}
 			return nil
-		})},
+		}),
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	code, body = call(t, c, "PUT", srv.URL+widgetsPath+"/a", `{"metadata":{"name":"a"}}`)
 	wantCode(t, 200, code, body)
 	if !strings.Contains(body, "admitted") {

@@ -67,7 +67,7 @@ func TestReadyIsSaidWhenReadyzIs200(t *testing.T) {
 		}
 		return nil
 	}}
-	srv := run(t, server.Options{Checks: []server.Check{warm}}) // returns when Ready has been called
+	srv := run(t, server.Options{Observe: server.Observe{Checks: []server.Check{warm}}}) // returns when Ready has been called
 	if n := asked.Load(); n < 4 {
 		t.Errorf("said to be ready after %d checks", n)
 	}

@@ -38,12 +38,22 @@ func (f *fixed) handle(path string, h http.Handler) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if _, ok := f.extra[path]; ok {
-		return fmt.Errorf("server: path %q is served already", path)
+		return errServedPath(path)
 	}
 	f.extra[path] = h
 	f.current.Store(f.build())
 	return nil
 }
+
+// has reports whether a path is served.
+func (f *fixed) has(path string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, ok := f.extra[path]
+	return ok
+}
+
+func errServedPath(path string) error { return fmt.Errorf("server: path %q is served already", path) }
 
 // build makes the router anew: chi routers must not change while they serve.
 func (f *fixed) build() *chi.Mux {

@@ -58,7 +58,7 @@ func TestFormBytes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			srv := servertest.Start(t, server.Options{FormBytes: tc.bytes}, widgets())
+			srv := servertest.Start(t, server.Options{Limits: server.Limits{FormBytes: tc.bytes}}, widgets())
 			manyWidgets(t, srv, n)
 			const prefix = "keelson_form_cache_"
 			first := zippedList(t, srv)

@@ -31,7 +31,7 @@ func newFormTwins(t *testing.T, seed uint64, bytes int64, change func(*server.Ki
 	tw := &twins{t: t, rand: rand.New(rand.NewPCG(seed, 0)), backend: memory.New(memory.Options{}), oldest: 1}
 	t.Cleanup(func() { _ = tw.backend.Close() })
 	for i, most := range []int64{bytes, -1} {
-		tw.servers[i], tw.http1[i] = tw.start(change, server.Options{CBOR: true, FormBytes: most})
+		tw.servers[i], tw.http1[i] = tw.start(change, server.Options{CBOR: true, Limits: server.Limits{FormBytes: most}})
 	}
 	return tw
 }

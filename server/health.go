@@ -36,6 +36,13 @@ func (h *health) add(checks ...Check) {
 	h.checks = append(h.checks, checks...)
 }
 
+// remove takes the checks of a name away.
+func (h *health) remove(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.checks = slices.DeleteFunc(slices.Clone(h.checks), func(c Check) bool { return c.Name == name })
+}
+
 // of returns the checks of an endpoint.
 func (h *health) of(endpoint string) []Check {
 	h.mu.RLock()

@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/registry"
@@ -67,7 +67,7 @@ func TestTTLOfAKind(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		typed, err := registry.For[*Widget](reg)
+		typed, err := registry.For[*Widget](reg, authn.System())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func TestFinalizingKind(t *testing.T) {
 	t.Parallel()
 	group := widgets()
 	group.Versions[0].Resources[0] = server.Kind("Widget", server.KindOptions[*Widget]{Strategy: registry.Strategy[*Widget]{
-		Terminate: func(_ context.Context, w *Widget, now metav1.Time) bool {
+		Terminate: func(_ *registry.Call, w *Widget, now metav1.Time) bool {
 			if w.DeletionTimestamp == nil {
 				w.DeletionTimestamp, w.Status.Ready = &now, false
 				return true

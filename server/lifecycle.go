@@ -23,11 +23,11 @@ import (
 // Run listens on Options.Listen and serves until ctx ends; see Serve.
 func (s *Server) Run(ctx context.Context) error {
 	var lc net.ListenConfig
-	ln, err := lc.Listen(ctx, "tcp", s.opts.Listen)
+	ln, err := lc.Listen(ctx, "tcp", s.opts.Serving.Listen)
 	if err != nil {
-		return errors.Join(fmt.Errorf("server: listen on %s: %w", s.opts.Listen, err), s.Close())
+		return errors.Join(fmt.Errorf("server: listen on %s: %w", s.opts.Serving.Listen, err), s.Close())
 	}
-	return s.serveAt(ctx, ln, reachedAt(s.opts.Listen, ln.Addr()))
+	return s.serveAt(ctx, ln, reachedAt(s.opts.Serving.Listen, ln.Addr()))
 }
 
 // reachedAt is where clients reach a server that was told to listen on listen and got addr: at the DNS name it was
@@ -55,7 +55,7 @@ func (s *Server) serveAt(ctx context.Context, ln net.Listener, host string) erro
 	if s.serves.Swap(true) {
 		return errors.Join(errors.New("server: a server serves once, and this one does already, or has: make another with New"), ln.Close())
 	}
-	errorLog, err := zap.NewStdLogAt(s.opts.Logger, zap.DebugLevel)
+	errorLog, err := zap.NewStdLogAt(s.opts.Observe.Logger, zap.DebugLevel)
 	if err != nil {
 		errorLog = log.Default()
 	}
@@ -83,32 +83,32 @@ func (s *Server) serveAt(ctx context.Context, ln net.Listener, host string) erro
 			failed <- err
 		}
 	}
-	s.opts.Logger.Info("stopping")
+	s.opts.Observe.Logger.Info("stopping")
 	s.drain(hs)
 	h2.close()
 	if serveErr := <-failed; err == nil && !errors.Is(serveErr, http.ErrServerClosed) {
 		err = serveErr
 	}
 	err = errors.Join(err, s.Close())
-	s.opts.Logger.Info("stopped", zap.Error(err))
+	s.opts.Observe.Logger.Info("stopped", zap.Error(err))
 	return err
 }
 
 // announce writes the kubeconfig and, unless the server ends before it is, says that it is ready.
 func (s *Server) announce(ctx context.Context, url string) error {
 	var path string
-	if s.opts.Kubeconfig != "" {
+	if s.opts.Serving.Kubeconfig != "" {
 		var err error
-		if path, err = s.creds.WriteKubeconfig(s.opts.Kubeconfig, url); err != nil {
+		if path, err = s.creds.WriteKubeconfig(s.opts.Serving.Kubeconfig, url); err != nil {
 			return err
 		}
 	}
 	if !s.waitReady(ctx) {
 		return nil
 	}
-	s.opts.Logger.Info("serving", zap.String("url", url))
-	if s.opts.Ready != nil {
-		s.opts.Ready(url, path)
+	s.opts.Observe.Logger.Info("serving", zap.String("url", url))
+	if s.opts.Serving.Ready != nil {
+		s.opts.Serving.Ready(url, path)
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func (s *Server) waitReady(ctx context.Context) bool {
 		if err == nil || ctx.Err() != nil || s.life.Err() != nil {
 			return err == nil
 		}
-		s.opts.Logger.Warn("not ready yet", zap.Error(err))
+		s.opts.Observe.Logger.Warn("not ready yet", zap.Error(err))
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
@@ -142,7 +142,7 @@ func (s *Server) CheckReady(ctx context.Context) error {
 // drain ends watches, lets requests finish and closes the connections.
 func (s *Server) drain(hs *http.Server) {
 	s.end()
-	ctx, cancel := context.WithTimeout(context.Background(), s.opts.RequestTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), s.opts.Limits.RequestTimeout)
 	defer cancel()
 	s.requests.Close()
 	quiet := make(chan struct{})
@@ -152,7 +152,7 @@ func (s *Server) drain(hs *http.Server) {
 			return // out of time, or all connections are closed
 		}
 		select {
-		case <-time.After(s.opts.CloseDelay):
+		case <-time.After(s.opts.Serving.CloseDelay):
 			cancel() // what is open still is idle: a connection without a request
 		case <-ctx.Done():
 		}
@@ -195,7 +195,7 @@ func (s *Server) Close() error {
 func (s *Server) tlsConfig() *tls.Config {
 	config := s.creds.TLSConfig()
 	config.NextProtos = []string{"h2", "http/1.1"}
-	if own := s.opts.ServingCertificate; own != nil {
+	if own := s.opts.Serving.Certificate; own != nil {
 		serving := config.Certificates[0]
 		config.Certificates = nil // or clients that name an address and no host would not be asked about
 		config.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {

@@ -29,7 +29,7 @@ func run(t *testing.T, opts server.Options) *running {
 	t.Helper()
 	r := &running{ended: make(chan error, 1)}
 	ready := make(chan struct{})
-	opts.Ready = func(url, kubeconfig string) { r.url, r.kubeconfig = url, kubeconfig; close(ready) }
+	opts.Serving.Ready = func(url, kubeconfig string) { r.url, r.kubeconfig = url, kubeconfig; close(ready) }
 	var err error
 	if r.Server, err = server.New(opts); err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func TestRestartOnTheSameFile(t *testing.T) {
 	dir := t.TempDir()
 	opts := server.Options{
 		Groups: []server.Group{widgets()}, Storage: bolt.At(filepath.Join(dir, "x.db")),
-		Credentials: filepath.Join(dir, "x.pki"), Kubeconfig: filepath.Join(dir, "x.kubeconfig"),
+		Serving: server.Serving{Credentials: filepath.Join(dir, "x.pki"), Kubeconfig: filepath.Join(dir, "x.kubeconfig")},
 	}
 	first := run(t, opts)
 	auth := "Bearer " + first.Credentials().Token
@@ -169,7 +169,7 @@ func TestWatchSeesWhatHappens(t *testing.T) {
 func TestListenErrorsAreNamed(t *testing.T) {
 	t.Parallel()
 	taken := run(t, server.Options{})
-	srv, err := server.New(server.Options{Listen: strings.TrimPrefix(taken.url, "https://")})
+	srv, err := server.New(server.Options{Serving: server.Serving{Listen: strings.TrimPrefix(taken.url, "https://")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,11 +183,13 @@ func TestReadyIsNotSaidOfWhatNeverWas(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	srv, err := server.New(server.Options{
-		Checks: []server.Check{{Name: "db", Check: func(context.Context) error {
-			cancel()
-			return errors.New("no route")
-		}}},
-		Ready: func(url, _ string) { t.Errorf("ready at %s", url) },
+		Observe: server.Observe{
+			Checks: []server.Check{{Name: "db", Check: func(context.Context) error {
+				cancel()
+				return errors.New("no route")
+			}}},
+		},
+		Serving: server.Serving{Ready: func(url, _ string) { t.Errorf("ready at %s", url) }},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -201,11 +203,13 @@ func TestReadyIsNotSaidOfWhatNeverWas(t *testing.T) {
 func TestServingCertificate(t *testing.T) {
 	t.Parallel()
 	other := run(t, server.Options{})
-	r := run(t, server.Options{ServingCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-		if hello.ServerName == "" { // as of a client that knows an address
-			return &other.Credentials().Serving, nil
-		}
-		return nil, nil
+	r := run(t, server.Options{Serving: server.Serving{
+		Certificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			if hello.ServerName == "" { // as of a client that knows an address
+				return &other.Credentials().Serving, nil
+			}
+			return nil, nil
+		},
 	}})
 	for host, by := range map[string]*running{"127.0.0.1": other, "localhost": r} {
 		resp, err := by.client(t).Get(strings.Replace(r.url, "127.0.0.1", host, 1) + "/readyz")

@@ -16,7 +16,7 @@ func (s *Server) Metrics() prometheus.Registerer { return s.metrics.Registerer()
 
 // openMetrics makes the metrics, before what they are of.
 func (s *Server) openMetrics() {
-	s.metrics = metrics.New(metrics.Options{Version: s.version, Logger: s.opts.Logger})
+	s.metrics = metrics.New(metrics.Options{Version: s.version, Logger: s.opts.Observe.Logger})
 	s.metrics.InFlight(s.inFlight.Peaks)
 	s.metrics.Stored(s.storedResources)
 	if s.forms != nil {
@@ -36,7 +36,7 @@ func (s *Server) serveMetrics() error {
 func (s *Server) metered() []metrics.Resource {
 	out := make([]metrics.Resource, 0, 2*len(s.served))
 	for _, r := range s.served {
-		if r.unserved {
+		if r.unserved || r.pending {
 			continue
 		}
 		if r.said.metrics == nil {

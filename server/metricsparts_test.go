@@ -55,7 +55,7 @@ func TestMetricsOfAccess(t *testing.T) {
 
 func TestMetricsOfRefusals(t *testing.T) {
 	t.Parallel()
-	srv, s := startSwells(t, server.Options{MaxReadsInFlight: 1, RequestTimeout: time.Second})
+	srv, s := startSwells(t, server.Options{Limits: server.Limits{MaxReadsInFlight: 1, RequestTimeout: time.Second}})
 	done := make(chan answer, 1)
 	go func() { done <- answerTo(srv.Anonymous(), srv.URL+swellsPath+"slack") }()
 	<-s.entered

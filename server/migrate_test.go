@@ -25,8 +25,8 @@ var ropeResource = schema.GroupResource{Group: "sea.example.com", Resource: "rop
 func refusing(t *testing.T) server.KindOptions[*Rope] {
 	asked := func(what string) { t.Errorf("the strategy was asked: %s", what) }
 	return server.KindOptions[*Rope]{Strategy: registry.Strategy[*Rope]{
-		PrepareForUpdate: func(context.Context, *Rope, *Rope) { asked("prepare") },
-		ValidateUpdate: func(context.Context, *Rope, *Rope) field.ErrorList {
+		PrepareForUpdate: func(*registry.Call, *Rope, *Rope) { asked("prepare") },
+		ValidateUpdate: func(*registry.Call, *Rope, *Rope) field.ErrorList {
 			asked("validate")
 			return field.ErrorList{field.Forbidden(field.NewPath("spec"), "nothing may be changed")}
 		},
@@ -44,11 +44,13 @@ func TestMigrateStorage(t *testing.T) {
 
 	srv := servertest.Start(t, server.Options{
 		Storage: storage.Opened(b), Groups: []server.Group{ropes("v1beta1", refusing(t))},
-		Admission: admission.Chain{
-			Mutators: []admission.Mutator{admission.MutatorFunc(func(context.Context, *admission.Request) error {
-				t.Error("admission was asked")
-				return errors.New("nothing may be changed")
-			})},
+		Policy: server.Policy{
+			Admission: admission.Chain{
+				{Mutator: admission.MutatorFunc(func(context.Context, *admission.Request) error {
+					t.Error("admission was asked")
+					return errors.New("nothing may be changed")
+				})},
+			},
 		},
 	})
 	w := &wire{Server: srv, client: srv.Client()}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
@@ -20,7 +21,7 @@ import (
 
 // Objects are the objects of one served kind, whatever serves it, as far as their metadata goes: for work in the
 // background that treats all kinds alike. What it does passes the kind's strategy and admission, which see the user of
-// the context, but neither authentication nor authorization. namespace is "" for a cluster-scoped kind.
+// the Catalogue, but neither authentication nor authorization. namespace is "" for a cluster-scoped kind.
 //
 // A verb that the kind is not capable of is a MethodNotSupported. Errors are apimachinery StatusErrors, but for the
 // context's own, those of a Storage of the program's, and those of ObjectsWatch.Next. All methods may be called
@@ -33,12 +34,13 @@ type Objects struct {
 	custom     any             // instead of reg
 	gate       registry.Gate   // before what custom changes
 	life       context.Context // ends when the kind is withdrawn
+	user       *authn.User
 }
 
 func (s *Server) objectsOf(r *served) *Objects {
 	return &Objects{
-		kind: r.gvk, resource: r.gvr.GroupResource(), namespaced: r.namespaced, reg: registryOf(r), custom: r.custom, life: r.life,
-		gate: registry.Gate{Admission: s.admission, Kind: r.hub, Resource: r.gvr},
+		kind: r.gvk, resource: r.gvr.GroupResource(), namespaced: r.namespaced, reg: registryOf(r), custom: r.custom, life: r.life, user: authn.System(),
+		gate: registry.Gate{Admission: s.policy, Kind: r.hub, Resource: r.gvr},
 	}
 }
 
@@ -56,15 +58,15 @@ func (o *Objects) unsupported(verb string) error {
 
 // Get reads one object past every cache: a NotFound is the truth at a moment after the call began.
 func (o *Objects) Get(ctx context.Context, namespace, name string) (*metav1.PartialObjectMetadata, error) {
-	ctx = registry.WithNamespace(ctx, namespace)
+	call := registry.NewCall(ctx, o.user, namespace)
 	if o.reg != nil {
-		return o.metaOf(o.reg.GetStored(ctx, name))
+		return o.metaOf(o.reg.GetStored(call, name))
 	}
 	getter, ok := o.custom.(registry.Getter)
 	if !ok {
 		return nil, o.unsupported("get")
 	}
-	obj, err := getter.Get(ctx, name, &metav1.GetOptions{})
+	obj, err := getter.Get(call, name, &metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -73,11 +75,11 @@ func (o *Objects) Get(ctx context.Context, namespace, name string) (*metav1.Part
 
 // List reads the objects of a namespace, or of all with "", as they are now.
 func (o *Objects) List(ctx context.Context, namespace string) ([]metav1.PartialObjectMetadata, error) {
-	ctx = registry.WithNamespace(ctx, namespace)
+	call := registry.NewCall(ctx, o.user, namespace)
 	if o.reg == nil {
-		return o.listCustom(ctx)
+		return o.listCustom(call)
 	}
-	page, err := o.reg.ListRecords(ctx, storage.ListOptions{})
+	page, err := o.reg.ListRecords(call, storage.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -92,18 +94,18 @@ func (o *Objects) List(ctx context.Context, namespace string) ([]metav1.PartialO
 	return out, nil
 }
 
-func (o *Objects) listCustom(ctx context.Context) ([]metav1.PartialObjectMetadata, error) {
+func (o *Objects) listCustom(call *registry.Call) ([]metav1.PartialObjectMetadata, error) {
 	lister, ok := o.custom.(registry.Lister)
 	if !ok {
 		return nil, o.unsupported("list")
 	}
-	out, _, err := o.listAll(ctx, lister)
+	out, _, err := o.listAll(call, lister)
 	return out, err
 }
 
 // listAll asks a Lister for the metadata of all, and the resourceVersion of the list.
-func (o *Objects) listAll(ctx context.Context, lister registry.Lister) (out []metav1.PartialObjectMetadata, revision string, err error) {
-	list, err := lister.List(ctx, &metav1.ListOptions{})
+func (o *Objects) listAll(call *registry.Call, lister registry.Lister) (out []metav1.PartialObjectMetadata, revision string, err error) {
+	list, err := lister.List(call, &metav1.ListOptions{})
 	if err != nil {
 		return nil, "", err
 	}
@@ -117,7 +119,7 @@ func (o *Objects) listAll(ctx context.Context, lister registry.Lister) (out []me
 		if err != nil {
 			return nil, "", err
 		}
-		if ns := registry.NamespaceFrom(ctx); ns == "" || m.Namespace == "" || m.Namespace == ns {
+		if ns := call.Namespace; ns == "" || m.Namespace == "" || m.Namespace == ns {
 			out = append(out, *m)
 		}
 	}
@@ -130,8 +132,8 @@ func (o *Objects) listAll(ctx context.Context, lister registry.Lister) (out []me
 // Change changes the metadata of one object, from what it is now, again and again until nobody came between. An error of
 // change ends it and is returned; change may be called several times.
 func (o *Objects) Change(ctx context.Context, namespace, name string, change func(m metav1.Object) error) error {
-	ctx = registry.WithNamespace(ctx, namespace)
-	update := func(_ context.Context, current runtime.Object) (runtime.Object, error) {
+	call := registry.NewCall(ctx, o.user, namespace)
+	update := func(_ *registry.Call, current runtime.Object) (runtime.Object, error) {
 		if current == nil { // the kind creates on update
 			return nil, apierrors.NewNotFound(o.resource, name)
 		}
@@ -142,22 +144,22 @@ func (o *Objects) Change(ctx context.Context, namespace, name string, change fun
 		return current, change(m)
 	}
 	if o.reg != nil {
-		_, _, err := o.reg.UpdateRecord(ctx, name, update, nil)
+		_, _, err := o.reg.UpdateRecord(call, name, update, nil)
 		return err
 	}
 	updater, ok := o.custom.(registry.Updater)
 	if !ok {
 		return o.unsupported("update")
 	}
-	_, _, err := o.gate.Updater(updater).Update(ctx, name, update, &metav1.UpdateOptions{})
+	_, _, err := o.gate.Updater(updater).Update(call, name, update, &metav1.UpdateOptions{})
 	return err
 }
 
 // Delete deletes one object, or marks it for deletion. opts may be nil.
 func (o *Objects) Delete(ctx context.Context, namespace, name string, opts *metav1.DeleteOptions) error {
-	ctx = registry.WithNamespace(ctx, namespace)
+	call := registry.NewCall(ctx, o.user, namespace)
 	if o.reg != nil {
-		_, _, err := o.reg.DeleteRecord(ctx, name, opts)
+		_, _, err := o.reg.DeleteRecord(call, name, opts)
 		return err
 	}
 	deleter, ok := o.custom.(registry.Deleter)
@@ -167,16 +169,16 @@ func (o *Objects) Delete(ctx context.Context, namespace, name string, opts *meta
 	if opts == nil {
 		opts = &metav1.DeleteOptions{}
 	}
-	_, _, err := o.gate.Deleter(deleter).Delete(ctx, name, opts)
+	_, _, err := o.gate.Deleter(deleter).Delete(call, name, opts)
 	return err
 }
 
 // Watch shows every object as Added, then a Bookmark, and from then on every change. It ends with an error of Next when
 // the kind is withdrawn, or when the reader was too slow: then it is begun anew.
 func (o *Objects) Watch(ctx context.Context) (*ObjectsWatch, error) {
-	ctx = registry.WithNamespace(ctx, "")
+	call := registry.NewCall(ctx, o.user, "")
 	if o.reg != nil {
-		w, err := o.reg.WatchRecords(ctx, storage.WatchOptions{Initial: true})
+		w, err := o.reg.WatchRecords(call, storage.WatchOptions{Initial: true})
 		if err != nil {
 			return nil, err
 		}
@@ -186,16 +188,16 @@ func (o *Objects) Watch(ctx context.Context) (*ObjectsWatch, error) {
 	if !ok {
 		return nil, o.unsupported("watch")
 	}
-	return o.watchCustom(ctx, watcher)
+	return o.watchCustom(call, watcher)
 }
 
 // watchCustom lists and then watches, as a client without WatchList does: a Watcher of the program's need not know that.
-func (o *Objects) watchCustom(ctx context.Context, watcher registry.Watcher) (*ObjectsWatch, error) {
+func (o *Objects) watchCustom(call *registry.Call, watcher registry.Watcher) (*ObjectsWatch, error) {
 	lister, ok := o.custom.(registry.Lister)
 	if !ok {
 		return nil, o.unsupported("list")
 	}
-	all, revision, err := o.listAll(ctx, lister)
+	all, revision, err := o.listAll(call, lister)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +206,7 @@ func (o *Objects) watchCustom(ctx context.Context, watcher registry.Watcher) (*O
 		out.initial = append(out.initial, ObjectsEvent{Type: watch.Added, Object: m})
 	}
 	out.initial = append(out.initial, bookmark(revision))
-	out.objects, err = watcher.Watch(ctx, &metav1.ListOptions{ResourceVersion: revision})
+	out.objects, err = watcher.Watch(call, &metav1.ListOptions{ResourceVersion: revision})
 	return out, err
 }
 

@@ -28,7 +28,23 @@ type Options struct {
 	// Scheme knows kinds beforehand, such as those that its Import took from an existing AddToScheme with their
 	// defaults and conversions: Kind then serves them. It is the server's from New on. nil is an empty one.
 	Scheme *runtime.Scheme
+	// CBOR serves application/cbor beside JSON, YAML and protobuf, with watches in application/cbor-seq, and accepts bodies
+	// and applied configurations (application/apply-patch+cbor) in it, as kube-apiserver does under its feature gate
+	// CBORServingAndStorage, which is off by default, as this is. Objects are stored as JSON; values that kube-apiserver has
+	// stored in CBOR are read without it.
+	CBOR bool
+	// Now is the clock of creation timestamps; nil is time.Now.
+	Now func() time.Time
 
+	Serving Serving
+	Policy  Policy
+	Limits  Limits
+	Observe Observe
+}
+
+// Serving says where clients reach a server. The zero Serving is a free port of the loopback interface, with a certificate
+// and credentials that end with the server.
+type Serving struct {
 	// Listen is the TCP address of Run, "host:port"; "" is "127.0.0.1:0", and port 0 any free one. The serving
 	// certificate is valid for its host, and for localhost, 127.0.0.1 and ::1; that is so with Serve too.
 	Listen string
@@ -36,39 +52,53 @@ type Options struct {
 	// administrator's client certificate and token, all made at first use and used again while they are valid.
 	// "" keeps them in memory: they end with the server.
 	Credentials string
-	// ServingCertificate is what TLS clients are shown, as in tls.Config.GetCertificate, instead of the serving certificate
+	// Certificate is what TLS clients are shown, as in tls.Config.GetCertificate, instead of the serving certificate
 	// of Credentials, which they are shown when it is nil or returns nil. Clients of the kubeconfig trust the CA of
 	// Credentials only. It is called for each connection, by several goroutines at a time.
-	ServingCertificate func(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
+	Certificate func(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
 	// Kubeconfig is a file, rewritten when Run or Serve begins to serve, with which kubectl reaches the server as
 	// administrator; "" writes none.
 	Kubeconfig string
 	// Ready is called once, from Run or Serve, when /readyz answers 200. kubeconfig is the absolute path of the
 	// file written, or "".
 	Ready func(url, kubeconfig string)
-
-	// Authenticator says who makes a request; nil: the administrator of Credentials, and system:anonymous.
-	Authenticator authn.Authenticator
-	// Authorizer says who may do what; nil: system:masters everything, everybody the health paths and
-	// /version, and who is authenticated discovery and OpenAPI.
-	Authorizer authz.Authorizer
-	// Admission judges and completes changes to every kind, before what extensions add to it (Host.Admit); the zero
-	// Chain accepts all.
-	Admission admission.Chain
-	// Checks are further health checks.
-	Checks []Check
-	// Filters rearranges the filter chain, outermost first; nil leaves it as Chain lists it. The slice is the
-	// function's own.
+	// CloseDelay is how long, at the end, connections without a request stay open, so that clients can read how
+	// their last ones ended; 0 is 2 s (net/http closes those of HTTP/2 after 1 s).
+	CloseDelay time.Duration
+	// Filters rearranges the filter chain, outermost first; nil leaves it as Chain lists it. The slice is the function's
+	// own. Filters may be added behind "authorize". Up to there the members of the slice have no Filter: they may be left
+	// out or moved, but for those that guard the server (see Guards), and nothing is added. See TrustFilters.
 	Filters func([]NamedFilter) []NamedFilter
+	// TrustFilters lets Filters remove, replace and move the filters that guard the server, and put filters before them.
+	// Then Filters decides whether a request is authenticated and authorized at all.
+	TrustFilters bool
+}
 
+// Policy says who may do what. The zero Policy knows one administrator, by the credentials of Serving.Credentials, whose
+// group system:masters may do everything.
+type Policy struct {
+	// Authenticator says who makes a request that no authenticator of an extension (Host.Authenticate) knows; nil: the
+	// administrator of Serving.Credentials, and everybody else is system:anonymous.
+	Authenticator authn.Authenticator
+	// WrapAuthenticator is given the whole authenticator, and returns what the server asks instead; nil is no change.
+	WrapAuthenticator func(authn.Authenticator) authn.Authenticator
+	// Audiences are those the server identifies as, for tokens that name theirs; nil is none.
+	Audiences []string
+	// Authorizer says who may do what, before what extensions add (Host.Authorize); nil: system:masters may do
+	// everything, everybody may read the health paths and /version, and who is authenticated discovery and OpenAPI.
+	Authorizer authz.Authorizer
+	// Admission judges and completes changes to every kind, with what extensions add (Host.Admit), in the order of
+	// admission.Order. Plug-ins without a name get one. nil accepts all.
+	Admission admission.Chain
+}
+
+// Limits bound what clients cost. The zero Limits has the defaults.
+type Limits struct {
 	// RequestTimeout bounds every request that is not a watch; 0 is 60 s.
 	RequestTimeout time.Duration
 	// MinWatchTimeout is the least time after which a watch without timeoutSeconds is ended; the time is drawn
 	// between it and its double. 0 is 30 min.
 	MinWatchTimeout time.Duration
-	// CloseDelay is how long, at the end, connections without a request stay open, so that clients can read how
-	// their last ones ended; 0 is 2 s (net/http closes those of HTTP/2 after 1 s).
-	CloseDelay time.Duration
 	// MaxReadsInFlight and MaxWritesInFlight bound the requests served at the same time, watches aside; beyond
 	// that the answer is 429. 0 is 400 and 200; negative is no bound.
 	MaxReadsInFlight, MaxWritesInFlight int
@@ -76,11 +106,6 @@ type Options struct {
 	MaxBodyBytes int64
 	// MaxObjectBytes bounds an encoded object; 0 is 1.5 MiB, as etcd has it.
 	MaxObjectBytes int
-	// CBOR serves application/cbor beside JSON, YAML and protobuf, with watches in application/cbor-seq, and accepts bodies
-	// and applied configurations (application/apply-patch+cbor) in it, as kube-apiserver does under its feature gate
-	// CBORServingAndStorage, which is off by default, as this is. Objects are stored as JSON; values that kube-apiserver has
-	// stored in CBOR are read without it.
-	CBOR bool
 	// CacheWindow is how long changes are kept in memory, for watches that resume and for lists of older states; 0 is
 	// 5 min. Watches that allow bookmarks get one each minute: with less than three minutes a client that was away may
 	// find that it cannot resume and has to list again. How much memory that may take is bounded too, at a quarter of
@@ -90,10 +115,14 @@ type Options struct {
 	// stored one, and the compressed blocks of lists, all kinds together. 0 is 64 MiB; negative keeps nothing, and what
 	// is asked for is made each time. The metrics keelson_form_cache_* tell what it is used for.
 	FormBytes int64
-	// Now is the clock of creation timestamps; nil is time.Now.
-	Now func() time.Time
-	// Logger gets starts, stops, panics and 5xx answers; nil is silent.
+}
+
+// Observe says what a server tells of itself. The zero Observe is silent.
+type Observe struct {
+	// Logger gets starts, stops, panics, 5xx answers, and why requests are answered with 401; nil is silent.
 	Logger *zap.Logger
+	// Checks are further health checks.
+	Checks []Check
 }
 
 // complete checks o and fills in what is left to its default.
@@ -104,28 +133,28 @@ func (o Options) complete() (Options, error) {
 	if o.Storage == nil {
 		o.Storage = memory.Open()
 	}
-	o.Listen = cmp.Or(o.Listen, "127.0.0.1:0")
-	if _, _, err := net.SplitHostPort(o.Listen); err != nil {
-		return o, fmt.Errorf("server: Listen %q: want host:port, such as 127.0.0.1:6443: %w", o.Listen, err)
+	o.Serving.Listen = cmp.Or(o.Serving.Listen, "127.0.0.1:0")
+	if _, _, err := net.SplitHostPort(o.Serving.Listen); err != nil {
+		return o, fmt.Errorf("server: Serving.Listen %q: want host:port, such as 127.0.0.1:6443: %w", o.Serving.Listen, err)
 	}
-	o.RequestTimeout = cmp.Or(o.RequestTimeout, 60*time.Second)
-	o.MinWatchTimeout = cmp.Or(o.MinWatchTimeout, 30*time.Minute)
-	o.CloseDelay = cmp.Or(o.CloseDelay, 2*time.Second)
-	if o.RequestTimeout < 0 || o.MinWatchTimeout < 0 || o.CloseDelay < 0 || o.CacheWindow < 0 {
-		return o, errors.New("server: RequestTimeout, MinWatchTimeout, CloseDelay and CacheWindow must not be negative")
+	o.Limits.RequestTimeout = cmp.Or(o.Limits.RequestTimeout, 60*time.Second)
+	o.Limits.MinWatchTimeout = cmp.Or(o.Limits.MinWatchTimeout, 30*time.Minute)
+	o.Serving.CloseDelay = cmp.Or(o.Serving.CloseDelay, 2*time.Second)
+	if o.Limits.RequestTimeout < 0 || o.Limits.MinWatchTimeout < 0 || o.Serving.CloseDelay < 0 || o.Limits.CacheWindow < 0 {
+		return o, errors.New("server: Limits.RequestTimeout, Limits.MinWatchTimeout, Serving.CloseDelay and Limits.CacheWindow must not be negative")
 	}
-	o.FormBytes = cmp.Or(o.FormBytes, 64<<20)
-	o.MaxReadsInFlight = cmp.Or(o.MaxReadsInFlight, 400)
-	o.MaxWritesInFlight = cmp.Or(o.MaxWritesInFlight, 200)
+	o.Limits.FormBytes = cmp.Or(o.Limits.FormBytes, 64<<20)
+	o.Limits.MaxReadsInFlight = cmp.Or(o.Limits.MaxReadsInFlight, 400)
+	o.Limits.MaxWritesInFlight = cmp.Or(o.Limits.MaxWritesInFlight, 200)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Logger == nil {
-		o.Logger = zap.NewNop()
+	if o.Observe.Logger == nil {
+		o.Observe.Logger = zap.NewNop()
 	}
 	// The stack of the filter chain is never where a fault is; a panic has its own in a field.
-	o.Logger = o.Logger.WithOptions(zap.AddStacktrace(zap.DPanicLevel))
-	for _, c := range o.Checks {
+	o.Observe.Logger = o.Observe.Logger.WithOptions(zap.AddStacktrace(zap.DPanicLevel))
+	for _, c := range o.Observe.Checks {
 		if c.Name == "" || strings.ContainsAny(c.Name, "?#% ") || c.Check == nil {
 			return o, fmt.Errorf("server: health check %q: want a name that fits in a path, and a function", c.Name)
 		}

@@ -25,7 +25,7 @@ func (s *Server) discoveryGroups() []discovery.Group {
 	type place struct{ group, version int }
 	groupAt, versionAt := map[string]int{}, map[schema.GroupVersion]place{}
 	for _, r := range s.served {
-		if r.unserved {
+		if r.unserved || r.pending {
 			continue
 		}
 		g, ok := groupAt[r.gvr.Group]
@@ -72,7 +72,7 @@ func (s *Server) openAPIVersions() []openapi.GroupVersion {
 		many[r.gvr.GroupVersion()]++
 	}
 	for _, r := range s.served {
-		if r.unserved {
+		if r.unserved || r.pending {
 			continue
 		}
 		i, ok := at[r.gvr.GroupVersion()]
@@ -128,7 +128,7 @@ func (s *Server) apiPaths() []string {
 	defer s.mu.Unlock()
 	out := []string{"/apis"}
 	for _, r := range s.served {
-		if r.unserved {
+		if r.unserved || r.pending {
 			continue
 		}
 		if r.gvr.Group == "" {

@@ -19,7 +19,7 @@ func TestARefusedStorageLeavesNothingBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{notes, dir, filepath.Join(dir, "missing", "hello.db")} {
-		_, err := server.New(server.Options{Storage: bolt.At(path), Credentials: path + ".pki"})
+		_, err := server.New(server.Options{Storage: bolt.At(path), Serving: server.Serving{Credentials: path + ".pki"}})
 		if err == nil || !strings.Contains(err.Error(), "storage: bolt: open "+path) {
 			t.Errorf("%s: %v", path, err)
 		}
@@ -38,10 +38,10 @@ func TestRefusedCredentialsReleaseTheStorage(t *testing.T) {
 	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := server.New(server.Options{Storage: bolt.At(file), Credentials: blocked}); err == nil || !strings.Contains(err.Error(), blocked) {
+	if _, err := server.New(server.Options{Storage: bolt.At(file), Serving: server.Serving{Credentials: blocked}}); err == nil || !strings.Contains(err.Error(), blocked) {
 		t.Errorf("credentials in a file: %v", err)
 	}
-	srv, err := server.New(server.Options{Storage: bolt.At(file), Credentials: file + ".pki"})
+	srv, err := server.New(server.Options{Storage: bolt.At(file), Serving: server.Serving{Credentials: file + ".pki"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server/handlers"
 	"github.com/keelson-dev/keelson/server/metrics"
@@ -19,23 +18,25 @@ import (
 // asks what would become of an object, and for tests of a strategy, which package strategytest makes easy. Make one with
 // NewRegistries. It owns nothing that would have to be closed; all methods may be called concurrently.
 type Registries struct {
-	opts      Options
-	scheme    *runtime.Scheme
-	admission *admission.Live
-	metrics   *metrics.Registry // nobody reads them
-	kinds     []*served
+	opts    Options
+	scheme  *runtime.Scheme
+	policy  *policy
+	metrics *metrics.Registry // nobody reads them
+	kinds   []*served
 }
 
 // NewRegistries registers the kinds and conversions of o.Groups, with the objections that New has to them. Of the other
-// Options those count that say what becomes of an object: Scheme, which is the Registries' from then on, Admission,
-// MaxObjectBytes and Now. Nothing is opened: not Storage, no file and no listener.
+// Options those count that say what becomes of an object: Scheme, which is the Registries' from then on,
+// Policy.Admission, Limits.MaxObjectBytes and Now. Nothing is opened: not Storage, no file and no listener.
 func NewRegistries(o Options) (*Registries, error) {
 	o, err := o.complete()
 	if err != nil {
 		return nil, err
 	}
-	r := &Registries{opts: o, scheme: o.Scheme, admission: &admission.Live{}, metrics: metrics.New(metrics.Options{Version: versionInfo(), Logger: o.Logger})}
-	r.admission.Add(o.Admission)
+	r := &Registries{opts: o, scheme: o.Scheme, metrics: metrics.New(metrics.Options{Version: versionInfo(), Logger: o.Observe.Logger})}
+	if r.policy, err = newPolicy(o.Policy); err != nil {
+		return nil, err
+	}
 	s := &Server{scheme: r.scheme}
 	if r.kinds, err = s.describe(o.Groups); err != nil {
 		return nil, err
@@ -86,7 +87,7 @@ func (r *Registries) Open(b storage.Backend, kind schema.GroupVersionKind) (*Sto
 	case asked.custom != nil:
 		return nil, fmt.Errorf("server: registry of %s: %w", kind, errNoRegistry)
 	}
-	s := &Server{opts: r.opts, scheme: r.scheme, admission: r.admission, metrics: r.metrics, backend: b}
+	s := &Server{opts: r.opts, scheme: r.scheme, policy: r.policy, metrics: r.metrics, backend: b}
 	stores := map[schema.GroupResource]*registry.Registry{}
 	out := &StoredKind{}
 	for _, gvk := range slices.Compact([]schema.GroupVersionKind{asked.hub, kind}) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
@@ -34,7 +35,7 @@ func TestRegistriesAreThoseOfTheServer(t *testing.T) {
 	hub := apischema.GroupVersionKind{Group: "iron.example.com", Version: "v1", Kind: "Bell"}
 	iron, err := kinds.Open(backend, hub)
 	noError(t, err)
-	bells, err := registry.For[*Bell](iron.Registry)
+	bells, err := registry.For[*Bell](iron.Registry, authn.System())
 	noError(t, err)
 	b := &Bell{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	b.Spec.Tone = "c"
@@ -50,7 +51,7 @@ func TestRegistriesAreThoseOfTheServer(t *testing.T) {
 	noError(t, srv.Install(server.ExtensionFunc(func(h *server.Host) error {
 		served, err := h.Registry(apischema.GroupResource{Group: "iron.example.com", Resource: "bells"})
 		noError(t, err)
-		of, err := registry.For[*Bell](served)
+		of, err := registry.For[*Bell](served, authn.System())
 		noError(t, err)
 		if got, err := of.Get(ctx, "default", "a"); err != nil || got.Spec.Tone != "c" {
 			t.Errorf("the server has %v, %v", got, err)

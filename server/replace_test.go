@@ -243,11 +243,11 @@ func TestDefaultsOfAVersionThatIsConverted(t *testing.T) {
 	if spec := specOf(t, untypedAsk(t, srv, "GET", shapePath(1)+"/x", "", "", 200)); spec != `{"policy":"fast"}` {
 		t.Errorf("created in v2: %s", spec)
 	}
-	host(t, srv).Admit(admission.Chain{Mutators: []admission.Mutator{admission.MutatorFunc(func(_ context.Context, r *admission.Request) error {
-		spec, _ := r.Object.(*unstructured.Unstructured).Object["spec"].(map[string]any)
+	_ = host(t, srv).Admit(admission.Plugin{Name: "own", Mutator: admission.MutatorFunc(func(_ context.Context, r *admission.Request) error {
+		spec, _ := r.Object().(*unstructured.Unstructured).Object["spec"].(map[string]any)
 		delete(spec, "policy")
 		return nil
-	})}})
+	})})
 	untypedAsk(t, srv, "PATCH", shapePath(2)+"/x", "application/merge-patch+json", `{"metadata":{"labels":{"a":"b"}}}`, 200)
 	if spec := specOf(t, untypedAsk(t, srv, "GET", shapePath(1)+"/x", "", "", 200)); spec != `{"policy":"safe"}` {
 		t.Errorf("after admission: %s", spec)

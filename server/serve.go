@@ -43,10 +43,11 @@ type served struct {
 	shown   []string           // the verbs that discovery shows, if not all of the handler; guarded by the server's mu
 	said    published
 	tenancy *tenancy // of all versions of the kind
+	pending bool     // not published yet; guarded by the server's mu
 }
 
 // serve adds groups. Types are registered first; if anything fails nothing is served that was not before.
-func (s *Server) serve(groups []Group) error { return s.replace(nil, groups) }
+func (s *Server) serve(groups []Group) error { return s.replace(nil, nil, groups) }
 
 // add makes all that is needed to serve groups beside those that are served, and returns it and its routes. With an error
 // nothing is left of it. The caller holds mu.
@@ -228,16 +229,16 @@ func (s *Server) build(r *served, stores map[schema.GroupResource]*registry.Regi
 		Kind:              r.gvk,
 		Namespaced:        r.namespaced,
 		Storage:           r.custom,
-		Admission:         s.admission,
+		Admission:         s.policy,
 		Verbs:             r.verbs,
 		Models:            r.models,
 		Table:             r.table,
 		Formats:           s.formats,
 		Forms:             s.forms,
-		MaxBodyBytes:      s.opts.MaxBodyBytes,
-		MinRequestTimeout: s.opts.MinWatchTimeout,
+		MaxBodyBytes:      s.opts.Limits.MaxBodyBytes,
+		MinRequestTimeout: s.opts.Limits.MinWatchTimeout,
 		Warnings:          r.warnings(),
-		Authorizer:        s.authorizer,
+		Authorizer:        &s.policy.may,
 		Stop:              r.life.Done(),
 		Subresources:      map[string]handlers.Subresource{},
 		Hooks:             s.metrics.Handlers(r.gvr),
@@ -273,7 +274,7 @@ func (s *Server) build(r *served, stores map[schema.GroupResource]*registry.Regi
 				return fmt.Errorf("subresource %q: %w", name, err)
 			}
 		}
-		opts.Subresources[name] = handlers.Subresource{Kind: kind, Storage: sub.Storage, Admission: s.admission}
+		opts.Subresources[name] = handlers.Subresource{Kind: kind, Storage: sub.Storage, Admission: s.policy}
 	}
 	r.subs = opts.Subresources
 	r.handler, err = handlers.New(opts)
@@ -336,7 +337,7 @@ func (s *Server) newRegistry(r *served) (*registry.Registry, error) {
 		Namespaced:     r.namespaced,
 		Fields:         r.selectable,
 		FieldPaths:     r.scheme.FieldPaths(r.gvk.GroupKind()),
-		MaxObjectBytes: s.opts.MaxObjectBytes,
+		MaxObjectBytes: s.opts.Limits.MaxObjectBytes,
 		TTL:            r.ttl,
 		Hooks:          s.metrics.Store(r.gvr.GroupResource()),
 	})
@@ -356,7 +357,7 @@ func (s *Server) newRegistry(r *served) (*registry.Registry, error) {
 		Namespaced: r.namespaced,
 		Storage:    objects,
 		Strategy:   r.strategy,
-		Admission:  s.admission,
+		Policy:     s.policy,
 		NoStatus:   r.noStatus,
 		Scale:      r.scale,
 

@@ -8,9 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/authn"
-	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/flowcontrol"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
@@ -37,11 +35,9 @@ type Server struct {
 	creds   *credentials.Bundle
 	version apiversion.Info
 
-	authenticator authn.Authenticator
-	authorizer    authz.Authorizer
-
-	admission *admission.Live // Options.Admission, and what extensions add
-	collects  atomic.Bool     // a garbage collector looks after the objects
+	authenticator authn.Authenticator // the policy's, wrapped perhaps
+	policy        *policy
+	collects      atomic.Bool // a garbage collector looks after the objects
 
 	health    *health
 	probes    []*probe // of the storage
@@ -81,14 +77,16 @@ func New(opts Options) (*Server, error) {
 	s := &Server{
 		retired: map[*served]bool{},
 		opts:    opts, scheme: opts.Scheme, models: patch.NewModels(opts.Scheme), version: versionInfo(),
-		admission: &admission.Live{}, change: make(chan struct{}),
+		change:  make(chan struct{}),
 		formats: []codec.Format{codec.JSON(), codec.YAML(), codec.Protobuf()},
 	}
-	s.forms = storage.NewFormCache(opts.FormBytes)
+	s.forms = storage.NewFormCache(opts.Limits.FormBytes)
 	if opts.CBOR {
 		s.formats = append(s.formats, codec.CBOR())
 	}
-	s.admission.Add(opts.Admission)
+	if s.policy, err = newPolicy(opts.Policy); err != nil {
+		return nil, err
+	}
 	s.life, s.end = context.WithCancel(context.Background())
 	if err := s.open(); err != nil {
 		s.end()
@@ -112,11 +110,12 @@ func (s *Server) open() error {
 		return errors.Join(err, backend.Close())
 	}
 	s.requests = filters.NewWaitGroup()
-	s.inFlight = flowcontrol.NewInFlight(s.opts.MaxReadsInFlight, s.opts.MaxWritesInFlight)
+	s.inFlight = flowcontrol.NewInFlight(s.opts.Limits.MaxReadsInFlight, s.opts.Limits.MaxWritesInFlight)
+	s.policy.turns.Set(s.inFlight)
 	s.openMetrics()
-	s.health = &health{logger: s.opts.Logger, told: s.metrics.Checked}
+	s.health = &health{logger: s.opts.Observe.Logger, told: s.metrics.Checked}
 	s.health.add(s.standardChecks()...)
-	s.health.add(s.opts.Checks...)
+	s.health.add(s.opts.Observe.Checks...)
 	s.discovery = discovery.New(discovery.Options{Error: filters.WriteStatus, CBOR: s.opts.CBOR})
 	s.openapi = openapi.New(openapi.Options{Title: "Kubernetes", Version: s.version.GitVersion, Error: filters.WriteStatus})
 	s.fixed = newFixed(s)

@@ -142,11 +142,11 @@ func (moons) one(name string) *Moon {
 	return m
 }
 
-func (m moons) Get(_ context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
+func (m moons) Get(_ *registry.Call, name string, _ *metav1.GetOptions) (runtime.Object, error) {
 	return m.one(name), nil
 }
 
-func (m moons) List(context.Context, *metav1.ListOptions) (runtime.Object, error) {
+func (m moons) List(*registry.Call, *metav1.ListOptions) (runtime.Object, error) {
 	return &runtime.List[Moon]{Items: []Moon{*m.one("phobos"), *m.one("deimos")}}, nil
 }
 
@@ -212,7 +212,7 @@ func TestAnonymousMayAskForHealthAndVersionOnly(t *testing.T) {
 func TestHealthReports(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the pump is broken")
-	srv := servertest.Start(t, server.Options{Checks: []server.Check{{Name: "pump", Check: func(context.Context) error { return nil }}}})
+	srv := servertest.Start(t, server.Options{Observe: server.Observe{Checks: []server.Check{{Name: "pump", Check: func(context.Context) error { return nil }}}}})
 	c := srv.Anonymous()
 	code, body := call(t, c, "GET", srv.URL+"/readyz?verbose&exclude=pump&exclude=foo", "")
 	wantCode(t, 200, code, body)
@@ -356,7 +356,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		"selectable field":    {one(server.Kind("Widget", server.KindOptions[*Widget]{SelectableFields: []string{"spec.none"}})), "spec.none"},
 		"computed and scaled": {one(server.Kind("Widget", server.KindOptions[*Widget]{Storage: moons{}, Scale: &registry.Scale{}})), "mean nothing"},
 		"status taken":        {one(server.Kind("Widget", server.KindOptions[*Widget]{Subresources: map[string]server.Subresource{"status": {Storage: moons{}}}})), "NoStatus"},
-		"listen":              {server.Options{Listen: "nowhere"}, "host:port"},
+		"listen":              {server.Options{Serving: server.Serving{Listen: "nowhere"}}, "host:port"},
 		"storage":             {server.Options{Storage: bolt.At(filepath.Join(t.TempDir(), "missing", "x.db"))}, "missing"},
 	} {
 		srv, err := server.New(c.opts)

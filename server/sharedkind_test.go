@@ -85,13 +85,13 @@ func TestAKindServedInTwoGroups(t *testing.T) {
 	backend := memory.New(memory.Options{})
 	var seen []string
 	asked := admission.ValidatorFunc(func(_ context.Context, r *admission.Request) error {
-		seen = append(seen, fmt.Sprintf("%s %s %s %T", r.Operation, r.Kind, r.Resource, r.Object))
+		seen = append(seen, fmt.Sprintf("%s %s %s %T", r.Operation, r.Kind, r.Resource, r.Object()))
 		return nil
 	})
 	srv := servertest.Start(t, server.Options{
-		Groups:    twoGroups(server.KindOptions[*Bell]{}, server.KindOptions[*BronzeBell]{}),
-		Storage:   func(context.Context) (storage.Backend, error) { return backend, nil },
-		Admission: admission.Chain{Validators: []admission.Validator{asked}},
+		Groups:  twoGroups(server.KindOptions[*Bell]{}, server.KindOptions[*BronzeBell]{}),
+		Storage: func(context.Context) (storage.Backend, error) { return backend, nil },
+		Policy:  server.Policy{Admission: admission.Chain{{Validator: asked}}},
 	})
 	ask := func(method, path, body string, header ...string) answer {
 		t.Helper()
@@ -284,7 +284,7 @@ func TestGroupsThatDoNotFitTogetherAreRefused(t *testing.T) {
 		want   string
 	}{
 		"a strategy of the other group": {twoGroups(server.KindOptions[*Bell]{}, server.KindOptions[*BronzeBell]{Strategy: registry.Strategy[*BronzeBell]{
-			Validate: func(context.Context, *BronzeBell) field.ErrorList { return nil },
+			Validate: func(*registry.Call, *BronzeBell) field.ErrorList { return nil },
 		}}), "resource bronze.example.com/v1, Resource=bells: only the hub iron.example.com/v1, Kind=Bell may have a Strategy"},
 		"another plural": {twoGroups(server.KindOptions[*Bell]{Plural: "chimes"}, server.KindOptions[*BronzeBell]{}),
 			`the hub iron.example.com/v1, Kind=Bell has the plural "chimes"; the versions of a kind share one`},

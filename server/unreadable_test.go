@@ -28,7 +28,7 @@ func newDamaged(t *testing.T, authorizer authz.Authorizer) *damaged {
 	t.Helper()
 	d := &damaged{backend: memory.New(memory.Options{})}
 	opts := wireOptions()
-	opts.Storage, opts.Authorizer = storage.Opened(d.backend), authorizer
+	opts.Storage, opts.Policy.Authorizer = storage.Opened(d.backend), authorizer
 	srv := servertest.Start(t, opts)
 	d.wire = &wire{Server: srv, client: srv.Client()}
 	return d

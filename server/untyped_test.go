@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/keelson-dev/keelson/admission"
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/registry"
@@ -124,18 +125,18 @@ func TestUntypedObjectsAreNotShared(t *testing.T) {
 		}
 	}
 	opts := untypedOptions{Strategy: registry.Strategy[*unstructured.Unstructured]{
-		PrepareForUpdate: func(_ context.Context, obj, old *unstructured.Unstructured) {
+		PrepareForUpdate: func(_ *registry.Call, obj, old *unstructured.Unstructured) {
 			unstructured.SetNestedField(old.Object, "spoiled", "spec", "inner", "by")
 			spoil(old)
 		},
-		ValidateUpdate: func(_ context.Context, obj, old *unstructured.Unstructured) field.ErrorList { spoil(old); return nil },
+		ValidateUpdate: func(_ *registry.Call, obj, old *unstructured.Unstructured) field.ErrorList { spoil(old); return nil },
 	}}
 	see := admission.ValidatorFunc(func(_ context.Context, r *admission.Request) error {
-		spoil(r.Object)
-		spoil(r.Old)
+		spoil(r.Object())
+		spoil(r.Old())
 		return nil
 	})
-	s := servertest.Start(t, server.Options{Admission: admission.Chain{Validators: []admission.Validator{see}}},
+	s := servertest.Start(t, server.Options{Policy: server.Policy{Admission: admission.Chain{{Validator: see}}}},
 		server.Group{Name: "untyped.example.com", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{server.Kind("Gadget", opts)}}}})
 	untypedAsk(t, s, "POST", untypedPath, "application/json", gadget("a", `,"spec":{"inner":{"n":1}}`), 201)
 	for n := range 3 {
@@ -162,7 +163,7 @@ func TestUntypedInProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gadgets, err := registry.For[*unstructured.Unstructured](reg)
+	gadgets, err := registry.For[*unstructured.Unstructured](reg, authn.System())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,8 +309,8 @@ func TestUntypedGoValuesOfTheProgram(t *testing.T) {
 	write := func(u *unstructured.Unstructured) {
 		u.Object["own"] = map[string]any{"n": 7, "names": []string{"x"}, "all": struct{ A int32 }{1}}
 	}
-	writeCtx := func(_ context.Context, u *unstructured.Unstructured) { write(u) }
-	writeNew := func(_ context.Context, u, _ *unstructured.Unstructured) { write(u) }
+	writeCtx := func(_ *registry.Call, u *unstructured.Unstructured) { write(u) }
+	writeNew := func(_ *registry.Call, u, _ *unstructured.Unstructured) { write(u) }
 	for name, c := range map[string]struct {
 		options options
 		mutate  bool
@@ -321,16 +322,16 @@ func TestUntypedGoValuesOfTheProgram(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			chain := admission.Chain{Validators: []admission.Validator{admission.ValidatorFunc(func(context.Context, *admission.Request) error { return nil })}}
+			chain := admission.Chain{{Validator: admission.ValidatorFunc(func(context.Context, *admission.Request) error { return nil })}}
 			if c.mutate {
-				chain.Mutators = []admission.Mutator{admission.MutatorFunc(func(_ context.Context, r *admission.Request) error {
-					if u, ok := r.Object.(*unstructured.Unstructured); ok && u != nil {
+				chain[0].Mutator = admission.MutatorFunc(func(_ context.Context, r *admission.Request) error {
+					if u, ok := r.Object().(*unstructured.Unstructured); ok && u != nil {
 						write(u)
 					}
 					return nil
-				})}
+				})
 			}
-			s := servertest.Start(t, server.Options{Admission: chain}, server.Group{Name: "untyped.example.com", Versions: []server.Version{
+			s := servertest.Start(t, server.Options{Policy: server.Policy{Admission: chain}}, server.Group{Name: "untyped.example.com", Versions: []server.Version{
 				{Name: "v1", Resources: []server.Resource{server.Kind("Gadget", c.options)}},
 				{Name: "v2", Resources: []server.Resource{server.Kind("Gadget", options{Default: c.options.Default})}},
 			}})
@@ -363,7 +364,7 @@ func TestUntypedGoValueWithoutJSON(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, server.Group{Name: "untyped.example.com", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
 		server.Kind("Gadget", untypedOptions{Strategy: registry.Strategy[*unstructured.Unstructured]{
-			PrepareForCreate: func(_ context.Context, u *unstructured.Unstructured) { u.Object["own"] = func() {} },
+			PrepareForCreate: func(_ *registry.Call, u *unstructured.Unstructured) { u.Object["own"] = func() {} },
 		}}),
 	}}}})
 	answer := untypedAsk(t, s, "POST", untypedPath, "application/json", gadget("a", ""), 500)

@@ -112,7 +112,7 @@ func TestWireDiscovery(t *testing.T) {
 func TestWireFixedPaths(t *testing.T) {
 	t.Parallel()
 	w := newWire(t, func(o *server.Options) {
-		o.Checks = []server.Check{}
+		o.Observe.Checks = []server.Check{}
 	})
 	t.Run("version", func(t *testing.T) {
 		a := w.ask(t, "GET", "/version", "")

@@ -203,7 +203,7 @@ func TestWireListAtAVersion(t *testing.T) {
 
 // short opens a backend which forgets what is not the newest change, as the caches do.
 func short(o *server.Options) {
-	o.CacheWindow = time.Nanosecond
+	o.Limits.CacheWindow = time.Nanosecond
 	o.Storage = func(context.Context) (storage.Backend, error) {
 		return memory.New(memory.Options{Window: time.Nanosecond, WindowBytes: 1}), nil
 	}

@@ -12,36 +12,41 @@ import (
 
 // withdraw ends what serve began, in all versions of the resources: either of all of them, or of none and the error says
 // why.
-func (s *Server) withdraw(resources []schema.GroupResource) error {
+func (s *Server) withdraw(i *installation, resources []schema.GroupResource) error {
+	i.lock()
 	s.mu.Lock()
-	gone, err := s.take(resources)
+	gone, err := s.take(i, resources)
 	s.mu.Unlock()
+	i.unlock()
 	s.retire(gone)
 	return err
 }
 
 // take is withdraw, but for the caches. The caller holds mu.
-func (s *Server) take(resources []schema.GroupResource) ([]*served, error) {
+func (s *Server) take(i *installation, resources []schema.GroupResource) ([]*served, error) {
 	for _, gr := range resources {
 		if !slices.ContainsFunc(s.served, func(r *served) bool { return r.gvr.GroupResource() == gr }) {
 			return nil, fmt.Errorf("server: Withdraw: %s is not served; want its group and plural, such as widgets.example.com", gr)
 		}
 	}
-	return s.exchange("Withdraw", resources, nil)
+	return s.exchange("Withdraw", i, resources, nil)
 }
 
 // replace serves groups in the place of resources, of which some may not be served.
-func (s *Server) replace(resources []schema.GroupResource, groups []Group) error {
+func (s *Server) replace(i *installation, resources []schema.GroupResource, groups []Group) error {
+	i.lock()
 	s.mu.Lock()
-	gone, err := s.exchange("Replace", resources, groups)
+	gone, err := s.exchange("Replace", i, resources, groups)
 	s.mu.Unlock()
+	i.unlock()
 	s.retire(gone)
 	return err
 }
 
 // exchange takes resources out of what is served, and adds groups, in one step: all of it or nothing. It returns what is
-// gone. The caller holds mu, and retires that.
-func (s *Server) exchange(what string, resources []schema.GroupResource, groups []Group) ([]*served, error) {
+// gone. What is added while an extension is installed is not published yet, unless it takes the place of what is. The caller
+// holds the locks of i and of s, and retires what is gone.
+func (s *Server) exchange(what string, i *installation, resources []schema.GroupResource, groups []Group) ([]*served, error) {
 	if s.ended {
 		return nil, errors.New("server: the server has ended")
 	}
@@ -56,8 +61,8 @@ func (s *Server) exchange(what string, resources []schema.GroupResource, groups 
 		left = append(left, r)
 	}
 	for _, r := range gone {
-		if i := slices.IndexFunc(left, func(o *served) bool { return o.hub == r.hub && o.scheme == r.scheme }); i >= 0 {
-			return nil, fmt.Errorf("server: %s: %s has the same objects as %s; withdraw both", what, r.gvr.GroupResource(), left[i].gvr.GroupResource())
+		if j := slices.IndexFunc(left, func(o *served) bool { return o.hub == r.hub && o.scheme == r.scheme }); j >= 0 {
+			return nil, fmt.Errorf("server: %s: %s has the same objects as %s; withdraw both", what, r.gvr.GroupResource(), left[j].gvr.GroupResource())
 		}
 	}
 	s.served = left
@@ -68,7 +73,11 @@ func (s *Server) exchange(what string, resources []schema.GroupResource, groups 
 	}
 	s.served = slices.Concat(left, added)
 	maps.Copy(routes, more)
-	s.router.Set(routes)
+	if later := i.prepares(gone); later {
+		i.prepare(gone, added, routes)
+	} else {
+		s.router.Set(routes)
+	}
 	s.forget(gone)
 	for _, r := range gone {
 		if r.cache != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/server/servertest"
 	"github.com/keelson-dev/keelson/storage"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -122,9 +123,9 @@ func TestWithdrawDuringARequest(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t, widgets())
 	h := host(t, srv)
-	h.Admit(admission.Chain{Mutators: []admission.Mutator{admission.MutatorFunc(func(context.Context, *admission.Request) error {
+	_ = h.Admit(admission.Plugin{Name: "own", Mutator: admission.MutatorFunc(func(context.Context, *admission.Request) error {
 		return h.Withdraw(widgetsResource())
-	})}})
+	})})
 	code, body := call(t, srv.Client(), "POST", srv.URL+widgetsPath, `{"metadata":{"name":"a"}}`)
 	wantCode(t, http.StatusServiceUnavailable, code, body)
 	if err := h.Serve(widgets()); err != nil {
@@ -212,7 +213,7 @@ func (p *Pulling) DeepCopyObject() runtime.Object { return runtime.DeepCopy(p) }
 
 type pulls struct{}
 
-func (pulls) Create(_ context.Context, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
+func (pulls) Create(_ *registry.Call, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
 	return obj, nil
 }
 

@@ -28,7 +28,7 @@ type witness struct {
 }
 
 func (w *witness) chain() admission.Chain {
-	return admission.Chain{Validators: []admission.Validator{admission.ValidatorFunc(func(_ context.Context, r *admission.Request) error {
+	return admission.Chain{{Validator: admission.ValidatorFunc(func(_ context.Context, r *admission.Request) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		options, manager := "none", ""
@@ -41,7 +41,7 @@ func (w *witness) chain() admission.Chain {
 			options = o.APIVersion + " " + o.Kind
 		}
 		w.seen = append(w.seen, strings.TrimSpace(fmt.Sprintf("%s %s/%s %s old=%t dry=%t %s %s",
-			r.Operation, r.Resource.Resource, r.Subresource, r.Kind.Kind, r.Old != nil, r.DryRun, options, manager)))
+			r.Operation, r.Resource.Resource, r.Subresource, r.Kind.Kind, r.Old() != nil, r.DryRun, options, manager)))
 		return nil
 	})}}
 }
@@ -59,7 +59,7 @@ func witnessed(t *testing.T) (rigWriter, *witness) {
 	w := &witness{}
 	// With a cache a change begins with what that has, and is made anew if it was behind: admission is then asked again.
 	o := contendedRigs(server.KindOptions[*rig]{NoCache: true})
-	o.Admission = w.chain()
+	o.Policy.Admission = w.chain()
 	srv := servertest.Start(t, o)
 	return rigWriter{t, srv.Client(), srv.URL + rigList + "/r", "m"}, w
 }
@@ -163,7 +163,7 @@ func TestApplyNeedsCreate(t *testing.T) {
 	t.Parallel()
 	mayCreate := &sync.Map{}
 	o := contendedRigs(server.KindOptions[*rig]{})
-	o.Authorizer = authz.Func(func(_ context.Context, a authz.Attributes) (authz.Verdict, string, error) {
+	o.Policy.Authorizer = authz.Func(func(_ context.Context, a authz.Attributes) (authz.Verdict, string, error) {
 		if _, ok := mayCreate.Load("yes"); a.Verb == "create" && !ok {
 			return authz.Deny, "no more rigs", nil
 		}
@@ -189,7 +189,7 @@ func TestApplyNeedsCreate(t *testing.T) {
 func TestTooLargeWithManagedFields(t *testing.T) {
 	t.Parallel()
 	o := contendedRigs(server.KindOptions[*rig]{})
-	o.MaxObjectBytes = 4000
+	o.Limits.MaxObjectBytes = 4000
 	srv := servertest.Start(t, o)
 	w := rigWriter{t, srv.Client(), srv.URL + rigList + "/r", "m"}
 	labels := func(n int) string {
@@ -234,7 +234,7 @@ type shelf struct {
 	rigs map[string]*rig
 }
 
-func (s *shelf) Get(_ context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
+func (s *shelf) Get(_ *registry.Call, name string, _ *metav1.GetOptions) (runtime.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r, ok := s.rigs[name]; ok {
@@ -243,13 +243,13 @@ func (s *shelf) Get(_ context.Context, name string, _ *metav1.GetOptions) (runti
 	return nil, apierrors.NewNotFound(schema.GroupResource{Group: "rig.example.com", Resource: "rigs"}, name)
 }
 
-func (s *shelf) Update(ctx context.Context, name string, update registry.ObjectUpdate, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	current, err := s.Get(ctx, name, nil)
+func (s *shelf) Update(call *registry.Call, name string, update registry.ObjectUpdate, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	current, err := s.Get(call, name, nil)
 	missing := apierrors.IsNotFound(err)
-	if err != nil && !(missing && s.obliges && registry.CreatesOnUpdate(ctx)) {
+	if err != nil && !(missing && s.obliges && call.CreateOnUpdate) {
 		return nil, false, err
 	}
-	obj, err := update(ctx, current)
+	obj, err := update(call, current)
 	if err != nil {
 		return nil, false, err
 	}
@@ -267,7 +267,7 @@ func TestApplyToAStorageOfOnesOwn(t *testing.T) {
 	t.Parallel()
 	for _, obliges := range []bool{true, false} {
 		seen := &witness{}
-		srv := servertest.Start(t, server.Options{Admission: seen.chain(), Groups: []server.Group{{Name: "rig.example.com", Versions: []server.Version{{
+		srv := servertest.Start(t, server.Options{Policy: server.Policy{Admission: seen.chain()}, Groups: []server.Group{{Name: "rig.example.com", Versions: []server.Version{{
 			Name: "v1", Resources: []server.Resource{server.Kind("Rig", server.KindOptions[*rig]{Storage: &shelf{obliges: obliges, rigs: map[string]*rig{}}})},
 		}}}}})
 		w := rigWriter{t, srv.Client(), srv.URL + rigList + "/r", "m"}

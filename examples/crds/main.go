@@ -41,11 +41,14 @@ func main() {
 		os.Exit(2)
 	}
 	opts := server.Options{
-		Storage: bolt.At(*data), Listen: *listen, Credentials: *data + ".pki", Kubeconfig: *kubeconfig,
-		Ready: func(url, path string) { fmt.Printf("ready %s kubeconfig=%s\n", url, path) },
+		Storage: bolt.At(*data),
+		Serving: server.Serving{
+			Listen: *listen, Credentials: *data + ".pki", Kubeconfig: *kubeconfig,
+			Ready: func(url, path string) { fmt.Printf("ready %s kubeconfig=%s\n", url, path) },
+		},
 	}
 	if *data == "memory" {
-		opts.Storage, opts.Credentials = memory.Open(), *kubeconfig+".pki"
+		opts.Storage, opts.Serving.Credentials = memory.Open(), *kubeconfig+".pki"
 	}
 	if *endpoints != "" {
 		opts.Storage = etcd.At(strings.Split(*endpoints, ",")...)
@@ -74,7 +77,7 @@ func serve(ctx context.Context, opts server.Options, lenient bool, webhooks webh
 	if err != nil {
 		return err
 	}
-	opts.Logger = log
+	opts.Observe.Logger = log
 	srv, err := server.New(opts)
 	if err != nil {
 		return err

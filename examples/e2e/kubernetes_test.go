@@ -30,7 +30,7 @@ type cluster struct{ kubeconfig, namespace string }
 func runServer(t *testing.T, o keelsonserver.Options, extensions ...keelsonserver.Extension) cluster {
 	t.Helper()
 	ready, ended := make(chan string, 1), make(chan error, 1)
-	o.Kubeconfig, o.Ready = filepath.Join(t.TempDir(), "kubeconfig"), func(_, kubeconfig string) { ready <- kubeconfig }
+	o.Serving.Kubeconfig, o.Serving.Ready = filepath.Join(t.TempDir(), "kubeconfig"), func(_, kubeconfig string) { ready <- kubeconfig }
 	srv, err := keelsonserver.New(o)
 	if err != nil {
 		t.Fatal(err)

@@ -202,7 +202,7 @@ func TestClientGoSlowWatchListCatchesUp(t *testing.T) {
 	t.Parallel()
 	const objects, size, read = 1500, 4 << 10, 512 << 10
 	srv := servertest.Start(t, apiserver.Options{
-		CacheWindow: 3 * time.Second, // what the informer needs to follow afterwards; it is waited for below
+		Limits: apiserver.Limits{CacheWindow: 3 * time.Second}, // what the informer needs to follow afterwards; it is waited for below
 		Groups: []apiserver.Group{{Name: groupVersion.Group, Versions: []apiserver.Version{{Name: groupVersion.Version, Resources: []apiserver.Resource{
 			apiserver.Kind("Widget", apiserver.KindOptions[*Widget]{}),
 		}}}}},

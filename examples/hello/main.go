@@ -73,9 +73,12 @@ func main() {
 
 func serve(ctx context.Context, listen, data, endpoints, kubeconfig string) error {
 	opts := server.Options{
-		Storage: bolt.At(data), Listen: listen, Credentials: data + ".pki", Kubeconfig: kubeconfig,
-		Ready: func(url, path string) { fmt.Printf("ready %s kubeconfig=%s\n", url, path) },
-		Groups: []server.Group{{Name: "example.com", Versions: []server.Version{{
+		Storage: bolt.At(data), Serving: server.Serving{
+			Listen:      listen,
+			Credentials: data + ".pki",
+			Kubeconfig:  kubeconfig,
+			Ready:       func(url, path string) { fmt.Printf("ready %s kubeconfig=%s\n", url, path) },
+		}, Groups: []server.Group{{Name: "example.com", Versions: []server.Version{{
 			Name: "v1", Docs: source, Resources: []server.Resource{
 				server.Kind("Widget", server.KindOptions[*Widget]{
 					ShortNames: []string{"wd"}, Categories: []string{"all"},
@@ -85,7 +88,7 @@ func serve(ctx context.Context, listen, data, endpoints, kubeconfig string) erro
 		}}}},
 	}
 	if data == "memory" {
-		opts.Storage, opts.Credentials = memory.Open(), kubeconfig+".pki"
+		opts.Storage, opts.Serving.Credentials = memory.Open(), kubeconfig+".pki"
 	}
 	if endpoints != "" {
 		opts.Storage = etcd.At(strings.Split(endpoints, ",")...)
@@ -94,7 +97,7 @@ func serve(ctx context.Context, listen, data, endpoints, kubeconfig string) erro
 	if err != nil {
 		return err
 	}
-	opts.Logger = log
+	opts.Observe.Logger = log
 	srv, err := server.New(opts)
 	if err != nil {
 		return err

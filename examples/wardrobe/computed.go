@@ -1,11 +1,11 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
 
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server/registry"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,21 +34,20 @@ type outfits struct {
 }
 
 // Get implements registry.Getter.
-func (o outfits) Get(ctx context.Context, season string, _ *metav1.GetOptions) (runtime.Object, error) {
+func (o outfits) Get(call *registry.Call, season string, _ *metav1.GetOptions) (runtime.Object, error) {
 	if season != "summer" && season != "winter" {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Group: group, Resource: "outfits"}, season)
 	}
-	namespace := registry.NamespaceFrom(ctx)
-	shelves, err := o.shelves.List(ctx, namespace, nil)
+	shelves, err := o.shelves.List(call, call.Namespace, nil)
 	if err != nil {
 		return nil, err
 	}
-	return outfit(shelves, namespace, season), nil
+	return outfit(shelves, call.Namespace, season), nil
 }
 
 // List implements registry.Lister.
-func (o outfits) List(ctx context.Context, _ *metav1.ListOptions) (runtime.Object, error) {
-	shelves, err := o.shelves.List(ctx, registry.NamespaceFrom(ctx), nil)
+func (o outfits) List(call *registry.Call, _ *metav1.ListOptions) (runtime.Object, error) {
+	shelves, err := o.shelves.List(call, call.Namespace, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +86,7 @@ type look struct {
 
 // Open implements registry.Opener.
 func (l *look) Open(r *registry.Registry) (err error) {
-	l.shelves, err = registry.For[*Shelf](r)
+	l.shelves, err = registry.For[*Shelf](r, authn.System())
 	return err
 }
 
@@ -95,8 +94,8 @@ func (l *look) Open(r *registry.Registry) (err error) {
 func (*look) ConnectMethods() []string { return []string{http.MethodGet} }
 
 // Connect implements registry.Connecter.
-func (l *look) Connect(ctx context.Context, name, _ string, _ *http.Request) (http.Handler, error) {
-	s, err := l.shelves.Get(ctx, registry.NamespaceFrom(ctx), name)
+func (l *look) Connect(call *registry.Call, name, _ string, _ *http.Request) (http.Handler, error) {
+	s, err := l.shelves.Get(call, call.Namespace, name)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/builtin"
 	"github.com/keelson-dev/keelson/server/registry"
@@ -54,11 +55,15 @@ func serve(ctx context.Context, listen, data, kubeconfig string) error {
 		return err
 	}
 	opts := server.Options{
-		Storage: bolt.At(data), Listen: listen, Credentials: data + ".pki", Kubeconfig: kubeconfig, Logger: logger,
-		Ready: func(url, path string) { fmt.Printf("ready %s kubeconfig=%s\n", url, path) },
+		Storage: bolt.At(data), Serving: server.Serving{
+			Listen:      listen,
+			Credentials: data + ".pki",
+			Kubeconfig:  kubeconfig,
+			Ready:       func(url, path string) { fmt.Printf("ready %s kubeconfig=%s\n", url, path) },
+		}, Observe: server.Observe{Logger: logger},
 	}
 	if data == "memory" {
-		opts.Storage, opts.Credentials = memory.Open(), kubeconfig+".pki"
+		opts.Storage, opts.Serving.Credentials = memory.Open(), kubeconfig+".pki"
 	}
 	srv, err := server.New(opts)
 	if err != nil {
@@ -83,7 +88,7 @@ func wardrobe(h *server.Host) error {
 	if err != nil {
 		return err
 	}
-	shelves, err := registry.For[*Shelf](stored)
+	shelves, err := registry.For[*Shelf](stored, authn.System())
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/keelson-dev/keelson/runtime"
@@ -46,13 +45,13 @@ type Shelf = runtime.Resource[ShelfSpec, ShelfStatus]
 // rules are those that no tag of a single field can say.
 func rules() registry.Strategy[*Shelf] {
 	return registry.Strategy[*Shelf]{
-		Validate: func(_ context.Context, s *Shelf) field.ErrorList {
+		Validate: func(_ *registry.Call, s *Shelf) field.ErrorList {
 			if n := len(s.Spec.Garments); s.Spec.Slots != nil && n > int(*s.Spec.Slots) {
 				return field.ErrorList{field.Invalid(field.NewPath("spec", "slots"), *s.Spec.Slots, fmt.Sprintf("%d garments lie on the shelf", n))}
 			}
 			return nil
 		},
-		WarnOnCreate: func(_ context.Context, s *Shelf) []string {
+		WarnOnCreate: func(_ *registry.Call, s *Shelf) []string {
 			if len(s.Spec.Garments) == 0 {
 				return []string{"the shelf is empty"}
 			}

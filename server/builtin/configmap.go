@@ -1,7 +1,6 @@
 package builtin
 
 import (
-	"context"
 	"maps"
 	"slices"
 
@@ -25,7 +24,7 @@ func ConfigMap() server.Resource {
 		ShortNames: []string{"cm"},
 		Default:    func(m *corev1.ConfigMap) { emptyNulls(m.BinaryData) },
 		Strategy: registry.Strategy[*corev1.ConfigMap]{
-			Validate:       func(_ context.Context, m *corev1.ConfigMap) field.ErrorList { return validateConfigMap(m) },
+			Validate:       func(_ *registry.Call, m *corev1.ConfigMap) field.ErrorList { return validateConfigMap(m) },
 			ValidateUpdate: validateConfigMapUpdate,
 			NoGeneration:   true,
 		},
@@ -65,7 +64,7 @@ func validateDataKey(at *field.Path, key string) field.ErrorList {
 	return errs
 }
 
-func validateConfigMapUpdate(_ context.Context, m, old *corev1.ConfigMap) field.ErrorList {
+func validateConfigMapUpdate(_ *registry.Call, m, old *corev1.ConfigMap) field.ErrorList {
 	var errs field.ErrorList
 	if isSet(old.Immutable) {
 		if !isSet(m.Immutable) {

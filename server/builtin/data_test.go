@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/server/servertest"
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/storage/memory"
@@ -31,17 +33,17 @@ func TestImmutableDataMayBeEmptyOrAbsent(t *testing.T) {
 	for _, was := range []map[string][]byte{nil, {}} {
 		for _, is := range []map[string][]byte{nil, {}} {
 			s, old := &corev1.Secret{Immutable: new(true), Data: is}, &corev1.Secret{Immutable: new(true), Data: was}
-			if errs := validateSecretUpdate(t.Context(), s, old); len(errs) > 0 {
+			if errs := validateSecretUpdate(registry.NewCall(t.Context(), authn.System(), ""), s, old); len(errs) > 0 {
 				t.Errorf("secret: %v after %v: %v", is, was, errs)
 			}
 			m, oldMap := &corev1.ConfigMap{Immutable: new(true), BinaryData: is}, &corev1.ConfigMap{Immutable: new(true), BinaryData: was}
-			if errs := validateConfigMapUpdate(t.Context(), m, oldMap); len(errs) > 0 {
+			if errs := validateConfigMapUpdate(registry.NewCall(t.Context(), authn.System(), ""), m, oldMap); len(errs) > 0 {
 				t.Errorf("config map: %v after %v: %v", is, was, errs)
 			}
 		}
 	}
 	s, old := &corev1.Secret{Immutable: new(true), Data: map[string][]byte{"a": {}}}, &corev1.Secret{Immutable: new(true)}
-	if errs := validateSecretUpdate(t.Context(), s, old); len(errs) != 1 {
+	if errs := validateSecretUpdate(registry.NewCall(t.Context(), authn.System(), ""), s, old); len(errs) != 1 {
 		t.Errorf("a key more: %v", errs)
 	}
 }

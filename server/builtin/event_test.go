@@ -5,10 +5,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime/roundtrip"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/registry"
-	"github.com/keelson-dev/keelson/server/request"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -49,7 +49,7 @@ func TestEventsGoAfterAWhile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			typed, err := registry.For[*corev1.Event](reg)
+			typed, err := registry.For[*corev1.Event](reg, authn.System())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,19 +116,20 @@ func TestSourceOfAnEvent(t *testing.T) {
 func TestEventsOfCallersInProcess(t *testing.T) {
 	t.Parallel()
 	e := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "default"}}
-	if errs := validateEvent(t.Context(), e); len(errs) > 0 {
+	if errs := validateEvent(registry.NewCall(t.Context(), authn.System(), ""), e); len(errs) > 0 {
 		t.Errorf("an old event: %v", errs)
 	}
-	ctx := request.WithInfo(t.Context(), &request.Info{APIGroup: eventsv1.GroupName, APIVersion: "v1"})
-	if errs := validateEvent(ctx, e); len(errs) == 0 {
+	call := registry.NewCall(t.Context(), authn.System(), "")
+	call.APIGroup, call.APIVersion = eventsv1.GroupName, "v1"
+	if errs := validateEvent(call, e); len(errs) == 0 {
 		t.Error("events.k8s.io takes an event without a time")
 	}
-	ctx = request.WithInfo(t.Context(), &request.Info{APIVersion: "v1"})
-	if errs := validateEvent(ctx, e); len(errs) > 0 {
+	call.APIGroup = ""
+	if errs := validateEvent(call, e); len(errs) > 0 {
 		t.Errorf("an old event in the core group: %v", errs)
 	}
 	e.Namespace = "Not_a_name"
-	if errs := validateEvent(t.Context(), e); len(errs) != 2 {
+	if errs := validateEvent(registry.NewCall(t.Context(), authn.System(), ""), e); len(errs) != 2 {
 		t.Errorf("a namespace that is none: %v", errs)
 	}
 }

@@ -1,11 +1,10 @@
 package builtin
 
 import (
-	"context"
 	"fmt"
 	"time"
 
-	"github.com/keelson-dev/keelson/server/request"
+	"github.com/keelson-dev/keelson/server/registry"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -26,9 +25,9 @@ const (
 // eventTime is of a new recorder and is complete, an older one only names its namespace right. What is made in the version
 // events.k8s.io/v1 is of a new recorder, and has nothing that only older ones have. Paths are those of the core group in
 // both.
-func validateEvent(ctx context.Context, e *corev1.Event) field.ErrorList {
-	errs := validateParts(ctx, e)
-	if !isNewAPI(ctx) {
+func validateEvent(call *registry.Call, e *corev1.Event) field.ErrorList {
+	errs := validateParts(call, e)
+	if !isNewAPI(call) {
 		return errs
 	}
 	nameRule := validation.NameIsDNSSubdomain
@@ -66,9 +65,9 @@ func validateEvent(ctx context.Context, e *corev1.Event) field.ErrorList {
 
 // validateEventUpdate finds what kube-apiserver finds wrong with a change. In the version events.k8s.io/v1 only the series
 // and the metadata change.
-func validateEventUpdate(ctx context.Context, e, old *corev1.Event) field.ErrorList {
-	errs := validateParts(ctx, e)
-	if !isNewAPI(ctx) {
+func validateEventUpdate(call *registry.Call, e, old *corev1.Event) field.ErrorList {
+	errs := validateParts(call, e)
+	if !isNewAPI(call) {
 		return errs
 	}
 	if !equality.Semantic.DeepEqual(e.Series, old.Series) {
@@ -113,11 +112,11 @@ func microseconds(t metav1.MicroTime) metav1.MicroTime {
 }
 
 // validateParts is what holds of an event at all times and in both versions.
-func validateParts(ctx context.Context, e *corev1.Event) field.ErrorList {
+func validateParts(call *registry.Call, e *corev1.Event) field.ErrorList {
 	errs := validateEventNamespace(e)
 	if !e.EventTime.IsZero() {
 		controller := field.NewPath("reportingComponent")
-		if isNewAPI(ctx) {
+		if isNewAPI(call) {
 			controller = field.NewPath("reportingController")
 		}
 		errs = append(errs, required(controller, e.ReportingController)...)
@@ -186,7 +185,6 @@ func atMost(path *field.Path, text string, limit int) field.ErrorList {
 
 // isNewAPI reports whether a request came in the version events.k8s.io/v1. Callers in process are as those of the core
 // group.
-func isNewAPI(ctx context.Context) bool {
-	info := request.InfoFrom(ctx)
-	return info != nil && info.APIGroup == eventsv1.GroupName && info.APIVersion == "v1"
+func isNewAPI(call *registry.Call) bool {
+	return call.APIGroup == eventsv1.GroupName && call.APIVersion == "v1"
 }

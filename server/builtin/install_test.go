@@ -22,7 +22,7 @@ func TestInstallEndsWithItsServer(t *testing.T) {
 			synctest.Wait()
 			return nil
 		})
-		srv, err := server.New(server.Options{Storage: memory.Open(), Admission: admission.Chain{Validators: []admission.Validator{closeIt}}})
+		srv, err := server.New(server.Options{Storage: memory.Open(), Policy: server.Policy{Admission: admission.Chain{{Validator: closeIt}}}})
 		if err != nil {
 			t.Fatal(err)
 		}

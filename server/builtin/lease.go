@@ -1,7 +1,6 @@
 package builtin
 
 import (
-	"context"
 	"strings"
 
 	"github.com/keelson-dev/keelson/runtime"
@@ -22,13 +21,13 @@ func Lease() server.Resource {
 	return server.Kind("Lease", server.KindOptions[*coordinationv1.Lease]{
 		StoragePath: "leases", // where kube-apiserver has them
 		Strategy: registry.Strategy[*coordinationv1.Lease]{
-			PrepareForCreate: func(_ context.Context, l *coordinationv1.Lease) {
+			PrepareForCreate: func(_ *registry.Call, l *coordinationv1.Lease) {
 				withdrawCoordination(&l.Spec, coordinationv1.LeaseSpec{})
 			},
-			PrepareForUpdate: func(_ context.Context, l, old *coordinationv1.Lease) {
+			PrepareForUpdate: func(_ *registry.Call, l, old *coordinationv1.Lease) {
 				withdrawCoordination(&l.Spec, old.Spec)
 			},
-			Validate: func(_ context.Context, l *coordinationv1.Lease) field.ErrorList {
+			Validate: func(_ *registry.Call, l *coordinationv1.Lease) field.ErrorList {
 				return validateLease(&l.Spec, field.NewPath("spec"))
 			},
 			NoGeneration:           true,

@@ -1,7 +1,6 @@
 package builtin
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
@@ -52,13 +51,13 @@ func defaultNamespace(ns *corev1.Namespace) {
 // then only through finalize; the phase follows from the deletionTimestamp.
 func namespaceStrategy() registry.Strategy[*corev1.Namespace] {
 	return registry.Strategy[*corev1.Namespace]{
-		PrepareForCreate: func(_ context.Context, ns *corev1.Namespace) {
+		PrepareForCreate: func(_ *registry.Call, ns *corev1.Namespace) {
 			if !slices.Contains(ns.Spec.Finalizers, corev1.FinalizerKubernetes) {
 				ns.Spec.Finalizers = append(ns.Spec.Finalizers, corev1.FinalizerKubernetes)
 			}
 			defaultNamespace(ns) // the name may have been generated just now
 		},
-		PrepareForUpdate: func(_ context.Context, ns, old *corev1.Namespace) { ns.Spec.Finalizers = old.Spec.Finalizers },
+		PrepareForUpdate: func(_ *registry.Call, ns, old *corev1.Namespace) { ns.Spec.Finalizers = old.Spec.Finalizers },
 
 		ValidateName:         validation.ValidateNamespaceName,
 		Validate:             validateNamespace,
@@ -75,7 +74,7 @@ func namespaceStrategy() registry.Strategy[*corev1.Namespace] {
 
 // terminateNamespace marks a namespace, however empty it is. While spec.finalizers holds it, another DELETE changes nothing;
 // the one after that is as of any object.
-func terminateNamespace(_ context.Context, ns *corev1.Namespace, now metav1.Time) bool {
+func terminateNamespace(_ *registry.Call, ns *corev1.Namespace, now metav1.Time) bool {
 	if ns.DeletionTimestamp != nil {
 		return lifecycle.HoldsContent(ns)
 	}
@@ -86,7 +85,7 @@ func terminateNamespace(_ context.Context, ns *corev1.Namespace, now metav1.Time
 
 // validateNamespace judges the finalizers of a new namespace. Unlike in an update through finalize, the errors do not tell
 // which one is wrong but by its name.
-func validateNamespace(_ context.Context, ns *corev1.Namespace) field.ErrorList {
+func validateNamespace(_ *registry.Call, ns *corev1.Namespace) field.ErrorList {
 	var problems field.ErrorList
 	for _, name := range ns.Spec.Finalizers {
 		problems = append(problems, lifecycle.ValidateFinalizer(name, field.NewPath("spec", "finalizers"))...)
@@ -95,12 +94,12 @@ func validateNamespace(_ context.Context, ns *corev1.Namespace) field.ErrorList 
 }
 
 // validateNamespaceUpdate looks at the metadata only, for nothing else changes.
-func validateNamespaceUpdate(_ context.Context, ns, _ *corev1.Namespace) field.ErrorList {
+func validateNamespaceUpdate(_ *registry.Call, ns, _ *corev1.Namespace) field.ErrorList {
 	return validateGenerateName(ns, validation.ValidateNamespaceName)
 }
 
 // validateNamespaceStatus refuses a phase other than the one that follows from the deletionTimestamp.
-func validateNamespaceStatus(_ context.Context, ns, _ *corev1.Namespace) field.ErrorList {
+func validateNamespaceStatus(_ *registry.Call, ns, _ *corev1.Namespace) field.ErrorList {
 	want, when := corev1.NamespaceActive, "empty"
 	if ns.DeletionTimestamp != nil {
 		want, when = corev1.NamespaceTerminating, "not empty"

@@ -1,7 +1,6 @@
 package builtin
 
 import (
-	"context"
 	"crypto/tls"
 	"encoding/json"
 	"maps"
@@ -23,10 +22,10 @@ func Secret() server.Resource {
 		Default:          defaultSecret,
 		SelectableFields: []string{"type"},
 		Strategy: registry.Strategy[*corev1.Secret]{
-			Validate:       func(_ context.Context, s *corev1.Secret) field.ErrorList { return validateSecret(s) },
+			Validate:       func(_ *registry.Call, s *corev1.Secret) field.ErrorList { return validateSecret(s) },
 			ValidateUpdate: validateSecretUpdate,
-			WarnOnCreate:   func(_ context.Context, s *corev1.Secret) []string { return secretWarnings(s) },
-			WarnOnUpdate:   func(_ context.Context, s, _ *corev1.Secret) []string { return secretWarnings(s) },
+			WarnOnCreate:   func(_ *registry.Call, s *corev1.Secret) []string { return secretWarnings(s) },
+			WarnOnUpdate:   func(_ *registry.Call, s, _ *corev1.Secret) []string { return secretWarnings(s) },
 			NoGeneration:   true,
 		},
 		Columns: []server.Column[*corev1.Secret]{
@@ -124,7 +123,7 @@ func validateDockerConfig(data map[string][]byte, key string, at *field.Path) fi
 	return nil
 }
 
-func validateSecretUpdate(_ context.Context, s, old *corev1.Secret) field.ErrorList {
+func validateSecretUpdate(_ *registry.Call, s, old *corev1.Secret) field.ErrorList {
 	errs := validation.ValidateImmutableField(s.Type, old.Type, field.NewPath("type"))
 	if isSet(old.Immutable) {
 		if !isSet(s.Immutable) {

@@ -74,16 +74,16 @@ func (w wing) Install(h *server.Host) error {
 	if w.opts.NoControllers {
 		return nil
 	}
-	recorded, err := typed[*corev1.Event](h, schema.GroupResource{Resource: "events"})
+	recorded, err := typed[*corev1.Event](h, schema.GroupResource{Resource: "events"}, collectorName)
 	if err != nil {
 		return err
 	}
 	invalid := newInvalidOwners(recorded, w.opts.Logger)
-	collector, err := garbage.New(garbage.Options{Catalogue: h.Catalogue(), Logger: w.opts.Logger, Hooks: garbage.Hooks{Invalid: invalid.note}})
+	collector, err := garbage.New(garbage.Options{Catalogue: h.Catalogue().As(account(collectorName)), Logger: w.opts.Logger, Hooks: garbage.Hooks{Invalid: invalid.note}})
 	if err != nil {
 		return fmt.Errorf("builtin: %w", err)
 	}
-	leases, err := typed[*coordinationv1.Lease](h, schema.GroupResource{Group: coordinationv1.GroupName, Resource: "leases"})
+	leases, err := typed[*coordinationv1.Lease](h, schema.GroupResource{Group: coordinationv1.GroupName, Resource: "leases"}, LeaseName)
 	if err != nil {
 		return err
 	}
@@ -91,8 +91,8 @@ func (w wing) Install(h *server.Host) error {
 	work := func(ctx context.Context) {
 		var running sync.WaitGroup
 		running.Go(func() { w.run(ctx, "namespace-controller", namespaces.Run) })
-		running.Go(func() { w.run(ctx, "generic-garbage-collector", collector.Run) })
-		running.Go(func() { invalid.run(as(ctx, "generic-garbage-collector")) })
+		running.Go(func() { w.run(ctx, collectorName, collector.Run) })
+		running.Go(func() { invalid.run(ctx) })
 		running.Wait()
 	}
 	if knower, ok := h.Backend().(storage.Knower); ok && knows(knower) {
@@ -101,7 +101,7 @@ func (w wing) Install(h *server.Host) error {
 	}
 	h.Go(func(ctx context.Context) {
 		opts := election.Options{Namespace: metav1.NamespaceSystem, Name: LeaseName, Identity: w.opts.Identity, Logger: w.opts.Logger}
-		if err := election.Run(as(ctx, "keelson-controllers"), leases, opts, work); err != nil {
+		if err := election.Run(ctx, leases, opts, work); err != nil {
 			w.opts.Logger.Error("no controller runs here", zap.Error(err))
 		}
 	})
@@ -117,27 +117,30 @@ func knows(k storage.Knower) bool {
 	return ok
 }
 
-// typed returns the objects of a kind that the wing serves.
-func typed[T runtime.Object](h *server.Host, resource schema.GroupResource) (*registry.Typed[T], error) {
+// typed returns the objects of a kind that the wing serves, for a controller.
+func typed[T runtime.Object](h *server.Host, resource schema.GroupResource, controller string) (*registry.Typed[T], error) {
 	reg, err := h.Registry(resource)
 	if err != nil {
 		return nil, fmt.Errorf("builtin: %w", err)
 	}
-	out, err := registry.For[T](reg)
+	out, err := registry.For[T](reg, account(controller))
 	if err != nil {
 		return nil, fmt.Errorf("builtin: %w", err)
 	}
 	return out, nil
 }
 
-// as returns the context of a controller, which admission sees by the name that it has in Kubernetes.
-func as(ctx context.Context, name string) context.Context {
-	return authn.WithUser(ctx, authn.ServiceAccount(metav1.NamespaceSystem, name))
+// collectorName is the name of the garbage collector in Kubernetes.
+const collectorName = "generic-garbage-collector"
+
+// account is the user that a controller is, by the name that it has in Kubernetes.
+func account(controller string) *authn.User {
+	return authn.ServiceAccount(metav1.NamespaceSystem, controller)
 }
 
 // run runs a controller.
 func (w wing) run(ctx context.Context, name string, controller func(context.Context) error) {
-	if err := controller(as(ctx, name)); err != nil && !errors.Is(err, context.Canceled) {
+	if err := controller(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		w.opts.Logger.Error("a controller ended", zap.String("controller", name), zap.Error(err))
 	}
 }

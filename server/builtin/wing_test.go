@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/builtin"
@@ -67,7 +68,7 @@ func typed[T interface {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := registry.For[T](reg)
+	out, err := registry.For[T](reg, authn.System())
 	if err != nil {
 		t.Fatal(err)
 	}

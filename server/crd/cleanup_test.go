@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/keelson-dev/keelson/admission"
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/crd"
 	"github.com/keelson-dev/keelson/server/registry"
@@ -147,17 +148,19 @@ func TestOthersHoldADefinition(t *testing.T) {
 func TestTheFinalizerTakenByHandKeepsTheObjects(t *testing.T) {
 	t.Parallel()
 	var letGo atomic.Bool
-	s := startSite(t, server.Options{Admission: admission.Chain{Validators: []admission.Validator{admission.ValidatorFunc(func(ctx context.Context, r *admission.Request) error {
-		d, ok := r.Object.(*apiextensionsv1.CustomResourceDefinition)
-		switch {
-		case ok && d.DeletionTimestamp != nil && len(d.Finalizers) == 0:
-			letGo.Store(true)
-		case r.Operation == admission.Delete && r.Resource.Resource == "widgets" && !letGo.Load():
-			<-ctx.Done() // as long as the definition is there
-			return ctx.Err()
-		}
-		return nil
-	})}}}, crd.New(crd.Options{}))
+	s := startSite(t, server.Options{Policy: server.Policy{
+		Admission: admission.Chain{{Validator: admission.ValidatorFunc(func(ctx context.Context, r *admission.Request) error {
+			d, ok := r.Object().(*apiextensionsv1.CustomResourceDefinition)
+			switch {
+			case ok && d.DeletionTimestamp != nil && len(d.Finalizers) == 0:
+				letGo.Store(true)
+			case r.Operation == admission.Delete && r.Resource.Resource == "widgets" && !letGo.Load():
+				<-ctx.Done() // as long as the definition is there
+				return ctx.Err()
+			}
+			return nil
+		})}},
+	}}, crd.New(crd.Options{}))
 	s.establish(definitionOf("widgets", "Widget"))
 	s.want(http.StatusCreated, "POST", widgetsPath, object("Widget", "one"))
 	s.define(definitionOf("gadgets", "Widget"))
@@ -188,7 +191,7 @@ func TestDeletionOfManyObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	widgets, err := registry.For[*unstructured.Unstructured](reg)
+	widgets, err := registry.For[*unstructured.Unstructured](reg, authn.System())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,8 +222,8 @@ func (o *obstinate) Validate(_ context.Context, r *admission.Request) error { re
 
 func sharedOptions(b storage.Backend, v admission.Validator) server.Options {
 	return server.Options{
-		Storage:   func(context.Context) (storage.Backend, error) { return b, nil },
-		Admission: admission.Chain{Validators: []admission.Validator{v}},
+		Storage: func(context.Context) (storage.Backend, error) { return b, nil },
+		Policy:  server.Policy{Admission: admission.Chain{{Validator: v}}},
 	}
 }
 
@@ -229,7 +232,7 @@ func TestADeletionIsCutOff(t *testing.T) {
 	t.Parallel()
 	isDefinition := func(r *admission.Request) bool { return r.Resource.Resource == "customresourcedefinitions" }
 	writes := func(r *admission.Request, reason string) bool {
-		d, ok := r.Object.(*apiextensionsv1.CustomResourceDefinition)
+		d, ok := r.Object().(*apiextensionsv1.CustomResourceDefinition)
 		return ok && isDefinition(r) && r.Operation == admission.Update && condition(d, apiextensionsv1.Terminating).Reason == reason
 	}
 	for name, refuses := range map[string]func(r *admission.Request) bool{
@@ -239,10 +242,10 @@ func TestADeletionIsCutOff(t *testing.T) {
 			return r.Operation == admission.Delete && strings.HasSuffix(r.Name, "7")
 		},
 		"before it is told that they are gone": func(r *admission.Request) bool {
-			return writes(r, "InstanceDeletionCompleted") && len(r.Object.(*apiextensionsv1.CustomResourceDefinition).Finalizers) > 0
+			return writes(r, "InstanceDeletionCompleted") && len(r.Object().(*apiextensionsv1.CustomResourceDefinition).Finalizers) > 0
 		},
 		"before the finalizer is taken off": func(r *admission.Request) bool {
-			return writes(r, "InstanceDeletionCompleted") && len(r.Object.(*apiextensionsv1.CustomResourceDefinition).Finalizers) == 0
+			return writes(r, "InstanceDeletionCompleted") && len(r.Object().(*apiextensionsv1.CustomResourceDefinition).Finalizers) == 0
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -282,12 +285,14 @@ func TestADeletionIsCutOff(t *testing.T) {
 func TestADeletionThatFailsIsTold(t *testing.T) {
 	t.Parallel()
 	var good atomic.Bool
-	s := startSite(t, server.Options{Admission: admission.Chain{Validators: []admission.Validator{&obstinate{func(r *admission.Request) error {
-		if r.Operation == admission.Delete && r.Name == "one" && !good.Load() {
-			return errors.New("not now")
-		}
-		return nil
-	}}}}}, crd.New(crd.Options{}))
+	s := startSite(t, server.Options{Policy: server.Policy{
+		Admission: admission.Chain{{Validator: &obstinate{func(r *admission.Request) error {
+			if r.Operation == admission.Delete && r.Name == "one" && !good.Load() {
+				return errors.New("not now")
+			}
+			return nil
+		}}}},
+	}}, crd.New(crd.Options{}))
 	s.establish(definitionOf("widgets", "Widget"))
 	s.want(http.StatusCreated, "POST", widgetsPath, object("Widget", "one"))
 	s.want(http.StatusOK, "DELETE", crdsPath+"/widgets.example.com", "")
@@ -403,13 +408,15 @@ func TestACreateThatEndsLate(t *testing.T) {
 func TestADeletionWaitsForCreates(t *testing.T) {
 	t.Parallel()
 	arrived, goOn := make(chan struct{}), make(chan struct{})
-	s := startSite(t, server.Options{Admission: admission.Chain{Validators: []admission.Validator{&obstinate{func(r *admission.Request) error {
-		if r.Operation == admission.Create && r.Name == "late" {
-			close(arrived)
-			<-goOn
-		}
-		return nil
-	}}}}}, crd.New(crd.Options{}))
+	s := startSite(t, server.Options{Policy: server.Policy{
+		Admission: admission.Chain{{Validator: &obstinate{func(r *admission.Request) error {
+			if r.Operation == admission.Create && r.Name == "late" {
+				close(arrived)
+				<-goOn
+			}
+			return nil
+		}}}},
+	}}, crd.New(crd.Options{}))
 	s.establish(definitionOf("widgets", "Widget"))
 	var late sync.WaitGroup
 	late.Go(func() {

@@ -131,7 +131,7 @@ func (g *gate) judge(ctx context.Context, r *admission.Request) error {
 	resource := r.Resource.GroupResource()
 	closed, suspect := g.begin(ctx, resource)
 	if suspect && !closed {
-		rec, err := g.definitions.GetStored(ctx, resource.String())
+		rec, err := g.definitions.GetStored(as(ctx, ""), resource.String())
 		switch {
 		case apierrors.IsNotFound(err):
 			closed = true

@@ -83,7 +83,7 @@ func (c *controller) sweepOnce(ctx context.Context, resource schema.GroupResourc
 		return err
 	}
 	// After the list: what it shows was there before a definition that is made now.
-	if _, err = c.registry.GetStored(ctx, name); apierrors.IsNotFound(err) {
+	if _, err = c.registry.GetStored(as(ctx, ""), name); apierrors.IsNotFound(err) {
 		err = found.deleteAlive(ctx)
 	}
 	return err

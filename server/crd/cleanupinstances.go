@@ -51,7 +51,7 @@ func (c *controller) instances(ctx context.Context, resource schema.GroupResourc
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	page, err := r.ListRecords(ctx, storage.ListOptions{})
+	page, err := r.ListRecords(as(ctx, ""), storage.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -103,13 +103,11 @@ func (i *instances) deleteOne(ctx context.Context, one instance) (err error) {
 	defer i.c.caught(&err) // of a plug-in of the program's
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	name := one.key
+	namespace, name := "", one.key
 	if i.registry.Namespaced() {
-		var namespace string
 		namespace, name, _ = strings.Cut(one.key, "/")
-		ctx = registry.WithNamespace(ctx, namespace)
 	}
-	_, _, err = i.registry.DeleteRecord(ctx, name, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &one.uid}})
+	_, _, err = i.registry.DeleteRecord(as(ctx, namespace), name, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &one.uid}})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
@@ -120,7 +118,7 @@ func (i *instances) deleteOne(ctx context.Context, one instance) (err error) {
 func (i *instances) wait(ctx context.Context, until time.Time) error {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
-	w, err := i.registry.WatchRecords(ctx, storage.WatchOptions{From: i.revision})
+	w, err := i.registry.WatchRecords(as(ctx, ""), storage.WatchOptions{From: i.revision})
 	if err == nil {
 		defer w.Close()
 		err = i.follow(ctx, w)

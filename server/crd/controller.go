@@ -88,7 +88,7 @@ type known struct {
 
 // run works until ctx ends.
 func (c *controller) run(ctx context.Context) {
-	ctx, cancel := context.WithCancel(as(ctx))
+	ctx, cancel := context.WithCancel(ctx)
 	defer c.work.Wait()
 	defer cancel()
 	c.life = ctx
@@ -202,7 +202,7 @@ func (c *controller) whole(k *known) (crd *apiextensionsv1.CustomResourceDefinit
 	defer c.caught(&err)
 	ctx, cancel := context.WithTimeout(c.life, callTimeout)
 	defer cancel()
-	rec, err := c.registry.GetStored(ctx, k.crd.Name)
+	rec, err := c.registry.GetStored(as(ctx, ""), k.crd.Name)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server/crd/definition"
+	"github.com/keelson-dev/keelson/server/registry"
 	"go.uber.org/zap"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -141,7 +142,7 @@ func (c *controller) writeStatus(ctx context.Context, name string, uid types.UID
 	defer c.caught(&err) // of a plug-in of the program's
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	rec, _, err := c.status.UpdateRecord(ctx, name, func(_ context.Context, current runtime.Object) (runtime.Object, error) {
+	rec, _, err := c.status.UpdateRecord(as(ctx, ""), name, func(_ *registry.Call, current runtime.Object) (runtime.Object, error) {
 		crd, err := definitionOf(current, nil)
 		if err != nil {
 			return nil, err

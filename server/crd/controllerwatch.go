@@ -44,7 +44,7 @@ func (c *controller) follow(ctx context.Context, out chan<- batch) {
 }
 
 func (c *controller) followOnce(ctx context.Context, out chan<- batch, began func()) error {
-	w, err := c.registry.WatchRecords(ctx, storage.WatchOptions{Initial: true})
+	w, err := c.registry.WatchRecords(as(ctx, ""), storage.WatchOptions{Initial: true})
 	if err != nil {
 		return err
 	}

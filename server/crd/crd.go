@@ -13,6 +13,7 @@ import (
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/crd/conversion"
 	"github.com/keelson-dev/keelson/server/crd/definition"
+	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/webhook"
 	"go.uber.org/zap"
@@ -93,7 +94,13 @@ func (e extension) Install(h *server.Host) error {
 		hooks.close()
 		return fmt.Errorf("crd: %w", err)
 	}
-	h.AdmitFirst(admission.Chain{Mutators: []admission.Mutator{c.gate}})
+	err = h.Admit(admission.Plugin{
+		Name: "CustomResourceLifecycle", Mutator: c.gate,
+		Handles: admission.Handles{Operations: []admission.Operation{admission.Create, admission.Delete}},
+	})
+	if err != nil {
+		return fmt.Errorf("crd: %w", err)
+	}
 	h.Check(server.Check{Name: checkName, ReadyOnly: true, Check: c.check})
 	h.Go(c.wing.schemas.run)
 	h.Go(c.run)
@@ -149,9 +156,9 @@ func (c *controller) check(context.Context) error {
 	return errors.New(yet)
 }
 
-// as returns the context of the controller, which admission sees by the name that kube-apiserver has to itself.
-func as(ctx context.Context) context.Context {
-	return authn.WithUser(ctx, authn.System())
+// as returns a call of the controller's, which admission sees by the name that kube-apiserver has to itself.
+func as(ctx context.Context, namespace string) *registry.Call {
+	return registry.NewCall(ctx, authn.System(), namespace)
 }
 
 // definitionOf returns what was decoded as a definition.

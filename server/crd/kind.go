@@ -1,7 +1,6 @@
 package crd
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"time"
@@ -59,19 +58,19 @@ func servedVersions(crd *apiextensionsv1.CustomResourceDefinition) string {
 func definitionStrategy(validator definition.Validator) registry.Strategy[*apiextensionsv1.CustomResourceDefinition] {
 	type crd = *apiextensionsv1.CustomResourceDefinition
 	return registry.Strategy[crd]{
-		PrepareForCreate:       func(_ context.Context, c crd) { definition.PrepareForCreate(c) },
-		PrepareForUpdate:       func(_ context.Context, c, old crd) { definition.PrepareForUpdate(c, old) },
-		PrepareForStatusUpdate: func(_ context.Context, c, old crd) { definition.PrepareForStatusUpdate(c, old) },
+		PrepareForCreate:       func(_ *registry.Call, c crd) { definition.PrepareForCreate(c) },
+		PrepareForUpdate:       func(_ *registry.Call, c, old crd) { definition.PrepareForUpdate(c, old) },
+		PrepareForStatusUpdate: func(_ *registry.Call, c, old crd) { definition.PrepareForStatusUpdate(c, old) },
 
-		Validate:             validator.Validate,
-		ValidateUpdate:       validator.ValidateUpdate,
-		ValidateStatusUpdate: func(_ context.Context, c, old crd) field.ErrorList { return definition.ValidateStatusUpdate(c, old) },
+		Validate:             func(call *registry.Call, c crd) field.ErrorList { return validator.Validate(call, c) },
+		ValidateUpdate:       func(call *registry.Call, c, old crd) field.ErrorList { return validator.ValidateUpdate(call, c, old) },
+		ValidateStatusUpdate: func(_ *registry.Call, c, old crd) field.ErrorList { return definition.ValidateStatusUpdate(c, old) },
 
-		WarnOnCreate: func(_ context.Context, c crd) []string { return definition.Warnings(c, nil) },
-		WarnOnUpdate: func(_ context.Context, c, old crd) []string { return definition.Warnings(c, old) },
+		WarnOnCreate: func(_ *registry.Call, c crd) []string { return definition.Warnings(c, nil) },
+		WarnOnUpdate: func(_ *registry.Call, c, old crd) []string { return definition.Warnings(c, old) },
 
 		Canonicalize: definition.Canonicalize,
-		Terminate:    func(_ context.Context, c crd, now metav1.Time) bool { return definition.Terminate(c, now) },
+		Terminate:    func(_ *registry.Call, c crd, now metav1.Time) bool { return definition.Terminate(c, now) },
 
 		TerminateAlone:         true,
 		StatusMetadata:         true,

@@ -10,7 +10,6 @@ import (
 	celrules "github.com/keelson-dev/keelson/runtime/cel/rules"
 	"github.com/keelson-dev/keelson/runtime/structural"
 	"github.com/keelson-dev/keelson/server/registry"
-	"github.com/keelson-dev/keelson/server/request"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -39,22 +38,22 @@ func (r *rules) strategy() registry.Strategy[*unstructured.Unstructured] {
 		ValidateStatusUpdate: r.validateStatusUpdate,
 		OwnScaleChecks:       true, // between those of the schema and of lists
 		PlainFinalizers:      true, // of which the next two tell
-		WarnOnCreate: func(_ context.Context, obj *unstructured.Unstructured) []string {
+		WarnOnCreate: func(_ *registry.Call, obj *unstructured.Unstructured) []string {
 			return finalizerWarnings(obj.GetFinalizers(), nil)
 		},
-		WarnOnUpdate: func(_ context.Context, obj, old *unstructured.Unstructured) []string {
+		WarnOnUpdate: func(_ *registry.Call, obj, old *unstructured.Unstructured) []string {
 			return finalizerWarnings(obj.GetFinalizers(), old.GetFinalizers())
 		},
 	}
 }
 
-func (r *rules) validate(ctx context.Context, obj *unstructured.Unstructured) field.ErrorList {
-	version := r.version(ctx)
-	obj, err := r.asSent(ctx, version, obj, nil, nil)
+func (r *rules) validate(call *registry.Call, obj *unstructured.Unstructured) field.ErrorList {
+	version := r.version(call)
+	obj, err := r.asSent(call, version, obj, nil, nil)
 	if err != nil {
 		return field.ErrorList{field.InternalError(nil, err)}
 	}
-	return r.judge(ctx, version, obj)
+	return r.judge(call.Context, version, obj)
 }
 
 // judge returns what is wrong with an object of a version.
@@ -69,13 +68,13 @@ func (r *rules) judge(ctx context.Context, version string, obj *unstructured.Uns
 	})
 }
 
-func (r *rules) validateUpdate(ctx context.Context, obj, old *unstructured.Unstructured) field.ErrorList {
-	version := r.version(ctx)
-	was, err := r.in(ctx, version, old)
+func (r *rules) validateUpdate(call *registry.Call, obj, old *unstructured.Unstructured) field.ErrorList {
+	version := r.version(call)
+	was, err := r.in(call, version, old)
 	if err != nil { // what cannot be shown in this version excuses nothing
-		return append(r.validate(ctx, obj), r.withoutPast(version, err)...)
+		return append(r.validate(call, obj), r.withoutPast(version, err)...)
 	}
-	if obj, err = r.asSent(ctx, version, obj, old, was); err != nil {
+	if obj, err = r.asSent(call, version, obj, old, was); err != nil {
 		return field.ErrorList{field.InternalError(nil, err)}
 	}
 	s := r.versions[version].schema.structure()
@@ -83,18 +82,18 @@ func (r *rules) validateUpdate(ctx context.Context, obj, old *unstructured.Unstr
 	errs = append(errs, registry.CheckScale(obj, r.versions[version].scale, false)...)
 	errs = append(errs, s.ValidateEmbedded(nil, obj.Object)...)
 	errs = append(errs, s.CheckListsUpdate(nil, obj.Object, was.Object)...)
-	return r.evaluateUpdate(ctx, version, errs, obj, was)
+	return r.evaluateUpdate(call, version, errs, obj, was)
 }
 
 // validateStatusUpdate judges the status by what the schema says of it, and all lists and rules, as kube-apiserver does.
-func (r *rules) validateStatusUpdate(ctx context.Context, obj, old *unstructured.Unstructured) field.ErrorList {
-	version := r.version(ctx)
+func (r *rules) validateStatusUpdate(call *registry.Call, obj, old *unstructured.Unstructured) field.ErrorList {
+	version := r.version(call)
 	var was map[string]any
-	past, err := r.in(ctx, version, old)
+	past, err := r.in(call, version, old)
 	if err == nil {
 		was = past.Object
 	}
-	obj, fault := r.statusAsSent(ctx, version, obj, old, past)
+	obj, fault := r.statusAsSent(call, version, obj, old, past)
 	if fault != nil {
 		return field.ErrorList{field.InternalError(nil, fault)}
 	}
@@ -108,16 +107,16 @@ func (r *rules) validateStatusUpdate(ctx context.Context, obj, old *unstructured
 	if err != nil {
 		return append(errs, r.withoutPast(version, err)...)
 	}
-	return r.evaluateUpdate(ctx, version, errs, obj, past)
+	return r.evaluateUpdate(call, version, errs, obj, past)
 }
 
 // evaluateUpdate evaluates the rules of a version on what becomes of old, both in that version, and adds what they say to errs.
 // Rules that fail on what does not change are told in warnings, also of a request that is refused for something else.
-func (r *rules) evaluateUpdate(ctx context.Context, version string, errs field.ErrorList, obj, old *unstructured.Unstructured) field.ErrorList {
+func (r *rules) evaluateUpdate(call *registry.Call, version string, errs field.ErrorList, obj, old *unstructured.Unstructured) field.ErrorList {
 	return r.evaluate(version, errs, func(compiled *celrules.Rules) celrules.Outcome {
-		outcome := compiled.ValidateUpdate(ctx, nil, obj.Object, old.Object, celrules.Budget)
+		outcome := compiled.ValidateUpdate(call.Context, nil, obj.Object, old.Object, celrules.Budget)
 		for _, err := range outcome.Tolerated {
-			request.Warn(ctx, err.Error())
+			call.Warn(err.Error())
 		}
 		return outcome
 	})
@@ -156,23 +155,22 @@ func statusOf(s *structural.Schema) *structural.Schema {
 }
 
 // version is the name of the version that a request names, that of the hub for who is no request for this resource.
-func (r *rules) version(ctx context.Context) string {
-	info := request.InfoFrom(ctx)
-	if info == nil || info.APIGroup != r.resource.Group || info.Resource != r.resource.Resource {
+func (r *rules) version(call *registry.Call) string {
+	if call.APIGroup != r.resource.Group || call.Resource != r.resource.Resource {
 		return r.hub
 	}
-	if _, ok := r.versions[info.APIVersion]; !ok {
+	if _, ok := r.versions[call.APIVersion]; !ok {
 		return r.hub
 	}
-	return info.APIVersion
+	return call.APIVersion
 }
 
 // in returns what an object of the hub is in a version. It is not to be changed.
-func (r *rules) in(ctx context.Context, version string, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (r *rules) in(call *registry.Call, version string, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if version == r.hub {
 		return obj, nil
 	}
-	there, err := r.scheme.ToVersionContext(ctx, obj, schema.GroupVersion{Group: r.resource.Group, Version: version})
+	there, err := r.scheme.ToVersionContext(call.Context, obj, schema.GroupVersion{Group: r.resource.Group, Version: version})
 	if err != nil {
 		return nil, err
 	}

@@ -7,8 +7,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/keelson-dev/keelson/authn"
 	celrules "github.com/keelson-dev/keelson/runtime/cel/rules"
-	"github.com/keelson-dev/keelson/server/request"
+	"github.com/keelson-dev/keelson/server/registry"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -57,10 +58,11 @@ func TestRulesAreCompiledOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for _, version := range []string{"v1", "v2", "v1", "v2"} {
 			all.Go(func() {
-				ctx := request.WithInfo(t.Context(), &request.Info{APIGroup: "example.com", APIVersion: version, Resource: "things"})
+				call := registry.NewCall(t.Context(), authn.System(), "")
+				call.APIGroup, call.APIVersion, call.Resource = "example.com", version, "things"
 				r := *r
 				r.hub = version // nothing is to be converted
-				errs := r.validate(ctx, &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(499)}}})
+				errs := r.validate(call, &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(499)}}})
 				if len(errs) != 1 || errs[0].Error() != `spec: Invalid value: failed rule: self.size != 499` {
 					t.Errorf("%v", errs)
 				}

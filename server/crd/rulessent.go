@@ -1,7 +1,6 @@
 package crd
 
 import (
-	"context"
 	"maps"
 	"reflect"
 
@@ -14,10 +13,10 @@ import (
 // object is what was made of that, and otherwise what the conversion makes of it. A conversion adds what is required and drops
 // what nobody knows, and so what it returns is no judge of what somebody sent. The status is that of the object, which the
 // registry may have taken from old, or left out; was is old in the version, nil on create. The result is not to be changed.
-func (r *rules) asSent(ctx context.Context, version string, obj, old, was *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	sent, hub := r.sent(ctx, version)
+func (r *rules) asSent(call *registry.Call, version string, obj, old, was *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	sent, hub := r.sent(call, version)
 	if sent == nil || !sameContent(obj, hub) {
-		return r.in(ctx, version, obj)
+		return r.in(call, version, obj)
 	}
 	out := maps.Clone(sent.Object)
 	switch {
@@ -29,16 +28,16 @@ func (r *rules) asSent(ctx context.Context, version string, obj, old, was *unstr
 			out["status"] = was.Object["status"]
 		}
 	default:
-		return r.in(ctx, version, obj)
+		return r.in(call, version, obj)
 	}
 	return withMetadata(out, obj, hub, sent), nil
 }
 
 // statusAsSent is asSent for a request that changes the status of old alone.
-func (r *rules) statusAsSent(ctx context.Context, version string, obj, old, was *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	sent, hub := r.sent(ctx, version)
+func (r *rules) statusAsSent(call *registry.Call, version string, obj, old, was *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	sent, hub := r.sent(call, version)
 	if sent == nil || was == nil || !sameContent(obj, old) || !sameStatus(obj, hub) {
-		return r.in(ctx, version, obj)
+		return r.in(call, version, obj)
 	}
 	out := maps.Clone(was.Object)
 	if delete(out, "status"); sent.Object["status"] != nil {
@@ -48,11 +47,11 @@ func (r *rules) statusAsSent(ctx context.Context, version string, obj, old, was 
 }
 
 // sent returns what a request sent in a version, and what was made of it for the hub; nil: it sent nothing in that version.
-func (r *rules) sent(ctx context.Context, version string) (sent, hub *unstructured.Unstructured) {
+func (r *rules) sent(call *registry.Call, version string) (sent, hub *unstructured.Unstructured) {
 	if version == r.hub {
 		return nil, nil
 	}
-	s, h := registry.Sent(ctx)
+	s, h := call.Sent()
 	sent, _ = s.(*unstructured.Unstructured)
 	hub, _ = h.(*unstructured.Unstructured)
 	if sent == nil || hub == nil || sent.GetAPIVersion() != (schema.GroupVersion{Group: r.resource.Group, Version: version}).String() {

@@ -9,7 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime/structural"
+	"github.com/keelson-dev/keelson/server/registry"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -95,7 +97,7 @@ func judged(t *testing.T, s *objectSchema, size int) bool {
 	t.Helper()
 	r := &rules{hub: "v1", versions: map[string]versionRules{"v1": {schema: s}}}
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(size)}}}
-	return len(r.validate(context.Background(), object)) == 0
+	return len(r.validate(registry.NewCall(context.Background(), authn.System(), ""), object)) == 0
 }
 
 // What is compiled goes when it was not used for a while, and is compiled again when it is needed. Who is using it keeps it.

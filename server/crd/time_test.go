@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/admission"
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/crd"
@@ -59,7 +60,7 @@ func typedOf[T interface {
 	if err != nil {
 		in.t.Fatal(err)
 	}
-	out, err := registry.For[T](reg)
+	out, err := registry.For[T](reg, authn.System())
 	if err != nil {
 		in.t.Fatal(err)
 	}
@@ -140,16 +141,18 @@ func TestAStatusThatCannotBeWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var refused atomic.Int64
 		var good atomic.Bool
-		in := newInside(t, server.Options{Storage: memory.Open(), Admission: admission.Chain{Validators: []admission.Validator{&obstinate{func(r *admission.Request) error {
-			if r.Operation == admission.Update && !good.Load() {
-				refused.Add(1)
-				if refused.Load()%2 == 0 {
-					panic("a mistake")
+		in := newInside(t, server.Options{Storage: memory.Open(), Policy: server.Policy{
+			Admission: admission.Chain{{Validator: &obstinate{func(r *admission.Request) error {
+				if r.Operation == admission.Update && !good.Load() {
+					refused.Add(1)
+					if refused.Load()%2 == 0 {
+						panic("a mistake")
+					}
+					return errors.New("not now")
 				}
-				return errors.New("not now")
-			}
-			return nil
-		}}}}})
+				return nil
+			}}}},
+		}})
 		defer func() { _ = in.srv.Close() }()
 		if _, err := in.crds.Create(t.Context(), "", definitionOf("widgets", "Widget")); err != nil {
 			t.Fatal(err)

@@ -2,13 +2,13 @@ package handlers
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"strings"
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/runtime/patch"
+	"github.com/keelson-dev/keelson/server/registry"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -114,7 +114,7 @@ func joined(problems []error) string {
 
 // apply is the registry.ObjectUpdate of an apply. A resourceVersion or uid in the configuration stays in the result, for
 // the registry to compare.
-func (a *applier) apply(ctx context.Context, current runtime.Object) (runtime.Object, error) {
+func (a *applier) apply(ctx *registry.Call, current runtime.Object) (runtime.Object, error) {
 	if current == nil {
 		if err := a.mayBegin(ctx); err != nil {
 			return nil, err
@@ -150,7 +150,7 @@ func (a *applier) apply(ctx context.Context, current runtime.Object) (runtime.Ob
 }
 
 // mayBegin refuses to create an object that the configuration knows to exist, or for a user who may not.
-func (a *applier) mayBegin(ctx context.Context) error {
+func (a *applier) mayBegin(ctx *registry.Call) error {
 	if uid := (&unstructured.Unstructured{Object: a.config}).GetUID(); uid != "" {
 		return apierrors.NewConflict(a.gvr.GroupResource(), a.name,
 			fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))

@@ -10,7 +10,6 @@ import (
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
-	"github.com/keelson-dev/keelson/server/request"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -136,11 +135,11 @@ func (c *call) warnAll(problems []error) {
 		text := p.Error()
 		if _, lines, ok := strings.Cut(text, "yaml: unmarshal errors:\n"); ok {
 			for line := range strings.SplitSeq(lines, "\n") {
-				request.Warn(c.ctx, strings.TrimSpace(line))
+				c.ctx.Warn(strings.TrimSpace(line))
 			}
 			continue
 		}
-		request.Warn(c.ctx, text)
+		c.ctx.Warn(text)
 	}
 }
 

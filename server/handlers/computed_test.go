@@ -22,7 +22,7 @@ import (
 // readings is a resource that no backend stores: it computes its objects.
 type readings struct{ names []string }
 
-func (r readings) Get(_ context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
+func (r readings) Get(_ *registry.Call, name string, _ *metav1.GetOptions) (runtime.Object, error) {
 	for i, n := range r.names {
 		if n == name {
 			return reading(n, i), nil
@@ -31,7 +31,7 @@ func (r readings) Get(_ context.Context, name string, _ *metav1.GetOptions) (run
 	return nil, apierrors.NewNotFound(schema.GroupResource{Group: gv.Group, Resource: "widgets"}, name)
 }
 
-func (r readings) List(_ context.Context, opts *metav1.ListOptions) (runtime.Object, error) {
+func (r readings) List(_ *registry.Call, opts *metav1.ListOptions) (runtime.Object, error) {
 	list := &runtime.List[Widget]{}
 	for i, n := range r.names {
 		if opts.FieldSelector == "" || opts.FieldSelector == "metadata.name="+n {
@@ -94,7 +94,7 @@ func TestComputedOfAKindOutsideTheScheme(t *testing.T) {
 // reviews answers each object it is given, and keeps none.
 type reviews struct{}
 
-func (reviews) Create(_ context.Context, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
+func (reviews) Create(_ *registry.Call, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
 	w := obj.(*Widget)
 	w.Status.Ready = w.Spec.Size > 0
 	return w, nil
@@ -109,7 +109,7 @@ func TestComputedReview(t *testing.T) {
 // ticks is a resource that can only be watched.
 type ticks struct{ events chan registry.ObjectEvent }
 
-func (c ticks) Watch(context.Context, *metav1.ListOptions) (registry.ObjectWatch, error) {
+func (c ticks) Watch(*registry.Call, *metav1.ListOptions) (registry.ObjectWatch, error) {
 	return c, nil
 }
 func (c ticks) Close() {}
@@ -177,7 +177,7 @@ func TestTableOfABookmarkThatHasNoRow(t *testing.T) {
 // shades is a computed resource with a selectable field, which it looks at itself.
 type shades struct{}
 
-func (shades) List(_ context.Context, opts *metav1.ListOptions) (runtime.Object, error) {
+func (shades) List(_ *registry.Call, opts *metav1.ListOptions) (runtime.Object, error) {
 	red, blue := reading("red", 1), reading("blue", 2)
 	if strings.Contains(opts.FieldSelector, "spec.color=blue") {
 		return &runtime.List[Widget]{Items: []Widget{*blue}}, nil
@@ -213,7 +213,7 @@ type echo struct{}
 
 func (echo) ConnectMethods() []string { return []string{"GET", "POST"} }
 
-func (echo) Connect(_ context.Context, name, subpath string, _ *http.Request) (http.Handler, error) {
+func (echo) Connect(_ *registry.Call, name, subpath string, _ *http.Request) (http.Handler, error) {
 	if name == "none" {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "widgets"}, name)
 	}
@@ -254,14 +254,14 @@ func TestCreateAtASubresource(t *testing.T) {
 
 type slow struct{}
 
-func (slow) Get(ctx context.Context, _ string, _ *metav1.GetOptions) (runtime.Object, error) {
-	<-ctx.Done()
-	return nil, ctx.Err()
+func (slow) Get(call *registry.Call, _ string, _ *metav1.GetOptions) (runtime.Object, error) {
+	<-call.Done()
+	return nil, call.Err()
 }
 
-func (slow) Update(ctx context.Context, _ string, _ registry.ObjectUpdate, _ *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	<-ctx.Done()
-	return nil, false, ctx.Err()
+func (slow) Update(call *registry.Call, _ string, _ registry.ObjectUpdate, _ *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	<-call.Done()
+	return nil, false, call.Err()
 }
 
 func TestWritesHaveADeadline(t *testing.T) {
@@ -282,13 +282,13 @@ func TestWritesHaveADeadline(t *testing.T) {
 // twice makes every update two times, and spoils what it got the first time.
 type twice struct{ slow }
 
-func (twice) Update(ctx context.Context, _ string, update registry.ObjectUpdate, _ *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	first, err := update(ctx, &Widget{})
+func (twice) Update(call *registry.Call, _ string, update registry.ObjectUpdate, _ *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	first, err := update(call, &Widget{})
 	if err != nil {
 		return nil, false, err
 	}
 	first.(*Widget).Spec.Color += "spoiled"
-	second, err := update(ctx, &Widget{})
+	second, err := update(call, &Widget{})
 	return second, true, err
 }
 

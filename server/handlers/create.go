@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/runtime"
-	"github.com/keelson-dev/keelson/server/registry"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -15,8 +14,8 @@ const writeLimit = 34 * time.Second
 
 // limit gives the call the deadline of a write; the function releases what that holds.
 func (c *call) limit() context.CancelFunc {
-	ctx, cancel := context.WithTimeout(c.ctx, writeLimit)
-	c.ctx, c.r = ctx, c.r.WithContext(ctx)
+	ctx, cancel := context.WithTimeout(c.ctx.Context, writeLimit)
+	c.ctx.Context, c.r = ctx, c.r.WithContext(ctx)
 	return cancel
 }
 
@@ -64,7 +63,7 @@ func (c *call) create() error {
 // keepSent keeps what the request sends for those who judge it, where another version may have other fields.
 func (c *call) keepSent() {
 	if c.differs() {
-		c.ctx = registry.WithSent(c.ctx)
+		c.ctx.KeepsSent()
 	}
 }
 

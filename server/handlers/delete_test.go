@@ -270,7 +270,7 @@ func TestUnsafeDeleteNeedsItsOwnPermission(t *testing.T) {
 // removable is a resource that keeps no bytes which could be broken.
 type removable struct{ readings }
 
-func (removable) Delete(context.Context, string, *metav1.DeleteOptions) (runtime.Object, bool, error) {
+func (removable) Delete(*registry.Call, string, *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	return nil, true, nil
 }
 

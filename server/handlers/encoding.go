@@ -28,7 +28,7 @@ func (c *call) newEncoding(f form) *encoding {
 
 // beginEncoding is newEncoding in a place of the caller's.
 func (c *call) beginEncoding(a *encoding, f form) {
-	*a = encoding{endpoint: c.endpoint, form: f, ctx: c.ctx}
+	*a = encoding{endpoint: c.endpoint, form: f, ctx: c.ctx.Context}
 	a.proto, _ = f.Format.(*codec.ProtobufFormat)
 	if f.isTable() {
 		a.table = c.newTable(f)

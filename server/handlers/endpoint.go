@@ -210,17 +210,17 @@ func (e *endpoint) inVersion(ctx context.Context, obj runtime.Object) (runtime.O
 }
 
 // inHub returns obj, of the URL's version, in the hub version, which registries work in.
-func (e *endpoint) inHub(ctx context.Context, obj runtime.Object) (runtime.Object, error) {
+func (e *endpoint) inHub(ctx *registry.Call, obj runtime.Object) (runtime.Object, error) {
 	hub, ok := e.scheme.Hub(e.kind.GroupKind())
 	if !ok || hub == e.kind {
 		return obj, nil
 	}
 	sent := obj
-	obj, err := e.scheme.ToVersionContext(ctx, obj, hub.GroupVersion())
+	obj, err := e.scheme.ToVersionContext(ctx.Context, obj, hub.GroupVersion())
 	if err != nil {
 		return nil, err
 	}
-	registry.KeepSent(ctx, sent, obj)
+	ctx.KeepSent(sent, obj)
 	_, err = e.inVersion(ctx, obj) // or the answer to what was done could only be an error
 	return obj, err
 }

@@ -1,7 +1,6 @@
 package handlers_test
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,6 +9,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server/handlers"
+	"github.com/keelson-dev/keelson/server/registry"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,7 +24,7 @@ type City = runtime.Resource[CitySpec, struct{}]
 // cities is a storage of the application's own: it reads objects from a map.
 type cities map[string]string
 
-func (c cities) Get(_ context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
+func (c cities) Get(_ *registry.Call, name string, _ *metav1.GetOptions) (runtime.Object, error) {
 	country, ok := c[name]
 	if !ok {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Group: "geo.example.com", Resource: "cities"}, name)

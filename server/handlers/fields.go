@@ -11,7 +11,6 @@ import (
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/runtime/patch"
 	"github.com/keelson-dev/keelson/server/registry"
-	"github.com/keelson-dev/keelson/server/request"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -93,7 +92,7 @@ func (c *call) track(live, obj runtime.Object, fieldManager string) {
 // tellFields warns of what track could not find out, when the change is made: one that is refused has other faults.
 func (c *call) tellFields() {
 	if c.untold != nil {
-		request.Warn(c.ctx, oneLine(fmt.Sprintf("metadata.managedFields could not be brought up to date: %v", c.untold)))
+		c.ctx.Warn(oneLine(fmt.Sprintf("metadata.managedFields could not be brought up to date: %v", c.untold)))
 	}
 }
 

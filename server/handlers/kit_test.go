@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/server/handlers"
@@ -133,7 +134,7 @@ func (h *house) make(t testing.TB, names ...string) {
 // record is the record stored under a name.
 func (h *house) record(t testing.TB, name string) storage.Record {
 	t.Helper()
-	rec, err := h.registry.GetRecord(registry.WithNamespace(context.Background(), "default"), name, storage.Read{})
+	rec, err := h.registry.GetRecord(registry.NewCall(context.Background(), authn.System(), "default"), name, storage.Read{})
 	must(t, err)
 	return rec
 }

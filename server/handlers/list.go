@@ -23,7 +23,7 @@ func (c *call) watchOrList() error {
 	case l.Watch && !c.canWatch():
 		return apierrors.NewMethodNotSupported(c.gvr.GroupResource(), "watch")
 	case l.Watch:
-		c.r = c.r.WithContext(c.ctx)
+		c.r = c.r.WithContext(c.ctx.Context)
 		return c.watch(l)
 	case !c.canList():
 		return apierrors.NewMethodNotSupported(c.gvr.GroupResource(), "list")

@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -63,7 +62,7 @@ func (c *call) patch() error {
 		if err != nil {
 			return err
 		}
-		c.ctx = registry.WithCreateOnUpdate(c.ctx)
+		c.ctx.CreateOnUpdate = true
 		return c.change(a.apply, update, f)
 	}
 	p := &patcher{call: c, kind: kind, text: text, manager: opts.FieldManager, validation: fieldValidation(opts.FieldValidation)}
@@ -112,7 +111,7 @@ func (p *patcher) check() error {
 // apply makes the patched object of the current one. Both are of the hub version; the patch is made for the
 // version of the URL. A resourceVersion or uid that the patch brings stays in the result, for the registry to
 // compare.
-func (p *patcher) apply(ctx context.Context, current runtime.Object) (runtime.Object, error) {
+func (p *patcher) apply(ctx *registry.Call, current runtime.Object) (runtime.Object, error) {
 	if current == nil {
 		return nil, apierrors.NewNotFound(p.gvr.GroupResource(), p.name)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server/registry"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -125,13 +126,13 @@ func TestPatchRetries(t *testing.T) {
 	var h *house
 	once := false
 	h = newHouse(t, tune{strategy: registry.Strategy[*Widget]{
-		PrepareForUpdate: func(ctx context.Context, obj, old *Widget) {
+		PrepareForUpdate: func(ctx *registry.Call, obj, old *Widget) {
 			if once || obj.Spec.Color == "" {
 				return
 			}
 			once = true
-			_, _, err := h.registry.UpdateRecord(registry.WithNamespace(context.Background(), "default"), "a",
-				func(_ context.Context, current runtime.Object) (runtime.Object, error) {
+			_, _, err := h.registry.UpdateRecord(registry.NewCall(context.Background(), authn.System(), "default"), "a",
+				func(_ *registry.Call, current runtime.Object) (runtime.Object, error) {
 					current.(*Widget).Spec.Size = 42
 					return current, nil
 				}, &metav1.UpdateOptions{})

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/server/filters"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/server/request"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,7 +20,7 @@ type call struct {
 	*endpoint
 	w         http.ResponseWriter
 	r         *http.Request
-	ctx       context.Context // r's, with info and namespace; r has it itself where somebody else gets to see r
+	ctx       *registry.Call // what the storage is told; its context is that of r, or ends before that
 	info      *request.Info
 	namespace string // "" for cluster-scoped resources and across all namespaces
 	name      string // "" for a collection
@@ -52,7 +54,7 @@ func (r *Resource) route(w http.ResponseWriter, req *http.Request) {
 	if !r.namespaced {
 		c.namespace = ""
 	}
-	c.ctx = registry.WithNamespace(ctx, c.namespace)
+	c.ctx = newCall(ctx, info, c.namespace)
 	if len(info.Parts) > 1 {
 		c.name = info.Parts[1]
 	}
@@ -72,6 +74,24 @@ func (r *Resource) route(w http.ResponseWriter, req *http.Request) {
 		}
 	}
 	c.dispatch()
+}
+
+// newCall returns what the storage is told of a request. A request that nobody has authenticated is that of
+// system:anonymous.
+func newCall(ctx context.Context, info *request.Info, namespace string) *registry.Call {
+	v := request.ValuesFrom(ctx)
+	out := &registry.Call{Context: ctx, Attributes: filters.Attributes(authn.UserFrom(ctx), info), Policy: v.Policy}
+	if out.User.Name == "" {
+		out.User = &authn.User{Name: authn.AnonymousUser, Groups: []string{authn.UnauthenticatedAll}}
+	}
+	out.Namespace = namespace
+	if v.Warnings != nil {
+		out.OnWarning = v.Warnings.Add
+	}
+	if v.Annotations != nil {
+		out.OnAnnotation = v.Annotations.Add
+	}
+	return out
 }
 
 // owns reports whether a path is one of this resource's: of its group, version and plural, with a namespace
@@ -136,7 +156,7 @@ func (c *call) dispatch() {
 	case c.name == "":
 		c.dispatchCollection(request.MethodVerb(method))
 	case c.connects(method):
-		c.r = c.r.WithContext(c.ctx)
+		c.r = c.r.WithContext(c.ctx.Context)
 		c.connect()
 	case len(c.info.Parts) > 3 && c.connecter != nil:
 		c.refuse(request.MethodVerb(method))

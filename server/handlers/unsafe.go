@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/authz"
-	"github.com/keelson-dev/keelson/server/filters"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -28,20 +26,22 @@ func unsafe(opts *metav1.DeleteOptions) bool {
 // mayDeleteUnsafely asks for the additional permission that such a deletion takes, and refuses it for what has no
 // unreadable objects. It answers as kube-apiserver does.
 func (c *call) mayDeleteUnsafely() error {
-	a := filters.Attributes(authn.UserFrom(c.ctx), c.info)
+	a := c.ctx.Attributes
+	a.Namespace = c.info.Namespace
 	forbidden := func(why error) error {
 		return apierrors.NewForbidden(schema.GroupResource{Group: a.APIGroup, Resource: a.Resource}, a.Name, why)
 	}
+	who := c.decides()
 	switch {
 	case c.sub != "":
 		return forbidden(errors.New(unsafeOption + " delete option is not allowed on a subresource or non-resource request"))
 	case c.recordDeleter == nil:
 		return apierrors.NewInternalError(errors.New("no unsafe deleter provided, can not honor " + unsafeOption))
-	case c.authorizer == nil:
+	case who == nil:
 		return apierrors.NewInternalError(errors.New("no authorizer provided, unable to authorize unsafe delete"))
 	}
 	a.Verb = unsafeVerb
-	verdict, reason, err := c.authorizer.Authorize(c.ctx, a)
+	verdict, reason, err := who.Authorize(c.ctx.Context, a)
 	switch {
 	case err != nil: // even with a verdict: it is not the whole of what there is to ask
 		return forbidden(fmt.Errorf("error while checking permission for %q, %w", unsafeVerb, err))

@@ -1,14 +1,11 @@
 package handlers
 
 import (
-	"context"
 	"net/http"
 
-	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
-	"github.com/keelson-dev/keelson/server/filters"
 	"github.com/keelson-dev/keelson/server/registry"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,7 +36,7 @@ func (c *call) update() error {
 		return err
 	}
 	// The change may be made several times, which is seldom, and each time the registry may complete what it gets.
-	replace := func(ctx context.Context, current runtime.Object) (runtime.Object, error) {
+	replace := func(ctx *registry.Call, current runtime.Object) (runtime.Object, error) {
 		if current == nil {
 			if err := c.mayCreate(ctx); err != nil {
 				return nil, err
@@ -74,13 +71,14 @@ func (c *call) replacement(format codec.Format, body []byte, opts *metav1.Update
 }
 
 // mayCreate asks whether the user of an update or an apply may create the object that was not there.
-func (c *call) mayCreate(ctx context.Context) error {
-	if c.authorizer == nil {
+func (c *call) mayCreate(ctx *registry.Call) error {
+	who := c.decides()
+	if who == nil {
 		return nil
 	}
-	a := filters.Attributes(authn.UserFrom(ctx), c.info)
-	a.Verb = "create"
-	verdict, reason, err := c.authorizer.Authorize(ctx, a)
+	a := ctx.Attributes
+	a.Namespace, a.Verb = c.info.Namespace, "create"
+	verdict, reason, err := who.Authorize(ctx.Context, a)
 	switch {
 	case verdict == authz.Allow:
 		return nil
@@ -88,6 +86,14 @@ func (c *call) mayCreate(ctx context.Context) error {
 		return apierrors.NewInternalError(err)
 	}
 	return authz.Forbidden(a, reason)
+}
+
+// decides is the authorizer of the request: that of its policy, or else the resource's; nil: none.
+func (c *call) decides() authz.Authorizer {
+	if p := c.ctx.Policy; p != nil && p.Authorizer != nil {
+		return p.Authorizer
+	}
+	return c.authorizer
 }
 
 // matchURL joins an object to the namespace and name of the URL, or refuses it.

@@ -30,7 +30,7 @@ func (c *call) watch(l *listing) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithDeadline(c.ctx, w.end)
+	ctx, cancel := context.WithDeadline(c.ctx.Context, w.end)
 	defer cancel()
 	defer c.stop.join(cancel)()
 
@@ -91,7 +91,7 @@ func (w *watching) run(ctx context.Context, out sink) {
 	if w.r.Method == http.MethodHead {
 		return
 	}
-	w.r, w.listing = nil, nil // needed no more: a watch must not hold them for as long as it lasts
+	w.r, w.listing, w.ctx = nil, nil, nil // needed no more: a watch must not hold them for as long as it lasts
 	w.schedule()
 	for {
 		if err := w.next(ctx); err != nil {
@@ -154,14 +154,14 @@ func (w *watching) begin(ctx context.Context) error {
 func (w *watching) open(ctx context.Context) (err error) {
 	if w.recordWatcher == nil {
 		opts := w.listing.ListOptions
-		w.objects, err = w.watcher.Watch(ctx, &opts)
+		w.objects, err = w.watcher.Watch(w.ctx.WithContext(ctx), &opts)
 		return err
 	}
 	opts, err := w.storageWatch(w.listing)
 	if err != nil {
 		return err
 	}
-	w.records, err = w.recordWatcher.WatchRecords(ctx, opts)
+	w.records, err = w.recordWatcher.WatchRecords(w.ctx.WithContext(ctx), opts)
 	return err
 }
 
@@ -268,7 +268,7 @@ func (w *watching) add(frame *[]byte, text []byte, initialEnd bool) error {
 		w.hooks.Event(size)
 	}
 	if initialEnd && w.hooks.InitialEnd != nil {
-		w.hooks.InitialEnd(w.ctx)
+		w.hooks.InitialEnd(w.form.ctx)
 	}
 	return nil
 }

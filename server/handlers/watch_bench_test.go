@@ -21,7 +21,7 @@ type repeated struct {
 	times  int
 }
 
-func (r *repeated) WatchRecords(context.Context, storage.WatchOptions) (storage.Watch, error) {
+func (r *repeated) WatchRecords(*registry.Call, storage.WatchOptions) (storage.Watch, error) {
 	return r, nil
 }
 

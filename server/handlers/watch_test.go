@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/server/handlers"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
@@ -417,8 +418,8 @@ type openWatches struct {
 	begun, open int
 }
 
-func (o *openWatches) WatchRecords(ctx context.Context, opts storage.WatchOptions) (storage.Watch, error) {
-	w, err := o.Registry.WatchRecords(ctx, opts)
+func (o *openWatches) WatchRecords(call *registry.Call, opts storage.WatchOptions) (storage.Watch, error) {
+	w, err := o.Registry.WatchRecords(registry.NewCall(call, authn.System(), ""), opts)
 	if err != nil {
 		return nil, err
 	}

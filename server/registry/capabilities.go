@@ -11,44 +11,44 @@ import (
 )
 
 // The capabilities of a resource, one interface a verb. A handler serves a verb if and only if the resource has
-// its capability. All methods are called concurrently; the namespace, user, warnings and deadline are in the
-// context (NamespaceFrom). Errors should be apimachinery StatusErrors; any other is answered as 500.
+// its capability. All methods are called concurrently; the Call has the user, the namespace,
+// the deadline and what warnings go to. Errors should be apimachinery StatusErrors; any other is answered as 500.
 //
 // Objects that a resource returns are encoded at the edge and must not be changed afterwards.
 type (
 	// Getter answers GET of one object.
 	Getter interface {
-		Get(ctx context.Context, name string, opts *metav1.GetOptions) (runtime.Object, error)
+		Get(call *Call, name string, opts *metav1.GetOptions) (runtime.Object, error)
 	}
 	// Lister answers GET of a collection with a list object: its Items are objects of the kind, in the namespace of the
-	// context, or in all when that is "". A handler leaves out of the answer what is in another namespace, or what the
+	// call, or in all when that is "". A handler leaves out of the answer what is in another namespace, or what the
 	// label selector or the fields metadata.name and metadata.namespace do not choose, so that a lister looks at those only
 	// to save work. Further fields, of a kind that has them, are its own business, as limit and continue are: a list that
 	// has a continue is answered as it is, and Selects helps to count.
 	Lister interface {
-		List(ctx context.Context, opts *metav1.ListOptions) (runtime.Object, error)
+		List(call *Call, opts *metav1.ListOptions) (runtime.Object, error)
 	}
-	// Watcher answers watches. The watch ends with ctx.
+	// Watcher answers watches. The watch ends with the call.
 	Watcher interface {
-		Watch(ctx context.Context, opts *metav1.ListOptions) (ObjectWatch, error)
+		Watch(call *Call, opts *metav1.ListOptions) (ObjectWatch, error)
 	}
 	// Creater answers POST.
 	Creater interface {
-		Create(ctx context.Context, obj runtime.Object, opts *metav1.CreateOptions) (runtime.Object, error)
+		Create(call *Call, obj runtime.Object, opts *metav1.CreateOptions) (runtime.Object, error)
 	}
 	// Updater answers PUT and, for resources that are also Getters, PATCH. What update returns has its managedFields; a
-	// resource that does not keep them knows no conflicts. A resource that never creates need not ask CreatesOnUpdate:
+	// resource that does not keep them knows no conflicts. A resource that never creates need not look at CreateOnUpdate:
 	// an apply of what it lacks then ends with its NotFound.
 	Updater interface {
-		Update(ctx context.Context, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (obj runtime.Object, created bool, err error)
+		Update(call *Call, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (obj runtime.Object, created bool, err error)
 	}
 	// Deleter answers DELETE of one object. deleted says that the object is gone, not only marked for deletion.
 	Deleter interface {
-		Delete(ctx context.Context, name string, opts *metav1.DeleteOptions) (obj runtime.Object, deleted bool, err error)
+		Delete(call *Call, name string, opts *metav1.DeleteOptions) (obj runtime.Object, deleted bool, err error)
 	}
 	// CollectionDeleter answers DELETE of a collection with the list of what it deleted.
 	CollectionDeleter interface {
-		DeleteCollection(ctx context.Context, opts *metav1.DeleteOptions, list *metav1.ListOptions) (runtime.Object, error)
+		DeleteCollection(call *Call, opts *metav1.DeleteOptions, list *metav1.ListOptions) (runtime.Object, error)
 	}
 	// Connecter answers the HTTP methods it names itself.
 	Connecter interface {
@@ -56,7 +56,7 @@ type (
 		ConnectMethods() []string
 		// Connect returns what answers the request for the object name; subpath is the rest of the path, with its
 		// leading slash, or "".
-		Connect(ctx context.Context, name, subpath string, r *http.Request) (http.Handler, error)
+		Connect(call *Call, name, subpath string, r *http.Request) (http.Handler, error)
 	}
 	// Tabler makes its own tables; without it a table has the columns Name and Age.
 	Tabler interface {
@@ -76,9 +76,9 @@ type Opener interface {
 
 // ObjectUpdate makes the new state of an object from the current one, in the hub version. It may be called
 // several times. current belongs to the callee and is nil when the object does not exist and the resource
-// creates on update, or the context says so (CreatesOnUpdate). Of metadata.managedFields, nil leaves what is there, and
+// creates on update, or the call says so (CreateOnUpdate). Of metadata.managedFields, nil leaves what is there, and
 // an empty slice takes it away.
-type ObjectUpdate func(ctx context.Context, current runtime.Object) (runtime.Object, error)
+type ObjectUpdate func(call *Call, current runtime.Object) (runtime.Object, error)
 
 // ObjectWatch is the stream of a Watcher that has no records.
 type ObjectWatch interface {
@@ -96,10 +96,10 @@ type ObjectEvent struct {
 
 // Records is the capability of a stored resource: every verb in records, so that handlers can answer in bytes.
 // A *Registry and its status view have it; handlers prefer it to the interfaces above. Reads and writes are in
-// the namespace of the context.
+// the namespace of the call.
 type Records interface {
 	// GetRecord returns one record.
-	GetRecord(ctx context.Context, name string, at storage.Read) (storage.Record, error)
+	GetRecord(call *Call, name string, at storage.Read) (storage.Record, error)
 	// Decode makes the caller's own object, in the hub version, of a record. Of the same key, revision and body it makes
 	// the same: the answers made of it are kept for others.
 	Decode(r storage.Record) (runtime.Object, error)
@@ -114,29 +114,29 @@ type ManyRecords interface {
 
 // RecordLister is Records for collections.
 type RecordLister interface {
-	ListRecords(ctx context.Context, opts storage.ListOptions) (storage.Page, error)
+	ListRecords(call *Call, opts storage.ListOptions) (storage.Page, error)
 }
 
 // RecordWatcher is Records for watches.
 type RecordWatcher interface {
-	WatchRecords(ctx context.Context, opts storage.WatchOptions) (storage.Watch, error)
+	WatchRecords(call *Call, opts storage.WatchOptions) (storage.Watch, error)
 }
 
 // RecordWriter is Records for writes. obj, in the hub version, belongs to the registry from the call on.
 type RecordWriter interface {
-	CreateRecord(ctx context.Context, obj runtime.Object, opts *metav1.CreateOptions) (storage.Record, error)
+	CreateRecord(call *Call, obj runtime.Object, opts *metav1.CreateOptions) (storage.Record, error)
 }
 
 // RecordUpdater is Records for PUT and PATCH.
 type RecordUpdater interface {
-	UpdateRecord(ctx context.Context, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (rec storage.Record, created bool, err error)
+	UpdateRecord(call *Call, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (rec storage.Record, created bool, err error)
 }
 
 // RecordDeleter is Records for DELETE. deleted says that the record is gone, not only marked. Of one that could not be
 // read, and is gone by the option for these, the record is zero.
 type RecordDeleter interface {
-	DeleteRecord(ctx context.Context, name string, opts *metav1.DeleteOptions) (rec storage.Record, deleted bool, err error)
-	DeleteRecords(ctx context.Context, opts *metav1.DeleteOptions, list storage.ListOptions) (storage.Page, error)
+	DeleteRecord(call *Call, name string, opts *metav1.DeleteOptions) (rec storage.Record, deleted bool, err error)
+	DeleteRecords(call *Call, opts *metav1.DeleteOptions, list storage.ListOptions) (storage.Page, error)
 }
 
 // DeletedReturner is a Deleter or RecordDeleter that may want DELETE answered with the deleted object. Without it,
@@ -151,40 +151,4 @@ type FieldResetter interface {
 	// ResetFields returns the fields of a version of the kind, each as the path of JSON names to it. The slices are the
 	// caller's own.
 	ResetFields(k *runtime.Kind) [][]string
-}
-
-type createKey struct{}
-
-// WithCreateOnUpdate returns a context in which an update creates an object that does not exist, whatever the kind's
-// rule is: a server-side apply does. The update function is then called with nil.
-func WithCreateOnUpdate(ctx context.Context) context.Context {
-	return context.WithValue(ctx, createKey{}, true)
-}
-
-// createOnUpdateDone returns the context for what an update does: the updates that strategies, admission and update
-// functions make of other objects with it are their own.
-func createOnUpdateDone(ctx context.Context) context.Context {
-	if CreatesOnUpdate(ctx) {
-		return context.WithValue(ctx, createKey{}, false)
-	}
-	return ctx
-}
-
-// CreatesOnUpdate reports whether the context is one of WithCreateOnUpdate.
-func CreatesOnUpdate(ctx context.Context) bool {
-	creates, _ := ctx.Value(createKey{}).(bool)
-	return creates
-}
-
-type namespaceKey struct{}
-
-// WithNamespace returns a context for requests in namespace ns; "" is cluster-scoped or all namespaces.
-func WithNamespace(ctx context.Context, ns string) context.Context {
-	return context.WithValue(ctx, namespaceKey{}, ns)
-}
-
-// NamespaceFrom returns the namespace of a context.
-func NamespaceFrom(ctx context.Context) string {
-	ns, _ := ctx.Value(namespaceKey{}).(string)
-	return ns
 }

@@ -2,7 +2,6 @@ package registry
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"reflect"
 	"slices"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/constraint"
-	"github.com/keelson-dev/keelson/server/request"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -19,13 +17,13 @@ import (
 // against the change from old: the tags of the hub's type, and those of the type in whose version the request came. The
 // errors are for who sent that version: see inWordsOf. Of equal errors one is kept. Errors about the status of a new
 // object are left out, for nobody can have set it yet.
-func (r *Registry) checkConstraints(ctx context.Context, problems field.ErrorList, obj, old runtime.Object) (field.ErrorList, error) {
+func (r *Registry) checkConstraints(call *Call, problems field.ErrorList, obj, old runtime.Object) (field.ErrorList, error) {
 	found := r.judge(r.kind.Constraints, obj, old)
-	if k := r.requestKind(ctx); k != nil {
+	if k := r.requestKind(call); k != nil {
 		if len(found) > 0 {
-			r.inWordsOf(ctx, k, found, obj)
+			r.inWordsOf(call, k, found, obj)
 		}
-		more, err := r.judgeIn(ctx, k, obj, old)
+		more, err := r.judgeIn(call, k, obj, old)
 		if err != nil {
 			return nil, err
 		}
@@ -45,19 +43,19 @@ func (r *Registry) checkConstraints(ctx context.Context, problems field.ErrorLis
 }
 
 // judgeIn is judge by the rules of another version, for objects of the hub.
-func (r *Registry) judgeIn(ctx context.Context, k *runtime.Kind, obj, old runtime.Object) (field.ErrorList, error) {
+func (r *Registry) judgeIn(call *Call, k *runtime.Kind, obj, old runtime.Object) (field.ErrorList, error) {
 	if k.Constraints.IsZero() {
 		return nil, nil
 	}
 	gv := k.GVK.GroupVersion()
-	there, err := r.scheme.ToVersionContext(ctx, obj, gv)
+	there, err := r.scheme.ToVersionContext(call.Context, obj, gv)
 	if err != nil {
 		return nil, r.status(err, "")
 	}
 	if old == nil {
 		return r.judge(k.Constraints, there, nil), nil
 	}
-	was, err := r.scheme.ToVersionContext(ctx, old, gv)
+	was, err := r.scheme.ToVersionContext(call.Context, old, gv)
 	if err != nil { // what cannot be shown in this version excuses nothing
 		return k.Constraints.Validate(there), nil
 	}
@@ -77,13 +75,12 @@ func (r *Registry) judge(rules *constraint.Rules, obj, old runtime.Object) field
 }
 
 // requestKind returns the kind in the version of the request, or nil when that is the hub's or not known.
-func (r *Registry) requestKind(ctx context.Context) *runtime.Kind {
-	info := request.InfoFrom(ctx)
-	if info == nil {
+func (r *Registry) requestKind(call *Call) *runtime.Kind {
+	if call.APIVersion == "" {
 		return nil
 	}
 	gvk := r.kind.GVK
-	gvk.Group, gvk.Version = info.APIGroup, info.APIVersion
+	gvk.Group, gvk.Version = call.APIGroup, call.APIVersion
 	k := r.scheme.Lookup(gvk)
 	if k == nil || k == r.kind || !r.scheme.OneKind(k.GVK.GroupKind(), r.kind.GVK.GroupKind()) {
 		return nil

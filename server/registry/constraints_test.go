@@ -1,17 +1,16 @@
 package registry_test
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/server/registry"
-	"github.com/keelson-dev/keelson/server/request"
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/storage/memory"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -84,7 +83,7 @@ func setupRuled(t *testing.T, s registry.Strategy[*Ruled]) *ruledFixture {
 		Storage: f.store, Strategy: registry.Erase(s),
 	})
 	must(t, err)
-	f.typed, err = registry.For[*Ruled](f.reg)
+	f.typed, err = registry.For[*Ruled](f.reg, authn.System())
 	must(t, err)
 	return f
 }
@@ -111,7 +110,7 @@ func (f *ruledFixture) put(change func(*Ruled)) *Ruled {
 
 // TestConstraintsOnCreate shows that the errors of metadata, of tags and of the strategy come together.
 func TestConstraintsOnCreate(t *testing.T) {
-	f := setupRuled(t, registry.Strategy[*Ruled]{Validate: func(_ context.Context, obj *Ruled) field.ErrorList {
+	f := setupRuled(t, registry.Strategy[*Ruled]{Validate: func(_ *registry.Call, obj *Ruled) field.ErrorList {
 		return field.ErrorList{field.Forbidden(field.NewPath("spec", "names"), "not today")}
 	}})
 	_, err := f.typed.Create(t.Context(), "", newRuled(func(o *Ruled) { o.Name, o.Spec.Size = "A", 0 }))
@@ -176,7 +175,7 @@ func TestConstraintsOfScale(t *testing.T) {
 	scale, err := f.reg.ScaleView(registry.Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas"})
 	must(t, err)
 	set := func(n int32) error {
-		_, _, err := scale.Update(t.Context(), "a", func(_ context.Context, obj runtime.Object) (runtime.Object, error) {
+		_, _, err := scale.Update(registry.NewCall(t.Context(), authn.System(), ""), "a", func(_ *registry.Call, obj runtime.Object) (runtime.Object, error) {
 			obj.(*autoscalingv1.Scale).Spec.Replicas = n
 			return obj, nil
 		}, nil)
@@ -191,27 +190,37 @@ func TestConstraintsOfScale(t *testing.T) {
 // both versions have come once, and what cannot be shown in that version is an error of this request.
 func TestConstraintsOfTheRequest(t *testing.T) {
 	f := setupRuled(t, registry.Strategy[*Ruled]{})
-	ctx := request.WithInfo(t.Context(), &request.Info{APIGroup: "example.com", APIVersion: "v1"})
-	_, err := f.typed.Create(ctx, "", newRuled(func(o *Ruled) { o.Spec.Size, o.Spec.Color = 20, "blue" }))
+	call := registry.NewCall(t.Context(), authn.System(), "")
+	call.APIGroup, call.APIVersion = "example.com", "v1"
+	update := func(obj *Ruled) (*Ruled, error) {
+		rec, _, err := f.reg.UpdateRecord(call, "a", func(*registry.Call, runtime.Object) (runtime.Object, error) { return runtime.DeepCopy(obj), nil }, nil)
+		if err != nil {
+			return nil, err
+		}
+		stored, err := f.reg.Decode(rec)
+		must(t, err)
+		return stored.(*Ruled), nil
+	}
+	_, err := f.reg.CreateRecord(call, newRuled(func(o *Ruled) { o.Spec.Size, o.Spec.Color = 20, "blue" }), nil)
 	status := wantStatus(t, err, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, `Ruled.example.com "a" is invalid: [`+
 		`spec.size: Invalid value: 20: spec.size in body should be less than or equal to 10, `+
 		`spec.color: Unsupported value: "blue": supported values: "red", "green", "broken"]`)
 	equal(t, "causes", len(status.Details.Causes), 2)
-	_, err = f.typed.Create(ctx, "", newRuled(func(o *Ruled) { o.Spec.Color = "broken" }))
+	_, err = f.reg.CreateRecord(call, newRuled(func(o *Ruled) { o.Spec.Color = "broken" }), nil)
 	wantStatus(t, err, http.StatusBadRequest, metav1.StatusReasonBadRequest, `the object cannot be stored: converting Ruled.example.com from example.com/v2 to example.com/v1: no such color`)
-	if _, err := f.typed.Get(ctx, "", "a"); !apierrors.IsNotFound(err) {
+	if _, err := f.typed.Get(call, "", "a"); !apierrors.IsNotFound(err) {
 		t.Errorf("something was stored: %v", err)
 	}
 
 	_, err = f.typed.Create(t.Context(), "", newRuled(func(o *Ruled) { o.Spec.Color = "blue" }))
 	must(t, err)
-	obj, err := f.typed.Get(ctx, "", "a")
+	obj, err := f.typed.Get(call, "", "a")
 	must(t, err)
 	obj.Spec.Size = 2
-	obj, err = f.typed.Update(ctx, "", obj)
+	obj, err = update(obj)
 	must(t, err)
 	obj.Spec.Color = "yellow"
-	_, err = f.typed.Update(ctx, "", obj)
+	_, err = update(obj)
 	wantStatus(t, err, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, `Ruled.example.com "a" is invalid: spec.color: Unsupported value: "yellow"...`)
 	_, err = f.typed.Update(t.Context(), "", obj)
 	must(t, err)
@@ -219,7 +228,7 @@ func TestConstraintsOfTheRequest(t *testing.T) {
 
 // TestRatcheting shows a strategy whose rules became stricter, with and without Ratcheting.
 func TestRatcheting(t *testing.T) {
-	strict := func(_ context.Context, obj *Ruled) field.ErrorList {
+	strict := func(_ *registry.Call, obj *Ruled) field.ErrorList {
 		return field.ErrorList{field.Invalid(field.NewPath("spec", "color"), obj.Spec.Color, "too colorful")}
 	}
 	for name, c := range map[string]struct {
@@ -230,7 +239,7 @@ func TestRatcheting(t *testing.T) {
 		"without":            {registry.Strategy[*Ruled]{Validate: strict}, "red", false},
 		"unchanged":          {registry.Strategy[*Ruled]{Validate: strict, Ratcheting: true}, "red", true},
 		"changed":            {registry.Strategy[*Ruled]{Validate: strict, Ratcheting: true}, "green", false},
-		"of an own function": {registry.Strategy[*Ruled]{ValidateUpdate: func(ctx context.Context, obj, _ *Ruled) field.ErrorList { return strict(ctx, obj) }, Ratcheting: true}, "red", true},
+		"of an own function": {registry.Strategy[*Ruled]{ValidateUpdate: func(call *registry.Call, obj, _ *Ruled) field.ErrorList { return strict(call, obj) }, Ratcheting: true}, "red", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := setupRuled(t, c.strategy)

@@ -15,9 +15,12 @@ import (
 )
 
 // CreateRecord implements RecordWriter.
-func (r *Registry) CreateRecord(ctx context.Context, obj runtime.Object, opts *metav1.CreateOptions) (storage.Record, error) {
+func (r *Registry) CreateRecord(call *Call, obj runtime.Object, opts *metav1.CreateOptions) (rec storage.Record, err error) {
 	if opts == nil {
 		opts = &metav1.CreateOptions{}
+	}
+	if err := call.begin(r.policy, opts.DryRun); err != nil {
+		return storage.Record{}, err
 	}
 	m, err := r.accept(obj)
 	if err != nil {
@@ -27,42 +30,45 @@ func (r *Registry) CreateRecord(ctx context.Context, obj runtime.Object, opts *m
 		return storage.Record{}, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
 	}
 	m.SetResourceVersion("")
-	if !r.chain().IsZero() {
-		var done context.CancelFunc
-		ctx, done = context.WithCancel(ctx) // plug-ins may count what is under way
+	if len(call.Policy.Plugins) > 0 {
+		ctx, done := context.WithCancel(call.Context) // plug-ins may count what is under way
 		defer done()
+		call = call.WithContext(ctx)
 	}
-	if r.namespaced && NamespaceFrom(ctx) == "" {
+	if r.namespaced && call.Namespace == "" {
 		return storage.Record{}, apierrors.NewBadRequest("Namespace parameter required.")
 	}
 	wipe(m)
-	if err := r.settleNamespace(ctx, m); err != nil {
+	if err := r.settleNamespace(call, m); err != nil {
 		return storage.Record{}, err
 	}
 	warnings := []string{dedupOwners(m, "")}
-	req := r.request(ctx, admission.Create, m.GetName(), isDryRun(opts.DryRun))
-	req.Object, req.Options = obj, opts
+	a := attempt{req: r.request(call, admission.Create, m.GetName(), opts)}
+	defer func() { a.end(call, err) }()
 	called := nameOrPrefix(m)
-	if m, err = r.mutate(ctx, req, m); err != nil {
+	if obj, err = r.mutate(call, a.req, obj, nil); err != nil {
 		return storage.Record{}, r.refused(err, called)
 	}
-	obj = req.Object
-	r.setDefaults(ctx, obj) // of what a caller in process or a mutator left out
+	if m, err = r.accept(obj); err != nil {
+		return storage.Record{}, err
+	}
+	a.kept = a.req.Charges()
+	r.setDefaults(call, obj) // of what a caller in process or a mutator left out
 	if err := normalize(obj); err != nil {
 		return storage.Record{}, err
 	}
-	if err := r.settleNamespace(ctx, m); err != nil {
+	if err := r.settleNamespace(call, m); err != nil {
 		return storage.Record{}, err
 	}
 	warnings = append(warnings, dedupOwners(m, afterMutation))
-	warn(ctx, warnings)
-	return r.createNamed(ctx, obj, m, req)
+	warn(call, warnings)
+	return r.createNamed(call, obj, m, a)
 }
 
 // createNamed stores obj, under a name of the server's choosing when it has only a generateName.
-func (r *Registry) createNamed(ctx context.Context, obj runtime.Object, m metav1.Object, req *admission.Request) (storage.Record, error) {
+func (r *Registry) createNamed(call *Call, obj runtime.Object, m metav1.Object, a attempt) (storage.Record, error) {
 	if m.GetName() != "" || m.GetGenerateName() == "" {
-		rec, err := r.create(ctx, obj, m, req)
+		rec, err := r.create(call, obj, m, a)
 		if m.GetGenerateName() != "" && apierrors.IsAlreadyExists(err) { // as if the name had been the server's choice
 			err = apierrors.NewGenerateNameConflict(r.resource, m.GetName(), generateRetry)
 		}
@@ -76,15 +82,16 @@ func (r *Registry) createNamed(ctx context.Context, obj runtime.Object, m metav1
 		}
 		m.SetName(generateName(m.GetGenerateName()))
 		var rec storage.Record
-		if rec, err = r.create(ctx, try, m, req); !apierrors.IsAlreadyExists(err) {
+		if rec, err = r.create(call, try, m, a); !apierrors.IsAlreadyExists(err) {
 			return rec, err
 		}
+		a.again(call)
 	}
 	return storage.Record{}, apierrors.NewGenerateNameConflict(r.resource, m.GetName(), generateRetry)
 }
 
 // create completes, judges and stores an object that has passed the mutators.
-func (r *Registry) create(ctx context.Context, obj runtime.Object, m metav1.Object, req *admission.Request) (storage.Record, error) {
+func (r *Registry) create(call *Call, obj runtime.Object, m metav1.Object, a attempt) (storage.Record, error) {
 	m.SetUID(types.UID(uuid.NewString()))
 	m.SetCreationTimestamp(r.timestamp())
 	if !r.strategy.noGeneration {
@@ -92,26 +99,26 @@ func (r *Registry) create(ctx context.Context, obj runtime.Object, m metav1.Obje
 	}
 	r.shape.dropStatus(obj)
 	if f := r.strategy.prepareForCreate; f != nil {
-		f(ctx, obj)
+		f(call, obj)
 		if err := normalize(obj); err != nil {
 			return storage.Record{}, err
 		}
 	}
 	unqualified, doubts := r.checkFinalizers(m, nil)
-	problems, err := r.checkConstraints(ctx, append(r.checkNew(m), unqualified...), obj, nil)
+	problems, err := r.checkConstraints(call, append(r.checkNew(m), unqualified...), obj, nil)
 	if err != nil {
 		return storage.Record{}, err
 	}
-	problems = append(problems, r.checkScale(ctx, obj, false)...)
+	problems = append(problems, r.checkScale(call, obj, false)...)
 	if f := r.strategy.validate; f != nil {
-		problems = append(problems, f(ctx, obj)...)
+		problems = append(problems, f(call, obj)...)
 	}
 	if len(problems) > 0 {
 		return storage.Record{}, r.invalid(m.GetName(), problems)
 	}
-	warn(ctx, doubts)
+	warn(call, doubts)
 	if f := r.strategy.warnOnCreate; f != nil {
-		warn(ctx, f(ctx, obj))
+		warn(call, f(call, obj))
 	}
 	if f := r.strategy.canonicalize; f != nil {
 		f(obj)
@@ -119,27 +126,27 @@ func (r *Registry) create(ctx context.Context, obj runtime.Object, m metav1.Obje
 			return storage.Record{}, err
 		}
 	}
-	key, err := r.key(ctx, m.GetName())
+	key, err := r.key(call, m.GetName())
 	if err != nil {
 		return storage.Record{}, err
 	}
-	if err := r.validateAdmission(ctx, req, m.GetName(), obj, nil); err != nil {
+	if err := r.validateAdmission(call, a.req, m.GetName(), obj, nil); err != nil {
 		return storage.Record{}, err
 	}
-	rec, err := r.store.Create(ctx, key, obj, storage.WriteOptions{DryRun: req.DryRun})
+	rec, err := r.store.Create(call.Context, key, obj, storage.WriteOptions{DryRun: call.DryRun})
 	if err == nil {
 		return rec, nil
 	}
 	err = r.status(err, m.GetName())
 	if apierrors.IsAlreadyExists(err) {
-		err = r.explainExists(ctx, key, err)
+		err = r.explainExists(call, key, err)
 	}
 	return storage.Record{}, err
 }
 
 // explainExists says so when the object in the way is only waiting for its finalizers.
-func (r *Registry) explainExists(ctx context.Context, key string, exists error) error {
-	rec, err := r.store.Get(ctx, key, storage.Read{})
+func (r *Registry) explainExists(call *Call, key string, exists error) error {
+	rec, err := r.store.Get(call.Context, key, storage.Read{})
 	if err != nil {
 		return exists
 	}
@@ -156,23 +163,6 @@ func (r *Registry) explainExists(ctx context.Context, key string, exists error) 
 		status.ErrStatus.Message = fmt.Sprintf("object is being deleted: %s", status.ErrStatus.Message)
 	}
 	return exists
-}
-
-// validateAdmission shows copies of the objects to the validators.
-func (r *Registry) validateAdmission(ctx context.Context, req *admission.Request, name string, obj, old runtime.Object) error {
-	chain := r.chain()
-	if len(chain.Validators) == 0 {
-		return nil
-	}
-	shown := *req
-	shown.Name, shown.Object, shown.Old = name, nil, nil
-	if obj != nil {
-		shown.Object = obj.DeepCopyObject()
-	}
-	if old != nil {
-		shown.Old = old.DeepCopyObject()
-	}
-	return r.refused(chain.Validate(ctx, &shown), name)
 }
 
 // nameOrPrefix is how an object without a name yet is called in messages.

@@ -78,7 +78,7 @@ func TestCreateRefusals(t *testing.T) {
 
 func TestCreateInvalidCauses(t *testing.T) {
 	f := setup(t, strategy(registry.Strategy[*Widget]{
-		Validate: func(_ context.Context, w *Widget) field.ErrorList {
+		Validate: func(_ *registry.Call, w *Widget) field.ErrorList {
 			return field.ErrorList{field.Invalid(field.NewPath("spec", "size"), w.Spec.Size, "must be even")}
 		},
 	}))
@@ -210,42 +210,44 @@ func TestCreateOrder(t *testing.T) {
 	did := func(name string) { calls = append(calls, name) }
 	f := setup(t, func(o *registry.Options) {
 		o.Strategy = registry.Erase(registry.Strategy[*Widget]{
-			PrepareForCreate: func(_ context.Context, w *Widget) {
+			PrepareForCreate: func(_ *registry.Call, w *Widget) {
 				did("prepare")
 				if w.Generation != 1 || w.UID == "" || w.Status.Ready {
 					t.Errorf("prepare sees %+v", w)
 				}
 				w.Spec.Size = 2
 			},
-			Validate: func(_ context.Context, w *Widget) field.ErrorList {
+			Validate: func(_ *registry.Call, w *Widget) field.ErrorList {
 				did("validate")
 				equal(t, "size in validate", w.Spec.Size, 2)
 				return nil
 			},
-			WarnOnCreate: func(context.Context, *Widget) []string { did("warn"); return []string{"careful"} },
+			WarnOnCreate: func(*registry.Call, *Widget) []string { did("warn"); return []string{"careful"} },
 			Canonicalize: func(w *Widget) { did("canonicalize"); w.Spec.Color = strings.ToLower(w.Spec.Color) },
 		})
-		o.Admission = admission.Chain{
-			Mutators: []admission.Mutator{admission.MutatorFunc(func(_ context.Context, r *admission.Request) error {
+		o.Policy = admission.Chain{
+			{Mutator: admission.MutatorFunc(func(_ context.Context, r *admission.Request) error {
 				did("mutate")
 				if r.Operation != admission.Create || r.Kind != widgetKind || r.Resource != widgetResource.WithVersion("v1") ||
-					r.Namespace != "ns" || r.Name != "a" || r.Old != nil || r.User.Name != "alice" || r.Options == nil || r.DryRun {
+					r.Namespace != "ns" || r.Name != "a" || r.Old() != nil || r.User.Name != "alice" || r.Options == nil || r.DryRun {
 					t.Errorf("request %+v", r)
 				}
-				r.Object.(*Widget).Spec.Color = "RED"
-				r.Object.(*Widget).Status.Ready = true
+				r.Object().(*Widget).Spec.Color = "RED"
+				r.Object().(*Widget).Status.Ready = true
 				return nil
-			})},
-			Validators: []admission.Validator{admission.ValidatorFunc(func(_ context.Context, r *admission.Request) error {
-				did("admit")
-				w := r.Object.(*Widget)
-				equal(t, "color in admission", w.Spec.Color, "red")
-				w.Spec.Color = "changed too late"
-				return nil
-			})},
+			}),
+				Validator: admission.ValidatorFunc(func(_ context.Context, r *admission.Request) error {
+					did("admit")
+					w := r.Object().(*Widget)
+					equal(t, "color in admission", w.Spec.Color, "red")
+					w.Spec.Color = "changed too late"
+					return nil
+				})},
 		}
 	})
-	f.ctx = authn.WithUser(f.ctx, &authn.User{Name: "alice"})
+	var err error
+	f.typed, err = registry.For[*Widget](f.reg, &authn.User{Name: "alice"})
+	must(t, err)
 	got := f.create("a")
 	equal(t, "calls", strings.Join(calls, " "), "mutate prepare validate warn canonicalize admit")
 	equal(t, "color", got.Spec.Color, "red")
@@ -257,7 +259,7 @@ func TestCreateOrder(t *testing.T) {
 func TestAdmissionRefuses(t *testing.T) {
 	refusal := errors.New("not today")
 	refuse := admission.ValidatorFunc(func(context.Context, *admission.Request) error { return refusal })
-	f := setup(t, func(o *registry.Options) { o.Admission = admission.Chain{Validators: []admission.Validator{refuse}} })
+	f := setup(t, func(o *registry.Options) { o.Policy = admission.Chain{{Validator: refuse}} })
 	_, err := f.typed.Create(f.ctx, "ns", widget("a"))
 	wantStatus(t, err, 403, metav1.StatusReasonForbidden, `widgets.example.com "a" is forbidden: not today`)
 	refusal = apierrors.NewBadRequest("no")
@@ -294,7 +296,7 @@ func TestOptionsAreChecked(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	if _, err := registry.For[*metav1.PartialObjectMetadata](f.reg); err == nil {
+	if _, err := registry.For[*metav1.PartialObjectMetadata](f.reg, authn.System()); err == nil {
 		t.Error("For took another type")
 	}
 	_, err := f.reg.CreateRecord(f.ctx, &metav1.PartialObjectMetadata{}, nil)

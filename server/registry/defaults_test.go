@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/keelson-dev/keelson/admission"
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/server/registry"
@@ -17,7 +18,7 @@ import (
 type clearColor struct{}
 
 func (clearColor) Mutate(_ context.Context, req *admission.Request) error {
-	if w, ok := req.Object.(*Widget); ok {
+	if w, ok := req.Object().(*Widget); ok {
 		w.Spec.Color = ""
 	}
 	return nil
@@ -34,7 +35,7 @@ func TestDefaultsAreStored(t *testing.T) {
 	}}))
 	typed, err := codec.NewTyped(scheme, widgetKind)
 	must(t, err)
-	validate := func(_ context.Context, w *Widget) field.ErrorList {
+	validate := func(_ *registry.Call, w *Widget) field.ErrorList {
 		if w.Spec.Color == "" {
 			return field.ErrorList{field.Required(field.NewPath("spec", "color"), "")}
 		}
@@ -45,7 +46,7 @@ func TestDefaultsAreStored(t *testing.T) {
 		chain    admission.Chain
 	}{
 		"caller":   {strategy: registry.Strategy[*Widget]{Validate: validate}},
-		"mutator":  {strategy: registry.Strategy[*Widget]{Validate: validate}, chain: admission.Chain{Mutators: []admission.Mutator{clearColor{}}}},
+		"mutator":  {strategy: registry.Strategy[*Widget]{Validate: validate}, chain: admission.Chain{{Mutator: clearColor{}}}},
 		"strategy": {strategy: registry.Strategy[*Widget]{Canonicalize: func(w *Widget) { w.Spec.Color = "" }}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -55,14 +56,14 @@ func TestDefaultsAreStored(t *testing.T) {
 			must(t, err)
 			reg, err := registry.New(registry.Options{
 				Scheme: scheme, Kind: widgetKind, Resource: widgetResource, Namespaced: true, Storage: store,
-				Strategy: registry.Erase(how.strategy), Admission: how.chain,
+				Strategy: registry.Erase(how.strategy), Policy: how.chain,
 			})
 			must(t, err)
-			f, err := registry.For[*Widget](reg)
+			f, err := registry.For[*Widget](reg, authn.System())
 			must(t, err)
 			color := func(what string) {
 				t.Helper()
-				rec, err := reg.GetRecord(registry.WithNamespace(t.Context(), "ns"), "a", storage.Read{})
+				rec, err := reg.GetRecord(registry.NewCall(t.Context(), authn.System(), "ns"), "a", storage.Read{})
 				must(t, err)
 				equal(t, what+", in the bytes", rec.Body.Field("spec.color"), "blue")
 				w, err := f.Get(t.Context(), "ns", "a")

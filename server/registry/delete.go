@@ -20,20 +20,29 @@ import (
 // DeleteRecord implements RecordDeleter. opts is not changed, and expected to be valid. With the option
 // IgnoreStoreReadErrorWithClusterBreakingPotential it deletes what cannot be read, and nothing else; whether the user may
 // is the caller's business, as all authorization is.
-func (r *Registry) DeleteRecord(ctx context.Context, name string, opts *metav1.DeleteOptions) (storage.Record, bool, error) {
+func (r *Registry) DeleteRecord(call *Call, name string, opts *metav1.DeleteOptions) (storage.Record, bool, error) {
+	return r.deleteRecord(call, name, opts, false)
+}
+
+// deleteRecord is DeleteRecord; admitted says that admission has judged the request already.
+func (r *Registry) deleteRecord(call *Call, name string, opts *metav1.DeleteOptions, admitted bool) (storage.Record, bool, error) {
 	if opts == nil {
 		opts = &metav1.DeleteOptions{}
 	}
-	key, err := r.key(ctx, name)
+	if err := call.begin(r.policy, opts.DryRun); err != nil {
+		return storage.Record{}, false, err
+	}
+	key, err := r.key(call, name)
 	if err != nil {
 		return storage.Record{}, false, err
 	}
 	if on := opts.IgnoreStoreReadErrorWithClusterBreakingPotential; on != nil && *on {
-		err := r.deleteUnreadable(ctx, key, name, opts)
+		err := r.deleteUnreadable(call, key, name, opts)
 		return storage.Record{}, err == nil, err
 	}
-	d := &deletion{registry: r, name: name, opts: opts}
-	rec, err := r.store.Update(ctx, key, storage.WriteOptions{DryRun: isDryRun(opts.DryRun)}, d.apply)
+	d := &deletion{registry: r, call: call, name: name, opts: opts, admitted: admitted}
+	rec, err := r.store.Update(call.Context, key, storage.WriteOptions{DryRun: call.DryRun}, d.apply)
+	d.settle(err)
 	if err != nil {
 		return storage.Record{}, false, r.status(err, name)
 	}
@@ -43,10 +52,10 @@ func (r *Registry) DeleteRecord(ctx context.Context, name string, opts *metav1.D
 // deleteUnreadable deletes an object that cannot be read, without admission, preconditions and finalizers, which all
 // would have to look at it. One that can be read needs no such option, and is refused as kube-apiserver does up to 1.36;
 // from 1.37 it says Conflict, which clients answer by trying again.
-func (r *Registry) deleteUnreadable(ctx context.Context, key, name string, opts *metav1.DeleteOptions) error {
+func (r *Registry) deleteUnreadable(call *Call, key, name string, opts *metav1.DeleteOptions) error {
 	err := storage.ErrUnsupported
 	if store, ok := r.store.(storage.UnreadableDeleter); ok {
-		_, err = store.DeleteUnreadable(ctx, key, storage.WriteOptions{DryRun: isDryRun(opts.DryRun)})
+		_, err = store.DeleteUnreadable(call.Context, key, storage.WriteOptions{DryRun: isDryRun(opts.DryRun)})
 	}
 	switch {
 	case errors.Is(err, storage.ErrUnsupported):
@@ -61,19 +70,19 @@ func (r *Registry) deleteUnreadable(ctx context.Context, key, name string, opts 
 // DeleteRecords implements RecordDeleter: it lists, deletes one after the other, and returns the page as it was
 // listed. Records that have disappeared in the meantime are passed over; another error ends it, with the
 // deletions until then done.
-func (r *Registry) DeleteRecords(ctx context.Context, opts *metav1.DeleteOptions, list storage.ListOptions) (storage.Page, error) {
-	page, err := r.ListRecords(ctx, list)
+func (r *Registry) DeleteRecords(call *Call, opts *metav1.DeleteOptions, list storage.ListOptions) (storage.Page, error) {
+	page, err := r.ListRecords(call, list)
 	if err != nil {
 		return storage.Page{}, err
 	}
 	for rec := range page.Records {
-		if err := ctx.Err(); err != nil {
+		if err := call.Err(); err != nil {
 			return storage.Page{}, r.status(err, "")
 		}
-		where, name := ctx, rec.Key
+		where, name := call, rec.Key
 		if r.namespaced {
 			ns, rest, _ := strings.Cut(rec.Key, "/")
-			where, name = WithNamespace(ctx, ns), rest
+			where, name = call.In(ns), rest
 		}
 		if _, _, err := r.DeleteRecord(where, name, opts); err != nil && !apierrors.IsNotFound(err) {
 			return storage.Page{}, err
@@ -85,17 +94,25 @@ func (r *Registry) DeleteRecords(ctx context.Context, opts *metav1.DeleteOptions
 // deletion is one DELETE under way. gone is that of the last call of apply.
 type deletion struct {
 	registry *Registry
+	call     *Call
 	name     string
 	opts     *metav1.DeleteOptions
+	admitted bool
 
-	gone bool
+	req     *admission.Request // nil: nothing has judged so far
+	refused bool               // apply has returned an error
+	gone    bool
 }
 
 // apply is the storage.ChangeFunc of a DELETE: the object goes, or is marked and waits for its finalizers or the end
 // of its grace period.
-func (d *deletion) apply(ctx context.Context, obj runtime.Object, _ storage.Record) (storage.Outcome, error) {
-	d.gone = false
-	r := d.registry
+func (d *deletion) apply(ctx context.Context, obj runtime.Object, _ storage.Record) (out storage.Outcome, err error) {
+	if d.req != nil { // of the try before
+		d.req.Undo(ctx, 0)
+	}
+	d.req, d.refused, d.gone = nil, false, false
+	defer func() { d.refused = err != nil }()
+	call, r := d.call.WithContext(ctx), d.registry
 	m, err := r.accept(obj)
 	if err != nil {
 		return storage.Outcome{}, err
@@ -103,13 +120,15 @@ func (d *deletion) apply(ctx context.Context, obj runtime.Object, _ storage.Reco
 	if err := d.preconditions(m); err != nil {
 		return storage.Outcome{}, err
 	}
-	if err := d.admit(ctx, obj); err != nil {
-		return storage.Outcome{}, err
+	if !d.admitted {
+		if err := d.admit(call, obj); err != nil {
+			return storage.Outcome{}, err
+		}
 	}
 	opts := d.opts.DeepCopy()
 	if f := r.strategy.terminate; f != nil {
 		first := m.GetDeletionTimestamp() == nil
-		if f(ctx, obj, r.timestamp()) {
+		if f(call, obj, r.timestamp()) {
 			if first && r.collected() && !r.strategy.terminateAlone {
 				m.SetFinalizers(collectorFinalizers(m.GetFinalizers(), opts))
 			}
@@ -119,7 +138,7 @@ func (d *deletion) apply(ctx context.Context, obj runtime.Object, _ storage.Reco
 	if p := opts.GracePeriodSeconds; p != nil && *p < 0 {
 		*p = 1
 	}
-	graceful, pending, err := d.grace(ctx, obj, m, opts)
+	graceful, pending, err := d.grace(call, obj, m, opts)
 	if err != nil || pending {
 		return storage.Outcome{}, err
 	}
@@ -172,23 +191,34 @@ func (d *deletion) terminatePreconditions(m metav1.Object, p *metav1.Preconditio
 }
 
 // admit asks the whole admission chain: there is no new object to change, but a mutator may refuse.
-func (d *deletion) admit(ctx context.Context, obj runtime.Object) error {
+func (d *deletion) admit(call *Call, obj runtime.Object) error {
 	r := d.registry
-	chain := r.chain()
-	if chain.IsZero() {
+	chain := call.Policy.Plugins
+	req := r.request(call, admission.Delete, d.name, nil)
+	mutates, validates := chain.Mutates(req), chain.Validates(req)
+	if !mutates && !validates {
 		return nil
 	}
-	req := r.request(ctx, admission.Delete, d.name, isDryRun(d.opts.DryRun))
-	req.Old, req.Options = obj.DeepCopyObject(), d.opts.DeepCopy()
-	if err := chain.Mutate(ctx, req); err != nil {
-		return r.refused(err, d.name)
+	d.req, req.Options = req, d.opts.DeepCopy()
+	req.Show(nil, obj, true)
+	if mutates {
+		if err := chain.Mutate(call, req); err != nil {
+			return r.refused(err, d.name)
+		}
 	}
-	return r.validateAdmission(ctx, req, d.name, nil, obj)
+	return r.validateAdmission(call, req, d.name, nil, obj)
+}
+
+// settle undoes the charges of the last try if nothing was changed.
+func (d *deletion) settle(err error) {
+	if d.req != nil && err != nil && (d.refused || failed(d.registry.status(err, d.name))) {
+		d.req.Undo(d.call.Context, 0)
+	}
 }
 
 // grace marks an object for deletion after a grace period, when its strategy has one. pending says that the
 // object waits already, and that nothing changes.
-func (d *deletion) grace(ctx context.Context, obj runtime.Object, m metav1.Object, opts *metav1.DeleteOptions) (graceful, pending bool, err error) {
+func (d *deletion) grace(call *Call, obj runtime.Object, m metav1.Object, opts *metav1.DeleteOptions) (graceful, pending bool, err error) {
 	check := d.registry.strategy.gracefulDelete
 	if check == nil {
 		return false, false, nil
@@ -208,7 +238,7 @@ func (d *deletion) grace(ctx context.Context, obj runtime.Object, m metav1.Objec
 		m.SetDeletionGracePeriodSeconds(&period)
 		return true, false, nil
 	}
-	if !check(ctx, obj, opts) {
+	if !check(call, obj, opts) {
 		return false, false, nil
 	}
 	if opts.GracePeriodSeconds == nil {

@@ -176,7 +176,7 @@ func TestPropagation(t *testing.T) {
 
 func TestGracefulDelete(t *testing.T) {
 	f := setup(t, strategy(registry.Strategy[*Widget]{
-		GracefulDelete: func(_ context.Context, w *Widget, o *metav1.DeleteOptions) bool {
+		GracefulDelete: func(_ *registry.Call, w *Widget, o *metav1.DeleteOptions) bool {
 			if o.GracePeriodSeconds == nil {
 				o.GracePeriodSeconds = ptr(int64(30))
 			}
@@ -249,7 +249,7 @@ func TestDeleteCollection(t *testing.T) {
 	must(t, err)
 	equal(t, "other namespace", len(others), 1)
 
-	all := registry.WithNamespace(f.ctx, "")
+	all := f.ctx.In("")
 	_, err = f.reg.DeleteRecords(all, &metav1.DeleteOptions{DryRun: []string{"All"}}, storage.ListOptions{})
 	must(t, err)
 	_, err = f.reg.DeleteRecords(all, nil, storage.ListOptions{})
@@ -274,7 +274,7 @@ func unsafely() *metav1.DeleteOptions {
 func TestDeleteOfAnUnreadableObject(t *testing.T) {
 	f := setup(t, func(o *registry.Options) {
 		refuse := admission.ValidatorFunc(func(context.Context, *admission.Request) error { return errors.New("nothing is deleted") })
-		o.Admission = admission.Chain{Validators: []admission.Validator{refuse}}
+		o.Policy = admission.Chain{{Validator: refuse}}
 	})
 	f.plant("a")
 	_, _, err := f.reg.DeleteRecord(f.ctx, "a", nil)

@@ -10,7 +10,7 @@
 //	reg, err := registry.New(registry.Options{Scheme: scheme, Kind: kind, Resource: resource, Storage: store,
 //		Strategy: registry.Erase(registry.Strategy[*Widget]{Validate: validateWidget})})
 //	widgets, err := registry.For[*Widget](reg)
-//	w, err := widgets.Change(ctx, "default", "a", func(w *Widget) error { w.Spec.Size++; return nil })
+//	w, err := widgets.Change(call, "default", "a", func(w *Widget) error { w.Spec.Size++; return nil })
 //
 // The registry's objects are seen through two more doors: [Registry.Status], where only the status can be written,
 // and [Registry.ScaleView], which shows them as autoscaling/v1 Scale.

@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"context"
 	"reflect"
 
 	"github.com/keelson-dev/keelson/runtime"
@@ -14,22 +13,22 @@ import (
 type Erased struct {
 	object reflect.Type // T; nil: any
 
-	prepareForCreate       func(context.Context, runtime.Object)
-	prepareForUpdate       func(context.Context, runtime.Object, runtime.Object)
-	prepareForStatusUpdate func(context.Context, runtime.Object, runtime.Object)
+	prepareForCreate       func(*Call, runtime.Object)
+	prepareForUpdate       func(*Call, runtime.Object, runtime.Object)
+	prepareForStatusUpdate func(*Call, runtime.Object, runtime.Object)
 
-	validate             func(context.Context, runtime.Object) field.ErrorList
-	validateUpdate       func(context.Context, runtime.Object, runtime.Object) field.ErrorList
-	validateStatusUpdate func(context.Context, runtime.Object, runtime.Object) field.ErrorList
+	validate             func(*Call, runtime.Object) field.ErrorList
+	validateUpdate       func(*Call, runtime.Object, runtime.Object) field.ErrorList
+	validateStatusUpdate func(*Call, runtime.Object, runtime.Object) field.ErrorList
 
-	warnOnCreate func(context.Context, runtime.Object) []string
-	warnOnUpdate func(context.Context, runtime.Object, runtime.Object) []string
+	warnOnCreate func(*Call, runtime.Object) []string
+	warnOnUpdate func(*Call, runtime.Object, runtime.Object) []string
 
 	canonicalize   func(runtime.Object)
 	validateName   func(name string, prefix bool) []string
-	gracefulDelete func(context.Context, runtime.Object, *metav1.DeleteOptions) bool
+	gracefulDelete func(*Call, runtime.Object, *metav1.DeleteOptions) bool
 
-	terminate  func(context.Context, runtime.Object, metav1.Time) bool
+	terminate  func(*Call, runtime.Object, metav1.Time) bool
 	finalizing func(runtime.Object) bool
 
 	resetFields            []string
@@ -68,10 +67,10 @@ func Erase[T runtime.Object](s Strategy[T]) Erased {
 		returnDeleted:          s.ReturnDeleted,
 	}
 	if f := s.PrepareForCreate; f != nil {
-		e.prepareForCreate = func(ctx context.Context, obj runtime.Object) { f(ctx, obj.(T)) }
+		e.prepareForCreate = func(call *Call, obj runtime.Object) { f(call, obj.(T)) }
 	}
 	if f := s.Terminate; f != nil {
-		e.terminate = func(ctx context.Context, obj runtime.Object, now metav1.Time) bool { return f(ctx, obj.(T), now) }
+		e.terminate = func(call *Call, obj runtime.Object, now metav1.Time) bool { return f(call, obj.(T), now) }
 	}
 	if f := s.Finalizing; f != nil {
 		e.finalizing = func(obj runtime.Object) bool { return f(obj.(T)) }
@@ -80,28 +79,28 @@ func Erase[T runtime.Object](s Strategy[T]) Erased {
 		e.canonicalize = func(obj runtime.Object) { f(obj.(T)) }
 	}
 	if f := s.GracefulDelete; f != nil {
-		e.gracefulDelete = func(ctx context.Context, obj runtime.Object, o *metav1.DeleteOptions) bool { return f(ctx, obj.(T), o) }
+		e.gracefulDelete = func(call *Call, obj runtime.Object, o *metav1.DeleteOptions) bool { return f(call, obj.(T), o) }
 	}
 	return e
 }
 
-func eraseChange[T runtime.Object](f func(ctx context.Context, obj, old T)) func(context.Context, runtime.Object, runtime.Object) {
+func eraseChange[T runtime.Object](f func(call *Call, obj, old T)) func(*Call, runtime.Object, runtime.Object) {
 	if f == nil {
 		return nil
 	}
-	return func(ctx context.Context, obj, old runtime.Object) { f(ctx, obj.(T), old.(T)) }
+	return func(call *Call, obj, old runtime.Object) { f(call, obj.(T), old.(T)) }
 }
 
-func eraseOne[T runtime.Object, R any](f func(context.Context, T) R) func(context.Context, runtime.Object) R {
+func eraseOne[T runtime.Object, R any](f func(*Call, T) R) func(*Call, runtime.Object) R {
 	if f == nil {
 		return nil
 	}
-	return func(ctx context.Context, obj runtime.Object) R { return f(ctx, obj.(T)) }
+	return func(call *Call, obj runtime.Object) R { return f(call, obj.(T)) }
 }
 
-func eraseTwo[T runtime.Object, R any](f func(ctx context.Context, obj, old T) R) func(context.Context, runtime.Object, runtime.Object) R {
+func eraseTwo[T runtime.Object, R any](f func(call *Call, obj, old T) R) func(*Call, runtime.Object, runtime.Object) R {
 	if f == nil {
 		return nil
 	}
-	return func(ctx context.Context, obj, old runtime.Object) R { return f(ctx, obj.(T), old.(T)) }
+	return func(call *Call, obj, old runtime.Object) R { return f(call, obj.(T), old.(T)) }
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/server/registry"
@@ -47,7 +48,7 @@ func Example() {
 		Storage:    store,
 		Strategy: registry.Erase(registry.Strategy[*Gadget]{
 			Canonicalize: func(g *Gadget) { g.Spec.Color = strings.ToLower(g.Spec.Color) },
-			Validate: func(_ context.Context, g *Gadget) field.ErrorList {
+			Validate: func(_ *registry.Call, g *Gadget) field.ErrorList {
 				if g.Spec.Size < 1 {
 					return field.ErrorList{field.Invalid(field.NewPath("spec", "size"), g.Spec.Size, "must be positive")}
 				}
@@ -56,7 +57,7 @@ func Example() {
 		}),
 	})
 	check(err)
-	gadgets, err := registry.For[*Gadget](reg)
+	gadgets, err := registry.For[*Gadget](reg, authn.System())
 	check(err)
 
 	_, err = gadgets.Create(ctx, "default", &Gadget{ObjectMeta: metav1.ObjectMeta{Name: "a"}})

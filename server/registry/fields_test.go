@@ -18,7 +18,7 @@ import (
 type mutator func(w *Widget)
 
 func (f mutator) Mutate(_ context.Context, req *admission.Request) error {
-	if w, ok := req.Object.(*Widget); ok {
+	if w, ok := req.Object().(*Widget); ok {
 		f(w)
 	}
 	return nil
@@ -50,7 +50,7 @@ func newTracked(t *testing.T, options func(o *registry.Options)) *tracked {
 // update changes the widget as manager "a" and returns it.
 func (f *tracked) update(change func(w *Widget)) *Widget {
 	f.t.Helper()
-	rec, _, err := f.reg.UpdateRecord(f.ctx, "w", func(_ context.Context, current runtime.Object) (runtime.Object, error) {
+	rec, _, err := f.reg.UpdateRecord(f.ctx, "w", func(_ *registry.Call, current runtime.Object) (runtime.Object, error) {
 		next := current.DeepCopyObject().(*Widget)
 		change(next)
 		return next, f.fields.Update(current, next, "a")
@@ -62,12 +62,12 @@ func (f *tracked) update(change func(w *Widget)) *Widget {
 // TestWhatChangesNothingHasNoNewTime: the field manager sees a change that a strategy or a mutator takes back.
 func TestWhatChangesNothingHasNoNewTime(t *testing.T) {
 	for name, options := range map[string]func(o *registry.Options){
-		"strategy": strategy(registry.Strategy[*Widget]{PrepareForUpdate: func(_ context.Context, w, old *Widget) {
+		"strategy": strategy(registry.Strategy[*Widget]{PrepareForUpdate: func(_ *registry.Call, w, old *Widget) {
 			w.Spec.Color = old.Spec.Color
 		}}),
 		"canonical form": strategy(registry.Strategy[*Widget]{Canonicalize: func(w *Widget) { w.Spec.Color = "red" }}),
 		"mutator": func(o *registry.Options) {
-			o.Admission = admission.Chain{Mutators: []admission.Mutator{mutator(func(w *Widget) { w.Spec.Color = "red" })}}
+			o.Policy = admission.Chain{{Mutator: mutator(func(w *Widget) { w.Spec.Color = "red" })}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestMutatorsThatSpoilManagedFields(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newTracked(t, func(o *registry.Options) {
-				o.Admission = admission.Chain{Mutators: []admission.Mutator{mutator(func(w *Widget) {
+				o.Policy = admission.Chain{{Mutator: mutator(func(w *Widget) {
 					if w.Labels["spoil"] != "" {
 						c.spoil(w)
 					}

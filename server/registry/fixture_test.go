@@ -1,13 +1,13 @@
 package registry_test
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/server/registry"
@@ -51,7 +51,7 @@ type fixture struct {
 	store   *storage.Store
 	backend *memory.Backend
 	now     time.Time
-	ctx     context.Context // in namespace "ns"
+	ctx     *registry.Call // in namespace "ns"
 	warned  *request.Warnings
 }
 
@@ -60,7 +60,8 @@ func setup(t *testing.T, options func(o *registry.Options)) *fixture {
 	t.Helper()
 	f := &fixture{t: t, backend: memory.New(memory.Options{}), now: start, warned: request.NewWarnings(http.Header{})}
 	t.Cleanup(func() { must(t, f.backend.Close()) })
-	f.ctx = request.WithWarnings(registry.WithNamespace(t.Context(), "ns"), f.warned)
+	f.ctx = registry.NewCall(t.Context(), &authn.User{Name: "admin"}, "ns")
+	f.ctx.OnWarning = f.warned.Add
 	scheme := runtime.NewScheme()
 	must(t, runtime.Register[*Widget](scheme, widgetKind, runtime.KindOptions[*Widget]{}))
 	o := registry.Options{Scheme: scheme, Kind: widgetKind, Resource: widgetResource, Namespaced: true}
@@ -77,7 +78,7 @@ func setup(t *testing.T, options func(o *registry.Options)) *fixture {
 	o.Storage = f.store
 	f.reg, err = registry.New(o)
 	must(t, err)
-	f.typed, err = registry.For[*Widget](f.reg)
+	f.typed, err = registry.For[*Widget](f.reg, f.ctx.User)
 	must(t, err)
 	return f
 }

@@ -6,7 +6,6 @@ import (
 	"net/http"
 
 	"github.com/keelson-dev/keelson/admission"
-	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,7 +19,7 @@ import (
 // What admission is shown differs from a Registry's writes in two points: nothing is known of the object that a
 // Delete is for, so Old is nil, and a DeleteCollection is one request without a name.
 type Gate struct {
-	Admission admission.Source // nil accepts all
+	Admission admission.Source // nil accepts all; the policy of a call comes before it
 	// Kind is that of the objects, in the version in which the capabilities get them.
 	Kind        schema.GroupVersionKind
 	Resource    schema.GroupVersionResource
@@ -67,27 +66,40 @@ func (g Gate) Connecter(c Connecter) Connecter {
 	return gatedConnecter{g, c}
 }
 
-// admit asks the mutators, which may change obj, and then shows the validators copies.
-func (g Gate) admit(ctx context.Context, op admission.Operation, name string, obj, old, opts runtime.Object, dryRun []string) error {
-	chain := admission.CurrentOf(g.Admission)
-	if chain.IsZero() {
-		return nil
+// admit asks the mutators, which may change obj, and then shows the validators copies. What is charged for an attempt that is
+// refused is undone. The request it returns is nil where nothing judges.
+func (g Gate) admit(call *Call, op admission.Operation, name string, obj, old, opts runtime.Object) (*admission.Request, error) {
+	chain := call.Policy.Plugins
+	if len(chain) == 0 {
+		return nil, nil
 	}
-	req := &admission.Request{
-		Operation: op, Kind: g.Kind, Resource: g.Resource, Subresource: g.Subresource, Namespace: NamespaceFrom(ctx), Name: name,
-		Object: obj, Old: old, Options: opts, DryRun: isDryRun(dryRun), User: authn.UserFrom(ctx),
+	req := call.admission(op, name)
+	req.Kind, req.Resource, req.Subresource, req.Namespace, req.Options = g.Kind, g.Resource, g.Subresource, call.Namespace, opts
+	req.Show(obj, old, false)
+	err := chain.Mutate(call, req)
+	obj = req.Object()
+	if err == nil && chain.Validates(req) {
+		req.Show(obj, old, true)
+		err = chain.Validate(call, req)
+		req.Show(obj, old, false)
 	}
-	if err := chain.Mutate(ctx, req); err != nil {
-		return refused(err, g.Resource.GroupResource(), name)
+	if err != nil {
+		req.Undo(call, 0)
 	}
-	shown := *req
-	if obj != nil {
-		shown.Object = obj.DeepCopyObject()
+	return req, refused(err, g.Resource.GroupResource(), name)
+}
+
+// settle undoes the charges for a change that has definitely failed. req may be nil.
+func settle(call *Call, req *admission.Request, err error) {
+	if req != nil && failed(err) {
+		req.Undo(call, 0)
 	}
-	if old != nil {
-		shown.Old = old.DeepCopyObject()
-	}
-	return refused(chain.Validate(ctx, &shown), g.Resource.GroupResource(), name)
+}
+
+// failed reports whether an error says that nothing was changed. Errors of the server leave that open.
+func failed(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest && status.Status().Code < http.StatusInternalServerError
 }
 
 // refused makes the error of an admission plug-in a StatusError: any plain error is a Forbidden.
@@ -106,17 +118,27 @@ type gatedCreater struct {
 	next Creater
 }
 
-func (c gatedCreater) Create(ctx context.Context, obj runtime.Object, opts *metav1.CreateOptions) (runtime.Object, error) {
-	ctx, done := context.WithCancel(ctx)
+func (c gatedCreater) Create(call *Call, obj runtime.Object, opts *metav1.CreateOptions) (runtime.Object, error) {
+	if err := call.begin(c.gate.Admission, opts.DryRun); err != nil {
+		return nil, err
+	}
+	ctx, done := context.WithCancel(call.Context) // plug-ins may count what is under way
 	defer done()
+	call = call.WithContext(ctx)
 	name := ""
 	if m, ok := obj.(metav1.Object); ok {
 		name = m.GetName()
 	}
-	if err := c.gate.admit(ctx, admission.Create, name, obj, nil, opts, opts.DryRun); err != nil {
+	req, err := c.gate.admit(call, admission.Create, name, obj, nil, opts)
+	if err != nil {
 		return nil, err
 	}
-	return c.next.Create(ctx, obj, opts)
+	if req != nil {
+		obj = req.Object()
+	}
+	made, err := c.next.Create(call, obj, opts)
+	settle(call, req, err)
+	return made, err
 }
 
 type gatedUpdater struct {
@@ -124,25 +146,40 @@ type gatedUpdater struct {
 	next Updater
 }
 
-func (u gatedUpdater) Update(ctx context.Context, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	ctx, done := context.WithCancel(ctx)
+func (u gatedUpdater) Update(call *Call, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	if err := call.begin(u.gate.Admission, opts.DryRun); err != nil {
+		return nil, false, err
+	}
+	ctx, done := context.WithCancel(call.Context)
 	defer done()
-	judged := func(inner context.Context, current runtime.Object) (runtime.Object, error) {
-		inner, end := context.WithCancel(inner) // which need not be one of ctx
-		context.AfterFunc(ctx, end)
-		ctx := createOnUpdateDone(inner)
+	call = call.WithContext(ctx)
+	var last *admission.Request // of the last attempt
+	judged := func(inner *Call, current runtime.Object) (runtime.Object, error) {
+		if last != nil {
+			last.Undo(call, 0)
+			last = nil
+		}
+		inner = inner.updating()
 		op, old := admission.Create, runtime.Object(nil)
 		var options runtime.Object = creating(opts)
 		if current != nil {
-			op, old, options = admission.Update, current.DeepCopyObject(), opts
+			op, options = admission.Update, opts
+			if len(call.Policy.Plugins) > 0 {
+				old = current.DeepCopyObject()
+			}
 		}
-		obj, err := update(ctx, current)
+		obj, err := update(inner, current)
 		if err != nil {
 			return nil, err
 		}
-		return obj, u.gate.admit(ctx, op, name, obj, old, options, opts.DryRun)
+		if last, err = u.gate.admit(call, op, name, obj, old, options); last != nil {
+			obj = last.Object()
+		}
+		return obj, err
 	}
-	return u.next.Update(ctx, name, judged, opts)
+	obj, created, err := u.next.Update(call, name, judged, opts)
+	settle(call, last, err)
+	return obj, created, err
 }
 
 type gatedDeleter struct {
@@ -150,11 +187,17 @@ type gatedDeleter struct {
 	next Deleter
 }
 
-func (d gatedDeleter) Delete(ctx context.Context, name string, opts *metav1.DeleteOptions) (runtime.Object, bool, error) {
-	if err := d.gate.admit(ctx, admission.Delete, name, nil, nil, opts, opts.DryRun); err != nil {
+func (d gatedDeleter) Delete(call *Call, name string, opts *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	if err := call.begin(d.gate.Admission, opts.DryRun); err != nil {
 		return nil, false, err
 	}
-	return d.next.Delete(ctx, name, opts)
+	req, err := d.gate.admit(call, admission.Delete, name, nil, nil, opts)
+	if err != nil {
+		return nil, false, err
+	}
+	obj, deleted, err := d.next.Delete(call, name, opts)
+	settle(call, req, err)
+	return obj, deleted, err
 }
 
 func (d gatedDeleter) ReturnsDeleted() bool {
@@ -167,11 +210,17 @@ type gatedCollectionDeleter struct {
 	next CollectionDeleter
 }
 
-func (d gatedCollectionDeleter) DeleteCollection(ctx context.Context, opts *metav1.DeleteOptions, list *metav1.ListOptions) (runtime.Object, error) {
-	if err := d.gate.admit(ctx, admission.Delete, "", nil, nil, opts, opts.DryRun); err != nil {
+func (d gatedCollectionDeleter) DeleteCollection(call *Call, opts *metav1.DeleteOptions, list *metav1.ListOptions) (runtime.Object, error) {
+	if err := call.begin(d.gate.Admission, opts.DryRun); err != nil {
 		return nil, err
 	}
-	return d.next.DeleteCollection(ctx, opts, list)
+	req, err := d.gate.admit(call, admission.Delete, "", nil, nil, opts)
+	if err != nil {
+		return nil, err
+	}
+	obj, err := d.next.DeleteCollection(call, opts, list)
+	settle(call, req, err)
+	return obj, err
 }
 
 type gatedConnecter struct {
@@ -181,9 +230,15 @@ type gatedConnecter struct {
 
 func (c gatedConnecter) ConnectMethods() []string { return c.next.ConnectMethods() }
 
-func (c gatedConnecter) Connect(ctx context.Context, name, subpath string, r *http.Request) (http.Handler, error) {
-	if err := c.gate.admit(ctx, admission.Connect, name, nil, nil, nil, nil); err != nil {
+func (c gatedConnecter) Connect(call *Call, name, subpath string, r *http.Request) (http.Handler, error) {
+	if err := call.begin(c.gate.Admission, nil); err != nil {
 		return nil, err
 	}
-	return c.next.Connect(ctx, name, subpath, r)
+	req, err := c.gate.admit(call, admission.Connect, name, nil, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	h, err := c.next.Connect(call, name, subpath, r)
+	settle(call, req, err)
+	return h, err
 }

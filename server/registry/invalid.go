@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"context"
 	"fmt"
 	"reflect"
 	"strings"
@@ -36,13 +35,13 @@ func (r *Registry) versionFor(k *runtime.Kind) string {
 // inWordsOf makes errors about obj, which is of the hub, errors for who sent the version of the kind k: a renamed
 // field has its name there. Of another path at which that version does not have what the hub has there, it is said
 // which version it is of. The errors are changed in place.
-func (r *Registry) inWordsOf(ctx context.Context, k *runtime.Kind, errs field.ErrorList, obj runtime.Object) {
+func (r *Registry) inWordsOf(call *Call, k *runtime.Kind, errs field.ErrorList, obj runtime.Object) {
 	here := map[string]string{}
 	for path, hub := range k.Renamed {
 		here[hub] = path
 	}
 	var ofHub, ofKind any
-	if there, err := r.scheme.ToVersionContext(ctx, obj, k.GVK.GroupVersion()); err == nil {
+	if there, err := r.scheme.ToVersionContext(call, obj, k.GVK.GroupVersion()); err == nil {
 		ofHub, _ = decoded(obj)
 		ofKind, _ = decoded(there)
 	}

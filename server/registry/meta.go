@@ -1,13 +1,11 @@
 package registry
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 
-	"github.com/keelson-dev/keelson/server/request"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -47,10 +45,10 @@ func keepManagedFields(m, old metav1.Object) {
 }
 
 // settleNamespace makes the object's namespace the request's.
-func (r *Registry) settleNamespace(ctx context.Context, m metav1.Object) error {
+func (r *Registry) settleNamespace(call *Call, m metav1.Object) error {
 	want := ""
 	if r.namespaced {
-		want = NamespaceFrom(ctx)
+		want = call.Namespace
 	}
 	if got := m.GetNamespace(); want != "" && got != "" && got != want {
 		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
@@ -166,11 +164,9 @@ func (r *Registry) checkName(name string, prefix bool) []string {
 	return content.IsPathSegmentName(name)
 }
 
-// warn shows texts to the client of the context, if there is one.
-func warn(ctx context.Context, texts []string) {
+// warn shows texts to the client of the call, if there is one.
+func warn(call *Call, texts []string) {
 	for _, text := range texts {
-		if text != "" {
-			request.Warn(ctx, text)
-		}
+		call.Warn(text)
 	}
 }

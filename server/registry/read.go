@@ -30,18 +30,26 @@ func ReadAt(resourceVersion string) (storage.Read, error) {
 }
 
 // GetRecord implements Records.
-func (r *Registry) GetRecord(ctx context.Context, name string, at storage.Read) (storage.Record, error) {
-	key, err := r.key(ctx, name)
+func (r *Registry) GetRecord(call *Call, name string, at storage.Read) (storage.Record, error) {
+	key, err := r.readKey(call, name)
 	if err != nil {
 		return storage.Record{}, err
 	}
-	rec, err := r.store.Get(ctx, key, at)
+	rec, err := r.store.Get(call.Context, key, at)
 	return rec, r.readStatus(err, name)
 }
 
+// readKey is key for a call that reads.
+func (r *Registry) readKey(call *Call, name string) (string, error) {
+	if call == nil || call.User == nil {
+		return "", apierrors.NewInternalError(errNobody)
+	}
+	return r.key(call, name)
+}
+
 // GetStored returns one record as it is stored now, past any cache.
-func (r *Registry) GetStored(ctx context.Context, name string) (storage.Record, error) {
-	key, err := r.key(ctx, name)
+func (r *Registry) GetStored(call *Call, name string) (storage.Record, error) {
+	key, err := r.readKey(call, name)
 	if err != nil {
 		return storage.Record{}, err
 	}
@@ -49,36 +57,42 @@ func (r *Registry) GetStored(ctx context.Context, name string) (storage.Record, 
 	if c, ok := store.(interface{ Uncached() storage.Interface }); ok {
 		store = c.Uncached()
 	}
-	rec, err := store.Get(ctx, key, storage.Read{})
+	rec, err := store.Get(call.Context, key, storage.Read{})
 	return rec, r.readStatus(err, name)
 }
 
-// ListRecords implements RecordLister. The namespace of the context, if any, replaces the one in opts.
-func (r *Registry) ListRecords(ctx context.Context, opts storage.ListOptions) (storage.Page, error) {
-	opts.Selection = r.selection(ctx, opts.Selection)
-	page, err := r.store.List(ctx, opts)
+// ListRecords implements RecordLister. The namespace of the call, if any, replaces the one in opts.
+func (r *Registry) ListRecords(call *Call, opts storage.ListOptions) (storage.Page, error) {
+	if call == nil || call.User == nil {
+		return storage.Page{}, apierrors.NewInternalError(errNobody)
+	}
+	opts.Selection = r.selection(call, opts.Selection)
+	page, err := r.store.List(call.Context, opts)
 	if err != nil {
 		return storage.Page{}, r.listStatus(err, opts.Continue != "")
 	}
 	return page, nil
 }
 
-// WatchRecords implements RecordWatcher. The namespace of the context, if any, replaces the one in opts. Errors
+// WatchRecords implements RecordWatcher. The namespace of the call, if any, replaces the one in opts. Errors
 // of the watch's Next are StatusErrors, but for the context's and storage.ErrClosed, after which the caller ends
 // the watch without an error event.
-func (r *Registry) WatchRecords(ctx context.Context, opts storage.WatchOptions) (storage.Watch, error) {
-	opts.Selection = r.selection(ctx, opts.Selection)
-	w, err := r.store.Watch(ctx, opts)
+func (r *Registry) WatchRecords(call *Call, opts storage.WatchOptions) (storage.Watch, error) {
+	if call == nil || call.User == nil {
+		return nil, apierrors.NewInternalError(errNobody)
+	}
+	opts.Selection = r.selection(call, opts.Selection)
+	w, err := r.store.Watch(call.Context, opts)
 	if err != nil {
 		return nil, r.readStatus(r.watchStatus(err), "")
 	}
 	return &watch{w, r}, nil
 }
 
-func (r *Registry) selection(ctx context.Context, s storage.Selection) storage.Selection {
+func (r *Registry) selection(call *Call, s storage.Selection) storage.Selection {
 	if !r.namespaced {
 		s.Namespace = ""
-	} else if ns := NamespaceFrom(ctx); ns != "" {
+	} else if ns := call.Namespace; ns != "" {
 		s.Namespace = ns
 	}
 	return s

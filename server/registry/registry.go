@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/admission"
-	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/storage"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,8 +34,9 @@ type Options struct {
 	Storage storage.Interface
 	// Strategy is the kind's own rules; the zero value has none.
 	Strategy Erased
-	// Admission judges every write; nil accepts all.
-	Admission admission.Source
+	// Policy is asked for the policy of a call that has none: its plug-ins judge every write. nil accepts all. An
+	// admission.Chain is one.
+	Policy admission.Source
 	// GarbageCollection is asked whether a garbage collector looks after the objects, so that DELETE with the policies
 	// Orphan and Foreground leaves the collector's finalizers on them. Without one nobody would take those
 	// finalizers away again: nil, as false, adds none.
@@ -54,8 +54,8 @@ type Options struct {
 // Registry serves one stored resource. Make one with [New]. All methods may be called concurrently. It keeps
 // nothing but its Options: two registries over one storage see the same objects.
 //
-// Methods take the namespace from the context, see [WithNamespace]. Their errors are apimachinery StatusErrors,
-// but for the context's own and what strategies, admission and ObjectUpdate functions return.
+// Methods take who asks, and in which namespace, from the [Call]. Their errors are apimachinery StatusErrors, but for the
+// context's own and what strategies, admission and ObjectUpdate functions return.
 type Registry struct {
 	scheme     *runtime.Scheme
 	kind       *runtime.Kind
@@ -64,7 +64,7 @@ type Registry struct {
 	namespaced bool
 	store      storage.Interface
 	strategy   Erased
-	admission  admission.Source // may be nil
+	policy     admission.Source // may be nil
 	gc         func() bool      // may be nil
 	now        func() time.Time
 	shape      shape
@@ -102,13 +102,8 @@ func newRegistry(o Options) (*Registry, error) {
 	if hub, _ := o.Scheme.Hub(o.Kind.GroupKind()); hub != o.Kind {
 		return nil, fmt.Errorf("the kind's hub is %s", hub)
 	}
-	if want := reflect.PointerTo(kind.Type); o.Strategy.object != nil && !want.AssignableTo(o.Strategy.object) {
-		return nil, fmt.Errorf("the strategy is for %v, the kind is %v", o.Strategy.object, want)
-	}
-	for _, path := range o.Strategy.resetFields {
-		if name, _, _ := strings.Cut(path, "."); name == "metadata" || !hasPath(kind.Type, "."+path) {
-			return nil, fmt.Errorf("ResetFields %q: %v has no such field; write a dotted path of JSON names outside of metadata, such as \"spec.color\"", path, kind.Type)
-		}
+	if err := checkStrategy(kind, o.Strategy); err != nil {
+		return nil, err
 	}
 	r := &Registry{
 		scheme:     o.Scheme,
@@ -118,7 +113,7 @@ func newRegistry(o Options) (*Registry, error) {
 		namespaced: o.Namespaced,
 		store:      o.Storage,
 		strategy:   o.Strategy,
-		admission:  o.Admission,
+		policy:     o.Policy,
 		gc:         o.GarbageCollection,
 		now:        o.Now,
 		shape:      shapeOf(kind.Type, !o.NoStatus),
@@ -139,6 +134,19 @@ func newRegistry(o Options) (*Registry, error) {
 		r.now = time.Now
 	}
 	return r, nil
+}
+
+// checkStrategy refuses a strategy that is not for a kind.
+func checkStrategy(kind *runtime.Kind, s Erased) error {
+	if want := reflect.PointerTo(kind.Type); s.object != nil && !want.AssignableTo(s.object) {
+		return fmt.Errorf("the strategy is for %v, the kind is %v", s.object, want)
+	}
+	for _, path := range s.resetFields {
+		if name, _, _ := strings.Cut(path, "."); name == "metadata" || !hasPath(kind.Type, "."+path) {
+			return fmt.Errorf("ResetFields %q: %v has no such field; write a dotted path of JSON names outside of metadata, such as \"spec.color\"", path, kind.Type)
+		}
+	}
+	return nil
 }
 
 // Kind returns the kind, in its hub version.
@@ -162,7 +170,13 @@ func (r *Registry) ResetFields(k *runtime.Kind) [][]string {
 	if shapeOf(k.Type, !r.noStatus).hasStatus() {
 		reset = append(reset, []string{"status"})
 	}
-	for _, path := range r.strategy.resetFields {
+	return append(reset, resetPaths(k, r.strategy.resetFields)...)
+}
+
+// resetPaths returns where a version of the kind has fields of the hub.
+func resetPaths(k *runtime.Kind, fields []string) [][]string {
+	var reset [][]string
+	for _, path := range fields {
 		for here, hub := range k.Renamed {
 			if hub == path {
 				path = here
@@ -197,8 +211,8 @@ func (r *Registry) DecodeRecords(ctx context.Context, records []storage.Record, 
 	return r.scheme.ToVersions(ctx, objs, gv)
 }
 
-// key is where the object called name is stored, in the namespace of the context.
-func (r *Registry) key(ctx context.Context, name string) (string, error) {
+// key is where the object called name is stored, in the namespace of the call.
+func (r *Registry) key(call *Call, name string) (string, error) {
 	if name == "" {
 		return "", apierrors.NewBadRequest("Name parameter required.")
 	}
@@ -208,7 +222,7 @@ func (r *Registry) key(ctx context.Context, name string) (string, error) {
 	if !r.namespaced {
 		return name, nil
 	}
-	ns := NamespaceFrom(ctx)
+	ns := call.Namespace
 	if ns == "" {
 		return "", apierrors.NewBadRequest("Namespace parameter required.")
 	}
@@ -237,24 +251,5 @@ func (r *Registry) accept(obj runtime.Object) (metav1.Object, error) {
 func (r *Registry) timestamp() metav1.Time {
 	return metav1.NewTime(r.now().UTC().Truncate(time.Second))
 }
-
-// request is the frame of an admission request.
-func (r *Registry) request(ctx context.Context, op admission.Operation, name string, dryRun bool) *admission.Request {
-	req := &admission.Request{
-		Operation: op,
-		Kind:      r.kind.GVK,
-		Resource:  r.kind.GVK.GroupVersion().WithResource(r.resource.Resource), // the hub's in every group
-		Name:      name,
-		DryRun:    dryRun,
-		User:      authn.UserFrom(ctx),
-	}
-	if r.namespaced {
-		req.Namespace = NamespaceFrom(ctx)
-	}
-	return req
-}
-
-// chain is what judges a request now.
-func (r *Registry) chain() admission.Chain { return admission.CurrentOf(r.admission) }
 
 func isDryRun(values []string) bool { return len(values) > 0 }

@@ -1,14 +1,12 @@
 package registry
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"strings"
 
 	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/runtime"
-	"github.com/keelson-dev/keelson/server/request"
 	"github.com/keelson-dev/keelson/storage"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -49,7 +47,7 @@ func (r *Registry) ScaleView(s Scale) (*ScaleView, error) {
 var scaleKind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
 
 // Get implements Getter.
-func (v *ScaleView) Get(ctx context.Context, name string, opts *metav1.GetOptions) (runtime.Object, error) {
+func (v *ScaleView) Get(call *Call, name string, opts *metav1.GetOptions) (runtime.Object, error) {
 	at := storage.Read{}
 	if opts != nil {
 		var err error
@@ -57,11 +55,11 @@ func (v *ScaleView) Get(ctx context.Context, name string, opts *metav1.GetOption
 			return nil, err
 		}
 	}
-	rec, err := v.registry.GetRecord(ctx, name, at)
+	rec, err := v.registry.GetRecord(call, name, at)
 	if err != nil {
 		return nil, err
 	}
-	obj, err := v.decode(ctx, rec)
+	obj, err := v.decode(call, rec)
 	if err != nil {
 		return nil, err
 	}
@@ -72,11 +70,11 @@ func (v *ScaleView) Get(ctx context.Context, name string, opts *metav1.GetOption
 }
 
 // decode makes the object of a record, in the version that has the paths.
-func (v *ScaleView) decode(ctx context.Context, rec storage.Record) (runtime.Object, error) {
+func (v *ScaleView) decode(call *Call, rec storage.Record) (runtime.Object, error) {
 	if !v.registry.converts() {
 		return v.registry.Decode(rec)
 	}
-	objs, err := v.registry.DecodeRecords(ctx, []storage.Record{rec}, v.registry.version)
+	objs, err := v.registry.DecodeRecords(call, []storage.Record{rec}, v.registry.version)
 	if err != nil {
 		return nil, err
 	}
@@ -84,11 +82,11 @@ func (v *ScaleView) decode(ctx context.Context, rec storage.Record) (runtime.Obj
 }
 
 // shown returns an object of the hub in the version that has the paths.
-func (v *ScaleView) shown(ctx context.Context, obj runtime.Object) (runtime.Object, error) {
+func (v *ScaleView) shown(call *Call, obj runtime.Object) (runtime.Object, error) {
 	if !v.registry.converts() {
 		return obj, nil
 	}
-	return v.registry.scheme.ToVersionContext(ctx, obj, v.registry.version)
+	return v.registry.scheme.ToVersionContext(call.Context, obj, v.registry.version)
 }
 
 // accept returns the metadata of an object, in the version that has the paths.
@@ -125,30 +123,35 @@ func (v *ScaleView) scale(obj runtime.Object) (*autoscalingv1.Scale, error) {
 // object itself. Of the Scale's metadata only uid and resourceVersion count, as preconditions, and managedFields: the
 // Scale that update gets has an entry for each manager of the object's replicas, and what it returns says who they are
 // then. The object's entry for a new one is in the version of the request.
-func (v *ScaleView) Update(ctx context.Context, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
+func (v *ScaleView) Update(call *Call, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	if opts == nil {
 		opts = &metav1.UpdateOptions{}
 	}
-	if v.registry.converts() {
-		ctx = WithSent(ctx)
+	if v.registry.converts() && call != nil {
+		call.KeepsSent()
 	}
 	e := v.registry.main()
 	e.subresource, e.kind = "scale", scaleKind
 	e.subject = func(obj runtime.Object) (runtime.Object, error) {
-		there, err := v.shown(ctx, obj)
+		there, err := v.shown(call, obj)
 		if err != nil {
 			return nil, err
 		}
 		return v.scale(there)
 	}
 	e.mutates, e.creates = true, false
-	rec, _, err := v.registry.update(ctx, name, func(ctx context.Context, obj runtime.Object) (runtime.Object, error) {
-		return v.rescale(ctx, name, obj, update, opts)
+	var last attempt
+	rec, _, err := v.registry.update(call, name, func(call *Call, obj runtime.Object) (runtime.Object, error) {
+		last.again(call)
+		var err error
+		obj, last.req, err = v.rescale(call, name, obj, update, opts)
+		return obj, err
 	}, opts, e)
+	last.end(call, err)
 	if err != nil {
 		return nil, false, err
 	}
-	obj, err := v.decode(ctx, rec)
+	obj, err := v.decode(call, rec)
 	if err != nil {
 		return nil, false, err
 	}
@@ -161,48 +164,51 @@ func (v *ScaleView) Update(ctx context.Context, name string, update ObjectUpdate
 const noReplicas = math.MinInt32
 
 // rescale changes obj as update changes its Scale.
-func (v *ScaleView) rescale(ctx context.Context, name string, obj runtime.Object, update ObjectUpdate, opts *metav1.UpdateOptions) (runtime.Object, error) {
+func (v *ScaleView) rescale(call *Call, name string, obj runtime.Object, update ObjectUpdate, opts *metav1.UpdateOptions) (_ runtime.Object, req *admission.Request, _ error) {
 	r := v.registry
-	obj, err := v.shown(ctx, obj)
+	obj, err := v.shown(call, obj)
 	if err != nil {
-		return nil, r.status(err, name)
+		return nil, req, r.status(err, name)
 	}
 	old, err := v.scale(obj)
 	if err != nil {
-		return nil, err
+		return nil, req, err
 	}
-	managers, err := v.managers(ctx, obj)
+	managers, err := v.managers(call, obj)
 	if err != nil {
-		return nil, err
+		return nil, req, err
 	}
 	old.SetManagedFields(managers.ofScale())
-	req := r.request(ctx, admission.Update, name, isDryRun(opts.DryRun))
-	req.Kind, req.Subresource, req.Old, req.Options = scaleKind, "scale", old, opts
+	req = r.request(call, admission.Update, name, opts)
+	req.Kind, req.SentKind, req.Subresource = scaleKind, scaleKind, "scale"
 	shown := runtime.DeepCopy(old)
 	if _, there := v.specReplicas.integer(obj); !there && r.scale.checks() {
 		shown.Spec.Replicas = noReplicas
 	}
-	if req.Object, err = update(ctx, shown); err != nil {
-		return nil, err
+	changed, err := update(call, shown)
+	if err != nil {
+		return nil, req, err
 	}
-	if s, ok := req.Object.(*autoscalingv1.Scale); ok && s != nil && s.Spec.Replicas == noReplicas {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the spec replicas field %q cannot be empty", v.paths.SpecReplicas))
+	if s, ok := changed.(*autoscalingv1.Scale); ok && s != nil && s.Spec.Replicas == noReplicas {
+		return nil, req, apierrors.NewBadRequest(fmt.Sprintf("the spec replicas field %q cannot be empty", v.paths.SpecReplicas))
 	}
-	if err := r.refused(r.chain().Mutate(ctx, req), name); err != nil {
-		return nil, err
+	req.Show(changed, old, false)
+	if err := r.refused(call.Policy.Plugins.Mutate(call, req), name); err != nil {
+		return nil, req, err
 	}
-	scale, ok := req.Object.(*autoscalingv1.Scale)
+	changed = req.Object()
+	scale, ok := changed.(*autoscalingv1.Scale)
 	if !ok || scale == nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("wrong object passed to Scale update: %T", req.Object))
+		return nil, req, apierrors.NewBadRequest(fmt.Sprintf("wrong object passed to Scale update: %T", changed))
 	}
 	if scale.Spec.Replicas < 0 && !r.scale.checks() { // else it is said of the object
-		return nil, apierrors.NewInvalid(scaleKind.GroupKind(), name, field.ErrorList{
+		return nil, req, apierrors.NewInvalid(scaleKind.GroupKind(), name, field.ErrorList{
 			field.Invalid(field.NewPath("spec", "replicas"), scale.Spec.Replicas, "must be greater than or equal to 0"),
 		})
 	}
 	m, err := v.accept(obj)
 	if err != nil {
-		return nil, err
+		return nil, req, err
 	}
 	// What the Scale leaves out is no precondition, also where an update of the object itself needs one.
 	if scale.UID != "" {
@@ -212,18 +218,18 @@ func (v *ScaleView) rescale(ctx context.Context, name string, obj runtime.Object
 		m.SetResourceVersion(scale.ResourceVersion)
 	}
 	if err := v.specReplicas.setInteger(obj, scale.Spec.Replicas); err != nil {
-		return nil, apierrors.NewInternalError(fmt.Errorf("the spec replicas field %q cannot be set: %w", v.paths.SpecReplicas, err))
+		return nil, req, apierrors.NewInternalError(fmt.Errorf("the spec replicas field %q cannot be set: %w", v.paths.SpecReplicas, err))
 	}
 	m.SetManagedFields(managers.ofObject(scale))
 	if !r.converts() {
-		return obj, nil
+		return obj, req, nil
 	}
-	hub, err := r.scheme.ToVersionContext(ctx, obj, r.kind.GVK.GroupVersion())
+	hub, err := r.scheme.ToVersionContext(call.Context, obj, r.kind.GVK.GroupVersion())
 	if err != nil {
-		return nil, r.status(err, name)
+		return nil, req, r.status(err, name)
 	}
-	KeepSent(ctx, obj, hub)
-	return hub, nil
+	call.KeepSent(obj, hub)
+	return hub, req, nil
 }
 
 // replicaManagers are the managers of an object's replicas.
@@ -233,7 +239,7 @@ type replicaManagers struct {
 }
 
 // managers finds out who manages the replicas of obj, in whatever version.
-func (v *ScaleView) managers(ctx context.Context, obj runtime.Object) (*replicaManagers, error) {
+func (v *ScaleView) managers(call *Call, obj runtime.Object) (*replicaManagers, error) {
 	r := v.registry
 	m, err := v.accept(obj)
 	if err != nil {
@@ -244,8 +250,8 @@ func (v *ScaleView) managers(ctx context.Context, obj runtime.Object) (*replicaM
 		paths[kind.GVK.GroupVersion().String()] = pathOf(r.replicas.in(kind, v.paths.SpecReplicas))
 	}
 	gv := r.kind.GVK.GroupVersion()
-	if info := request.InfoFrom(ctx); info != nil { // of another group than the hub, too
-		if asked := (schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}); paths[asked.String()] != nil {
+	if call.APIVersion != "" { // of another group than the hub, too
+		if asked := (schema.GroupVersion{Group: call.APIGroup, Version: call.APIVersion}); paths[asked.String()] != nil {
 			gv = asked
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/server/registry"
@@ -42,7 +43,7 @@ func TestOddShape(t *testing.T) {
 	must(t, err)
 	reg, err := registry.New(registry.Options{Scheme: scheme, Kind: kind, Resource: widgetResource, Storage: store})
 	must(t, err)
-	odds, err := registry.For[*Odd](reg)
+	odds, err := registry.For[*Odd](reg, authn.System())
 	must(t, err)
 
 	ctx := t.Context()

@@ -163,8 +163,3 @@ func isStatus(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status)
 }
-
-// refused makes the error of an admission plug-in a StatusError: any plain error is a Forbidden.
-func (r *Registry) refused(err error, name string) error {
-	return refused(err, r.resource, name)
-}

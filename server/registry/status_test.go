@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
@@ -23,7 +24,7 @@ func TestReads(t *testing.T) {
 	must(t, err)
 	equal(t, "resourceVersion", fmt.Sprint(rec.Revision), first.ResourceVersion)
 	for ns, want := range map[string]int{"ns": 2, "other": 1, "": 3, "none": 0} {
-		page, err := f.reg.ListRecords(registry.WithNamespace(f.ctx, ns), storage.ListOptions{})
+		page, err := f.reg.ListRecords(f.ctx.In(ns), storage.ListOptions{})
 		must(t, err)
 		equal(t, "records in "+ns, page.Count, want)
 	}
@@ -32,7 +33,7 @@ func TestReads(t *testing.T) {
 	if d := s.Details; d.Group != "example.com" || d.Kind != "widgets" || d.Name != "none" {
 		t.Errorf("details %+v", d)
 	}
-	w, err := f.reg.WatchRecords(registry.WithNamespace(f.ctx, "other"), storage.WatchOptions{Initial: true})
+	w, err := f.reg.WatchRecords(f.ctx.In("other"), storage.WatchOptions{Initial: true})
 	must(t, err)
 	defer w.Close()
 	events, err := w.Next(f.ctx)
@@ -93,7 +94,7 @@ func registryOver(t *testing.T, store storage.Interface) *registry.Registry {
 }
 
 func TestStorageErrors(t *testing.T) {
-	ctx := registry.WithNamespace(t.Context(), "ns")
+	ctx := registry.NewCall(t.Context(), authn.System(), "ns")
 	for _, c := range []struct {
 		err     error
 		code    int32
@@ -131,7 +132,7 @@ func TestStorageErrors(t *testing.T) {
 
 // Clients repeat by themselves what they are told to: a read, but no write whose outcome is not known.
 func TestUnavailable(t *testing.T) {
-	ctx := registry.WithNamespace(t.Context(), "ns")
+	ctx := registry.NewCall(t.Context(), authn.System(), "ns")
 	reg := failingRegistry(t, fmt.Errorf("etcd: %w: no leader", storage.ErrUnavailable))
 	const cause = "etcd: storage is unavailable: no leader"
 	var reads, writes []error
@@ -161,7 +162,7 @@ func TestUnavailable(t *testing.T) {
 
 // Of one object kube-apiserver answers other than of a list.
 func TestUnreadableObject(t *testing.T) {
-	ctx := registry.WithNamespace(t.Context(), "ns")
+	ctx := registry.NewCall(t.Context(), authn.System(), "ns")
 	reg := failingRegistry(t, &storage.UnreadableError{Key: "ns/a", StoredKey: "/registry/widgets/ns/a", Revision: 7, Err: errors.New("bad bytes")})
 	_, get := reg.GetRecord(ctx, "a", storage.Read{})
 	_, _, put := reg.UpdateRecord(ctx, "a", putOf(widget("a")), nil)
@@ -176,7 +177,7 @@ func TestUnreadableObject(t *testing.T) {
 }
 
 func TestUnreadableListNamesEachKey(t *testing.T) {
-	ctx := registry.WithNamespace(t.Context(), "ns")
+	ctx := registry.NewCall(t.Context(), authn.System(), "ns")
 	u := &storage.UnreadableError{
 		Key: "ns/a", StoredKey: "/registry/widgets/ns/a", Err: errors.New("bad"),
 		More: []*storage.UnreadableError{{Key: "ns/b", Err: errors.New("worse")}}, Truncated: true,
@@ -192,7 +193,7 @@ func TestUnreadableListNamesEachKey(t *testing.T) {
 }
 
 func TestExpired(t *testing.T) {
-	ctx := registry.WithNamespace(t.Context(), "ns")
+	ctx := registry.NewCall(t.Context(), authn.System(), "ns")
 	_, err := failingRegistry(t, &storage.ExpiredError{Revision: 5}).ListRecords(ctx, storage.ListOptions{})
 	wantStatus(t, err, 410, metav1.StatusReasonExpired, "The resourceVersion for the provided list is too old.")
 	_, err = failingRegistry(t, &storage.ExpiredError{Revision: 5}).ListRecords(ctx, storage.ListOptions{Continue: "x"})

@@ -30,8 +30,8 @@ func (r *Registry) Status() (*StatusView, error) {
 }
 
 // GetRecord implements Records.
-func (v *StatusView) GetRecord(ctx context.Context, name string, at storage.Read) (storage.Record, error) {
-	return v.registry.GetRecord(ctx, name, at)
+func (v *StatusView) GetRecord(call *Call, name string, at storage.Read) (storage.Record, error) {
+	return v.registry.GetRecord(call, name, at)
 }
 
 // Decode implements Records.
@@ -59,9 +59,9 @@ func (v *StatusView) ResetFields(k *runtime.Kind) [][]string {
 // UpdateRecord implements RecordUpdater. Of what update returns only the status and metadata.managedFields count (and
 // the metadata that a strategy with StatusMetadata lets in), and uid and resourceVersion as preconditions. The
 // generation stays, and nothing is ever created.
-func (v *StatusView) UpdateRecord(ctx context.Context, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (storage.Record, bool, error) {
+func (v *StatusView) UpdateRecord(call *Call, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (storage.Record, bool, error) {
 	r := v.registry
-	return r.update(ctx, name, update, opts, endpoint{
+	return r.update(call, name, update, opts, endpoint{
 		subresource: "status",
 		kind:        r.kind.GVK,
 		settle:      r.settleStatus,

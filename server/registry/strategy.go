@@ -1,8 +1,6 @@
 package registry
 
 import (
-	"context"
-
 	"github.com/keelson-dev/keelson/runtime"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -17,23 +15,23 @@ import (
 // every change outside metadata and status; on update through /status everything but the status is the old.
 type Strategy[T runtime.Object] struct {
 	// PrepareForCreate completes a new object in place, before validation.
-	PrepareForCreate func(ctx context.Context, obj T)
+	PrepareForCreate func(call *Call, obj T)
 	// PrepareForUpdate completes the new state in place, before validation.
-	PrepareForUpdate func(ctx context.Context, obj, old T)
+	PrepareForUpdate func(call *Call, obj, old T)
 	// PrepareForStatusUpdate is PrepareForUpdate for /status.
-	PrepareForStatusUpdate func(ctx context.Context, obj, old T)
+	PrepareForStatusUpdate func(call *Call, obj, old T)
 
 	// Validate finds what is wrong with a new object, beyond what its struct tags say (package constraint); the paths
 	// begin at the object ("spec.size"). It is also called on updates when ValidateUpdate is nil.
-	Validate func(ctx context.Context, obj T) field.ErrorList
+	Validate func(call *Call, obj T) field.ErrorList
 	// ValidateUpdate finds what is wrong with a change; call Validate from it if that should hold too.
-	ValidateUpdate func(ctx context.Context, obj, old T) field.ErrorList
+	ValidateUpdate func(call *Call, obj, old T) field.ErrorList
 	// ValidateStatusUpdate is ValidateUpdate for /status.
-	ValidateStatusUpdate func(ctx context.Context, obj, old T) field.ErrorList
+	ValidateStatusUpdate func(call *Call, obj, old T) field.ErrorList
 
 	// WarnOnCreate and WarnOnUpdate return texts for Warning headers.
-	WarnOnCreate func(ctx context.Context, obj T) []string
-	WarnOnUpdate func(ctx context.Context, obj, old T) []string
+	WarnOnCreate func(call *Call, obj T) []string
+	WarnOnUpdate func(call *Call, obj, old T) []string
 
 	// Canonicalize brings a valid object into its normal form, in place, before it is stored.
 	Canonicalize func(obj T)
@@ -44,12 +42,12 @@ type Strategy[T runtime.Object] struct {
 
 	// GracefulDelete is asked when an object is to be deleted and may set options.GracePeriodSeconds; true marks
 	// the object for deletion after that many seconds instead of deleting it. nil deletes at once.
-	GracefulDelete func(ctx context.Context, obj T, options *metav1.DeleteOptions) bool
+	GracefulDelete func(call *Call, obj T, options *metav1.DeleteOptions) bool
 
 	// Terminate marks an object for deletion in a way of its kind, in place, as namespaces do, which are never gone at once.
 	// It is called by every DELETE, after preconditions and admission. true: that is all, and the object is stored as it is
 	// now, if it has changed; false: the usual DELETE goes on. now is the time for a deletionTimestamp.
-	Terminate func(ctx context.Context, obj T, now metav1.Time) bool
+	Terminate func(call *Call, obj T, now metav1.Time) bool
 	// Finalizing reports whether something of the kind's own keeps an object, as metadata.finalizers do: spec.finalizers
 	// of a namespace. An object that is marked for deletion goes with the update after which nothing keeps it.
 	Finalizing func(obj T) bool

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/storage"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,28 +23,39 @@ import (
 // for one of this. They may have any values that JSON can say, such as int.
 type Typed[T runtime.Object] struct {
 	registry *Registry
+	user     *authn.User
 }
 
-// For returns the typed face of a registry. T must be the Go type of the registry's kind.
-func For[T runtime.Object](r *Registry) (*Typed[T], error) {
-	if r == nil {
+// For returns the typed face of a registry, for calls that a user makes: admission and strategies see that user, who need
+// not be authorized. A program's own work is that of authn.System() or of an authn.ServiceAccount. T must be the Go type of
+// the registry's kind.
+func For[T runtime.Object](r *Registry, user *authn.User) (*Typed[T], error) {
+	switch {
+	case r == nil:
 		return nil, errors.New("registry: For: the registry is nil")
+	case user == nil:
+		return nil, errors.New("registry: For: the user is nil; a program's own work is done as authn.System(), for one")
 	}
 	if want, got := reflect.PointerTo(r.kind.Type), reflect.TypeFor[T](); want != got {
 		return nil, fmt.Errorf("registry of %s: objects are %v, not %v", r.kind.GVK, want, got)
 	}
-	return &Typed[T]{r}, nil
+	return &Typed[T]{r, user}, nil
+}
+
+// call is the call of a method.
+func (t *Typed[T]) call(ctx context.Context, namespace string) *Call {
+	return NewCall(ctx, t.user, namespace)
 }
 
 // Get returns one object.
 func (t *Typed[T]) Get(ctx context.Context, namespace, name string) (T, error) {
-	return t.decode(t.registry.GetRecord(WithNamespace(ctx, namespace), name, storage.Read{}))
+	return t.decode(t.registry.GetRecord(t.call(ctx, namespace), name, storage.Read{}))
 }
 
 // List returns the objects of a namespace, or of all with "", that the selector chooses; a nil selector chooses
 // all.
 func (t *Typed[T]) List(ctx context.Context, namespace string, selector labels.Selector) ([]T, error) {
-	page, err := t.registry.ListRecords(WithNamespace(ctx, namespace), storage.ListOptions{Selection: storage.Selection{Labels: selector}})
+	page, err := t.registry.ListRecords(t.call(ctx, namespace), storage.ListOptions{Selection: storage.Selection{Labels: selector}})
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +77,7 @@ func (t *Typed[T]) Create(ctx context.Context, namespace string, obj T) (T, erro
 		var none T
 		return none, err
 	}
-	return t.decode(t.registry.CreateRecord(WithNamespace(ctx, namespace), own, nil))
+	return t.decode(t.registry.CreateRecord(t.call(ctx, namespace), own, nil))
 }
 
 // Update replaces the object of the same name by obj: like a PUT, with a conflict when obj's resourceVersion is
@@ -96,21 +108,21 @@ func (t *Typed[T]) replace(ctx context.Context, namespace string, obj T, to Reco
 		var none T
 		return none, err
 	}
-	put := func(context.Context, runtime.Object) (runtime.Object, error) {
+	put := func(*Call, runtime.Object) (runtime.Object, error) {
 		out := own.DeepCopyObject()
 		if m, err := t.registry.accept(out); ownersStay && err == nil {
 			m.SetManagedFields(nil)
 		}
 		return out, nil
 	}
-	rec, _, err := to.UpdateRecord(WithNamespace(ctx, namespace), m.GetName(), put, nil)
+	rec, _, err := to.UpdateRecord(t.call(ctx, namespace), m.GetName(), put, nil)
 	return t.decode(rec, err)
 }
 
 // Change updates an object from what it is now, again and again until nobody came between. An error of change
 // ends it and is returned; change may be called several times.
 func (t *Typed[T]) Change(ctx context.Context, namespace, name string, change func(obj T) error) (T, error) {
-	patch := func(_ context.Context, current runtime.Object) (runtime.Object, error) {
+	patch := func(_ *Call, current runtime.Object) (runtime.Object, error) {
 		obj, ok := current.(T)
 		if !ok { // the kind creates on update, and there is no object
 			obj = t.registry.kind.New().(T)
@@ -120,14 +132,14 @@ func (t *Typed[T]) Change(ctx context.Context, namespace, name string, change fu
 		}
 		return t.registry.settled(obj)
 	}
-	rec, _, err := t.registry.UpdateRecord(WithNamespace(ctx, namespace), name, patch, nil)
+	rec, _, err := t.registry.UpdateRecord(t.call(ctx, namespace), name, patch, nil)
 	return t.decode(rec, err)
 }
 
 // Delete deletes an object, or marks it for deletion while finalizers or a grace period keep it; opts may be nil.
 // It returns the object as it was last, and whether it is gone.
 func (t *Typed[T]) Delete(ctx context.Context, namespace, name string, opts *metav1.DeleteOptions) (last T, gone bool, err error) {
-	rec, gone, err := t.registry.DeleteRecord(WithNamespace(ctx, namespace), name, opts)
+	rec, gone, err := t.registry.DeleteRecord(t.call(ctx, namespace), name, opts)
 	if err == nil && rec.Body.IsZero() {
 		return last, gone, nil
 	}

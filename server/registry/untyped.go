@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -121,13 +120,13 @@ func normalize(obj runtime.Object) error {
 
 // setDefaults sets defaults. Of a kind whose schemas say them they are those of the request's version, of which the object
 // still has all fields; those of the version that is stored are set when it is.
-func (r *Registry) setDefaults(ctx context.Context, obj runtime.Object) {
-	k := r.requestKind(ctx)
+func (r *Registry) setDefaults(call *Call, obj runtime.Object) {
+	k := r.requestKind(call)
 	switch {
 	case k == nil || r.kind.Schema == nil:
 		r.kind.SetDefaults(obj)
 	case r.kind.HasConvert():
-		r.setDefaultsIn(ctx, k, obj)
+		r.setDefaultsIn(call, k, obj)
 	default:
 		k.SetDefaults(obj)
 	}
@@ -135,12 +134,12 @@ func (r *Registry) setDefaults(ctx context.Context, obj runtime.Object) {
 
 // setDefaultsIn sets defaults of a version whose fields are not those of the hub, where that has any to set. What cannot be
 // shown in that version has none of them.
-func (r *Registry) setDefaultsIn(ctx context.Context, k *runtime.Kind, obj runtime.Object) {
+func (r *Registry) setDefaultsIn(call *Call, k *runtime.Kind, obj runtime.Object) {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok || runtime.Normalize(u) != nil { // the caller tells of it
 		return
 	}
-	there, err := r.scheme.ToVersionContext(ctx, u, k.GVK.GroupVersion())
+	there, err := r.scheme.ToVersionContext(call.Context, u, k.GVK.GroupVersion())
 	if err != nil {
 		return
 	}
@@ -148,25 +147,25 @@ func (r *Registry) setDefaultsIn(ctx context.Context, k *runtime.Kind, obj runti
 	if k.SetDefaults(there); reflect.DeepEqual(before, there) {
 		return
 	}
-	if back, err := r.scheme.ToVersionContext(ctx, there, r.kind.GVK.GroupVersion()); err == nil {
+	if back, err := r.scheme.ToVersionContext(call.Context, there, r.kind.GVK.GroupVersion()); err == nil {
 		u.Object = back.(*unstructured.Unstructured).Object
 	}
 }
 
 // sameContent is that of the shape. Where versions have schemas, what the version of the request does not have is not
 // compared: the request loses it, and cannot have meant to change it.
-func (r *Registry) sameContent(ctx context.Context, obj, old runtime.Object) bool {
+func (r *Registry) sameContent(call *Call, obj, old runtime.Object) bool {
 	if r.shape.sameContent(obj, old) {
 		return true
 	}
-	k := r.requestKind(ctx)
+	k := r.requestKind(call)
 	if k == nil || r.kind.Schema == nil {
 		return false
 	}
-	now, err := r.scheme.ToVersionContext(ctx, obj, k.GVK.GroupVersion())
+	now, err := r.scheme.ToVersionContext(call.Context, obj, k.GVK.GroupVersion())
 	if err != nil {
 		return false
 	}
-	was, err := r.scheme.ToVersionContext(ctx, old, k.GVK.GroupVersion())
+	was, err := r.scheme.ToVersionContext(call.Context, old, k.GVK.GroupVersion())
 	return err == nil && r.shape.sameContent(now, was)
 }

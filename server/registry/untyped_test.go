@@ -1,10 +1,10 @@
 package registry_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/server/registry"
@@ -61,7 +61,7 @@ func TestUntypedShape(t *testing.T) {
 		if r.HasStatus() == noStatus {
 			t.Errorf("NoStatus %v: HasStatus %v", noStatus, r.HasStatus())
 		}
-		gadgets, err := registry.For[*unstructured.Unstructured](r)
+		gadgets, err := registry.For[*unstructured.Unstructured](r, authn.System())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +98,7 @@ func TestUntypedNeedsAResourceVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gadgets, err := registry.For[*unstructured.Unstructured](r)
+	gadgets, err := registry.For[*unstructured.Unstructured](r, authn.System())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestUntypedNeedsAResourceVersion(t *testing.T) {
 	if _, err := gadgets.Update(t.Context(), "", obj); err != nil {
 		t.Errorf("with it: %v", err)
 	}
-	if _, err := registry.For[*autoscalingv1.Scale](r); err == nil {
+	if _, err := registry.For[*autoscalingv1.Scale](r, authn.System()); err == nil {
 		t.Error("it was taken for objects of a Go type")
 	}
 }
@@ -134,7 +134,7 @@ func TestUntypedScaleOfWhatIsNoInteger(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		gadgets, err := registry.For[*unstructured.Unstructured](r)
+		gadgets, err := registry.For[*unstructured.Unstructured](r, authn.System())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,19 +148,19 @@ func TestUntypedScaleOfWhatIsNoInteger(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if scale, err := view.Get(t.Context(), "a", &metav1.GetOptions{}); err == nil {
+		if scale, err := view.Get(registry.NewCall(t.Context(), authn.System(), ""), "a", &metav1.GetOptions{}); err == nil {
 			t.Errorf("there is a scale: %v", scale)
 		}
 		set := func(n int32) registry.ObjectUpdate {
-			return registry.ObjectUpdate(func(_ context.Context, obj runtime.Object) (runtime.Object, error) {
+			return registry.ObjectUpdate(func(_ *registry.Call, obj runtime.Object) (runtime.Object, error) {
 				obj.(*autoscalingv1.Scale).Spec.Replicas = n
 				return obj, nil
 			})
 		}
-		if _, _, err := view.Update(t.Context(), "a", set(1), nil); !apierrors.IsInternalError(err) {
+		if _, _, err := view.Update(registry.NewCall(t.Context(), authn.System(), ""), "a", set(1), nil); !apierrors.IsInternalError(err) {
 			t.Errorf("replicas of a text: %v", err)
 		}
-		if _, _, err := view.Update(t.Context(), "a", set(-1), nil); !apierrors.IsInvalid(err) {
+		if _, _, err := view.Update(registry.NewCall(t.Context(), authn.System(), ""), "a", set(-1), nil); !apierrors.IsInvalid(err) {
 			t.Errorf("negative replicas: %v", err)
 		}
 	}

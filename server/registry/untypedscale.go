@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"reflect"
@@ -32,13 +31,13 @@ func CheckScale(obj *unstructured.Unstructured, s *Scale, statusOnly bool) field
 }
 
 // checkScale is CheckScale for the registry's own scale, unless the strategy sees to it.
-func (r *Registry) checkScale(ctx context.Context, obj runtime.Object, statusOnly bool) field.ErrorList {
+func (r *Registry) checkScale(call *Call, obj runtime.Object, statusOnly bool) field.ErrorList {
 	if r.strategy.ownScaleChecks || !r.scale.checks() {
 		return nil
 	}
 	if r.converts() {
 		var err error
-		if obj, err = r.scheme.ToVersionContext(ctx, obj, r.version); err != nil {
+		if obj, err = r.scheme.ToVersionContext(call.Context, obj, r.version); err != nil {
 			return field.ErrorList{field.InternalError(nil, err)}
 		}
 	}

@@ -38,11 +38,13 @@ type endpoint struct {
 	// settle returns the new state without the changes this endpoint does not make; the next three are the
 	// strategy's.
 	settle   func(obj, old runtime.Object) runtime.Object
-	prepare  func(ctx context.Context, obj, old runtime.Object)
-	validate func(ctx context.Context, obj, old runtime.Object) field.ErrorList
-	warn     func(ctx context.Context, obj, old runtime.Object) []string
+	prepare  func(call *Call, obj, old runtime.Object)
+	validate func(call *Call, obj, old runtime.Object) field.ErrorList
+	warn     func(call *Call, obj, old runtime.Object) []string
 	// generation says that a change of content counts.
 	generation bool
+	// admitted says that admission has judged the request already.
+	admitted bool
 	// creates says that an object which is missing may be created.
 	creates bool
 }
@@ -59,7 +61,7 @@ func (r *Registry) main() endpoint {
 		creates:    r.strategy.createOnUpdate,
 	}
 	if f := r.strategy.validate; e.validate == nil && f != nil {
-		e.validate = func(ctx context.Context, obj, _ runtime.Object) field.ErrorList { return f(ctx, obj) }
+		e.validate = func(call *Call, obj, _ runtime.Object) field.ErrorList { return f(call, obj) }
 	}
 	return e
 }
@@ -72,27 +74,31 @@ func (r *Registry) settleMain(obj, old runtime.Object) runtime.Object {
 
 // UpdateRecord implements RecordUpdater. update sees every state the object has until the write succeeds; what it
 // returns with the resourceVersion of an older state is a conflict, and without one overwrites.
-func (r *Registry) UpdateRecord(ctx context.Context, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (storage.Record, bool, error) {
+func (r *Registry) UpdateRecord(call *Call, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (storage.Record, bool, error) {
 	e := r.main()
-	e.creates = e.creates || CreatesOnUpdate(ctx)
-	return r.update(ctx, name, update, opts, e)
+	e.creates = e.creates || call != nil && call.CreateOnUpdate
+	return r.update(call, name, update, opts, e)
 }
 
-func (r *Registry) update(ctx context.Context, name string, update ObjectUpdate, opts *metav1.UpdateOptions, e endpoint) (storage.Record, bool, error) {
-	ctx = createOnUpdateDone(ctx)
+func (r *Registry) update(call *Call, name string, update ObjectUpdate, opts *metav1.UpdateOptions, e endpoint) (storage.Record, bool, error) {
 	if opts == nil {
 		opts = &metav1.UpdateOptions{}
 	}
-	key, err := r.key(ctx, name)
+	if err := call.begin(r.policy, opts.DryRun); err != nil {
+		return storage.Record{}, false, err
+	}
+	call = call.updating()
+	key, err := r.key(call, name)
 	if err != nil {
 		return storage.Record{}, false, err
 	}
 	var last error
 	for range createAttempts {
-		c := &change{registry: r, endpoint: e, name: name, update: update, opts: opts}
-		rec, err := r.store.Update(ctx, key, storage.WriteOptions{DryRun: isDryRun(opts.DryRun)}, c.apply)
+		c := &change{registry: r, endpoint: e, call: call, name: name, update: update, opts: opts}
+		rec, err := r.store.Update(call.Context, key, storage.WriteOptions{DryRun: call.DryRun}, c.apply)
+		c.settle(err)
 		if err == nil {
-			warn(ctx, c.warnings)
+			warn(call, c.warnings)
 			if c.final != nil {
 				rec = *c.final
 			}
@@ -101,7 +107,7 @@ func (r *Registry) update(ctx context.Context, name string, update ObjectUpdate,
 		if !errors.Is(err, storage.ErrNotFound) || !e.creates {
 			return storage.Record{}, false, r.status(err, name)
 		}
-		if rec, err = r.createMissing(ctx, name, update, opts); !apierrors.IsAlreadyExists(err) {
+		if rec, err = r.createMissing(call, name, update, opts); !apierrors.IsAlreadyExists(err) {
 			return rec, err == nil, err
 		}
 		last = err
@@ -110,8 +116,8 @@ func (r *Registry) update(ctx context.Context, name string, update ObjectUpdate,
 }
 
 // createMissing makes the object that an update found missing.
-func (r *Registry) createMissing(ctx context.Context, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (storage.Record, error) {
-	obj, err := update(ctx, nil)
+func (r *Registry) createMissing(call *Call, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (storage.Record, error) {
+	obj, err := update(call, nil)
 	if err != nil {
 		return storage.Record{}, err
 	}
@@ -120,7 +126,7 @@ func (r *Registry) createMissing(ctx context.Context, name string, update Object
 		return storage.Record{}, err
 	}
 	if uid := m.GetUID(); uid != "" {
-		return storage.Record{}, r.uidConflict(ctx, name, string(uid), "")
+		return storage.Record{}, r.uidConflict(call, name, string(uid), "")
 	}
 	m.SetResourceVersion("") // no state to compare with
 	switch got := m.GetName(); got {
@@ -130,7 +136,7 @@ func (r *Registry) createMissing(ctx context.Context, name string, update Object
 	default:
 		return storage.Record{}, apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", got, name))
 	}
-	return r.CreateRecord(ctx, obj, creating(opts))
+	return r.CreateRecord(call, obj, creating(opts))
 }
 
 // creating returns the options of an update as those of the create that it turns out to be.
@@ -145,23 +151,30 @@ func creating(o *metav1.UpdateOptions) *metav1.CreateOptions {
 type change struct {
 	registry *Registry
 	endpoint endpoint
+	call     *Call
 	name     string
 	update   ObjectUpdate
 	opts     *metav1.UpdateOptions
 
+	req      *admission.Request // nil: apply has not come so far
+	refused  bool               // apply has returned an error
 	warnings []string
 	final    *storage.Record // what to answer when the update deleted the object
 }
 
 // apply is the storage.ChangeFunc of an update.
-func (c *change) apply(ctx context.Context, old runtime.Object, rec storage.Record) (storage.Outcome, error) {
-	c.warnings, c.final = nil, nil
-	r := c.registry
+func (c *change) apply(ctx context.Context, old runtime.Object, rec storage.Record) (out storage.Outcome, err error) {
+	if c.req != nil { // of the try before
+		c.req.Undo(ctx, 0)
+	}
+	c.req, c.refused, c.warnings, c.final = nil, false, nil, nil
+	defer func() { c.refused = err != nil }()
+	call, r := c.call.WithContext(ctx), c.registry
 	was, err := r.accept(old)
 	if err != nil {
 		return storage.Outcome{}, err
 	}
-	obj, err := c.update(ctx, old.DeepCopyObject())
+	obj, err := c.update(call, old.DeepCopyObject())
 	if err != nil {
 		return storage.Outcome{}, err
 	}
@@ -169,22 +182,27 @@ func (c *change) apply(ctx context.Context, old runtime.Object, rec storage.Reco
 	if err != nil {
 		return storage.Outcome{}, err
 	}
-	if err := c.preconditions(ctx, m, was); err != nil {
+	if err := c.preconditions(call, m, was); err != nil {
 		return storage.Outcome{}, err
 	}
 	c.warn(dedupOwners(m, ""))
-	req := r.request(ctx, admission.Update, c.name, isDryRun(c.opts.DryRun))
-	req.Kind, req.Subresource, req.Options = c.endpoint.kind, c.endpoint.subresource, c.opts
+	req := r.request(call, admission.Update, c.name, c.opts)
+	req.Subresource = c.endpoint.subresource
+	if c.endpoint.kind != r.kind.GVK {
+		req.Kind, req.SentKind = c.endpoint.kind, c.endpoint.kind
+	}
+	c.req = req
 	if !c.endpoint.mutates {
-		req.Object, req.Old = obj, old
-		if m, err = r.mutate(ctx, req, m); err != nil {
+		if obj, err = r.mutate(call, req, obj, old); err != nil {
 			return storage.Outcome{}, r.refused(err, c.name)
 		}
-		obj = req.Object
+		if m, err = r.accept(obj); err != nil {
+			return storage.Outcome{}, err
+		}
 		c.warn(dedupOwners(m, afterMutation))
 	}
-	if !c.endpoint.mutates || r.kind.Schema == nil { // a scale sets the replicas of a custom resource, and nothing else
-		r.setDefaults(ctx, obj) // of what a caller in process or a mutator left out
+	if !c.endpoint.mutates || c.endpoint.admitted || r.kind.Schema == nil { // a scale sets the replicas of a custom resource, and nothing else
+		r.setDefaults(call, obj) // of what a caller in process or a mutator left out
 	}
 	if err := normalize(obj); err != nil {
 		return storage.Outcome{}, err
@@ -192,17 +210,17 @@ func (c *change) apply(ctx context.Context, old runtime.Object, rec storage.Reco
 	if m.GetName() == "" {
 		m.SetName(was.GetName())
 	}
-	if err := r.settleNamespace(ctx, m); err != nil {
+	if err := r.settleNamespace(call, m); err != nil {
 		return storage.Outcome{}, err
 	}
 	obj = c.endpoint.settle(obj, old)
 	if m, err = r.accept(obj); err != nil {
 		return storage.Outcome{}, err
 	}
-	if err := c.complete(ctx, obj, old, m, was); err != nil {
+	if err := c.complete(call, obj, old, m, was); err != nil {
 		return storage.Outcome{}, err
 	}
-	if err := c.judge(ctx, req, obj, old); err != nil {
+	if err := c.judge(call, req, obj, old); err != nil {
 		return storage.Outcome{}, err
 	}
 	if finished(m, was) && !r.finalizing(obj) {
@@ -211,13 +229,20 @@ func (c *change) apply(ctx context.Context, old runtime.Object, rec storage.Reco
 	return storage.Outcome{Object: obj}, nil
 }
 
+// settle undoes the charges of the last try if nothing was changed.
+func (c *change) settle(err error) {
+	if c.req != nil && err != nil && (c.refused || failed(c.registry.status(err, c.name))) {
+		c.req.Undo(c.call.Context, 0)
+	}
+}
+
 func (c *change) warn(texts ...string) { c.warnings = append(c.warnings, texts...) }
 
 // preconditions compares the identity and version the request knows with those stored.
-func (c *change) preconditions(ctx context.Context, m, was metav1.Object) error {
+func (c *change) preconditions(call *Call, m, was metav1.Object) error {
 	r := c.registry
 	if uid := m.GetUID(); uid != "" && uid != was.GetUID() {
-		return r.uidConflict(ctx, c.name, string(uid), string(was.GetUID()))
+		return r.uidConflict(call, c.name, string(uid), string(was.GetUID()))
 	}
 	rv := m.GetResourceVersion()
 	version := uint64(0)
@@ -239,12 +264,12 @@ func (c *change) preconditions(ctx context.Context, m, was metav1.Object) error 
 }
 
 // uidConflict is worded as kube-apiserver's storage does, the key with its usual prefix included.
-func (r *Registry) uidConflict(ctx context.Context, name, want, got string) error {
+func (r *Registry) uidConflict(call *Call, name, want, got string) error {
 	key := "/registry/" + r.resource.Resource
 	if group := r.kind.GVK.Group; group != "" {
 		key = "/registry/" + group + "/" + r.resource.Resource
 	}
-	if ns := NamespaceFrom(ctx); r.namespaced {
+	if ns := call.Namespace; r.namespaced {
 		key += "/" + ns
 	}
 	return apierrors.NewConflict(r.resource, name, fmt.Errorf(
@@ -253,16 +278,16 @@ func (r *Registry) uidConflict(ctx context.Context, name, want, got string) erro
 }
 
 // complete gives the new state what the request cannot change, and what changes with it.
-func (c *change) complete(ctx context.Context, obj, old runtime.Object, m, was metav1.Object) error {
+func (c *change) complete(call *Call, obj, old runtime.Object, m, was metav1.Object) error {
 	keepManagedFields(m, was)
 	keepSystem(m, was)
 	if f := c.endpoint.prepare; f != nil {
-		f(ctx, obj, old)
+		f(call, obj, old)
 		if err := normalize(obj); err != nil {
 			return err
 		}
 	}
-	if c.endpoint.generation && !c.registry.sameContent(ctx, obj, old) {
+	if c.endpoint.generation && !c.registry.sameContent(call, obj, old) {
 		m.SetGeneration(was.GetGeneration() + 1)
 	}
 	return nil
@@ -285,7 +310,7 @@ func keepSystem(m, was metav1.Object) {
 }
 
 // judge validates the new state, brings it into its normal form and asks the validators.
-func (c *change) judge(ctx context.Context, req *admission.Request, obj, old runtime.Object) error {
+func (c *change) judge(call *Call, req *admission.Request, obj, old runtime.Object) error {
 	r := c.registry
 	m, err := r.accept(obj)
 	if err != nil {
@@ -301,32 +326,32 @@ func (c *change) judge(ctx context.Context, req *admission.Request, obj, old run
 	}
 	unqualified, doubts := r.checkFinalizers(m, was.GetFinalizers())
 	problems = append(problems, unqualified...)
-	problems, err = r.checkConstraints(ctx, problems, obj, old)
+	problems, err = r.checkConstraints(call, problems, obj, old)
 	if err != nil {
 		return err
 	}
-	problems = append(problems, r.checkScale(ctx, obj, c.endpoint.subresource == "status")...)
+	problems = append(problems, r.checkScale(call, obj, c.endpoint.subresource == "status")...)
 	if f := c.endpoint.validate; f != nil {
-		problems = append(problems, r.ratchet(f(ctx, obj, old), obj, old)...)
+		problems = append(problems, r.ratchet(f(call, obj, old), obj, old)...)
 	}
 	if len(problems) > 0 {
 		return r.invalid(c.name, problems)
 	}
 	c.warn(doubts...)
 	if f := c.endpoint.warn; f != nil {
-		c.warn(f(ctx, obj, old)...)
+		c.warn(f(call, obj, old)...)
 	}
 	if f := r.strategy.canonicalize; f != nil {
 		f(obj)
 		if err := normalize(obj); err != nil {
 			return err
 		}
-		if c.endpoint.generation && r.sameContent(ctx, obj, old) {
+		if c.endpoint.generation && r.sameContent(call, obj, old) {
 			m.SetGeneration(was.GetGeneration())
 		}
 	}
 	keepTimes(obj, old, m, was)
-	if len(r.chain().Validators) == 0 {
+	if c.endpoint.admitted || !call.Policy.Plugins.Validates(req) {
 		return nil
 	}
 	if f := c.endpoint.subject; f != nil {
@@ -337,7 +362,7 @@ func (c *change) judge(ctx context.Context, req *admission.Request, obj, old run
 			return err
 		}
 	}
-	return r.validateAdmission(ctx, req, c.name, obj, old)
+	return r.validateAdmission(call, req, c.name, obj, old)
 }
 
 // finished reports whether nothing keeps an object that was marked for deletion any longer.

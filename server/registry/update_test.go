@@ -93,7 +93,7 @@ func TestUpdateKeepsSystemMetadata(t *testing.T) {
 	wantStatus(t, err, 422, metav1.StatusReasonInvalid, `Widget.example.com "a" is invalid: metadata.deletionTimestamp: Invalid value: ...`)
 	_, err = f.put(widget("a", func(w *Widget) { w.Namespace = "other" }))
 	wantStatus(t, err, 400, metav1.StatusReasonBadRequest, "the namespace of the provided object does not match the namespace sent on the request")
-	_, _, err = f.reg.UpdateRecord(f.ctx, "a", func(context.Context, runtime.Object) (runtime.Object, error) { return widget("b"), nil }, nil)
+	_, _, err = f.reg.UpdateRecord(f.ctx, "a", func(*registry.Call, runtime.Object) (runtime.Object, error) { return widget("b"), nil }, nil)
 	wantStatus(t, err, 422, metav1.StatusReasonInvalid, `Widget.example.com "a" is invalid: metadata.name: Invalid value: "b": field is immutable`)
 }
 
@@ -144,7 +144,7 @@ func TestUpdateWithoutChangeWritesNothing(t *testing.T) {
 func TestUpdateDryRun(t *testing.T) {
 	f := setup(t, nil)
 	first := f.create("a")
-	put := func(context.Context, runtime.Object) (runtime.Object, error) {
+	put := func(*registry.Call, runtime.Object) (runtime.Object, error) {
 		return widget("a", func(w *Widget) { w.Spec.Size = 5 }), nil
 	}
 	rec, created, err := f.reg.UpdateRecord(f.ctx, "a", put, &metav1.UpdateOptions{DryRun: []string{"All"}})
@@ -160,12 +160,12 @@ func TestCreateOnUpdate(t *testing.T) {
 	operations := []admission.Operation{}
 	f := setup(t, func(o *registry.Options) {
 		o.Strategy = registry.Erase(registry.Strategy[*Widget]{CreateOnUpdate: true})
-		o.Admission = admission.Chain{Validators: []admission.Validator{admission.ValidatorFunc(func(_ context.Context, r *admission.Request) error {
+		o.Policy = admission.Chain{{Validator: admission.ValidatorFunc(func(_ context.Context, r *admission.Request) error {
 			operations = append(operations, r.Operation)
 			return nil
 		})}}
 	})
-	put := func(_ context.Context, current runtime.Object) (runtime.Object, error) {
+	put := func(_ *registry.Call, current runtime.Object) (runtime.Object, error) {
 		equal(t, "current", current == nil, len(operations) == 0)
 		return widget("a"), nil
 	}
@@ -192,30 +192,30 @@ func TestUpdateOrder(t *testing.T) {
 	did := func(name string) { calls = append(calls, name) }
 	f := setup(t, func(o *registry.Options) {
 		o.Strategy = registry.Erase(registry.Strategy[*Widget]{
-			PrepareForUpdate: func(_ context.Context, w, old *Widget) {
+			PrepareForUpdate: func(_ *registry.Call, w, old *Widget) {
 				did("prepare")
 				equal(t, "status in prepare", w.Status.Seen["a"], "b")
 				w.Status.Seen["a"] = "mine" // its own, not old's
 				equal(t, "old status", old.Status.Seen["a"], "b")
 				w.Status.Seen["a"] = "b"
 			},
-			ValidateUpdate: func(_ context.Context, w, old *Widget) field.ErrorList {
+			ValidateUpdate: func(_ *registry.Call, w, old *Widget) field.ErrorList {
 				did("validate")
 				equal(t, "generation in validate", w.Generation, old.Generation+1)
 				return nil
 			},
-			Validate:     func(context.Context, *Widget) field.ErrorList { did("validate-create"); return nil },
-			WarnOnUpdate: func(context.Context, *Widget, *Widget) []string { did("warn"); return []string{"careful"} },
+			Validate:     func(*registry.Call, *Widget) field.ErrorList { did("validate-create"); return nil },
+			WarnOnUpdate: func(*registry.Call, *Widget, *Widget) []string { did("warn"); return []string{"careful"} },
 			Canonicalize: func(*Widget) { did("canonicalize") },
 		})
-		o.Admission = admission.Chain{
-			Mutators: []admission.Mutator{admission.MutatorFunc(func(_ context.Context, r *admission.Request) error {
+		o.Policy = admission.Chain{
+			{Mutator: admission.MutatorFunc(func(_ context.Context, r *admission.Request) error {
 				did("mutate")
 				return nil
 			})},
-			Validators: []admission.Validator{admission.ValidatorFunc(func(_ context.Context, r *admission.Request) error {
+			{Validator: admission.ValidatorFunc(func(_ context.Context, r *admission.Request) error {
 				did("admit")
-				if r.Operation == admission.Update && r.Subresource == "" && (r.Name != "a" || r.Old.(*Widget).Spec.Size != 1 || r.Object.(*Widget).Spec.Size != 2) {
+				if r.Operation == admission.Update && r.Subresource == "" && (r.Name != "a" || r.Old().(*Widget).Spec.Size != 1 || r.Object().(*Widget).Spec.Size != 2) {
 					t.Errorf("request %+v", r)
 				}
 				return nil
@@ -234,7 +234,7 @@ func TestUpdateOrder(t *testing.T) {
 }
 
 func TestValidateServesUpdatesToo(t *testing.T) {
-	f := setup(t, strategy(registry.Strategy[*Widget]{Validate: func(_ context.Context, w *Widget) field.ErrorList {
+	f := setup(t, strategy(registry.Strategy[*Widget]{Validate: func(_ *registry.Call, w *Widget) field.ErrorList {
 		if w.Spec.Size < 0 {
 			return field.ErrorList{field.Invalid(field.NewPath("spec", "size"), w.Spec.Size, "must not be negative")}
 		}
@@ -254,7 +254,7 @@ func TestUpdateErrorsPassThrough(t *testing.T) {
 	if !errors.Is(err, mine) {
 		t.Errorf("got %v", err)
 	}
-	_, _, err = f.reg.UpdateRecord(f.ctx, "a", func(context.Context, runtime.Object) (runtime.Object, error) { return nil, nil }, nil)
+	_, _, err = f.reg.UpdateRecord(f.ctx, "a", func(*registry.Call, runtime.Object) (runtime.Object, error) { return nil, nil }, nil)
 	wantStatus(t, err, 500, metav1.StatusReasonInternalError, "Internal error occurred: got a <nil> for ...")
 }
 
@@ -276,7 +276,7 @@ func TestUpdateRetries(t *testing.T) {
 
 	calls = 0
 	first := f.get("a")
-	pinned := func(context.Context, runtime.Object) (runtime.Object, error) {
+	pinned := func(*registry.Call, runtime.Object) (runtime.Object, error) {
 		between()
 		return widget("a", func(w *Widget) { w.ResourceVersion = first.ResourceVersion; w.Spec.Size = 3 }), nil
 	}
@@ -311,12 +311,13 @@ func TestConcurrentUpdatesLoseNothing(t *testing.T) {
 func TestCreateOnUpdateIsForOneUpdate(t *testing.T) {
 	var f *fixture
 	var other error
-	f = setup(t, strategy(registry.Strategy[*Widget]{PrepareForCreate: func(ctx context.Context, w *Widget) {
+	f = setup(t, strategy(registry.Strategy[*Widget]{PrepareForCreate: func(ctx *registry.Call, w *Widget) {
 		if w.Name == "a" {
 			_, other = f.typed.Change(ctx, "ns", "other", func(*Widget) error { return nil })
 		}
 	}}))
-	_, created, err := f.reg.UpdateRecord(registry.WithCreateOnUpdate(f.ctx), "a", func(context.Context, runtime.Object) (runtime.Object, error) {
+	f.ctx.CreateOnUpdate = true
+	_, created, err := f.reg.UpdateRecord(f.ctx, "a", func(*registry.Call, runtime.Object) (runtime.Object, error) {
 		return widget("a"), nil
 	}, nil)
 	must(t, err)

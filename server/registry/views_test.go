@@ -32,19 +32,19 @@ var (
 
 // putOf replaces whatever is there by obj.
 func putOf(obj runtime.Object) registry.ObjectUpdate {
-	return func(context.Context, runtime.Object) (runtime.Object, error) { return obj.DeepCopyObject(), nil }
+	return func(*registry.Call, runtime.Object) (runtime.Object, error) { return obj.DeepCopyObject(), nil }
 }
 
 func TestStatusView(t *testing.T) {
 	f := setup(t, strategy(registry.Strategy[*Widget]{
-		PrepareForStatusUpdate: func(_ context.Context, w, old *Widget) { w.Status.Replicas = old.Status.Replicas + 1 },
-		ValidateStatusUpdate: func(_ context.Context, w, _ *Widget) field.ErrorList {
+		PrepareForStatusUpdate: func(_ *registry.Call, w, old *Widget) { w.Status.Replicas = old.Status.Replicas + 1 },
+		ValidateStatusUpdate: func(_ *registry.Call, w, _ *Widget) field.ErrorList {
 			if w.Status.Selector == "bad" {
 				return field.ErrorList{field.Invalid(field.NewPath("status", "selector"), "bad", "is bad")}
 			}
 			return nil
 		},
-		ValidateUpdate: func(context.Context, *Widget, *Widget) field.ErrorList {
+		ValidateUpdate: func(*registry.Call, *Widget, *Widget) field.ErrorList {
 			t.Error("ValidateUpdate called for the status")
 			return nil
 		},
@@ -171,19 +171,19 @@ func TestScaleAdmissionSeesScales(t *testing.T) {
 	var seen []string
 	note := func(phase string, r *admission.Request) {
 		if r.Subresource == "scale" {
-			seen = append(seen, fmt.Sprintf("%s %s %d->%d", phase, r.Kind.Kind, r.Old.(*autoscalingv1.Scale).Spec.Replicas, r.Object.(*autoscalingv1.Scale).Spec.Replicas))
+			seen = append(seen, fmt.Sprintf("%s %s %d->%d", phase, r.Kind.Kind, r.Old().(*autoscalingv1.Scale).Spec.Replicas, r.Object().(*autoscalingv1.Scale).Spec.Replicas))
 		}
 	}
 	f := setup(t, func(o *registry.Options) {
-		o.Admission = admission.Chain{
-			Mutators: []admission.Mutator{admission.MutatorFunc(func(_ context.Context, r *admission.Request) error {
+		o.Policy = admission.Chain{
+			{Mutator: admission.MutatorFunc(func(_ context.Context, r *admission.Request) error {
 				note("mutate", r)
-				if s, ok := r.Object.(*autoscalingv1.Scale); ok {
+				if s, ok := r.Object().(*autoscalingv1.Scale); ok {
 					s.Spec.Replicas++
 				}
 				return nil
 			})},
-			Validators: []admission.Validator{admission.ValidatorFunc(func(_ context.Context, r *admission.Request) error {
+			{Validator: admission.ValidatorFunc(func(_ context.Context, r *admission.Request) error {
 				note("validate", r)
 				return nil
 			})},

@@ -3,6 +3,8 @@ package request
 import (
 	"context"
 	"time"
+
+	"github.com/keelson-dev/keelson/admission"
 )
 
 // Values are what the context of a request carries of it, as far as it is known. A context that has its own returns a
@@ -15,6 +17,8 @@ type Values struct {
 	Warnings *Warnings // of its answer; nil: they are dropped
 	// Annotations are those of its audit event; nil: they are dropped.
 	Annotations *Annotations
+	// Policy is what decides about the request, taken once for all of it; nil: each decision takes its own.
+	Policy *admission.Policy
 }
 
 type valuesKey struct{}
@@ -119,6 +123,14 @@ func WithAnnotations(ctx context.Context, a *Annotations) context.Context {
 func WarningsFrom(ctx context.Context) *Warnings {
 	if v := valuesOf(ctx); v != nil {
 		return v.Warnings
+	}
+	return nil
+}
+
+// PolicyFrom returns the policy of the request of a context, or nil.
+func PolicyFrom(ctx context.Context) *admission.Policy {
+	if v := valuesOf(ctx); v != nil {
+		return v.Policy
 	}
 	return nil
 }

@@ -4,17 +4,17 @@ package request
 type Info struct {
 	// ResourceRequest tells a request for an API resource from one for a plain path.
 	ResourceRequest bool
-	Path     string // the URL path, as received
-	Verb     string // get, list, watch, create, update, patch, delete, deletecollection; else the HTTP method in lower case
+	Path            string // the URL path, as received
+	Verb            string // get, list, watch, create, update, patch, delete, deletecollection; else the HTTP method in lower case
 
 	// Of a resource request.
-	APIPrefix    string // "api" or "apis"
-	APIGroup     string // "" for the core group
-	APIVersion   string
-	Namespace    string // "" when cluster-scoped or across all namespaces
-	Name         string // "" for a collection; from fieldSelector metadata.name for list and watch
-	Resource string // the plural, "widgets"
-	Subresource  string
+	APIPrefix   string // "api" or "apis"
+	APIGroup    string // "" for the core group
+	APIVersion  string
+	Namespace   string // "" when cluster-scoped or across all namespaces
+	Name        string // "" for a collection; from fieldSelector metadata.name for list and watch
+	Resource    string // the plural, "widgets"
+	Subresource string
 	// Parts are the path's segments from the resource on, decoded: [resource, name, subresource, ...]. A name or
 	// namespace may hold anything here, slashes, "%" and ".." included: whoever serves objects refuses those.
 	Parts []string

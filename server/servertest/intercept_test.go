@@ -184,7 +184,7 @@ func TestConnectionsOfHTTP1(t *testing.T) {
 // fixture, with a fault that never happens, and recorded.
 func BenchmarkGet(b *testing.B) {
 	alone := func() http.Handler {
-		srv, err := server.New(server.Options{Groups: []server.Group{boatGroup()}, Storage: memory.Open(), Authenticator: everybody{}})
+		srv, err := server.New(server.Options{Groups: []server.Group{boatGroup()}, Storage: memory.Open(), Policy: server.Policy{Authenticator: everybody{}}})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -193,7 +193,7 @@ func BenchmarkGet(b *testing.B) {
 	}
 	fixture := func(prepare func(h harbour)) func() http.Handler {
 		return func() http.Handler {
-			h := newHarbour(b, server.Options{Authenticator: everybody{}})
+			h := newHarbour(b, server.Options{Policy: server.Policy{Authenticator: everybody{}}})
 			prepare(h)
 			return h.Handler()
 		}

@@ -176,7 +176,7 @@ func TestRecordedUsers(t *testing.T) {
 
 func TestRecordedEnds(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t, server.Options{MaxBodyBytes: 1000})
+	h := newHarbour(t, server.Options{Limits: server.Limits{MaxBodyBytes: 1000}})
 	h.want(201, h.create("sloop"))
 	rec := h.Record(servertest.Match{})
 	last := func() servertest.Request {

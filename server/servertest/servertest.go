@@ -117,7 +117,7 @@ func run(name string, o server.Options, parts []server.Extension) (*Server, erro
 	defer timer.Stop()
 	select {
 	case <-ready:
-		s.patience += cmp.Or(o.RequestTimeout, time.Minute) // its default
+		s.patience += cmp.Or(o.Limits.RequestTimeout, time.Minute) // its default
 		return s, nil
 	case <-timer.C:
 		return nil, fmt.Errorf("the server is not ready after %s: %w", readyWithin, errors.Join(s.unready(ctx), s.Close()))
@@ -171,21 +171,28 @@ func (s *Server) build(o server.Options, parts []server.Extension, ready chan<- 
 			others = append(others, p)
 		}
 	}
-	if o.CloseDelay == 0 {
-		o.CloseDelay = time.Millisecond // for net/http to write what handlers have answered
+	if o.Serving.CloseDelay == 0 {
+		o.Serving.CloseDelay = time.Millisecond // for net/http to write what handlers have answered
 	}
-	told := o.Ready
-	o.Ready = func(url, kubeconfig string) {
+	told := o.Serving.Ready
+	o.Serving.Ready = func(url, kubeconfig string) {
 		if told != nil {
 			told(url, kubeconfig)
 		}
 		close(ready)
 	}
-	s.intercept.maxBody = o.MaxBodyBytes
-	arrange := o.Filters
-	o.Filters = func(list []server.NamedFilter) []server.NamedFilter {
-		if arrange != nil {
+	s.intercept.maxBody = o.Limits.MaxBodyBytes
+	var wrong error // what the program's Filters does and may not
+	arrange, trusted := o.Serving.Filters, o.Serving.TrustFilters
+	o.Serving.TrustFilters = true // for those of recordings and faults
+	o.Serving.Filters = func(list []server.NamedFilter) []server.NamedFilter {
+		switch {
+		case arrange != nil && trusted:
 			list = arrange(list)
+		case arrange != nil:
+			if list, wrong = server.Rearrange(list, arrange); wrong != nil {
+				return list
+			}
 		}
 		return s.intercept.filters(list)
 	}
@@ -193,16 +200,23 @@ func (s *Server) build(o server.Options, parts []server.Extension, ready chan<- 
 		o.Storage = memory.Open()
 	}
 	o.Storage = s.intercept.opener(o.Storage)
-	s.users.known = o.Authenticator
-	o.Authenticator = &s.users
+	wrap := o.Policy.WrapAuthenticator
+	o.Policy.WrapAuthenticator = func(a authn.Authenticator) authn.Authenticator {
+		if s.users.known = a; wrap != nil {
+			s.users.known = wrap(a)
+		}
+		return &s.users
+	}
 	var err error
-	if s.Server, err = server.New(o); err != nil {
+	s.Server, err = server.New(o)
+	if err = cmp.Or(wrong, err); err != nil {
+		if s.Server != nil {
+			err = errors.Join(err, s.Server.Close())
+		}
 		return err
 	}
 	creds := s.Credentials()
-	if s.users.known == nil {
-		s.users.known = s.DefaultAuthenticator()
-	} else { // which cannot know the fixture's administrator
+	if o.Policy.Authenticator != nil { // which cannot know the fixture's administrator
 		s.users.add(creds.Token, authn.User{Name: creds.User, Groups: slices.Clone(creds.Groups)})
 	}
 	for _, p := range others {

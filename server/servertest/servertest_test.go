@@ -196,7 +196,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("%v; want %s", err, want)
 		}
 	}
-	if srv, err := servertest.Run(server.Options{Listen: "nowhere"}); err == nil {
+	if srv, err := servertest.Run(server.Options{Serving: server.Serving{Listen: "nowhere"}}); err == nil {
 		t.Errorf("no error; %v", srv.Close())
 	}
 }
@@ -264,7 +264,7 @@ func TestUsers(t *testing.T) {
 	}
 	// A program's own users stay, and so does the fixture's administrator.
 	own := authn.BearerToken(authn.StaticTokens(map[string]authn.User{"carol's": {Name: "carol"}}))
-	srv = servertest.Start(t, server.Options{Authenticator: own, Groups: []server.Group{widgets()}})
+	srv = servertest.Start(t, server.Options{Policy: server.Policy{Authenticator: own}, Groups: []server.Group{widgets()}})
 	ask(t, srv, "GET", path, "").want(200)
 	for token, want := range map[string]string{"carol's": `User "carol"`, srv.AddUser(authn.User{Name: "dan"}): `User "dan"`} {
 		client := srv.ClientOf(token)

@@ -19,8 +19,8 @@ func TestNotReady(t *testing.T) {
 		options server.Options
 		want    string
 	}{
-		"a check fails": {server.Options{Checks: []server.Check{{Name: "db", Check: func(context.Context) error { return errors.New("no route") }}}}, "db: no route"},
-		"a check waits": {server.Options{Checks: []server.Check{{Name: "db", Check: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}}}, "db: context deadline exceeded"},
+		"a check fails": {server.Options{Observe: server.Observe{Checks: []server.Check{{Name: "db", Check: func(context.Context) error { return errors.New("no route") }}}}}, "db: no route"},
+		"a check waits": {server.Options{Observe: server.Observe{Checks: []server.Check{{Name: "db", Check: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}}}}, "db: context deadline exceeded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -158,7 +158,7 @@ func TestWatchesInABubbleEndAtTheirTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
-				srv := servertest.Start(t, server.Options{MinWatchTimeout: test.least}, widgets())
+				srv := servertest.Start(t, server.Options{Limits: server.Limits{MinWatchTimeout: test.least}}, widgets())
 				watch := hear(t, srv, widgetsOfA+"?watch=1"+test.query)
 				got := watch.end()
 				if test.less == 0 && got != test.after || test.less != 0 && (got < test.after || got >= test.less) {
@@ -245,7 +245,7 @@ func TestRequestsInABubbleEndAtTheirTime(t *testing.T) {
 	for query, want := range map[string]time.Duration{"": time.Hour, "?timeout=90s": 90 * time.Second} {
 		t.Run("timeout"+query, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
-				srv := servertest.Start(t, server.Options{RequestTimeout: time.Hour}, widgets())
+				srv := servertest.Start(t, server.Options{Limits: server.Limits{RequestTimeout: time.Hour}}, widgets())
 				srv.Inject(servertest.Fault{Match: servertest.Match{Verbs: []string{"get"}}, Delay: 24 * time.Hour})
 				began := time.Now()
 				ask(t, srv, "GET", widgetsOfA+"/w"+query, "").want(504, `"reason":"Timeout"`)
@@ -261,10 +261,10 @@ func TestRequestsInABubbleEndAtTheirTime(t *testing.T) {
 func TestTheEndInABubble(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		srv := servertest.New(t, widgets(), server.ExtensionFunc(func(h *server.Host) error {
-			h.Admit(admission.Chain{Validators: []admission.Validator{admission.ValidatorFunc(func(context.Context, *admission.Request) error {
+			_ = h.Admit(admission.Plugin{Name: "own", Validator: admission.ValidatorFunc(func(context.Context, *admission.Request) error {
 				time.Sleep(20 * time.Second)
 				return nil
-			})}})
+			})})
 			h.Go(func(ctx context.Context) {
 				<-ctx.Done()
 				time.Sleep(40 * time.Second)

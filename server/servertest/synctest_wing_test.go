@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/builtin"
 	"github.com/keelson-dev/keelson/server/builtin/election"
@@ -90,7 +91,7 @@ func TestLeasesInABubble(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			leases, err = registry.For[*coordinationv1.Lease](reg)
+			leases, err = registry.For[*coordinationv1.Lease](reg, authn.System())
 			return err
 		}))
 		first, second := &mortal{Leases: leases}, &mortal{Leases: leases}

@@ -78,9 +78,9 @@ func (c *config) serve(ctx context.Context, p *program.Process) error {
 		return fmt.Errorf("-cert and -key: %w", err)
 	}
 	opts := c.options()
-	opts.ServingCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &pair, nil }
-	opts.Ready = func(url, _ string) { p.Ready(url) }
-	if opts.Logger, err = logger(); err != nil {
+	opts.Serving.Certificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &pair, nil }
+	opts.Serving.Ready = func(url, _ string) { p.Ready(url) }
+	if opts.Observe.Logger, err = logger(); err != nil {
 		return err
 	}
 	srv, err := server.New(opts)
@@ -88,7 +88,7 @@ func (c *config) serve(ctx context.Context, p *program.Process) error {
 		return err
 	}
 	if c.crds {
-		if err := srv.Install(crd.New(crd.Options{Logger: opts.Logger})); err != nil {
+		if err := srv.Install(crd.New(crd.Options{Logger: opts.Observe.Logger})); err != nil {
 			return errors.Join(err, srv.Close())
 		}
 	}
@@ -99,7 +99,7 @@ func (c *config) serve(ctx context.Context, p *program.Process) error {
 // default.
 func (c *config) options() server.Options {
 	opts := server.Options{
-		Storage: memory.Open(), Listen: c.Addr,
+		Storage: memory.Open(), Serving: server.Serving{Listen: c.Addr},
 		Groups: []server.Group{{Name: widget.Group, Versions: []server.Version{{
 			Name: widget.Version, Docs: widget.Source, Resources: []server.Resource{
 				server.Kind(widget.Kind, server.KindOptions[*Widget]{
@@ -108,8 +108,7 @@ func (c *config) options() server.Options {
 				}),
 			},
 		}}}},
-		Authenticator: authn.WithAnonymous(authn.Union()),
-		Authorizer:    authz.AllowPaths("/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/readyz/*", "/version", "/version/"),
+		Policy: server.Policy{Authenticator: authn.WithAnonymous(authn.Union()), Authorizer: authz.AllowPaths("/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/readyz/*", "/version", "/version/")},
 	}
 	switch {
 	case c.data != "":
@@ -120,8 +119,8 @@ func (c *config) options() server.Options {
 	if c.Token != "" {
 		whose := authn.User{Name: user, Groups: []string{user, authn.AuthenticatedAll}}
 		tokens := authn.StaticTokens(map[string]authn.User{c.Token: whose})
-		opts.Authenticator = authn.WithAnonymous(authn.BearerToken(tokens))
-		opts.Authorizer = authz.Union(authz.PrivilegedGroups(user), opts.Authorizer)
+		opts.Policy.Authenticator = authn.WithAnonymous(authn.BearerToken(tokens))
+		opts.Policy.Authorizer = authz.Union(authz.PrivilegedGroups(user), opts.Policy.Authorizer)
 	}
 	return opts
 }

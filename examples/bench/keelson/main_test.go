@@ -147,7 +147,7 @@ func TestUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer secret")
-	who, err := c.options().Authenticator.Authenticate(req)
+	who, err := c.options().Policy.Authenticator.Authenticate(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestUser(t *testing.T) {
 func TestChain(t *testing.T) {
 	c := config{}
 	o := c.options()
-	if o.Filters != nil || o.MaxReadsInFlight != 0 || o.MaxWritesInFlight != 0 || o.RequestTimeout != 0 {
+	if o.Serving.Filters != nil || o.Limits.MaxReadsInFlight != 0 || o.Limits.MaxWritesInFlight != 0 || o.Limits.RequestTimeout != 0 {
 		t.Error("the filter chain is not the default one")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/server/builtin/election"
@@ -40,7 +41,7 @@ func newLeases(t *testing.T) *registry.Typed[*coordinationv1.Lease] {
 		Scheme: scheme, Kind: kind, Resource: schema.GroupResource{Group: kind.Group, Resource: "leases"}, Namespaced: true, Storage: store,
 	})
 	check(t, err)
-	leases, err := registry.For[*coordinationv1.Lease](reg)
+	leases, err := registry.For[*coordinationv1.Lease](reg, authn.System())
 	check(t, err)
 	return leases
 }

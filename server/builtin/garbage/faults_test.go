@@ -23,21 +23,21 @@ import (
 // nameless is a kind whose objects have no uid, or panics.
 type nameless struct{ panics *atomic.Bool }
 
-func (n nameless) Get(_ context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
+func (n nameless) Get(_ *registry.Call, name string, _ *metav1.GetOptions) (runtime.Object, error) {
 	if n.panics.Load() {
 		panic("a mistake")
 	}
 	return &Late{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}, nil
 }
 
-func (n nameless) List(context.Context, *metav1.ListOptions) (runtime.Object, error) {
+func (n nameless) List(*registry.Call, *metav1.ListOptions) (runtime.Object, error) {
 	if n.panics.Load() {
 		panic("a mistake")
 	}
 	return &runtime.List[Late]{}, nil
 }
 
-func (n nameless) Watch(context.Context, *metav1.ListOptions) (registry.ObjectWatch, error) {
+func (n nameless) Watch(*registry.Call, *metav1.ListOptions) (registry.ObjectWatch, error) {
 	panic("a mistake")
 }
 
@@ -85,7 +85,7 @@ func TestFailuresDoNotFloodTheLog(t *testing.T) {
 			})
 			core, logs := observer.New(zapcore.WarnLevel)
 			h := &house{t: t, Server: servertest.Start(t, server.Options{
-				Groups: []server.Group{kinds()}, Admission: admission.Chain{Validators: []admission.Validator{refuse}},
+				Groups: []server.Group{kinds()}, Policy: server.Policy{Admission: admission.Chain{{Validator: refuse}}},
 			})}
 			check(t, h.Install(server.ExtensionFunc(func(host *server.Host) error {
 				h.host = host

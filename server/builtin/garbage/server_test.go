@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/builtin/garbage"
@@ -141,7 +142,7 @@ func typed[T runtime.Object](h *house, resource string) *registry.Typed[T] {
 	h.t.Helper()
 	reg, err := h.host.Registry(schema.GroupResource{Group: group, Resource: resource})
 	check(h.t, err)
-	out, err := registry.For[T](reg)
+	out, err := registry.For[T](reg, authn.System())
 	check(h.t, err)
 	return out
 }
@@ -412,19 +413,19 @@ type broken struct{}
 
 var errBroken = errors.New("broken")
 
-func (broken) Get(context.Context, string, *metav1.GetOptions) (runtime.Object, error) {
+func (broken) Get(*registry.Call, string, *metav1.GetOptions) (runtime.Object, error) {
 	return nil, errBroken
 }
 
-func (broken) List(context.Context, *metav1.ListOptions) (runtime.Object, error) {
+func (broken) List(*registry.Call, *metav1.ListOptions) (runtime.Object, error) {
 	return nil, errBroken
 }
 
-func (broken) Watch(context.Context, *metav1.ListOptions) (registry.ObjectWatch, error) {
+func (broken) Watch(*registry.Call, *metav1.ListOptions) (registry.ObjectWatch, error) {
 	return nil, errBroken
 }
 
-func (broken) Delete(context.Context, string, *metav1.DeleteOptions) (runtime.Object, bool, error) {
+func (broken) Delete(*registry.Call, string, *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	return nil, false, errBroken
 }
 

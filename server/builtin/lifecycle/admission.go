@@ -37,7 +37,7 @@ func (g *gate) Mutate(ctx context.Context, r *admission.Request) error {
 	if g.knowsActive(ctx, r.Namespace) {
 		return nil
 	}
-	now, err := g.namespaces.GetStored(ctx, r.Namespace)
+	now, err := g.namespaces.GetStored(as(ctx), r.Namespace)
 	switch {
 	case apierrors.IsNotFound(err) && g.allowMissing:
 		return nil
@@ -66,7 +66,7 @@ func (g *gate) knowsActive(ctx context.Context, name string) bool {
 	if g.suspects.has(name) {
 		return false
 	}
-	rec, err := g.namespaces.GetRecord(ctx, name, storage.Read{Match: storage.Any})
+	rec, err := g.namespaces.GetRecord(as(ctx), name, storage.Read{Match: storage.Any})
 	return err == nil && !terminating(rec)
 }
 
@@ -78,7 +78,7 @@ func terminating(rec storage.Record) bool {
 // terminatingError is kube-apiserver's, by whose cause clients know it.
 func terminatingError(r *admission.Request) error {
 	name := r.Name
-	if m, ok := r.Object.(metav1.Object); ok && name == "" {
+	if m, ok := r.Object().(metav1.Object); ok && name == "" {
 		name = m.GetGenerateName()
 	}
 	if name == "" {

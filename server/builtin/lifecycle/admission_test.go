@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/admission"
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/builtin/lifecycle"
+	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -35,7 +37,7 @@ func revisionOf(t *testing.T, m metav1.Object) int64 {
 
 // refuseDeletes refuses to delete ConfigMaps while on is set.
 func refuseDeletes(on *atomic.Bool) admission.Chain {
-	return admission.Chain{Validators: []admission.Validator{admission.ValidatorFunc(func(_ context.Context, r *admission.Request) error {
+	return admission.Chain{{Validator: admission.ValidatorFunc(func(_ context.Context, r *admission.Request) error {
 		if r.Operation == admission.Delete && r.Kind.Kind == "ConfigMap" && on.Load() {
 			return errors.New("not now")
 		}
@@ -46,7 +48,7 @@ func refuseDeletes(on *atomic.Bool) admission.Chain {
 // notes is a computed kind that can only be created.
 type notes struct{ made atomic.Int64 }
 
-func (s *notes) Create(_ context.Context, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
+func (s *notes) Create(_ *registry.Call, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
 	s.made.Add(1)
 	return obj, nil
 }
@@ -133,7 +135,7 @@ func TestCreatesAreCheap(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.wait("the cache knows it", func() bool {
-		_, err := r.GetRecord(t.Context(), "a", storage.Read{Match: storage.Any})
+		_, err := r.GetRecord(registry.NewCall(t.Context(), authn.System(), ""), "a", storage.Read{Match: storage.Any})
 		return err == nil
 	})
 	var reads atomic.Int64
@@ -182,7 +184,7 @@ func TestMissingNamespacesAreToldFirst(t *testing.T) {
 		asked.Add(1)
 		return errors.New("nothing may be made")
 	})
-	n := startWith(t, server.Options{Admission: admission.Chain{Mutators: []admission.Mutator{refuse}}}, newBackend(t), lifecycle.Options{})
+	n := startWith(t, server.Options{Policy: server.Policy{Admission: admission.Chain{{Mutator: refuse}}}}, newBackend(t), lifecycle.Options{})
 	_, err := n.configMaps.Create(t.Context(), "missing", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}})
 	if !apierrors.IsNotFound(err) || asked.Load() != 0 {
 		t.Errorf("%v, asked %d times", err, asked.Load())

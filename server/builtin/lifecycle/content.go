@@ -179,7 +179,7 @@ func (l *Lifecycle) sweepKind(ctx context.Context, k server.ServedKind, namespac
 func (l *Lifecycle) exists(ctx context.Context, namespace string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	_, err := l.registry.GetStored(ctx, namespace)
+	_, err := l.registry.GetStored(as(ctx), namespace)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -188,7 +189,7 @@ func (l *Lifecycle) pass(ctx context.Context, name string) (done bool, found int
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return true, 0, l.finalizer.release(ctx, ns)
+	return true, 0, l.finalizer.release(as(ctx), ns)
 }
 
 // enter waits until the content of another namespace may be worked on; leave ends that.
@@ -206,7 +207,7 @@ func (l *Lifecycle) enter(ctx context.Context) (leave func(), err error) {
 func (l *Lifecycle) toEmpty(ctx context.Context, name string) (*corev1.Namespace, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	rec, err := l.registry.GetStored(ctx, name)
+	rec, err := l.registry.GetStored(as(ctx), name)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -232,7 +233,7 @@ func (l *Lifecycle) tell(ctx context.Context, ns *corev1.Namespace, content *lef
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	_, _, err := l.status.UpdateRecord(ctx, ns.Name, func(_ context.Context, current runtime.Object) (runtime.Object, error) {
+	_, _, err := l.status.UpdateRecord(as(ctx), ns.Name, func(_ *registry.Call, current runtime.Object) (runtime.Object, error) {
 		now, ok := current.(*corev1.Namespace)
 		if !ok || now.UID != ns.UID {
 			return nil, apierrors.NewNotFound(namespaceResource, ns.Name)

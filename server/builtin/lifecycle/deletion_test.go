@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/builtin/lifecycle"
@@ -58,10 +59,10 @@ type readingSpec struct{}
 
 type readings struct{}
 
-func (readings) List(ctx context.Context, _ *metav1.ListOptions) (runtime.Object, error) {
+func (readings) List(call *registry.Call, _ *metav1.ListOptions) (runtime.Object, error) {
 	list := &runtime.List[runtime.Resource[readingSpec, struct{}]]{}
 	item := runtime.Resource[readingSpec, struct{}]{}
-	item.Name, item.Namespace = "now", registry.NamespaceFrom(ctx)
+	item.Name, item.Namespace = "now", call.Namespace
 	list.Items = append(list.Items, item)
 	return list, nil
 }
@@ -142,7 +143,7 @@ func TestDeletionAsWatched(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := r.WatchRecords(t.Context(), storage.WatchOptions{Selection: storage.Selection{Name: "a"}, From: revisionOf(t, ns)})
+	w, err := r.WatchRecords(registry.NewCall(t.Context(), authn.System(), ""), storage.WatchOptions{Selection: storage.Selection{Name: "a"}, From: revisionOf(t, ns)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -326,7 +327,11 @@ func TestRefusedDeletesAreTold(t *testing.T) {
 	n := start(t, newBackend(t), lifecycle.Options{})
 	var refuse atomic.Bool
 	refuse.Store(true)
-	n.host.Admit(refuseDeletes(&refuse))
+	plugin := refuseDeletes(&refuse)[0]
+	plugin.Name = "refuse-deletes"
+	if err := n.host.Admit(plugin); err != nil {
+		t.Fatal(err)
+	}
 	n.run()
 	n.makeNamespace("a")
 	n.makeConfigMap("a", "c")
@@ -364,7 +369,7 @@ type panicking struct {
 	asked atomic.Int64
 }
 
-func (p *panicking) List(context.Context, *metav1.ListOptions) (runtime.Object, error) {
+func (p *panicking) List(*registry.Call, *metav1.ListOptions) (runtime.Object, error) {
 	p.asked.Add(1)
 	if p.on.Load() {
 		panic("a mistake")
@@ -372,7 +377,7 @@ func (p *panicking) List(context.Context, *metav1.ListOptions) (runtime.Object, 
 	return &runtime.List[runtime.Resource[toySpec, struct{}]]{}, nil
 }
 
-func (p *panicking) Delete(context.Context, string, *metav1.DeleteOptions) (runtime.Object, bool, error) {
+func (p *panicking) Delete(*registry.Call, string, *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	return nil, false, errors.New("nothing is here")
 }
 
@@ -395,7 +400,7 @@ func TestOtherNamespacesObjectsStay(t *testing.T) {
 // boastful shows the same object, whatever namespace is listed.
 type boastful struct{ asked atomic.Int64 }
 
-func (*boastful) List(context.Context, *metav1.ListOptions) (runtime.Object, error) {
+func (*boastful) List(*registry.Call, *metav1.ListOptions) (runtime.Object, error) {
 	list := &runtime.List[runtime.Resource[toySpec, struct{}]]{}
 	item := runtime.Resource[toySpec, struct{}]{}
 	item.Name, item.Namespace = "one", "elsewhere"
@@ -403,7 +408,7 @@ func (*boastful) List(context.Context, *metav1.ListOptions) (runtime.Object, err
 	return list, nil
 }
 
-func (o *boastful) Delete(context.Context, string, *metav1.DeleteOptions) (runtime.Object, bool, error) {
+func (o *boastful) Delete(*registry.Call, string, *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	o.asked.Add(1)
 	return nil, true, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/builtin/lifecycle"
+	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/storage/memory"
 	"go.uber.org/zap"
@@ -41,7 +42,7 @@ func TestFailuresInOtherWordsAreTriedLessAndLess(t *testing.T) {
 			return nil
 		})
 		core, logs := observer.New(zapcore.WarnLevel)
-		n, stop := unlistened(t, server.Options{Admission: admission.Chain{Validators: []admission.Validator{refuse}}}, zap.New(core))
+		n, stop := unlistened(t, server.Options{Policy: server.Policy{Admission: admission.Chain{{Validator: refuse}}}}, zap.New(core))
 		defer stop()
 		n.makeNamespace("a")
 		n.makeConfigMap("a", "c")
@@ -146,7 +147,7 @@ func TestSystemNamespacesThatCannotBeMadeAreLogged(t *testing.T) {
 			return nil
 		})
 		core, logs := observer.New(zapcore.WarnLevel)
-		_, stop := unlistened(t, server.Options{Admission: admission.Chain{Validators: []admission.Validator{refuse}}}, zap.New(core))
+		_, stop := unlistened(t, server.Options{Policy: server.Policy{Admission: admission.Chain{{Validator: refuse}}}}, zap.New(core))
 		defer stop()
 		time.Sleep(time.Minute)
 		if lines := logs.All(); len(lines) != 2 { // of Install, and later
@@ -186,19 +187,19 @@ func TestAKindThatPanicsDoesNotEndASweep(t *testing.T) {
 // holding is a kind of which a list waits.
 type holding struct{ asked, goOn chan struct{} }
 
-func (h holding) List(ctx context.Context, _ *metav1.ListOptions) (runtime.Object, error) {
+func (h holding) List(call *registry.Call, _ *metav1.ListOptions) (runtime.Object, error) {
 	select {
 	case h.asked <- struct{}{}:
 	default:
 	}
 	select {
 	case <-h.goOn:
-	case <-ctx.Done():
+	case <-call.Done():
 	}
 	return &runtime.List[runtime.Resource[toySpec, struct{}]]{}, nil
 }
 
-func (holding) Delete(context.Context, string, *metav1.DeleteOptions) (runtime.Object, bool, error) {
+func (holding) Delete(*registry.Call, string, *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	return nil, false, nil
 }
 

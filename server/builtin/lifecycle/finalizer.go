@@ -1,14 +1,11 @@
 package lifecycle
 
 import (
-	"context"
 	"slices"
 	"sync/atomic"
 
 	"github.com/keelson-dev/keelson/runtime"
-	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/server/registry"
-	"github.com/keelson-dev/keelson/storage"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -16,44 +13,27 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// storedAt is where the server stores namespaces: its default for a kind of the core group.
-const storedAt = "/registry/namespaces"
-
 // Finalizer is the subresource finalize of namespaces: a PUT replaces spec.finalizers, which nothing else changes, and the
 // metadata. The namespace goes with the update that leaves it without finalizers, if it was deleted before. It
-// implements registry.Updater and registry.FieldResetter. The zero Finalizer answers 503 until Install has opened it. All
-// methods may be called concurrently.
+// implements registry.Opener, registry.Updater and registry.FieldResetter. The zero Finalizer answers 503 until the server has
+// opened it. All methods may be called concurrently.
 type Finalizer struct {
-	namespaces atomic.Pointer[registry.Registry]
+	namespaces atomic.Pointer[registry.View]
 }
 
-// open gives f a registry of its own over the stored namespaces: there spec.finalizers is a field like others. It asks no
-// admission, which the server has done with what was asked of the subresource.
-func (f *Finalizer) open(scheme *runtime.Scheme, backend storage.Backend) error {
-	gvk := corev1.SchemeGroupVersion.WithKind("Namespace")
-	typed, err := codec.NewTyped(scheme, gvk)
-	if err != nil {
-		return err
-	}
-	store, err := storage.NewStore(backend, storage.StoreOptions{Prefix: storedAt, Codec: typed})
-	if err != nil {
-		return err
-	}
-	r, err := registry.New(registry.Options{
-		Scheme:   scheme,
-		Kind:     gvk,
-		Resource: namespaceResource,
-		Storage:  store,
+// Open implements registry.Opener.
+func (f *Finalizer) Open(r *registry.Registry) error {
+	v, err := r.View("finalize", registry.ViewOptions{
 		Strategy: registry.Erase(registry.Strategy[*corev1.Namespace]{
-			ValidateUpdate: validateFinalize,
-			Finalizing:     HoldsContent,
-			NoGeneration:   true,
+			PrepareForUpdate: func(_ *registry.Call, ns, old *corev1.Namespace) { ns.Status = *old.Status.DeepCopy() },
+			ValidateUpdate:   validateFinalize,
 		}),
+		Admitted: true, // as an Updater
 	})
 	if err != nil {
 		return err
 	}
-	f.namespaces.Store(r)
+	f.namespaces.Store(v)
 	return nil
 }
 
@@ -61,7 +41,7 @@ func (f *Finalizer) open(scheme *runtime.Scheme, backend storage.Backend) error 
 func HoldsContent(ns *corev1.Namespace) bool { return len(ns.Spec.Finalizers) > 0 }
 
 // validateFinalize judges each of spec.finalizers by the rules for those of the metadata.
-func validateFinalize(_ context.Context, ns, _ *corev1.Namespace) field.ErrorList {
+func validateFinalize(_ *registry.Call, ns, _ *corev1.Namespace) field.ErrorList {
 	var problems field.ErrorList
 	for i, name := range ns.Spec.Finalizers {
 		problems = append(problems, ValidateFinalizer(name, field.NewPath("spec", "finalizers").Index(i))...)
@@ -81,12 +61,12 @@ func ValidateFinalizer(name corev1.FinalizerName, path *field.Path) field.ErrorL
 }
 
 // Update implements registry.Updater. It never creates.
-func (f *Finalizer) Update(ctx context.Context, name string, update registry.ObjectUpdate, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
+func (f *Finalizer) Update(call *registry.Call, name string, update registry.ObjectUpdate, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	r := f.namespaces.Load()
 	if r == nil {
 		return nil, false, apierrors.NewServiceUnavailable("namespaces are not served yet")
 	}
-	rec, _, err := r.UpdateRecord(ctx, name, update, opts)
+	rec, _, err := r.UpdateRecord(call, name, update, opts)
 	if err != nil {
 		return nil, false, err
 	}
@@ -99,8 +79,8 @@ func (f *Finalizer) ResetFields(*runtime.Kind) [][]string { return [][]string{{"
 
 // release takes the finalizer that stands for content off the namespace of that uid. A namespace that is gone, or another
 // of its name, is none of its business.
-func (f *Finalizer) release(ctx context.Context, ns *corev1.Namespace) error {
-	update := func(_ context.Context, current runtime.Object) (runtime.Object, error) {
+func (f *Finalizer) release(call *registry.Call, ns *corev1.Namespace) error {
+	update := func(_ *registry.Call, current runtime.Object) (runtime.Object, error) {
 		now, ok := current.(*corev1.Namespace)
 		if !ok || now.UID != ns.UID {
 			return nil, apierrors.NewNotFound(namespaceResource, ns.Name)
@@ -108,7 +88,7 @@ func (f *Finalizer) release(ctx context.Context, ns *corev1.Namespace) error {
 		now.Spec.Finalizers = slices.DeleteFunc(now.Spec.Finalizers, func(n corev1.FinalizerName) bool { return n == corev1.FinalizerKubernetes })
 		return now, nil
 	}
-	_, _, err := f.Update(ctx, ns.Name, update, nil)
+	_, _, err := f.Update(call, ns.Name, update, nil)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/admission"
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/registry"
 	"go.uber.org/zap"
@@ -82,7 +83,7 @@ func install(h *server.Host, f *Finalizer, o Options) (*Lifecycle, error) {
 		gate:      &gate{namespaces: r, allowMissing: o.AllowMissingNamespaces},
 		registry:  r,
 		finalizer: f,
-		catalogue: h.Catalogue(),
+		catalogue: h.Catalogue().As(controller()),
 		log:       o.Logger,
 		passes:    make(chan struct{}, maxPasses),
 		system:    system{kick: make(chan struct{}, 1)},
@@ -91,16 +92,19 @@ func install(h *server.Host, f *Finalizer, o Options) (*Lifecycle, error) {
 	if l.log == nil {
 		l.log = zap.NewNop()
 	}
-	if l.typed, err = registry.For[*corev1.Namespace](r); err != nil {
+	if l.typed, err = registry.For[*corev1.Namespace](r, authn.System()); err != nil {
 		return nil, err
 	}
 	if l.status, err = r.Status(); err != nil {
 		return nil, err
 	}
-	if err := f.open(h.Scheme(), h.Backend()); err != nil {
+	err = h.Admit(admission.Plugin{
+		Name: "NamespaceLifecycle", Mutator: l.gate,
+		Handles: admission.Handles{Operations: []admission.Operation{admission.Create, admission.Delete}},
+	})
+	if err != nil {
 		return nil, err
 	}
-	h.AdmitFirst(admission.Chain{Mutators: []admission.Mutator{l.gate}})
 	h.Check(server.Check{Name: "namespaces", ReadyOnly: true, Check: l.system.check})
 	ctx, cancel := context.WithTimeout(context.Background(), firstAttempt)
 	defer cancel()
@@ -114,6 +118,14 @@ func install(h *server.Host, f *Finalizer, o Options) (*Lifecycle, error) {
 	}
 	return l, nil
 }
+
+// controller is who empties namespaces, by the name that it has in Kubernetes.
+func controller() *authn.User {
+	return authn.ServiceAccount(metav1.NamespaceSystem, "namespace-controller")
+}
+
+// as returns a call of the controller's, about namespaces.
+func as(ctx context.Context) *registry.Call { return registry.NewCall(ctx, controller(), "") }
 
 // pause waits between attempts: for d, until one of the channels is closed or sent to, or until ctx ends, which it
 // reports as false. The channels may be nil.

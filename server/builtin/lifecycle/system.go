@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/storage"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
@@ -51,12 +50,9 @@ func (s *system) look() {
 
 // makeSystem makes the system namespaces that do not exist. Another server may do so at the same time.
 func (l *Lifecycle) makeSystem(ctx context.Context) error {
-	if authn.UserFrom(ctx) == nil { // who does it in kube-apiserver
-		ctx = authn.WithUser(ctx, authn.System())
-	}
 	var failed error
 	for _, name := range SystemNamespaces() {
-		_, err := l.registry.GetStored(ctx, name)
+		_, err := l.registry.GetStored(as(ctx), name)
 		if apierrors.IsNotFound(err) {
 			err = l.makeNamespace(ctx, name)
 		}
@@ -171,7 +167,7 @@ func (l *Lifecycle) follow(ctx context.Context, event func(storage.Event), compl
 }
 
 func (l *Lifecycle) followOnce(ctx context.Context, event func(storage.Event), complete func(present map[string]bool)) error {
-	w, err := l.registry.WatchRecords(ctx, storage.WatchOptions{Initial: true})
+	w, err := l.registry.WatchRecords(as(ctx), storage.WatchOptions{Initial: true})
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/builtin/lifecycle"
+	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/server/servertest"
 	"github.com/keelson-dev/keelson/storage"
 	corev1 "k8s.io/api/core/v1"
@@ -135,7 +137,7 @@ func TestInstallNeedsNamespaces(t *testing.T) {
 	if err == nil || !errors.Is(err, failed) || !strings.HasPrefix(err.Error(), "lifecycle of namespaces: ") {
 		t.Errorf("Install: %v", err)
 	}
-	_, _, err = (&lifecycle.Finalizer{}).Update(t.Context(), "a", nil, nil)
+	_, _, err = (&lifecycle.Finalizer{}).Update(registry.NewCall(t.Context(), authn.System(), ""), "a", nil, nil)
 	if !apierrors.IsServiceUnavailable(err) {
 		t.Errorf("finalize before Install: %v", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/builtin"
@@ -173,7 +174,7 @@ func typedOf[T runtime.Object](t *testing.T, h *server.Host, resource string) *r
 	if err != nil {
 		t.Fatal(err)
 	}
-	typed, err := registry.For[T](r)
+	typed, err := registry.For[T](r, authn.System())
 	if err != nil {
 		t.Fatal(err)
 	}

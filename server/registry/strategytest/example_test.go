@@ -1,7 +1,6 @@
 package strategytest_test
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/keelson-dev/keelson/runtime"
@@ -27,7 +26,7 @@ type (
 func groups() []server.Group {
 	return []server.Group{{Name: "example.com", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
 		server.Kind("Widget", server.KindOptions[*Widget]{Strategy: registry.Strategy[*Widget]{
-			ValidateUpdate: func(_ context.Context, w, old *Widget) field.ErrorList {
+			ValidateUpdate: func(_ *registry.Call, w, old *Widget) field.ErrorList {
 				if w.Spec.Parts < old.Spec.Parts {
 					return field.ErrorList{field.Invalid(field.NewPath("spec", "parts"), w.Spec.Parts, "parts cannot be taken away")}
 				}

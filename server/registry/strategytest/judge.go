@@ -82,7 +82,7 @@ func (t *trial) differences(obj runtime.Object) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		got, err := t.stored.Scale.Get(t.ctx, m.GetName(), nil)
+		got, err := t.stored.Scale.Get(t.call, m.GetName(), nil)
 		if err != nil {
 			return nil, err
 		}

@@ -61,15 +61,15 @@ type (
 // boats are the rules of a Boat.
 func boats() registry.Strategy[*Boat] {
 	return registry.Strategy[*Boat]{
-		PrepareForCreate: func(ctx context.Context, b *Boat) {
+		PrepareForCreate: func(ctx *registry.Call, b *Boat) {
 			b.Spec.Launched = fmt.Sprint(rand.Int()) // what no test can know
-			b.Spec.Owner = authn.UserFrom(ctx).Name
+			b.Spec.Owner = ctx.User.Name
 		},
-		PrepareForUpdate: func(_ context.Context, b, old *Boat) { b.Spec.Owner = old.Spec.Owner },
-		PrepareForStatusUpdate: func(_ context.Context, b, _ *Boat) {
+		PrepareForUpdate: func(_ *registry.Call, b, old *Boat) { b.Spec.Owner = old.Spec.Owner },
+		PrepareForStatusUpdate: func(_ *registry.Call, b, _ *Boat) {
 			b.Status.Phase = strings.ToLower(b.Status.Phase)
 		},
-		Validate: func(_ context.Context, b *Boat) field.ErrorList {
+		Validate: func(_ *registry.Call, b *Boat) field.ErrorList {
 			var errs field.ErrorList
 			for i, s := range b.Spec.Sails {
 				at := field.NewPath("spec", "sails").Index(i)
@@ -85,13 +85,13 @@ func boats() registry.Strategy[*Boat] {
 			}
 			return errs
 		},
-		ValidateStatusUpdate: func(_ context.Context, b, old *Boat) field.ErrorList {
+		ValidateStatusUpdate: func(_ *registry.Call, b, old *Boat) field.ErrorList {
 			if old.Status.Phase == "sunk" && b.Status.Phase != "sunk" {
 				return field.ErrorList{field.Forbidden(field.NewPath("status", "phase"), "what has sunk stays down")}
 			}
 			return nil
 		},
-		WarnOnCreate: func(_ context.Context, b *Boat) []string {
+		WarnOnCreate: func(_ *registry.Call, b *Boat) []string {
 			if len(b.Spec.Sails) == 0 {
 				return []string{"spec.sails: the boat has none"}
 			}
@@ -106,7 +106,7 @@ func boats() registry.Strategy[*Boat] {
 			}
 			return nil
 		},
-		GracefulDelete: func(_ context.Context, b *Boat, o *metav1.DeleteOptions) bool {
+		GracefulDelete: func(_ *registry.Call, b *Boat, o *metav1.DeleteOptions) bool {
 			if b.Status.Phase != "sailing" {
 				return false
 			}
@@ -142,7 +142,7 @@ func options() server.Options {
 			},
 			Conversions: []server.Conversion{server.Convert(toV1, fromV1)},
 		}},
-		Admission: admission.Chain{Validators: []admission.Validator{admission.ValidatorFunc(onlyCaptains)}},
+		Policy: server.Policy{Admission: admission.Chain{{Validator: admission.ValidatorFunc(onlyCaptains)}}},
 	}
 }
 

@@ -1,7 +1,6 @@
 package strategytest_test
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -180,13 +179,13 @@ func TestKindsOfAScheme(t *testing.T) {
 	at := slices.IndexFunc(kinds, func(k *runtime.Kind) bool { return k.GVK.Kind == "ConfigMap" })
 	strategytest.Run(t, server.Options{Scheme: scheme, Groups: []server.Group{{Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
 		server.ImportedKind(kinds[at], server.KindOptions[runtime.Object]{Strategy: registry.Strategy[runtime.Object]{
-			Validate: func(_ context.Context, obj runtime.Object) field.ErrorList {
+			Validate: func(_ *registry.Call, obj runtime.Object) field.ErrorList {
 				if len(obj.(*corev1.ConfigMap).Data) > 1 {
 					return field.ErrorList{field.TooMany(field.NewPath("data"), 2, 1)}
 				}
 				return nil
 			},
-			ValidateUpdate: func(_ context.Context, _, old runtime.Object) field.ErrorList {
+			ValidateUpdate: func(_ *registry.Call, _, old runtime.Object) field.ErrorList {
 				if m := old.(*corev1.ConfigMap); m.UID == "" || m.Generation != 1 || !m.CreationTimestamp.Time.Equal(strategytest.Now()) {
 					return field.ErrorList{field.Required(field.NewPath("metadata"), "the metadata of a stored object")}
 				}
@@ -213,7 +212,7 @@ func TestKindsWithoutAGoType(t *testing.T) {
 	}
 	strategytest.Run(t, server.Options{Groups: []server.Group{{Name: "example.com", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
 		server.Kind("Kite", server.KindOptions[*unstructured.Unstructured]{Strategy: registry.Strategy[*unstructured.Unstructured]{
-			Validate: func(_ context.Context, obj *unstructured.Unstructured) field.ErrorList {
+			Validate: func(_ *registry.Call, obj *unstructured.Unstructured) field.ErrorList {
 				if _, ok, err := unstructured.NestedString(obj.Object, "spec", "tail"); err != nil || !ok {
 					return field.ErrorList{field.Required(field.NewPath("spec", "tail"), "")}
 				}
@@ -240,7 +239,7 @@ func TestRegistriesLeaveNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := kind.Registry.ListRecords(t.Context(), storage.ListOptions{}); err != nil {
+	if _, err := kind.Registry.ListRecords(registry.NewCall(t.Context(), authn.System(), ""), storage.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(goleak.Find(before), backend.Close()); err != nil {

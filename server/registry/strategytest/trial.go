@@ -32,8 +32,8 @@ type trial struct {
 	backend *memory.Backend
 	stored  *server.StoredKind
 	warned  *request.Warnings
-	ctx     context.Context // the request's
-	name    string          // of the object; "" until it is created with a generateName
+	call    *registry.Call
+	name    string // of the object; "" until it is created with a generateName
 
 	storedVersion string // the resourceVersion that Old has got
 }
@@ -96,40 +96,34 @@ func (t *trial) place(ctx context.Context) error {
 		namespace = ""
 	}
 	t.warned = &request.Warnings{}
-	t.ctx = request.WithWarnings(registry.WithNamespace(ctx, namespace), t.warned)
 	user := t.User
 	if user == nil {
 		user = &authn.User{Name: "admin", Groups: []string{"system:masters", authn.AuthenticatedAll}}
 	}
-	t.ctx = authn.WithUser(t.ctx, user)
-	t.ctx = request.WithInfo(t.ctx, t.info(namespace))
+	t.call = registry.NewCall(ctx, user, namespace)
+	t.describe(t.call)
+	t.call.OnWarning = t.warned.Add
 	if t.Old == nil {
 		return nil
 	}
 	return t.storeOld(namespace)
 }
 
-// info is what a request of the case's says of itself.
-func (t *trial) info(namespace string) *request.Info {
+// describe says in a call what the case asks for.
+func (t *trial) describe(c *registry.Call) {
 	gvk := t.kind.GVK
-	i := &request.Info{
-		ResourceRequest: true, Verb: "update", APIPrefix: "apis", APIGroup: gvk.Group, APIVersion: gvk.Version,
-		Namespace: namespace, Name: t.name, Resource: t.stored.Registry.Resource().Resource,
-	}
-	if gvk.Group == "" {
-		i.APIPrefix = "api"
-	}
+	c.Verb, c.APIGroup, c.APIVersion = "update", gvk.Group, gvk.Version
+	c.Resource, c.Name = t.stored.Registry.Resource().Resource, t.name
 	switch {
 	case t.Create != nil:
-		i.Verb, i.Name = "create", ""
+		c.Verb, c.Name = "create", ""
 	case t.Delete != nil:
-		i.Verb = "delete"
+		c.Verb = "delete"
 	case t.Status != nil:
-		i.Subresource = "status"
+		c.Subresource = "status"
 	case t.Scale != nil:
-		i.Subresource = "scale"
+		c.Subresource = "scale"
 	}
-	return i
 }
 
 // storeOld stores Old past the rules of its kind.
@@ -161,7 +155,7 @@ func (t *trial) storeOld(namespace string) error {
 	if namespace != "" {
 		key = namespace + "/" + t.name
 	}
-	rec, err := t.stored.Objects.Create(t.ctx, key, obj, storage.WriteOptions{})
+	rec, err := t.stored.Objects.Create(t.call, key, obj, storage.WriteOptions{})
 	if err != nil {
 		return fail(err)
 	}
@@ -237,18 +231,18 @@ func (t *trial) ask() answer {
 		return answer{err: err}
 	}
 	m.SetName(t.name)
-	m.SetNamespace(registry.NamespaceFrom(t.ctx))
+	m.SetNamespace(t.call.Namespace)
 	m.SetResourceVersion(t.meant(m.GetResourceVersion()))
 	if t.Create != nil {
-		rec, err := t.stored.Registry.CreateRecord(t.ctx, obj, &metav1.CreateOptions{})
+		rec, err := t.stored.Registry.CreateRecord(t.call, obj, &metav1.CreateOptions{})
 		return answer{err, rec}
 	}
 	var to registry.RecordUpdater = t.stored.Registry
 	if t.Status != nil {
 		to = t.stored.Status
 	}
-	put := func(context.Context, runtime.Object) (runtime.Object, error) { return obj.DeepCopyObject(), nil }
-	rec, _, err := to.UpdateRecord(t.ctx, t.name, put, &metav1.UpdateOptions{})
+	put := func(*registry.Call, runtime.Object) (runtime.Object, error) { return obj.DeepCopyObject(), nil }
+	rec, _, err := to.UpdateRecord(t.call, t.name, put, &metav1.UpdateOptions{})
 	return answer{err, rec}
 }
 
@@ -260,18 +254,18 @@ func (t *trial) delete() answer {
 	if p := opts.Preconditions; p != nil && p.ResourceVersion != nil {
 		*p.ResourceVersion = t.meant(*p.ResourceVersion)
 	}
-	rec, _, err := t.stored.Registry.DeleteRecord(t.ctx, t.name, opts)
+	rec, _, err := t.stored.Registry.DeleteRecord(t.call, t.name, opts)
 	return answer{err, rec}
 }
 
 func (t *trial) scale() answer {
-	put := func(context.Context, runtime.Object) (runtime.Object, error) {
+	put := func(*registry.Call, runtime.Object) (runtime.Object, error) {
 		s := t.Scale.DeepCopy()
-		s.Name, s.Namespace = t.name, registry.NamespaceFrom(t.ctx)
+		s.Name, s.Namespace = t.name, t.call.Namespace
 		s.ResourceVersion = t.meant(s.ResourceVersion)
 		return s, nil
 	}
-	_, _, err := t.stored.Scale.Update(t.ctx, t.name, put, &metav1.UpdateOptions{})
+	_, _, err := t.stored.Scale.Update(t.call, t.name, put, &metav1.UpdateOptions{})
 	return answer{err: err}
 }
 
@@ -300,7 +294,7 @@ func (t *trial) now(last storage.Record) (runtime.Object, error) {
 	if name == "" {
 		name = last.Body.Field("metadata.name")
 	}
-	rec, err := t.stored.Registry.GetRecord(t.ctx, name, storage.Read{})
+	rec, err := t.stored.Registry.GetRecord(t.call, name, storage.Read{})
 	if apierrors.IsNotFound(err) {
 		return nil, errGone
 	}

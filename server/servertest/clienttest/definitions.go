@@ -47,7 +47,7 @@ func (e *Environment) define(s *servertest.Server, sources []servertest.CRDs) er
 		conversions := map[schema.GroupKind]keelson.ConvertUntyped{}
 		maps.Copy(conversions, Conversions(e.Scheme))
 		maps.Copy(conversions, e.Conversions)
-		if err := s.Install(crd.New(crd.Options{Conversions: conversions, Logger: e.Options.Logger})); err != nil {
+		if err := s.Install(crd.New(crd.Options{Conversions: conversions, Logger: e.Options.Observe.Logger})); err != nil {
 			return err
 		}
 	}

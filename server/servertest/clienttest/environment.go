@@ -96,7 +96,7 @@ func (e *Environment) start() error {
 	}
 	kinds := e.Types
 	kinds.Scheme = e.Scheme
-	wing := builtin.New(builtin.Options{Logger: e.Options.Logger, NoControllers: e.NoControllers})
+	wing := builtin.New(builtin.Options{Logger: e.Options.Observe.Logger, NoControllers: e.NoControllers})
 	parts := slices.Concat([]server.Extension{wing}, e.Parts)
 	if sources == nil {
 		parts = append(parts, kinds)

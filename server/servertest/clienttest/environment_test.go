@@ -136,7 +136,7 @@ func TestMistakesOfAnEnvironment(t *testing.T) {
 		"leave Types.Scheme":         {Types: servertest.Types{Scheme: runtime.NewScheme()}},
 		"and Types.AddToScheme":      {Types: servertest.Types{AddToScheme: website.AddToScheme}},
 		`names the kind "Domian"`:    {Types: servertest.Types{ClusterScoped: []string{"Domian"}}},
-		"clienttest: Start: ":        {Options: server.Options{CacheWindow: -1}},
+		"clienttest: Start: ":        {Options: server.Options{Limits: server.Limits{CacheWindow: -1}}},
 		"the registrar is not there": {Parts: []server.Extension{server.ExtensionFunc(func(*server.Host) error { return errors.New("the registrar is not there") })}},
 	} {
 		if c, err := e.Start(); err == nil || !strings.Contains(err.Error(), want) || c != nil || e.Server != nil {
@@ -151,7 +151,7 @@ func TestMistakesOfAnEnvironment(t *testing.T) {
 
 func TestKubeConfigIsForOtherProcesses(t *testing.T) {
 	t.Parallel()
-	e := start(t, &clienttest.Environment{Options: server.Options{Authorizer: only("reader", "get")}})
+	e := start(t, &clienttest.Environment{Options: server.Options{Policy: server.Policy{Authorizer: only("reader", "get")}}})
 	user, err := e.AddUser(clienttest.User{Name: "reader"}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -72,7 +72,7 @@ func Run(t *testing.T, o Options) {
 
 // writeObjects runs a server and writes to one object after the other.
 func writeObjects(t *testing.T, o Options, m *model, writers func(n int) *writer) {
-	srv, err := server.New(server.Options{Groups: groups(o.Kinds), Logger: zaptest.NewLogger(t, zaptest.Level(zap.ErrorLevel))})
+	srv, err := server.New(server.Options{Groups: groups(o.Kinds), Observe: server.Observe{Logger: zaptest.NewLogger(t, zaptest.Level(zap.ErrorLevel))}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func main() {
 }
 
 var widgets = registry.Strategy[*Widget]{
-	Validate: func(_ context.Context, w *Widget) field.ErrorList {
+	Validate: func(_ *registry.Call, w *Widget) field.ErrorList {
 		if w.Spec.Size < 1 {
 			return field.ErrorList{field.Invalid(field.NewPath("spec", "size"), w.Spec.Size, "must be greater than 0")}
 		}

@@ -1,0 +1,94 @@
+package admission
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Plugin is a member of a Chain.
+type Plugin struct {
+	// Name is how operators know the plug-in, such as "NamespaceLifecycle". A Live needs it.
+	Name string
+	// Handles says which requests the plug-in is called for.
+	Handles Handles
+	// Mutator and Validator are what the plug-in does; either may be nil.
+	Mutator   Mutator
+	Validator Validator
+}
+
+// Handles says which requests a plug-in is called for. The zero Handles is all of them.
+type Handles struct {
+	// Operations are those that are handled; nil is all.
+	Operations []Operation
+	// Resources are those that are handled, in all versions, and their subresources with them; nil is all. A resource of the
+	// form "pods/eviction" is that subresource alone.
+	Resources []schema.GroupResource
+}
+
+// handles reports whether the plug-in is called for r.
+func (h *Handles) handles(r *Request) bool {
+	if h.Operations != nil && !slices.Contains(h.Operations, r.Operation) {
+		return false
+	}
+	return h.Resources == nil || slices.ContainsFunc(h.Resources, func(one schema.GroupResource) bool {
+		if one.Group != r.Resource.Group {
+			return false
+		}
+		return one.Resource == r.Resource.Resource ||
+			r.Subresource != "" && len(one.Resource) == len(r.Resource.Resource)+1+len(r.Subresource) &&
+				one.Resource == r.Resource.Resource+"/"+r.Subresource
+	})
+}
+
+// Chain is plug-ins in the order in which they are asked. It is not changed once it is in use. The nil Chain accepts
+// everything.
+type Chain []Plugin
+
+// Policy implements Source, for a server whose only policy is the chain.
+func (c Chain) Policy(context.Context) *Policy { return &Policy{Plugins: c} }
+
+// Mutates reports whether a mutator of the chain handles r.
+func (c Chain) Mutates(r *Request) bool {
+	for i := range c {
+		if c[i].Mutator != nil && c[i].Handles.handles(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// Validates reports whether a validator of the chain handles r.
+func (c Chain) Validates(r *Request) bool {
+	for i := range c {
+		if c[i].Validator != nil && c[i].Handles.handles(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// Mutate runs the mutators that handle r, in order, until one refuses.
+func (c Chain) Mutate(ctx context.Context, r *Request) error {
+	for i := range c {
+		if m := c[i].Mutator; m != nil && c[i].Handles.handles(r) {
+			if err := m.Mutate(ctx, r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Validate runs the validators that handle r, in order, until one refuses.
+func (c Chain) Validate(ctx context.Context, r *Request) error {
+	for i := range c {
+		if v := c[i].Validator; v != nil && c[i].Handles.handles(r) {
+			if err := v.Validate(ctx, r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

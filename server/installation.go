@@ -1,0 +1,169 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// installation collects what an extension adds until it is installed, and does it at once from then on.
+type installation struct {
+	s    *Server
+	life context.Context // of what Go has begun; ends with the server, or when Install fails
+	end  context.CancelFunc
+	work sync.WaitGroup // what Go has begun
+
+	mu      sync.Mutex // guards all below; taken before the server's
+	done    bool       // published, or abandoned
+	steps   []func()   // of the policy, and all else that cannot fail
+	paths   []path
+	closers []func()
+	added   []*served // prepared, and not in the routes yet
+	routes  map[schema.GroupVersionResource]http.Handler
+}
+
+type path struct {
+	at      string
+	handler http.Handler
+}
+
+func newInstallation(s *Server) *installation {
+	i := &installation{s: s, routes: map[schema.GroupVersionResource]http.Handler{}}
+	i.life, i.end = context.WithCancel(s.life)
+	return i
+}
+
+// do does step now, or when the extension is installed.
+func (i *installation) do(step func()) {
+	i.mu.Lock()
+	waits := !i.done
+	if waits {
+		i.steps = append(i.steps, step)
+	}
+	i.mu.Unlock()
+	if !waits {
+		step()
+	}
+}
+
+// handle serves a fixed path now, or when the extension is installed.
+func (i *installation) handle(at string, h http.Handler) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.done {
+		return i.s.fixed.handle(at, h)
+	}
+	if slices.ContainsFunc(i.paths, func(p path) bool { return p.at == at }) || i.s.fixed.has(at) {
+		return errServedPath(at)
+	}
+	i.paths = append(i.paths, path{at, h})
+	return nil
+}
+
+// begin runs work in the background.
+func (i *installation) begin(work func(ctx context.Context)) {
+	i.work.Add(1)
+	i.s.background.Go(func() {
+		defer i.work.Done()
+		work(i.life)
+	})
+}
+
+// onClose has f called when the server ends, or when Install fails.
+func (i *installation) onClose(f func()) {
+	i.mu.Lock()
+	waits := !i.done
+	if waits {
+		i.closers = append(i.closers, f)
+	}
+	i.mu.Unlock()
+	if !waits {
+		i.s.onClose(f)
+	}
+}
+
+// lock is taken before the server's mu. A nil installation has no lock.
+func (i *installation) lock() {
+	if i != nil {
+		i.mu.Lock()
+	}
+}
+
+func (i *installation) unlock() {
+	if i != nil {
+		i.mu.Unlock()
+	}
+}
+
+// prepares reports whether an exchange that takes gone away is published later: not if requests see some of that. The caller
+// holds the locks of i and of the server.
+func (i *installation) prepares(gone []*served) bool {
+	return i != nil && !i.done && !slices.ContainsFunc(gone, func(r *served) bool { return !r.pending })
+}
+
+// prepare takes what an exchange has made, for publish. The caller holds the locks of i and of the server.
+func (i *installation) prepare(gone, added []*served, routes map[schema.GroupVersionResource]http.Handler) {
+	for _, r := range added {
+		r.pending = true
+	}
+	i.added = append(slices.DeleteFunc(i.added, func(r *served) bool { return slices.Contains(gone, r) }), added...)
+	maps.Copy(i.routes, routes)
+}
+
+// publish has requests see everything: policy, then paths and routes.
+func (i *installation) publish() error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.done = true
+	s := i.s
+	for _, step := range i.steps {
+		step()
+	}
+	for _, p := range i.paths {
+		if err := s.fixed.handle(p.at, p.handler); err != nil { // taken by another extension meanwhile
+			return err
+		}
+	}
+	for _, f := range i.closers {
+		s.onClose(f)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(i.routes) == 0 {
+		return nil
+	}
+	if s.ended {
+		return errors.New("server: the server has ended")
+	}
+	for _, r := range i.added {
+		r.pending = false
+	}
+	s.router.Set(i.routes)
+	s.changed()
+	return nil
+}
+
+// abandon takes back what was prepared, and ends what was begun.
+func (i *installation) abandon() {
+	i.mu.Lock()
+	i.done = true
+	added, closers := i.added, i.closers
+	i.mu.Unlock()
+	i.end()
+	i.work.Wait()
+	for _, f := range slices.Backward(closers) {
+		f()
+	}
+	s := i.s
+	s.mu.Lock()
+	gone := slices.DeleteFunc(slices.Clone(added), func(r *served) bool { return !slices.Contains(s.served, r) })
+	s.served = slices.DeleteFunc(slices.Clone(s.served), func(r *served) bool { return slices.Contains(gone, r) })
+	s.forget(gone)
+	s.mu.Unlock()
+	closeCaches(gone)
+}

@@ -1,0 +1,91 @@
+package registry
+
+import (
+	"fmt"
+
+	"github.com/keelson-dev/keelson/admission"
+	"github.com/keelson-dev/keelson/runtime"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+)
+
+// request returns the admission request for what a call does.
+func (r *Registry) request(call *Call, op admission.Operation, name string, opts runtime.Object) *admission.Request {
+	req := call.admission(op, name)
+	req.Kind = r.kind.GVK
+	req.Resource = r.kind.GVK.GroupVersion().WithResource(r.resource.Resource) // the hub's in every group
+	req.SentKind = r.kind.GVK
+	if k := r.requestKind(call); k != nil {
+		req.SentKind = k.GVK
+	}
+	if req.SentResource.Empty() || req.SentResource.Version == "" { // a call of the program's own
+		req.SentResource = req.Resource
+	}
+	if r.namespaced {
+		req.Namespace = call.Namespace
+	}
+	req.Options = opts
+	return req
+}
+
+// mutate asks the mutators, and returns the new object, which they have changed or replaced. managedFields that they have taken
+// away or spoilt are put back.
+func (r *Registry) mutate(call *Call, req *admission.Request, obj, old runtime.Object) (runtime.Object, error) {
+	chain := call.Policy.Plugins
+	if !chain.Mutates(req) {
+		return obj, nil
+	}
+	m, err := r.accept(obj)
+	if err != nil {
+		return nil, err
+	}
+	before := runtime.DeepCopy(m.GetManagedFields())
+	req.Show(obj, old, false)
+	if err := chain.Mutate(call, req); err != nil {
+		return nil, err
+	}
+	obj = req.Object()
+	if m, err = r.accept(obj); err != nil {
+		return nil, err
+	}
+	after := m.GetManagedFields()
+	if after == nil {
+		m.SetManagedFields(before)
+	}
+	if err := managedfields.ValidateManagedFields(after); err != nil {
+		m.SetManagedFields(before)
+		call.Warn(fmt.Sprintf(".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: %v", err))
+	}
+	return obj, nil
+}
+
+// validateAdmission shows the validators copies of the objects.
+func (r *Registry) validateAdmission(call *Call, req *admission.Request, name string, obj, old runtime.Object) error {
+	chain := call.Policy.Plugins
+	if !chain.Validates(req) {
+		return nil
+	}
+	req.Name = name
+	req.Show(obj, old, true)
+	return r.refused(chain.Validate(call, req), name)
+}
+
+// refused makes the error of an admission plug-in a StatusError: any plain error is a Forbidden.
+func (r *Registry) refused(err error, name string) error {
+	return refused(err, r.resource, name)
+}
+
+// attempt is one try at a change, whose charges are undone when it fails.
+type attempt struct {
+	req  *admission.Request // nil: nothing is charged
+	kept int                // charges that are not of this try alone
+}
+
+// again undoes what the last try was charged, before the next one.
+func (a *attempt) again(call *Call) {
+	if a.req != nil {
+		a.req.Undo(call, a.kept)
+	}
+}
+
+// end undoes all charges if err says that nothing was changed.
+func (a *attempt) end(call *Call, err error) { settle(call, a.req, err) }

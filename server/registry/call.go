@@ -1,0 +1,186 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"sync"
+
+	"github.com/keelson-dev/keelson/admission"
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/authz"
+	"github.com/keelson-dev/keelson/runtime"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Call is one request to a registry, or to whatever else serves a resource: who makes it, what for, and what decides about
+// it. A registry is told everything by the Call, and reads nothing from a context but its end.
+//
+// A Call is the context of the request: it ends when the request does, and is passed on to whatever takes a context. So a
+// verb, a strategy and an update function have one argument for both. It has the end of the Context in it and no values of
+// its own.
+//
+// A Call is for one request and the goroutine that serves it. It implements runtime.Readers, so that a strategy reads another
+// kind in one line:
+//
+//	airport, err := runtime.Read[*Airport](call).Get(call, "", flight.Spec.From, runtime.Freshness{})
+type Call struct {
+	context.Context
+	// Attributes are what the request was authorized for. User is never nil: a call without one is refused. Namespace is
+	// where the objects are, "" for a cluster-scoped resource and for all namespaces. APIGroup and APIVersion are those that
+	// the client speaks, "" for the hub's. A program's own call needs User and Namespace and nothing else.
+	authz.Attributes
+	// DryRun says that nothing is to be stored. The registry sets it from the options of the verb.
+	DryRun bool
+	// CreateOnUpdate has an update create an object that does not exist, whatever the kind's rule is: a server-side apply
+	// does. The update function is then called with nil.
+	CreateOnUpdate bool
+	// Policy decides about the request; nil: the registry's Options.Policy is asked.
+	Policy *admission.Policy
+	// OnWarning gets texts for Warning headers, and OnAnnotation annotations of the audit event; nil drops them. They may be
+	// called concurrently.
+	OnWarning    func(text string)
+	OnAnnotation func(key, value string)
+
+	sent *sent
+}
+
+// NewCall returns the call of a program's own, as a user in a namespace ("" for a cluster-scoped resource, and for all
+// namespaces). See authn.System and authn.ServiceAccount for who that may be. If ctx is itself a Call, of a request that needs
+// another, the new one is decided by the same policy, and its warnings and annotations are those of the request.
+func NewCall(ctx context.Context, user *authn.User, namespace string) *Call {
+	c := &Call{Context: ctx, Attributes: authz.Attributes{User: user, ResourceRequest: true, Namespace: namespace}}
+	if of, ok := ctx.(*Call); ok {
+		c.Context, c.Policy, c.OnWarning, c.OnAnnotation = of.Context, of.Policy, of.OnWarning, of.OnAnnotation
+	}
+	return c
+}
+
+// WithContext returns the call with another context.
+func (c *Call) WithContext(ctx context.Context) *Call {
+	if ctx == c || ctx == c.Context {
+		return c
+	}
+	other := *c
+	other.Context = ctx
+	return &other
+}
+
+// In returns the call in another namespace.
+func (c *Call) In(namespace string) *Call {
+	if c.Namespace == namespace {
+		return c
+	}
+	other := *c
+	other.Namespace = namespace
+	return &other
+}
+
+// Warn shows a text to the client in a Warning header.
+func (c *Call) Warn(text string) {
+	if c.OnWarning != nil && text != "" {
+		c.OnWarning(text)
+	}
+}
+
+// Annotate adds an annotation to the audit event of the request. The first value of a key stays.
+func (c *Call) Annotate(key, value string) {
+	if c.OnAnnotation != nil {
+		c.OnAnnotation(key, value)
+	}
+}
+
+// Reader implements runtime.Readers, by those of the policy.
+func (c *Call) Reader(kind schema.GroupVersionKind) runtime.Reader[runtime.Object] {
+	return runtime.ReadKind(c.readers(), kind)
+}
+
+// KindOf implements runtime.Readers.
+func (c *Call) KindOf(t reflect.Type) (schema.GroupVersionKind, bool) {
+	if r := c.readers(); r != nil {
+		return r.KindOf(t)
+	}
+	return schema.GroupVersionKind{}, false
+}
+
+func (c *Call) readers() runtime.Readers {
+	if c.Policy == nil {
+		return nil
+	}
+	return c.Policy.Readers
+}
+
+// errNobody refuses a call without a user.
+var errNobody = errors.New("a call without a user is refused: set Call.User, for a program's own calls to authn.System() for one")
+
+// begin completes a call to a registry: with the policy, unless it has one, and with what the options of the verb say.
+func (c *Call) begin(policy admission.Source, dryRun []string) error {
+	if c == nil || c.User == nil {
+		return apierrors.NewInternalError(errNobody)
+	}
+	c.DryRun = isDryRun(dryRun)
+	if c.Policy == nil {
+		c.Policy = admission.PolicyOf(c.Context, policy)
+	}
+	return nil
+}
+
+// admission returns the frame of an admission request.
+func (c *Call) admission(op admission.Operation, name string) *admission.Request {
+	return &admission.Request{
+		Operation: op, Name: name, DryRun: c.DryRun, User: c.User, Policy: c.Policy, OnWarning: c.OnWarning, OnAnnotation: c.OnAnnotation,
+		SentResource: schema.GroupVersionResource{Group: c.APIGroup, Version: c.APIVersion, Resource: c.Resource},
+	}
+}
+
+// updating returns the call for what an update does: the updates that strategies, admission and update functions make of other
+// objects with it are their own.
+func (c *Call) updating() *Call {
+	if !c.CreateOnUpdate {
+		return c
+	}
+	other := *c
+	other.CreateOnUpdate = false
+	return &other
+}
+
+// sent holds what a request has sent, for those who judge it in the version that it came in.
+type sent struct {
+	mu       sync.Mutex // guards all below
+	obj, hub runtime.Object
+}
+
+// KeepsSent has the call keep what KeepSent is given from now on: for a write in a version whose objects may have other fields
+// than those of the hub (see runtime.Kind.VersionsDiffer). Converted back, the object would have what the conversion adds,
+// and not what it leaves out, and would not be judged as it was sent.
+func (c *Call) KeepsSent() {
+	if c.sent == nil {
+		c.sent = &sent{}
+	}
+}
+
+// KeepSent keeps obj, which a request wants stored, in the request's version, and hub, which was made of it. Both are
+// copied, and replace what was kept before: an update may be tried several times. Without KeepsSent it does nothing.
+func (c *Call) KeepSent(obj, hub runtime.Object) {
+	s := c.sent
+	if s == nil {
+		return
+	}
+	obj, hub = obj.DeepCopyObject(), hub.DeepCopyObject()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.obj, s.hub = obj, hub
+}
+
+// Sent returns what was kept last, nil when nothing was. It is not to be changed. What is stored in the end may be another
+// object: defaults, admission, the registry and its strategy change what was made of it.
+func (c *Call) Sent() (obj, hub runtime.Object) {
+	s := c.sent
+	if s == nil {
+		return nil, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.obj, s.hub
+}

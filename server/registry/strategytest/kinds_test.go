@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/keelson-dev/keelson/admission"
-	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/registry"

@@ -1,0 +1,84 @@
+package rbac
+
+import (
+	"context"
+
+	"github.com/keelson-dev/keelson/runtime"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// kind is one of the four.
+type kind struct {
+	name    string
+	objects interface {
+		Changed() int64
+		Ready(ctx context.Context) error
+	}
+	// changes reads what has changed after a revision.
+	changes func(ctx context.Context, since int64, at runtime.Freshness) (delta, error)
+}
+
+// delta is what has changed: nothing if apply is nil.
+type delta struct {
+	revision int64
+	apply    func(e *edit)
+}
+
+// kindsOf returns the four kinds. Their Readers go by the kinds' names, so that the kinds may be served later.
+func kindsOf(from runtime.Readers) [4]kind {
+	return [4]kind{
+		roles("ClusterRole", from, func(r *rbacv1.ClusterRole) []rbacv1.PolicyRule { return r.Rules }),
+		roles("Role", from, func(r *rbacv1.Role) []rbacv1.PolicyRule { return r.Rules }),
+		bindings("ClusterRoleBinding", from, clusterBinding),
+		bindings("RoleBinding", from, roleBinding),
+	}
+}
+
+func clusterBinding(b *rbacv1.ClusterRoleBinding) *binding {
+	return &binding{name: b.Name, role: b.RoleRef, subjects: b.Subjects}
+}
+
+func roleBinding(b *rbacv1.RoleBinding) *binding {
+	return &binding{namespace: b.Namespace, name: b.Name, role: b.RoleRef, subjects: b.Subjects}
+}
+
+// roles is a kind of roles.
+func roles[T runtime.Object](name string, from runtime.Readers, rules func(T) []rbacv1.PolicyRule) kind {
+	return kindOf(name, from,
+		func(e *edit) { e.dropRoles(name == "Role") },
+		func(e *edit, c *runtime.Change[T]) { e.setRole(c.Namespace, c.Name, rules(c.Object)) },
+		(*edit).dropRole)
+}
+
+// bindings is a kind of bindings.
+func bindings[T runtime.Object](name string, from runtime.Readers, make func(T) *binding) kind {
+	return kindOf(name, from,
+		func(e *edit) { e.dropBindings(name == "RoleBinding") },
+		func(e *edit, c *runtime.Change[T]) { e.setBinding(make(c.Object)) },
+		(*edit).dropBinding)
+}
+
+func kindOf[T runtime.Object](name string, from runtime.Readers,
+	dropAll func(*edit), set func(*edit, *runtime.Change[T]), drop func(e *edit, namespace, name string),
+) kind {
+	objects := runtime.TypedReader[T](runtime.ReadKind(from, rbacv1.SchemeGroupVersion.WithKind(name)))
+	changes := func(ctx context.Context, since int64, at runtime.Freshness) (delta, error) {
+		got, err := objects.Changes(ctx, since, at)
+		if err != nil || !got.Reset && len(got.All) == 0 {
+			return delta{revision: got.Revision}, err
+		}
+		return delta{got.Revision, func(e *edit) {
+			if got.Reset {
+				dropAll(e)
+			}
+			for i := range got.All {
+				if c := &got.All[i]; c.Deleted {
+					drop(e, c.Namespace, c.Name)
+				} else {
+					set(e, c)
+				}
+			}
+		}}, nil
+	}
+	return kind{name, objects, changes}
+}

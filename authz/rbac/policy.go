@@ -1,0 +1,343 @@
+package rbac
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/authz"
+	"github.com/tidwall/btree"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+)
+
+// Policy is roles and bindings that never change: those of [Static], or those of an [Authorizer] at one revision. The zero
+// Policy has none, and says that they are not loaded. All methods may be called concurrently.
+type Policy struct {
+	revision   int64
+	loaded     bool
+	cluster    *scope // ClusterRoles and ClusterRoleBindings; nil: none
+	namespaces *btree.Map[string, *scope]
+	missing    int // how many roles that do not exist a reason names
+}
+
+// scope is the roles and bindings of one namespace, or of none.
+type scope struct {
+	by       *edit // what may change the scope; nil when nothing may any more
+	roles    *btree.Map[string, []rbacv1.PolicyRule]
+	bindings *btree.Map[string, *binding]
+	users    *btree.Map[string, *grants] // by the name of the user; service accounts are users
+	groups   *btree.Map[string, *grants]
+}
+
+// grants are the bindings of one scope that have a subject, by their names.
+type grants struct {
+	by *edit // as of a scope
+	of *btree.Map[string, grant]
+}
+
+// grant is a binding and the first of its subjects that is the one it is found by.
+type grant struct {
+	binding *binding
+	subject int
+}
+
+// binding is a ClusterRoleBinding, or, with a namespace, a RoleBinding. What it refers to is shared and read-only.
+type binding struct {
+	namespace, name string
+	role            rbacv1.RoleRef
+	subjects        []rbacv1.Subject
+}
+
+// errNotLoaded is why there are no rules yet.
+var errNotLoaded = errors.New("RBAC: roles and bindings are not loaded yet")
+
+// Revision is the one at which the objects were read; 0 for those of Static.
+func (p *Policy) Revision() int64 { return p.revision }
+
+// Authorize implements authz.Authorizer. It never denies, and returns no error.
+func (p *Policy) Authorize(_ context.Context, a authz.Attributes) (authz.Verdict, string, error) {
+	if !p.loaded {
+		return authz.NoOpinion, errNotLoaded.Error(), nil
+	}
+	d := decision{policy: p, asked: &a}
+	if d.allowed(p.cluster) {
+		return authz.Allow, d.reason, nil
+	}
+	if a.Namespace != "" {
+		if in, ok := p.namespaces.Get(a.Namespace); ok && d.allowed(in) {
+			return authz.Allow, d.reason, nil
+		}
+	}
+	return authz.NoOpinion, d.refusal(), nil
+}
+
+// decision is one request under way.
+type decision struct {
+	policy *Policy
+	asked  *authz.Attributes
+	reason string // of an Allow
+
+	missing []error // the roles that do not exist, each once
+	more    bool    // there are others, too many to keep
+}
+
+// allowed reports whether a binding of s allows the request, and makes the reason.
+func (d *decision) allowed(s *scope) bool {
+	if s == nil {
+		return false
+	}
+	user := d.asked.User
+	if g, ok := s.users.Get(user.Name); ok && d.byGrants(s, g) {
+		return true
+	}
+	for _, group := range user.Groups {
+		if g, ok := s.groups.Get(group); ok && d.byGrants(s, g) {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *decision) byGrants(s *scope, g *grants) (allowed bool) {
+	g.of.Scan(func(_ string, one grant) bool {
+		rules, err := d.policy.rulesOf(s, one.binding)
+		if err != nil {
+			d.miss(err)
+			return true
+		}
+		for i := range rules {
+			if allows(&rules[i], d.asked) {
+				allowed = true
+				d.reason = one.binding.allows(s.firstSubject(one, d.asked.User))
+				return false
+			}
+		}
+		return true
+	})
+	return allowed
+}
+
+// rulesOf returns the rules of the role that a binding in s refers to.
+func (p *Policy) rulesOf(s *scope, b *binding) ([]rbacv1.PolicyRule, error) {
+	kind := ""
+	switch b.role.Kind {
+	case "ClusterRole":
+		s, kind = p.cluster, "clusterrole"
+	case "Role":
+		if kind = "role"; b.namespace == "" {
+			s = nil // a ClusterRoleBinding has no namespace in which the role could be
+		}
+	default:
+		return nil, fmt.Errorf("unsupported role reference kind: %q", b.role.Kind)
+	}
+	if s != nil {
+		if rules, ok := s.roles.Get(b.role.Name); ok {
+			return rules, nil
+		}
+	}
+	return nil, apierrors.NewNotFound(rbacv1.Resource(kind), b.role.Name)
+}
+
+// firstSubject returns the first subject of g's binding that is user. g was found by the user's name, or by a group.
+func (s *scope) firstSubject(g grant, user *authn.User) *rbacv1.Subject {
+	first := g.subject
+	earlier := func(m *btree.Map[string, *grants], key string) {
+		if all, ok := m.Get(key); ok {
+			if other, ok := all.of.Get(g.binding.name); ok {
+				first = min(first, other.subject)
+			}
+		}
+	}
+	if first > 0 {
+		earlier(s.users, user.Name)
+		for _, group := range user.Groups {
+			earlier(s.groups, group)
+		}
+	}
+	return &g.binding.subjects[first]
+}
+
+// allows is the reason why a request is allowed: in the words of kube-apiserver, which has a name before its namespace.
+func (b *binding) allows(to *rbacv1.Subject) string {
+	var room [256]byte
+	text := append(room[:0], "RBAC: allowed by "...)
+	kind, name, subject := "ClusterRoleBinding ", b.name, to.Name
+	if b.namespace != "" {
+		kind, name = "RoleBinding ", b.name+"/"+b.namespace
+	}
+	text = strconv.AppendQuote(append(text, kind...), name)
+	text = append(append(append(text, " of "...), b.role.Kind...), ' ')
+	text = strconv.AppendQuote(text, b.role.Name)
+	if to.Kind == rbacv1.ServiceAccountKind {
+		subject += "/" + accountNamespace(to, b.namespace)
+	}
+	text = append(append(append(text, " to "...), to.Kind...), ' ')
+	return string(strconv.AppendQuote(text, subject))
+}
+
+// accountNamespace is where the service account is that a binding in namespace names; "" is nowhere.
+func accountNamespace(s *rbacv1.Subject, namespace string) string {
+	if s.Namespace != "" {
+		return s.Namespace
+	}
+	return namespace
+}
+
+// miss notes a role that does not exist.
+func (d *decision) miss(err error) {
+	text := err.Error()
+	for _, known := range d.missing {
+		if known.Error() == text {
+			return
+		}
+	}
+	if len(d.missing) == d.policy.missing {
+		d.more = true
+		return
+	}
+	d.missing = append(d.missing, err)
+}
+
+// refusal is the reason of a decision that allows nothing.
+func (d *decision) refusal() string {
+	if len(d.missing) == 0 {
+		return ""
+	}
+	return "RBAC: " + joined(d.missing, d.more).Error()
+}
+
+// joined is errs as one, as kube-apiserver writes several.
+func joined(errs []error, more bool) error {
+	if more {
+		errs = append(errs, errors.New("and more"))
+	}
+	return utilerrors.NewAggregate(errs)
+}
+
+// RulesFor implements authz.RuleResolver. As that of kube-apiserver it also lists the paths of a ClusterRole that a RoleBinding
+// grants, although they are allowed by ClusterRoleBindings only.
+func (p *Policy) RulesFor(_ context.Context, user *authn.User, namespace string) (authz.Rules, error) {
+	if !p.loaded {
+		return authz.Rules{Incomplete: true}, errNotLoaded
+	}
+	var all authz.Rules
+	d := decision{policy: p, asked: &authz.Attributes{User: user}}
+	d.list(p.cluster, &all)
+	if namespace != "" {
+		in, _ := p.namespaces.Get(namespace)
+		d.list(in, &all)
+	}
+	if len(d.missing) == 0 {
+		return all, nil
+	}
+	all.Incomplete = true
+	return all, joined(d.missing, d.more)
+}
+
+// list adds the rules of the bindings in s that have the user among their subjects, of each binding once.
+func (d *decision) list(s *scope, all *authz.Rules) {
+	if s == nil {
+		return
+	}
+	user, seen := d.asked.User, map[*binding]bool{}
+	add := func(m *btree.Map[string, *grants], key string) {
+		g, ok := m.Get(key)
+		if !ok {
+			return
+		}
+		g.of.Scan(func(_ string, one grant) bool {
+			if seen[one.binding] {
+				return true
+			}
+			seen[one.binding] = true
+			rules, err := d.policy.rulesOf(s, one.binding)
+			if err != nil {
+				d.miss(err)
+			}
+			addRules(all, rules)
+			return true
+		})
+	}
+	add(s.users, user.Name)
+	for _, group := range user.Groups {
+		add(s.groups, group)
+	}
+}
+
+// addRules adds rules as a SelfSubjectRulesReview has them.
+func addRules(all *authz.Rules, rules []rbacv1.PolicyRule) {
+	for i := range rules {
+		r := &rules[i]
+		if len(r.Resources) > 0 {
+			all.Resources = append(all.Resources, authorizationv1.ResourceRule{
+				Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames,
+			})
+		}
+		if len(r.NonResourceURLs) > 0 {
+			all.Paths = append(all.Paths, authorizationv1.NonResourceRule{Verbs: r.Verbs, NonResourceURLs: r.NonResourceURLs})
+		}
+	}
+}
+
+// allows reports whether a rule allows what is asked.
+func allows(r *rbacv1.PolicyRule, a *authz.Attributes) bool {
+	if !has(r.Verbs, rbacv1.VerbAll, a.Verb) {
+		return false
+	}
+	if !a.ResourceRequest {
+		return hasPath(r.NonResourceURLs, a.Path)
+	}
+	return has(r.APIGroups, rbacv1.APIGroupAll, a.APIGroup) &&
+		hasResource(r.Resources, a.Resource, a.Subresource) &&
+		(len(r.ResourceNames) == 0 || has(r.ResourceNames, a.Name, a.Name))
+}
+
+// has reports whether one of two texts is in a list.
+func has(list []string, one, other string) bool {
+	for _, s := range list {
+		if s == one || s == other {
+			return true
+		}
+	}
+	return false
+}
+
+// hasResource reports whether a list has "*", the resource ("pods", "pods/log"), or "*/log" for a subresource.
+func hasResource(list []string, resource, sub string) bool {
+	for _, s := range list {
+		if s == rbacv1.ResourceAll {
+			return true
+		}
+		if sub == "" {
+			if s == resource {
+				return true
+			}
+			continue
+		}
+		if parent, ok := strings.CutSuffix(s, sub); ok && (parent == "*/" || isParent(parent, resource)) {
+			return true
+		}
+	}
+	return false
+}
+
+// isParent reports whether s is the resource and a slash.
+func isParent(s, resource string) bool {
+	return len(s) == len(resource)+1 && s[len(resource)] == '/' && s[:len(resource)] == resource
+}
+
+// hasPath reports whether a list has "*", the path, or a beginning of the path followed by stars.
+func hasPath(list []string, path string) bool {
+	for _, s := range list {
+		if s == path || strings.HasSuffix(s, "*") && strings.HasPrefix(path, strings.TrimRight(s, "*")) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,241 @@
+package rbac
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/keelson-dev/keelson/runtime"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Default gives one of the four kinds the defaults that kube-apiserver gives it, in place: the apiGroup of its roleRef and of
+// its subjects. An object of another kind is an error.
+func Default(obj runtime.Object) error {
+	switch obj := obj.(type) {
+	case *rbacv1.ClusterRole, *rbacv1.Role:
+	case *rbacv1.ClusterRoleBinding:
+		defaultBinding(&obj.RoleRef, obj.Subjects)
+	case *rbacv1.RoleBinding:
+		defaultBinding(&obj.RoleRef, obj.Subjects)
+	default:
+		return unknownKind(obj)
+	}
+	return nil
+}
+
+func unknownKind(obj runtime.Object) error {
+	return fmt.Errorf("a %T is no role or binding of %s", obj, rbacv1.SchemeGroupVersion)
+}
+
+func defaultBinding(role *rbacv1.RoleRef, subjects []rbacv1.Subject) {
+	if role.APIGroup == "" {
+		role.APIGroup = rbacv1.GroupName
+	}
+	for i := range subjects {
+		s := &subjects[i]
+		if s.APIGroup == "" && (s.Kind == rbacv1.UserKind || s.Kind == rbacv1.GroupKind) {
+			s.APIGroup = rbacv1.GroupName
+		}
+	}
+}
+
+// ValidateName finds what is wrong with the name of a role or a binding, or with the beginning of one: unlike names of
+// most kinds these may be anything that is one segment of a path.
+func ValidateName(name string, _ bool) []string { return content.IsPathSegmentName(name) }
+
+// Validate finds what is wrong with one of the four kinds, with its defaults, in the words of kube-apiserver and in its
+// order. It does not look at metadata. old is the object before an update, of the same kind; nil when there is none.
+func Validate(obj, old runtime.Object) field.ErrorList {
+	switch obj := obj.(type) {
+	case *rbacv1.ClusterRole:
+		before, _ := old.(*rbacv1.ClusterRole)
+		errs := append(validateRules(obj.Rules, false), validateAggregation(obj, before)...)
+		return append(errs, missingVerbs(obj.Rules)...)
+	case *rbacv1.Role:
+		return append(validateRules(obj.Rules, true), missingVerbs(obj.Rules)...)
+	case *rbacv1.ClusterRoleBinding:
+		b := bindingRules{role: obj.RoleRef, subjects: obj.Subjects, kinds: []string{"ClusterRole"}}
+		if old, ok := old.(*rbacv1.ClusterRoleBinding); ok {
+			b.changes = obj.RoleRef != old.RoleRef
+		}
+		return b.validate()
+	case *rbacv1.RoleBinding:
+		b := bindingRules{role: obj.RoleRef, subjects: obj.Subjects, kinds: []string{"Role", "ClusterRole"}, namespaced: true}
+		if old, ok := old.(*rbacv1.RoleBinding); ok {
+			b.changes = obj.RoleRef != old.RoleRef
+		}
+		return b.validate()
+	}
+	return field.ErrorList{field.InternalError(nil, unknownKind(obj))}
+}
+
+func validateRules(rules []rbacv1.PolicyRule, namespaced bool) field.ErrorList {
+	var errs field.ErrorList
+	for i := range rules {
+		r, at := &rules[i], field.NewPath("rules").Index(i)
+		if len(r.NonResourceURLs) > 0 {
+			urls := at.Child("nonResourceURLs")
+			if namespaced {
+				errs = append(errs, field.Invalid(urls, r.NonResourceURLs, "namespaced rules cannot apply to non-resource URLs"))
+			}
+			if len(r.APIGroups) > 0 || len(r.Resources) > 0 || len(r.ResourceNames) > 0 {
+				errs = append(errs, field.Invalid(urls, r.NonResourceURLs, "rules cannot apply to both regular resources and non-resource URLs"))
+			}
+			continue
+		}
+		if len(r.APIGroups) == 0 {
+			errs = append(errs, field.Required(at.Child("apiGroups"), "resource rules must supply at least one api group"))
+		}
+		if len(r.Resources) == 0 {
+			errs = append(errs, field.Required(at.Child("resources"), "resource rules must supply at least one resource"))
+		}
+	}
+	return errs
+}
+
+// missingVerbs are the errors of rules without verbs. kube-apiserver finds those by the tags of the Go type, after all others.
+func missingVerbs(rules []rbacv1.PolicyRule) field.ErrorList {
+	var errs field.ErrorList
+	for i := range rules {
+		if len(rules[i].Verbs) == 0 {
+			errs = append(errs, field.Required(field.NewPath("rules").Index(i).Child("verbs"), ""))
+		}
+	}
+	return errs
+}
+
+// validateAggregation takes values of labels that are none where the role before the update has selectors with mistakes already.
+func validateAggregation(role, old *rbacv1.ClusterRole) field.ErrorList {
+	if role.AggregationRule == nil {
+		return nil
+	}
+	at := field.NewPath("aggregationRule", "clusterRoleSelectors")
+	if len(role.AggregationRule.ClusterRoleSelectors) == 0 {
+		return field.ErrorList{field.Required(at, "at least one clusterRoleSelector required if aggregationRule is non-nil")}
+	}
+	var opts metavalidation.LabelSelectorValidationOptions
+	if old != nil && old.AggregationRule != nil {
+		for i := range old.AggregationRule.ClusterRoleSelectors {
+			if len(metavalidation.ValidateLabelSelector(&old.AggregationRule.ClusterRoleSelectors[i], opts, at)) > 0 {
+				opts.AllowInvalidLabelValueInSelector = true
+				break
+			}
+		}
+	}
+	var errs field.ErrorList
+	for i := range role.AggregationRule.ClusterRoleSelectors {
+		s := &role.AggregationRule.ClusterRoleSelectors[i]
+		errs = append(errs, metavalidation.ValidateLabelSelector(s, opts, at.Index(i))...)
+		if _, err := metav1.LabelSelectorAsSelector(s); err != nil {
+			errs = append(errs, field.Invalid(at.Index(i), nil, "invalid label selector."))
+		}
+	}
+	return errs
+}
+
+// bindingRules is what the rules of both kinds of bindings look at.
+type bindingRules struct {
+	role       rbacv1.RoleRef
+	subjects   []rbacv1.Subject
+	kinds      []string // that role may be of
+	namespaced bool
+	changes    bool // role was another one before
+}
+
+// validate has the errors that kube-apiserver finds by the tags of the Go type after all others: names that are missing. The
+// one of a role that must not change is not among those.
+func (b *bindingRules) validate() field.ErrorList {
+	at := field.NewPath("roleRef")
+	var errs, last field.ErrorList
+	if b.role.APIGroup != rbacv1.GroupName {
+		errs = append(errs, field.NotSupported(at.Child("apiGroup"), b.role.APIGroup, []string{rbacv1.GroupName}))
+	}
+	if !slices.Contains(b.kinds, b.role.Kind) {
+		errs = append(errs, field.NotSupported(at.Child("kind"), b.role.Kind, b.kinds))
+	}
+	nameless := field.Required(at.Child("name"), "")
+	if b.role.Name == "" && b.changes {
+		errs = append(errs, nameless)
+	}
+	if b.role.Name != "" {
+		for _, why := range ValidateName(b.role.Name, false) {
+			errs = append(errs, field.Invalid(at.Child("name"), b.role.Name, why))
+		}
+	}
+	for i := range b.subjects {
+		one := field.NewPath("subjects").Index(i)
+		errs = append(errs, validateSubject(&b.subjects[i], b.namespaced, one)...)
+		if b.subjects[i].Name == "" {
+			last = append(last, field.Required(one.Child("name"), ""))
+		}
+	}
+	if b.changes {
+		// With the names of Go, as kube-apiserver shows it.
+		value := struct{ APIGroup, Kind, Name string }{b.role.APIGroup, b.role.Kind, b.role.Name}
+		errs = append(errs, field.Invalid(at, value, validation.FieldImmutableErrorMsg))
+	}
+	if b.role.Name == "" && !b.changes {
+		last = append(last, nameless)
+	}
+	return append(errs, last...)
+}
+
+func validateSubject(s *rbacv1.Subject, namespaced bool, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	group := rbacv1.GroupName
+	switch s.Kind {
+	case rbacv1.UserKind, rbacv1.GroupKind:
+	case rbacv1.ServiceAccountKind:
+		group = ""
+		if s.Name != "" {
+			for _, why := range validation.ValidateServiceAccountName(s.Name, false) {
+				errs = append(errs, field.Invalid(at.Child("name"), s.Name, why))
+			}
+		}
+	default:
+		kinds := []string{rbacv1.ServiceAccountKind, rbacv1.UserKind, rbacv1.GroupKind}
+		return field.ErrorList{field.NotSupported(at.Child("kind"), s.Kind, kinds)}
+	}
+	if s.APIGroup != group {
+		errs = append(errs, field.NotSupported(at.Child("apiGroup"), s.APIGroup, []string{group}))
+	}
+	if s.Kind == rbacv1.ServiceAccountKind && s.Namespace == "" && !namespaced {
+		errs = append(errs, field.Required(at.Child("namespace"), ""))
+	}
+	return errs
+}
+
+// validateAlone is Validate of an object that no server has looked at, names included.
+func validateAlone(obj runtime.Object) error {
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return err
+	}
+	var errs field.ErrorList
+	at := field.NewPath("metadata")
+	if m.GetName() == "" {
+		errs = append(errs, field.Required(at.Child("name"), ""))
+	} else {
+		for _, why := range ValidateName(m.GetName(), false) {
+			errs = append(errs, field.Invalid(at.Child("name"), m.GetName(), why))
+		}
+	}
+	namespaced := false
+	switch obj.(type) {
+	case *rbacv1.Role, *rbacv1.RoleBinding:
+		namespaced = true
+	}
+	if namespaced && m.GetNamespace() == "" {
+		errs = append(errs, field.Required(at.Child("namespace"), ""))
+	}
+	if !namespaced && m.GetNamespace() != "" {
+		errs = append(errs, field.Forbidden(at.Child("namespace"), "not allowed on this type"))
+	}
+	return append(errs, Validate(obj, nil)...).ToAggregate()
+}

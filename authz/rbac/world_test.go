@@ -1,0 +1,215 @@
+package rbac_test
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/keelson-dev/keelson/runtime"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// world is the objects of the four kinds with their history: runtime.Readers of a store that is in memory.
+type world struct {
+	kinds map[string]*worldKind
+
+	mu        sync.Mutex
+	revision  int64
+	compacted int64 // states before it are not retained
+	fail      error // of Changes
+	notReady  error
+	hold      chan struct{} // Changes waits for it, if it is not nil
+}
+
+type worldKind struct {
+	of      *world
+	kind    string
+	changed atomic.Int64
+	reads   atomic.Int64 // calls of Changes
+	expired func()       // called when Changes answers Expired; may be nil
+	log     []entry
+}
+
+// entry is the state of an object from a revision on.
+type entry struct {
+	revision int64
+	runtime.Change[runtime.Object]
+}
+
+// newWorld has the revision 1, at which there is nothing.
+func newWorld() *world {
+	w := &world{revision: 1, kinds: map[string]*worldKind{}}
+	for _, kind := range []string{"ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding"} {
+		w.kinds[kind] = &worldKind{of: w, kind: kind}
+		w.kinds[kind].changed.Store(1)
+	}
+	return w
+}
+
+func kindName(obj runtime.Object) string { return reflect.TypeOf(obj).Elem().Name() }
+
+// put stores objects, each at a revision of its own, and returns the last.
+func (w *world) put(objects ...runtime.Object) int64 { return w.write(false, objects) }
+
+// drop deletes objects.
+func (w *world) drop(objects ...runtime.Object) int64 { return w.write(true, objects) }
+
+func (w *world) write(deleted bool, objects []runtime.Object) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, obj := range objects {
+		m, err := meta.Accessor(obj)
+		if err != nil {
+			panic(err)
+		}
+		w.revision++
+		c := runtime.Change[runtime.Object]{Namespace: m.GetNamespace(), Name: m.GetName(), Object: obj, Deleted: deleted}
+		if deleted {
+			c.Object = nil
+		}
+		k := w.kinds[kindName(obj)]
+		k.log = append(k.log, entry{w.revision, c})
+		k.changed.Store(w.revision)
+	}
+	return w.revision
+}
+
+// at returns the objects at a revision.
+func (w *world) at(revision int64) []runtime.Object {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all []runtime.Object
+	for _, kind := range slices.Sorted(maps.Keys(w.kinds)) {
+		for _, c := range w.kinds[kind].between(0, revision) {
+			if !c.Deleted {
+				all = append(all, c.Object)
+			}
+		}
+	}
+	return all
+}
+
+// between returns what has changed after since, up to a revision, in the order of names.
+func (k *worldKind) between(since, revision int64) []runtime.Change[runtime.Object] {
+	last := map[string]runtime.Change[runtime.Object]{}
+	for _, e := range k.log {
+		if e.revision > since && e.revision <= revision {
+			last[e.Namespace+"/"+e.Name] = e.Change
+		}
+	}
+	var out []runtime.Change[runtime.Object]
+	for _, key := range slices.Sorted(maps.Keys(last)) {
+		out = append(out, last[key])
+	}
+	return out
+}
+
+// Reader implements runtime.Readers.
+func (w *world) Reader(kind schema.GroupVersionKind) runtime.Reader[runtime.Object] {
+	if kind.GroupVersion() != rbacv1.SchemeGroupVersion {
+		panic(kind)
+	}
+	return w.kinds[kind.Kind]
+}
+
+// KindOf implements runtime.Readers.
+func (w *world) KindOf(reflect.Type) (kind schema.GroupVersionKind, ok bool) { return kind, false }
+
+// Changes implements runtime.Reader, for Exactly.
+func (k *worldKind) Changes(ctx context.Context, since int64, at runtime.Freshness) (runtime.Changes[runtime.Object], error) {
+	k.reads.Add(1)
+	w := k.of
+	w.mu.Lock()
+	hold := w.hold
+	w.mu.Unlock()
+	if hold != nil {
+		select {
+		case <-hold:
+		case <-ctx.Done():
+			return runtime.Changes[runtime.Object]{}, ctx.Err()
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	revision, exactly := at.Exactly()
+	switch {
+	case !exactly || revision > w.revision:
+		panic(at)
+	case w.fail != nil:
+		return runtime.Changes[runtime.Object]{}, w.fail
+	case revision < w.compacted:
+		if k.expired != nil {
+			k.expired()
+		}
+		return runtime.Changes[runtime.Object]{}, apierrors.NewResourceExpired("too old")
+	}
+	out := runtime.Changes[runtime.Object]{Revision: revision, Reset: since < w.compacted || since == 0}
+	if out.Reset {
+		since = 0
+	}
+	out.All = k.between(since, revision)
+	if out.Reset {
+		out.All = slices.DeleteFunc(out.All, func(c runtime.Change[runtime.Object]) bool { return c.Deleted })
+	}
+	return out, nil
+}
+
+// Changed implements runtime.Reader.
+func (k *worldKind) Changed() int64 { return k.changed.Load() }
+
+// Ready implements runtime.Reader.
+func (k *worldKind) Ready(context.Context) error {
+	k.of.mu.Lock()
+	defer k.of.mu.Unlock()
+	return k.of.notReady
+}
+
+// Get implements runtime.Reader; nobody asks.
+func (k *worldKind) Get(context.Context, string, string, runtime.Freshness) (runtime.Object, error) {
+	return nil, runtime.ErrNotReady
+}
+
+// List implements runtime.Reader; nobody asks.
+func (k *worldKind) List(context.Context, runtime.Query) (runtime.Listed[runtime.Object], error) {
+	return runtime.Listed[runtime.Object]{}, runtime.ErrNotReady
+}
+
+// set changes the world under its lock.
+func (w *world) set(f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f()
+}
+
+// reads is how often Changes was called, by kind.
+func (w *world) reads() map[string]int64 {
+	out := map[string]int64{}
+	for kind, k := range w.kinds {
+		out[kind] = k.reads.Load()
+	}
+	return out
+}
+
+func contains(t *testing.T, err error, want string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %q in it", err, want)
+	}
+}
+
+// forget drops the history, which is long in benchmarks. What is not read yet is lost.
+func (w *world) forget() {
+	w.set(func() {
+		for _, k := range w.kinds {
+			k.log = nil
+		}
+	})
+}

@@ -14,7 +14,8 @@ package server_test
 //
 // KEELSON_WIRE_IS is "keelson typed" unless it is given: either keelson or kube-apiserver, and either typed, when the
 // server's Widget is a Go type, or custom, when it is a custom resource, and cbor where it serves that. The server must serve v1 ConfigMap, Secret, Event,
-// Service and Pod, apps/v1 Deployment, coordination.k8s.io/v1 Lease, events.k8s.io/v1 Event and example.com/v1 Widget;
+// Service and Pod, apps/v1 Deployment, coordination.k8s.io/v1 Lease, events.k8s.io/v1 Event, the kinds of
+// rbac.authorization.k8s.io/v1 and example.com/v1 Widget;
 // goldenWidget below is its type, and testdata/wire/widget.crd.yaml is the same as a custom resource; and for the files below
 // untyped, what testdata/wire/untyped.crd.yaml has. Each file has a
 // namespace of its own, which is made if the server has namespaces, and what is in it is deleted at the end, and so are the
@@ -86,6 +87,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/builtin"
+	"github.com/keelson-dev/keelson/server/builtin/rbac"
 	"github.com/keelson-dev/keelson/server/crd"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/server/servertest"
@@ -155,6 +157,9 @@ func TestGolden(t *testing.T) {
 	srv := servertest.Start(t, server.Options{Groups: goldenGroups()})
 	installNamespaces(t, srv)
 	host(t, srv).CollectGarbage() // the collector itself is no part of this
+	if err := srv.Install(rbac.New(rbac.Options{})); err != nil {
+		t.Fatal(err)
+	}
 	if err := srv.Install(crd.New(crd.Options{})); err != nil {
 		t.Fatal(err)
 	}
@@ -170,6 +175,9 @@ func TestGoldenCBOR(t *testing.T) {
 	srv := servertest.Start(t, server.Options{Groups: goldenGroups(), CBOR: true})
 	installNamespaces(t, srv)
 	host(t, srv).CollectGarbage()
+	if err := srv.Install(rbac.New(rbac.Options{})); err != nil {
+		t.Fatal(err)
+	}
 	runGolden(t, &goldenServer{
 		url: srv.URL, client: srv.Anonymous(), token: srv.Token, only: withCBOR,
 		is: map[string]bool{keelsonServer: true, typedWidgets: true, withCBOR: true},

@@ -1,0 +1,138 @@
+package rbac
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	authzrbac "github.com/keelson-dev/keelson/authz/rbac"
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/registry"
+	rbacv1 "k8s.io/api/rbac/v1"
+	rbacv1beta1 "k8s.io/api/rbac/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// ClusterRole returns the kind ClusterRole, as kube-apiserver serves it.
+func ClusterRole() server.Resource {
+	return server.Kind("ClusterRole", server.KindOptions[*rbacv1.ClusterRole]{
+		StoragePath: "clusterroles", ClusterScoped: true, Strategy: strategy[*rbacv1.ClusterRole](), Columns: roleColumns[*rbacv1.ClusterRole](),
+	})
+}
+
+// Role returns the kind Role, as kube-apiserver serves it.
+func Role() server.Resource {
+	return server.Kind("Role", server.KindOptions[*rbacv1.Role]{
+		StoragePath: "roles", Strategy: strategy[*rbacv1.Role](), Columns: roleColumns[*rbacv1.Role](),
+	})
+}
+
+// ClusterRoleBinding returns the kind ClusterRoleBinding, as kube-apiserver serves it.
+func ClusterRoleBinding() server.Resource {
+	return server.Kind("ClusterRoleBinding", server.KindOptions[*rbacv1.ClusterRoleBinding]{
+		StoragePath: "clusterrolebindings", ClusterScoped: true, Strategy: strategy[*rbacv1.ClusterRoleBinding](), Default: withDefaults[*rbacv1.ClusterRoleBinding],
+		Columns: bindingColumns("clusterRoleBinding", rbacv1beta1.ClusterRoleBinding{}.SwaggerDoc()["roleRef"], func(b *rbacv1.ClusterRoleBinding) (rbacv1.RoleRef, []rbacv1.Subject) {
+			return b.RoleRef, b.Subjects
+		}),
+	})
+}
+
+// RoleBinding returns the kind RoleBinding, as kube-apiserver serves it.
+func RoleBinding() server.Resource {
+	return server.Kind("RoleBinding", server.KindOptions[*rbacv1.RoleBinding]{
+		StoragePath: "rolebindings", Strategy: strategy[*rbacv1.RoleBinding](), Default: withDefaults[*rbacv1.RoleBinding],
+		Columns: bindingColumns("roleBinding", rbacv1beta1.RoleBinding{}.SwaggerDoc()["roleRef"], func(b *rbacv1.RoleBinding) (rbacv1.RoleRef, []rbacv1.Subject) {
+			return b.RoleRef, b.Subjects
+		}),
+	})
+}
+
+// object is a Go type of the four.
+type object interface {
+	runtime.Object
+	metav1.Object
+}
+
+func withDefaults[T object](obj T) {
+	_ = authzrbac.Default(obj) // its only error is another kind
+}
+
+// strategy is the same for all four: plain data, which a PUT may create.
+func strategy[T object]() registry.Strategy[T] {
+	return registry.Strategy[T]{
+		ValidateName: authzrbac.ValidateName,
+		Validate:     func(_ context.Context, obj T) field.ErrorList { return authzrbac.Validate(obj, nil) },
+		ValidateUpdate: func(_ context.Context, obj, old T) field.ErrorList {
+			return append(validateGenerateName(obj), authzrbac.Validate(obj, old)...)
+		},
+		NoGeneration:   true,
+		CreateOnUpdate: true,
+	}
+}
+
+// validateGenerateName judges the generateName of an update, which may change it.
+func validateGenerateName(m metav1.Object) field.ErrorList {
+	prefix := m.GetGenerateName()
+	if prefix == "" {
+		return nil
+	}
+	var errs field.ErrorList
+	for _, why := range authzrbac.ValidateName(prefix, true) {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "generateName"), prefix, why))
+	}
+	return errs
+}
+
+// roleColumns are those of kinds for which kube-apiserver has none of their own.
+func roleColumns[T object]() []server.Column[T] {
+	return []server.Column[T]{{
+		Name: "Created At", Type: "date", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"],
+		Value: func(obj T) any { return obj.GetCreationTimestamp().UTC().Format(time.RFC3339) },
+	}}
+}
+
+// bindingColumns are those of kubectl get. kube-apiserver describes the role in the words of v1beta1, which lack a sentence.
+func bindingColumns[T object](kind, roleDoc string, of func(T) (rbacv1.RoleRef, []rbacv1.Subject)) []server.Column[T] {
+	names := func(title, subjectKind string) server.Column[T] {
+		return server.Column[T]{
+			Name: title, Priority: 1, Description: title + " in the " + kind,
+			Value: func(obj T) any {
+				_, subjects := of(obj)
+				return subjectNames(subjects, subjectKind)
+			},
+		}
+	}
+	return []server.Column[T]{
+		{Name: "Role", Description: roleDoc, Value: func(obj T) any {
+			role, _ := of(obj)
+			return role.Kind + "/" + role.Name
+		}},
+		{Name: "Age", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"], Value: func(obj T) any {
+			if created := obj.GetCreationTimestamp(); !created.IsZero() {
+				return duration.HumanDuration(time.Since(created.Time))
+			}
+			return "<unknown>"
+		}},
+		names("Users", rbacv1.UserKind),
+		names("Groups", rbacv1.GroupKind),
+		names("ServiceAccounts", rbacv1.ServiceAccountKind),
+	}
+}
+
+// subjectNames are those of the subjects of a kind; a service account's has its namespace before it.
+func subjectNames(subjects []rbacv1.Subject, kind string) string {
+	var names []string
+	for _, s := range subjects {
+		if s.Kind != kind {
+			continue
+		}
+		if kind == rbacv1.ServiceAccountKind {
+			s.Name = s.Namespace + "/" + s.Name
+		}
+		names = append(names, s.Name)
+	}
+	return strings.Join(names, ", ")
+}

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	goruntime "runtime"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/authz/rbac"
@@ -70,6 +72,26 @@ func TestPinFollowsChanges(t *testing.T) { // not parallel: it counts allocation
 	w.set(func() { w.revision++ })
 	if a.Pin(ctx) != last {
 		t.Error("a reading that brings nothing makes another policy")
+	}
+}
+
+// What has not changed is shared by policies, and keeps none of them in memory.
+func TestOldPoliciesAreLetGo(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.put(role("ns", "a"), binding("ns", "a", "Role/a", "User/u"), clusterBinding("a", "a", "User/u Group/g"))
+	a := follow(t, w, rbac.Options{})
+	var old []weak.Pointer[rbac.Policy]
+	for i := range 10 {
+		old = append(old, weak.Make(a.Pin(t.Context()).(*rbac.Policy)))
+		w.put(clusterBinding(fmt.Sprint(i), "a", "User/v"))
+	}
+	a.Pin(t.Context())
+	goruntime.GC()
+	for i, p := range old {
+		if p.Value() != nil {
+			t.Errorf("policy %d is still in memory", i)
+		}
 	}
 }
 

@@ -93,6 +93,7 @@ func TestOldPoliciesAreLetGo(t *testing.T) {
 			t.Errorf("policy %d is still in memory", i)
 		}
 	}
+	goruntime.KeepAlive(a)
 }
 
 func TestNotLoaded(t *testing.T) {

@@ -1,0 +1,41 @@
+package rbac_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/authz"
+	"github.com/keelson-dev/keelson/authz/rbac"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A program that stores no roles names them, and gives the policy to its server as Options.Authorizer, in an authz.Union with
+// what else it allows.
+func ExampleStatic() {
+	policy, err := rbac.Static(
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Rules: []rbacv1.PolicyRule{
+			{Verbs: []string{"get", "list", "watch"}, APIGroups: []string{"example.com"}, Resources: []string{"airports"}},
+		}},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "readers"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.GroupKind, Name: "pilots"}},
+			RoleRef:    rbacv1.RoleRef{Kind: "ClusterRole", Name: "reader"},
+		},
+	)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	amelia := &authn.User{Name: "amelia", Groups: []string{"pilots"}}
+	for _, verb := range []string{"list", "delete"} {
+		verdict, reason, _ := policy.Authorize(context.Background(), authz.Attributes{
+			User: amelia, Verb: verb, ResourceRequest: true, APIGroup: "example.com", Resource: "airports",
+		})
+		fmt.Println(verb, verdict == authz.Allow, reason)
+	}
+	// Output:
+	// list true RBAC: allowed by ClusterRoleBinding "readers" of ClusterRole "reader" to Group "pilots"
+	// delete false
+}

@@ -12,7 +12,7 @@ import (
 // [Union] and [Live] have it, whatever their members have.
 type RuleResolver interface {
 	// RulesFor lists what user may do in namespace, and with cluster-scoped resources and paths. What is listed holds also
-	// when there is an error, which says why there may be more; Rules.Incomplete is then true. The slices are the
+	// when there is an error, such as that of a binding to a role that does not exist. The slices are the
 	// caller's own; what they refer to is shared and read-only.
 	RulesFor(ctx context.Context, user *authn.User, namespace string) (Rules, error)
 }

@@ -100,8 +100,11 @@ func newPolicy(o Policy) (*policy, error) {
 			return nil, fmt.Errorf("server: Policy.Admission[%d]: %w", i, err)
 		}
 	}
-	if o.Authorizer != nil {
+	if _, pins := o.Authorizer.(authz.Pinner); pins {
 		return p, p.may.Set(OptionsAuthorizer, o.Authorizer)
+	}
+	if o.Authorizer != nil {
+		return p, p.may.Set(OptionsAuthorizer, authz.Plain{Authorizer: o.Authorizer})
 	}
 	// What the roles system:public-info-viewer and system:discovery of Kubernetes allow.
 	public := authz.Union(

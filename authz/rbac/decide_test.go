@@ -415,7 +415,7 @@ func TestRulesFor(t *testing.T) {
 			Paths:     []authorizationv1.NonResourceRule{x, {Verbs: []string{"*"}, NonResourceURLs: []string{"*"}}},
 		}, ""},
 		{"nobody", "", "nowhere", authz.Rules{}, ""},
-		{"lost", "", "ns", authz.Rules{Incomplete: true}, `clusterrole.rbac.authorization.k8s.io "gone" not found`},
+		{"lost", "", "ns", authz.Rules{}, `clusterrole.rbac.authorization.k8s.io "gone" not found`},
 	} {
 		got, err := policy.RulesFor(t.Context(), &authn.User{Name: c.user, Groups: strings.Fields(c.groups)}, c.namespace)
 		text := ""

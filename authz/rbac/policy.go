@@ -239,7 +239,6 @@ func (p *Policy) RulesFor(_ context.Context, user *authn.User, namespace string)
 	if len(d.missing) == 0 {
 		return all, nil
 	}
-	all.Incomplete = true
 	return all, joined(d.missing, d.more)
 }
 

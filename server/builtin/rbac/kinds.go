@@ -1,7 +1,6 @@
 package rbac
 
 import (
-	"context"
 	"strings"
 	"time"
 
@@ -64,8 +63,8 @@ func withDefaults[T object](obj T) {
 func strategy[T object]() registry.Strategy[T] {
 	return registry.Strategy[T]{
 		ValidateName: authzrbac.ValidateName,
-		Validate:     func(_ context.Context, obj T) field.ErrorList { return authzrbac.Validate(obj, nil) },
-		ValidateUpdate: func(_ context.Context, obj, old T) field.ErrorList {
+		Validate:     func(_ *registry.Call, obj T) field.ErrorList { return authzrbac.Validate(obj, nil) },
+		ValidateUpdate: func(_ *registry.Call, obj, old T) field.ErrorList {
 			return append(validateGenerateName(obj), authzrbac.Validate(obj, old)...)
 		},
 		NoGeneration:   true,

@@ -10,7 +10,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Name is that of the authorizer, and of the check in /readyz that says whether it follows the stored roles and bindings.
+// Name is that of the authorizer. Its check in /readyz, "authorizer-rbac", says whether it follows the stored roles and
+// bindings.
 const Name = "rbac"
 
 // Options refines New. The zero Options is fine.
@@ -41,7 +42,7 @@ func (e extension) Install(h *server.Host) error {
 			failed(err)
 		}
 	}
-	a, err := follow(h, o)
+	a, err := authzrbac.New(h.Readers(), o)
 	if err != nil {
 		return err
 	}
@@ -54,17 +55,5 @@ func (e extension) Install(h *server.Host) error {
 	if err != nil {
 		return fmt.Errorf("rbac: %w", err)
 	}
-	h.Check(server.Check{Name: Name, ReadyOnly: true, Check: a.Ready})
-	return decide(h, a)
+	return h.Authorize(Name, a)
 }
-
-// What the extension needs of a Host besides Serve and Check is in follow and decide.
-
-// follow makes the authorizer of the objects that the server has.
-func follow(h *server.Host, o authzrbac.Options) (*authzrbac.Authorizer, error) {
-	return authzrbac.New(h.Readers(), o)
-}
-
-// decide has the server ask the authorizer from now on: after the kinds are served, for it only allows, and has nothing to
-// allow by before.
-func decide(h *server.Host, a *authzrbac.Authorizer) error { return h.Authorize(Name, a) }

@@ -33,12 +33,11 @@ type keptPart struct {
 
 // decoded is one object. All but read and slot are immutable.
 type decoded struct {
-	key      string
-	revision int64
-	obj      runtime.Object
-	bytes    int64
-	read     atomic.Bool // since the hand passed last
-	slot     int         // in the clock
+	record storage.Record
+	obj    runtime.Object
+	bytes  int64
+	read   atomic.Bool // since the hand passed last
+	slot   int         // in the clock
 }
 
 func newKept(most int64) *kept {
@@ -52,16 +51,21 @@ func (k *kept) part(key string) *keptPart {
 	return &k.parts[maphash.String(k.seed, key)%keptParts]
 }
 
-// get returns the object of a key at a revision; nil if it is not kept.
-func (k *kept) get(key string, revision int64) runtime.Object {
+// of reports whether d was decoded from a record. A store that was set back may have another record of the same revision.
+func (d *decoded) of(record storage.Record) bool {
+	return d.record.Revision == record.Revision && d.record.Body.Is(record.Body)
+}
+
+// get returns the object of a record; nil if it is not kept.
+func (k *kept) get(record storage.Record) runtime.Object {
 	if k == nil {
 		return nil
 	}
-	p := k.part(key)
+	p := k.part(record.Key)
 	p.mu.RLock()
-	d := p.byKey[key]
+	d := p.byKey[record.Key]
 	p.mu.RUnlock()
-	if d == nil || d.revision != revision {
+	if d == nil || !d.of(record) {
 		return nil
 	}
 	if !d.read.Load() {
@@ -75,12 +79,12 @@ func (k *kept) put(record storage.Record, obj runtime.Object) runtime.Object {
 	if k == nil || record.Revision == 0 {
 		return obj
 	}
-	d := &decoded{key: record.Key, revision: record.Revision, obj: obj, bytes: int64(record.Body.Size()) + keptOverhead}
-	p := k.part(d.key)
+	d := &decoded{record: record, obj: obj, bytes: int64(record.Body.Size()) + keptOverhead}
+	p := k.part(record.Key)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if old := p.byKey[d.key]; old != nil {
-		if old.revision == d.revision {
+	if old := p.byKey[record.Key]; old != nil {
+		if old.of(record) {
 			return old.obj
 		}
 		k.remove(p, old)
@@ -89,7 +93,7 @@ func (k *kept) put(record storage.Record, obj runtime.Object) runtime.Object {
 		p.byKey = map[string]*decoded{}
 	}
 	d.slot = len(p.clock)
-	p.byKey[d.key], p.clock = d, append(p.clock, d)
+	p.byKey[record.Key], p.clock = d, append(p.clock, d)
 	k.bytes.Add(d.bytes)
 	k.makeRoom(p)
 	return obj
@@ -103,7 +107,7 @@ func (k *kept) drop(key string, revision int64) {
 	p := k.part(key)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if old := p.byKey[key]; old != nil && old.revision < revision {
+	if old := p.byKey[key]; old != nil && old.record.Revision < revision {
 		k.remove(p, old)
 	}
 }
@@ -115,7 +119,7 @@ func (k *kept) remove(p *keptPart, d *decoded) {
 	p.clock[d.slot].slot = d.slot
 	p.clock[last] = nil
 	p.clock = p.clock[:last]
-	delete(p.byKey, d.key)
+	delete(p.byKey, d.record.Key)
 	k.bytes.Add(-d.bytes)
 }
 

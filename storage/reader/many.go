@@ -24,7 +24,7 @@ func (r *Reader) many(set func(i int, obj runtime.Object)) *many {
 
 // add adds the record of the object i.
 func (m *many) add(i int, record storage.Record) {
-	if obj := m.r.kept.get(record.Key, record.Revision); obj != nil {
+	if obj := m.r.kept.get(record); obj != nil {
 		m.set(i, obj)
 		return
 	}

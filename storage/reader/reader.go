@@ -145,7 +145,7 @@ func (r *Reader) get(ctx context.Context, namespace, name string, at runtime.Fre
 
 // object returns the shared object of a record.
 func (r *Reader) object(record storage.Record) (runtime.Object, error) {
-	if obj := r.kept.get(record.Key, record.Revision); obj != nil {
+	if obj := r.kept.get(record); obj != nil {
 		return obj, nil
 	}
 	obj, err := r.store.Decode(record)

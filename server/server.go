@@ -69,6 +69,8 @@ type Server struct {
 	retired map[*served]bool // served no longer, with a cache that requests still read from
 	ended   bool             // nothing may be added any more
 	closers []func()         // of Host.OnClose
+
+	readers readers // of what is served
 }
 
 // New makes a server: it opens the storage, makes or reads the credentials and registers the groups. The caller

@@ -68,6 +68,7 @@ func (s *Server) exchange(what string, resources []schema.GroupResource, groups 
 	}
 	s.served = slices.Concat(left, added)
 	maps.Copy(routes, more)
+	s.readers.exchange(gone, added, s.retired)
 	s.router.Set(routes)
 	s.forget(gone)
 	for _, r := range gone {

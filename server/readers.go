@@ -139,6 +139,7 @@ func (rs *readers) succeed(before, next *source) {
 	default:
 		return
 	}
+	next.asked.Store(true) // by those who read what is shown
 	rs.takings.Go(func() { rs.take(next) })
 }
 
@@ -276,22 +277,29 @@ func (r *kindReader) Changes(ctx context.Context, since int64, at runtime.Freshn
 
 // Changed implements runtime.Reader.
 func (r *kindReader) Changed() int64 {
-	s, _ := r.now()
-	if s == nil {
-		return 0
+	for {
+		s, _ := r.now()
+		if s == nil {
+			return 0
+		}
+		if revision := s.reader().Changed(); revision > 0 {
+			return max(revision, s.began.Load())
+		}
+		if r.settled(s) { // and not closed because it was replaced
+			return 0
+		}
 	}
-	revision := s.reader().Changed()
-	if revision == 0 {
-		return 0
-	}
-	return max(revision, s.began.Load())
 }
 
 // Ready implements runtime.Reader.
 func (r *kindReader) Ready(ctx context.Context) error {
-	s, _ := r.now()
-	if s == nil {
-		return r.notServed()
+	for {
+		s, _ := r.now()
+		if s == nil {
+			return r.notServed()
+		}
+		if err := s.reader().Ready(ctx); err == nil || r.settled(s) {
+			return err
+		}
 	}
-	return s.reader().Ready(ctx)
 }

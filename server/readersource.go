@@ -107,7 +107,11 @@ func (c *customReader) Get(ctx context.Context, namespace, name string, at runti
 	if revision, ok := at.AtLeast(); ok {
 		opts.ResourceVersion = strconv.FormatInt(revision, 10)
 	}
-	return c.getter.Get(registry.WithNamespace(ctx, namespace), name, opts)
+	obj, err := c.getter.Get(registry.WithNamespace(ctx, namespace), name, opts)
+	if err == nil && obj == nil {
+		err = c.cannot("read: it returned no object and no error")
+	}
+	return obj, err
 }
 
 // List implements runtime.Reader.

@@ -163,6 +163,7 @@ func (i *installation) abandon() {
 	s.mu.Lock()
 	gone := slices.DeleteFunc(slices.Clone(added), func(r *served) bool { return !slices.Contains(s.served, r) })
 	s.served = slices.DeleteFunc(slices.Clone(s.served), func(r *served) bool { return slices.Contains(gone, r) })
+	s.readers.exchange(gone, nil, s.retired)
 	s.forget(gone)
 	s.mu.Unlock()
 	closeCaches(gone)

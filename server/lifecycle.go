@@ -181,6 +181,7 @@ func (s *Server) Close() error {
 		for _, f := range slices.Backward(closers) {
 			f()
 		}
+		s.readers.takings.Wait()
 		closeCaches(all)
 		if s.backend != nil {
 			if err := s.backend.Close(); err != nil {

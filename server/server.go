@@ -65,6 +65,8 @@ type Server struct {
 	retired map[*served]bool // served no longer, with a cache that requests still read from
 	ended   bool             // nothing may be added any more
 	closers []func()         // of Host.OnClose
+
+	readers readers // of what is served
 }
 
 // New makes a server: it opens the storage, makes or reads the credentials and registers the groups. The caller
@@ -87,6 +89,7 @@ func New(opts Options) (*Server, error) {
 	if s.policy, err = newPolicy(opts.Policy); err != nil {
 		return nil, err
 	}
+	s.policy.readers = s.Readers()
 	s.life, s.end = context.WithCancel(context.Background())
 	if err := s.open(); err != nil {
 		s.end()

@@ -73,7 +73,8 @@ func (s *Server) exchange(what string, i *installation, resources []schema.Group
 	}
 	s.served = slices.Concat(left, added)
 	maps.Copy(routes, more)
-	if later := i.prepares(gone); later {
+	s.readers.exchange(gone, added, s.retired)
+	if i.prepares(gone) {
 		i.prepare(gone, added, routes)
 	} else {
 		s.router.Set(routes)

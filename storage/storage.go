@@ -17,7 +17,7 @@ import (
 // cluster-scoped one. All methods may be called concurrently. Records are shared: nobody changes their bytes.
 //
 // Errors are the sentinels and types of this package; a context's error is returned as it is. An optional power is a
-// further interface: [UnreadableDeleter], [ManyDecoder], [Source].
+// further interface: [UnreadableDeleter], [ManyDecoder], [Source], [Differ].
 type Interface interface {
 	// Get returns one record, or ErrNotFound.
 	Get(ctx context.Context, key string, at Read) (Record, error)
@@ -76,12 +76,16 @@ type Record struct {
 // Match says which states of the store a read accepts.
 type Match int
 
-// The four ways resourceVersion and resourceVersionMatch can be meant.
+// The four ways resourceVersion and resourceVersionMatch can be meant, and one that no request can ask for.
 const (
 	Latest       Match = iota // the most recent state, by a linearizable read
 	Any                       // any state at all (resourceVersion "0")
 	NotOlderThan              // any state at Revision or later
 	Exact                     // the state at Revision
+	// Acknowledged is a state with all writes that this Interface had acknowledged before the read, and all changes that it
+	// knew of. A cache answers it without asking the storage below, any other Interface as Latest. It is for Get, List and
+	// [Differ.Delta].
+	Acknowledged
 )
 
 // Read says at which state to read. The zero Read is the most recent state.

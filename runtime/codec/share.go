@@ -102,6 +102,10 @@ func (d Document) OwnSize() int { return len(d.value) }
 // Common is what d shares; nil when that is nothing.
 func (d Document) Common() *Common { return d.common }
 
+// Is reports whether d and o are known to be the same document: they share their bytes, or these are equal. Of two that are
+// equal but do not share the same Common it is not known.
+func (d Document) Is(o Document) bool { return d.common == o.common && bytes.Equal(d.value, o.value) }
+
 // Share returns d with bytes of its own for all but c, which was made of parts equal to those of d.
 func (d Document) Share(c *Common) Document {
 	out, head := d, int32(len(c.head))

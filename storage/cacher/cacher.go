@@ -72,6 +72,7 @@ type Cacher struct {
 	begin    sync.Once
 	follower follower // its own
 	latest   revisions
+	writes   *writes   // that were acknowledged
 	plain    bool      // the storage below is no storage.Source
 	batches  sync.Pool // of *[]*change, for watchers that read
 
@@ -79,6 +80,8 @@ type Cacher struct {
 	reached   atomic.Int64             // the revision up to which the cache is complete
 	known     atomic.Int64             // the highest revision that the store is known to have had
 	epoch     atomic.Int64             // grows when all that was shown so far is void
+	changed   atomic.Int64             // log.last; 0: the cache is not filled
+	setBack   atomic.Int64             // the highest revision that was known before the store was last set back; 0: it never was
 
 	mu       sync.Mutex // guards all below
 	ending   bool
@@ -107,6 +110,7 @@ type Cacher struct {
 var (
 	_ storage.Interface         = (*Cacher)(nil)
 	_ storage.UnreadableDeleter = (*Cacher)(nil)
+	_ storage.Differ            = (*Cacher)(nil)
 )
 
 // Uncached returns the storage below, for who must not be answered from memory.
@@ -121,7 +125,7 @@ func New(below storage.Interface, o Options) (*Cacher, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cacher{opts: o}
+	c := &Cacher{opts: o, writes: new(writes)}
 	var source bool
 	if c.below, source = below.(storage.Source); !source {
 		c.below, c.plain = plain{below}, true
@@ -157,7 +161,9 @@ func (c *Cacher) Create(ctx context.Context, key string, obj runtime.Object, opt
 	if c.life.Err() != nil {
 		return storage.Record{}, storage.ErrClosed
 	}
-	return c.below.Create(ctx, key, obj, opts)
+	record, err := c.below.Create(ctx, key, obj, opts)
+	c.acknowledge(record.Revision, opts, err)
+	return record, err
 }
 
 // Update implements storage.Interface.
@@ -166,6 +172,12 @@ func (c *Cacher) Update(ctx context.Context, key string, opts storage.WriteOptio
 		return storage.Record{}, storage.ErrClosed
 	}
 	c.start()
+	record, err := c.update(ctx, key, opts, change)
+	c.acknowledge(record.Revision, opts, err)
+	return record, err
+}
+
+func (c *Cacher) update(ctx context.Context, key string, opts storage.WriteOptions, change storage.ChangeFunc) (storage.Record, error) {
 	if e := c.find(key); e != nil && e.unreadable == nil {
 		from := e.Record
 		from.Body = from.Body.Whole() // which is needed more than once
@@ -183,7 +195,9 @@ func (c *Cacher) DeleteUnreadable(ctx context.Context, key string, opts storage.
 	case c.unsafe == nil:
 		return 0, storage.ErrUnsupported
 	}
-	return c.unsafe.DeleteUnreadable(ctx, key, opts)
+	revision, err := c.unsafe.DeleteUnreadable(ctx, key, opts)
+	c.acknowledge(revision, opts, err)
+	return revision, err
 }
 
 // Decode implements storage.Interface.
@@ -215,7 +229,7 @@ func (c *Cacher) Get(ctx context.Context, key string, at storage.Read) (storage.
 	case err != nil:
 		return storage.Record{}, err
 	case s == nil:
-		return c.below.Get(ctx, key, at)
+		return c.below.Get(ctx, key, askedBelow(at))
 	}
 	return recordOf(s.find(key))
 }

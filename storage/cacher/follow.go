@@ -94,6 +94,7 @@ func (c *Cacher) failed(feed storage.Following, err error) (closed bool) {
 	case c.loaded && errors.As(err, &unreadable): // a storage that is no storage.Source does not go on
 		c.loaded, c.cut = false, err
 		c.published.Store(nil)
+		c.changed.Store(0)
 		c.quiet.each(func(w *watcher) { w.nudge() })
 	}
 	return false
@@ -117,6 +118,7 @@ func (c *Cacher) void(why error) {
 func (c *Cacher) forget(ended error) {
 	c.loaded, c.ended, c.cut, c.feed = false, ended, nil, nil
 	c.published.Store(nil)
+	c.changed.Store(0)
 	c.reminder = reminder{}
 	c.reached.Store(0)
 	c.known.Store(0)
@@ -146,6 +148,8 @@ func (c *Cacher) compare(before mark, now int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if before.epoch == c.epoch.Load() {
+		c.setBack.Store(max(c.setBack.Load(), c.reached.Load(), c.known.Load()))
+		c.writes.lower(now)
 		c.void(fmt.Errorf("the store is at revision %d, and was at %d: it was set back to an older state", now, before.reached))
 	}
 }
@@ -167,6 +171,7 @@ func (c *Cacher) filled(feed storage.Following, reached int64, began time.Time) 
 	}
 	c.loaded, c.feed = true, feed
 	c.reached.Store(max(reached, c.log.last))
+	c.changed.Store(c.log.last)
 	c.recovered()
 	c.publish()
 	c.doneLoading()

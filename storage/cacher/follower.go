@@ -181,6 +181,7 @@ func (c *Cacher) take(feed storage.Following, m storage.Moves) bool {
 	}
 	c.apply(m.Moves)
 	c.reached.Store(max(c.reached.Load(), m.Progress, c.log.last))
+	c.changed.Store(c.log.last)
 	c.recovered()
 	c.trim()
 	c.serve(len(m.Moves) > 0)

@@ -18,7 +18,11 @@ func (c *Cacher) List(ctx context.Context, opts storage.ListOptions) (storage.Pa
 		return storage.Page{}, err
 	case s == nil:
 		c.opts.Hooks.list(FromStorage)
-		return c.below.List(ctx, opts)
+		epoch := c.epoch.Load()
+		opts.At = askedBelow(opts.At)
+		page, err := c.below.List(ctx, opts)
+		c.know(epoch, page.Revision)
+		return page, err
 	}
 	l.state = s
 	page, err := l.page()

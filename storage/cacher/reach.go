@@ -83,10 +83,15 @@ func (c *Cacher) now(ctx context.Context) (int64, error) {
 		}
 	}
 	c.compare(before, revision)
-	for old := c.known.Load(); old < revision && before.epoch == c.epoch.Load() && !c.known.CompareAndSwap(old, revision); {
+	c.know(before.epoch, revision)
+	return revision, nil
+}
+
+// know notes a revision that the store was found to have, unless all is void since an epoch.
+func (c *Cacher) know(epoch, revision int64) {
+	for old := c.known.Load(); old < revision && epoch == c.epoch.Load() && !c.known.CompareAndSwap(old, revision); {
 		old = c.known.Load()
 	}
-	return revision, nil
 }
 
 // errLate says that the cache did not reach a revision in time.
@@ -244,6 +249,8 @@ func (c *Cacher) stateFor(ctx context.Context, at storage.Read) (*snapshot, erro
 		return c.stateSince(ctx, at.Revision)
 	case storage.Exact:
 		return c.stateAt(ctx, at.Revision)
+	case storage.Acknowledged:
+		return c.acknowledged(ctx)
 	}
 	return c.newest(), nil
 }

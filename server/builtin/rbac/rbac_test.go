@@ -139,7 +139,7 @@ func TestDeletedRolesDecideNothing(t *testing.T) {
 func TestReadyzNamesIt(t *testing.T) {
 	t.Parallel()
 	srv := start(t, server.Options{})
-	if got := ask(t, srv.Client(), "GET", srv.URL+"/readyz?verbose", ""); got.code != 200 || !strings.Contains(got.body, "[+]rbac ok") {
+	if got := ask(t, srv.Client(), "GET", srv.URL+"/readyz?verbose", ""); got.code != 200 || !strings.Contains(got.body, "[+]authorizer-rbac ok") {
 		t.Errorf("%d\n%s", got.code, got.body)
 	}
 }

@@ -1,0 +1,302 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/keelson-dev/keelson/runtime"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Readers reads the objects of what the server serves, past authentication, authorization, admission and flow control.
+// It is good for as long as the server. A Reader of a stored kind reads from the cache that requests are answered from;
+// see package storage/reader for what it returns, and for kinds with NoCache. A kind with a Storage of the program's own is
+// asked each time, as far as that is a registry.Getter and a registry.Lister.
+func (s *Server) Readers() runtime.Readers { return readersOf{s} }
+
+// readersOf implements runtime.Readers.
+type readersOf struct{ s *Server }
+
+// Reader implements runtime.Readers.
+func (r readersOf) Reader(kind schema.GroupVersionKind) runtime.Reader[runtime.Object] {
+	return &kindReader{of: &r.s.readers, kind: kind}
+}
+
+// KindOf implements runtime.Readers.
+func (r readersOf) KindOf(t reflect.Type) (kind schema.GroupVersionKind, ok bool) {
+	rs := &r.s.readers
+	rs.mu.RLock()
+	defer rs.mu.RUnlock()
+	hubs := rs.types[t]
+	if len(hubs) == 0 {
+		return schema.GroupVersionKind{}, false
+	}
+	return hubs[0], true
+}
+
+// readers knows what reads the objects of each kind that is served. The zero readers knows of none.
+type readers struct {
+	mu      sync.RWMutex // guards the maps; it is held for a moment, and after the server's mu
+	kinds   map[schema.GroupVersionKind]*source
+	types   map[reflect.Type][]schema.GroupVersionKind // hubs, by the Go types of all their versions
+	version atomic.Int64                               // grows with every change of the maps
+
+	told    highest        // the revisions that sources have told which are gone
+	takings sync.WaitGroup // sources that are to take the place of others
+}
+
+// highest is the highest number that it was given.
+type highest struct{ n atomic.Int64 }
+
+func (h *highest) add(n int64) {
+	for old := h.n.Load(); old < n && !h.n.CompareAndSwap(old, n); {
+		old = h.n.Load()
+	}
+}
+
+// exchange takes gone out of what can be read, and puts added in, in one step. retired are caches that requests to what was
+// served before still use. The caller holds the server's mu, and neither ends nor retires gone before, and no request
+// comes to added before.
+func (rs *readers) exchange(gone, added []*served, retired map[*served]bool) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if rs.kinds == nil {
+		rs.kinds, rs.types = map[schema.GroupVersionKind]*source{}, map[reflect.Type][]schema.GroupVersionKind{}
+	}
+	before := map[schema.GroupVersionKind]*source{} // by hub
+	for _, r := range gone {
+		before[r.hub] = rs.kinds[r.gvk]
+		delete(rs.kinds, r.gvk)
+		rs.types[r.goType] = slices.DeleteFunc(rs.types[r.goType], func(hub schema.GroupVersionKind) bool { return hub == r.hub })
+		if len(rs.types[r.goType]) == 0 {
+			delete(rs.types, r.goType)
+		}
+	}
+	after := map[schema.GroupVersionKind]*source{} // by hub
+	for _, r := range added {
+		if after[r.hub] == nil || r.gvk == r.hub {
+			after[r.hub] = newSource(r)
+		}
+	}
+	for _, r := range added {
+		rs.kinds[r.gvk] = after[r.hub]
+		if r.goType != reflect.TypeFor[unstructured.Unstructured]() && !slices.Contains(rs.types[r.goType], r.hub) {
+			rs.types[r.goType] = append(rs.types[r.goType], r.hub)
+		}
+	}
+	for hub, next := range after {
+		inherit(next.of, slices.AppendSeq(slices.Clone(gone), maps.Keys(retired)))
+		rs.succeed(before[hub], next)
+	}
+	rs.version.Add(1)
+	for _, b := range before {
+		if b != nil {
+			rs.told.add(b.told.n.Load())
+		}
+	}
+	for _, next := range after {
+		if next.before.Load() == nil {
+			next.floor.Store(rs.told.n.Load())
+		}
+	}
+}
+
+// inherit makes what is read from the cache of a resource show what requests write through the caches of before.
+func inherit(r *served, from []*served) {
+	if r.cache == nil {
+		return
+	}
+	for _, old := range from {
+		if old.cache != nil && old.path() == r.path() {
+			r.cache.Inherit(old.cache)
+			return
+		}
+	}
+}
+
+// succeed has what was read before, which may be nil, be shown until the cache of next is filled, and begins to fill that. A
+// kind that nobody reads is left alone. The caller holds mu.
+func (rs *readers) succeed(before, next *source) {
+	if before == nil || next.of.cache == nil {
+		return
+	}
+	switch shown := before.before.Load(); {
+	case shown != nil:
+		before.over = true // next goes on with shown
+		next.before.Store(shown)
+	case before.asked.Load() && before.of.cache != nil && before.of.cache.Changed() > 0 && before.of.tenancy.enter():
+		next.before.Store(before)
+	default:
+		return
+	}
+	next.asked.Store(true) // by those who read what is shown
+	rs.takings.Go(func() { rs.take(next) })
+}
+
+// take waits until the cache of next is filled, or will not be, and shows next instead of what was before.
+func (rs *readers) take(next *source) {
+	err := next.of.cache.Fill(next.of.life)
+	rs.mu.Lock()
+	if next.over {
+		rs.mu.Unlock()
+		return
+	}
+	next.over = true
+	shown := next.before.Load()
+	if err == nil {
+		next.began.Store(next.of.cache.Stats().Revision)
+	}
+	next.before.Store(nil)
+	rs.mu.Unlock()
+	rs.told.add(shown.told.n.Load()) // what is told from now on is not returned
+	next.floor.Store(rs.told.n.Load())
+	shown.of.tenancy.leave()
+}
+
+// kindReader is the Reader of a kind.
+type kindReader struct {
+	of   *readers
+	kind schema.GroupVersionKind
+	last atomic.Pointer[resolved]
+}
+
+// resolved is what reads a kind, as of a version of the readers.
+type resolved struct {
+	version int64
+	source  *source // nil: the kind is not served
+}
+
+var _ runtime.Reader[runtime.Object] = (*kindReader)(nil)
+
+// now returns what reads the kind now, nil if the kind is not served; next is what will after that, if that is being
+// prepared.
+func (r *kindReader) now() (s, next *source) {
+	last := r.last.Load()
+	if last == nil || last.version != r.of.version.Load() {
+		r.of.mu.RLock()
+		last = &resolved{r.of.version.Load(), r.of.kinds[r.kind]}
+		r.of.mu.RUnlock()
+		r.last.Store(last)
+	}
+	s = last.source
+	if s == nil {
+		return nil, nil
+	}
+	if before := s.before.Load(); before != nil {
+		return before, s
+	}
+	return s, nil
+}
+
+// settled reports whether an answer of s may be returned: s still reads the kind. Otherwise the answer might have objects,
+// or a revision, that what reads the kind now knows nothing of.
+func (r *kindReader) settled(s *source) bool {
+	now, _ := r.now()
+	return now == s
+}
+
+func (r *kindReader) notServed() error {
+	return fmt.Errorf("reader of %s: the kind is not served: %w", r.kind, runtime.ErrNotReady)
+}
+
+// failed reports whether the next source is to be asked instead: one that is to be replaced may meet objects in a version
+// that it does not know.
+func failed(err error) bool { return err != nil && !apierrors.IsNotFound(err) }
+
+// Get implements runtime.Reader.
+func (r *kindReader) Get(ctx context.Context, namespace, name string, at runtime.Freshness) (runtime.Object, error) {
+	for {
+		s, next := r.now()
+		if s == nil {
+			return nil, r.notServed()
+		}
+		obj, err := s.reader().Get(ctx, namespace, name, at)
+		if next != nil && failed(err) {
+			obj, err = next.reader().Get(ctx, namespace, name, at)
+		}
+		switch {
+		case r.settled(s):
+			return obj, err
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// List implements runtime.Reader.
+func (r *kindReader) List(ctx context.Context, q runtime.Query) (runtime.Listed[runtime.Object], error) {
+	for {
+		s, next := r.now()
+		if s == nil {
+			return runtime.Listed[runtime.Object]{}, r.notServed()
+		}
+		l, err := s.reader().List(ctx, q)
+		if next != nil && failed(err) {
+			l, err = next.reader().List(ctx, q)
+		}
+		s.told.add(l.Revision)
+		switch {
+		case r.settled(s):
+			return l, err
+		case ctx.Err() != nil:
+			return runtime.Listed[runtime.Object]{}, ctx.Err()
+		}
+	}
+}
+
+// Changes implements runtime.Reader.
+func (r *kindReader) Changes(ctx context.Context, since int64, at runtime.Freshness) (runtime.Changes[runtime.Object], error) {
+	for {
+		s, next := r.now()
+		if s == nil {
+			return runtime.Changes[runtime.Object]{}, r.notServed()
+		}
+		c, err := s.changes(ctx, since, at)
+		if next != nil && failed(err) {
+			c, err = next.changes(ctx, since, at)
+		}
+		s.told.add(c.Revision)
+		switch {
+		case r.settled(s):
+			return c, err
+		case ctx.Err() != nil:
+			return runtime.Changes[runtime.Object]{}, ctx.Err()
+		}
+	}
+}
+
+// Changed implements runtime.Reader.
+func (r *kindReader) Changed() int64 {
+	for {
+		s, _ := r.now()
+		if s == nil {
+			return 0
+		}
+		if revision := s.reader().Changed(); revision > 0 {
+			return max(revision, s.began.Load())
+		}
+		if r.settled(s) { // and not closed because it was replaced
+			return 0
+		}
+	}
+}
+
+// Ready implements runtime.Reader.
+func (r *kindReader) Ready(ctx context.Context) error {
+	for {
+		s, _ := r.now()
+		if s == nil {
+			return r.notServed()
+		}
+		if err := s.reader().Ready(ctx); err == nil || r.settled(s) {
+			return err
+		}
+	}
+}

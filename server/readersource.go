@@ -1,0 +1,203 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server/registry"
+	"github.com/keelson-dev/keelson/storage"
+	"github.com/keelson-dev/keelson/storage/reader"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// source reads the objects of a kind, in all its versions, as they are served for a time.
+type source struct {
+	of     *served // the hub
+	before atomic.Pointer[source]
+	over   bool         // before is shown no longer, or by another's leave; guarded by the readers' mu
+	told   highest      // the revisions in answers
+	floor  atomic.Int64 // the highest revision that others have told: all objects have changed since
+	began  atomic.Int64 // the revision at which it took the place of before; 0: of none
+
+	asked atomic.Bool // somebody reads
+	once  sync.Once   // sets read
+	read  runtime.Reader[runtime.Object]
+}
+
+// newSource returns the source of a hub. Its floor is to be set.
+func newSource(of *served) *source {
+	s := &source{of: of}
+	s.floor.Store(math.MaxInt64)
+	return s
+}
+
+// reader is what reads the objects. It is made when it is first needed.
+func (s *source) reader() runtime.Reader[runtime.Object] {
+	s.once.Do(func() {
+		s.read = s.of.newReader()
+		s.asked.Store(true)
+	})
+	return s.read
+}
+
+// changes is that of the reader; what others have told is no state that it knows changes since.
+func (s *source) changes(ctx context.Context, since int64, at runtime.Freshness) (runtime.Changes[runtime.Object], error) {
+	if since <= s.floor.Load() {
+		since = 0
+	}
+	return s.reader().Changes(ctx, since, at)
+}
+
+// newReader makes what reads the objects of a hub.
+func (r *served) newReader() runtime.Reader[runtime.Object] {
+	var store storage.Interface
+	switch {
+	case r.custom != nil:
+		return newCustomReader(r)
+	case r.cache != nil:
+		store = r.cache
+	default:
+		store = r.objects
+	}
+	made, err := reader.New(store, reader.Options{Status: r.reg.ReaderStatus, Version: r.hub.GroupVersion()})
+	if err != nil {
+		return brokenReader{fmt.Errorf("reader of %s: %w", r.hub, err)}
+	}
+	return made
+}
+
+// customReader reads the objects of a kind that has a Storage of the program's own, from that. It is asked each time, so
+// that every read is Live. Get cannot be Exactly: a Getter has no such option.
+type customReader struct {
+	of     *served
+	getter registry.Getter // nil: it is none
+	lister registry.Lister // likewise
+}
+
+// newCustomReader returns the reader of a kind that has a Storage of the program's own.
+func newCustomReader(r *served) runtime.Reader[runtime.Object] {
+	c := &customReader{of: r}
+	c.getter, _ = r.custom.(registry.Getter)
+	c.lister, _ = r.custom.(registry.Lister)
+	if c.getter == nil && c.lister == nil {
+		return brokenReader{c.cannot("read: it is neither a registry.Getter nor a registry.Lister")}
+	}
+	return c
+}
+
+func (c *customReader) cannot(what string) error {
+	return fmt.Errorf("reader of %s: the kind has a Storage of its own (%T), which cannot be %s", c.of.hub, c.of.custom, what)
+}
+
+// Get implements runtime.Reader.
+func (c *customReader) Get(ctx context.Context, namespace, name string, at runtime.Freshness) (runtime.Object, error) {
+	if c.getter == nil {
+		return nil, c.cannot("asked for one object: it is no registry.Getter")
+	}
+	opts := &metav1.GetOptions{}
+	if _, ok := at.Exactly(); ok {
+		return nil, c.cannot("asked for one object at a revision")
+	}
+	if revision, ok := at.AtLeast(); ok {
+		opts.ResourceVersion = strconv.FormatInt(revision, 10)
+	}
+	obj, err := c.getter.Get(registry.NewCall(ctx, authn.System(), namespace), name, opts)
+	if err == nil && obj == nil {
+		err = c.cannot("read: it returned no object and no error")
+	}
+	return obj, err
+}
+
+// List implements runtime.Reader.
+func (c *customReader) List(ctx context.Context, q runtime.Query) (runtime.Listed[runtime.Object], error) {
+	var out runtime.Listed[runtime.Object]
+	if c.lister == nil {
+		return out, c.cannot("listed: it is no registry.Lister")
+	}
+	opts := &metav1.ListOptions{}
+	if q.Labels != nil {
+		opts.LabelSelector = q.Labels.String()
+	}
+	if q.Fields != nil {
+		opts.FieldSelector = q.Fields.String()
+	}
+	if revision, ok := q.At.AtLeast(); ok {
+		opts.ResourceVersion, opts.ResourceVersionMatch = strconv.FormatInt(revision, 10), metav1.ResourceVersionMatchNotOlderThan
+	}
+	if revision, ok := q.At.Exactly(); ok {
+		opts.ResourceVersion, opts.ResourceVersionMatch = strconv.FormatInt(revision, 10), metav1.ResourceVersionMatchExact
+	}
+	selects, err := registry.Selects(opts)
+	if err != nil {
+		return out, err
+	}
+	list, err := c.lister.List(registry.NewCall(ctx, authn.System(), q.Namespace), opts)
+	if err != nil {
+		return out, err
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return out, fmt.Errorf("list of %s: %w", c.of.hub, err)
+	}
+	if m, err := meta.ListAccessor(list); err == nil {
+		out.Revision, _ = strconv.ParseInt(m.GetResourceVersion(), 10, 64) // 0 where it is no revision
+	}
+	for _, obj := range items {
+		m, err := meta.Accessor(obj)
+		if err != nil {
+			return runtime.Listed[runtime.Object]{}, fmt.Errorf("object of %s: %w", c.of.hub, err)
+		}
+		if (q.Namespace == "" || m.GetNamespace() == q.Namespace) && selects(m) {
+			out.Items = append(out.Items, obj)
+		}
+	}
+	return out, nil
+}
+
+// Changes implements runtime.Reader: it is always a Reset.
+func (c *customReader) Changes(ctx context.Context, _ int64, at runtime.Freshness) (runtime.Changes[runtime.Object], error) {
+	l, err := c.List(ctx, runtime.Query{At: at})
+	if err != nil {
+		return runtime.Changes[runtime.Object]{}, err
+	}
+	out := runtime.Changes[runtime.Object]{Revision: l.Revision, Reset: true}
+	for _, obj := range l.Items {
+		m, err := meta.Accessor(obj)
+		if err != nil {
+			return runtime.Changes[runtime.Object]{}, fmt.Errorf("object of %s: %w", c.of.hub, err)
+		}
+		out.All = append(out.All, runtime.Change[runtime.Object]{Namespace: m.GetNamespace(), Name: m.GetName(), Object: obj})
+	}
+	return out, nil
+}
+
+// Changed implements runtime.Reader. Nothing is loaded, and nothing is known of changes.
+func (c *customReader) Changed() int64 { return 0 }
+
+// Ready implements runtime.Reader.
+func (c *customReader) Ready(context.Context) error { return nil }
+
+// brokenReader cannot read.
+type brokenReader struct{ err error }
+
+func (b brokenReader) Get(context.Context, string, string, runtime.Freshness) (runtime.Object, error) {
+	return nil, b.err
+}
+
+func (b brokenReader) List(context.Context, runtime.Query) (runtime.Listed[runtime.Object], error) {
+	return runtime.Listed[runtime.Object]{}, b.err
+}
+
+func (b brokenReader) Changes(context.Context, int64, runtime.Freshness) (runtime.Changes[runtime.Object], error) {
+	return runtime.Changes[runtime.Object]{}, b.err
+}
+
+func (b brokenReader) Changed() int64              { return 0 }
+func (b brokenReader) Ready(context.Context) error { return b.err }

@@ -1,0 +1,100 @@
+package cacher
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/keelson-dev/keelson/storage"
+)
+
+// writes remembers the highest revision that a write through a cache was acknowledged with. The zero writes has none.
+type writes struct{ highest atomic.Int64 }
+
+// note notes an acknowledged write.
+func (w *writes) note(revision int64) {
+	for old := w.highest.Load(); old < revision && !w.highest.CompareAndSwap(old, revision); {
+		old = w.highest.Load()
+	}
+}
+
+// lower forgets writes with a revision above one: the store was set back to that.
+func (w *writes) lower(revision int64) {
+	for old := w.highest.Load(); old > revision && !w.highest.CompareAndSwap(old, revision); {
+		old = w.highest.Load()
+	}
+}
+
+// acknowledge notes the revision of a write before its caller gets it. A write that stored nothing, because nothing
+// changed, has the revision of an earlier one. A dry run is no write.
+func (c *Cacher) acknowledge(revision int64, opts storage.WriteOptions, err error) {
+	if err == nil && !opts.DryRun {
+		c.writes.note(revision)
+	}
+}
+
+// Inherit makes reads with the Match Acknowledged show the writes that were acknowledged through another cache of the same
+// resource, whose place c takes and through which requests under way may still write. It is called before c is used.
+func (c *Cacher) Inherit(from *Cacher) { c.writes = from.writes }
+
+// Changed implements storage.Differ.
+func (c *Cacher) Changed() int64 {
+	last := c.changed.Load()
+	if last == 0 {
+		return 0
+	}
+	return max(last, c.writes.highest.Load())
+}
+
+// acknowledged returns the latest state, which has all writes that were acknowledged before the call; none when the
+// storage below has to answer.
+func (c *Cacher) acknowledged(ctx context.Context) (*snapshot, error) {
+	want := c.writes.highest.Load()
+	if s := c.published.Load(); s != nil && s.revision >= want && s.changed == c.changed.Load() {
+		return s, nil
+	}
+	if c.reached.Load() >= want {
+		return c.newest(), nil
+	}
+	s, err := c.reach(ctx, want)
+	if !errors.Is(err, errLate) {
+		return s, err
+	}
+	now, err := c.now(ctx)
+	if err == nil && now < want {
+		c.writes.highest.CompareAndSwap(want, now) // it was acknowledged before the store was set back, and noted after
+	}
+	return nil, err
+}
+
+// askedBelow is what the storage below is asked for where the cache cannot answer.
+func askedBelow(at storage.Read) storage.Read {
+	if at.Match == storage.Acknowledged {
+		return storage.Read{}
+	}
+	return at
+}
+
+// Start begins to fill the cache, if nothing has yet. It does not wait for that.
+func (c *Cacher) Start() { c.start() }
+
+// fillPause is how long Fill waits after an attempt to fill the cache has failed, before it looks again.
+const fillPause = 10 * time.Millisecond
+
+// Fill begins to fill the cache, if nothing has yet, and returns when that is done: with the context's error, or
+// storage.ErrClosed, when one of them ends before.
+func (c *Cacher) Fill(ctx context.Context) error {
+	for {
+		if err := c.ready(ctx); err != nil || c.published.Load() != nil {
+			return err
+		}
+		pause := time.NewTimer(fillPause)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package reader
+
+import (
+	"context"
+	"errors"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/storage"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// many collects the records of an answer whose objects are not kept decoded. Records are added first, and decoded then.
+type many struct {
+	r       *Reader
+	set     func(i int, obj runtime.Object)
+	records []storage.Record
+	places  []int // of the records in the answer
+}
+
+// many begins an answer of objects, each of which set takes.
+func (r *Reader) many(set func(i int, obj runtime.Object)) *many {
+	return &many{r: r, set: set}
+}
+
+// add adds the record of the object i.
+func (m *many) add(i int, record storage.Record) {
+	if obj := m.r.kept.get(record); obj != nil {
+		m.set(i, obj)
+		return
+	}
+	m.records, m.places = append(m.records, record), append(m.places, i)
+}
+
+// decode makes the objects that are missing.
+func (m *many) decode(ctx context.Context) error {
+	if decoder, ok := m.r.store.(storage.ManyDecoder); ok && len(m.records) > 1 && m.r.opts.Version != (schema.GroupVersion{}) {
+		objs, err := decoder.DecodeAll(ctx, m.records, m.r.opts.Version)
+		if err == nil {
+			for i, obj := range objs {
+				m.set(m.places[i], m.r.kept.put(m.records[i], obj))
+			}
+		}
+		if !errors.Is(err, storage.ErrUnsupported) {
+			return err
+		}
+	}
+	for i, record := range m.records {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		obj, err := m.r.object(record)
+		if err != nil {
+			return err
+		}
+		m.set(m.places[i], obj)
+	}
+	return nil
+}

@@ -1,0 +1,301 @@
+// Package reader reads the decoded objects of one kind from its storage, for policy and strategies:
+//
+//	r, err := reader.New(cache, reader.Options{Status: reg.ReaderStatus})
+//	obj, err := r.Get(ctx, "default", "a", runtime.Freshness{})
+//
+// A Reader implements runtime.Reader over a storage.Interface. Over a storage.Differ, which package cacher has, it answers
+// from memory. It is a package of its own because it needs nothing of a cache but that interface: the cache knows records
+// and revisions, the Reader objects.
+//
+// # Freshness
+//
+// Cached is the Match Acknowledged of package storage: it waits until the cache has the writes that were acknowledged
+// through it, which takes microseconds where the backend is in this process. While the cache is not filled, or if it
+// stays behind for longer than its ReadWait, the storage below answers, by a linearizable read. The freshness AtLeast is
+// NotOlderThan, Exactly is Exact and Live is Latest.
+//
+// # Shared objects
+//
+// An object is decoded when it is read first, and kept for all who read it in that state: of each object the state that
+// was decoded last, within Options.KeepBytes. What was evicted is decoded again.
+//
+// # Objects that cannot be read
+//
+// Get returns an error for an object whose stored bytes cannot be decoded. So do List and Changes when they would show
+// one: an answer without it would be taken for the whole. The error names the object. It lasts until the object is
+// deleted or repaired.
+//
+// # Without a cache
+//
+// Over any other storage.Interface every Cached read is a read of the most recent state from the storage, and Changes is
+// always a Reset with all objects. Changed is the revision of the store, which changes of other kinds raise, too; where
+// the backend is not in this process it is a request to that. Ready asks the storage whether it answers.
+package reader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/storage"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Options refines a Reader. The zero Options is valid.
+type Options struct {
+	// Status makes the error that callers get, such as a StatusError, of one of package storage about the object called
+	// name, "" for an error about the collection. nil leaves errors as they are. It is not asked about the context's error.
+	Status func(err error, name string) error
+	// KeepBytes bounds the objects that are kept decoded, by the bytes of their JSON; an object takes two to six times as
+	// much memory. 0 is 32 MiB; a negative number keeps none.
+	KeepBytes int64
+	// Version is the hub version of the kind. With it many objects are decoded at once where the storage is a
+	// storage.ManyDecoder; without it one after the other.
+	Version schema.GroupVersion
+	// Wait is how long Changed, which has no context, waits for a storage without a cache; 0 is 3 s.
+	Wait time.Duration
+}
+
+// defaultKeep is the default of Options.KeepBytes.
+const defaultKeep = 32 << 20
+
+// Reader is a runtime.Reader over a storage.Interface. Make one with New; the zero Reader is not usable. All methods may
+// be called concurrently. It has nothing to close.
+type Reader struct {
+	store  storage.Interface
+	differ storage.Differ // the store, if it is one; or nil
+	opts   Options
+	kept   *kept
+}
+
+var _ runtime.Reader[runtime.Object] = (*Reader)(nil)
+
+// New returns a Reader of the objects in store.
+func New(store storage.Interface, o Options) (*Reader, error) {
+	if store == nil {
+		return nil, errors.New("reader: a Reader needs a storage")
+	}
+	if o.Wait < 0 {
+		return nil, errors.New("reader: Wait must not be negative")
+	}
+	if o.Wait == 0 {
+		o.Wait = 3 * time.Second
+	}
+	if o.KeepBytes == 0 {
+		o.KeepBytes = defaultKeep
+	}
+	r := &Reader{store: store, opts: o, kept: newKept(o.KeepBytes)}
+	r.differ, _ = store.(storage.Differ)
+	return r, nil
+}
+
+// read is what a Freshness asks of a storage.
+func read(at runtime.Freshness) storage.Read {
+	if revision, ok := at.AtLeast(); ok {
+		return storage.Read{Match: storage.NotOlderThan, Revision: revision}
+	}
+	if revision, ok := at.Exactly(); ok {
+		return storage.Read{Match: storage.Exact, Revision: revision}
+	}
+	if at.IsLive() {
+		return storage.Read{Match: storage.Latest}
+	}
+	return storage.Read{Match: storage.Acknowledged}
+}
+
+// fail makes the error that a caller gets.
+func (r *Reader) fail(ctx context.Context, err error, name string) error {
+	switch {
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return err
+	case errors.Is(err, storage.ErrClosed):
+		return fmt.Errorf("%w: %w", runtime.ErrNotReady, err)
+	case r.opts.Status == nil:
+		return err
+	}
+	return r.opts.Status(err, name)
+}
+
+// Get implements runtime.Reader.
+func (r *Reader) Get(ctx context.Context, namespace, name string, at runtime.Freshness) (runtime.Object, error) {
+	obj, err := r.get(ctx, namespace, name, at)
+	if err != nil {
+		return nil, r.fail(ctx, err, name)
+	}
+	return obj, nil
+}
+
+func (r *Reader) get(ctx context.Context, namespace, name string, at runtime.Freshness) (runtime.Object, error) {
+	if strings.Contains(name, "/") { // it would be the key of an object in another namespace
+		return nil, storage.ErrNotFound
+	}
+	key := name
+	if namespace != "" {
+		key = namespace + "/" + name
+	}
+	record, err := r.store.Get(ctx, key, read(at))
+	if err != nil {
+		return nil, err
+	}
+	return r.object(record)
+}
+
+// object returns the shared object of a record.
+func (r *Reader) object(record storage.Record) (runtime.Object, error) {
+	if obj := r.kept.get(record); obj != nil {
+		return obj, nil
+	}
+	obj, err := r.store.Decode(record)
+	if err != nil {
+		return nil, err
+	}
+	return r.kept.put(record, obj), nil
+}
+
+// List implements runtime.Reader.
+func (r *Reader) List(ctx context.Context, q runtime.Query) (runtime.Listed[runtime.Object], error) {
+	page, err := r.store.List(ctx, storage.ListOptions{
+		Selection: storage.Selection{Namespace: q.Namespace, Labels: q.Labels, Fields: q.Fields},
+		At:        read(q.At),
+	})
+	if err != nil {
+		return runtime.Listed[runtime.Object]{}, r.fail(ctx, err, "")
+	}
+	out := runtime.Listed[runtime.Object]{Revision: page.Revision, Items: make([]runtime.Object, page.Count)}
+	m := r.many(func(i int, obj runtime.Object) { out.Items[i] = obj })
+	i := 0
+	for record := range page.Records {
+		m.add(i, record)
+		i++
+	}
+	if err := m.decode(ctx); err != nil {
+		return runtime.Listed[runtime.Object]{}, r.fail(ctx, err, "")
+	}
+	return out, nil
+}
+
+// Changes implements runtime.Reader.
+func (r *Reader) Changes(ctx context.Context, since int64, at runtime.Freshness) (runtime.Changes[runtime.Object], error) {
+	d, err := r.delta(ctx, since, read(at))
+	if err != nil {
+		return runtime.Changes[runtime.Object]{}, r.fail(ctx, err, "")
+	}
+	out := runtime.Changes[runtime.Object]{Revision: d.Revision, Reset: d.Reset}
+	if d.Count == 0 {
+		return out, nil
+	}
+	if out.All, err = r.changes(ctx, d); err != nil {
+		return runtime.Changes[runtime.Object]{}, r.fail(ctx, err, "")
+	}
+	return out, nil
+}
+
+// changes returns what moves mean for objects.
+func (r *Reader) changes(ctx context.Context, d storage.Delta) ([]runtime.Change[runtime.Object], error) {
+	all := make([]runtime.Change[runtime.Object], d.Count)
+	m := r.many(func(i int, obj runtime.Object) { all[i].Object = obj })
+	var unreadable *storage.UnreadableError
+	i := 0
+	for move := range d.Moves {
+		one := &all[i]
+		one.Namespace, one.Name = names(move.Record.Key)
+		switch {
+		case move.Unreadable != nil:
+			if unreadable = unreadable.And(move.Unreadable); unreadable.Truncated {
+				return nil, unreadable
+			}
+		case move.Deleted:
+			one.Deleted = true
+			r.kept.drop(move.Record.Key, move.Record.Revision)
+		case unreadable == nil:
+			m.add(i, move.Record)
+		}
+		i++
+	}
+	if unreadable != nil {
+		return nil, unreadable
+	}
+	return all, m.decode(ctx)
+}
+
+// names returns the namespace and the name in a key.
+func names(key string) (namespace, name string) {
+	namespace, name, namespaced := strings.Cut(key, "/")
+	if !namespaced {
+		return "", key
+	}
+	return namespace, name
+}
+
+// delta is that of the storage, or all objects where it knows of no changes.
+func (r *Reader) delta(ctx context.Context, since int64, at storage.Read) (storage.Delta, error) {
+	if r.differ != nil {
+		return r.differ.Delta(ctx, since, at)
+	}
+	page, err := r.store.List(ctx, storage.ListOptions{At: at})
+	if err != nil {
+		return storage.Delta{}, err
+	}
+	return storage.Delta{Revision: page.Revision, Reset: true, Count: page.Count, Moves: func(yield func(storage.Move) bool) {
+		for record := range page.Records {
+			if !yield(storage.Move{Entry: storage.Entry{Record: record}}) {
+				return
+			}
+		}
+	}}, nil
+}
+
+// Changed implements runtime.Reader. Over a storage.Differ it takes no lock.
+func (r *Reader) Changed() int64 {
+	if r.differ != nil {
+		return r.differ.Changed()
+	}
+	if knower, ok := r.store.(storage.Knower); ok {
+		if revision, ok := knower.Known(); ok {
+			return revision
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), r.opts.Wait)
+	defer cancel()
+	revision, err := r.store.Revision(ctx)
+	if err != nil {
+		return 0
+	}
+	return revision
+}
+
+// starter is a cache, which begins to be filled when it is told to.
+type starter interface {
+	Start()
+	Ready(ctx context.Context) error
+}
+
+// Ready implements runtime.Reader. A cache that is not filled begins to be filled; Ready does not wait for that.
+func (r *Reader) Ready(ctx context.Context) error {
+	if r.differ == nil {
+		_, err := r.store.Revision(ctx)
+		if err != nil {
+			return r.fail(ctx, err, "")
+		}
+		return nil
+	}
+	if r.differ.Changed() > 0 {
+		return nil
+	}
+	s, ok := r.store.(starter)
+	if !ok {
+		return runtime.ErrNotReady
+	}
+	s.Start()
+	err := s.Ready(ctx)
+	switch {
+	case r.differ.Changed() > 0:
+		return nil
+	case err != nil:
+		return fmt.Errorf("%w: %w", runtime.ErrNotReady, err)
+	}
+	return runtime.ErrNotReady
+}

@@ -25,7 +25,7 @@ func (o *Options) checkModes(p Program) error {
 		case slices.Contains(o.AuthorizationModes[:i], mode):
 			all = append(all, fmt.Errorf("--authorization-mode: %q is specified more than once", o.AuthorizationModes))
 		case !slices.Contains(p.AuthorizationModes, mode):
-			all = append(all, fmt.Errorf("--authorization-mode: the mode %s is not available yet; available are %s", mode, strings.Join(p.AuthorizationModes, ", ")))
+			all = append(all, fmt.Errorf("--authorization-mode: the mode %s is not available yet; available are %s", mode, listed(p.AuthorizationModes)))
 		}
 	}
 	return errors.Join(all...)

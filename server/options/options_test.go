@@ -136,6 +136,7 @@ func TestHelpAndVersion(t *testing.T) {
 		for _, want := range []string{
 			`\n  plane \[flags\]\n`, `(?m)^ +--secure-port int .*\(default 6443\)`, `(?m)^ +--storage-file string `,
 			`(?m)^ +--audit-log-path string +.*\n? *.*\(no effect yet\)`, `(?m)^ +-h, --help `, `(?m)^ +--version version`,
+			`(?m)^Authorization modes: AlwaysAllow, AlwaysDeny, RBAC\.$`, `(?m)^Admission plug-ins: AlwaysDeny, NamespaceLifecycle, NamespaceExists\.$`,
 		} {
 			if !regexp.MustCompile(want).MatchString(got.Print) {
 				t.Errorf("%q: usage lacks %s", args, want)

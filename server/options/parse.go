@@ -1,6 +1,7 @@
 package options
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -115,8 +116,12 @@ func usage(p Program) string {
 		}
 		fmt.Fprintf(&b, "\n%s flags:\n\n%s", s.title, fs.FlagUsagesWrapped(120))
 	}
+	fmt.Fprintf(&b, "\nAuthorization modes: %s.\nAdmission plug-ins: %s.\n", listed(p.AuthorizationModes), listed(p.AdmissionPlugins))
 	return b.String()
 }
+
+// listed are names in a line.
+func listed(names []string) string { return cmp.Or(strings.Join(names, ", "), "none") }
 
 // withoutEffect names the flags that have no effect.
 func withoutEffect(set map[string]flag) []string {

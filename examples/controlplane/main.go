@@ -13,8 +13,8 @@
 //
 // Users are those of --token-auth-file and of the client certificates of --client-ca-file. If neither is given there is one
 // user, an administrator in system:masters, whose certificate, token and kubeconfig (admin.kubeconfig) are in --cert-dir; the
-// certificate and token there are nobody's if users are given. Requests without credentials are those of system:anonymous; with the mode AlwaysAllow, the default, they are so at the health paths only,
-// and refused elsewhere.
+// certificate and token there are nobody's if users are given. Requests without credentials are those of system:anonymous; with
+// the mode AlwaysAllow, the default, they are so at the health paths only, and refused elsewhere.
 //
 // # Serving certificate
 //

@@ -52,7 +52,8 @@ var leafImports = []struct {
 	why     string
 }{
 	{"flag", []string{"examples"}, "options are values; only programs have flags"},
-	{"github.com/spf13/pflag", []string{"examples"}, "options are values; only programs have flags"},
+	{"github.com/spf13/pflag", []string{"examples", "server/options"}, "options are values; only programs have flags"},
+	{modulePath + "/server/options", []string{"examples", "server/options"}, "options are values; only programs have flags"},
 	{"k8s.io/klog/v2", nil, "it logs to a global"},
 	{"go.uber.org/zap", []string{"server", "examples", "storage/etcd"}, "engines log nothing; the server does, and etcd's client must be told not to"},
 	{"go.etcd.io/bbolt", []string{"storage/bolt"}, "one backend is its only user"},
@@ -327,6 +328,9 @@ func TestLayeringRules(t *testing.T) {
 		{"examples/a/main.go", `package main; import "sigs.k8s.io/controller-runtime"`, "clients belong"},
 		{"server/a.go", `package server; import "flag"`, "only programs have flags"},
 		{"server/a.go", `package server; import "github.com/spf13/pflag"`, "only programs have flags"},
+		{"server/options/a.go", `package options; import "github.com/spf13/pflag"`, ""},
+		{"server/options/a.go", `package options; import "flag"`, "only programs have flags"},
+		{"server/a.go", `package server; import "` + modulePath + `/server/options"`, "only programs have flags"},
 		{"server/a.go", `package server; import "k8s.io/klog/v2"`, "it logs to a global"},
 		{"storage/a.go", `package storage; import "go.uber.org/zap"`, "engines log nothing"},
 		{"server/filters/a.go", `package filters; import "go.uber.org/zap/zapcore"`, ""},

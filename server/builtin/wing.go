@@ -30,6 +30,9 @@ type Options struct {
 	// AllowMissingNamespaces lets objects be created in namespaces that do not exist; in one that is being deleted they
 	// are refused all the same. Set it on all servers of a storage, or on none.
 	AllowMissingNamespaces bool
+	// NoNamespaceAdmission leaves out the admission plug-in NamespaceLifecycle: objects may be created in namespaces that do
+	// not exist or are being deleted, and the system namespaces may be deleted. Set it on all servers of a storage, or on none.
+	NoNamespaceAdmission bool
 	// EventTTL is how long an event is kept after it was written last; 0 is an hour.
 	EventTTL time.Duration
 	// Identity names this server among those that share a storage, in the Lease of the one that leads; "" is the name of
@@ -67,7 +70,7 @@ func (w wing) Install(h *server.Host) error {
 	if err != nil {
 		return fmt.Errorf("builtin: %w", err)
 	}
-	namespaces, err := lifecycle.Install(h, finalizer, lifecycle.Options{AllowMissingNamespaces: w.opts.AllowMissingNamespaces, Logger: w.opts.Logger})
+	namespaces, err := lifecycle.Install(h, finalizer, lifecycle.Options{AllowMissingNamespaces: w.opts.AllowMissingNamespaces, NoAdmission: w.opts.NoNamespaceAdmission, Logger: w.opts.Logger})
 	if err != nil {
 		return fmt.Errorf("builtin: %w", err)
 	}

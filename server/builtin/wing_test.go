@@ -213,6 +213,14 @@ func TestMissingNamespacesMayBeAllowed(t *testing.T) {
 	}
 }
 
+func TestNoNamespaceAdmission(t *testing.T) {
+	t.Parallel()
+	w := newWinged(t, memory.New(memory.Options{}), builtin.Options{NoNamespaceAdmission: true})
+	if _, err := w.maps.Create(t.Context(), "nowhere", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTheWingIsInstalledOnce(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]server.Extension{

@@ -14,7 +14,9 @@ import (
 	// go test sees what a test package imports, not what its child processes are built from. These make a change
 	// in the library run the tests again instead of showing a remembered result.
 	_ "github.com/keelson-dev/keelson/server"
+	_ "github.com/keelson-dev/keelson/server/builtin"
 	_ "github.com/keelson-dev/keelson/server/crd"
+	_ "github.com/keelson-dev/keelson/server/options"
 	_ "github.com/keelson-dev/keelson/storage/bolt"
 	_ "github.com/keelson-dev/keelson/storage/memory"
 	"k8s.io/klog/v2"

@@ -6,23 +6,38 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"testing"
 )
 
 // The other examples, each built when first asked for.
 var (
 	wardrobeBinary = sync.OnceValues(func() (string, error) { return buildExample("wardrobe") })
 	crdsBinary     = sync.OnceValues(func() (string, error) { return buildExample("crds") })
+
+	controlPlaneBinary = sync.OnceValues(func() (string, error) { return buildExample("controlplane", "internal/kinds") })
 )
 
-// buildExample builds the program of a folder of examples.
-func buildExample(name string) (string, error) {
-	files, err := filepath.Glob(root + "/examples/" + name + "/*.go")
+// ControlPlane returns the path of the example controlplane, for what starts kube-apiserver itself.
+func ControlPlane(t testing.TB) string {
+	t.Helper()
+	program, err := controlPlaneBinary()
 	if err != nil {
-		return "", err
+		t.Fatal(err)
 	}
-	for _, file := range files { // reading the source makes it an input of the tests
-		if _, err := os.ReadFile(file); err != nil {
+	return program
+}
+
+// buildExample builds the program of a folder of examples, which has packages below it.
+func buildExample(name string, below ...string) (string, error) {
+	for _, folder := range append([]string{""}, below...) {
+		files, err := filepath.Glob(filepath.Join(root, "examples", name, folder, "*.go"))
+		if err != nil {
 			return "", err
+		}
+		for _, file := range files { // reading the source makes it an input of the tests
+			if _, err := os.ReadFile(file); err != nil {
+				return "", err
+			}
 		}
 	}
 	return build(root, "./examples/"+name)
@@ -37,8 +52,13 @@ func exampleBinary(name string) (string, error) {
 		return wardrobeBinary()
 	case "crds":
 		return crdsBinary()
+	case controlPlane:
+		return controlPlaneBinary()
 	}
-	return "", fmt.Errorf("there is no example %q; want hello, wardrobe or crds", name)
+	return "", fmt.Errorf("there is no example %q; want hello, wardrobe, crds or controlplane", name)
 }
+
+// controlPlane is the example that has the flags of kube-apiserver.
+const controlPlane = "controlplane"
 
 func (o Options) example() string { return cmp.Or(o.Example, "hello") }

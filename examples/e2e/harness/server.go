@@ -2,6 +2,7 @@ package harness
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"os"
 	"os/exec"
@@ -26,14 +27,16 @@ const (
 
 // Options says how to start an example. The zero Options is hello, on a free port on 127.0.0.1 and with a new data file.
 type Options struct {
-	// Example is the program, hello, wardrobe or crds; "" is hello.
+	// Example is the program, hello, wardrobe, crds or controlplane; "" is hello. The controlplane has the flags of
+	// kube-apiserver, for which Data, Etcd and Flags are taken; it is on a free port on 127.0.0.1, and its certificates are in
+	// certs in Dir.
 	Example string
 	// Dir is the working directory, with the data file and the kubeconfig; "" is a new one.
 	Dir string
 	// Listen, Data and Kubeconfig are its flags; "" is 127.0.0.1:0, and in Dir the example's name with .db and
 	// .kubeconfig.
 	Listen, Data, Kubeconfig string
-	// Etcd is hello's flag, and that of crds; "" is none.
+	// Etcd is hello's flag, and that of crds, and the endpoint of controlplane; "" is none.
 	Etcd string
 	// Flags are others of the example's flags, such as -lenient-namespaces.
 	Flags []string
@@ -42,7 +45,7 @@ type Options struct {
 // Server is a running example.
 type Server struct {
 	URL        string // https://HOST:PORT, from the ready line
-	Kubeconfig string // from the ready line
+	Kubeconfig string // from the ready line; "" is none, of a controlplane whose users are given
 	Dir        string
 	Etcd       string // where it keeps its objects; "" is in the data file
 
@@ -79,7 +82,7 @@ func (o *Output) String() string {
 	return o.buf.String()
 }
 
-var readyLine = regexp.MustCompile(`^ready (https://\S+) kubeconfig=(.+)\n$`)
+var readyLine = regexp.MustCompile(`^ready (https://\S+) kubeconfig=(.*)\n$`)
 
 // Start starts the example and waits until it says that it is ready. The server ends with the test at the latest.
 func Start(t testing.TB, o Options) *Server {
@@ -130,6 +133,9 @@ func (o Options) args() []string {
 		}
 		return s
 	}
+	if o.example() == controlPlane {
+		return o.controlPlaneArgs()
+	}
 	args := []string{
 		"-listen=" + or(o.Listen, "127.0.0.1:0"),
 		"-data=" + or(o.Data, filepath.Join(o.Dir, o.example()+".db")),
@@ -139,6 +145,14 @@ func (o Options) args() []string {
 		args = append(args, "-etcd="+o.Etcd)
 	}
 	return append(args, o.Flags...)
+}
+
+func (o Options) controlPlaneArgs() []string {
+	where := "--storage-file=" + cmp.Or(o.Data, filepath.Join(o.Dir, controlPlane+".db"))
+	if o.Etcd != "" {
+		where = "--etcd-servers=" + o.Etcd
+	}
+	return append([]string{"--bind-address=127.0.0.1", "--secure-port=0", "--cert-dir=" + filepath.Join(o.Dir, "certs"), where}, o.Flags...)
 }
 
 func exitCode(err error) int {

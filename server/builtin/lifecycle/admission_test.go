@@ -124,6 +124,19 @@ func TestMissingNamespacesMayBeAllowed(t *testing.T) {
 	n.stays("what is in no namespace is there", func() bool { return len(n.content("a")) == 1 })
 }
 
+func TestNoAdmission(t *testing.T) {
+	t.Parallel()
+	n := start(t, newBackend(t), lifecycle.Options{NoAdmission: true})
+	n.must(201, "POST", "/api/v1/namespaces/missing/configmaps", `{"metadata":{"name":"x"}}`)
+	n.makeNamespace("a")
+	n.deleteNamespace("a")
+	n.must(201, "POST", "/api/v1/namespaces/a/configmaps", `{"metadata":{"name":"x"}}`)
+	n.must(200, "DELETE", "/api/v1/namespaces/default", "")
+	n.run()
+	n.waitGone("a")
+	n.wait("what was in it is gone", func() bool { return len(n.content("a")) == 0 })
+}
+
 // A create in a namespace that is known to be active costs no read of the storage.
 func TestCreatesAreCheap(t *testing.T) {
 	t.Parallel()

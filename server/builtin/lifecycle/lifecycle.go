@@ -40,6 +40,9 @@ type Options struct {
 	// AllowMissingNamespaces lets objects be created in namespaces that do not exist, as if there were no namespaces. In
 	// one that is being deleted they are refused all the same. Set it on all servers of a storage, or on none.
 	AllowMissingNamespaces bool
+	// NoAdmission leaves out the admission plug-in: objects may be created in namespaces that do not exist or are being
+	// deleted, and the system namespaces may be deleted. Set it on all servers of a storage, or on none.
+	NoAdmission bool
 	// Logger gets what fails and is tried again, and panics of the program's; nil is silent.
 	Logger *zap.Logger
 }
@@ -80,7 +83,7 @@ func install(h *server.Host, f *Finalizer, o Options) (*Lifecycle, error) {
 		return nil, err
 	}
 	l := &Lifecycle{
-		gate:      &gate{namespaces: r, allowMissing: o.AllowMissingNamespaces},
+		gate:      &gate{namespaces: r, allowMissing: o.AllowMissingNamespaces || o.NoAdmission},
 		registry:  r,
 		finalizer: f,
 		catalogue: h.Catalogue().As(controller()),
@@ -98,12 +101,14 @@ func install(h *server.Host, f *Finalizer, o Options) (*Lifecycle, error) {
 	if l.status, err = r.Status(); err != nil {
 		return nil, err
 	}
-	err = h.Admit(admission.Plugin{
-		Name: "NamespaceLifecycle", Mutator: l.gate,
-		Handles: admission.Handles{Operations: []admission.Operation{admission.Create, admission.Delete}},
-	})
-	if err != nil {
-		return nil, err
+	if !o.NoAdmission {
+		err := h.Admit(admission.Plugin{
+			Name: "NamespaceLifecycle", Mutator: l.gate,
+			Handles: admission.Handles{Operations: []admission.Operation{admission.Create, admission.Delete}},
+		})
+		if err != nil {
+			return nil, err
+		}
 	}
 	h.Check(server.Check{Name: "namespaces", ReadyOnly: true, Check: l.system.check})
 	ctx, cancel := context.WithTimeout(context.Background(), firstAttempt)

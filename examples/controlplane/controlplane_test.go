@@ -1,0 +1,262 @@
+package main
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const deployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"replicas":2},"status":{"replicas":7}}`
+
+// With a file, and nothing said about users, there is an administrator; objects and credentials outlive the process.
+func TestAdministrator(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := start(t, dir, "--storage-file=plane.db")
+	if p.kubeconfig != filepath.Join(dir, "certs", "admin.kubeconfig") {
+		t.Errorf("the kubeconfig is said to be at %s", p.kubeconfig)
+	}
+	certificate := read(t, filepath.Join(dir, "certs", "apiserver.crt"))
+	token := string(bytes.TrimSpace(read(t, filepath.Join(dir, "certs", "token"))))
+	nobody, admin := p.client("", nil, certificate), p.client(token, nil, certificate)
+	for _, path := range []string{"/readyz", "/livez", "/healthz", "/readyz/ping"} {
+		nobody.want(200, "ok", "GET", path, "")
+	}
+	for _, path := range []string{"/version", "/api", "/api/v1/namespaces", "/readyz/../api/v1/namespaces", "/readyz/x/../../api/v1/namespaces"} {
+		if code, text := nobody.ask("GET", path, ""); code == 200 {
+			t.Errorf("the mode AlwaysAllow answers nobody at %s: %s", path, text)
+		}
+	}
+	for _, namespace := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
+		admin.want(200, `"phase":"Active"`, "GET", "/api/v1/namespaces/"+namespace, "")
+	}
+	admin.want(201, `"status":{}`, "POST", "/apis/apps/v1/namespaces/default/deployments", deployment)
+	admin.want(404, `namespaces \"missing\" not found`, "POST", "/apis/apps/v1/namespaces/missing/deployments", deployment)
+	admin.want(201, "", "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+	p.stop()
+	if got := strings.Count(p.stdout.String(), "\n"); got != 1 {
+		t.Errorf("it wrote %d lines to standard output: %s", got, p.stdout.String())
+	}
+
+	p = start(t, dir, "--storage-file=plane.db", "--disable-admission-plugins=NamespaceLifecycle")
+	if !bytes.Equal(certificate, read(t, filepath.Join(dir, "certs", "apiserver.crt"))) {
+		t.Error("the serving certificate changed with the restart")
+	}
+	admin = p.client(token, nil, certificate)
+	admin.want(200, `"replicas":2`, "GET", "/apis/apps/v1/namespaces/default/deployments/web", "")
+	admin.want(201, `"size":1`, "POST", "/apis/example.com/v1/namespaces/default/things", `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"size":1}}`)
+	admin.want(201, "", "POST", "/apis/apps/v1/namespaces/missing/deployments", deployment)
+	p.stop()
+}
+
+const definition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"things.example.com"},
+"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"things","kind":"Thing"},"versions":[{"name":"v1","served":true,"storage":true,
+"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`
+
+// Users of a token file and of a client authority have their groups, and nobody else is let in.
+func TestUsers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	ca := newAuthority(t)
+	write(t, filepath.Join(dir, "ca.crt"), string(ca.pem))
+	write(t, filepath.Join(dir, "tokens.csv"), "t-admin,root,0,\"ops,system:masters\"\nt-dev,dev,1,dev\n")
+	p := start(t, dir, "--storage-file=plane.db", "--token-auth-file=tokens.csv", "--client-ca-file=ca.crt", "--authorization-mode=RBAC", "--v=2", "--event-ttl=2h")
+	if p.kubeconfig != "" {
+		t.Errorf("there is a kubeconfig at %s", p.kubeconfig)
+	}
+	if want := "controlplane: without effect yet: --event-ttl --v\n"; !strings.HasPrefix(p.stderr.String(), want) {
+		t.Errorf("it begins with %s", p.stderr.String())
+	}
+	const namespaces = "/api/v1/namespaces"
+	p.client("t-admin", nil, nil).want(200, `"kube-system"`, "GET", namespaces, "")
+	p.client("t-dev", nil, nil).want(403, `User \"dev\" cannot list resource \"namespaces\"`, "GET", namespaces, "")
+	p.client("t-dev", nil, nil).want(200, `"apps"`, "GET", "/apis", "")
+	p.client("", nil, nil).want(403, `User \"system:anonymous\" cannot list`, "GET", namespaces, "")
+	p.client("", nil, nil).want(200, "ok", "GET", "/readyz", "")
+	p.client("", ca.issue(t, "root", "system:masters"), nil).want(200, `"kube-system"`, "GET", namespaces, "")
+	p.client("", ca.issue(t, "carol"), nil).want(403, `User \"carol\" cannot list`, "GET", namespaces, "")
+	p.client("", newAuthority(t).issue(t, "root", "system:masters"), nil).want(401, "Unauthorized", "GET", namespaces, "")
+	p.client("wrong", nil, nil).want(401, "Unauthorized", "GET", "/readyz", "")
+	own := string(bytes.TrimSpace(read(t, filepath.Join(dir, "certs", "token"))))
+	p.client(own, nil, nil).want(401, "Unauthorized", "GET", namespaces, "")
+	p.stop()
+}
+
+func TestModesAndAnonymous(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		flags                  string
+		dev, anonymous, health int // codes of a user, of nobody, and of nobody at /readyz
+	}{
+		{"--authorization-mode=AlwaysAllow", 200, 401, 200},
+		{"--authorization-mode=AlwaysDeny", 403, 403, 403},
+		{"--authorization-mode=RBAC,AlwaysAllow", 200, 401, 200},
+		{"--authorization-mode=RBAC --anonymous-auth=false", 403, 401, 401},
+	} {
+		t.Run(c.flags, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			write(t, filepath.Join(dir, "tokens.csv"), "t-admin,root,0,system:masters\nt-dev,dev,1\n")
+			p := start(t, dir, append(strings.Fields(c.flags), "--storage-file=plane.db", "--token-auth-file=tokens.csv")...)
+			p.client("t-admin", nil, nil).want(200, "", "GET", "/api/v1/pods", "")
+			p.client("t-dev", nil, nil).want(c.dev, "", "GET", "/api/v1/pods", "")
+			p.client("", nil, nil).want(c.anonymous, "", "GET", "/api/v1/pods", "")
+			p.client("", nil, nil).want(c.health, "", "GET", "/readyz", "")
+			p.stop()
+		})
+	}
+}
+
+// A certificate that is given is served, from the flags or from the directory, and stays as it is.
+func TestServingCertificate(t *testing.T) {
+	t.Parallel()
+	ca := newAuthority(t)
+	for _, where := range []string{"flags", "directory"} {
+		dir := t.TempDir()
+		cert, key := filepath.Join(dir, "certs", "apiserver.crt"), filepath.Join(dir, "certs", "apiserver.key")
+		args := []string{"--storage-file=plane.db"}
+		if where == "flags" {
+			cert, key = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+			args = append(args, "--tls-cert-file=tls.crt", "--tls-private-key-file=tls.key")
+		}
+		ca.write(t, cert, key, ca.issue(t, "server"))
+		before := read(t, cert)
+		p := start(t, dir, args...)
+		p.client("", nil, ca.pem).want(200, "ok", "GET", "/readyz", "")
+		p.client(string(bytes.TrimSpace(read(t, filepath.Join(dir, "certs", "token")))), nil, ca.pem).want(200, "", "GET", "/api", "")
+		if p.kubeconfig != "" {
+			t.Errorf("%s: the kubeconfig %s trusts another authority", where, p.kubeconfig)
+		}
+		p.stop()
+		if !bytes.Equal(before, read(t, cert)) {
+			t.Errorf("%s: the certificate was replaced", where)
+		}
+	}
+}
+
+// Serving files that the program made and that an interrupted start has left incomplete are made again.
+func TestIncompleteServingFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	start(t, dir, "--storage-file=plane.db").stop()
+	if err := os.Remove(filepath.Join(dir, "certs", "apiserver.key")); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, dir, "--storage-file=plane.db")
+	if _, err := tls.LoadX509KeyPair(filepath.Join(dir, "certs", "apiserver.crt"), filepath.Join(dir, "certs", "apiserver.key")); err != nil {
+		t.Error(err)
+	}
+	p.stop()
+}
+
+func TestWhatCannotStart(t *testing.T) {
+	t.Parallel()
+	ca := newAuthority(t)
+	for _, c := range []struct{ args, want string }{
+		{"--nonsense", "unknown flag: --nonsense"},
+		{"", "--etcd-servers or --storage-file must be specified"},
+		{"--storage-file=db --authorization-mode=Node,RBAC", "the mode Node is not available yet"},
+		{"--storage-file=db --token-auth-file=missing", "--token-auth-file: open missing"},
+		{"--storage-file=db --token-auth-file=bad.csv", "--token-auth-file bad.csv: token file: line 1 has 2"},
+		{"--storage-file=db --client-ca-file=missing", "--client-ca-file: open missing"},
+		{"--storage-file=db --client-ca-file=bad.csv", "--client-ca-file: bad.csv has no certificate in PEM"},
+		{"--storage-file=db --tls-cert-file=ca.crt --tls-private-key-file=missing", "--tls-cert-file and --tls-private-key-file: open missing"},
+		{"--storage-file=db --cert-dir=half", "--cert-dir: half/apiserver.crt and half/apiserver.key: open half/apiserver.crt"},
+		{"--etcd-servers=http://127.0.0.1:1", "connection refused"},
+		{"--etcd-servers=https://127.0.0.1:1 --etcd-cafile=missing", "--etcd-cafile: open missing"},
+		{"--etcd-servers=https://127.0.0.1:1 --etcd-certfile=missing --etcd-keyfile=missing", "--etcd-certfile and --etcd-keyfile: open missing"},
+	} {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, "bad.csv"), "s3cret,user\n")
+		write(t, filepath.Join(dir, "ca.crt"), string(ca.pem))
+		write(t, filepath.Join(dir, "half", "apiserver.key"), "a key")
+		p := launch(t, dir, append([]string{"--cert-dir=certs", "--bind-address=127.0.0.1", "--secure-port=0"}, strings.Fields(c.args)...)...)
+		if code := p.wait(); code != 1 || !strings.Contains(p.stderr.String(), c.want) || p.stdout.String() != "" || strings.Contains(p.stderr.String(), "s3cret") {
+			t.Errorf("%s: exit code %d, %s%s; want %q", c.args, code, p.stdout.String(), p.stderr.String(), c.want)
+		}
+	}
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	t.Parallel()
+	for flag, want := range map[string]string{"--help": "--etcd-servers strings", "--version": "controlplane "} {
+		p := launch(t, t.TempDir(), flag)
+		if code := p.wait(); code != 0 || !strings.Contains(p.stdout.String(), want) || p.stderr.String() != "" {
+			t.Errorf("%s: exit code %d, stdout %s, stderr %s", flag, code, p.stdout.String(), p.stderr.String())
+		}
+	}
+}
+
+// authority issues certificates for clients and for servers on 127.0.0.1.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pem  []byte
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	a := &authority{}
+	template := &x509.Certificate{Subject: pkix.Name{CommonName: "ca"}, IsCA: true, KeyUsage: x509.KeyUsageCertSign}
+	pair := a.sign(t, template)
+	a.cert, a.key = pair.Leaf, pair.PrivateKey.(*ecdsa.PrivateKey)
+	a.pem = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})
+	return a
+}
+
+// issue makes a certificate of a name and groups.
+func (a *authority) issue(t *testing.T, name string, groups ...string) *tls.Certificate {
+	t.Helper()
+	return a.sign(t, &x509.Certificate{
+		Subject: pkix.Name{CommonName: name, Organization: groups}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+	})
+}
+
+// sign completes a template. The first certificate is signed by itself.
+func (a *authority) sign(t *testing.T, template *x509.Certificate) *tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	template.SerialNumber, template.NotBefore, template.NotAfter = big.NewInt(now.UnixNano()), now.Add(-time.Hour), now.Add(time.Hour)
+	template.BasicConstraintsValid = true
+	parent, signer := a.cert, a.key
+	if parent == nil {
+		parent, signer = template, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+}
+
+// write writes a pair.
+func (a *authority) write(t *testing.T, cert, key string, pair *tls.Certificate) {
+	t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, cert, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})))
+	write(t, key, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
+}

@@ -1,0 +1,73 @@
+// Package kinds serves the kinds of k8s.io/api that kube-apiserver stores.
+//
+// They are served as their Go types say, with the names, scopes, /status and keys in the storage of kube-apiserver, and without its defaults,
+// validation, field selectors and columns. Of the subresources there is /status alone. Of the versions these are missing, which
+// convert to others with losses or by way of annotations: HorizontalPodAutoscaler of autoscaling/v1 and PodCertificateRequest of
+// certificates.k8s.io/v1beta1.
+package kinds
+
+import (
+	"fmt"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Extension serves all kinds at once, except those that an extension installed before serves in any version.
+func Extension() server.Extension {
+	return server.ExtensionFunc(func(h *server.Host) error {
+		if err := install(h); err != nil {
+			return fmt.Errorf("kinds of k8s.io/api: %w", err)
+		}
+		return nil
+	})
+}
+
+func install(h *server.Host) error {
+	src, err := types()
+	if err != nil {
+		return err
+	}
+	served := map[schema.GroupKind]bool{}
+	for _, k := range h.Catalogue().Kinds() {
+		for _, gvk := range k.Kinds {
+			served[gvk.GroupKind()] = true
+		}
+	}
+	var groups []server.Group
+	for _, k := range table() {
+		if served[schema.GroupKind{Group: k.group, Kind: k.name}] {
+			continue
+		}
+		more, err := k.resources(h.Scheme(), src)
+		if err != nil {
+			return err
+		}
+		groups = append(groups, more...)
+	}
+	return h.Serve(groups...)
+}
+
+// resources imports the versions of a kind and describes each as a resource.
+func (k kind) resources(s *runtime.Scheme, src *apiruntime.Scheme) ([]server.Group, error) {
+	imported, err := s.ImportFrom(src, k.gvks()...)
+	if err != nil {
+		return nil, err
+	}
+	var groups []server.Group
+	for i, version := range imported {
+		o := server.KindOptions[runtime.Object]{ClusterScoped: k.cluster, ShortNames: k.short, Categories: k.categories}
+		if i == 0 {
+			o.StoragePath = k.storagePath()
+		}
+		if !s.Converts(version.GVK) {
+			return nil, fmt.Errorf("%s cannot be converted to version %s", version.GVK, k.versions[0])
+		}
+		groups = append(groups, server.Group{Name: k.group, Versions: []server.Version{{
+			Name: version.GVK.Version, Resources: []server.Resource{server.ImportedKind(version, o)},
+		}}})
+	}
+	return groups, nil
+}

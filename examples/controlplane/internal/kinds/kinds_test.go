@@ -1,0 +1,201 @@
+package kinds_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/keelson-dev/keelson/examples/controlplane/internal/kinds"
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/roundtrip"
+	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/builtin"
+	"github.com/keelson-dev/keelson/server/crd"
+	"github.com/keelson-dev/keelson/server/servertest"
+	"github.com/keelson-dev/keelson/storage"
+	"github.com/keelson-dev/keelson/storage/memory"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// absent is what kube-apiserver serves and this does not: kinds that are not stored, subresources other than status, and versions.
+func absent(groupVersion, resource string) bool {
+	name, sub, isSub := strings.Cut(resource, "/")
+	switch {
+	case isSub && sub != "status" && resource != "namespaces/finalize":
+		return true
+	case slices.Contains([]string{"authentication.k8s.io/v1", "authorization.k8s.io/v1", "apiregistration.k8s.io/v1", "autoscaling/v1"}, groupVersion):
+		return true
+	case groupVersion == "certificates.k8s.io/v1beta1" && name == "podcertificaterequests":
+		return true
+	}
+	return groupVersion == "v1" && (name == "bindings" || name == "componentstatuses")
+}
+
+// Discovery is that of kube-apiserver, but for what is absent.
+func TestDiscovery(t *testing.T) {
+	want := recorded(t)
+	srv := servertest.New(t, builtin.New(builtin.Options{}), crd.New(crd.Options{}), kinds.Extension())
+	var groups metav1.APIGroupList
+	ask(t, srv, "/apis", &groups)
+	versions := []string{"v1"}
+	for _, g := range groups.Groups {
+		for _, v := range g.Versions {
+			versions = append(versions, v.GroupVersion)
+		}
+	}
+	got := map[string]string{}
+	for _, gv := range versions {
+		path := "/apis/" + gv
+		if gv == "v1" {
+			path = "/api/v1"
+		}
+		var list metav1.APIResourceList
+		ask(t, srv, path, &list)
+		for _, r := range list.APIResources {
+			got[gv+" "+r.Name] = described(r)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// recorded reads what kube-apiserver serves.
+func recorded(t *testing.T) map[string]string {
+	t.Helper()
+	file, err := os.Open("testdata/kube-apiserver-1.37.1-discovery.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	all := map[string]string{}
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		fields := strings.SplitN(lines.Text(), " ", 3)
+		if fields[0] != "#" && !absent(fields[0], fields[1]) {
+			all[fields[0]+" "+fields[1]] = fields[2]
+		}
+	}
+	if lines.Err() != nil || len(all) < 100 {
+		t.Fatalf("%d resources, error %v", len(all), lines.Err())
+	}
+	return all
+}
+
+// described is a line of the record, without its first two fields.
+func described(r metav1.APIResource) string {
+	scope := map[bool]string{true: "namespaced", false: "cluster"}[r.Namespaced]
+	if strings.Contains(r.Name, "/") {
+		return r.Kind + " " + scope
+	}
+	or := func(list ...string) string {
+		if text := strings.Join(list, ","); text != "" {
+			return text
+		}
+		return "-"
+	}
+	return strings.Join([]string{r.Kind, scope, or(r.SingularName), or(r.ShortNames...), or(r.Categories...), or(r.Verbs...)}, " ")
+}
+
+func ask(t *testing.T, srv *servertest.Server, path string, into any) {
+	t.Helper()
+	resp, err := srv.Client().Get(srv.URL + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s, %v: %s", path, resp.Status, err, body)
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Conversions lose nothing.
+func TestConversions(t *testing.T) {
+	var scheme *runtime.Scheme
+	servertest.New(t, kinds.Extension(), server.ExtensionFunc(func(h *server.Host) error {
+		scheme = h.Scheme()
+		return nil
+	}))
+	kinds := slices.DeleteFunc(scheme.GroupKinds(), func(gk schema.GroupKind) bool { return len(scheme.Versions(gk)) == 1 })
+	if len(kinds) != 10 {
+		t.Errorf("%d kinds have several versions: %v", len(kinds), kinds)
+	}
+	slice := schema.GroupVersion{Group: "resource.k8s.io", Version: "v1"}.WithKind("ResourceSlice")
+	old := schema.GroupVersion{Group: "resource.k8s.io", Version: "v1beta1"}.WithKind("ResourceSlice")
+	const zero = "the field is no pointer in v1beta1, where the zero value is that it is absent"
+	roundtrip.Test(t, scheme, roundtrip.Options{Kinds: kinds, Rounds: 10, Tolerate: []roundtrip.Tolerance{
+		{Kind: slice, Through: "v1beta1", Path: "spec.allNodes", Reason: zero},
+		{Kind: slice, Through: "v1beta1", Path: "spec.nodeName", Reason: zero},
+		{Kind: old, Path: "spec.devices.basic", Reason: "a device without basic is one with an empty basic"},
+	}})
+}
+
+// Keys are those that kube-apiserver uses, of which some are not the plural of the kind.
+func TestStoragePaths(t *testing.T) {
+	backend := memory.New(memory.Options{})
+	srv := servertest.Start(t, server.Options{Storage: storage.Opened(backend)}, kinds.Extension())
+	for _, o := range []struct{ path, apiVersion, kind string }{
+		{"/api/v1/nodes", "v1", "Node"},
+		{"/api/v1/namespaces/a/services", "v1", "Service"},
+		{"/api/v1/namespaces/a/endpoints", "v1", "Endpoints"},
+		{"/api/v1/namespaces/a/replicationcontrollers", "v1", "ReplicationController"},
+		{"/apis/apps/v1/namespaces/a/deployments", "apps/v1", "Deployment"},
+		{"/apis/networking.k8s.io/v1/namespaces/a/ingresses", "networking.k8s.io/v1", "Ingress"},
+		{"/apis/resource.k8s.io/v1beta1/deviceclasses", "resource.k8s.io/v1beta1", "DeviceClass"},
+	} {
+		body := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":"n"}}`, o.apiVersion, o.kind)
+		resp, err := srv.Client().Post(srv.URL+o.path, "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusCreated {
+			t.Errorf("%s: %s", o.path, resp.Status)
+		}
+	}
+	stored, err := backend.Range(t.Context(), storage.Range{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for _, kv := range stored.KVs {
+		keys = append(keys, kv.Key)
+	}
+	want := []string{
+		"/registry/controllers/a/n", "/registry/deployments/a/n", "/registry/deviceclasses/n", "/registry/ingress/a/n",
+		"/registry/minions/n", "/registry/services/endpoints/a/n", "/registry/services/specs/a/n",
+	}
+	if diff := cmp.Diff(want, keys); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A kind that is served already is left to what serves it.
+func TestServedKindsAreLeft(t *testing.T) {
+	own := servertest.Untyped("apps/v1", "Deployment")
+	srv := servertest.New(t, own, kinds.Extension())
+	var list metav1.APIResourceList
+	ask(t, srv, "/apis/apps/v1", &list)
+	names := map[string]bool{}
+	for _, r := range list.APIResources {
+		names[r.Name] = true
+		if r.Name == "deployments" && len(r.ShortNames) > 0 {
+			t.Error("the kind that was served was replaced")
+		}
+	}
+	if !names["deployments"] || !names["statefulsets"] {
+		t.Errorf("there are %v", names)
+	}
+}

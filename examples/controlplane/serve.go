@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/keelson-dev/keelson/examples/controlplane/internal/kinds"
+	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/builtin"
+	"github.com/keelson-dev/keelson/server/crd"
+	"github.com/keelson-dev/keelson/server/options"
+	"github.com/keelson-dev/keelson/storage"
+	"github.com/keelson-dev/keelson/storage/bolt"
+	"github.com/keelson-dev/keelson/storage/etcd"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// namespaceLifecycle is the admission plug-in that package builtin has.
+const namespaceLifecycle = "NamespaceLifecycle"
+
+// serve is the control plane.
+func serve(ctx context.Context, o *options.Options) error {
+	log, err := logger()
+	if err != nil {
+		return err
+	}
+	opts, err := serverOptions(o, log)
+	if err != nil {
+		return err
+	}
+	srv, err := server.New(opts)
+	if err != nil {
+		return err
+	}
+	for _, e := range extensions(o, log) {
+		if err := srv.Install(e); err != nil {
+			return errors.Join(err, srv.Close())
+		}
+	}
+	return srv.Run(ctx)
+}
+
+// extensions are installed in this order: authorizers in that of the modes, and kinds last, which serves what no other does.
+func extensions(o *options.Options, log *zap.Logger) []server.Extension {
+	list := []server.Extension{
+		builtin.New(builtin.Options{NoNamespaceAdmission: !slices.Contains(o.AdmissionPlugins, namespaceLifecycle), Logger: log}),
+		crd.New(crd.Options{Logger: log}),
+	}
+	for _, mode := range o.AuthorizationModes {
+		list = append(list, authorizerOf(mode, log))
+	}
+	return append(list, kinds.Extension())
+}
+
+// serverOptions are what the flags say to the server.
+func serverOptions(o *options.Options, log *zap.Logger) (server.Options, error) {
+	opener, err := storageOf(o)
+	if err != nil {
+		return server.Options{}, err
+	}
+	own, err := openFiles(o)
+	if err != nil {
+		return server.Options{}, err
+	}
+	authenticator, err := authenticatorOf(o, own.admin, log)
+	if err != nil {
+		return server.Options{}, err
+	}
+	return server.Options{
+		Storage: opener,
+		Serving: server.Serving{
+			Listen: o.Listen(), Credentials: own.credentials, Kubeconfig: own.kubeconfig, Certificate: own.serving,
+			Ready: func(url, path string) { fmt.Printf("ready %s kubeconfig=%s\n", url, path) },
+		},
+		Policy:  server.Policy{Authenticator: authenticator, Authorizer: firstAuthorizer(o)},
+		Observe: server.Observe{Logger: log},
+	}, nil
+}
+
+// storageOf opens the storage of the flags.
+func storageOf(o *options.Options) (storage.Opener, error) {
+	if o.StorageFile != "" {
+		return bolt.At(o.StorageFile), nil
+	}
+	config, err := etcdTLS(o)
+	if err != nil {
+		return nil, err
+	}
+	prefix := o.EtcdPrefix
+	if prefix == "/registry" { // which all keys begin with
+		prefix = ""
+	}
+	return etcd.With(etcd.Options{Endpoints: o.EtcdServers, Prefix: prefix, TLS: config}), nil
+}
+
+// etcdTLS is the client's side of TLS with etcd; nil if no flag says anything about it.
+func etcdTLS(o *options.Options) (*tls.Config, error) {
+	if o.EtcdCAFile == "" && o.EtcdCertFile == "" {
+		return nil, nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if o.EtcdCAFile != "" {
+		var err error
+		if config.RootCAs, err = readAuthorities("--etcd-cafile", o.EtcdCAFile); err != nil {
+			return nil, err
+		}
+	}
+	if o.EtcdCertFile != "" {
+		pair, err := tls.LoadX509KeyPair(o.EtcdCertFile, o.EtcdKeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("--etcd-certfile and --etcd-keyfile: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}
+
+// readAuthorities reads the certificates of the file that a flag names.
+func readAuthorities(flag, path string) (*x509.CertPool, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(content) {
+		return nil, fmt.Errorf("%s: %s has no certificate in PEM", flag, path)
+	}
+	return pool, nil
+}
+
+// logger writes a line to stderr for each start, stop and failed request.
+func logger() (*zap.Logger, error) {
+	config := zap.NewProductionConfig()
+	config.Encoding, config.Sampling, config.DisableCaller, config.DisableStacktrace = "console", nil, true, true
+	config.EncoderConfig.EncodeTime = zapcore.RFC3339TimeEncoder
+	return config.Build()
+}

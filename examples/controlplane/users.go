@@ -1,0 +1,121 @@
+package main
+
+import (
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/authz"
+	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/builtin/rbac"
+	"github.com/keelson-dev/keelson/server/credentials"
+	"github.com/keelson-dev/keelson/server/options"
+	"go.uber.org/zap"
+)
+
+// givesUsers reports whether flags say who the users are. If they do not there is the administrator of --cert-dir.
+func givesUsers(o *options.Options) bool { return o.TokenAuthFile != "" || o.ClientCAFile != "" }
+
+// authenticatorOf knows the users of the flags, and admin if it is not nil.
+func authenticatorOf(o *options.Options, admin *credentials.Bundle, log *zap.Logger) (authn.Authenticator, error) {
+	var members []authn.Authenticator
+	if o.ClientCAFile != "" {
+		pool, err := readAuthorities("--client-ca-file", o.ClientCAFile)
+		if err != nil {
+			return nil, err
+		}
+		members = append(members, authn.X509(func() *x509.CertPool { return pool }))
+	}
+	if o.TokenAuthFile != "" {
+		users, err := readTokens(o.TokenAuthFile, log)
+		if err != nil {
+			return nil, err
+		}
+		members = append(members, authn.BearerToken(authn.StaticTokens(users)))
+	}
+	if admin != nil {
+		user := authn.User{Name: admin.User, Groups: admin.Groups}
+		members = append(members,
+			authn.X509(func() *x509.CertPool { return admin.ClientCAs }),
+			authn.BearerToken(authn.StaticTokens(map[string]authn.User{admin.Token: user})))
+	}
+	known := authn.AuthenticatedGroup(authn.Union(members...))
+	switch {
+	case !o.AnonymousAuth:
+		return known, nil
+	case slices.Contains(o.AuthorizationModes, "AlwaysAllow"):
+		return anonymousHealth(known), nil
+	}
+	return authn.WithAnonymous(known), nil
+}
+
+// readTokens reads the users of a token file.
+func readTokens(path string, log *zap.Logger) (map[string]authn.User, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("--token-auth-file: %w", err)
+	}
+	defer file.Close()
+	users, warnings, err := authn.ReadTokens(file)
+	if err != nil {
+		return nil, fmt.Errorf("--token-auth-file %s: %w", path, err)
+	}
+	for _, w := range warnings {
+		log.Warn("token file", zap.String("file", path), zap.String("warning", w))
+	}
+	return users, nil
+}
+
+// anonymousHealth takes requests of the health paths without credentials for those of system:anonymous, and leaves others
+// without a user: the mode AlwaysAllow would allow everything to everybody.
+func anonymousHealth(a authn.Authenticator) authn.Authenticator {
+	anonymous := authn.WithAnonymous(a)
+	return authn.Func(func(r *http.Request) (*authn.Response, error) {
+		for _, path := range healthPaths() {
+			if r.URL.Path == path || strings.HasPrefix(r.URL.Path, path+"/") {
+				return anonymous.Authenticate(r)
+			}
+		}
+		return a.Authenticate(r)
+	})
+}
+
+func healthPaths() []string { return []string{"/healthz", "/livez", "/readyz"} }
+
+// firstAuthorizer comes before those of the modes: it allows everything to system:masters and, with roles and bindings, what
+// those of a new cluster allow.
+func firstAuthorizer(o *options.Options) authz.Authorizer {
+	members := []authz.Authorizer{authz.Masters()}
+	if slices.Contains(o.AuthorizationModes, "RBAC") {
+		members = append(members, defaultRoles()...)
+	}
+	return authz.Union(members...)
+}
+
+// authorizerOf adds the authorizer of a mode behind those there are.
+func authorizerOf(mode string, log *zap.Logger) server.Extension {
+	switch mode {
+	case "AlwaysAllow":
+		return server.ExtensionFunc(func(h *server.Host) error { return h.Authorize(mode, authz.AlwaysAllow()) })
+	case "AlwaysDeny":
+		return server.ExtensionFunc(func(h *server.Host) error { return h.Authorize(mode, authz.AlwaysDeny()) })
+	}
+	return rbac.New(rbac.Options{Logger: log}) // package options has refused other modes
+}
+
+// defaultRoles allow what the roles system:public-info-viewer and system:discovery of a new cluster do, which are not stored
+// yet.
+func defaultRoles() []authz.Authorizer {
+	public := []string{"/version", "/version/"}
+	for _, path := range healthPaths() {
+		public = append(public, path, path+"/*")
+	}
+	return []authz.Authorizer{
+		authz.AllowPaths(public...),
+		authz.ForGroup(authn.AuthenticatedAll, authz.AllowPaths("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*")),
+	}
+}

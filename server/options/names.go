@@ -1,0 +1,120 @@
+package options
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// modes are kube-apiserver's authorization modes.
+func modes() []string {
+	return []string{"AlwaysAllow", "AlwaysDeny", "RBAC", "Node", "ABAC", "Webhook"}
+}
+
+// checkModes refuses modes that would be ignored: a server without them would allow other requests than it was told to.
+func (o *Options) checkModes(p Program) error {
+	if len(o.AuthorizationModes) == 0 {
+		o.AuthorizationModes = []string{"AlwaysAllow"}
+	}
+	var all []error
+	for i, mode := range o.AuthorizationModes {
+		switch {
+		case !slices.Contains(modes(), mode):
+			all = append(all, fmt.Errorf("--authorization-mode: %q is not a valid mode", mode))
+		case slices.Contains(o.AuthorizationModes[:i], mode):
+			all = append(all, fmt.Errorf("--authorization-mode: %q is specified more than once", o.AuthorizationModes))
+		case !slices.Contains(p.AuthorizationModes, mode):
+			all = append(all, fmt.Errorf("--authorization-mode: the mode %s is not available yet; available are %s", mode, listed(p.AuthorizationModes)))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// plugin is an admission plug-in of kube-apiserver.
+type plugin struct {
+	name string
+	on   bool // by default
+}
+
+// plugins are kube-apiserver's admission plug-ins, in the order in which they run.
+func plugins() []plugin {
+	return []plugin{
+		{"AlwaysAdmit", false},
+		{"NamespaceAutoProvision", false},
+		{"NamespaceLifecycle", true},
+		{"NamespaceExists", false},
+		{"LimitPodHardAntiAffinityTopology", false},
+		{"LimitRanger", true},
+		{"ServiceAccount", true},
+		{"NodeRestriction", false},
+		{"TaintNodesByCondition", true},
+		{"AlwaysPullImages", false},
+		{"ImagePolicyWebhook", false},
+		{"PodSecurity", true},
+		{"PodNodeSelector", false},
+		{"Priority", true},
+		{"DefaultTolerationSeconds", true},
+		{"PodTolerationRestriction", false},
+		{"EventRateLimit", false},
+		{"ExtendedResourceToleration", false},
+		{"DefaultStorageClass", true},
+		{"StorageObjectInUseProtection", true},
+		{"PodGroupProtection", true},
+		{"OwnerReferencesPermissionEnforcement", false},
+		{"PersistentVolumeClaimResize", true},
+		{"RuntimeClass", true},
+		{"CertificateApproval", true},
+		{"CertificateSigning", true},
+		{"ClusterTrustBundleAttest", true},
+		{"CertificateSubjectRestriction", true},
+		{"DefaultIngressClass", true},
+		{"DenyServiceExternalIPs", false},
+		{"PodTopologyLabels", true},
+		{"NodeDeclaredFeatureValidator", true},
+		{"PodResizeValidator", true},
+		{"MutatingAdmissionPolicy", true},
+		{"MutatingAdmissionWebhook", true},
+		{"ValidatingAdmissionPolicy", true},
+		{"ValidatingAdmissionWebhook", true},
+		{"ResourceQuota", true},
+		{"AlwaysDeny", false},
+	}
+}
+
+// checkPlugins finds the admission plug-ins that are on, and names those that were enabled and are not available. That one is
+// disabled which is not available needs no mention.
+func (o *Options) checkPlugins(p Program) error {
+	all := plugins()
+	known := func(name string) bool {
+		return slices.ContainsFunc(all, func(p plugin) bool { return p.name == name })
+	}
+	var problems []error
+	for _, list := range []struct {
+		flag  string
+		names []string
+	}{{"enable", o.enable}, {"disable", o.disable}} {
+		for _, name := range list.names {
+			if !known(name) {
+				problems = append(problems, fmt.Errorf("--%s-admission-plugins: plugin %q is unknown", list.flag, name))
+			}
+		}
+	}
+	var missing []string
+	for _, plugin := range all {
+		enabled, disabled, has := slices.Contains(o.enable, plugin.name), slices.Contains(o.disable, plugin.name), slices.Contains(p.AdmissionPlugins, plugin.name)
+		switch {
+		case enabled && disabled:
+			problems = append(problems, fmt.Errorf("--enable-admission-plugins and --disable-admission-plugins both have %s", plugin.name))
+		case enabled && !has:
+			missing = append(missing, plugin.name)
+		case has && !disabled && (enabled || plugin.on):
+			o.AdmissionPlugins = append(o.AdmissionPlugins, plugin.name)
+		}
+	}
+	if missing != nil {
+		o.WithoutEffect = append(o.WithoutEffect, "--enable-admission-plugins="+strings.Join(missing, ","))
+		slices.Sort(o.WithoutEffect)
+	}
+	return errors.Join(problems...)
+}

@@ -1,0 +1,221 @@
+package options_test
+
+import (
+	"bufio"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/keelson-dev/keelson/server/options"
+)
+
+var program = options.Program{
+	Name: "plane", Version: "v1.2.3",
+	AuthorizationModes: []string{"AlwaysAllow", "AlwaysDeny", "RBAC"},
+	AdmissionPlugins:   []string{"AlwaysDeny", "NamespaceLifecycle", "NamespaceExists"},
+}
+
+// parse is Parse with a storage.
+func parse(args ...string) (*options.Options, error) {
+	return options.Parse(program, append([]string{"--storage-file=objects.db"}, args...))
+}
+
+func TestDefaults(t *testing.T) {
+	got, err := parse()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &options.Options{
+		SecurePort: 6443, BindAddress: got.BindAddress, CertDir: "/var/run/kubernetes", EtcdPrefix: "/registry", AnonymousAuth: true,
+		AuthorizationModes: []string{"AlwaysAllow"}, AdmissionPlugins: []string{"NamespaceLifecycle"}, StorageFile: "objects.db",
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(options.Options{})); diff != "" {
+		t.Error(diff)
+	}
+	if got.Listen() != "0.0.0.0:6443" {
+		t.Errorf("it listens on %s", got.Listen())
+	}
+}
+
+func TestEffect(t *testing.T) {
+	got, err := options.Parse(program, []string{
+		"--secure-port=1234", "--bind-address", "::1", "--cert-dir=certs", "--tls-cert-file=c", "--tls-private-key-file=k",
+		"--client-ca-file=ca", "--token-auth-file=t", "--anonymous-auth=false", "--authorization-mode=RBAC,AlwaysAllow",
+		"--enable-admission-plugins=NamespaceExists", "--enable-admission-plugins=AlwaysDeny",
+		"--disable-admission-plugins=NamespaceLifecycle,ServiceAccount",
+		"--etcd-servers=http://a:1,http://b:2", "--etcd-servers=http://c:3", "--etcd-prefix=/x", "--etcd-cafile=ec", "--etcd-certfile=ef", "--etcd_keyfile=ek",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &options.Options{
+		SecurePort: 1234, BindAddress: got.BindAddress, CertDir: "certs", TLSCertFile: "c", TLSPrivateKeyFile: "k",
+		ClientCAFile: "ca", TokenAuthFile: "t", AuthorizationModes: []string{"RBAC", "AlwaysAllow"},
+		AdmissionPlugins: []string{"NamespaceExists", "AlwaysDeny"},
+		EtcdServers:      []string{"http://a:1", "http://b:2", "http://c:3"}, EtcdPrefix: "/x", EtcdCAFile: "ec", EtcdCertFile: "ef", EtcdKeyFile: "ek",
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(options.Options{})); diff != "" {
+		t.Error(diff)
+	}
+	if got.Listen() != "[::1]:1234" {
+		t.Errorf("it listens on %s", got.Listen())
+	}
+}
+
+// What envtest and kubeadm give kube-apiserver, as far as no mode or plug-in is missing: all that has no effect is named.
+func TestWithoutEffect(t *testing.T) {
+	got, err := parse("--allow-privileged=true", "--service-cluster-ip-range=10.0.0.0/24", "--disable-admission-plugins=ServiceAccount",
+		"--service-account-issuer=https://a", "--service-account-issuer=https://b", "-v=2", "--feature-gates=A=true,kube:B=false",
+		"--runtime_config=api/all=true", "--enable-admission-plugins=PodSecurity,NamespaceLifecycle,LimitRanger", "--secure-port=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"--allow-privileged", "--enable-admission-plugins=LimitRanger,PodSecurity", "--feature-gates", "--runtime-config",
+		"--service-account-issuer", "--service-cluster-ip-range", "--v",
+	}
+	if diff := cmp.Diff(want, got.WithoutEffect); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"--nonsense", "unknown flag: --nonsense"},
+		{"--nonsense=1", "unknown flag: --nonsense"},
+		{"-x", `unknown shorthand flag: 'x' in -x`},
+		{"extra", `plane does not take any arguments, got ["extra"]`},
+		{"--secure-port=70000", "--secure-port 70000 must be between 0 and 65535"},
+		{"--secure-port=-1", "--secure-port -1 must be between 0 and 65535"},
+		{"--secure-port=x", `invalid argument "x" for "--secure-port" flag`},
+		{"--secure-port", "flag needs an argument: --secure-port"},
+		{"--bind-address=localhost", `invalid argument "localhost" for "--bind-address" flag: failed to parse IP`},
+		{"--cert-dir=", "--cert-dir must not be empty"},
+		{"--tls-cert-file=a", "--tls-cert-file and --tls-private-key-file must be given together"},
+		{"--tls-private-key-file=a", "--tls-cert-file and --tls-private-key-file must be given together"},
+		{"--etcd-servers=http://a", "--etcd-servers and --storage-file must not be given together"},
+		{"--storage-file=", "--etcd-servers or --storage-file must be specified"},
+		{"--etcd-certfile=a", "--etcd-certfile and --etcd-keyfile must be given together"},
+		{"--authorization-mode=Foo", `--authorization-mode: "Foo" is not a valid mode`},
+		{"--authorization-mode=RBAC,RBAC", `--authorization-mode: ["RBAC" "RBAC"] is specified more than once`},
+		{"--authorization-mode=Node,RBAC", "--authorization-mode: the mode Node is not available yet; available are AlwaysAllow, AlwaysDeny, RBAC"},
+		{"--authorization-mode=ABAC", "the mode ABAC is not available yet"},
+		{"--authorization-mode=Webhook", "the mode Webhook is not available yet"},
+		{"--authorization-config=a", "--authorization-config: it is not available yet"},
+		{"--enable-admission-plugins=Foo", `--enable-admission-plugins: plugin "Foo" is unknown`},
+		{"--disable-admission-plugins=Foo", `--disable-admission-plugins: plugin "Foo" is unknown`},
+		{"--enable-admission-plugins=PodSecurity --disable-admission-plugins=PodSecurity", "--enable-admission-plugins and --disable-admission-plugins both have PodSecurity"},
+		{"--version=v1.30.0", "the version that is reported cannot be set"},
+		{"--version=x", "want true, false or raw"},
+	} {
+		if got, err := parse(strings.Fields(c.args)...); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, error %v; want %q", c.args, got, err, c.want)
+		}
+	}
+	if _, err := parse("--secure-port=-1", "--authorization-mode=Foo,Bar", "--enable-admission-plugins=Baz"); err == nil || strings.Count(err.Error(), "\n") != 3 {
+		t.Errorf("of four mistakes are named: %v", err)
+	}
+	if _, err := options.Parse(program, nil); err == nil || !strings.Contains(err.Error(), "--etcd-servers or --storage-file") {
+		t.Errorf("no storage: %v", err)
+	}
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	for _, args := range [][]string{{"--help"}, {"-h"}, {"--help", "--secure-port=-1"}} {
+		got, err := options.Parse(program, args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(&options.Options{Print: got.Print}, got, cmpopts.IgnoreUnexported(options.Options{})); diff != "" {
+			t.Errorf("%q: %s", args, diff)
+		}
+		for _, want := range []string{
+			`\n  plane \[flags\]\n`, `(?m)^ +--secure-port int .*\(default 6443\)`, `(?m)^ +--storage-file string `,
+			`(?m)^ +--audit-log-path string +.*\n? *.*\(no effect yet\)`, `(?m)^ +-h, --help `, `(?m)^ +--version version`,
+			`(?m)^Authorization modes: AlwaysAllow, AlwaysDeny, RBAC\.$`, `(?m)^Admission plug-ins: AlwaysDeny, NamespaceLifecycle, NamespaceExists\.$`,
+		} {
+			if !regexp.MustCompile(want).MatchString(got.Print) {
+				t.Errorf("%q: usage lacks %s", args, want)
+			}
+		}
+		for line := range strings.Lines(got.Print) {
+			if len(line) > 200 {
+				t.Errorf("usage has a line of %d bytes: %s", len(line), line)
+			}
+		}
+	}
+	for args, want := range map[string]string{"--version": "plane v1.2.3\n", "--version=true": "plane v1.2.3\n", "--version=raw": "v1.2.3\n", "--version=false --storage-file=x": ""} {
+		got, err := options.Parse(program, strings.Fields(args))
+		if err != nil || got.Print != want {
+			t.Errorf("%s: %q, %v; want %q", args, got.Print, err, want)
+		}
+	}
+}
+
+// samples are, for each type of flag, a value that it takes and one that it does not.
+var samples = map[string][2]string{
+	"bool": {"true", "%zz"}, "int": {"1", "%zz"}, "uint": {"1", "-1"}, "ip": {"127.0.0.1", "%zz"}, "duration": {"1m", "%zz"},
+	"float": {"0.01", "%zz"}, "float32": {"0.5", "%zz"}, "int32Slice": {"1,2", "%zz"}, "stringToString": {"a,b='c'", "%zz"},
+	"mapStringString": {"api/all=true,a/v1=false", "=b"}, "colonSeparatedMultimapStringString": {"A=true,kube:B=false", "%zz"},
+	"namedCertKey": {"cert,key:example.com", "%zz"}, "portRange": {"30000-32767", "%zz"}, "quantity": {"1Mi", "%zz"},
+	"Level": {"2", "%zz"}, "pattern=N,...": {"a=1,b*=2", "%zz"},
+	"string": {"x"}, "strings": {"x,y"}, "stringArray": {"x"},
+}
+
+// Every flag that kube-apiserver 1.37.1 lists with --help, and the deprecated ones that it does not list, is accepted with a value
+// of its type, and refused with another.
+func TestFlagsOfKubeAPIServer(t *testing.T) {
+	file, err := os.Open("testdata/kube-apiserver-1.37.1-flags.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	effective := strings.Fields(`anonymous-auth authorization-mode bind-address cert-dir client-ca-file disable-admission-plugins
+		enable-admission-plugins etcd-cafile etcd-certfile etcd-keyfile etcd-prefix etcd-servers secure-port tls-cert-file
+		tls-private-key-file token-auth-file help version`)
+	lines, count := bufio.NewScanner(file), 0
+	for lines.Scan() {
+		if strings.HasPrefix(lines.Text(), "#") {
+			continue
+		}
+		name, kind, _ := strings.Cut(lines.Text(), " ")
+		count++
+		if slices.Contains(effective, name) || name == "authorization-config" {
+			continue
+		}
+		sample, ok := samples[kind]
+		if !ok {
+			t.Errorf("--%s is of the type %s", name, kind)
+			continue
+		}
+		got, err := parse("--" + name + "=" + sample[0])
+		if err != nil {
+			t.Errorf("--%s=%s: %v", name, sample[0], err)
+		} else if want := []string{"--" + name}; !slices.Equal(got.WithoutEffect, want) {
+			t.Errorf("--%s has no effect, and is said to be %q", name, got.WithoutEffect)
+		}
+		if sample[1] == "" {
+			continue
+		}
+		if _, err := parse("--" + name + "=" + sample[1]); err == nil || !strings.Contains(err.Error(), "--"+name) {
+			t.Errorf("--%s=%s: error %v", name, sample[1], err)
+		}
+	}
+	if lines.Err() != nil || count < 170 {
+		t.Errorf("%d flags, error %v", count, lines.Err())
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("--runtime-config", "a=b,c")
+	f.Add("--tls-sni-cert-key", "a,b:c,d")
+	f.Fuzz(func(t *testing.T, name, value string) {
+		if got, err := parse(name + "=" + value); (got == nil) == (err == nil) {
+			t.Errorf("%v, %v", got, err)
+		}
+	})
+}

@@ -1,0 +1,61 @@
+package options
+
+func authenticationFlags() []flag {
+	return []flag{
+		{name: "anonymous-auth", kind: "bool", help: "Requests without credentials are those of system:anonymous. With the mode AlwaysAllow they are so at the health paths only.", effect: func(o *Options) any { return &o.AnonymousAuth }},
+		{name: "client-ca-file", kind: "string", help: "File of the authorities, in PEM, whose client certificates name users (CN) and their groups (O).", effect: func(o *Options) any { return &o.ClientCAFile }},
+		{name: "token-auth-file", kind: "string", help: "CSV file of bearer tokens and their users: token,user,uid,\"group1,group2\".", effect: func(o *Options) any { return &o.TokenAuthFile }},
+		{name: "api-audiences", kind: "strings", help: "Names of this API in tokens of service accounts."},
+		{name: "authentication-config", kind: "string", help: "File that configures authenticators of JSON web tokens and of anonymous requests."},
+		{name: "authentication-token-webhook-cache-ttl", kind: "duration", help: "How long answers of the token webhook are kept."},
+		{name: "authentication-token-webhook-config-file", kind: "string", help: "File of the token webhook, a kubeconfig."},
+		{name: "authentication-token-webhook-version", kind: "string", help: "Version of TokenReview that the token webhook is sent."},
+		{name: "enable-bootstrap-token-auth", kind: "bool", help: "Bootstrap tokens in Secrets of kube-system are credentials."},
+		{name: "oidc-ca-file", kind: "string", help: "File of the authorities that the OpenID issuer's certificate is verified by."},
+		{name: "oidc-client-id", kind: "string", help: "Client that OpenID tokens are issued for."},
+		{name: "oidc-groups-claim", kind: "string", help: "Claim with the user's groups."},
+		{name: "oidc-groups-prefix", kind: "string", help: "What is put before the groups of OpenID tokens."},
+		{name: "oidc-issuer-url", kind: "string", help: "URL of the OpenID issuer."},
+		{name: "oidc-required-claim", kind: "mapStringString", help: "Claims that an OpenID token must have."},
+		{name: "oidc-signing-algs", kind: "strings", help: "Signature algorithms of OpenID tokens."},
+		{name: "oidc-username-claim", kind: "string", help: "Claim with the user's name."},
+		{name: "oidc-username-prefix", kind: "string", help: "What is put before the names of OpenID users."},
+		{name: "requestheader-allowed-names", kind: "strings", help: "Common names of the proxies that may name users in headers."},
+		{name: "requestheader-client-ca-file", kind: "string", help: "File of the authorities of these proxies' certificates."},
+		{name: "requestheader-extra-headers-prefix", kind: "strings", help: "Prefixes of headers with extra attributes of the user."},
+		{name: "requestheader-group-headers", kind: "strings", help: "Headers with the user's groups."},
+		{name: "requestheader-uid-headers", kind: "strings", help: "Headers with the user's UID."},
+		{name: "requestheader-username-headers", kind: "strings", help: "Headers with the user's name."},
+		{name: "service-account-extend-token-expiration", kind: "bool", help: "Tokens of service accounts in pods are valid for longer than requested."},
+		{name: "service-account-issuer", kind: "stringArray", help: "Issuer of tokens of service accounts."},
+		{name: "service-account-jwks-uri", kind: "string", help: "URI of the issuer's keys in the OpenID discovery document."},
+		{name: "service-account-key-file", kind: "stringArray", help: "File of keys that tokens of service accounts are verified by."},
+		{name: "service-account-lookup", kind: "bool", help: "The token of a service account must be one of a stored Secret or pod."},
+		{name: "service-account-max-token-expiration", kind: "duration", help: "How long an issued token is valid at most."},
+		{name: "service-account-signing-endpoint", kind: "string", help: "Socket of a signer of tokens."},
+		{name: "service-account-signing-key-file", kind: "string", help: "File of the private key that tokens are signed with."},
+	}
+}
+
+func authorizationFlags() []flag {
+	return []flag{
+		{name: "authorization-mode", kind: "strings", help: "Authorizers, in the order in which they are asked, after system:masters has been allowed everything.", effect: func(o *Options) any { return &o.AuthorizationModes }},
+		{name: "authorization-config", kind: "string", help: "File that configures authorizers.", refused: "it is not available yet, and without it more would be allowed than it says; use --authorization-mode"},
+		{name: "authorization-policy-file", kind: "string", help: "File of the policy of the mode ABAC."},
+		{name: "authorization-webhook-cache-authorized-ttl", kind: "duration", help: "How long the webhook's permissions are kept."},
+		{name: "authorization-webhook-cache-unauthorized-ttl", kind: "duration", help: "How long the webhook's refusals are kept."},
+		{name: "authorization-webhook-config-file", kind: "string", help: "File of the webhook of the mode Webhook, a kubeconfig."},
+		{name: "authorization-webhook-version", kind: "string", help: "Version of SubjectAccessReview that the webhook is sent."},
+	}
+}
+
+func admissionFlags() []flag {
+	return []flag{
+		{name: "enable-admission-plugins", kind: "strings", help: "Admission plug-ins to use beside those that kube-apiserver uses by default.", effect: func(o *Options) any { return &o.enable }},
+		{name: "disable-admission-plugins", kind: "strings", help: "Admission plug-ins not to use.", effect: func(o *Options) any { return &o.disable }},
+		{name: "admission-control", kind: "strings", help: "The admission plug-ins to use, in kube-apiserver's old form."},
+		{name: "admission-control-config-file", kind: "string", help: "File that configures admission plug-ins."},
+		{name: "default-not-ready-toleration-seconds", kind: "int", help: "How long pods tolerate nodes that are not ready."},
+		{name: "default-unreachable-toleration-seconds", kind: "int", help: "How long pods tolerate nodes that cannot be reached."},
+	}
+}

@@ -61,7 +61,7 @@ preferences: {}
 current-context: main
 contexts:
 - name: main
-  context: {cluster: here, user: me, namespace: n}
+  context: {cluster: here, user: me, namespace: default}
 - name: alone
   context: {cluster: here}
 - name: lost

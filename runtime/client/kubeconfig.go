@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
 
@@ -90,8 +91,8 @@ func Kubeconfig(path, context string) (Config, error) {
 		return Config{}, fmt.Errorf("kubeconfig: %w", err)
 	}
 	var file kubeconfig
-	if err := yaml.UnmarshalStrict(text, &file); err != nil {
-		return Config{}, fmt.Errorf("kubeconfig %s: %w", path, withoutValues(err))
+	if err := parse(text, &file); err != nil {
+		return Config{}, fmt.Errorf("kubeconfig %s: %w", path, err)
 	}
 	k := &kubeconfigReader{file: &file, path: path, dir: filepath.Dir(path)}
 	cfg, err := k.config(context)
@@ -101,27 +102,30 @@ func Kubeconfig(path, context string) (Config, error) {
 	return cfg, nil
 }
 
-// withoutValues returns an error that names the field which an error of decoding is about. The text of such an error may
-// repeat the value, which may be a secret.
-func withoutValues(err error) error {
-	text := err.Error()
-	for _, mark := range []string{"unknown field ", "duplicate field ", "already set in map"} {
-		if i := strings.Index(text, mark); i >= 0 {
-			if mark == "already set in map" {
-				return errors.New("a key is there twice; remove one")
-			}
-			field, _, _ := strings.Cut(text[i:], "\n")
-			return fmt.Errorf("%s; remove it or correct its name", field)
-		}
+// parse reads YAML or JSON. Its errors do not repeat values, which may be secrets.
+func parse(text []byte, file *kubeconfig) error {
+	text, err := yaml.YAMLToJSONStrict(text)
+	if err != nil && strings.Contains(err.Error(), "already set in map") {
+		return errors.New("a key is there twice in one map; remove one")
 	}
-	if _, rest, ok := strings.Cut(text, "Go struct field "); ok {
-		field, _, _ := strings.Cut(rest, " of type")
-		return fmt.Errorf("the field %s has a value of another type, or data that is not base64", field)
+	if err != nil {
+		return errors.New("it is not YAML; see https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/")
 	}
-	if strings.Contains(text, "illegal base64") {
+	problems, err := json.UnmarshalStrict(text, file)
+	if err == nil && len(problems) == 0 {
+		return nil
+	}
+	if err == nil {
+		return fmt.Errorf("%w; remove it or correct its name", problems[0])
+	}
+	if strings.Contains(err.Error(), "illegal base64") {
 		return errors.New("a field whose name ends in -data is not base64; encode the file with base64")
 	}
-	return errors.New("it is not YAML of a kubeconfig; see https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/")
+	if _, rest, ok := strings.Cut(err.Error(), "Go struct field "); ok {
+		field, _, _ := strings.Cut(rest, " of type")
+		return fmt.Errorf("the field %s has a value of another type; quote it if it is text", field)
+	}
+	return errors.New("it is no kubeconfig; see https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/")
 }
 
 type kubeconfigReader struct {

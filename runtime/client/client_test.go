@@ -405,9 +405,13 @@ func TestCertificates(t *testing.T) {
 }
 
 func TestWatch(t *testing.T) {
+	var mu sync.Mutex // guards body and abort
 	var body string
 	var abort bool
 	c, _ := dial(t, client.Config{}, client.Options{MaxAnswer: 1000}, func(w http.ResponseWriter, _ *http.Request) {
+		mu.Lock()
+		body, abort := body, abort
+		mu.Unlock()
 		_, _ = io.WriteString(w, body)
 		w.(http.Flusher).Flush()
 		if abort {
@@ -447,7 +451,9 @@ func TestWatch(t *testing.T) {
 		{`{"type":"SUNK","object":{}}`, false, nil, func(err error) bool { return strings.Contains(err.Error(), "SUNK") }},
 		{`<html>`, false, nil, func(err error) bool { return strings.Contains(err.Error(), "invalid character") }},
 	} {
+		mu.Lock()
 		body, abort = s.body, s.abort
+		mu.Unlock()
 		types, err := all()
 		if s.types != nil {
 			want(t, s.body[:min(len(s.body), 80)], types, s.types)

@@ -108,6 +108,14 @@ func (f *follower) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if !f.relist {
+		// A watch from a revision that the server does not have yet, since its storage was replaced, would say nothing.
+		newest, err := f.newest(ctx, src)
+		if err != nil {
+			return err
+		}
+		f.relist = newest < f.revision()
+	}
 	if f.relist && !f.noInitial {
 		w, err := f.loadByWatch(ctx, src)
 		if err == nil {
@@ -125,17 +133,21 @@ func (f *follower) round(ctx context.Context) error {
 		}
 		f.relist = false
 	}
-	f.mu.Lock()
-	from := f.history.revision
-	f.mu.Unlock()
 	o := watchOptions()
-	o.ResourceVersion = fmt.Sprint(from)
+	o.ResourceVersion = fmt.Sprint(f.revision())
 	w, err := f.open(ctx, src, o)
 	if err != nil {
 		return err
 	}
 	defer w.Close()
 	return f.watch(ctx, src, w)
+}
+
+// revision returns that of the history; 0 is none.
+func (r *reader) revision() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.history.revision
 }
 
 // discover returns where the objects are: the hub of a kind, or another version that converts to it.
@@ -201,9 +213,7 @@ func (w *watching) Close() {
 
 // list loads the objects in pages.
 func (r *reader) list(ctx context.Context, src *source) error {
-	r.mu.Lock()
-	before := r.history.revision
-	r.mu.Unlock()
+	before := r.revision()
 	l := &load{items: map[string]*item{}}
 	revision, err := r.pages(ctx, src, "", metav1.ListOptions{}, func() { *l = load{items: map[string]*item{}} }, func(i *item) error {
 		return r.add(l, i)
@@ -234,9 +244,7 @@ func (r *reader) replace(src *source, l *load, revision, before int64) {
 // loadByWatch loads the objects from the beginning of a watch, which then goes on. A server that does not offer that, or does
 // not go on, sets noInitial.
 func (f *follower) loadByWatch(ctx context.Context, src *source) (*watching, error) {
-	f.mu.Lock()
-	before := f.history.revision
-	f.mu.Unlock()
+	before := f.revision()
 	o := watchOptions()
 	initial := true
 	o.SendInitialEvents, o.ResourceVersionMatch = &initial, metav1.ResourceVersionMatchNotOlderThan

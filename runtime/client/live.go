@@ -158,7 +158,7 @@ const maxEmptyPages = 10
 func (r *reader) newest(ctx context.Context, src *source) (int64, error) {
 	var p page
 	if err := r.of.client.List(ctx, src.target("", ""), metav1.ListOptions{Limit: 1}, &p); err != nil {
-		return 0, r.liveError(err)
+		return 0, err
 	}
 	return parseRevision(p.Metadata.ResourceVersion)
 }

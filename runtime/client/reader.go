@@ -328,7 +328,7 @@ func (r *reader) Changes(ctx context.Context, since int64, at runtime.Freshness)
 		}
 		revision, err := r.newest(ctx, v.source)
 		if err != nil {
-			return runtime.Changes[runtime.Object]{}, err
+			return runtime.Changes[runtime.Object]{}, r.liveError(err)
 		}
 		at = runtime.AtLeast(revision)
 	}

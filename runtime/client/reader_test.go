@@ -98,7 +98,6 @@ func TestReadsAndFollows(t *testing.T) {
 		}
 		w.put("red", "z", "blue")
 		r := w.readers(o).Reader(boatKind)
-		want(t, "Changed before it began", r.Changed(), 0)
 		rev, got := list(t, r, runtime.Query{})
 		want(t, "list", got, []string{"red/z=blue", "red-sea/a=red", "red-sea/b=red", "red-sea/c=red", "red-sea/d=red", "red-sea/e=red"})
 		want(t, "revision", rev, 106)
@@ -131,7 +130,6 @@ func TestReadsAndFollows(t *testing.T) {
 		if err != nil || again != obj {
 			t.Errorf("an object is decoded twice, or %v", err)
 		}
-		want(t, "lists", w.lists > 0, true)
 	})
 }
 

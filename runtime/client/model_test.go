@@ -71,6 +71,7 @@ func runModel(t *testing.T, o client.ReadersOptions, seed uint64) {
 			}
 		}
 		w.leave(false)
+		w.do(func() { w.quiet = false })
 		done <- last
 	})
 	wait.Go(func() { followChanges(ctx, t, m, r) })
@@ -81,16 +82,12 @@ func runModel(t *testing.T, o client.ReadersOptions, seed uint64) {
 		case final = <-done:
 		default:
 		}
-		at := cached
-		if final >= 0 {
-			at = runtime.AtLeast(final)
+		l, err := readModel(ctx, r, before, final)
+		if ctx.Err() != nil {
+			t.Fatal(err)
 		}
-		l, err := r.List(ctx, runtime.Query{At: at})
-		if err != nil {
-			if ctx.Err() != nil {
-				t.Fatal(err)
-			}
-			continue // the server was away when the reader began
+		if err != nil { // the server is away, or the revision does not come
+			continue
 		}
 		if l.Revision < before {
 			t.Fatalf("the state of %d came after that of %d", l.Revision, before)
@@ -102,6 +99,19 @@ func runModel(t *testing.T, o client.ReadersOptions, seed uint64) {
 	cancel()
 }
 
+// readModel reads what is known, or a little more than was read before, or the end.
+func readModel(ctx context.Context, r runtime.Reader[runtime.Object], before, final int64) (runtime.Listed[runtime.Object], error) {
+	switch {
+	case final >= 0:
+		return r.List(ctx, runtime.Query{At: runtime.AtLeast(final)})
+	case rand.IntN(2) == 0:
+		ctx, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+		defer cancel()
+		return r.List(ctx, runtime.Query{At: runtime.AtLeast(before + rand.Int64N(4))})
+	}
+	return r.List(ctx, runtime.Query{})
+}
+
 // step does one thing to the server, and returns its revision.
 func step(w *wire, m *model, random *rand.Rand) (revision int64) {
 	namespace, name := fmt.Sprint("n", random.IntN(2)), fmt.Sprint("b", random.IntN(6))
@@ -110,10 +120,12 @@ func step(w *wire, m *model, random *rand.Rand) (revision int64) {
 		revision = w.put(namespace, name, fmt.Sprint(random.IntN(1000)))
 	case n < 34:
 		revision = w.delete(namespace, name)
-	case n < 36:
+	case n < 35:
 		w.cut(random.IntN(60) - 1)
 	case n == 36:
 		w.leave(true)
+	case n == 35:
+		w.do(func() { w.quiet = !w.quiet })
 	case n == 37:
 		w.leave(false)
 	case n == 38:

@@ -77,6 +77,19 @@ func list(t testing.TB, r runtime.Reader[runtime.Object], q runtime.Query) (int6
 	return l.Revision, names(l.Items)
 }
 
+// ready waits until a reader is ready.
+func ready(t testing.TB, r runtime.Reader[runtime.Object]) {
+	t.Helper()
+	var err error
+	for range 10_000 {
+		if err = r.Ready(t.Context()); err == nil {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatalf("not ready: %v", err)
+}
+
 func want[T any](t testing.TB, what string, got, want T) {
 	t.Helper()
 	if g, w := fmt.Sprint(got), fmt.Sprint(want); g != w {
@@ -291,6 +304,7 @@ func TestExpiredKeepsDeletes(t *testing.T) {
 		w := newWire(t)
 		w.put("n", "a", "red")
 		w.put("n", "b", "red")
+		o.Stale = -1
 		r := w.readers(o).Reader(boatKind)
 		since, _ := list(t, r, runtime.Query{})
 		kept, err := r.Get(t.Context(), "n", "b", cached)
@@ -317,6 +331,7 @@ func TestExpiredKeepsDeletes(t *testing.T) {
 		if _, err = r.List(t.Context(), runtime.Query{At: runtime.Exactly(since + 1)}); !apierrors.IsResourceExpired(err) {
 			t.Errorf("a state that no event told: %v", err)
 		}
+		ready(t, r)
 	})
 }
 
@@ -378,9 +393,7 @@ func TestOutage(t *testing.T) {
 	w.leave(false)
 	_, got = list(t, r, runtime.Query{At: runtime.AtLeast(at)})
 	want(t, "after it", got, []string{"n/a=red", "n/b=red"})
-	for r.Ready(t.Context()) != nil { // the objects may come before the watch is noticed
-		time.Sleep(time.Millisecond)
-	}
+	ready(t, r) // soon: the objects may come before the watch is noticed
 }
 
 // A server that has another history, with lower revisions, is followed all the same.
@@ -435,9 +448,7 @@ func TestNotServed(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	w.do(func() { w.gone = false })
-	for r.Ready(t.Context()) != nil {
-		time.Sleep(time.Millisecond)
-	}
+	ready(t, r)
 	_, got := list(t, r, runtime.Query{})
 	want(t, "served again", got, []string{"n/a=red"})
 }
@@ -468,9 +479,7 @@ func TestBounds(t *testing.T) {
 			t.Errorf("live: %v", err)
 		}
 		w.delete("n", "b4")
-		for r.Ready(t.Context()) != nil {
-			time.Sleep(time.Millisecond)
-		}
+		ready(t, r)
 		o.MaxObjects, o.MaxBytes = 0, 100
 		if _, err := w.readers(o).Reader(boatKind).List(t.Context(), runtime.Query{}); !errors.Is(err, runtime.ErrNotReady) || !strings.Contains(err.Error(), "MaxBytes") {
 			t.Errorf("too many bytes: %v", err)

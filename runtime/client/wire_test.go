@@ -271,10 +271,6 @@ func (w *wire) watch(rw http.ResponseWriter, req *http.Request) {
 	case from < w.floor:
 		w.fail(rw, apierrors.NewResourceExpired("too old resource version"))
 		return
-	case from > w.revision:
-		err := apierrors.NewTimeoutError("Too large resource version", 1)
-		w.fail(rw, err)
-		return
 	}
 	rw.(http.Flusher).Flush()
 	for {

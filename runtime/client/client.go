@@ -1,0 +1,143 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+)
+
+// Options refines New. The zero Options is usable. The functions are called concurrently.
+type Options struct {
+	// UserAgent is sent with every request; "" is "keelson".
+	UserAgent string
+	// Timeout bounds a request: all its attempts, the pauses between them, and the reading of the answer. For a watch it bounds
+	// the time until the stream begins. 0 is 30 seconds.
+	Timeout time.Duration
+	// Retries is how often a request is sent again that was answered with 429 or 503 and a Retry-After. 0 is 10, a negative
+	// number is none. A Retry-After that is longer than what is left of the timeout is not waited for: the answer is the error.
+	Retries int
+	// MaxAnswer bounds the bytes of an answer after decompression, and those of one event of a watch. 0 is 32 MiB. What is
+	// longer fails with ErrTooLong. Of an answer that is an error at most one MiB is read.
+	MaxAnswer int64
+	// Dial opens connections; nil is a net.Dialer that gives up after 30 seconds.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Hooks are told what fails and is tried again.
+	Hooks Hooks
+}
+
+// Hooks are functions that a Client calls synchronously; any of them may be nil. They must return fast, and may be called
+// concurrently. No argument contains a secret.
+type Hooks struct {
+	// Retry is called before a request waits to be sent again, with the error that its answer was.
+	Retry func(method, url string, err error, after time.Duration)
+	// Credentials is called when a token or certificate file could not be read again. What was read before stays in use.
+	Credentials func(file string, err error)
+}
+
+const (
+	defaultUserAgent = "keelson"
+	defaultTimeout   = 30 * time.Second
+	defaultRetries   = 10
+	defaultMaxAnswer = 32 << 20
+)
+
+func (o Options) withDefaults() Options {
+	if o.UserAgent == "" {
+		o.UserAgent = defaultUserAgent
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = defaultTimeout
+	}
+	if o.Retries == 0 {
+		o.Retries = defaultRetries
+	}
+	if o.MaxAnswer <= 0 {
+		o.MaxAnswer = defaultMaxAnswer
+	}
+	if o.Dial == nil {
+		o.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	}
+	if o.Hooks.Retry == nil {
+		o.Hooks.Retry = func(string, string, error, time.Duration) {}
+	}
+	if o.Hooks.Credentials == nil {
+		o.Hooks.Credentials = func(string, error) {}
+	}
+	return o
+}
+
+// ErrClosed is wrapped by the errors of calls after Close, and of those that Close ended.
+var ErrClosed = errors.New("the client is closed")
+
+// ErrTooLong is wrapped by the error of an answer or event that is longer than Options.MaxAnswer.
+var ErrTooLong = errors.New("the answer is too long")
+
+// Client sends requests to one server. All methods may be called concurrently. Make a Client with [New], and close it.
+type Client struct {
+	opts      Options
+	base      *url.URL // without query; its path has no slash at the end
+	identity  *identity
+	http      *http.Client
+	transport *http.Transport
+	conns     *connections
+	life      context.Context
+	end       context.CancelCauseFunc
+	resources resourceCache
+
+	mu     sync.Mutex // guards closed
+	closed bool
+	calls  sync.WaitGroup // Add under mu, while not closed; watches that have begun are not counted
+}
+
+// New returns a client of the server that cfg names, or an error that says which field of cfg is wrong. It reads the files
+// that cfg names, and connects to nothing.
+func New(cfg Config, o Options) (*Client, error) {
+	o = o.withDefaults()
+	base, err := cfg.check()
+	if err != nil {
+		return nil, err
+	}
+	id, err := newIdentity(cfg, o.Hooks.Credentials)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{opts: o, base: base, identity: id}
+	c.life, c.end = context.WithCancelCause(context.Background())
+	c.conns = &connections{life: c.life, open: o.Dial, all: map[*connection]struct{}{}}
+	c.transport = newTransport(cfg, id, c.conns.dial)
+	c.http = &http.Client{Transport: c.transport, CheckRedirect: sameServer}
+	return c, nil
+}
+
+// Close ends the requests and watches under way, which fail with ErrClosed, waits for the requests, and closes all
+// connections. Calling it again has no effect.
+func (c *Client) Close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.end(ErrClosed)
+	c.calls.Wait()
+	c.transport.CloseIdleConnections()
+	c.conns.close()
+}
+
+// begin counts a call. The caller calls release when the call is over; ctx is canceled by Close.
+func (c *Client) begin(ctx context.Context) (called context.Context, release func(), err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, nil, ErrClosed
+	}
+	c.calls.Add(1)
+	called, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(c.life, cancel)
+	return called, func() {
+		stop()
+		cancel()
+		c.calls.Done()
+	}, nil
+}

@@ -1,0 +1,371 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+const (
+	minWatch  = 5 * time.Minute // how long a watch lasts is between this and twice as long
+	watchOver = 30 * time.Second
+	loadIdle  = 30 * time.Second // without an event while the watch brings the objects
+	steady    = 10 * time.Second // a watch that has lasted as long was no failure
+)
+
+// follower is what the goroutine of a reader knows.
+type follower struct {
+	*reader
+	noInitial bool // the server does not send the objects at the beginning of a watch
+	relist    bool
+	progress  bool // an event has come since the last failure
+}
+
+// follow keeps the objects until ctx ends.
+func (r *reader) follow(ctx context.Context) {
+	f := &follower{reader: r, noInitial: r.of.opts.Pages, relist: true}
+	wait := backoff{min: r.of.opts.BackoffMin, max: r.of.opts.BackoffMax}
+	for ctx.Err() == nil {
+		f.progress = false
+		begin := time.Now()
+		err := f.round(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if f.progress || time.Since(begin) >= steady {
+			wait.failures = 0
+		}
+		f.judge(err)
+		pause := wait.next(rand.Float64())
+		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
+			pause = max(pause, min(time.Duration(seconds)*time.Second, wait.max))
+		}
+		if !errors.Is(err, errEnded) {
+			r.of.opts.Hooks.Retry(r.kind, err, pause)
+		}
+		sleep(ctx, pause)
+	}
+}
+
+// judge says what the failure of a round means for the objects and for the next round.
+func (f *follower) judge(err error) {
+	tooMuch := errTooMuch{}
+	status := apierrors.APIStatus(nil)
+	switch {
+	case errors.Is(err, errEnded):
+		return
+	case meta.IsNoMatchError(err) || errors.As(err, &tooMuch):
+		f.relist = true
+		f.setSource(nil)
+		f.forget(err)
+		return
+	case apierrors.IsNotFound(err):
+		f.relist = true
+		f.of.client.ForgetResources(f.sourceNow().resource.GroupVersion())
+		f.setSource(nil)
+	case apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err), apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
+	case errors.As(err, &status), errors.Is(err, errContent), errors.Is(err, ErrTooLong):
+		f.relist = true
+	}
+	f.fail(err)
+}
+
+// errEnded is how a round ends whose watch the server has ended properly, as it does with every watch at some time.
+var errEnded = errors.New("the watch has ended")
+
+// errContent is wrapped by errors about what the server sent.
+var errContent = errors.New("the events are not usable")
+
+func (r *reader) setSource(src *source) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.source = src
+}
+
+func (r *reader) sourceNow() *source {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.source == nil {
+		return &source{}
+	}
+	return r.source
+}
+
+// round finds where the objects are, lists them if need be, and watches them until the watch ends, which is an error always.
+func (f *follower) round(ctx context.Context) error {
+	src, err := f.discover(ctx)
+	if err != nil {
+		return err
+	}
+	if !f.relist {
+		// A watch from a revision that the server does not have yet, since its storage was replaced, would say nothing.
+		newest, err := f.newest(ctx, src)
+		if err != nil {
+			return err
+		}
+		f.relist = newest < f.revision()
+	}
+	if f.relist && !f.noInitial {
+		w, err := f.loadByWatch(ctx, src)
+		if err == nil {
+			defer w.Close()
+			f.relist = false
+			return f.watch(ctx, src, w)
+		}
+		if !f.noInitial {
+			return err
+		}
+	}
+	if f.relist {
+		if err := f.list(ctx, src); err != nil {
+			return err
+		}
+		f.relist = false
+	}
+	o := watchOptions()
+	o.ResourceVersion = fmt.Sprint(f.revision())
+	w, err := f.open(ctx, src, o)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	return f.watch(ctx, src, w)
+}
+
+// revision returns that of the history; 0 is none.
+func (r *reader) revision() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.history.revision
+}
+
+// discover returns where the objects are: the hub of a kind, or another version that converts to it.
+func (r *reader) discover(ctx context.Context) (*source, error) {
+	r.mu.Lock()
+	src := r.source
+	r.mu.Unlock()
+	if src != nil {
+		return src, nil
+	}
+	versions := []schema.GroupVersionKind{r.kind}
+	if s := r.of.opts.Scheme; s != nil {
+		for _, k := range s.Versions(r.kind.GroupKind()) {
+			if k.GVK != r.kind && s.Converts(k.GVK) {
+				versions = append(versions, k.GVK)
+			}
+		}
+	}
+	var missing error
+	for _, gvk := range versions {
+		resource, err := r.of.client.Resource(ctx, gvk)
+		if err == nil {
+			src := &source{resource, decoder{r.of.opts.Scheme, gvk, r.kind}}
+			r.setSource(src)
+			return src, nil
+		}
+		if !meta.IsNoMatchError(err) {
+			return nil, err
+		}
+		if missing == nil {
+			missing = err
+		}
+	}
+	return nil, missing
+}
+
+func watchOptions() metav1.ListOptions {
+	seconds := int64((minWatch + rand.N(minWatch)) / time.Second)
+	return metav1.ListOptions{AllowWatchBookmarks: true, TimeoutSeconds: &seconds}
+}
+
+// open begins a watch, which ends soon after the server should have ended it.
+func (f *follower) open(ctx context.Context, src *source, o metav1.ListOptions) (*watching, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(*o.TimeoutSeconds)*time.Second+watchOver)
+	w, err := f.of.client.Watch(ctx, src.target("", ""), o)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	return &watching{w, cancel}, nil
+}
+
+// watching is a Watch with a deadline.
+type watching struct {
+	*Watch
+	cancel context.CancelFunc
+}
+
+func (w *watching) Close() {
+	w.Watch.Close()
+	w.cancel()
+}
+
+// list loads the objects in pages.
+func (r *reader) list(ctx context.Context, src *source) error {
+	before := r.revision()
+	l := &load{items: map[string]*item{}}
+	revision, err := r.pages(ctx, src, "", metav1.ListOptions{}, func() { *l = load{items: map[string]*item{}} }, func(i *item) error {
+		return r.add(l, i)
+	})
+	if err != nil {
+		return err
+	}
+	r.replace(src, l, revision, before)
+	return nil
+}
+
+func (r *reader) add(l *load, i *item) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.history.add(l, key(i.meta.GetNamespace(), i.meta.GetName()), i)
+}
+
+// replace makes a load the state. before is the revision of the state when the load began.
+func (r *reader) replace(src *source, l *load, revision, before int64) {
+	r.mu.Lock()
+	r.history.replace(l, revision, before)
+	r.publish(src)
+	r.mu.Unlock()
+	r.works()
+	r.of.opts.Hooks.Loaded(r.kind, revision, len(l.items))
+}
+
+// loadByWatch loads the objects from the beginning of a watch, which then goes on. A server that does not offer that, or does
+// not go on, sets noInitial.
+func (f *follower) loadByWatch(ctx context.Context, src *source) (*watching, error) {
+	before := f.revision()
+	o := watchOptions()
+	initial := true
+	o.SendInitialEvents, o.ResourceVersionMatch = &initial, metav1.ResourceVersionMatchNotOlderThan
+	w, err := f.open(ctx, src, o)
+	if err != nil {
+		f.noInitial = apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+		return nil, err
+	}
+	var stalled atomic.Bool
+	idle := time.AfterFunc(loadIdle, func() { stalled.Store(true); w.Close() })
+	defer idle.Stop()
+	l := &load{items: map[string]*item{}}
+	for {
+		revision, err := f.initialEvent(ctx, src, w, l)
+		if err != nil {
+			w.Close()
+			f.noInitial = stalled.Load()
+			return nil, err
+		}
+		if revision > 0 {
+			f.replace(src, l, revision, before)
+			return w, nil
+		}
+		idle.Reset(loadIdle)
+	}
+}
+
+// initialEvent takes one event before the objects are complete. revision is theirs when they are.
+func (f *follower) initialEvent(ctx context.Context, src *source, w *watching, l *load) (revision int64, err error) {
+	e, err := w.Next()
+	if err != nil {
+		if err == io.EOF {
+			err = fmt.Errorf("the watch ended before all objects had come: %w", io.ErrUnexpectedEOF)
+		}
+		return 0, err
+	}
+	if e.Type == watch.Bookmark {
+		revision, end, err := bookmark(e.Object)
+		if err != nil || !end {
+			return 0, err
+		}
+		return revision, nil
+	}
+	i, err := src.decoder.decode(ctx, e.Object)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", errContent, err)
+	}
+	if e.Type == watch.Deleted {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.history.remove(l, key(i.meta.GetNamespace(), i.meta.GetName()))
+		return 0, nil
+	}
+	return 0, f.add(l, i)
+}
+
+// bookmark returns the revision of a bookmark, and whether it ends the initial events.
+func bookmark(text json.RawMessage) (revision int64, end bool, err error) {
+	var mark struct {
+		Metadata struct {
+			ResourceVersion string            `json:"resourceVersion"`
+			Annotations     map[string]string `json:"annotations"`
+		} `json:"metadata"`
+	}
+	if err = json.Unmarshal(text, &mark); err == nil {
+		revision, err = parseRevision(mark.Metadata.ResourceVersion)
+	}
+	if err != nil {
+		return 0, false, fmt.Errorf("%w: a bookmark: %w", errContent, err)
+	}
+	return revision, mark.Metadata.Annotations[metav1.InitialEventsAnnotationKey] == "true", nil
+}
+
+// watch applies the events of a watch until it ends.
+func (f *follower) watch(ctx context.Context, src *source, w *watching) error {
+	f.works()
+	for {
+		e, err := w.Next()
+		if err == io.EOF { // and no error that wraps it: connections end with these
+			return errEnded
+		}
+		if err != nil {
+			return err
+		}
+		f.progress = true
+		if e.Type == watch.Bookmark {
+			revision, _, err := bookmark(e.Object)
+			if err != nil {
+				return err
+			}
+			f.mu.Lock()
+			f.history.progress(revision)
+			f.publish(src)
+			f.mu.Unlock()
+			continue
+		}
+		i, err := src.decoder.decode(ctx, e.Object)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errContent, err)
+		}
+		if err := f.event(src, e.Type, i); err != nil {
+			return err
+		}
+	}
+}
+
+// event applies one event.
+func (f *follower) event(src *source, t watch.EventType, i *item) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	k, is := key(i.meta.GetNamespace(), i.meta.GetName()), i
+	if t == watch.Deleted {
+		is = nil
+	}
+	before := f.history.revision
+	changed, err := f.history.event(k, is, i.revision)
+	if err != nil {
+		return err
+	}
+	if changed || f.history.revision != before {
+		f.publish(src)
+	}
+	return nil
+}

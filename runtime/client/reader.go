@@ -1,0 +1,340 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/keelson-dev/keelson/runtime"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Outage is the error of Ready when Cached reads are answered from objects that may be out of date, because the server has
+// been away for longer than ReadersOptions.Stale. It does not wrap runtime.ErrNotReady.
+type Outage struct {
+	Kind  schema.GroupVersionKind
+	Since time.Time // when the connection was lost, or could not be made again
+	Err   error     // what failed last
+}
+
+// Error implements error.
+func (o *Outage) Error() string {
+	return fmt.Sprintf("the objects of %s may be out of date since %s: %v", o.Kind, o.Since.UTC().Format(time.RFC3339), o.Err)
+}
+
+// Unwrap returns Err.
+func (o *Outage) Unwrap() error { return o.Err }
+
+// view is what a reader knows at one time. It is immutable but for next, which is closed when there is a newer view.
+type view struct {
+	*state // nil: nothing is loaded
+	source *source
+	failed error     // what failed last, since it last worked; nil: nothing
+	since  time.Time // when failed became an error
+	next   chan struct{}
+}
+
+// source is where the objects are.
+type source struct {
+	resource Resource
+	decoder  decoder
+}
+
+func (s *source) target(namespace, name string) Target {
+	return Target{Resource: s.resource.GroupVersionResource, Namespace: namespace, Name: name}
+}
+
+// reader implements runtime.Reader.
+type reader struct {
+	of      *Readers
+	kind    schema.GroupVersionKind // the hub
+	started sync.Once
+	now     atomic.Pointer[view] // written under mu
+
+	mu      sync.Mutex // guards all below
+	history history
+	source  *source
+
+	refreshing atomic.Bool // a refresh is under way
+	refreshed  time.Time   // when the next refresh may begin; guarded by mu
+}
+
+var _ runtime.Reader[runtime.Object] = (*reader)(nil)
+
+func newReader(of *Readers, kind schema.GroupVersionKind) *reader {
+	r := &reader{of: of, kind: kind, history: history{limits: of.opts.limits()}}
+	r.now.Store(&view{next: make(chan struct{})})
+	return r
+}
+
+// view returns what is known now, and begins with the first call.
+func (r *reader) view() *view {
+	r.started.Do(func() { r.of.run(r.follow) })
+	return r.now.Load()
+}
+
+// set replaces the view. The caller holds mu.
+func (r *reader) set(change func(v *view)) {
+	old := r.now.Load()
+	v := *old
+	v.next = make(chan struct{})
+	change(&v)
+	r.now.Store(&v)
+	close(old.next)
+}
+
+// publish makes the history's state, which is that of a source, the one that is read. The caller holds mu.
+func (r *reader) publish(src *source) {
+	r.set(func(v *view) { v.state, v.source = r.history.publish(), src })
+}
+
+// forget drops all objects, and says why.
+func (r *reader) forget(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.history.reset()
+	r.set(func(v *view) {
+		v.state, v.source = nil, nil
+		if v.failed == nil {
+			v.since = time.Now()
+		}
+		v.failed = err
+	})
+}
+
+// fail says that what is known may be out of date.
+func (r *reader) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.set(func(v *view) {
+		if v.failed == nil {
+			v.since = time.Now()
+		}
+		v.failed = err
+	})
+}
+
+// works says that the server is there.
+func (r *reader) works() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.now.Load().failed != nil {
+		r.set(func(v *view) { v.failed, v.since = nil, time.Time{} })
+	}
+}
+
+func (r *reader) notReady(v *view) error {
+	if v.failed == nil {
+		return fmt.Errorf("reader of %s: %w: they are asked for", r.kind, runtime.ErrNotReady)
+	}
+	return fmt.Errorf("reader of %s: %w: since %s: %w", r.kind, runtime.ErrNotReady, v.since.UTC().Format(time.RFC3339), v.failed)
+}
+
+// Ready implements runtime.Reader. It does not wait.
+func (r *reader) Ready(context.Context) error {
+	v := r.view()
+	switch {
+	case v.state == nil:
+		return r.notReady(v)
+	case v.failed != nil && time.Since(v.since) > r.of.opts.Stale:
+		return &Outage{r.kind, v.since, v.failed}
+	}
+	return nil
+}
+
+// Changed implements runtime.Reader.
+func (r *reader) Changed() int64 {
+	if v := r.view(); v.state != nil {
+		return v.changed
+	}
+	return 0
+}
+
+// loaded returns a view with objects, for the first of which it waits as long as nothing failed.
+func (r *reader) loaded(ctx context.Context) (*view, error) {
+	v := r.view()
+	if v.state != nil {
+		return v, ctx.Err()
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, r.of.opts.Wait, errWaited)
+	defer cancel()
+	for v.state == nil {
+		if v.failed != nil {
+			return nil, r.notReady(v)
+		}
+		select {
+		case <-v.next:
+			v = r.now.Load()
+		case <-ctx.Done():
+			if errors.Is(context.Cause(ctx), errWaited) {
+				return nil, r.notReady(v)
+			}
+			return nil, ctx.Err()
+		}
+	}
+	return v, nil
+}
+
+// errWaited is the cause of a context that has ended because of ReadersOptions.Wait.
+var errWaited = errors.New("waited long enough")
+
+// reached returns a view of a state at a revision or later, for which it waits.
+func (r *reader) reached(ctx context.Context, revision int64) (*view, error) {
+	v, err := r.loaded(ctx)
+	if err != nil || v.revision >= revision {
+		return v, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, r.of.opts.Wait, errWaited)
+	defer cancel()
+	ask := time.NewTicker(r.of.opts.Refresh)
+	defer ask.Stop()
+	for v.revision < revision {
+		select {
+		case <-v.next:
+		case <-ask.C:
+			r.refresh(revision)
+		case <-ctx.Done():
+			if errors.Is(context.Cause(ctx), errWaited) {
+				return nil, tooLarge(revision, v)
+			}
+			return nil, ctx.Err()
+		}
+		if v = r.now.Load(); v.state == nil {
+			return nil, r.notReady(v)
+		}
+	}
+	return v, nil
+}
+
+// tooLarge is the error of a revision that did not come in time, as kube-apiserver words it.
+func tooLarge(revision int64, v *view) error {
+	message := fmt.Sprintf("Too large resource version: %d, current: %d", revision, v.revision)
+	if v.failed != nil {
+		message += fmt.Sprintf(" (the server is away since %s)", v.since.UTC().Format(time.RFC3339))
+	}
+	err := apierrors.NewTimeoutError(message, 1)
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
+	return err
+}
+
+// at returns the view and the revision that a freshness asks for; not for Live.
+func (r *reader) at(ctx context.Context, at runtime.Freshness) (*view, int64, error) {
+	if revision, ok := at.Exactly(); ok {
+		v, err := r.reached(ctx, revision)
+		if err != nil {
+			return nil, 0, err
+		}
+		if revision < v.exactFrom {
+			return nil, 0, apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", revision, v.exactFrom))
+		}
+		return v, revision, nil
+	}
+	revision, _ := at.AtLeast()
+	v, err := r.reached(ctx, revision)
+	if err != nil {
+		return nil, 0, err
+	}
+	return v, v.revision, nil
+}
+
+// Get implements runtime.Reader.
+func (r *reader) Get(ctx context.Context, namespace, name string, at runtime.Freshness) (runtime.Object, error) {
+	if at.IsLive() {
+		return r.getLive(ctx, namespace, name)
+	}
+	v, revision, err := r.at(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	i, ok := v.get(key(namespace, name), revision)
+	if !ok {
+		return nil, apierrors.NewNotFound(v.source.resource.GroupResource(), name)
+	}
+	return i.obj, nil
+}
+
+// List implements runtime.Reader. Field selectors other than those of metadata.name and metadata.namespace are asked of the
+// server, as a Live list is; Exactly has none of these.
+func (r *reader) List(ctx context.Context, q runtime.Query) (runtime.Listed[runtime.Object], error) {
+	if q.At.IsLive() {
+		return r.listLive(ctx, q)
+	}
+	if q.Fields != nil && !localFields(q.Fields) {
+		return r.listFields(ctx, q)
+	}
+	v, revision, err := r.at(ctx, q.At)
+	if err != nil {
+		return runtime.Listed[runtime.Object]{}, err
+	}
+	out := runtime.Listed[runtime.Object]{Revision: revision}
+	add := func(i *item) bool {
+		if matches(q, i.meta) {
+			out.Items = append(out.Items, i.obj)
+		}
+		return ctx.Err() == nil
+	}
+	if namespace, name, ok := oneOf(q, v.source.resource.Namespaced); ok {
+		if i, ok := v.get(key(namespace, name), revision); ok {
+			add(i)
+		}
+	} else {
+		v.scan(q.Namespace, revision, add)
+	}
+	return out, ctx.Err()
+}
+
+// oneOf returns the name of the only object that a query can choose, if the query says it.
+func oneOf(q runtime.Query, namespaced bool) (namespace, name string, ok bool) {
+	if q.Fields == nil || namespaced && q.Namespace == "" {
+		return "", "", false
+	}
+	name, ok = q.Fields.RequiresExactMatch("metadata.name")
+	return q.Namespace, name, ok && name != ""
+}
+
+func localFields(s fields.Selector) bool {
+	for _, one := range s.Requirements() {
+		if one.Field != "metadata.name" && one.Field != "metadata.namespace" {
+			return false
+		}
+	}
+	return true
+}
+
+func matches(q runtime.Query, m metav1.Object) bool {
+	if q.Namespace != "" && m.GetNamespace() != q.Namespace {
+		return false
+	}
+	if q.Labels != nil && !q.Labels.Empty() && !q.Labels.Matches(labels.Set(m.GetLabels())) {
+		return false
+	}
+	return q.Fields == nil || q.Fields.Empty() ||
+		q.Fields.Matches(fields.Set{"metadata.name": m.GetName(), "metadata.namespace": m.GetNamespace()})
+}
+
+// Changes implements runtime.Reader. Live asks the server for its revision, and waits until that has come.
+func (r *reader) Changes(ctx context.Context, since int64, at runtime.Freshness) (runtime.Changes[runtime.Object], error) {
+	if at.IsLive() {
+		v, err := r.loaded(ctx)
+		if err != nil {
+			return runtime.Changes[runtime.Object]{}, err
+		}
+		revision, err := r.newest(ctx, v.source)
+		if err != nil {
+			return runtime.Changes[runtime.Object]{}, r.liveError(err)
+		}
+		at = runtime.AtLeast(revision)
+	}
+	v, revision, err := r.at(ctx, at)
+	if err != nil {
+		return runtime.Changes[runtime.Object]{}, err
+	}
+	return v.changes(since, revision), nil
+}

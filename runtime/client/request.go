@@ -1,0 +1,205 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Request is a request that Client.Do sends. The zero Request is a GET of Config.Server.
+type Request struct {
+	Method string // "" is GET
+	// Path begins with a slash and is below Config.Server; it is not escaped. "" is Config.Server itself.
+	Path  string
+	Query url.Values
+	// Header is sent besides what the Client sets: Accept and Content-Type, which are application/json unless Header has them,
+	// User-Agent, and the credentials, which Header cannot replace.
+	Header http.Header
+	// Body is sent unless it is nil, several times if the request is tried again. It must not change until Do returns.
+	Body []byte
+
+	about about // for the words of errors
+}
+
+// about is the object that a request is for; zero: none.
+type about struct {
+	resource schema.GroupResource
+	name     string
+}
+
+// Response is the answer to a Request, with a code between 200 and 206.
+type Response struct {
+	Code   int
+	Header http.Header
+	Body   []byte // the caller's own
+}
+
+// Do sends a request. An answer with another code than 200 to 206 is an error, see the package about errors.
+func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
+	ctx, release, err := c.begin(ctx)
+	if err != nil {
+		return nil, c.problem(&r, err)
+	}
+	defer release()
+	ctx, cancel := context.WithTimeout(ctx, c.opts.Timeout)
+	defer cancel()
+	resp, err := c.send(ctx, &r)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := c.read(ctx, &r, resp)
+	if err != nil {
+		return nil, err
+	}
+	return &Response{Code: resp.StatusCode, Header: resp.Header, Body: body}, nil
+}
+
+// url is where a request goes.
+func (c *Client) url(r *Request) string {
+	u := *c.base
+	u.Path += r.Path
+	u.RawQuery = r.Query.Encode()
+	return u.String()
+}
+
+// send sends a request until its answer is no more one that asks to be tried again. The answer has a good code; its body has
+// not been read, and the caller closes it.
+func (c *Client) send(ctx context.Context, r *Request) (*http.Response, error) {
+	if r.Path != "" && !strings.HasPrefix(r.Path, "/") {
+		return nil, c.problem(r, fmt.Errorf("the path %q does not begin with a slash", r.Path))
+	}
+	renewed := false
+	for attempt := 0; ; {
+		req, err := c.newRequest(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		sent := req.Header.Get("Authorization")
+		resp, err := c.http.Do(req)
+		if err != nil {
+			return nil, c.problem(r, err)
+		}
+		if resp.StatusCode >= http.StatusOK && resp.StatusCode <= http.StatusPartialContent {
+			return resp, nil
+		}
+		refusal := refusal(r, resp)
+		_ = resp.Body.Close()
+		if resp.StatusCode == http.StatusUnauthorized && !renewed && c.identity.refused(sent) {
+			renewed = true
+			c.opts.Hooks.Retry(req.Method, c.url(r), refusal, 0)
+			continue
+		}
+		after, again := retryAfter(resp)
+		if !again || attempt >= c.opts.Retries || !c.pause(ctx, req.Method, r, refusal, after) {
+			return nil, refusal
+		}
+		attempt++
+	}
+}
+
+func (c *Client) newRequest(ctx context.Context, r *Request) (*http.Request, error) {
+	var body io.Reader
+	if r.Body != nil {
+		body = bytes.NewReader(r.Body)
+	}
+	req, err := http.NewRequestWithContext(ctx, r.Method, c.url(r), body)
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range r.Header {
+		req.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	if req.Header.Get("Accept") == "" {
+		req.Header.Set("Accept", "application/json")
+	}
+	if r.Body != nil && req.Header.Get("Content-Type") == "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.Header.Set("User-Agent", c.opts.UserAgent)
+	req.Header.Del("Authorization")
+	c.identity.setHeaders(req.Header)
+	return req, nil
+}
+
+// retryAfter returns how long an answer asks to wait, and whether the request is sent again then.
+func retryAfter(resp *http.Response) (after time.Duration, again bool) {
+	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {
+		return 0, false
+	}
+	seconds, err := strconv.Atoi(resp.Header.Get("Retry-After"))
+	if err != nil {
+		return 0, false
+	}
+	return time.Duration(min(max(seconds, 0), 1<<20)) * time.Second, true
+}
+
+// pause waits, and reports false if there is not enough time for that; then it does not wait.
+func (c *Client) pause(ctx context.Context, method string, r *Request, err error, d time.Duration) bool {
+	if until, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(until) <= d {
+		return false
+	}
+	c.opts.Hooks.Retry(method, c.url(r), err, d)
+	return sleep(ctx, d)
+}
+
+// sleep waits, and reports whether ctx lasted as long.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// read reads the body of an answer.
+func (c *Client) read(ctx context.Context, r *Request, resp *http.Response) ([]byte, error) {
+	limit := c.opts.MaxAnswer
+	if resp.ContentLength > limit {
+		return nil, c.problem(r, tooLong(limit))
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
+	if err == nil {
+		err = ctx.Err() // a server that is told to stop may end its answer as if it were whole
+	}
+	if err == nil && int64(len(body)) > limit {
+		err = tooLong(limit)
+	}
+	if err != nil {
+		return nil, c.problem(r, err)
+	}
+	return body, nil
+}
+
+func tooLong(limit int64) error { return fmt.Errorf("%w: the limit is %d bytes", ErrTooLong, limit) }
+
+// problem is an error that names the request, as those of package http do.
+func (c *Client) problem(r *Request, err error) error {
+	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	if c.life.Err() != nil {
+		err = ErrClosed
+	}
+	method := r.method()
+	return &url.Error{Op: method[:1] + strings.ToLower(method[1:]), URL: c.url(r), Err: err}
+}
+
+func (r *Request) method() string {
+	if r.Method == "" {
+		return http.MethodGet
+	}
+	return r.Method
+}

@@ -1,0 +1,120 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// Event is one event of a watch.
+type Event struct {
+	Type   watch.EventType // Added, Modified, Deleted or Bookmark
+	Object json.RawMessage // the caller's own
+}
+
+// Watch is a stream of events. Next is for one goroutine at a time; Close may be called by any.
+type Watch struct {
+	client  *Client
+	request *Request
+	body    io.Closer
+	limited *limitedReader
+	decoder *json.Decoder
+	cancel  context.CancelFunc
+	stop    func() bool // takes the watch off the client's life
+	once    sync.Once   // closes
+}
+
+// Watch begins a watch, as o says, of the objects of a resource. The caller closes it. ctx is for the whole watch. The caller
+// sets o.ResourceVersion, o.AllowWatchBookmarks and the like; o's Watch need not be set.
+func (c *Client) Watch(ctx context.Context, t Target, o metav1.ListOptions) (*Watch, error) {
+	o.Watch = true
+	r, err := t.request(http.MethodGet, listQuery(o))
+	if err != nil {
+		return nil, err
+	}
+	// The events of a compressed stream would wait in the compressor.
+	r.Header = http.Header{"Accept-Encoding": {"identity"}}
+	_, release, err := c.begin(ctx)
+	if err != nil {
+		return nil, c.problem(r, err)
+	}
+	defer release()
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(c.life, cancel)
+	late := time.AfterFunc(c.opts.Timeout, cancel)
+	resp, err := c.send(ctx, r)
+	if !late.Stop() && err == nil {
+		_ = resp.Body.Close()
+		err = c.problem(r, context.DeadlineExceeded)
+	}
+	if err != nil {
+		stop()
+		cancel()
+		return nil, err
+	}
+	limited := &limitedReader{from: resp.Body, max: c.opts.MaxAnswer}
+	return &Watch{client: c, request: r, body: resp.Body, limited: limited, decoder: json.NewDecoder(limited), cancel: cancel, stop: stop}, nil
+}
+
+// Next returns the next event, for which it waits. The error is io.EOF when the server has ended the stream properly, a
+// StatusError when the stream has ended with an ERROR event, and otherwise a *url.Error: the connection was lost, perhaps in
+// the middle of an event (io.ErrUnexpectedEOF), or the context or the Client ended. After an error the watch is over.
+func (w *Watch) Next() (Event, error) {
+	w.limited.left = w.limited.max
+	var e struct {
+		Type   string          `json:"type"`
+		Object json.RawMessage `json:"object"`
+	}
+	if err := w.decoder.Decode(&e); err != nil {
+		w.Close()
+		if err == io.EOF && w.client.life.Err() == nil {
+			return Event{}, io.EOF
+		}
+		return Event{}, w.client.problem(w.request, err)
+	}
+	switch t := watch.EventType(e.Type); t {
+	case watch.Added, watch.Modified, watch.Deleted, watch.Bookmark:
+		return Event{t, e.Object}, nil
+	case watch.Error:
+		w.Close()
+		if err := statusError(e.Object); err != nil {
+			return Event{}, err
+		}
+		return Event{}, apierrors.NewInternalError(errors.New("the watch ended with an event of the type ERROR without a Status"))
+	}
+	w.Close()
+	return Event{}, w.client.problem(w.request, fmt.Errorf("an event has the unknown type %q", e.Type))
+}
+
+// Close ends the watch. A Next under way returns an error. Calling it again has no effect.
+func (w *Watch) Close() {
+	w.once.Do(func() {
+		w.stop()
+		w.cancel()
+		_ = w.body.Close()
+	})
+}
+
+// limitedReader bounds what is read for one event.
+type limitedReader struct {
+	from      io.Reader
+	max, left int64
+}
+
+func (l *limitedReader) Read(p []byte) (int, error) {
+	if l.left <= 0 {
+		return 0, tooLong(l.max)
+	}
+	n, err := l.from.Read(p[:min(int64(len(p)), l.left)])
+	l.left -= int64(n)
+	return n, err
+}

@@ -59,7 +59,7 @@ func readTokens(path string, log *zap.Logger) (map[string]authn.User, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--token-auth-file: %w", err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	users, warnings, err := authn.ReadTokens(file)
 	if err != nil {
 		return nil, fmt.Errorf("--token-auth-file %s: %w", path, err)

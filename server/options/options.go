@@ -88,7 +88,7 @@ func Parse(p Program, args []string) (*Options, error) {
 	case o.help:
 		return &Options{Print: usage(p)}, nil
 	case o.version != "":
-		return &Options{Print: o.version.print(p)}, nil
+		return &Options{Print: o.version.text(p)}, nil
 	}
 	o.WithoutEffect = withoutEffect(set)
 	if err := errors.Join(refused(set), o.check(), o.checkModes(p), o.checkPlugins(p)); err != nil {

@@ -123,7 +123,8 @@ func (v *versionValue) String() string { return string(*v) }
 // Type implements pflag.Value.
 func (v *versionValue) Type() string { return "version" }
 
-func (v *versionValue) print(p Program) string {
+// text is what the flag prints.
+func (v *versionValue) text(p Program) string {
 	if *v == "raw" {
 		return p.Version + "\n"
 	}

@@ -26,7 +26,8 @@ import (
 type Reader[T Object] interface {
 	// Get returns one object. namespace is "" for a cluster-scoped kind.
 	Get(ctx context.Context, namespace, name string, at Freshness) (T, error)
-	// List returns the objects that q chooses, in the order of their namespaces and names. The slice is the caller's own.
+	// List returns the objects that q chooses, in the order in which a LIST shows them: that of their keys. The slice is the
+	// caller's own.
 	List(ctx context.Context, q Query) (Listed[T], error)
 	// Changes returns what has changed after the revision since, up to the state that at asks for: of each object that
 	// changed, its last state. since is the Revision of an earlier Listed or Changes; 0, and a revision too long ago,
@@ -34,9 +35,11 @@ type Reader[T Object] interface {
 	Changes(ctx context.Context, since int64, at Freshness) (Changes[T], error)
 	// Changed returns the revision of the newest change to the kind that is known: a Cached read shows it, or a later
 	// one. It costs next to nothing, so that an index of the objects can be checked against it at every request. It is 0
-	// as long as nothing is loaded.
+	// as long as nothing is loaded. It may become smaller, when the store was set back to an older state: a caller compares
+	// it with the value of before for equality.
 	Changed() int64
-	// Ready returns nil when Cached reads can be answered from memory, and otherwise why they cannot.
+	// Ready returns nil when Cached reads can be answered from memory, and otherwise why they cannot. It has the objects
+	// loaded if nothing has yet, and does not wait for that.
 	Ready(ctx context.Context) error
 }
 

@@ -29,6 +29,9 @@
 // could not be filled, or has not caught up in [Options.ReadWait]. Updates begin with the cached object, and what
 // they then refuse or leave as it is is believed only of the current one.
 //
+// A read with the Match Acknowledged needs no revision of the store: it is answered from memory once the cache has the
+// writes that were acknowledged through it. [Cacher.Delta] tells what has changed since a revision, from the log.
+//
 // # Watches
 //
 // A watch is a position in the log. It is listed under what it selects (everything, a namespace, a name, a value of

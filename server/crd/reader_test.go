@@ -1,0 +1,86 @@
+package crd_test
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/keelson-dev/keelson/runtime"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// withDefault gives the objects of a definition a field grade with a default.
+func withDefault(grade string) func(*apiextensionsv1.CustomResourceDefinition) {
+	return func(d *apiextensionsv1.CustomResourceDefinition) {
+		preserve := true
+		d.Spec.Versions[0].Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{
+			Type: "object", XPreserveUnknownFields: &preserve,
+			Properties: map[string]apiextensionsv1.JSONSchemaProps{
+				"grade": {Type: "string", Default: &apiextensionsv1.JSON{Raw: fmt.Appendf(nil, "%q", grade)}},
+			},
+		}
+	}
+}
+
+// TestReaderWhileTheDefinitionChanges: who reads the objects of a definition never gets an error or an empty list while its
+// schema changes, and is shown each schema in the end.
+func TestReaderWhileTheDefinitionChanges(t *testing.T) {
+	t.Parallel()
+	const objects, changes = 3, 6
+	s := newSite(t, nil)
+	s.establish(definitionOf("boats", "Boat"))
+	for i := range objects {
+		s.want(http.StatusCreated, "POST", "/apis/example.com/v1/namespaces/default/boats", object("Boat", fmt.Sprint("b", i)))
+	}
+	r := s.srv.Readers().Reader(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Boat"})
+	grades := func() (string, error) {
+		l, err := r.List(t.Context(), runtime.Query{})
+		if err != nil || len(l.Items) != objects {
+			return "", fmt.Errorf("a list has %d objects, %v", len(l.Items), err)
+		}
+		all := ""
+		for _, obj := range l.Items {
+			u, ok := obj.(*unstructured.Unstructured)
+			if !ok {
+				return "", fmt.Errorf("an object is a %T", obj)
+			}
+			grade, _, _ := unstructured.NestedString(u.Object, "grade")
+			all += grade + " "
+		}
+		return all, nil
+	}
+	if _, err := grades(); err != nil {
+		t.Fatal(err)
+	}
+	var over atomic.Bool
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	defer over.Store(true)
+	reading.Go(func() {
+		for !over.Load() && !t.Failed() {
+			if _, err := grades(); err != nil {
+				t.Error(err)
+			}
+			if _, err := r.Get(t.Context(), "default", "b1", runtime.Freshness{}); err != nil {
+				t.Errorf("Get: %v", err)
+			}
+			if r.Changed() == 0 {
+				t.Error("Changed is 0")
+			}
+		}
+	})
+	for i := range changes {
+		d := s.get("boats.example.com")
+		withDefault(fmt.Sprint("g", i))(d)
+		s.want(http.StatusOK, "PUT", crdsPath+"/"+d.Name, text(t, d))
+		want := fmt.Sprintf("g%d g%d g%d ", i, i, i)
+		eventually(t, func() bool {
+			got, err := grades()
+			return err == nil && got == want
+		}, func() string { return "the schema " + want + "is shown" })
+	}
+}

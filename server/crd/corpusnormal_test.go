@@ -74,7 +74,7 @@ func agesOf(table map[string]any) {
 		cells, _ := member(row, "cells").([]any)
 		for i, column := range columns {
 			if i < len(cells) && member(column, "type") == "date" {
-				if age, ok := cells[i].(string); ok && regexp.MustCompile(`^\d+s$`).MatchString(age) {
+				if age, ok := cells[i].(string); ok && regexp.MustCompile(`^(\d+[smhdy])+$`).MatchString(age) {
 					cells[i] = "A"
 				}
 			}

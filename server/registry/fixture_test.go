@@ -157,3 +157,11 @@ func equal[T comparable](t *testing.T, what string, got, want T) {
 }
 
 func ptr[T any](v T) *T { return &v }
+
+// kind is what the scheme knows of the registry's kind.
+func (f *fixture) kind(t *testing.T) *runtime.Kind {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	must(t, runtime.Register[*Widget](scheme, widgetKind, runtime.KindOptions[*Widget]{}))
+	return scheme.Lookup(widgetKind)
+}

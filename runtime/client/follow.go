@@ -108,14 +108,6 @@ func (f *follower) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !f.relist {
-		// A watch from a revision that the server does not have yet, since its storage was replaced, would say nothing.
-		newest, err := f.newest(ctx, src)
-		if err != nil {
-			return err
-		}
-		f.relist = newest < f.revision()
-	}
 	if f.relist && !f.noInitial {
 		w, err := f.loadByWatch(ctx, src)
 		if err == nil {
@@ -133,13 +125,23 @@ func (f *follower) round(ctx context.Context) error {
 		}
 		f.relist = false
 	}
+	from := f.revision()
 	o := watchOptions()
-	o.ResourceVersion = fmt.Sprint(f.revision())
+	o.ResourceVersion = fmt.Sprint(from)
 	w, err := f.open(ctx, src, o)
 	if err != nil {
 		return err
 	}
 	defer w.Close()
+	// A watch from a revision that the server does not have yet, since its storage was replaced, would say nothing.
+	newest, err := f.newest(ctx, src)
+	if err != nil {
+		return err
+	}
+	if newest < from {
+		f.relist = true
+		return fmt.Errorf("%w: the server is at the revision %d and was at %d: its storage was replaced", errContent, newest, from)
+	}
 	return f.watch(ctx, src, w)
 }
 

@@ -156,7 +156,7 @@ func TestFallsBackToPages(t *testing.T) {
 	r := w.readers(client.ReadersOptions{PageSize: 2}).Reader(boatKind)
 	_, got := list(t, r, runtime.Query{})
 	want(t, "objects", len(got), 5)
-	w.do(func() { want(t, "pages", w.pages, 3) })
+	w.do(func() { want(t, "at least three pages", w.pages >= 3, true) })
 }
 
 func TestTyped(t *testing.T) {

@@ -125,7 +125,7 @@ func (d *decision) byGrants(s *scope, g *grants) (allowed bool) {
 
 // rulesOf returns the rules of the role that a binding in s refers to.
 func (p *Policy) rulesOf(s *scope, b *binding) ([]rbacv1.PolicyRule, error) {
-	kind := ""
+	var kind string
 	switch b.role.Kind {
 	case "ClusterRole":
 		s, kind = p.cluster, "clusterrole"

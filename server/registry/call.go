@@ -29,7 +29,8 @@ type Call struct {
 	context.Context
 	// Attributes are what the request was authorized for. User is never nil: a call without one is refused. Namespace is
 	// where the objects are, "" for a cluster-scoped resource and for all namespaces. APIGroup and APIVersion are those that
-	// the client speaks, "" for the hub's. A program's own call needs User and Namespace and nothing else.
+	// the client speaks, "" for the hub's. There are no selectors: those of a list are in its options. A program's own call
+	// needs User and Namespace and nothing else.
 	authz.Attributes
 	// DryRun says that nothing is to be stored. The registry sets it from the options of the verb.
 	DryRun bool

@@ -283,7 +283,7 @@ func TestRemoteReaderRestart(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	outage := &client.Outage{}
+	outage := &client.OutageError{}
 	for !errors.As(boats.Ready(t.Context()), &outage) {
 		<-lost
 	}

@@ -106,7 +106,10 @@ func TestVerbs(t *testing.T) {
 			}
 			return err
 		}, "GET /base/api/v1/nodes?allowWatchBookmarks=true&sendInitialEvents=true&timeoutSeconds=5&watch=true "},
-		{func() error { _, err := c.Do(ctx, client.Request{Method: "POST", Body: []byte("x")}); return err }, "POST /base x"},
+		{func() error {
+			_, err := c.Do(ctx, client.Request{Method: http.MethodPost, Body: []byte("x")})
+			return err
+		}, "POST /base x"},
 	} {
 		if err := s.do(); err != nil || got != s.want {
 			t.Errorf("got  %s (%v)\nwant %s", got, err, s.want)
@@ -179,7 +182,7 @@ func TestTriesAgain(t *testing.T) {
 	})
 	do := func(body string) (*client.Response, error) {
 		requests.Store(0)
-		return c.Do(t.Context(), client.Request{Method: "POST", Path: "/x", Body: []byte(body)})
+		return c.Do(t.Context(), client.Request{Method: http.MethodPost, Path: "/x", Body: []byte(body)})
 	}
 	if r, err := do("again"); err != nil || string(r.Body) != "again" {
 		t.Errorf("third time: %v %v", r, err)

@@ -47,7 +47,7 @@
 // are decoded once. After that:
 //
 //   - Cached reads are answered from memory. While the server is away or the objects are listed again, the answers are those
-//     from before. Ready returns an [*Outage] if that lasts longer than ReadersOptions.Stale: the objects may be out of date,
+//     from before. Ready returns an [*OutageError] if that lasts longer than ReadersOptions.Stale: the objects may be out of date,
 //     but they are there. Whoever must not decide by old objects asks Ready.
 //   - AtLeast waits for the watch, at most ReadersOptions.Wait. Since a watch of a kind that does not change says nothing for
 //     about a minute, a read that waits has the server listed again in the meantime: it costs a list.

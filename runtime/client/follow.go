@@ -60,7 +60,7 @@ func (r *reader) follow(ctx context.Context) {
 
 // judge says what the failure of a round means for the objects and for the next round.
 func (f *follower) judge(err error) {
-	tooMuch := errTooMuch{}
+	tooMuch := tooMuchError{}
 	status := apierrors.APIStatus(nil)
 	switch {
 	case errors.Is(err, errEnded):
@@ -278,7 +278,7 @@ func (f *follower) loadByWatch(ctx context.Context, src *source) (*watching, err
 func (f *follower) initialEvent(ctx context.Context, src *source, w *watching, l *load) (revision int64, err error) {
 	e, err := w.Next()
 	if err != nil {
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			err = fmt.Errorf("the watch ended before all objects had come: %w", io.ErrUnexpectedEOF)
 		}
 		return 0, err
@@ -325,7 +325,7 @@ func (f *follower) watch(ctx context.Context, src *source, w *watching) error {
 	f.works()
 	for {
 		e, err := w.Next()
-		if err == io.EOF { // and no error that wraps it: connections end with these
+		if errors.Is(err, io.EOF) {
 			return errEnded
 		}
 		if err != nil {

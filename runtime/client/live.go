@@ -39,15 +39,29 @@ func (r *reader) getLive(ctx context.Context, namespace, name string) (runtime.O
 	return i.obj, nil
 }
 
-// liveError wraps an error of the client, so that all but a StatusError names the kind. A server that is not there, or does
-// not serve the kind, is not ready.
+// liveError returns an error of the client as one of a Reader. What the server said of the object or of the request stays a
+// StatusError. A server that is not there, does not serve the kind, or does not let the client read it, is not ready.
 func (r *reader) liveError(err error) error {
 	status := apierrors.APIStatus(nil)
-	noResource := apierrors.IsNotFound(err) && errors.As(err, &status) && (status.Status().Details == nil || status.Status().Details.Name == "")
-	if errors.As(err, &status) && !noResource || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return fmt.Errorf("reader of %s: %w: %w", r.kind, runtime.ErrNotReady, err)
+	if errors.As(err, &status) && !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
+		noObject := status.Status().Details != nil && status.Status().Details.Name != "" && !apierrors.IsUnexpectedServerError(err)
+		if noObject || !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return fmt.Errorf("reader of %s: %w: %w", r.kind, runtime.ErrNotReady, opaque(err))
+}
+
+// opaque hides what an error is if it is a StatusError: a 404 for the resource must not be taken for one of an object, nor a
+// 403 of this client for one of the user for whom it reads.
+func opaque(err error) error {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		return errors.New(err.Error())
+	}
+	return err
 }
 
 func (r *reader) listLive(ctx context.Context, q runtime.Query) (runtime.Listed[runtime.Object], error) {

@@ -16,21 +16,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Outage is the error of Ready when Cached reads are answered from objects that may be out of date, because the server has
+// OutageError is the error of Ready when Cached reads are answered from objects that may be out of date, because the server has
 // been away for longer than ReadersOptions.Stale. It does not wrap runtime.ErrNotReady.
-type Outage struct {
+type OutageError struct {
 	Kind  schema.GroupVersionKind
 	Since time.Time // when the connection was lost, or could not be made again
 	Err   error     // what failed last
 }
 
 // Error implements error.
-func (o *Outage) Error() string {
+func (o *OutageError) Error() string {
 	return fmt.Sprintf("the objects of %s may be out of date since %s: %v", o.Kind, o.Since.UTC().Format(time.RFC3339), o.Err)
 }
 
 // Unwrap returns Err.
-func (o *Outage) Unwrap() error { return o.Err }
+func (o *OutageError) Unwrap() error { return o.Err }
 
 // view is what a reader knows at one time. It is immutable but for next, which is closed when there is a newer view.
 type view struct {
@@ -134,7 +134,7 @@ func (r *reader) notReady(v *view) error {
 	if v.failed == nil {
 		return fmt.Errorf("reader of %s: %w: they are asked for", r.kind, runtime.ErrNotReady)
 	}
-	return fmt.Errorf("reader of %s: %w: since %s: %w", r.kind, runtime.ErrNotReady, v.since.UTC().Format(time.RFC3339), v.failed)
+	return fmt.Errorf("reader of %s: %w: since %s: %w", r.kind, runtime.ErrNotReady, v.since.UTC().Format(time.RFC3339), opaque(v.failed))
 }
 
 // Ready implements runtime.Reader. It does not wait.
@@ -144,7 +144,7 @@ func (r *reader) Ready(context.Context) error {
 	case v.state == nil:
 		return r.notReady(v)
 	case v.failed != nil && time.Since(v.since) > r.of.opts.Stale:
-		return &Outage{r.kind, v.since, v.failed}
+		return &OutageError{r.kind, v.since, v.failed}
 	}
 	return nil
 }

@@ -382,7 +382,7 @@ func TestOutage(t *testing.T) {
 	}
 	_, got := list(t, r, runtime.Query{})
 	want(t, "what was known", got, []string{"n/a=red"})
-	outage := &client.Outage{}
+	outage := &client.OutageError{}
 	if err := r.Ready(t.Context()); !errors.As(err, &outage) || outage.Since.IsZero() || outage.Err == nil || errors.Is(err, runtime.ErrNotReady) {
 		t.Errorf("Ready: %v", err)
 	}
@@ -451,6 +451,37 @@ func TestNotServed(t *testing.T) {
 	ready(t, r)
 	_, got := list(t, r, runtime.Query{})
 	want(t, "served again", got, []string{"n/a=red"})
+}
+
+// What the server refuses to the reader is not ready. It is no StatusError: that would be one for somebody else.
+func TestForbidden(t *testing.T) {
+	both(t, func(t *testing.T, o client.ReadersOptions) {
+		w := newWire(t)
+		w.put("n", "a", "red")
+		w.do(func() {
+			w.refuse = apierrors.NewForbidden(schema.GroupResource{Resource: "boats"}, "", errors.New("not you"))
+		})
+		r := w.readers(o).Reader(boatKind)
+		for _, at := range []runtime.Freshness{cached, runtime.Live()} {
+			_, err := r.List(t.Context(), runtime.Query{At: at})
+			_, err2 := r.Get(t.Context(), "n", "a", at)
+			for _, err := range []error{err, err2} {
+				if !errors.Is(err, runtime.ErrNotReady) || apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "not you") {
+					t.Errorf("%s: %v", at, err)
+				}
+			}
+		}
+		w.do(func() { w.refuse = nil })
+		ready(t, r)
+		w.do(func() { w.gone = true })
+		if _, err := r.Get(t.Context(), "n", "a", runtime.Live()); !errors.Is(err, runtime.ErrNotReady) || apierrors.IsNotFound(err) {
+			t.Errorf("a resource that is gone: %v", err)
+		}
+		w.do(func() { w.gone = false })
+		if _, err := r.Get(t.Context(), "n", "b", runtime.Live()); !apierrors.IsNotFound(err) {
+			t.Errorf("an object that is not there: %v", err)
+		}
+	})
 }
 
 func TestBounds(t *testing.T) {

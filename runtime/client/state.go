@@ -61,10 +61,10 @@ type limits struct {
 	changes, logBytes int // of the log: bytes of objects that are not in the state any more
 }
 
-// errTooMuch is why a kind is not kept.
-type errTooMuch struct{ what string }
+// tooMuchError is why a kind is not kept.
+type tooMuchError struct{ what string }
 
-func (e errTooMuch) Error() string { return e.what }
+func (e tooMuchError) Error() string { return e.what }
 
 // history is the state that changes. It has no lock, clock or goroutine.
 type history struct {
@@ -114,9 +114,9 @@ func (h *history) remove(l *load, k string) {
 func (l limits) check(objects, bytes int) error {
 	switch {
 	case objects > l.objects:
-		return errTooMuch{fmt.Sprintf("there are more than %d objects; raise ReadersOptions.MaxObjects", l.objects)}
+		return tooMuchError{fmt.Sprintf("there are more than %d objects; raise ReadersOptions.MaxObjects", l.objects)}
 	case bytes > l.bytes:
-		return errTooMuch{fmt.Sprintf("the objects have more than %d bytes of JSON; raise ReadersOptions.MaxBytes", l.bytes)}
+		return tooMuchError{fmt.Sprintf("the objects have more than %d bytes of JSON; raise ReadersOptions.MaxBytes", l.bytes)}
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func (c *Client) Watch(ctx context.Context, t Target, o metav1.ListOptions) (*Wa
 
 // Next returns the next event, for which it waits. The error is io.EOF when the server has ended the stream properly, a
 // StatusError when the stream has ended with an ERROR event, and otherwise a *url.Error: the connection was lost, perhaps in
-// the middle of an event (io.ErrUnexpectedEOF), or the context or the Client ended. After an error the watch is over.
+// the middle of an event (io.ErrUnexpectedEOF, never io.EOF), or the context or the Client ended. After an error the watch is over.
 func (w *Watch) Next() (Event, error) {
 	w.limited.left = w.limited.max
 	var e struct {
@@ -78,6 +78,9 @@ func (w *Watch) Next() (Event, error) {
 		w.Close()
 		if err == io.EOF && w.client.life.Err() == nil {
 			return Event{}, io.EOF
+		}
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
 		}
 		return Event{}, w.client.problem(w.request, err)
 	}

@@ -43,7 +43,7 @@ type wire struct {
 	pages     int
 	watches   int
 	snapshots map[string][]*unstructured.Unstructured // of continue tokens
-	refuse    error                                   // the answer to lists
+	refuse    error                                   // the answer to all requests but discovery
 }
 
 type wireEvent struct {
@@ -161,7 +161,7 @@ func (w *wire) sorted() []*unstructured.Unstructured {
 
 func (w *wire) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
 	w.mu.Lock()
-	away, gone := w.away, w.gone
+	away, gone, refuse := w.away, w.gone, w.refuse
 	w.mu.Unlock()
 	if away {
 		panic(http.ErrAbortHandler)
@@ -174,6 +174,8 @@ func (w *wire) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
 		w.answer(rw, metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: "example.com/v1",
 			APIResources: []metav1.APIResource{{Name: "boats/status", Kind: "Boat", Namespaced: true},
 				{Name: "boats", SingularName: "boat", Kind: "Boat", Namespaced: true, Verbs: metav1.Verbs{"get", "list", "watch"}}}})
+	case refuse != nil:
+		w.fail(rw, refuse)
 	case req.URL.Path == "/apis/example.com/v1/boats" && req.URL.Query().Get("watch") == "true":
 		w.watch(rw, req)
 	case req.URL.Path == "/apis/example.com/v1/boats":
@@ -212,10 +214,6 @@ func (w *wire) list(rw http.ResponseWriter, req *http.Request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.pages++
-	if w.refuse != nil {
-		w.fail(rw, w.refuse)
-		return
-	}
 	q := req.URL.Query()
 	items, revision := w.sorted(), w.revision
 	if token := q.Get("continue"); token != "" {

@@ -49,10 +49,16 @@ func (s *Server) Install(e Extension) error {
 		return errors.New("server: Install: the extension is nil")
 	}
 	h := &Host{s, newInstallation(s)}
+	installed := false
+	defer func() { // also when Install panics
+		if !installed {
+			h.i.abandon()
+		}
+	}()
 	if err := e.Install(h); err != nil {
-		h.i.abandon()
 		return err
 	}
+	installed = true
 	return h.i.publish()
 }
 
@@ -110,8 +116,7 @@ func (h *Host) Admit(plugins ...admission.Plugin) error {
 	for _, p := range plugins {
 		err := h.member("Admit", p.Name, admission.ErrPlugin, p.Name != "" && (p.Mutator != nil || p.Validator != nil), func() {
 			_ = h.s.policy.plugins.Set(untilReady(p))
-			h.s.checkMember("admission-"+p.Name, p.Mutator)
-			h.s.checkMember("admission-"+p.Name, p.Validator)
+			h.s.checkMember("admission-"+p.Name, p.Mutator, p.Validator)
 		})
 		if err != nil {
 			return err

@@ -17,8 +17,8 @@ import (
 type fixed struct {
 	s *Server
 
-	mu      sync.Mutex // guards extra, and is held while mux is replaced
-	extra   map[string]http.Handler
+	mu      sync.Mutex              // guards extra, and is held while mux is replaced
+	extra   map[string]http.Handler // nil: claimed, and not served yet
 	current atomic.Pointer[chi.Mux]
 }
 
@@ -38,22 +38,31 @@ func (f *fixed) handle(path string, h http.Handler) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if _, ok := f.extra[path]; ok {
-		return errServedPath(path)
+		return fmt.Errorf("server: path %q is served already", path)
 	}
-	f.extra[path] = h
-	f.current.Store(f.build())
+	f.set(path, h)
 	return nil
 }
 
-// has reports whether a path is served.
-func (f *fixed) has(path string) bool {
+// claim keeps a path for a handler that comes later. Until then it is not served.
+func (f *fixed) claim(path string) error { return f.handle(path, nil) }
+
+// fill serves a path that was claimed; nil gives it up.
+func (f *fixed) fill(path string, h http.Handler) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, ok := f.extra[path]
-	return ok
+	if h == nil {
+		delete(f.extra, path)
+		return
+	}
+	f.set(path, h)
 }
 
-func errServedPath(path string) error { return fmt.Errorf("server: path %q is served already", path) }
+// set serves a path, or keeps it if h is nil. The caller holds mu.
+func (f *fixed) set(path string, h http.Handler) {
+	f.extra[path] = h
+	f.current.Store(f.build())
+}
 
 // build makes the router anew: chi routers must not change while they serve.
 func (f *fixed) build() *chi.Mux {
@@ -85,6 +94,9 @@ func (f *fixed) build() *chi.Mux {
 		mux.HandleFunc(path, f.discovery)
 	}
 	for path, h := range f.extra {
+		if h == nil { // claimed
+			continue
+		}
 		mux.Handle(path, h)
 		if strings.HasSuffix(path, "/") {
 			mux.Handle(path+"*", h)
@@ -111,7 +123,10 @@ func (f *fixed) index(w http.ResponseWriter, code int) {
 	paths = append(paths, f.s.health.paths()...)
 	paths = append(paths, f.s.apiPaths()...)
 	f.mu.Lock()
-	for path := range f.extra {
+	for path, h := range f.extra {
+		if h == nil {
+			continue
+		}
 		paths = append(paths, strings.TrimSuffix(path, "/"))
 	}
 	f.mu.Unlock()

@@ -58,8 +58,8 @@ func (i *installation) handle(at string, h http.Handler) error {
 	if i.done {
 		return i.s.fixed.handle(at, h)
 	}
-	if slices.ContainsFunc(i.paths, func(p path) bool { return p.at == at }) || i.s.fixed.has(at) {
-		return errServedPath(at)
+	if err := i.s.fixed.claim(at); err != nil {
+		return err
 	}
 	i.paths = append(i.paths, path{at, h})
 	return nil
@@ -125,9 +125,7 @@ func (i *installation) publish() error {
 		step()
 	}
 	for _, p := range i.paths {
-		if err := s.fixed.handle(p.at, p.handler); err != nil { // taken by another extension meanwhile
-			return err
-		}
+		s.fixed.fill(p.at, p.handler)
 	}
 	for _, f := range i.closers {
 		s.onClose(f)
@@ -152,8 +150,11 @@ func (i *installation) publish() error {
 func (i *installation) abandon() {
 	i.mu.Lock()
 	i.done = true
-	added, closers := i.added, i.closers
+	added, closers, paths := i.added, i.closers, i.paths
 	i.mu.Unlock()
+	for _, p := range paths {
+		i.s.fixed.fill(p.at, nil)
+	}
 	i.end()
 	i.work.Wait()
 	for _, f := range slices.Backward(closers) {

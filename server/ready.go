@@ -14,13 +14,27 @@ type readier interface {
 	Ready(ctx context.Context) error
 }
 
-// checkMember has /readyz ask a member of the policy that can tell whether it is ready. A member that takes the place of
-// another takes that of its check.
-func (s *Server) checkMember(name string, member any) {
-	if r, ok := member.(readier); ok {
-		s.health.remove(name)
-		s.health.add(Check{Name: name, Check: r.Ready, ReadyOnly: true})
+// checkMember has /readyz ask those parts of a member of the policy that can tell whether they are ready. A member that
+// replaces another replaces its check.
+func (s *Server) checkMember(name string, parts ...any) {
+	var asked []readier
+	for _, p := range parts {
+		if r, ok := p.(readier); ok {
+			asked = append(asked, r)
+		}
 	}
+	s.health.remove(name)
+	if asked == nil {
+		return
+	}
+	s.health.add(Check{Name: name, ReadyOnly: true, Check: func(ctx context.Context) error {
+		for _, r := range asked {
+			if err := r.Ready(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}})
 }
 
 const (

@@ -87,6 +87,9 @@ func (p *passage) letGo() *http.Request {
 	r := p.r
 	if request.IsLongRunning(p.values.Info) {
 		p.r = nil
+		if p.values.Info.Verb == "watch" {
+			p.values.Policy = nil // it has decided; a watch must not keep the roles of an hour ago in memory
+		}
 	}
 	return r
 }

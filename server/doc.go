@@ -22,7 +22,8 @@
 //   - A [Server] is a value: any number of them live in one process and share nothing.
 //   - A [Group] has versions, a [Version] has resources. [Kind] serves a Go type from storage with every verb;
 //     with [KindOptions].Storage it serves whatever verbs a value of the program's own implements.
-//   - An [Extension] adds groups, admission, paths, checks, metrics and background work to a server ([Server.Install]).
+//   - An [Extension] adds groups, policy, paths, checks, metrics and background work to a server ([Server.Install]): all of
+//     it in one step, policy before routes, or with an error nothing.
 //     That of package github.com/keelson-dev/keelson/server/builtin brings what controllers and Helm count on: namespaces,
 //     config maps, secrets, leases, events and a garbage collector. Without it a namespace is a name that nobody checks.
 //
@@ -64,16 +65,38 @@
 //
 // # Who may do what
 //
-// Without Options.Authenticator the users are those of [Options.Credentials]: one administrator, by client
-// certificate or bearer token, in the group system:masters. Everybody else is system:anonymous. Without
-// Options.Authorizer system:masters may do everything, anybody may ask /healthz, /livez, /readyz and /version, and who is
-// authenticated may discover what is served and how it looks (/api, /apis, /openapi). Impersonation is refused.
+// Without Policy.Authenticator the users are those of [Serving].Credentials: one administrator, by client certificate or
+// bearer token, in the group system:masters. Every other request is that of system:anonymous. Without Policy.Authorizer
+// system:masters may do everything, everybody may read /healthz, /livez, /readyz and /version, and who is authenticated may
+// read discovery and OpenAPI (/api, /apis, /openapi). Impersonation is refused.
+//
+// Policy is live. An extension adds to it, also while the server serves, by the methods of its [Host]:
+//
+//	Authenticate  an authenticator, asked before that of the options, in kube-apiserver's order
+//	Authorize     an authorizer, asked after those there are
+//	Admit         admission plug-ins, in kube-apiserver's order
+//	Audit         an audit sink
+//	Control       another flow controller
+//	Remove        takes members away again
+//
+// Each member has a name, by which it is replaced and removed, and by which /readyz tells that it is not ready. Until an
+// authorizer by stored objects is ready it abstains, and until a plug-in is ready the requests that it handles wait, ten
+// seconds at most, and are refused.
+//
+// A request is decided by one state of all policy, taken when it was authenticated: its authorization, its admission, and
+// whether an update may create. A write that was acknowledged counts for every request that begins afterwards on this server.
+// [Host.Readers] reads the objects of all kinds; a strategy reads another kind by its call:
+//
+//	airport, err := runtime.Read[*Airport](call).Get(call, "", flight.Spec.To, runtime.Freshness{})
+//
+// Package github.com/keelson-dev/keelson/server/builtin/rbac serves roles and bindings and decides by them; package
+// github.com/keelson-dev/keelson/authz/rbac does so with roles given in Go.
 //
 // # What will bite
 //
 //   - A handler mounted elsewhere sees client certificates only if that http.Server asks for them, and clients that
 //     stop reading an HTTP/2 connection hold it until that server's HTTP2.WriteByteTimeout.
-//   - Without Options.Credentials the certificates and the token are new at every start.
+//   - Without Serving.Credentials the certificates and the token are new at every start.
 //   - A conversion that loses something loses it with the next write in any version, and nothing says so.
 //   - A stored kind that is asked for is kept in memory, whole; [KindOptions].NoCache is for one that is too large.
 package server

@@ -149,7 +149,7 @@ type KindOptions[P runtime.Object] struct {
 	// Storage, when set, serves the resource instead of a backend: any value that implements some of the
 	// capabilities in server/registry (Getter, Lister, Creater, ...) is served with exactly those verbs. Strategy,
 	// SelectableFields, RenamedFields, Scale, StoragePath, Stored, TTL, NoCache, IndexFields and IndexLabels are then
-	// refused. Options.Admission judges its writes and connections too, unless it is a registry, which has its own.
+	// refused. Policy.Admission judges its writes and connections too, unless it is a registry, which has its own.
 	Storage any
 	// StoragePath is where in the backend the objects live, below /registry; "" is <group>/<plural>, or <plural>
 	// in the core group.

@@ -20,7 +20,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// Run listens on Options.Listen and serves until ctx ends; see Serve.
+// Run listens on Serving.Listen and serves until ctx ends; see Serve.
 func (s *Server) Run(ctx context.Context) error {
 	var lc net.ListenConfig
 	ln, err := lc.Listen(ctx, "tcp", s.opts.Serving.Listen)
@@ -43,7 +43,7 @@ func reachedAt(listen string, addr net.Addr) string {
 }
 
 // Serve serves TLS on ln until ctx ends, and then ends the server: /readyz fails, watches end cleanly at once, new
-// requests are refused, requests under way finish within Options.RequestTimeout, and the storage is closed. It
+// requests are refused, requests under way finish within Limits.RequestTimeout, and the storage is closed. It
 // returns nil after such an end, and otherwise what went wrong. It closes ln. A server serves once: a second Run or Serve
 // is an error, and does nothing to the first.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {

@@ -16,7 +16,7 @@ import (
 // what can go wrong and for how to go on afterwards. It asks neither strategies nor admission, since it changes no
 // object, and reads past the cache.
 //
-// Call it when all servers of the storage know the version that is stored now, such as after a rollout; from Options.Ready
+// Call it when all servers of the storage know the version that is stored now, such as after a rollout; from Serving.Ready
 // or beside Run, in a goroutine of the program's own. It ends with an error when the server ends, and when the resource is
 // withdrawn or replaced: what its objects are to be is something else then. resource is that of any version, such as
 // {Group: "example.com", Resource: "widgets"}. To find out whether it went well look at the error and at the result's

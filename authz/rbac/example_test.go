@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A program that stores no roles names them, and gives the policy to its server as Options.Authorizer, in an authz.Union with
+// A program that stores no roles names them, and gives the policy to its server as Policy.Authorizer, in an authz.Union with
 // what else it allows.
 func ExampleStatic() {
 	policy, err := rbac.Static(

@@ -21,7 +21,7 @@ type files struct {
 	admin *credentials.Bundle
 	// credentials and kubeconfig are those of server.Options.
 	credentials, kubeconfig string
-	// serving is server.Options.ServingCertificate, nil for a certificate of credentials.
+	// serving is server.Serving.Certificate, nil for a certificate of credentials.
 	serving func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 }
 

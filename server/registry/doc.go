@@ -5,19 +5,27 @@
 // A [Registry] serves one stored resource over a storage.Interface: it applies the metadata rules every kind has
 // (names, generateName, uid, generation, finalizers, owner references, deletion), the kind's own [Strategy], and
 // admission. It knows no HTTP: handlers drive it in records ([Records] and its kin), so that bytes are passed on
-// without being decoded, and a program drives it in process with objects of its own Go type:
+// without being decoded, and a program drives it in process with objects of its own Go type, as a user:
 //
 //	reg, err := registry.New(registry.Options{Scheme: scheme, Kind: kind, Resource: resource, Storage: store,
 //		Strategy: registry.Erase(registry.Strategy[*Widget]{Validate: validateWidget})})
-//	widgets, err := registry.For[*Widget](reg)
-//	w, err := widgets.Change(call, "default", "a", func(w *Widget) error { w.Spec.Size++; return nil })
+//	widgets, err := registry.For[*Widget](reg, authn.System())
+//	w, err := widgets.Change(ctx, "default", "a", func(w *Widget) error { w.Spec.Size++; return nil })
 //
-// The registry's objects are seen through two more doors: [Registry.Status], where only the status can be written,
-// and [Registry.ScaleView], which shows them as autoscaling/v1 Scale.
+// The objects have subresources: [Registry.Status], where only the status can be written, [Registry.ScaleView], which
+// shows them as autoscaling/v1 Scale, and [Registry.View], whose rules are the program's own.
+//
+// # Calls
+//
+// A [Call] tells the registry everything about a request: the user, the namespace, the version that the client speaks, the
+// policy that decides, and what warnings and audit annotations go to. It is also the context of the request, so that a verb
+// and a strategy have one argument for both. A registry reads nothing else from a context. A call without a user is refused.
+//
+// # Writes
 //
 // A write walks, in this order: system metadata; mutating admission; what the endpoint may not change is put back;
 // the strategy's Prepare; validation of metadata, of struct tags (package constraint) and of the strategy; warnings;
-// Canonicalize; validating admission on copies; storage. An update does all of this again when another write came
+// Canonicalize; validating admission on copies, made for plug-ins that look; storage. An update does all of this again when another write came
 // between, so the functions it calls must bear being called again. A request that names a resourceVersion is never
 // applied to another one: it ends with 409 Conflict.
 //

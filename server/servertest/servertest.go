@@ -151,7 +151,7 @@ func (s *Server) unready(ctx context.Context) error {
 	select {
 	case err := <-why:
 		if err == nil {
-			return errors.New("every health check passes now; perhaps Options.Ready does not return")
+			return errors.New("every health check passes now; perhaps Serving.Ready does not return")
 		}
 		return err
 	case <-time.After(2 * moment):

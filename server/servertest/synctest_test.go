@@ -148,7 +148,7 @@ func TestABubbleIsAWholeServer(t *testing.T) {
 func TestWatchesInABubbleEndAtTheirTime(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		least       time.Duration // server.Options.MinWatchTimeout
+		least       time.Duration // server.Limits.MinWatchTimeout
 		query       string
 		after, less time.Duration // less 0: exactly after
 	}{
@@ -194,7 +194,7 @@ func TestBookmarksInABubble(t *testing.T) {
 	})
 }
 
-// A watch can go on from what it saw last for as long as server.Options.CacheWindow.
+// A watch can go on from what it saw last for as long as server.Limits.CacheWindow.
 func TestTheCacheWindowInABubble(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		srv := servertest.New(t, widgets())

@@ -3,7 +3,7 @@
 //	err := srv.Install(rbac.New(rbac.Options{}))
 //
 // The objects are validated, given defaults and shown in tables as by kube-apiserver. What they mean is in package rbac of
-// authz. A request is allowed if Options.Authorizer of the server allows it, or, without one, the server's own rules, or else
+// authz. A request is allowed if Policy.Authorizer of the server allows it, or, without one, the server's own rules, or else
 // a role: of every request that begins after a change of a role was acknowledged, the change decides.
 //
 // # What is not there yet

@@ -13,7 +13,7 @@
 //
 // A [Case] has what is stored, one request, and what becomes of it. The Options are those that the program gives to
 // server.New, so that what is tested is what is served: the registry of the kind with its Strategy, the rules and
-// defaults of struct tags, the rules for metadata, conversions, ratcheting, finalizers, and Options.Admission decide as
+// defaults of struct tags, the rules for metadata, conversions, ratcheting, finalizers, and Policy.Admission decide as
 // they do in the server. Objects are written to a storage in memory, of which each case has its own. A case takes some
 // hundred microseconds, so that there may be thousands.
 //

@@ -53,7 +53,7 @@
 //     server/crd is among [Environment].Parts.
 //   - Controllers that envtest does not have run: objects whose owners are gone are collected, and a deleted namespace goes
 //     with its content. [Environment].NoControllers leaves them out.
-//   - No RBAC: a user in the group system:masters may do everything, and others what Options.Authorizer of the server
+//   - No RBAC: a user in the group system:masters may do everything, and others what Policy.Authorizer of the server
 //     lets them: without one, discovery. Impersonation is refused.
 //   - Clients do not throttle themselves, and dial in memory.
 //

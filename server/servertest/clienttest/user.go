@@ -41,7 +41,7 @@ func (u AuthenticatedUser) KubeConfig() ([]byte, error) {
 // as a UserAgent; nil has none. Where it says nothing of throttling there is none.
 //
 // What the user may do is the server's authorizer's to say: everything, in the group system:masters; otherwise, without
-// Options.Authorizer, hardly more than to discover what there is.
+// Policy.Authorizer, hardly more than to discover what there is.
 func (e *Environment) AddUser(user User, baseConfig *rest.Config) (*AuthenticatedUser, error) {
 	switch {
 	case e.useExistingCluster():

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -146,26 +147,40 @@ func (i *installation) publish() error {
 	return nil
 }
 
-// abandon takes back what was prepared, and ends what was begun.
+// abandonWait is how long a failed Install waits for the work that the extension has begun.
+const abandonWait = 3 * time.Second
+
+// abandon takes back what was prepared, and ends what was begun. Work that does not return in time is waited for in the
+// background, and after it the rest is closed.
 func (i *installation) abandon() {
 	i.mu.Lock()
 	i.done = true
 	added, closers, paths := i.added, i.closers, i.paths
 	i.mu.Unlock()
+	s := i.s
 	for _, p := range paths {
-		i.s.fixed.fill(p.at, nil)
+		s.fixed.fill(p.at, nil)
 	}
 	i.end()
-	i.work.Wait()
-	for _, f := range slices.Backward(closers) {
-		f()
-	}
-	s := i.s
 	s.mu.Lock()
 	gone := slices.DeleteFunc(slices.Clone(added), func(r *served) bool { return !slices.Contains(s.served, r) })
 	s.served = slices.DeleteFunc(slices.Clone(s.served), func(r *served) bool { return slices.Contains(gone, r) })
 	s.readers.exchange(gone, nil, s.retired)
 	s.forget(gone)
 	s.mu.Unlock()
-	closeCaches(gone)
+	done := make(chan struct{})
+	s.background.Go(func() {
+		defer close(done)
+		i.work.Wait()
+		for _, f := range slices.Backward(closers) {
+			f()
+		}
+		closeCaches(gone)
+	})
+	timeout := time.NewTimer(abandonWait)
+	defer timeout.Stop()
+	select {
+	case <-done:
+	case <-timeout.C:
+	}
 }

@@ -222,7 +222,7 @@ var flaws = []flaw{
 		return got
 	}},
 	{name: "a reader is not called", red: "Wake/beside writers", slow: true, wake: func(f *flawedFeed, again func()) bool {
-		if f.naps%20 == 0 {
+		if f.naps%6 == 0 {
 			again = func() {}
 		}
 		return f.inner(again)

@@ -70,6 +70,9 @@ type Policy struct {
 	Plugins Chain
 	// Readers read the objects that policy goes by; nil: there are none.
 	Readers runtime.Readers
+	// Installed is how many installations of extensions the server has had, whose policy this has: what a later one serves
+	// is not served to the request.
+	Installed int64
 }
 
 // Source gives the Policy of a request that begins now. It is asked once for each request, concurrently.

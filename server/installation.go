@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/keelson-dev/keelson/server/request"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -116,7 +117,8 @@ func (i *installation) prepare(gone, added []*served, routes map[schema.GroupVer
 	maps.Copy(i.routes, routes)
 }
 
-// publish has requests see everything: policy, then paths and routes.
+// publish has requests see everything: policy, then paths and routes, to which only requests come whose policy was taken with
+// that.
 func (i *installation) publish() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -125,8 +127,9 @@ func (i *installation) publish() error {
 	for _, step := range i.steps {
 		step()
 	}
+	since := s.policy.installed.Add(1)
 	for _, p := range i.paths {
-		s.fixed.fill(p.at, p.handler)
+		s.fixed.fill(p.at, s.decidedSince(since, p.handler, http.HandlerFunc(s.fixed.notFound)))
 	}
 	for _, f := range i.closers {
 		s.onClose(f)
@@ -139,12 +142,29 @@ func (i *installation) publish() error {
 	if s.ended {
 		return errors.New("server: the server has ended")
 	}
+	for gvr, h := range i.routes {
+		if h != nil {
+			i.routes[gvr] = s.decidedSince(since, h, s.fixed)
+		}
+	}
 	for _, r := range i.added {
 		r.pending = false
 	}
 	s.router.Set(i.routes)
 	s.changed()
 	return nil
+}
+
+// decidedSince serves by h the requests that are decided by the policy as of so many installations or later, and by before
+// those that are on their way with an older one.
+func (s *Server) decidedSince(installed int64, h, before http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if taken := request.PolicyFrom(r.Context()); taken != nil && taken.Installed < installed {
+			before.ServeHTTP(w, r)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // abandonWait is how long a failed Install waits for the work that the extension has begun.

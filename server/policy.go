@@ -39,16 +39,18 @@ type policy struct {
 	sinks     audit.Live
 	readers   runtime.Readers
 
-	last atomic.Pointer[admission.Policy] // the last that was taken
+	installed atomic.Int64                     // extensions that were
+	last      atomic.Pointer[admission.Policy] // the last that was taken
 }
 
 // Policy implements admission.Source. While nothing changes it returns the same.
 func (p *policy) Policy(ctx context.Context) *admission.Policy {
+	installed := p.installed.Load() // before their members are taken, who are there by then
 	may, plugins := p.may.Pin(ctx), p.plugins.Now()
-	if last := p.last.Load(); last != nil && last.Authorizer == may && same(last.Plugins, plugins) {
+	if last := p.last.Load(); last != nil && last.Installed == installed && last.Authorizer == may && same(last.Plugins, plugins) {
 		return last
 	}
-	next := &admission.Policy{Authorizer: may, Plugins: plugins, Readers: p.readers}
+	next := &admission.Policy{Authorizer: may, Plugins: plugins, Readers: p.readers, Installed: installed}
 	p.last.Store(next)
 	return next
 }

@@ -1,0 +1,290 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/keelson-dev/keelson/admission"
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/authz"
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/servertest"
+)
+
+// told is call for any goroutine.
+func told(t testing.TB, c *http.Client, method, url, body string, header ...string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Error(err)
+		return 0, ""
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		t.Error(err)
+		return 0, ""
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return resp.StatusCode, string(text)
+}
+
+// stampGroup is a group of one kind Stamp, of a scheme of its own.
+func stampGroup(name string) server.Group {
+	return server.Group{Name: name, Scheme: runtime.NewScheme(), Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
+		server.Kind("Stamp", untypedOptions{Hub: true, Schema: specFields{"a": nil}}),
+	}}}}
+}
+
+func stamp(group, metadata string) string {
+	return fmt.Sprintf(`{"apiVersion":"%s/v1","kind":"Stamp","metadata":{%s}}`, group, metadata)
+}
+
+func stampPath(group string) string { return "/apis/" + group + "/v1/namespaces/default/stamps" }
+
+// guarded is an extension that serves a kind, judges its objects by a plug-in and lets group stampers do everything with it.
+func guarded(group string) server.Extension {
+	return server.ExtensionFunc(func(h *server.Host) error {
+		// The kind first: that its guards come later in Install is no reason to serve it without.
+		if err := h.Serve(stampGroup(group)); err != nil {
+			return err
+		}
+		err := h.Admit(admission.Plugin{Name: "guard-" + group, Validator: admission.ValidatorFunc(func(_ context.Context, r *admission.Request) error {
+			if r.Resource.Group == group {
+				return errors.New("judged")
+			}
+			return nil
+		})})
+		if err != nil {
+			return err
+		}
+		return h.Authorize("guard-"+group, authz.Func(func(_ context.Context, a authz.Attributes) (authz.Verdict, string, error) {
+			if a.APIGroup == group && slices.Contains(a.User.Groups, "stampers") {
+				return authz.Allow, "", nil
+			}
+			return authz.NoOpinion, "", nil
+		}))
+	})
+}
+
+// A kind that an extension serves is never there without the plug-in and the authorizer that the extension brings.
+func TestInstalledKindIsGuardedFromTheFirst(t *testing.T) {
+	t.Parallel()
+	const installs, clients = 30, 8
+	srv := servertest.New(t)
+	admin, stamper := srv.Client(), srv.ClientOf(srv.AddUser(authn.User{Name: "st", Groups: []string{"stampers"}}))
+	groupOf := func(n int64) string { return fmt.Sprintf("g%d.example.com", n) }
+	var now atomic.Int64 // the extension that is to be installed
+	var over atomic.Bool
+	var all sync.WaitGroup
+	for i := range clients {
+		all.Go(func() {
+			for !over.Load() && !t.Failed() {
+				group := groupOf(now.Load())
+				path, body := stampPath(group), stamp(group, `"generateName":"a-"`)
+				// To the administrator it is not there, or refused by the plug-in.
+				code, got := told(t, admin, "POST", srv.URL+path, body)
+				if code != 404 && (code != 403 || !strings.Contains(got, "judged")) {
+					t.Errorf("client %d, POST %s: %d %s", i, path, code, got)
+				}
+				// To others it is forbidden, or not there, or refused by the plug-in.
+				code, got = told(t, stamper, "POST", srv.URL+path, body)
+				if code != 404 && code != 403 {
+					t.Errorf("client %d, a stamper's POST %s: %d %s", i, path, code, got)
+				}
+			}
+		})
+	}
+	defer all.Wait()
+	defer over.Store(true)
+	for n := range int64(installs) {
+		now.Store(n)
+		if err := srv.Install(guarded(groupOf(n))); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []*http.Client{admin, stamper} {
+			if code, body := told(t, c, "POST", srv.URL+stampPath(groupOf(n)), stamp(groupOf(n), `"name":"a"`)); code != 403 || !strings.Contains(body, "judged") {
+				t.Errorf("installed: %d %s", code, body)
+			}
+		}
+	}
+}
+
+// A request that was authenticated before the extension was there does not reach the kind and the path that it brings: the
+// policy by which it is decided has none of their guards.
+func TestRequestOfBeforeDoesNotReachWhatIsInstalled(t *testing.T) {
+	t.Parallel()
+	const group = "late.example.com"
+	came, goesOn := make(chan struct{}, 2), make(chan struct{})
+	// Behind "policy", and before the routes.
+	wait := func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("X-Wait") != "" {
+				came <- struct{}{}
+				<-goesOn
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+	srv := servertest.Start(t, server.Options{Serving: server.Serving{Filters: func(list []server.NamedFilter) []server.NamedFilter {
+		return append(list, server.NamedFilter{Name: "wait", Filter: wait})
+	}}})
+	var all sync.WaitGroup
+	paths := []string{stampPath(group), "/late"}
+	for _, path := range paths {
+		all.Go(func() {
+			if code, body := told(t, srv.Client(), "POST", srv.URL+path, stamp(group, `"name":"early"`), "X-Wait", "1"); code != 404 {
+				t.Errorf("%s: %d %s", path, code, body)
+			}
+		})
+	}
+	for range paths {
+		<-came
+	}
+	err := srv.Install(server.ExtensionFunc(func(h *server.Host) error {
+		return errors.Join(guarded(group).Install(h), h.Handle("/late", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
+	}))
+	if err != nil {
+		t.Error(err)
+	}
+	close(goesOn)
+	all.Wait()
+	if code, body := told(t, srv.Client(), "POST", srv.URL+paths[0], stamp(group, `"name":"a"`)); code != 403 || !strings.Contains(body, "judged") {
+		t.Errorf("afterwards: %d %s", code, body)
+	}
+	if code, body := told(t, srv.Client(), "POST", srv.URL+"/late", ""); code != 200 {
+		t.Errorf("afterwards: %d %s", code, body)
+	}
+}
+
+// state is what an Install may change.
+func state(t *testing.T, srv *servertest.Server) string {
+	t.Helper()
+	var out strings.Builder
+	for _, path := range []string{"/apis", "/readyz?verbose", "/", "/extra", "/extra/below", stampPath("half.example.com")} {
+		code, body := told(t, srv.Client(), "GET", srv.URL+path, "")
+		fmt.Fprintln(&out, path, code, body)
+	}
+	code, body := told(t, srv.Client(), "POST", srv.URL+widgetsPath+"?dryRun=All", `{"metadata":{"name":"a"}}`)
+	fmt.Fprintln(&out, "admission", code, strings.Contains(body, "is forbidden"))
+	for _, user := range []string{"", "half"} {
+		code, _ := told(t, srv.Anonymous(), "GET", srv.URL+widgetsPath, "", "X-Half", user)
+		fmt.Fprintln(&out, "user", user, code)
+	}
+	// The paths that another extension has taken stay.
+	return strings.Join(slices.DeleteFunc(strings.Split(out.String(), "\n"), func(line string) bool {
+		return strings.Contains(line, "/taken/")
+	}), "\n")
+}
+
+// half is an extension that adds one of everything, and then does what end does.
+type half struct {
+	end            func(h *server.Host) error
+	begun, stopped atomic.Int32
+	closed         atomic.Int32
+}
+
+func (x *half) Install(h *server.Host) error {
+	h.Go(func(ctx context.Context) {
+		x.begun.Add(1)
+		<-ctx.Done()
+		x.stopped.Add(1)
+	})
+	h.OnClose(func() { x.closed.Add(1) })
+	h.Check(server.Check{Name: "half", Check: func(context.Context) error { return nil }})
+	refuse := func(context.Context, *admission.Request) error { return errors.New("half") }
+	err := errors.Join(
+		h.Serve(stampGroup("half.example.com")),
+		h.Admit(admission.Plugin{Name: "half", Validator: admission.ValidatorFunc(refuse)}),
+		h.Authorize("half", authz.Func(func(_ context.Context, a authz.Attributes) (authz.Verdict, string, error) {
+			if a.User.Name == "half" {
+				return authz.Allow, "", nil
+			}
+			return authz.NoOpinion, "", nil
+		})),
+		h.Authenticate("half", authn.Func(func(r *http.Request) (*authn.Response, error) {
+			if name := r.Header.Get("X-Half"); name != "" {
+				return &authn.Response{User: authn.User{Name: name}}, nil
+			}
+			return nil, nil
+		})),
+		h.Handle("/extra/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "extra") })),
+	)
+	return errors.Join(err, x.end(h))
+}
+
+// taker serves a path that another extension is about to serve.
+type taker struct{ path string }
+
+func (x taker) Install(h *server.Host) error { return h.Handle(x.path, http.NotFoundHandler()) }
+
+// Of an Install that fails nothing is left, whatever the reason, and it may be tried again.
+func TestInstallThatFailsLeavesNothing(t *testing.T) {
+	t.Parallel()
+	failure := errors.New("no more")
+	for name, end := range map[string]func(srv *servertest.Server, n int) error{
+		"it returns an error": func(*servertest.Server, int) error { return failure },
+		"a path is taken while it is installed": func(srv *servertest.Server, n int) error {
+			return srv.Install(taker{fmt.Sprintf("/taken/%d", n)})
+		},
+		"it panics": func(*servertest.Server, int) error { panic(failure) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := servertest.New(t, widgets())
+			before := state(t, srv)
+			install := func(x server.Extension) (err error, panicked any) {
+				defer func() { panicked = recover() }()
+				return srv.Install(x), nil
+			}
+			for n := range 3 {
+				x := &half{}
+				x.end = func(h *server.Host) error {
+					if err := h.Handle(fmt.Sprintf("/taken/%d", n), http.NotFoundHandler()); err != nil {
+						return err
+					}
+					return end(srv, n)
+				}
+				err, panicked := install(x)
+				if err == nil && panicked == nil {
+					t.Fatal("it succeeds")
+				}
+				if (panicked != nil) != (name == "it panics") {
+					t.Errorf("panicked with %v", panicked)
+				}
+				if x.begun.Load() != 1 || x.stopped.Load() != 1 || x.closed.Load() != 1 {
+					t.Errorf("try %d: %d begun, %d stopped, %d closed", n, x.begun.Load(), x.stopped.Load(), x.closed.Load())
+				}
+				after := state(t, srv)
+				if after != before {
+					t.Errorf("try %d: before:\n%s\nafter:\n%s", n, before, after)
+				}
+			}
+			x := &half{end: func(*server.Host) error { return nil }}
+			if err, panicked := install(x); err != nil || panicked != nil {
+				t.Fatal(err, panicked)
+			}
+			if code, body := told(t, srv.Client(), "POST", srv.URL+stampPath("half.example.com"), stamp("half.example.com", `"name":"a"`)); code != 403 || !strings.Contains(body, "half") {
+				t.Errorf("installed in the end: %d %s", code, body)
+			}
+			if code, body := told(t, srv.Client(), "GET", srv.URL+"/readyz/half", ""); code != 200 {
+				t.Errorf("its check: %d %s", code, body)
+			}
+		})
+	}
+}

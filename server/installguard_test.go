@@ -248,9 +248,9 @@ func TestInstallThatFailsLeavesNothing(t *testing.T) {
 			t.Parallel()
 			srv := servertest.New(t, widgets())
 			before := state(t, srv)
-			install := func(x server.Extension) (err error, panicked any) {
+			install := func(x server.Extension) (panicked any, err error) {
 				defer func() { panicked = recover() }()
-				return srv.Install(x), nil
+				return nil, srv.Install(x)
 			}
 			for n := range 3 {
 				x := &half{}
@@ -260,7 +260,7 @@ func TestInstallThatFailsLeavesNothing(t *testing.T) {
 					}
 					return end(srv, n)
 				}
-				err, panicked := install(x)
+				panicked, err := install(x)
 				if err == nil && panicked == nil {
 					t.Fatal("it succeeds")
 				}
@@ -276,7 +276,7 @@ func TestInstallThatFailsLeavesNothing(t *testing.T) {
 				}
 			}
 			x := &half{end: func(*server.Host) error { return nil }}
-			if err, panicked := install(x); err != nil || panicked != nil {
+			if panicked, err := install(x); err != nil || panicked != nil {
 				t.Fatal(err, panicked)
 			}
 			if code, body := told(t, srv.Client(), "POST", srv.URL+stampPath("half.example.com"), stamp("half.example.com", `"name":"a"`)); code != 403 || !strings.Contains(body, "half") {

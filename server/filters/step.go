@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/server/request"
 	"go.uber.org/zap"
@@ -87,8 +88,9 @@ func (p *passage) letGo() *http.Request {
 	r := p.r
 	if request.IsLongRunning(p.values.Info) {
 		p.r = nil
-		if p.values.Info.Verb == "watch" {
-			p.values.Policy = nil // it has decided; a watch must not keep the roles of an hour ago in memory
+		if taken := p.values.Policy; taken != nil && p.values.Info.Verb == "watch" {
+			// It has decided; a watch must not keep the roles of an hour ago in memory.
+			p.values.Policy = &admission.Policy{Installed: taken.Installed}
 		}
 	}
 	return r

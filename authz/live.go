@@ -18,14 +18,6 @@ type Pinner interface {
 	Pin(ctx context.Context) Authorizer
 }
 
-// Pin returns a as it decides now, for one request; an authorizer that is no Pinner is returned as it is.
-func Pin(ctx context.Context, a Authorizer) Authorizer {
-	if p, ok := a.(Pinner); ok {
-		return p.Pin(ctx)
-	}
-	return a
-}
-
 // Plain is a member of a Live whose reasons are shown as they are, without the name of the member.
 type Plain struct{ Authorizer }
 

@@ -89,7 +89,7 @@ func Rearrange(own []NamedFilter, filters func([]NamedFilter) []NamedFilter) ([]
 	var guards []string
 	shown := slices.Clone(own)
 	for i, f := range slices.Backward(own) {
-		if guard := slices.Contains(Guards(), f.Name); guard {
+		if slices.Contains(Guards(), f.Name) {
 			guards = append(guards, f.Name)
 			last = cmp.Or(last, f.Name)
 		}

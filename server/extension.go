@@ -1,12 +1,11 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
-
-	"context"
 
 	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/authn"

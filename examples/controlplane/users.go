@@ -86,14 +86,14 @@ func anonymousHealth(a authn.Authenticator) authn.Authenticator {
 
 func healthPaths() []string { return []string{"/healthz", "/livez", "/readyz"} }
 
-// firstAuthorizer comes before those of the modes: it allows everything to system:masters and, with roles and bindings, what
-// those of a new cluster allow.
+// firstAuthorizer comes before those of the modes. With roles and bindings it is nil, which stands for the server's own: besides
+// what system:masters may do it allows what the roles system:public-info-viewer and system:discovery of a new cluster do, which
+// are not stored yet.
 func firstAuthorizer(o *options.Options) authz.Authorizer {
-	members := []authz.Authorizer{authz.Masters()}
 	if slices.Contains(o.AuthorizationModes, "RBAC") {
-		members = append(members, defaultRoles()...)
+		return nil
 	}
-	return authz.Union(members...)
+	return authz.Masters()
 }
 
 // authorizerOf adds the authorizer of a mode behind those there are.
@@ -105,17 +105,4 @@ func authorizerOf(mode string, log *zap.Logger) server.Extension {
 		return server.ExtensionFunc(func(h *server.Host) error { return h.Authorize(mode, authz.AlwaysDeny()) })
 	}
 	return rbac.New(rbac.Options{Logger: log}) // package options has refused other modes
-}
-
-// defaultRoles allow what the roles system:public-info-viewer and system:discovery of a new cluster do, which are not stored
-// yet.
-func defaultRoles() []authz.Authorizer {
-	public := []string{"/version", "/version/"}
-	for _, path := range healthPaths() {
-		public = append(public, path, path+"/*")
-	}
-	return []authz.Authorizer{
-		authz.AllowPaths(public...),
-		authz.ForGroup(authn.AuthenticatedAll, authz.AllowPaths("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*")),
-	}
 }

@@ -25,7 +25,7 @@ type Options struct {
 	MaxAnswer int64
 	// Dial opens connections; nil is a net.Dialer that gives up after 30 seconds.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Hooks are told what fails and is tried again.
+	// Hooks are called for requests that fail and are tried again.
 	Hooks Hooks
 }
 

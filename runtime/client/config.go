@@ -20,7 +20,7 @@ type Config struct {
 	CA []byte
 	// ServerName is the name that the server's certificate is checked for, and SNI; "" is the host of Server.
 	ServerName string
-	// Insecure accepts any certificate of the server. Whoever is on the way to the server can then read and change everything.
+	// Insecure accepts any certificate of the server. An attacker between client and server can then read and change everything.
 	// It excludes CA.
 	Insecure bool
 	// Proxy returns the proxy for a request, or nil. nil is http.ProxyFromEnvironment, which has none for loopback addresses.

@@ -48,7 +48,7 @@
 //
 //   - Cached reads are answered from memory. While the server is away or the objects are listed again, the answers are those
 //     from before. Ready returns an [*OutageError] if that lasts longer than ReadersOptions.Stale: the objects may be out of date,
-//     but they are there. Whoever must not decide by old objects asks Ready.
+//     but they are there. A caller that must not decide by old objects calls Ready.
 //   - AtLeast waits for the watch, at most ReadersOptions.Wait. Since a watch of a kind that does not change says nothing for
 //     about a minute, a read that waits has the server listed again in the meantime: it costs a list.
 //   - Exactly is answered from a bounded log of changes. States from before the last list are Expired.

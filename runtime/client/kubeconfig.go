@@ -75,7 +75,7 @@ type namedContext struct {
 type usersContext struct {
 	Cluster    string `json:"cluster"`
 	User       string `json:"user"`
-	Namespace  string `json:"namespace"` // not used: every method is told its namespace
+	Namespace  string `json:"namespace"` // not used: every method has an argument for the namespace
 	Extensions any    `json:"extensions"`
 }
 

@@ -40,7 +40,7 @@ type ReadersOptions struct {
 	// BackoffMin and BackoffMax bound the pause before what failed is tried again: it doubles from failure to failure.
 	// 0 is 100 milliseconds and 30 seconds.
 	BackoffMin, BackoffMax time.Duration
-	// Hooks are told what happens.
+	// Hooks are called for what happens to the readers.
 	Hooks ReaderHooks
 }
 

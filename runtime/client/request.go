@@ -172,7 +172,7 @@ func (c *Client) read(ctx context.Context, r *Request, resp *http.Response) ([]b
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
 	if err == nil {
-		err = ctx.Err() // a server that is told to stop may end its answer as if it were whole
+		err = ctx.Err() // a server that stops may end its answer as if it were whole
 	}
 	if err == nil && int64(len(body)) > limit {
 		err = tooLong(limit)

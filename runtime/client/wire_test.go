@@ -22,7 +22,7 @@ import (
 
 var boatKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Boat"}
 
-// wire is a server of boats that speaks the wire of Kubernetes, and fails as it is told to.
+// wire is a server of boats that speaks the wire of Kubernetes, and fails as a test wants it to.
 type wire struct {
 	*httptest.Server
 	t testing.TB

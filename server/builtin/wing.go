@@ -120,7 +120,7 @@ func knows(k storage.Knower) bool {
 	return ok
 }
 
-// typed returns the objects of a kind that the wing serves, for a controller.
+// typed returns the objects of a kind that the extension serves, for a controller.
 func typed[T runtime.Object](h *server.Host, resource schema.GroupResource, controller string) (*registry.Typed[T], error) {
 	reg, err := h.Registry(resource)
 	if err != nil {

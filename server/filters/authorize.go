@@ -41,7 +41,7 @@ func Attributes(user *authn.User, info *request.Info) authz.Attributes {
 	if user == nil {
 		user = &authn.User{}
 	}
-	a := unselected(user, info)
+	a := info.Attributes(user)
 	if info.FieldSelector != "" {
 		if s, err := fields.ParseSelector(info.FieldSelector); err == nil {
 			a.FieldSelector = s.Requirements()
@@ -53,13 +53,4 @@ func Attributes(user *authn.User, info *request.Info) authz.Attributes {
 		}
 	}
 	return a
-}
-
-// unselected is Attributes without selectors, which cost a parse, and with a nil user left nil.
-func unselected(user *authn.User, info *request.Info) authz.Attributes {
-	return authz.Attributes{
-		User: user, Verb: info.Verb, ResourceRequest: info.ResourceRequest,
-		APIGroup: info.APIGroup, APIVersion: info.APIVersion, Resource: info.Resource,
-		Subresource: info.Subresource, Namespace: info.Namespace, Name: info.Name, Path: info.Path,
-	}
 }

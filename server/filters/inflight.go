@@ -17,7 +17,7 @@ func InFlight(reads, writes int) Filter { return FlowControl(flowcontrol.NewInFl
 
 // FlowControl lets requests pass when it is their turn, and answers those that are turned away with 429 and
 // Retry-After. Long-running requests pass at once. turns is
-// given [Attributes] without selectors. Each of told is called for a request that is turned away.
+// given the attributes of the request without selectors. Each of told is called for a request that is turned away.
 func FlowControl(turns flowcontrol.Controller, told ...func(r *http.Request)) Filter {
 	return steps(func(p *passage, next http.Handler) bool {
 		info, ok := p.info()
@@ -27,7 +27,7 @@ func FlowControl(turns flowcontrol.Controller, told ...func(r *http.Request)) Fi
 		if request.IsLongRunning(info) {
 			return true
 		}
-		release, err := turns.Admit(p.r.Context(), unselected(p.user(), info))
+		release, err := turns.Admit(p.r.Context(), info.Attributes(p.user()))
 		if err != nil {
 			turnAway(p.w, p.r, err, told)
 			return false

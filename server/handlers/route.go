@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/keelson-dev/keelson/authn"
-	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/server/request"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -80,10 +79,7 @@ func (r *Resource) route(w http.ResponseWriter, req *http.Request) {
 // system:anonymous.
 func newCall(ctx context.Context, info *request.Info, namespace string) *registry.Call {
 	v := request.ValuesFrom(ctx)
-	out := &registry.Call{Context: ctx, Policy: v.Policy, Attributes: authz.Attributes{
-		User: authn.UserFrom(ctx), Verb: info.Verb, ResourceRequest: true, APIGroup: info.APIGroup, APIVersion: info.APIVersion,
-		Resource: info.Resource, Subresource: info.Subresource, Name: info.Name, Path: info.Path,
-	}}
+	out := &registry.Call{Context: ctx, Policy: v.Policy, Attributes: info.Attributes(authn.UserFrom(ctx))}
 	if out.User == nil || out.User.Name == "" {
 		out.User = &authn.User{Name: authn.AnonymousUser, Groups: []string{authn.UnauthenticatedAll}}
 	}

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/keelson-dev/keelson/admission"
@@ -17,7 +18,7 @@ func (r *Registry) request(call *Call, op admission.Operation, name string, opts
 	if k := r.requestKind(call); k != nil {
 		req.SentKind = k.GVK
 	}
-	if req.SentResource.Empty() || req.SentResource.Version == "" { // a call of the program's own
+	if req.SentResource.Version == "" { // a call of the program's own
 		req.SentResource = req.Resource
 	}
 	if r.namespaced {
@@ -76,16 +77,27 @@ func (r *Registry) refused(err error, name string) error {
 
 // attempt is one try at a change, whose charges are undone when it fails.
 type attempt struct {
-	req  *admission.Request // nil: nothing is charged
-	kept int                // charges that are not of this try alone
+	req     *admission.Request // nil: nothing is charged
+	kept    int                // charges that are not of this try alone
+	refused bool               // the try has ended with an error before the storage was asked to write
 }
 
-// again undoes what the last try was charged, before the next one.
-func (a *attempt) again(call *Call) {
+// again undoes what the last try was charged, before the next one of the same request.
+func (a *attempt) again(ctx context.Context) {
 	if a.req != nil {
-		a.req.Undo(call, a.kept)
+		a.req.Undo(ctx, a.kept)
 	}
 }
 
-// end undoes all charges if err says that nothing was changed.
-func (a *attempt) end(call *Call, err error) { settle(call, a.req, err) }
+// restart undoes what the last try was charged and forgets its request, before a try with another state of the object.
+func (a *attempt) restart(ctx context.Context) {
+	a.again(ctx)
+	*a = attempt{}
+}
+
+// end undoes all charges if err, of the change, says that nothing was changed.
+func (a *attempt) end(ctx context.Context, err error) {
+	if a.req != nil && err != nil && (a.refused || failed(err)) {
+		a.req.Undo(ctx, 0)
+	}
+}

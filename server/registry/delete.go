@@ -42,7 +42,7 @@ func (r *Registry) deleteRecord(call *Call, name string, opts *metav1.DeleteOpti
 	}
 	d := &deletion{registry: r, call: call, name: name, opts: opts, admitted: admitted}
 	rec, err := r.store.Update(call.Context, key, storage.WriteOptions{DryRun: call.DryRun}, d.apply)
-	d.settle(err)
+	d.end(call.Context, r.status(err, name))
 	if err != nil {
 		return storage.Record{}, false, r.status(err, name)
 	}
@@ -99,18 +99,15 @@ type deletion struct {
 	opts     *metav1.DeleteOptions
 	admitted bool
 
-	req     *admission.Request // nil: nothing has judged so far
-	refused bool               // apply has returned an error
-	gone    bool
+	attempt
+	gone bool
 }
 
 // apply is the storage.ChangeFunc of a DELETE: the object goes, or is marked and waits for its finalizers or the end
 // of its grace period.
 func (d *deletion) apply(ctx context.Context, obj runtime.Object, _ storage.Record) (out storage.Outcome, err error) {
-	if d.req != nil { // of the try before
-		d.req.Undo(ctx, 0)
-	}
-	d.req, d.refused, d.gone = nil, false, false
+	d.restart(ctx)
+	d.gone = false
 	defer func() { d.refused = err != nil }()
 	call, r := d.call.WithContext(ctx), d.registry
 	m, err := r.accept(obj)
@@ -207,13 +204,6 @@ func (d *deletion) admit(call *Call, obj runtime.Object) error {
 		}
 	}
 	return r.validateAdmission(call, req, d.name, nil, obj)
-}
-
-// settle undoes the charges of the last try if nothing was changed.
-func (d *deletion) settle(err error) {
-	if d.req != nil && err != nil && (d.refused || failed(d.registry.status(err, d.name))) {
-		d.req.Undo(d.call.Context, 0)
-	}
 }
 
 // grace marks an object for deletion after a grace period, when its strategy has one. pending says that the

@@ -89,13 +89,6 @@ func (g Gate) admit(call *Call, op admission.Operation, name string, obj, old, o
 	return req, refused(err, g.Resource.GroupResource(), name)
 }
 
-// settle undoes the charges for a change that has definitely failed. req may be nil.
-func settle(call *Call, req *admission.Request, err error) {
-	if req != nil && failed(err) {
-		req.Undo(call, 0)
-	}
-}
-
 // failed reports whether an error says that nothing was changed. Errors of the server leave that open.
 func failed(err error) bool {
 	var status apierrors.APIStatus
@@ -137,7 +130,7 @@ func (c gatedCreater) Create(call *Call, obj runtime.Object, opts *metav1.Create
 		obj = req.Object()
 	}
 	made, err := c.next.Create(call, obj, opts)
-	settle(call, req, err)
+	(&attempt{req: req}).end(call, err)
 	return made, err
 }
 
@@ -153,12 +146,9 @@ func (u gatedUpdater) Update(call *Call, name string, update ObjectUpdate, opts 
 	ctx, done := context.WithCancel(call.Context)
 	defer done()
 	call = call.WithContext(ctx)
-	var last *admission.Request // of the last attempt
+	var last attempt
 	judged := func(inner *Call, current runtime.Object) (runtime.Object, error) {
-		if last != nil {
-			last.Undo(call, 0)
-			last = nil
-		}
+		last.restart(call)
 		inner = inner.updating()
 		op, old := admission.Create, runtime.Object(nil)
 		var options runtime.Object = creating(opts)
@@ -172,13 +162,13 @@ func (u gatedUpdater) Update(call *Call, name string, update ObjectUpdate, opts 
 		if err != nil {
 			return nil, err
 		}
-		if last, err = u.gate.admit(call, op, name, obj, old, options); last != nil {
-			obj = last.Object()
+		if last.req, err = u.gate.admit(call, op, name, obj, old, options); last.req != nil {
+			obj = last.req.Object()
 		}
 		return obj, err
 	}
 	obj, created, err := u.next.Update(call, name, judged, opts)
-	settle(call, last, err)
+	last.end(call, err)
 	return obj, created, err
 }
 
@@ -196,7 +186,7 @@ func (d gatedDeleter) Delete(call *Call, name string, opts *metav1.DeleteOptions
 		return nil, false, err
 	}
 	obj, deleted, err := d.next.Delete(call, name, opts)
-	settle(call, req, err)
+	(&attempt{req: req}).end(call, err)
 	return obj, deleted, err
 }
 
@@ -219,7 +209,7 @@ func (d gatedCollectionDeleter) DeleteCollection(call *Call, opts *metav1.Delete
 		return nil, err
 	}
 	obj, err := d.next.DeleteCollection(call, opts, list)
-	settle(call, req, err)
+	(&attempt{req: req}).end(call, err)
 	return obj, err
 }
 
@@ -239,6 +229,6 @@ func (c gatedConnecter) Connect(call *Call, name, subpath string, r *http.Reques
 		return nil, err
 	}
 	h, err := c.next.Connect(call, name, subpath, r)
-	settle(call, req, err)
+	(&attempt{req: req}).end(call, err)
 	return h, err
 }

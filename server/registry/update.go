@@ -96,7 +96,7 @@ func (r *Registry) update(call *Call, name string, update ObjectUpdate, opts *me
 	for range createAttempts {
 		c := &change{registry: r, endpoint: e, call: call, name: name, update: update, opts: opts}
 		rec, err := r.store.Update(call.Context, key, storage.WriteOptions{DryRun: call.DryRun}, c.apply)
-		c.settle(err)
+		c.end(call.Context, r.status(err, name))
 		if err == nil {
 			warn(call, c.warnings)
 			if c.final != nil {
@@ -156,18 +156,15 @@ type change struct {
 	update   ObjectUpdate
 	opts     *metav1.UpdateOptions
 
-	req      *admission.Request // nil: apply has not come so far
-	refused  bool               // apply has returned an error
+	attempt
 	warnings []string
 	final    *storage.Record // what to answer when the update deleted the object
 }
 
 // apply is the storage.ChangeFunc of an update.
 func (c *change) apply(ctx context.Context, old runtime.Object, rec storage.Record) (out storage.Outcome, err error) {
-	if c.req != nil { // of the try before
-		c.req.Undo(ctx, 0)
-	}
-	c.req, c.refused, c.warnings, c.final = nil, false, nil, nil
+	c.restart(ctx)
+	c.warnings, c.final = nil, nil
 	defer func() { c.refused = err != nil }()
 	call, r := c.call.WithContext(ctx), c.registry
 	was, err := r.accept(old)
@@ -227,13 +224,6 @@ func (c *change) apply(ctx context.Context, old runtime.Object, rec storage.Reco
 		return c.remove(obj, m, rec)
 	}
 	return storage.Outcome{Object: obj}, nil
-}
-
-// settle undoes the charges of the last try if nothing was changed.
-func (c *change) settle(err error) {
-	if c.req != nil && err != nil && (c.refused || failed(c.registry.status(err, c.name))) {
-		c.req.Undo(c.call.Context, 0)
-	}
 }
 
 func (c *change) warn(texts ...string) { c.warnings = append(c.warnings, texts...) }

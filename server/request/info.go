@@ -1,5 +1,10 @@
 package request
 
+import (
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/authz"
+)
+
 // Info is what a request's method and path say it wants. It is immutable once it is in a context.
 type Info struct {
 	// ResourceRequest tells a request for an API resource from one for a plain path.
@@ -22,4 +27,14 @@ type Info struct {
 	FieldSelector, LabelSelector string
 	// DeprecatedWatch marks the old form /watch/ in the path.
 	DeprecatedWatch bool
+}
+
+// Attributes says in an authorizer's words what user, who may be nil, wants with the request. Selectors, which cost a parse,
+// are left out.
+func (i *Info) Attributes(user *authn.User) authz.Attributes {
+	return authz.Attributes{
+		User: user, Verb: i.Verb, ResourceRequest: i.ResourceRequest,
+		APIGroup: i.APIGroup, APIVersion: i.APIVersion, Resource: i.Resource,
+		Subresource: i.Subresource, Namespace: i.Namespace, Name: i.Name, Path: i.Path,
+	}
 }

@@ -8,7 +8,7 @@
 //
 // # What is not there yet
 //
-//   - Nobody is kept from granting more than they may do: whoever may create or update roles or bindings can become
+//   - Users can grant more than they may do: a user who may create or update roles or bindings can become
 //     administrator. Let only those write them who are; kube-apiserver's verbs escalate and bind have no effect.
 //   - There are no roles or bindings until somebody creates them: none of kube-apiserver's own, such as cluster-admin and
 //     system:discovery, is made. Members of system:masters may do everything without.

@@ -44,6 +44,7 @@ type wire struct {
 	watches   int
 	snapshots map[string][]*unstructured.Unstructured // of continue tokens
 	refuse    error                                   // the answer to all requests but discovery
+	ended     bool                                    // watches that begin now end at once
 }
 
 type wireEvent struct {
@@ -60,6 +61,7 @@ func newWire(t testing.TB) *wire {
 }
 
 func (w *wire) close() {
+	w.do(func() { w.ended = true }) // a handler may begin after its client is gone
 	w.cut(-1)
 	w.Server.CloseClientConnections()
 	w.cut(-1)
@@ -274,7 +276,7 @@ func (w *wire) watch(rw http.ResponseWriter, req *http.Request) {
 	for {
 		next := slices.IndexFunc(w.events, func(e wireEvent) bool { return e.revision > from })
 		switch {
-		case w.epoch != epoch && w.cutAfter < 0:
+		case w.ended || w.epoch != epoch && w.cutAfter < 0:
 			return
 		case w.epoch != epoch && next >= 0 && w.cutAfter > 0:
 			text := w.events[next].text

@@ -83,8 +83,8 @@ func serve(ctx context.Context, opts server.Options, lenient bool, webhooks webh
 		return err
 	}
 	cluster := builtin.New(builtin.Options{AllowMissingNamespaces: lenient, Logger: log})
-	for _, wing := range []server.Extension{cluster, crd.New(crd.Options{Webhooks: webhooks, Logger: log})} {
-		if err := srv.Install(wing); err != nil {
+	for _, extension := range []server.Extension{cluster, crd.New(crd.Options{Webhooks: webhooks, Logger: log})} {
+		if err := srv.Install(extension); err != nil {
 			return errors.Join(err, srv.Close())
 		}
 	}

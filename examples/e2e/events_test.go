@@ -23,7 +23,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// serveEvents serves widgets, with the wing beside them, from this process until the test ends. It runs the test beside
+// serveEvents serves widgets, with the extension builtin beside them, from this process until the test ends. It runs the test beside
 // others.
 func serveEvents(t *testing.T) (kubeconfig string, config *rest.Config) {
 	t.Helper()

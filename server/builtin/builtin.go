@@ -1,4 +1,4 @@
-// Package builtin is the wing of kinds and controllers that clients and controllers of any Kubernetes API count on:
+// Package builtin is the extension with the kinds and controllers that clients and controllers of any Kubernetes API count on:
 //
 //	err := srv.Install(builtin.New(builtin.Options{}))
 //
@@ -16,7 +16,7 @@
 // # Several servers
 //
 // Servers that share a storage elect one, by the Lease keelson-controllers in kube-system, whose collector and namespace
-// controller work; the others wait. All of them should have installed the wing: one without it lets objects into
+// controller work; the others wait. All of them should have installed the extension: one without it lets objects into
 // namespaces that are being deleted. A storage that is one process's alone (memory, a bolt file) needs no election, and
 // has no such Lease.
 //
@@ -25,7 +25,6 @@
 //   - The garbage collector follows the metadata of every kind that is served, so that the caches of all kinds are in use
 //     on the server that leads.
 //   - An owner of a kind that no server here serves is never taken for absent: what it owns stays.
-//   - Install the wing before the server serves: what is created while it is installed may be in a namespace that does not
-//     exist. And delete the objects of a kind before it is withdrawn: what is stored is not found when its namespace goes.
+//   - Delete the objects of a kind before the kind is withdrawn: what is stored is not found when its namespace goes.
 //   - Events are gone an hour after their last change ([Options].EventTTL).
 package builtin

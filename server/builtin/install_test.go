@@ -12,7 +12,7 @@ import (
 	"github.com/keelson-dev/keelson/storage/memory"
 )
 
-// A server that ends while the wing is installed is not waited for.
+// A server that ends while the extension is installed is not waited for.
 func TestInstallEndsWithItsServer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -34,7 +34,7 @@ const (
 // objects of those that are being deleted. Every server of a storage has one; they do the same things, and what one has
 // done already is nothing to do for another.
 type controller struct {
-	wing      *wing
+	parts     *parts
 	host      *server.Host
 	catalogue *server.Catalogue
 	registry  *registry.Registry

@@ -133,7 +133,7 @@ func (c *controller) isTaken(crd *apiextensionsv1.CustomResourceDefinition) stri
 // group makes what a definition serves.
 func (c *controller) group(crd *apiextensionsv1.CustomResourceDefinition) (g server.Group, err error) {
 	defer c.caught(&err)
-	return c.wing.groupOf(crd)
+	return c.parts.groupOf(crd)
 }
 
 // replace serves all changes, or none.
@@ -205,6 +205,6 @@ func (c *controller) withdraw(k *known) {
 		c.log.Error("what a definition defined cannot be withdrawn", zap.String("resource", k.served.resource.String()), zap.Error(err))
 	}
 	c.gate.withdrawn(k.served.resource)
-	c.wing.forget(k.served.resource.String())
+	c.parts.forget(k.served.resource.String())
 	k.served = nil
 }

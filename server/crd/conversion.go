@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// webhooks are the conversion webhooks of a wing. All methods may be called concurrently.
+// webhooks are the conversion webhooks of one server. All methods may be called concurrently.
 type webhooks struct {
 	*conversion.Factory
 	caller  *webhook.Caller
@@ -64,17 +64,17 @@ func (c converter) converts() bool { return c.one != nil || c.all != nil }
 // A webhook that cannot be called, because of what the definition says of it, is an error for as long as nobody has used what is
 // defined. A definition that was established all the same, by another server, has its objects served in the version that
 // they are stored in.
-func (w *wing) converterOf(crd *apiextensionsv1.CustomResourceDefinition) (converter, error) {
+func (p *parts) converterOf(crd *apiextensionsv1.CustomResourceDefinition) (converter, error) {
 	kind := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Status.AcceptedNames.Kind}
-	if convert := w.opts.Conversions[kind]; convert != nil {
-		w.webhooks.forget(crd.Name)
+	if convert := p.opts.Conversions[kind]; convert != nil {
+		p.webhooks.forget(crd.Name)
 		return converter{one: convert}, nil
 	}
 	if crd.Spec.Conversion == nil || crd.Spec.Conversion.Strategy != apiextensionsv1.WebhookConverter {
-		w.webhooks.forget(crd.Name)
+		p.webhooks.forget(crd.Name)
 		return converter{}, nil
 	}
-	hook, err := w.webhooks.Webhook(crd)
+	hook, err := p.webhooks.Webhook(crd)
 	switch {
 	case err == nil:
 		return converter{all: hook.Convert}, nil

@@ -37,7 +37,7 @@ type Options struct {
 	Logger *zap.Logger
 }
 
-// New returns the wing. It is installed once in a server, before it serves or while it does, and ends with it.
+// New returns the extension. It is installed once in a server, before it serves or while it does, and ends with it.
 func New(o Options) server.Extension {
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
@@ -47,8 +47,8 @@ func New(o Options) server.Extension {
 
 type extension struct{ opts Options }
 
-// wing is the wing in one server.
-type wing struct {
+// parts are what all definitions of one server share.
+type parts struct {
 	opts     Options
 	webhooks *webhooks
 	schemas  *library
@@ -80,7 +80,7 @@ func (e extension) Install(h *server.Host) error {
 	kind := definitionKind(definition.NewValidator(compiler))
 	err = h.Serve(server.Group{Name: apiextensionsv1.GroupName, Versions: []server.Version{{Name: "v1", Resources: []server.Resource{kind}}}})
 	if errors.Is(err, server.ErrServed) {
-		return fmt.Errorf("crd: %w; install the wing once, and leave its kind to it", err)
+		return fmt.Errorf("crd: %w; install the extension once, and leave its kind to it", err)
 	}
 	if err != nil {
 		return fmt.Errorf("crd: %w", err)
@@ -89,7 +89,7 @@ func (e extension) Install(h *server.Host) error {
 	if err != nil {
 		return fmt.Errorf("crd: %w", err)
 	}
-	c, err := newController(h, &wing{opts: e.opts, webhooks: hooks, schemas: newLibrary(compiler)})
+	c, err := newController(h, &parts{opts: e.opts, webhooks: hooks, schemas: newLibrary(compiler)})
 	if err != nil {
 		hooks.close()
 		return fmt.Errorf("crd: %w", err)
@@ -102,7 +102,7 @@ func (e extension) Install(h *server.Host) error {
 		return fmt.Errorf("crd: %w", err)
 	}
 	h.Check(server.Check{Name: checkName, ReadyOnly: true, Check: c.check})
-	h.Go(c.wing.schemas.run)
+	h.Go(c.parts.schemas.run)
 	h.Go(c.run)
 	h.OnClose(hooks.close) // requests under way may need them
 	select {
@@ -114,7 +114,7 @@ func (e extension) Install(h *server.Host) error {
 }
 
 // newController returns a controller that is yet to run.
-func newController(h *server.Host, w *wing) (*controller, error) {
+func newController(h *server.Host, p *parts) (*controller, error) {
 	r, err := h.Registry(definitions())
 	if err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func newController(h *server.Host, w *wing) (*controller, error) {
 		return nil, err
 	}
 	c := &controller{
-		wing: w, host: h, catalogue: h.Catalogue(), registry: r, status: status, log: w.opts.Logger,
+		parts: p, host: h, catalogue: h.Catalogue(), registry: r, status: status, log: p.opts.Logger,
 		synced: make(chan struct{}), left: make(chan string), known: map[string]*known{}, leaving: map[*known]bool{}, groups: map[string]*namesakes{}, deletes: make(chan struct{}, maxDeletes),
 	}
 	c.gate = &gate{definitions: r}

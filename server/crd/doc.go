@@ -1,4 +1,4 @@
-// Package crd is the wing of CustomResourceDefinitions: APIs that come and go with objects, as kube-apiserver has them.
+// Package crd is the extension with CustomResourceDefinitions: APIs that come and go with objects, as kube-apiserver has them.
 //
 //	err := srv.Install(crd.New(crd.Options{}))
 //
@@ -26,7 +26,7 @@
 // # Several servers
 //
 // Servers that share a storage all follow the definitions and do the same things, and what one has done is nothing to do for
-// the others; there is no leader. All of them should have installed the wing. What one establishes the others serve
+// the others; there is no leader. All of them should have installed the extension. What one establishes the others serve
 // already, unless they are slower than a quarter of a second. An object that another server let in while the last one was
 // deleted is found when that one sees that the definition is gone. A server that ends at any point leaves what the next one,
 // or another, goes on with.
@@ -93,7 +93,7 @@
 //
 // # What will bite
 //
-//   - A definition whose spec uses what the wing cannot serve is refused with 422 by the field: paths of a scale that lead nowhere.
+//   - A definition whose spec uses what the extension cannot serve is refused with 422 by the field: paths of a scale that lead nowhere.
 //     One that got into the storage by other means is not served, which its condition
 //     Established says with the reason NotServed, unless it was True; then the log does, and a DELETE has to wait until
 //     the definition is mended, or its finalizer is taken away, which keeps the objects.

@@ -126,15 +126,15 @@ func deprecation(crd *apiextensionsv1.CustomResourceDefinition, v apiextensionsv
 
 // groupOf makes what a definition defines: see the function of that name. The webhook of a definition is kept until it
 // is forgotten.
-func (w *wing) groupOf(crd *apiextensionsv1.CustomResourceDefinition) (server.Group, error) {
-	convert, err := w.converterOf(crd)
+func (p *parts) groupOf(crd *apiextensionsv1.CustomResourceDefinition) (server.Group, error) {
+	convert, err := p.converterOf(crd)
 	if err != nil {
 		return server.Group{}, err
 	}
-	return groupOf(crd, convert, w.schemas)
+	return groupOf(crd, convert, p.schemas)
 }
 
 // forget drops what is kept of the definition of a name.
-func (w *wing) forget(name string) {
-	w.webhooks.forget(name)
+func (p *parts) forget(name string) {
+	p.webhooks.forget(name)
 }

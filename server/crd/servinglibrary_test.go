@@ -198,7 +198,7 @@ func TestCompiledSchemasAreBounded(t *testing.T) {
 	runtime.KeepAlive(all)
 }
 
-// One goroutine sweeps for all, only while something is compiled, and ends with the wing.
+// One goroutine sweeps for all, only while something is compiled, and ends with the server.
 func TestSweeps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -33,7 +33,7 @@ func newSharedStorage(t *testing.T) storage.Backend {
 	return sharedStorage{b}
 }
 
-// site is a server with the wing, over HTTP.
+// site is a server with the extension, over HTTP.
 type site struct {
 	t   *testing.T
 	srv *servertest.Server

@@ -18,7 +18,7 @@ type webhookMetrics struct {
 	objects     *prometheus.CounterVec
 }
 
-// newWebhookMetrics registers them. A wing that was installed in the server before has registered them already.
+// newWebhookMetrics registers them. An extension that was installed in the server before has registered them already.
 func newWebhookMetrics(in prometheus.Registerer) (*webhookMetrics, error) {
 	m := &webhookMetrics{
 		conversions: prometheus.NewHistogramVec(prometheus.HistogramOpts{

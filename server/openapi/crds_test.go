@@ -25,7 +25,7 @@ const (
 	crdGroup  = "shapes.example.com"
 )
 
-// crdObject describes the objects of one version of a custom resource, as a wing for them does.
+// crdObject describes the objects of one version of a custom resource, as an extension for them does.
 type crdObject struct {
 	props *apiextensionsv1.JSONSchemaProps
 	*structural.Schema

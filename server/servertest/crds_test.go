@@ -169,7 +169,7 @@ func TestInstallCRDsWithoutTheWing(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t)
 	err := srv.InstallCRDs(t.Context(), put(t, t.TempDir()+"/boats.yaml", boatsCRD("boats", "Boat", 3)))
-	if err == nil || !strings.Contains(err.Error(), "give it the wing of package server/crd") {
+	if err == nil || !strings.Contains(err.Error(), "give it the extension of package server/crd") {
 		t.Error(err)
 	}
 }

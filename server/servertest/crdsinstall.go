@@ -83,7 +83,7 @@ func (s *Server) InstallCRDsFS(ctx context.Context, fsys fs.FS, paths ...string)
 //
 //	srv := servertest.New(t, crd.New(crd.Options{Conversions: map[schema.GroupKind]runtime.ConvertUntyped{boat: convertBoat}}))
 //
-// The server must have the wing of package server/crd among its parts. This package does not bring it, so that the tests of
+// The server must have the extension of package server/crd among its parts. This package does not bring it, so that the tests of
 // programs without custom resources are not built from it.
 func (s *Server) Define(ctx context.Context, sources ...CRDs) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	made, err := s.define(ctx, sources)
@@ -169,7 +169,7 @@ func (in crdInstall) write(ctx context.Context, d crdFile) (crdMade, error) {
 			m.isNew = true
 			err = in.ask(ctx, http.MethodPost, crdPath+options, d.body, &now)
 			if isStatus(err, http.StatusNotFound) {
-				return m, errors.New("the server serves no CustomResourceDefinitions: give it the wing of package server/crd, as in servertest.New(t, crd.New(crd.Options{}))")
+				return m, errors.New("the server serves no CustomResourceDefinitions: give it the extension of package server/crd, as in servertest.New(t, crd.New(crd.Options{}))")
 			}
 			if !isStatus(err, http.StatusConflict) {
 				return m, err

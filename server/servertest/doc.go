@@ -10,10 +10,10 @@
 // # What is served
 //
 // Each argument of [New] adds a part: a server.Group; [Types], the kinds of an existing AddToScheme function, such as those
-// of an operator's api package or of k8s.io/api; [Untyped], kinds without Go types; a wing such as builtin.New, which brings
+// of an operator's api package or of k8s.io/api; [Untyped], kinds without Go types; an extension such as builtin.New, which brings
 // namespaces, ConfigMaps, Secrets, Leases and Events with their controllers; or any other extension.
 //
-// A wing too is crd.New, and the CustomResourceDefinitions are there in one more line: from files and folders with
+// An extension too is crd.New, and the CustomResourceDefinitions are there in one more line: from files and folders with
 // [InstallCRDs], from an embed.FS with [InstallCRDsFS]. Both wait until what is defined is served.
 //
 //	srv := servertest.New(t, crd.New(crd.Options{}))

@@ -142,10 +142,10 @@ func openFiles(t *testing.T) int {
 // BenchmarkReady is from nothing to /readyz. live-B/server is what one such server holds on to.
 func BenchmarkReady(b *testing.B) {
 	for name, parts := range map[string][]server.Extension{
-		"kinds=1":         {widgets()},
-		"untyped=50":      {fleet(50)},
-		"wing":            {builtin.New(builtin.Options{})},
-		"wing+kubernetes": {builtin.New(builtin.Options{}), servertest.Types{AddToScheme: addAll}},
+		"kinds=1":            {widgets()},
+		"untyped=50":         {fleet(50)},
+		"builtin":            {builtin.New(builtin.Options{})},
+		"builtin+kubernetes": {builtin.New(builtin.Options{}), servertest.Types{AddToScheme: addAll}},
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -50,7 +50,7 @@ const readyWithin, endsWithin = 30 * time.Second, 10 * time.Second
 const host = "localhost"
 
 // New runs a server in memory for a test, which ends with it, and fails if the server is not ready within half a minute,
-// leaves a goroutine behind or ends with an error. Each part adds something to it: a server.Group, [Types], a wing such as
+// leaves a goroutine behind or ends with an error. Each part adds something to it: a server.Group, [Types], an extension such as
 // builtin.New, or any other extension.
 func New(t testing.TB, parts ...server.Extension) *Server {
 	t.Helper()

@@ -30,7 +30,7 @@ func addAll(s *apiruntime.Scheme) error {
 func TestTypesOfKubernetes(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t, builtin.New(builtin.Options{}), servertest.Types{AddToScheme: addAll})
-	// Not only what is new: the kinds of the wing are those of the wing.
+	// Not only what is new: the kinds of the extension are its own.
 	ask(t, srv, "POST", "/api/v1/namespaces/missing/pods", `{"metadata":{"name":"p"}}`).want(404, `namespaces "missing" not found`)
 	ask(t, srv, "POST", "/api/v1/namespaces/default/pods", `{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]},"status":{"phase":"Running"}}`).want(201, `"image":"i"`).not("Running")
 	ask(t, srv, "PUT", "/api/v1/namespaces/default/pods/p/status", `{"metadata":{"name":"p"},"status":{"phase":"Running"}}`).want(200, "Running")

@@ -71,7 +71,7 @@ func TestServersMakeSystemNamespacesTogether(t *testing.T) {
 	}
 }
 
-// A storage that cannot be written to when the wing is installed is tried again, and the server is not ready until then.
+// A storage that cannot be written to when the extension is installed is tried again, and the server is not ready until then.
 func TestSystemNamespacesAreTriedAgain(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)

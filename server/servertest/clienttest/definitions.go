@@ -30,7 +30,7 @@ func (e *Environment) sources() []servertest.CRDs {
 	return out
 }
 
-// define installs the wing of definitions, unless it is among the Parts, and makes the definitions.
+// define installs the extension crd, unless it is among the Parts, and makes the definitions.
 func (e *Environment) define(s *servertest.Server, sources []servertest.CRDs) error {
 	served := false
 	if err := s.Install(server.ExtensionFunc(func(h *server.Host) error {

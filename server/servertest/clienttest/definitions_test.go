@@ -230,7 +230,7 @@ func TestEnvironmentWithDefinitions(t *testing.T) {
 	}
 }
 
-// Definitions come from an fs.FS and Go values as well, and functions of one's own convert; the wing may be one of the Parts.
+// Definitions come from an fs.FS and Go values as well, and functions of one's own convert; the extension may be one of the Parts.
 func TestEnvironmentDefinitionsFromElsewhere(t *testing.T) {
 	t.Parallel()
 	object := new(apiextensionsv1.CustomResourceDefinition)

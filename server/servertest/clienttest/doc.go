@@ -49,7 +49,7 @@
 //   - There are no admission webhooks. A kind of several versions without a definition is served in those that the Scheme can
 //     convert.
 //   - A definition that is there twice is an error, and so is a field of it that is unknown; envtest takes the last one, and
-//     leaves out the field. CustomResourceDefinitions are served if some are asked for, or the wing of package
+//     leaves out the field. CustomResourceDefinitions are served if some are asked for, or the extension of package
 //     server/crd is among [Environment].Parts.
 //   - Controllers that envtest does not have run: objects whose owners are gone are collected, and a deleted namespace goes
 //     with its content. [Environment].NoControllers leaves them out.

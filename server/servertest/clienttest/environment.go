@@ -96,8 +96,8 @@ func (e *Environment) start() error {
 	}
 	kinds := e.Types
 	kinds.Scheme = e.Scheme
-	wing := builtin.New(builtin.Options{Logger: e.Options.Observe.Logger, NoControllers: e.NoControllers})
-	parts := slices.Concat([]server.Extension{wing}, e.Parts)
+	kinds := builtin.New(builtin.Options{Logger: e.Options.Observe.Logger, NoControllers: e.NoControllers})
+	parts := slices.Concat([]server.Extension{kinds}, e.Parts)
 	if sources == nil {
 		parts = append(parts, kinds)
 	}

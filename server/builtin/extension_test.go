@@ -26,8 +26,8 @@ type shared struct{ storage.Backend }
 
 func (shared) Close() error { return nil }
 
-// winged is a server with the wing.
-type winged struct {
+// installed is a server with the extension.
+type installed struct {
 	srv    *server.Server
 	maps   *registry.Typed[*corev1.ConfigMap]
 	spaces *registry.Typed[*corev1.Namespace]
@@ -35,7 +35,7 @@ type winged struct {
 	events *registry.Typed[*corev1.Event]
 }
 
-func newWinged(t *testing.T, b storage.Backend, o builtin.Options) *winged {
+func newWinged(t *testing.T, b storage.Backend, o builtin.Options) *installed {
 	t.Helper()
 	srv, err := server.New(server.Options{Storage: func(context.Context) (storage.Backend, error) { return b, nil }})
 	if err != nil {
@@ -45,7 +45,7 @@ func newWinged(t *testing.T, b storage.Backend, o builtin.Options) *winged {
 	if err := srv.Install(builtin.New(o)); err != nil {
 		t.Fatal(err)
 	}
-	w := &winged{srv: srv}
+	w := &installed{srv: srv}
 	err = srv.Install(server.ExtensionFunc(func(h *server.Host) error {
 		w.maps = typed[*corev1.ConfigMap](t, h, "configmaps")
 		w.spaces = typed[*corev1.Namespace](t, h, "namespaces")
@@ -76,7 +76,7 @@ func typed[T interface {
 }
 
 // collects fails the test unless a dependent goes with its owner, and a namespace with its content.
-func (w *winged) collects(ctx context.Context, t *testing.T) {
+func (w *installed) collects(ctx context.Context, t *testing.T) {
 	t.Helper()
 	if _, err := w.spaces.Create(ctx, "", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "attic"}}); err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func (w *winged) collects(ctx context.Context, t *testing.T) {
 	t.Fatal("not everything was collected")
 }
 
-func (w *winged) leader(ctx context.Context, t *testing.T) string {
+func (w *installed) leader(ctx context.Context, t *testing.T) string {
 	t.Helper()
 	lease, err := w.leases.Get(ctx, metav1.NamespaceSystem, builtin.LeaseName)
 	if apierrors.IsNotFound(err) {
@@ -238,7 +238,7 @@ func TestTheWingIsInstalledOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = srv.Install(builtin.New(builtin.Options{}))
-		if err == nil || !strings.Contains(err.Error(), "is served already; install the wing once") {
+		if err == nil || !strings.Contains(err.Error(), "is served already; install the extension once") {
 			t.Errorf("%s are there: %v", name, err)
 		}
 	}

@@ -42,47 +42,47 @@ type Options struct {
 	Logger *zap.Logger
 }
 
-// New returns the wing. It is installed once in a server, before it serves or while it does, and ends with it.
+// New returns the extension. It is installed once in a server, before it serves or while it does, and ends with it.
 func New(o Options) server.Extension {
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
 	}
-	return wing{o}
+	return extension{o}
 }
 
-type wing struct{ opts Options }
+type extension struct{ opts Options }
 
 // Install implements server.Extension.
-func (w wing) Install(h *server.Host) error {
-	if w.opts.EventTTL < 0 {
-		return fmt.Errorf("builtin: Options.EventTTL is %s; it must not be negative; 0 is an hour", w.opts.EventTTL)
+func (e extension) Install(h *server.Host) error {
+	if e.opts.EventTTL < 0 {
+		return fmt.Errorf("builtin: Options.EventTTL is %s; it must not be negative; 0 is an hour", e.opts.EventTTL)
 	}
 	finalizer := &lifecycle.Finalizer{}
-	coreEvents, events := Events(w.opts.EventTTL)
+	coreEvents, events := Events(e.opts.EventTTL)
 	err := h.Serve(
 		server.Group{Versions: []server.Version{{Name: "v1", Resources: []server.Resource{Namespace(finalizer), ConfigMap(), Secret(), coreEvents}}}},
 		server.Group{Name: coordinationv1.GroupName, Versions: []server.Version{{Name: "v1", Resources: []server.Resource{Lease()}}}},
 		events,
 	)
 	if errors.Is(err, server.ErrServed) {
-		return fmt.Errorf("builtin: %w; install the wing once, before what serves its kinds too, and leave them to it", err)
+		return fmt.Errorf("builtin: %w; install the extension once, before what serves its kinds too, and leave them to it", err)
 	}
 	if err != nil {
 		return fmt.Errorf("builtin: %w", err)
 	}
-	namespaces, err := lifecycle.Install(h, finalizer, lifecycle.Options{AllowMissingNamespaces: w.opts.AllowMissingNamespaces, NoAdmission: w.opts.NoNamespaceAdmission, Logger: w.opts.Logger})
+	namespaces, err := lifecycle.Install(h, finalizer, lifecycle.Options{AllowMissingNamespaces: e.opts.AllowMissingNamespaces, NoAdmission: e.opts.NoNamespaceAdmission, Logger: e.opts.Logger})
 	if err != nil {
 		return fmt.Errorf("builtin: %w", err)
 	}
-	if w.opts.NoControllers {
+	if e.opts.NoControllers {
 		return nil
 	}
 	recorded, err := typed[*corev1.Event](h, schema.GroupResource{Resource: "events"}, collectorName)
 	if err != nil {
 		return err
 	}
-	invalid := newInvalidOwners(recorded, w.opts.Logger)
-	collector, err := garbage.New(garbage.Options{Catalogue: h.Catalogue().As(account(collectorName)), Logger: w.opts.Logger, Hooks: garbage.Hooks{Invalid: invalid.note}})
+	invalid := newInvalidOwners(recorded, e.opts.Logger)
+	collector, err := garbage.New(garbage.Options{Catalogue: h.Catalogue().As(account(collectorName)), Logger: e.opts.Logger, Hooks: garbage.Hooks{Invalid: invalid.note}})
 	if err != nil {
 		return fmt.Errorf("builtin: %w", err)
 	}
@@ -93,8 +93,8 @@ func (w wing) Install(h *server.Host) error {
 	h.CollectGarbage()
 	work := func(ctx context.Context) {
 		var running sync.WaitGroup
-		running.Go(func() { w.run(ctx, "namespace-controller", namespaces.Run) })
-		running.Go(func() { w.run(ctx, collectorName, collector.Run) })
+		running.Go(func() { e.run(ctx, "namespace-controller", namespaces.Run) })
+		running.Go(func() { e.run(ctx, collectorName, collector.Run) })
 		running.Go(func() { invalid.run(ctx) })
 		running.Wait()
 	}
@@ -103,9 +103,9 @@ func (w wing) Install(h *server.Host) error {
 		return nil
 	}
 	h.Go(func(ctx context.Context) {
-		opts := election.Options{Namespace: metav1.NamespaceSystem, Name: LeaseName, Identity: w.opts.Identity, Logger: w.opts.Logger}
+		opts := election.Options{Namespace: metav1.NamespaceSystem, Name: LeaseName, Identity: e.opts.Identity, Logger: e.opts.Logger}
 		if err := election.Run(ctx, leases, opts, work); err != nil {
-			w.opts.Logger.Error("no controller runs here", zap.Error(err))
+			e.opts.Logger.Error("no controller runs here", zap.Error(err))
 		}
 	})
 	return nil
@@ -142,8 +142,8 @@ func account(controller string) *authn.User {
 }
 
 // run runs a controller.
-func (w wing) run(ctx context.Context, name string, controller func(context.Context) error) {
+func (e extension) run(ctx context.Context, name string, controller func(context.Context) error) {
 	if err := controller(ctx); err != nil && !errors.Is(err, context.Canceled) {
-		w.opts.Logger.Error("a controller ended", zap.String("controller", name), zap.Error(err))
+		e.opts.Logger.Error("a controller ended", zap.String("controller", name), zap.Error(err))
 	}
 }

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"slices"
@@ -62,8 +64,11 @@ func readTokens(path string, log *zap.Logger) (map[string]authn.User, error) {
 	}
 	defer func() { _ = file.Close() }()
 	users, warnings, err := authn.ReadTokens(file)
-	if err != nil {
+	if unread := new(fs.PathError); errors.As(err, &unread) {
 		return nil, fmt.Errorf("--token-auth-file %s: %w", path, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--token-auth-file %s: %w; a line is token,user,uid,\"group1,group2\"", path, err)
 	}
 	for _, w := range warnings {
 		log.Warn("token file", zap.String("file", path), zap.String("warning", w))

@@ -4,16 +4,19 @@ import (
 	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
-	"crypto/rand"
+	cryptorand "crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -92,6 +95,62 @@ func TestUsers(t *testing.T) {
 	own := string(bytes.TrimSpace(read(t, filepath.Join(dir, "certs", "token"))))
 	p.client(own, nil, nil).want(401, "Unauthorized", "GET", namespaces, "")
 	p.stop()
+}
+
+// After a restart every request that is answered at all is decided by all roles and bindings, before the program says that it is
+// ready, too.
+func TestRolesAfterRestart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	users, err := filepath.Abs("testdata/users.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"--storage-file=plane.db", "--token-auth-file=" + users, "--authorization-mode=RBAC"}
+	p := start(t, dir, args...)
+	answersOf(t, p, "alice GET /api/v1/namespaces/team/pods")
+	p.stop()
+	port := quietPort(t)
+	args = append(args, "--secure-port="+port, "--bind-address=127.0.0.1", "--cert-dir=certs")
+	for range 5 {
+		again := launch(t, dir, args...)
+		again.url = "https://127.0.0.1:" + port
+		var users sync.WaitGroup
+		for user, want := range map[string]struct {
+			code int
+			part string
+		}{
+			"alice": {200, `"items":[]`}, "named": {403, `User \"named\" cannot list`}, "admin": {200, `"items":[]`},
+			"lost": {403, `rbac: RBAC: [clusterrole.rbac.authorization.k8s.io \"gone\" not found, role.rbac.authorization.k8s.io \"gone\" not found]`},
+		} {
+			c := again.client("t-"+user, nil, nil)
+			users.Go(func() {
+				code, text, err := c.try("GET", "/api/v1/namespaces/team/pods", "")
+				for begin := time.Now(); err != nil && time.Since(begin) < limit; code, text, err = c.try("GET", "/api/v1/namespaces/team/pods", "") {
+					time.Sleep(time.Millisecond) // nothing listens yet
+				}
+				if err != nil || code != want.code || !strings.Contains(text, want.part) {
+					t.Errorf("%s: the first answer is %d %s, %v; want %d and %s", user, code, text, err, want.code, want.part)
+				}
+			})
+		}
+		users.Wait()
+		again.stop()
+	}
+}
+
+// quietPort is a free port that the system gives to nobody who asks for any.
+func quietPort(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		port := strconv.Itoa(20000 + rand.IntN(10000))
+		if ln, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			ln.Close()
+			return port
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
 }
 
 func TestModesAndAnonymous(t *testing.T) {
@@ -305,7 +364,7 @@ func (a *authority) issue(t *testing.T, name string, groups ...string) *tls.Cert
 // sign completes a template. The first certificate is signed by itself.
 func (a *authority) sign(t *testing.T, template *x509.Certificate) *tls.Certificate {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), cryptorand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +375,7 @@ func (a *authority) sign(t *testing.T, template *x509.Certificate) *tls.Certific
 	if parent == nil {
 		parent, signer = template, key
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
+	der, err := x509.CreateCertificate(cryptorand.Reader, template, parent, &key.PublicKey, signer)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,11 +9,14 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"math/rand/v2"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -97,8 +100,8 @@ func TestUsers(t *testing.T) {
 	p.stop()
 }
 
-// After a restart every request that is answered at all is decided by all roles and bindings, before the program says that it is
-// ready, too.
+// After a restart no request is decided by some of the roles and bindings: while they are being loaded it is refused and
+// /readyz fails, and the first request after /readyz is ok is decided by all.
 func TestRolesAfterRestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -109,34 +112,52 @@ func TestRolesAfterRestart(t *testing.T) {
 	args := []string{"--storage-file=plane.db", "--token-auth-file=" + users, "--authorization-mode=RBAC"}
 	p := start(t, dir, args...)
 	answersOf(t, p, "alice GET /api/v1/namespaces/team/pods")
+	for i := range 10 { // which take a while to load
+		large := fmt.Sprintf(`{"metadata":{"name":"large-%d"},"rules":[{"verbs":["get"],"apiGroups":["example.com"],"resources":["a"%s]}]}`, i, strings.Repeat(`,"b"`, 100_000))
+		p.client("t-admin", nil, nil).want(201, "", "POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", large)
+	}
 	p.stop()
 	port := quietPort(t)
 	args = append(args, "--secure-port="+port, "--bind-address=127.0.0.1", "--cert-dir=certs")
-	for range 5 {
+	for range 3 {
 		again := launch(t, dir, args...)
 		again.url = "https://127.0.0.1:" + port
 		var users sync.WaitGroup
-		for user, want := range map[string]struct {
-			code int
-			part string
-		}{
-			"alice": {200, `"items":[]`}, "named": {403, `User \"named\" cannot list`}, "admin": {200, `"items":[]`},
+		for user, want := range map[string]firstAnswer{
+			"admin": {200, `"items":[]`}, "alice": {200, `"items":[]`}, "named": {403, `in the namespace \"team\"","reason"`},
 			"lost": {403, `rbac: RBAC: [clusterrole.rbac.authorization.k8s.io \"gone\" not found, role.rbac.authorization.k8s.io \"gone\" not found]`},
 		} {
-			c := again.client("t-"+user, nil, nil)
-			users.Go(func() {
-				code, text, err := c.try("GET", "/api/v1/namespaces/team/pods", "")
-				for begin := time.Now(); err != nil && time.Since(begin) < limit; code, text, err = c.try("GET", "/api/v1/namespaces/team/pods", "") {
-					time.Sleep(time.Millisecond) // nothing listens yet
-				}
-				if err != nil || code != want.code || !strings.Contains(text, want.part) {
-					t.Errorf("%s: the first answer is %d %s, %v; want %d and %s", user, code, text, err, want.code, want.part)
-				}
-			})
+			nobody, user := again.client("", nil, nil), again.client("t-"+user, nil, nil)
+			users.Go(func() { want.check(nobody, user) })
 		}
 		users.Wait()
 		again.stop()
 	}
+}
+
+// firstAnswer is the answer to a request for the pods of a namespace, by all roles and bindings.
+type firstAnswer struct {
+	code int
+	part string
+}
+
+// check sends the request of a user again and again, until it is sent after /readyz is ok.
+func (want firstAnswer) check(nobody, user *client) {
+	for begin := time.Now(); time.Since(begin) < limit; time.Sleep(time.Millisecond) {
+		ready, _, err := nobody.try("GET", "/readyz", "")
+		if err != nil {
+			continue // nothing listens yet
+		}
+		code, text, err := user.try("GET", "/api/v1/namespaces/team/pods", "")
+		loading := ready != 200 && code == 403 && strings.Contains(text, "roles and bindings are not loaded yet")
+		if err != nil || !loading && (code != want.code || !strings.Contains(text, want.part)) {
+			user.t.Errorf("%s: /readyz is %d, and then the answer %d %s, %v; want %d and %s", user.token, ready, code, text, err, want.code, want.part)
+		}
+		if err != nil || ready == 200 {
+			return
+		}
+	}
+	user.t.Error("it does not get ready")
 }
 
 // quietPort is a free port that the system gives to nobody who asks for any.
@@ -303,6 +324,57 @@ func TestWhatCannotStart(t *testing.T) {
 	}
 	if content := read(t, filepath.Join(dir, "text")); !strings.HasPrefix(string(content), "This is no database.\n") {
 		t.Error("the file that is no database was changed")
+	}
+}
+
+// Flags that have no effect are named in the first line, all of them and no others, and do not keep the program from serving.
+func TestFlagsWithoutEffect(t *testing.T) {
+	t.Parallel()
+	without := strings.Fields(`--advertise-address=127.0.0.1 --allow-privileged=true --audit-log-path=audit.log --audit-policy-file=audit.yaml
+		--egress-selector-config-file=e --emulated-version=1.36 --enable-admission-plugins=NodeRestriction,PodSecurity --enable-aggregator-routing
+		--enable-bootstrap-token-auth=true --encryption-provider-config=e --endpoint-reconciler-type=none --event-ttl=1h --feature-gates=A=true
+		--goaway-chance=0.01 --kubelet-client-certificate=c --kubelet-client-key=k --max-requests-inflight=400 --oidc-issuer-url=https://a
+		--proxy-client-cert-file=c --proxy-client-key-file=k --request-timeout=1m --requestheader-allowed-names=front --requestheader-client-ca-file=c
+		--runtime-config=api/all=true --service-account-issuer=https://a --service-account-key-file=k --service-account-signing-key-file=k
+		--service-cluster-ip-range=10.96.0.0/16 --service-node-port-range=30000-32767 --storage-backend=etcd3 --tls-min-version=VersionTLS13 --v=2
+		--watch-cache=true`)
+	names := slices.Clone(without)
+	for i, flag := range names {
+		if !strings.HasPrefix(flag, "--enable-admission-plugins") {
+			names[i], _, _ = strings.Cut(flag, "=")
+		}
+	}
+	p := start(t, t.TempDir(), append(without, "--storage-file=plane.db", "--authorization-mode=RBAC", "--enable-admission-plugins=NamespaceLifecycle", "--disable-admission-plugins=ServiceAccount")...)
+	p.client("", nil, nil).want(200, "ok", "GET", "/readyz", "")
+	if line, _, _ := strings.Cut(p.stderr.String(), "\n"); line != "controlplane: without effect yet: "+strings.Join(names, " ") {
+		t.Errorf("it begins with %s; want the flags %s", line, names)
+	}
+	p.stop()
+
+	p = start(t, t.TempDir(), "--storage-file=plane.db")
+	p.stop()
+	if strings.Contains(p.stderr.String(), "without effect") {
+		t.Errorf("without such flags it says %s", p.stderr.String())
+	}
+}
+
+// The program listens on the address of the flag, and its certificate is valid for the URL that it prints.
+func TestBindAddress(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{"127.0.0.1": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::1": "::1", "127.0.0.2": "127.0.0.2"} {
+		ln, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
+		if err != nil {
+			t.Logf("%s is no address of this machine: %v", address, err)
+			continue
+		}
+		ln.Close()
+		dir := t.TempDir()
+		p := start(t, dir, "--storage-file=plane.db", "--bind-address="+address)
+		if u, err := url.Parse(p.url); err != nil || u.Hostname() != want {
+			t.Errorf("at %s the URL is %s", address, p.url)
+		}
+		p.client("", nil, read(t, filepath.Join(dir, "certs", "apiserver.crt"))).want(200, "ok", "GET", "/readyz", "")
+		p.stop()
 	}
 }
 

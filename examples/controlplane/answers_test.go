@@ -165,6 +165,52 @@ alice GET /openapi/v3
 alice GET /swagger.json
 alice GET /debug/pprof/
 alice GET /.well-known/openid-configuration
+alice GET /api/v1/nodes?pretty=true
+alice GET /api/v1/nodes?pretty=0
+alice GET /custom?pretty=1
+alice GET /api/v1/nodes application/cbor,application/json
+alice GET /api/v1/nodes application/json;stream=watch
+alice GET /apis/apps/v1/namespaces/team
+alice GET /apis/apps/v1/namespaces/team/deployments/web/a/b
+alice GET /api/v1/namespaces/team/
+alice GET /api/v1/namespaces/team/secrets/
+alice GET /api/v1//secrets
+alice GET //api/v1/secrets
+alice GET /api/v1/../v1/secrets
+alice GET /api/v1/./secrets
+alice GET /api/v2/secrets
+alice GET /api/v1/proxy/nodes/a
+alice GET /api/v1/redirect/nodes/a
+alice GET /api/v1/watch/nodes/a
+alice GET /api/v1/watch/namespaces/team/secrets
+alice GET /api/v1/watch
+alice DELETE /api/v1/watch/nodes/a
+alice GET /api/v1/secrets?watch=false
+alice GET /api/v1/secrets?watch=foo
+alice GET /api/v1/secrets?watch
+alice GET /api/v1/secrets?watch=true&watch=false
+alice GET /api/v1/secrets?fieldSelector=bad%3D%3D%3D
+alice GET /api/v1/namespaces/team/secrets?fieldSelector=metadata.name%3Da,metadata.namespace%3Dteam
+alice GET /api/v1/namespaces/team/secrets?fieldSelector=metadata.name!%3Da
+alice GET /api/v1/namespaces/team/secrets?fieldSelector=metadata.name%3D%3Da&limit=bad
+alice DELETE /api/v1/namespaces/team/secrets?fieldSelector=metadata.name%3Da
+alice TRACE /api/v1/namespaces/team/secrets
+alice PROPFIND /api/v1/namespaces/team/secrets/a
+alice PROPFIND /custom
+alice PUT /api/v1/namespaces/team/serviceaccounts/a/token
+alice POST /apis/authorization.k8s.io/v1/subjectaccessreviews
+alice GET /api/v1/namespaces/team/pods/a/b/c
+alice GET /api/v1/namespaces//secrets
+alice GET /healthz/
+alice GET /version/x
+alice GET /openapi
+alice GET /apisx
+alice GET /APIS
+nobody GET /livez/
+nobody GET /livez?verbose
+nobody GET /version/
+nobody HEAD /custom
+nobody HEAD /api/v1/nodes
 wrong GET /api/v1/pods
 `
 
@@ -187,6 +233,10 @@ func differences() map[string]recordedAnswer {
 	for _, user := range []string{"nobody", "alice"} {
 		all["RBAC: "+user+" GET /readyz/ping"] = recordedAnswer{Code: http.StatusOK}
 	}
+	all["RBAC: nobody GET /livez/"] = recordedAnswer{Code: http.StatusNotFound}
+	all["RBAC: alice GET /healthz/"] = recordedAnswer{Code: http.StatusNotFound}
+	// A path that nothing can be made of is the client's fault. In kube-apiserver it is the server's.
+	all["RBAC: alice GET /api/v1/watch"] = recordedAnswer{Code: http.StatusBadRequest}
 	return all
 }
 

@@ -34,6 +34,7 @@ const policyObjects = `
 /apis/rbac.authorization.k8s.io/v1/namespaces/team/rolebindings {"metadata":{"name":"qa"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"team-pods"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":"qa"}]}
 /apis/rbac.authorization.k8s.io/v1/namespaces/team/roles {"metadata":{"name":"one"},"rules":[{"verbs":["get","list","watch","create","delete"],"apiGroups":[""],"resources":["configmaps"],"resourceNames":["one"]}]}
 /apis/rbac.authorization.k8s.io/v1/namespaces/team/rolebindings {"metadata":{"name":"one"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"one"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"named"}]}
+/apis/rbac.authorization.k8s.io/v1/namespaces/team/rolebindings {"metadata":{"name":"robot"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"one"},"subjects":[{"kind":"ServiceAccount","name":"robot","namespace":"team"}]}
 /apis/rbac.authorization.k8s.io/v1/clusterroles {"metadata":{"name":"urls"},"rules":[{"verbs":["get"],"nonResourceURLs":["/custom","/below/*"]}]}
 /apis/rbac.authorization.k8s.io/v1/clusterrolebindings {"metadata":{"name":"urls"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"urls"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"named"}]}
 /apis/rbac.authorization.k8s.io/v1/clusterrolebindings {"metadata":{"name":"lost"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"gone"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"lost"}]}
@@ -210,6 +211,19 @@ nobody GET /livez/
 nobody GET /livez?verbose
 nobody GET /version/
 nobody HEAD /custom
+posing GET /apis
+posing GET /custom
+posing GET /api/v1/nodes
+outside GET /apis
+outside GET /api/v1/namespaces/team/pods
+outside GET /api/v1/nodes
+odd GET /apis
+odd GET /custom
+odd GET /api/v1/nodes
+odd GET /api/v1/nodes/a application/yaml
+kube GET /api/v1/nodes
+robot GET /api/v1/nodes
+robot GET /api/v1/namespaces/team/configmaps/one
 nobody HEAD /api/v1/nodes
 wrong GET /api/v1/pods
 `
@@ -267,7 +281,7 @@ func TestAnswersOfKubernetes(t *testing.T) {
 			}
 			path := filepath.Join("testdata", "authorization", strings.ReplaceAll(modes, ",", "-")+".json")
 			if url := os.Getenv("KEELSON_WIRE_SERVER"); url != "" && *updateAnswers {
-				about := "Answers of a kube-apiserver 1.37.1 that was started with --authorization-mode=" + modes + "."
+				about := "Answers of a kube-apiserver 1.37.1 that was started with --authorization-mode=" + modes + " --token-auth-file=testdata/users.csv."
 				record(t, path, recordedAnswers{about, answersOf(t, &process{t: t, url: url}, requests)})
 				return
 			}
@@ -315,7 +329,7 @@ func answersOf(t *testing.T, p *process, requests string) []recordedAnswer {
 		admin.want(http.StatusCreated, "", "POST", path, body)
 	}
 	clients := map[string]*client{"nobody": p.client("", nil, nil)}
-	for _, user := range []string{"admin", "alice", "named", "lost", "wrong"} {
+	for _, user := range []string{"admin", "alice", "named", "lost", "posing", "outside", "odd", "kube", "robot", "wrong"} {
 		clients[user] = p.client("t-"+user, nil, nil)
 	}
 	var all []recordedAnswer

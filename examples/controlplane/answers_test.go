@@ -16,6 +16,8 @@ import (
 	"unicode/utf8"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/authz"
 )
 
 // The files testdata/authorization/MODES.json are what a kube-apiserver 1.37.1 answered to the requests below. One is recorded by
@@ -391,4 +393,12 @@ func record(t *testing.T, path string, answers recordedAnswers) {
 		t.Fatal(err)
 	}
 	write(t, path, text.String())
+}
+
+// Nobody has rules by the mode AlwaysDeny, and that is all there is to know.
+func TestRulesOfAlwaysDeny(t *testing.T) {
+	rules, err := authz.RulesOf(t.Context(), alwaysDeny{}, &authn.User{Name: "alice"}, "team")
+	if diff := gocmp.Diff(authz.Rules{}, rules); diff != "" || err != nil {
+		t.Errorf("%s, error %v", diff, err)
+	}
 }

@@ -4,16 +4,22 @@ import (
 	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
-	"crypto/rand"
+	cryptorand "crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"math/big"
+	"math/rand/v2"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -94,6 +100,80 @@ func TestUsers(t *testing.T) {
 	p.stop()
 }
 
+// After a restart no request is decided by some of the roles and bindings: while they are being loaded it is refused and
+// /readyz fails, and the first request after /readyz is ok is decided by all.
+func TestRolesAfterRestart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	users, err := filepath.Abs("testdata/users.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"--storage-file=plane.db", "--token-auth-file=" + users, "--authorization-mode=RBAC"}
+	p := start(t, dir, args...)
+	answersOf(t, p, "alice GET /api/v1/namespaces/team/pods")
+	for i := range 10 { // which take a while to load
+		large := fmt.Sprintf(`{"metadata":{"name":"large-%d"},"rules":[{"verbs":["get"],"apiGroups":["example.com"],"resources":["a"%s]}]}`, i, strings.Repeat(`,"b"`, 100_000))
+		p.client("t-admin", nil, nil).want(201, "", "POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", large)
+	}
+	p.stop()
+	port := quietPort(t)
+	args = append(args, "--secure-port="+port, "--bind-address=127.0.0.1", "--cert-dir=certs")
+	for range 3 {
+		again := launch(t, dir, args...)
+		again.url = "https://127.0.0.1:" + port
+		var users sync.WaitGroup
+		for user, want := range map[string]firstAnswer{
+			"admin": {200, `"items":[]`}, "alice": {200, `"items":[]`}, "named": {403, `in the namespace \"team\"","reason"`},
+			"lost": {403, `rbac: RBAC: [clusterrole.rbac.authorization.k8s.io \"gone\" not found, role.rbac.authorization.k8s.io \"gone\" not found]`},
+		} {
+			nobody, user := again.client("", nil, nil), again.client("t-"+user, nil, nil)
+			users.Go(func() { want.check(nobody, user) })
+		}
+		users.Wait()
+		again.stop()
+	}
+}
+
+// firstAnswer is the answer to a request for the pods of a namespace, by all roles and bindings.
+type firstAnswer struct {
+	code int
+	part string
+}
+
+// check sends the request of a user again and again, until it is sent after /readyz is ok.
+func (want firstAnswer) check(nobody, user *client) {
+	for begin := time.Now(); time.Since(begin) < limit; time.Sleep(time.Millisecond) {
+		ready, _, err := nobody.try("GET", "/readyz", "")
+		if err != nil {
+			continue // nothing listens yet
+		}
+		code, text, err := user.try("GET", "/api/v1/namespaces/team/pods", "")
+		loading := ready != 200 && code == 403 && strings.Contains(text, "roles and bindings are not loaded yet")
+		if err != nil || !loading && (code != want.code || !strings.Contains(text, want.part)) {
+			user.t.Errorf("%s: /readyz is %d, and then the answer %d %s, %v; want %d and %s", user.token, ready, code, text, err, want.code, want.part)
+		}
+		if err != nil || ready == 200 {
+			return
+		}
+	}
+	user.t.Error("it does not get ready")
+}
+
+// quietPort is a free port that the system gives to nobody who asks for any.
+func quietPort(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		port := strconv.Itoa(20000 + rand.IntN(10000))
+		if ln, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			ln.Close()
+			return port
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
+}
+
 func TestModesAndAnonymous(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -161,32 +241,160 @@ func TestIncompleteServingFiles(t *testing.T) {
 	p.stop()
 }
 
+// What cannot start says which flag, file and line is wrong, and what would be right.
 func TestWhatCannotStart(t *testing.T) {
 	t.Parallel()
+	dir := t.TempDir()
 	ca := newAuthority(t)
+	broken := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("no certificate")})
+	for name, content := range map[string]string{
+		"two.csv":            "good,u,1\ns3cret,user\n",
+		"nobody.csv":         "s3cret,,1\n",
+		"quote.csv":          "good,u,1\n\ns3\"cret,u,1\n",
+		"open.csv":           "\"s3cret,u,1\n",
+		"line.csv":           strings.Repeat("s3cret", 10<<20/6),
+		"large.csv":          strings.Repeat("s3cret,u,1\n", 2<<20),
+		"binary.csv":         "\x00\xffs3cret\x00",
+		"ca.crt":             string(ca.pem),
+		"broken.crt":         string(ca.pem) + string(broken),
+		"half/apiserver.key": "a key",
+		"text":               strings.Repeat("This is no database.\n", 1000),
+	} {
+		write(t, filepath.Join(dir, name), content)
+	}
+	ca.write(t, filepath.Join(dir, "a.crt"), filepath.Join(dir, "a.key"), ca.issue(t, "a"))
+	ca.write(t, filepath.Join(dir, "b.crt"), filepath.Join(dir, "b.key"), ca.issue(t, "b"))
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	_, port, _ := net.SplitHostPort(taken.Addr().String())
+	const line = `; a line is token,user,uid,"group1,group2"`
 	for _, c := range []struct{ args, want string }{
-		{"--nonsense", "unknown flag: --nonsense"},
+		{"--nonsense", "unknown flag: --nonsense; --help lists the flags"},
+		{"--storage-fil=db", "unknown flag: --storage-fil; did you mean --storage-file?"},
+		{"db", `controlplane does not take any arguments, got ["db"]`},
 		{"", "--etcd-servers or --storage-file must be specified"},
 		{"--storage-file=db --authorization-mode=Node,RBAC", "the mode Node is not available yet"},
-		{"--storage-file=db --token-auth-file=missing", "--token-auth-file: open missing"},
-		{"--storage-file=db --token-auth-file=bad.csv", "--token-auth-file bad.csv: token file: line 1 has 2"},
-		{"--storage-file=db --client-ca-file=missing", "--client-ca-file: open missing"},
-		{"--storage-file=db --client-ca-file=bad.csv", "--client-ca-file: bad.csv has no certificate in PEM"},
-		{"--storage-file=db --tls-cert-file=ca.crt --tls-private-key-file=missing", "--tls-cert-file and --tls-private-key-file: open missing"},
+
+		{"--storage-file=db --token-auth-file=missing", "--token-auth-file: open missing: no such file or directory"},
+		{"--storage-file=db --token-auth-file=half", "--token-auth-file half: token file: read half: is a directory\n"},
+		{"--storage-file=db --token-auth-file=two.csv", "--token-auth-file two.csv: token file: line 2 has 2 of the at least 3 columns token, user name and user uid" + line},
+		{"--storage-file=db --token-auth-file=nobody.csv", "--token-auth-file nobody.csv: token file: line 1 has an empty user name" + line},
+		{"--storage-file=db --token-auth-file=quote.csv", `--token-auth-file quote.csv: token file: parse error on line 3, column 3: bare " in non-quoted-field` + line},
+		{"--storage-file=db --token-auth-file=open.csv", `--token-auth-file open.csv: token file: parse error on line 1, column 13: extraneous or missing " in quoted-field` + line},
+		{"--storage-file=db --token-auth-file=line.csv", "--token-auth-file line.csv: token file: line 1 has 1 of the at least 3 columns"},
+		{"--storage-file=db --token-auth-file=large.csv", "--token-auth-file large.csv: token file: it is larger than 16777216 bytes"},
+		{"--storage-file=db --token-auth-file=binary.csv", "--token-auth-file binary.csv: token file: line 1 has 1 of the at least 3 columns"},
+
+		{"--storage-file=db --client-ca-file=missing", "--client-ca-file: open missing: no such file or directory"},
+		{"--storage-file=db --client-ca-file=two.csv", "--client-ca-file: two.csv has no certificate in PEM"},
+		{"--storage-file=db --client-ca-file=a.key", "--client-ca-file: a.key has no certificate in PEM"},
+		{"--storage-file=db --client-ca-file=broken.crt", "--client-ca-file: certificate 2 of broken.crt: x509: malformed certificate: replace or remove it"},
+
+		{"--storage-file=db --tls-cert-file=a.crt --tls-private-key-file=missing", "--tls-cert-file a.crt and --tls-private-key-file missing: open missing: no such file or directory"},
+		{"--storage-file=db --tls-cert-file=a.crt --tls-private-key-file=b.key", "--tls-cert-file a.crt and --tls-private-key-file b.key: tls: private key does not match public key"},
+		{"--storage-file=db --tls-cert-file=a.key --tls-private-key-file=a.crt", "--tls-cert-file a.key and --tls-private-key-file a.crt: tls: failed to find certificate PEM data in certificate input, but did find a private key; PEM inputs may have been switched"},
+		{"--storage-file=db --tls-cert-file=text --tls-private-key-file=a.key", "--tls-cert-file text and --tls-private-key-file a.key: tls: failed to find any PEM data in certificate input"},
+		{"--storage-file=db --tls-cert-file=a.crt", "--tls-cert-file and --tls-private-key-file must be given together"},
 		{"--storage-file=db --cert-dir=half", "--cert-dir: half/apiserver.crt and half/apiserver.key: open half/apiserver.crt"},
-		{"--etcd-servers=http://127.0.0.1:1", "connection refused"},
+		{"--storage-file=db --cert-dir=text", "--cert-dir: text/apiserver.crt and text/apiserver.key: open text/apiserver.crt: not a directory"},
+
+		{"--storage-file=text", "--storage-file: bolt: open text: it is not a storage file of this library (another program's data?) (invalid database): use another file"},
+		{"--storage-file=half", "--storage-file: bolt: open half: it is a directory: name a file"},
+		{"--storage-file=missing/db", "--storage-file: bolt: open missing/db: stat missing: no such file or directory: create the directory missing first"},
+		{"--etcd-servers=http://127.0.0.1:1", "--etcd-servers: etcd: open http://127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused: start etcd there"},
+		{"--etcd-servers=ftp://127.0.0.1:1", `--etcd-servers: etcd: endpoint 1, "ftp://127.0.0.1:1": scheme "ftp" is unknown: use http://, https:// or unix://`},
 		{"--etcd-servers=https://127.0.0.1:1 --etcd-cafile=missing", "--etcd-cafile: open missing"},
-		{"--etcd-servers=https://127.0.0.1:1 --etcd-certfile=missing --etcd-keyfile=missing", "--etcd-certfile and --etcd-keyfile: open missing"},
+		{"--etcd-servers=https://127.0.0.1:1 --etcd-certfile=a.crt --etcd-keyfile=b.key", "--etcd-certfile a.crt and --etcd-keyfile b.key: tls: private key does not match public key"},
+
+		{"--storage-file=db --secure-port=" + port, "--bind-address and --secure-port: server: listen on 127.0.0.1:" + port + ": listen tcp 127.0.0.1:" + port +
+			": bind: address already in use: stop the program that listens there, or use another address or port; port 0 is any free one"},
+		{"--storage-file=db --bind-address=192.0.2.1", "--bind-address and --secure-port: server: listen on 192.0.2.1:0: listen tcp 192.0.2.1:0: bind: cannot assign requested address"},
 	} {
-		dir := t.TempDir()
-		write(t, filepath.Join(dir, "bad.csv"), "s3cret,user\n")
-		write(t, filepath.Join(dir, "ca.crt"), string(ca.pem))
-		write(t, filepath.Join(dir, "half", "apiserver.key"), "a key")
 		p := launch(t, dir, append([]string{"--cert-dir=certs", "--bind-address=127.0.0.1", "--secure-port=0"}, strings.Fields(c.args)...)...)
-		if code := p.wait(); code != 1 || !strings.Contains(p.stderr.String(), c.want) || p.stdout.String() != "" || strings.Contains(p.stderr.String(), "s3cret") {
-			t.Errorf("%s: exit code %d, %s%s; want %q", c.args, code, p.stdout.String(), p.stderr.String(), c.want)
+		code, stderr := p.wait(), p.stderr.String()
+		if code != 1 || !strings.HasPrefix(stderr, "controlplane: ") || !strings.Contains(stderr, c.want) || p.stdout.String() != "" {
+			t.Errorf("%s: exit code %d, %s%s; want %q", c.args, code, p.stdout.String(), stderr, c.want)
+		}
+		if strings.Contains(stderr, "s3") || strings.Contains(stderr, "goroutine") || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%s: the error has a token, a stack or several lines: %s", c.args, stderr)
 		}
 	}
+	if content := read(t, filepath.Join(dir, "text")); !strings.HasPrefix(string(content), "This is no database.\n") {
+		t.Error("the file that is no database was changed")
+	}
+}
+
+// Flags that have no effect are named in the first line, all of them and no others, and do not keep the program from serving.
+func TestFlagsWithoutEffect(t *testing.T) {
+	t.Parallel()
+	without := strings.Fields(`--advertise-address=127.0.0.1 --allow-privileged=true --audit-log-path=audit.log --audit-policy-file=audit.yaml
+		--egress-selector-config-file=e --emulated-version=1.36 --enable-admission-plugins=NodeRestriction,PodSecurity --enable-aggregator-routing
+		--enable-bootstrap-token-auth=true --encryption-provider-config=e --endpoint-reconciler-type=none --event-ttl=1h --feature-gates=A=true
+		--goaway-chance=0.01 --kubelet-client-certificate=c --kubelet-client-key=k --max-requests-inflight=400 --oidc-issuer-url=https://a
+		--proxy-client-cert-file=c --proxy-client-key-file=k --request-timeout=1m --requestheader-allowed-names=front --requestheader-client-ca-file=c
+		--runtime-config=api/all=true --service-account-issuer=https://a --service-account-key-file=k --service-account-signing-key-file=k
+		--service-cluster-ip-range=10.96.0.0/16 --service-node-port-range=30000-32767 --storage-backend=etcd3 --tls-min-version=VersionTLS13 --v=2
+		--watch-cache=true`)
+	names := slices.Clone(without)
+	for i, flag := range names {
+		if !strings.HasPrefix(flag, "--enable-admission-plugins") {
+			names[i], _, _ = strings.Cut(flag, "=")
+		}
+	}
+	p := start(t, t.TempDir(), append(without, "--storage-file=plane.db", "--authorization-mode=RBAC", "--enable-admission-plugins=NamespaceLifecycle", "--disable-admission-plugins=ServiceAccount")...)
+	p.client("", nil, nil).want(200, "ok", "GET", "/readyz", "")
+	if line, _, _ := strings.Cut(p.stderr.String(), "\n"); line != "controlplane: without effect yet: "+strings.Join(names, " ") {
+		t.Errorf("it begins with %s; want the flags %s", line, names)
+	}
+	p.stop()
+
+	p = start(t, t.TempDir(), "--storage-file=plane.db")
+	p.stop()
+	if strings.Contains(p.stderr.String(), "without effect") {
+		t.Errorf("without such flags it says %s", p.stderr.String())
+	}
+}
+
+// The program listens on the address of the flag, and its certificate is valid for the URL that it prints.
+func TestBindAddress(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{"127.0.0.1": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::1": "::1", "127.0.0.2": "127.0.0.2"} {
+		ln, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
+		if err != nil {
+			t.Logf("%s is no address of this machine: %v", address, err)
+			continue
+		}
+		ln.Close()
+		dir := t.TempDir()
+		p := start(t, dir, "--storage-file=plane.db", "--bind-address="+address)
+		if u, err := url.Parse(p.url); err != nil || u.Hostname() != want {
+			t.Errorf("at %s the URL is %s", address, p.url)
+		}
+		p.client("", nil, read(t, filepath.Join(dir, "certs", "apiserver.crt"))).want(200, "ok", "GET", "/readyz", "")
+		p.stop()
+	}
+}
+
+// Lines of a token file that kube-apiserver skips are skipped, and named.
+func TestOddTokenFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "tokens.csv"), "same,dev,1\nsame,root,0,system:masters\n,nobody,2\n\n\"a\"\"b\",quoted,3,\"x,y\",more\n")
+	p := start(t, dir, "--storage-file=plane.db", "--token-auth-file=tokens.csv", "--authorization-mode=RBAC")
+	p.client("same", nil, nil).want(200, "", "GET", "/api/v1/namespaces", "")
+	p.client(`a"b`, nil, nil).want(403, `User \"quoted\" cannot list`, "GET", "/api/v1/namespaces", "")
+	for _, want := range []string{"line 2 has the token of line 1 and replaces it", "line 3 has an empty token and is skipped"} {
+		if !strings.Contains(p.stderr.String(), want) {
+			t.Errorf("no warning %q", want)
+		}
+	}
+	if strings.Contains(p.stderr.String(), "same") {
+		t.Error("a warning has a token")
+	}
+	p.stop()
 }
 
 func TestHelpAndVersion(t *testing.T) {
@@ -228,7 +436,7 @@ func (a *authority) issue(t *testing.T, name string, groups ...string) *tls.Cert
 // sign completes a template. The first certificate is signed by itself.
 func (a *authority) sign(t *testing.T, template *x509.Certificate) *tls.Certificate {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), cryptorand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +447,7 @@ func (a *authority) sign(t *testing.T, template *x509.Certificate) *tls.Certific
 	if parent == nil {
 		parent, signer = template, key
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
+	der, err := x509.CreateCertificate(cryptorand.Reader, template, parent, &key.PublicKey, signer)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,11 +66,7 @@ func certificateFiles(dir string) (cert, key string) {
 // this program has made it.
 func givenCertificate(o *options.Options) (*tls.Certificate, error) {
 	if o.TLSCertFile != "" {
-		pair, err := tls.LoadX509KeyPair(o.TLSCertFile, o.TLSPrivateKeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("--tls-cert-file and --tls-private-key-file: %w", err)
-		}
-		return &pair, nil
+		return readPair("--tls-cert-file", o.TLSCertFile, "--tls-private-key-file", o.TLSPrivateKeyFile)
 	}
 	cert, key := certificateFiles(o.CertDir)
 	if made(o.CertDir, cert) || missing(cert) && missing(key) {
@@ -81,6 +77,39 @@ func givenCertificate(o *options.Options) (*tls.Certificate, error) {
 		return nil, fmt.Errorf("--cert-dir: %s and %s: %w", cert, key, err)
 	}
 	return &pair, nil
+}
+
+// readPair reads the certificate and the private key of the files that two flags name.
+func readPair(certFlag, cert, keyFlag, key string) (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s and %s %s: %w", certFlag, cert, keyFlag, key, err)
+	}
+	return &pair, nil
+}
+
+// readAuthorities reads the certificates of the file that a flag names. Other blocks of PEM, such as keys, are skipped.
+func readAuthorities(flag, path string) (*x509.CertPool, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	pool, count := x509.NewCertPool(), 0
+	for block, rest := pem.Decode(content); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		count++
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("%s: certificate %d of %s: %w: replace or remove it", flag, count, path, err)
+		}
+		pool.AddCert(cert)
+	}
+	if count == 0 {
+		return nil, fmt.Errorf("%s: %s has no certificate in PEM", flag, path)
+	}
+	return pool, nil
 }
 
 // made reports whether this program has written a certificate file: it ends with the authority of --cert-dir.

@@ -3,10 +3,9 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
+	"net"
 	"slices"
 
 	"github.com/keelson-dev/keelson/examples/controlplane/internal/kinds"
@@ -43,7 +42,15 @@ func serve(ctx context.Context, o *options.Options) error {
 			return errors.Join(err, srv.Close())
 		}
 	}
-	return srv.Run(ctx)
+	return listening(srv.Run(ctx))
+}
+
+// listening names the flags of an address that cannot be listened on.
+func listening(err error) error {
+	if op := new(net.OpError); !errors.As(err, &op) || op.Op != "listen" {
+		return err
+	}
+	return fmt.Errorf("--bind-address and --secure-port: %w: stop the program that listens there, or use another address or port; port 0 is any free one", err)
 }
 
 // extensions are installed in this order: authorizers in that of the modes, and kinds last, which serves what no other does.
@@ -86,7 +93,7 @@ func serverOptions(o *options.Options, log *zap.Logger) (server.Options, error) 
 // storageOf opens the storage of the flags.
 func storageOf(o *options.Options) (storage.Opener, error) {
 	if o.StorageFile != "" {
-		return bolt.At(o.StorageFile), nil
+		return openerOf("--storage-file", bolt.At(o.StorageFile)), nil
 	}
 	config, err := etcdTLS(o)
 	if err != nil {
@@ -96,7 +103,18 @@ func storageOf(o *options.Options) (storage.Opener, error) {
 	if prefix == "/registry" { // which all keys begin with
 		prefix = ""
 	}
-	return etcd.With(etcd.Options{Endpoints: o.EtcdServers, Prefix: prefix, TLS: config}), nil
+	return openerOf("--etcd-servers", etcd.With(etcd.Options{Endpoints: o.EtcdServers, Prefix: prefix, TLS: config})), nil
+}
+
+// openerOf names the flag of a storage that cannot be opened.
+func openerOf(flag string, open storage.Opener) storage.Opener {
+	return func(ctx context.Context) (storage.Backend, error) {
+		b, err := open(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", flag, err)
+		}
+		return b, nil
+	}
 }
 
 // etcdTLS is the client's side of TLS with etcd; nil if no flag says anything about it.
@@ -112,26 +130,13 @@ func etcdTLS(o *options.Options) (*tls.Config, error) {
 		}
 	}
 	if o.EtcdCertFile != "" {
-		pair, err := tls.LoadX509KeyPair(o.EtcdCertFile, o.EtcdKeyFile)
+		pair, err := readPair("--etcd-certfile", o.EtcdCertFile, "--etcd-keyfile", o.EtcdKeyFile)
 		if err != nil {
-			return nil, fmt.Errorf("--etcd-certfile and --etcd-keyfile: %w", err)
+			return nil, err
 		}
-		config.Certificates = []tls.Certificate{pair}
+		config.Certificates = []tls.Certificate{*pair}
 	}
 	return config, nil
-}
-
-// readAuthorities reads the certificates of the file that a flag names.
-func readAuthorities(flag, path string) (*x509.CertPool, error) {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", flag, err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(content) {
-		return nil, fmt.Errorf("%s: %s has no certificate in PEM", flag, path)
-	}
-	return pool, nil
 }
 
 // logger writes a line to stderr for each start, stop and failed request.

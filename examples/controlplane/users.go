@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
 	"crypto/x509"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"slices"
@@ -61,8 +64,11 @@ func readTokens(path string, log *zap.Logger) (map[string]authn.User, error) {
 	}
 	defer func() { _ = file.Close() }()
 	users, warnings, err := authn.ReadTokens(file)
-	if err != nil {
+	if unread := new(fs.PathError); errors.As(err, &unread) {
 		return nil, fmt.Errorf("--token-auth-file %s: %w", path, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--token-auth-file %s: %w; a line is token,user,uid,\"group1,group2\"", path, err)
 	}
 	for _, w := range warnings {
 		log.Warn("token file", zap.String("file", path), zap.String("warning", w))
@@ -96,13 +102,28 @@ func firstAuthorizer(o *options.Options) authz.Authorizer {
 	return authz.Masters()
 }
 
-// authorizerOf adds the authorizer of a mode behind those there are.
+// authorizerOf adds the authorizer of a mode behind those there are. Its name, which reasons of refusals begin with, is
+// kube-apiserver's.
 func authorizerOf(mode string, log *zap.Logger) server.Extension {
 	switch mode {
 	case "AlwaysAllow":
-		return server.ExtensionFunc(func(h *server.Host) error { return h.Authorize(mode, authz.AlwaysAllow()) })
+		return server.ExtensionFunc(func(h *server.Host) error { return h.Authorize("alwaysallow", authz.AlwaysAllow()) })
 	case "AlwaysDeny":
-		return server.ExtensionFunc(func(h *server.Host) error { return h.Authorize(mode, authz.AlwaysDeny()) })
+		return server.ExtensionFunc(func(h *server.Host) error { return h.Authorize("alwaysdeny", alwaysDeny{}) })
 	}
 	return rbac.New(rbac.Options{Logger: log}) // package options has refused other modes
+}
+
+// alwaysDeny allows nothing, as the mode AlwaysDeny of kube-apiserver: the modes behind it are asked, too, unlike those behind
+// authz.AlwaysDeny.
+type alwaysDeny struct{}
+
+// Authorize implements authz.Authorizer.
+func (alwaysDeny) Authorize(context.Context, authz.Attributes) (authz.Verdict, string, error) {
+	return authz.NoOpinion, "Everything is forbidden.", nil
+}
+
+// RulesFor implements authz.RuleResolver.
+func (alwaysDeny) RulesFor(context.Context, *authn.User, string) (authz.Rules, error) {
+	return authz.Rules{}, nil
 }

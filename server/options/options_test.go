@@ -124,6 +124,26 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// The error of an unknown flag proposes the one whose name is like it.
+func TestUnknownFlagProposesAnother(t *testing.T) {
+	for args, want := range map[string]string{
+		"--nonsense":                          "unknown flag: --nonsense; --help lists the flags",
+		"--storage-fil=db":                    "unknown flag: --storage-fil; did you mean --storage-file?",
+		"--authorisation-mode=RBAC":           "unknown flag: --authorisation-mode; did you mean --authorization-mode?",
+		"--etcd_server=http://a":              "unknown flag: --etcd_server; did you mean --etcd-servers?",
+		"--token-file=a":                      "unknown flag: --token-file; --help lists the flags",
+		"--port=1":                            "unknown flag: --port; --help lists the flags",
+		"--etcd-key-file=a":                   "unknown flag: --etcd-key-file; did you mean --etcd-keyfile?",
+		"-storage-file=db":                    "unknown shorthand flag: 's' in -storage-file=db; did you mean --storage-file?",
+		"-x":                                  "unknown shorthand flag: 'x' in -x; --help lists the flags",
+		"--" + strings.Repeat("audit", 20000): "unknown flag: --" + strings.Repeat("audit", 20000) + "; --help lists the flags",
+	} {
+		if got, err := parse(args); err == nil || err.Error() != want {
+			t.Errorf("%.30s: %v, error %.200v; want %.200s", args, got, err, want)
+		}
+	}
+}
+
 func TestHelpAndVersion(t *testing.T) {
 	for _, args := range [][]string{{"--help"}, {"-h"}, {"--help", "--secure-port=-1"}} {
 		got, err := options.Parse(program, args)

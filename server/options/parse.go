@@ -25,7 +25,7 @@ func parse(p Program, o *Options, args []string) (map[string]flag, error) {
 		}
 	}
 	if err := fs.Parse(args); err != nil {
-		return nil, err
+		return nil, unknown(err)
 	}
 	if fs.NArg() > 0 {
 		return nil, fmt.Errorf("%s does not take any arguments, got %q", p.Name, fs.Args())

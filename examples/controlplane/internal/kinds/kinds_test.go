@@ -12,11 +12,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/examples/controlplane/internal/kinds"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/roundtrip"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/builtin"
+	"github.com/keelson-dev/keelson/server/builtin/rbac"
 	"github.com/keelson-dev/keelson/server/crd"
 	"github.com/keelson-dev/keelson/server/servertest"
 	"github.com/keelson-dev/keelson/storage"
@@ -41,10 +43,44 @@ func absent(groupVersion, resource string) bool {
 
 // Discovery is that of kube-apiserver, but for what is absent.
 func TestDiscovery(t *testing.T) {
-	want := recorded(t)
 	srv := servertest.New(t, builtin.New(builtin.Options{}), crd.New(crd.Options{}), kinds.Extension())
+	if diff := cmp.Diff(recorded(t), discovered(t, srv.Client(), srv.URL)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// With roles and bindings it is the same for a user whom no role allows anything, who may read OpenAPI, too. Who is not
+// authenticated may read neither.
+func TestDiscoveryWithRoles(t *testing.T) {
+	srv := servertest.New(t, builtin.New(builtin.Options{}), crd.New(crd.Options{}), rbac.New(rbac.Options{}), kinds.Extension())
+	alice, nobody := srv.ClientOf(srv.AddUser(authn.User{Name: "alice"})), srv.Anonymous()
+	if diff := cmp.Diff(recorded(t), discovered(t, alice, srv.URL)); diff != "" {
+		t.Error(diff)
+	}
+	for _, path := range []string{
+		"/api", "/api/", "/api/v1", "/apis", "/apis/", "/apis/apps", "/apis/apps/v1", "/apis/rbac.authorization.k8s.io/v1",
+		"/openapi/v2", "/openapi/v3", "/openapi/v3/api/v1", "/openapi/v3/apis/apps/v1",
+	} {
+		if code, body := get(t, alice, srv.URL+path); code != http.StatusOK || body == "" {
+			t.Errorf("alice at %s: %d %.200s", path, code, body)
+		}
+		want := fmt.Sprintf(`"message":"forbidden: User \"system:anonymous\" cannot get path \"%s\""`, path)
+		if code, body := get(t, nobody, srv.URL+path); code != http.StatusForbidden || !strings.Contains(body, want) {
+			t.Errorf("nobody at %s: %d %.200s; want 403 and %s", path, code, body, want)
+		}
+	}
+	for _, path := range []string{"/api/v1/pods", "/apis/apps/v1/deployments", "/metrics", "/"} {
+		if code, body := get(t, alice, srv.URL+path); code != http.StatusForbidden {
+			t.Errorf("alice at %s: %d %.200s", path, code, body)
+		}
+	}
+}
+
+// discovered asks for all resources, described as they are recorded.
+func discovered(t *testing.T, client *http.Client, url string) map[string]string {
+	t.Helper()
 	var groups metav1.APIGroupList
-	ask(t, srv, "/apis", &groups)
+	ask(t, client, url+"/apis", &groups)
 	versions := []string{"v1"}
 	for _, g := range groups.Groups {
 		for _, v := range g.Versions {
@@ -58,14 +94,12 @@ func TestDiscovery(t *testing.T) {
 			path = "/api/v1"
 		}
 		var list metav1.APIResourceList
-		ask(t, srv, path, &list)
+		ask(t, client, url+path, &list)
 		for _, r := range list.APIResources {
 			got[gv+" "+r.Name] = described(r)
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	return got
 }
 
 // recorded reads what kube-apiserver serves.
@@ -105,18 +139,29 @@ func described(r metav1.APIResource) string {
 	return strings.Join([]string{r.Kind, scope, or(r.SingularName), or(r.ShortNames...), or(r.Categories...), or(r.Verbs...)}, " ")
 }
 
-func ask(t *testing.T, srv *servertest.Server, path string, into any) {
+// get asks for a path and returns the answer's code and body.
+func get(t *testing.T, client *http.Client, url string) (int, string) {
 	t.Helper()
-	resp, err := srv.Client().Get(srv.URL + path)
+	resp, err := client.Get(url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s, %v: %s", path, resp.Status, err, body)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err := json.Unmarshal(body, into); err != nil {
+	return resp.StatusCode, string(body)
+}
+
+// ask is get for JSON that is to be there.
+func ask(t *testing.T, client *http.Client, url string, into any) {
+	t.Helper()
+	code, body := get(t, client, url)
+	if code != http.StatusOK {
+		t.Fatalf("%s: %d: %s", url, code, body)
+	}
+	if err := json.Unmarshal([]byte(body), into); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -187,7 +232,7 @@ func TestServedKindsAreLeft(t *testing.T) {
 	own := servertest.Untyped("apps/v1", "Deployment")
 	srv := servertest.New(t, own, kinds.Extension())
 	var list metav1.APIResourceList
-	ask(t, srv, "/apis/apps/v1", &list)
+	ask(t, srv.Client(), srv.URL+"/apis/apps/v1", &list)
 	names := map[string]bool{}
 	for _, r := range list.APIResources {
 		names[r.Name] = true

@@ -41,8 +41,9 @@ type Reader[T Object] interface {
 	// An index is current if Changed returns what it returned before the index was read, and if that is not 0. Changed is 0
 	// as long as nothing is loaded, also while the objects are loaded anew: then nothing is known of changes, those
 	// acknowledged by this server included, and a Cached read says what is current. It may become smaller, when the store
-	// was set back to an older state: only equality says that nothing has changed. An index of several kinds keeps the value
-	// of each kind: the highest may be the same while another one has changed.
+	// was set back to an older state: only equality says that nothing has changed. (A store that was set back and has come
+	// to the very revision of before between two looks is not noticed.) An index of several kinds keeps the value of each
+	// kind: the highest may be the same while another one has changed.
 	Changed() int64
 	// Ready returns nil when Cached reads can be answered from memory, and otherwise why they cannot. It has the objects
 	// loaded if nothing has yet, and does not wait for that.

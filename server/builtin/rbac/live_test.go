@@ -2,21 +2,31 @@ package rbac_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/keelson-dev/keelson/authn"
+	authzrbac "github.com/keelson-dev/keelson/authz/rbac"
+	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/builtin"
 	"github.com/keelson-dev/keelson/server/builtin/rbac"
 	"github.com/keelson-dev/keelson/server/servertest"
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/storage/bolt"
+	"github.com/keelson-dev/keelson/storage/memory"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // What a change of the policy means for requests of others that are under way all the time.
@@ -219,11 +229,50 @@ func TestNamesThatAreTooLong(t *testing.T) {
 	}
 }
 
+// slowly is the extension of this package, with an authorizer that takes its time between the kinds: most readings meet writes.
+type slowly struct{}
+
+// Install implements server.Extension.
+func (slowly) Install(h *server.Host) error {
+	a, err := authzrbac.New(slowReaders{h.Readers()}, authzrbac.Options{})
+	if err != nil {
+		return err
+	}
+	kinds := []server.Resource{rbac.ClusterRole(), rbac.ClusterRoleBinding(), rbac.Role(), rbac.RoleBinding()}
+	err = h.Serve(server.Group{Name: rbacv1.GroupName, Versions: []server.Version{{Name: "v1", Resources: kinds}}})
+	return errors.Join(err, h.Authorize(rbac.Name, a))
+}
+
+type slowReaders struct{ runtime.Readers }
+
+func (r slowReaders) Reader(kind schema.GroupVersionKind) runtime.Reader[runtime.Object] {
+	return slowReader{r.Readers.Reader(kind)}
+}
+
+type slowReader struct {
+	runtime.Reader[runtime.Object]
+}
+
+func (r slowReader) Changes(ctx context.Context, since int64, at runtime.Freshness) (runtime.Changes[runtime.Object], error) {
+	time.Sleep(rand.N(2 * time.Millisecond))
+	return r.Reader.Changes(ctx, since, at)
+}
+
+// shared is a storage of two servers, which neither closes.
+type shared struct{ storage.Backend }
+
+func (s shared) Unwrap() storage.Backend { return s.Backend }
+func (shared) Close() error              { return nil }
+
 // A writer that changes roles and bindings one after the other never makes a request see a part of its changes without those
-// of before: alice may list ConfigMaps at every revision, and mallory at none.
+// of before: alice may list ConfigMaps at every revision, and mallory at none. Half of the requests go to another server than
+// the writer's: that one answers a write only when it has read the policy of before, so that none comes while it reads.
 func TestNoHalfChanges(t *testing.T) {
 	t.Parallel()
-	srv := start(t, server.Options{})
+	backend := memory.New(memory.Options{})
+	t.Cleanup(func() { backend.Close() })
+	srv := start(t, server.Options{Storage: storage.Opened(shared{backend})})
+	other := servertest.Start(t, server.Options{Storage: storage.Opened(shared{backend})}, mapsOnly(), slowly{})
 	admin := srv.Client()
 	for _, namespaced := range []bool{false, true} {
 		t.Run(fmt.Sprint("namespaced=", namespaced), func(t *testing.T) {
@@ -242,21 +291,31 @@ func TestNoHalfChanges(t *testing.T) {
 			must(t, admin, "POST", srv.URL+m.rolePath, m.role)
 			must(t, admin, "POST", srv.URL+m.bindingPath, m.binding)
 
+			// The other server has heard of them when its clients begin.
+			early := other.ClientOf(other.AddUser(authn.User{Name: alice}))
+			for ask(t, early, "GET", other.URL+"/api/v1/namespaces/ns/configmaps", "").code != http.StatusOK {
+				continue
+			}
+
 			done := make(chan struct{})
 			var asking, writing sync.WaitGroup
-			var asked [2]atomic.Int64
+			var asked [4]atomic.Int64
 			for i := range clients {
 				name, want := alice, 200
 				if i%2 == 1 {
 					name, want = mallory, 403
 				}
-				client := srv.ClientOf(srv.AddUser(authn.User{Name: name}))
+				at := srv
+				if i%4 < 2 {
+					at = other
+				}
+				client := at.ClientOf(at.AddUser(authn.User{Name: name}))
 				asking.Go(func() {
 					for {
-						if got := ask(t, client, "GET", srv.URL+"/api/v1/namespaces/ns/configmaps", ""); got.code != want {
+						if got := ask(t, client, "GET", at.URL+"/api/v1/namespaces/ns/configmaps", ""); got.code != want {
 							t.Errorf("%s: %d %s, want %d", name, got.code, got.message, want)
 						}
-						asked[i%2].Add(1)
+						asked[i%4].Add(1)
 						select {
 						case <-done:
 							return
@@ -266,7 +325,7 @@ func TestNoHalfChanges(t *testing.T) {
 				})
 			}
 			writing.Go(func() {
-				for i := range 100 {
+				for i := range 60 {
 					old, before := way(i)
 					_, next := way(i + 1)
 					must(t, admin, "POST", srv.URL+next.rolePath, next.role)
@@ -276,7 +335,7 @@ func TestNoHalfChanges(t *testing.T) {
 				}
 			})
 			writing.Go(func() {
-				for range 100 {
+				for range 60 {
 					must(t, admin, "DELETE", srv.URL+m.bindingPath+"/"+trap, "")
 					must(t, admin, "PUT", srv.URL+m.rolePath+"/"+trap, roleOf(trap, "configmaps"))
 					must(t, admin, "PUT", srv.URL+m.rolePath+"/"+trap, roleOf(trap, "secrets"))
@@ -286,7 +345,49 @@ func TestNoHalfChanges(t *testing.T) {
 			writing.Wait()
 			close(done)
 			asking.Wait()
-			t.Logf("%d requests of alice, %d of mallory", asked[0].Load(), asked[1].Load())
+			for i := range asked {
+				if asked[i].Load() < 10 {
+					t.Errorf("there were only %d requests of a kind: it shows nothing", asked[i].Load())
+				}
+			}
 		})
+	}
+}
+
+// A stored role that cannot be decoded is reported and allows nothing, and changes of others have effect.
+func TestUnreadableRole(t *testing.T) {
+	t.Parallel()
+	backend := memory.New(memory.Options{})
+	core, logged := observer.New(zap.ErrorLevel)
+	srv := servertest.Start(t, server.Options{Storage: storage.Opened(backend)}, mapsOnly(), rbac.New(rbac.Options{Logger: zap.New(core)}))
+	admin, alice := srv.Client(), srv.ClientOf(srv.AddUser(authn.User{Name: "alice"}))
+	want := func(code int) {
+		t.Helper()
+		if got := ask(t, alice, "GET", srv.URL+"/api/v1/configmaps", ""); got.code != code {
+			t.Errorf("%d %s, want %d", got.code, got.message, code)
+		}
+	}
+	for _, value := range []string{"{", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"bad"},"rules":"all"}`} {
+		must(t, admin, "POST", srv.URL+group+"/clusterrolebindings", toAlice)
+		must(t, admin, "POST", srv.URL+group+"/clusterroles", readMaps)
+		want(200)
+		before := logged.Len()
+		spoil := storage.Commit{Key: "/registry/clusterroles/bad", Expect: storage.AnyRevision, Value: []byte(value)}
+		if _, err := backend.Commit(t.Context(), spoil); err != nil {
+			t.Fatal(err)
+		}
+		must(t, admin, "DELETE", srv.URL+group+"/clusterrolebindings/maps", "")
+		want(403)
+		must(t, admin, "POST", srv.URL+group+"/clusterrolebindings", toAlice)
+		want(200)
+		must(t, admin, "DELETE", srv.URL+group+"/clusterroles/maps", "")
+		want(403)
+		must(t, admin, "DELETE", srv.URL+group+"/clusterrolebindings/maps", "")
+		if lines := logged.All()[before:]; len(lines) != 1 || !strings.Contains(fmt.Sprint(lines[0].ContextMap()), "bad") {
+			t.Errorf("logged: %v, want one line about bad", lines)
+		}
+	}
+	if got := ask(t, admin, "GET", srv.URL+"/readyz", ""); got.code != 200 {
+		t.Errorf("/readyz: %d %s", got.code, got.body)
 	}
 }

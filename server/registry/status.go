@@ -52,7 +52,7 @@ func (r *Registry) status(err error, name string) error {
 	case errors.As(err, &conversion): // of what was to be stored: nothing is, and another object may be
 		return apierrors.NewBadRequest(fmt.Sprintf("the object cannot be stored: %v", err))
 	case errors.Is(err, storage.ErrBadKey): // a name that the rules of the kind allow
-		why := field.Invalid(field.NewPath("metadata", "name"), name, "the storage cannot hold an object of this name")
+		why := field.Invalid(field.NewPath("metadata", "name"), name, "the storage cannot hold an object of this name or namespace")
 		return apierrors.NewInvalid(r.kind.GVK.GroupKind(), name, field.ErrorList{why})
 	case errors.Is(err, storage.ErrTooLarge):
 		return apierrors.NewRequestEntityTooLargeError(err.Error())

@@ -31,12 +31,19 @@ type Reader[T Object] interface {
 	List(ctx context.Context, q Query) (Listed[T], error)
 	// Changes returns what has changed after the revision since, up to the state that at asks for: of each object that
 	// changed, its last state. since is the Revision of an earlier Listed or Changes; 0, and a revision too long ago,
-	// return all objects and say so in Reset. It does not wait for changes.
+	// return all objects and say so in Reset. It does not wait for changes. An error that wraps [ErrUnreadable] comes with
+	// the changes: an object that cannot be read is Deleted in them. A caller that can go on without such objects does, and
+	// is told of each once; any other takes it as an error.
 	Changes(ctx context.Context, since int64, at Freshness) (Changes[T], error)
 	// Changed returns the revision of the newest change to the kind that is known: a Cached read shows it, or a later
-	// one. It costs next to nothing, so that an index of the objects can be checked against it at every request. It is 0
-	// as long as nothing is loaded. It may become smaller, when the store was set back to an older state: a caller compares
-	// it with the value of before for equality.
+	// one. It costs next to nothing, so that an index of the objects can be checked against it at every request.
+	//
+	// An index is current if Changed returns what it returned before the index was read, and if that is not 0. Changed is 0
+	// as long as nothing is loaded, also while the objects are loaded anew: then nothing is known of changes, those
+	// acknowledged by this server included, and a Cached read says what is current. It may become smaller, when the store
+	// was set back to an older state: only equality says that nothing has changed. (A store that was set back and has come
+	// to the very revision of before between two looks is not noticed.) An index of several kinds keeps the value of each
+	// kind: the highest may be the same while another one has changed.
 	Changed() int64
 	// Ready returns nil when Cached reads can be answered from memory, and otherwise why they cannot. It has the objects
 	// loaded if nothing has yet, and does not wait for that.
@@ -46,6 +53,9 @@ type Reader[T Object] interface {
 // ErrNotReady is wrapped by the errors of a Reader whose objects are not loaded, or not any more.
 var ErrNotReady = errors.New("the objects are not loaded")
 
+// ErrUnreadable is wrapped by errors about objects whose stored bytes cannot be decoded.
+var ErrUnreadable = errors.New("stored objects cannot be read")
+
 // Freshness says which states of the store a read may show. The zero Freshness is Cached.
 //
 //   - Cached: a state that includes every write to the kind which this server has acknowledged before the call. Writes
@@ -53,8 +63,8 @@ var ErrNotReady = errors.New("the objects are not loaded")
 //   - [AtLeast]: a state at that revision or later. It waits for that state, and times out as a request would.
 //   - [Live]: the most recent state of the store, by a linearizable read.
 //   - [Exactly]: the state at that revision, for which it waits like AtLeast. It is for kinds whose objects mean something
-//     only together, which are read at one revision, see [Newest]. A state that is not retained any more is a
-//     StatusError with the reason Expired.
+//     only together, which are read at one revision: the highest of what Changed returns for each of them, if that is 0
+//     for none. A state that is not retained any more is a StatusError with the reason Expired.
 //
 // A Reader of another server has Cached and AtLeast from what it has watched so far: writes of this server to that other
 // one are shown after their event has arrived.
@@ -213,9 +223,9 @@ func (r typedReader[T]) List(ctx context.Context, q Query) (Listed[T], error) {
 }
 
 func (r typedReader[T]) Changes(ctx context.Context, since int64, at Freshness) (Changes[T], error) {
-	c, err := r.of.Changes(ctx, since, at)
-	if err != nil {
-		return Changes[T]{}, err
+	c, unreadable := r.of.Changes(ctx, since, at)
+	if unreadable != nil && !errors.Is(unreadable, ErrUnreadable) {
+		return Changes[T]{}, unreadable
 	}
 	out := Changes[T]{Revision: c.Revision, Reset: c.Reset, All: make([]Change[T], len(c.All))}
 	for i, one := range c.All {
@@ -225,7 +235,7 @@ func (r typedReader[T]) Changes(ctx context.Context, since int64, at Freshness) 
 		}
 		out.All[i] = Change[T]{Namespace: one.Namespace, Name: one.Name, Object: obj, Deleted: one.Deleted}
 	}
-	return out, nil
+	return out, unreadable
 }
 
 func (r typedReader[T]) Changed() int64                  { return r.of.Changed() }
@@ -243,13 +253,3 @@ func (r noReader[T]) Changes(context.Context, int64, Freshness) (Changes[T], err
 }
 func (r noReader[T]) Changed() int64              { return 0 }
 func (r noReader[T]) Ready(context.Context) error { return r.err }
-
-// Newest returns a revision of a common state of several kinds in one store: no older than any change to them that is
-// known. Objects that mean something only together, such as roles and their bindings, are read Exactly there.
-func Newest(readers ...interface{ Changed() int64 }) int64 {
-	var revision int64
-	for _, r := range readers {
-		revision = max(revision, r.Changed())
-	}
-	return revision
-}

@@ -175,7 +175,7 @@ func TestReaderWhileTheSchemaChanges(t *testing.T) {
 			if err := r.Ready(t.Context()); err != nil {
 				return err
 			}
-			l, err := r.List(t.Context(), runtime.Query{At: runtime.Exactly(runtime.Newest(r))})
+			l, err := r.List(t.Context(), runtime.Query{At: runtime.Exactly(r.Changed())})
 			if err == nil && len(l.Items) < objects {
 				return fmt.Errorf("a list at a revision has %d objects", len(l.Items))
 			}

@@ -2,7 +2,9 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"iter"
+	"slices"
 )
 
 // Differ is an Interface that knows what has changed between two states: a cache, which keeps a log of the changes. All
@@ -29,4 +31,44 @@ type Delta struct {
 	// nil when Count is 0.
 	Moves iter.Seq[Move]
 	Count int // how many Moves there are
+}
+
+// Whole returns all records of the state that at asks for, as a Reset. Of a [Source] its Moves have the unreadable records,
+// too; of any other Interface an unreadable record is an error.
+func Whole(ctx context.Context, from Interface, at Read) (Delta, error) {
+	page, err := from.List(ctx, ListOptions{At: at})
+	var unreadable *UnreadableError
+	if source, ok := from.(Source); ok && errors.As(err, &unreadable) {
+		return wholeState(ctx, source, at)
+	}
+	if err != nil {
+		return Delta{}, err
+	}
+	return Delta{Revision: page.Revision, Reset: true, Count: page.Count, Moves: func(yield func(Move) bool) {
+		for r := range page.Records {
+			if !yield(Move{Entry: Entry{Record: r}}) {
+				return
+			}
+		}
+	}}, nil
+}
+
+// wholeState is Whole for a state that has unreadable records. A List has shown that at is not in the future.
+func wholeState(ctx context.Context, from Source, at Read) (Delta, error) {
+	var revision int64 // the latest
+	if at.Match == Exact {
+		revision = at.Revision
+	}
+	state, err := from.State(ctx, revision)
+	if err != nil {
+		return Delta{}, err
+	}
+	var all []Move
+	for e, err := range state.Entries {
+		if err != nil {
+			return Delta{}, err
+		}
+		all = append(all, Move{Entry: e})
+	}
+	return Delta{Revision: state.Revision, Reset: true, Count: len(all), Moves: slices.Values(all)}, nil
 }

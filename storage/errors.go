@@ -39,8 +39,8 @@ var (
 	// ErrReadable is returned by DeleteUnreadable for an object that can be read.
 	ErrReadable = errors.New("the object can be read")
 	// ErrBadKey is returned by Create for a key under which nothing can be stored: one with the wrong number of
-	// segments for the resource, with an empty segment, with "." or ".." as a segment, or with a NUL byte. Reads
-	// and updates of such a key are ErrNotFound.
+	// segments for the resource, with an empty segment, with "." or ".." as a segment, or with a NUL byte, and one that is
+	// longer than the backend accepts, by whose Commit it is returned. Reads and updates of such a key are ErrNotFound.
 	ErrBadKey = errors.New("invalid key")
 	// ErrBadContinue is returned for a continue token that this library did not make.
 	ErrBadContinue = errors.New("continue key is not valid")

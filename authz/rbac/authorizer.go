@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -11,33 +13,49 @@ import (
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/runtime"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Authorizer decides by the stored roles and bindings as they are at each request: what was acknowledged before the request
-// counts. Make one with New. All methods may be called concurrently.
+// counts. While they cannot be read it has no opinion. Make one with New. All methods may be called concurrently.
 type Authorizer struct {
-	opts    Options
-	kinds   [4]kind
-	changed [4]interface{ Changed() int64 } // of kinds
-	started time.Time
+	opts  Options
+	kinds [4]kind
 
-	turn   chan struct{}         // has an element while somebody reads: guards writes of now, failed and resume
-	now    atomic.Pointer[state] // never nil
-	failed atomic.Pointer[error] // why the last reading failed; nil: it did not
-	resume atomic.Int64          // until this time since started nobody reads again
+	now    atomic.Pointer[state]   // what was read last; never nil
+	failed atomic.Pointer[failure] // of the last reading; nil: it did not fail
+	turn   chan struct{}           // has an element while somebody reads: guards writes of now and failed
+
+	mu   sync.Mutex // guards all below, and what readings say it does
+	next *reading   // the one that requests join; nil: nobody waits for one
 }
 
 // state is what a reading brought.
 type state struct {
-	policy   *Policy
-	revision int64    // at which all kinds were read; later than that of the policy if nothing has changed in between
-	since    [4]int64 // where the next reading of each kind begins
+	policy  *Policy
+	changed [4]int64 // Changed of each kind before the reading: the state is current as long as they are that
+	since   [4]int64 // where the next reading of each kind begins
+}
+
+// failure is a reading that failed.
+type failure struct {
+	at     time.Time
+	err    error
+	policy *Policy // has no opinion
+}
+
+// reading is shared by the requests that came before it began: one of them reads, and the others wait.
+type reading struct {
+	done    chan struct{} // closed when policy is set
+	policy  *Policy
+	waiting int                // how many requests it is for; guarded by Authorizer.mu
+	cancel  context.CancelFunc // nil: it has not begun; guarded by Authorizer.mu
 }
 
 // Options refines New. The zero Options is fine.
 type Options struct {
-	// RetryAfter is how long requests are decided by what is known, after a reading of the objects has failed, before another
-	// request tries again; 0 is a second. It bounds how many requests wait for a storage that does not answer.
+	// RetryAfter is how long after a failed reading of the objects nobody reads again; 0 is a second. It bounds how many
+	// requests wait for a storage that does not answer.
 	RetryAfter time.Duration
 	// MaxMissing bounds how many roles that do not exist the reason of one decision names; 0 is 100.
 	MaxMissing int
@@ -47,14 +65,19 @@ type Options struct {
 // Hooks are called when something happens; nil functions are not called. They must return soon.
 type Hooks struct {
 	// Failed is called when the objects have changed and cannot be read, or not all at one revision: until the next reading
-	// requests are decided by the Policy as it was.
+	// the Authorizer has no opinion.
 	Failed func(err error)
+	// Unreadable is called when a reading has left out objects whose stored bytes cannot be decoded: they grant nothing
+	// until they are repaired. The error names some of them, of each kind at most ten. An object is reported when it
+	// becomes unreadable, and when all objects are read anew.
+	Unreadable func(err error)
 }
 
 const (
 	defaultRetryAfter = time.Second
 	defaultMaxMissing = 100
-	// maxReadings is how often one request reads anew because the state that it asked for is not retained any more.
+	// maxReadings is how often one reading begins anew because the state that it asked for is not retained any more, or
+	// because the store was set back to an older state.
 	maxReadings = 4
 )
 
@@ -76,30 +99,35 @@ func New(from runtime.Readers, o Options) (*Authorizer, error) {
 	if o.Hooks.Failed == nil {
 		o.Hooks.Failed = func(error) {}
 	}
-	a := &Authorizer{opts: o, kinds: kindsOf(from), started: time.Now(), turn: make(chan struct{}, 1)}
-	for i, k := range a.kinds {
-		a.changed[i] = k.objects
+	if o.Hooks.Unreadable == nil {
+		o.Hooks.Unreadable = func(error) {}
 	}
+	a := &Authorizer{opts: o, kinds: kindsOf(from), turn: make(chan struct{}, 1)}
 	a.now.Store(&state{policy: &Policy{}})
 	return a, nil
 }
 
 // Pin implements authz.Pinner: it returns the *Policy of now. When something has changed, one of the requests that find it so
-// reads the changes, and the others wait for it, each no longer than its ctx; whose ctx ends gets the Policy before. Without
-// a change Pin allocates nothing.
+// reads the changes, and the others wait for it, each no longer than its ctx. The request that reads goes on as long as
+// another one waits. When ctx ends before, or the changes cannot be read, the Policy has no opinion. Without a change Pin
+// allocates nothing.
 func (a *Authorizer) Pin(ctx context.Context) authz.Authorizer { return a.policy(ctx) }
 
 func (a *Authorizer) policy(ctx context.Context) *Policy {
 	if now := a.now.Load(); a.isCurrent(now) {
 		return now.policy
 	}
-	a.refresh(ctx)
-	return a.now.Load().policy
+	return a.refresh(ctx)
 }
 
-// isCurrent reports whether no change is known that came after s.
+// isCurrent reports whether nothing has changed since s was read. What is not loaded may have changed.
 func (a *Authorizer) isCurrent(s *state) bool {
-	return s.policy.loaded && runtime.Newest(a.changed[:]...) <= s.revision
+	for i := range a.kinds {
+		if changed := a.kinds[i].objects.Changed(); changed == 0 || changed != s.changed[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // Authorize implements authz.Authorizer: it never denies, and returns no error.
@@ -118,17 +146,11 @@ func (a *Authorizer) Ready(ctx context.Context) error {
 	if err := a.kindsReady(ctx); err != nil {
 		return err
 	}
-	a.policy(ctx)
-	if err := ctx.Err(); err != nil {
-		return err
+	policy := a.policy(ctx)
+	if failed := a.failed.Load(); failed != nil && failed.policy == policy {
+		return failed.err
 	}
-	if failed := a.failed.Load(); failed != nil {
-		return *failed
-	}
-	if !a.now.Load().policy.loaded {
-		return errNotLoaded
-	}
-	return nil
+	return policy.unknown()
 }
 
 func (a *Authorizer) kindsReady(ctx context.Context) error {
@@ -141,62 +163,175 @@ func (a *Authorizer) kindsReady(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// refresh reads what has changed, unless somebody else has when its turn comes.
-func (a *Authorizer) refresh(ctx context.Context) {
+// refresh returns the Policy of a reading that begins after the call, which it does itself when its turn comes first.
+func (a *Authorizer) refresh(ctx context.Context) *Policy {
+	if ctx.Err() != nil {
+		return ended(ctx)
+	}
+	r := a.join()
 	select {
+	case <-r.done:
+		return r.policy
 	case a.turn <- struct{}{}:
 		defer func() { <-a.turn }()
 	case <-ctx.Done():
-		return
+		a.leave(r)
+		return ended(ctx)
 	}
+	select {
+	case <-r.done: // by the one whose turn it was before
+		return r.policy
+	default:
+	}
+	shared, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	a.begin(r, cancel)
+	stop := context.AfterFunc(ctx, func() { a.leave(r) })
+	defer stop()
+	r.policy = a.update(shared)
+	close(r.done)
+	return r.policy
+}
+
+// join returns the reading that begins next.
+func (a *Authorizer) join() *reading {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.next == nil {
+		a.next = &reading{done: make(chan struct{})}
+	}
+	a.next.waiting++
+	return a.next
+}
+
+// begin begins a reading: who comes from now on joins another one. The caller has the turn.
+func (a *Authorizer) begin(r *reading, cancel context.CancelFunc) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.next, r.cancel = nil, cancel
+}
+
+// leave says that a request has ended for which a reading is. The last one breaks it off.
+func (a *Authorizer) leave(r *reading) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if r.waiting--; r.waiting == 0 && r.cancel != nil {
+		r.cancel()
+	}
+}
+
+// ended is the Policy of a request whose ctx has ended.
+func ended(ctx context.Context) *Policy {
+	return &Policy{problem: fmt.Errorf("RBAC: the request ended before roles and bindings were read: %w", context.Cause(ctx))}
+}
+
+// errUnread is what those may know whose requests are not decided because a reading has failed.
+var errUnread = errors.New("RBAC: roles and bindings cannot be read")
+
+// update reads what has changed, and returns the Policy of now. The caller has the turn.
+func (a *Authorizer) update(ctx context.Context) *Policy {
 	now := a.now.Load()
-	if a.isCurrent(now) || int64(time.Since(a.started)) < a.resume.Load() || ctx.Err() != nil {
-		return
+	if a.isCurrent(now) {
+		return now.policy
 	}
-	if !now.policy.loaded && (runtime.Newest(a.changed[:]...) == 0 || a.kindsReady(ctx) != nil) {
-		return // a server that starts: there is no failure yet, and nothing to wait for
+	if failed := a.failed.Load(); failed != nil && time.Since(failed.at) < a.opts.RetryAfter {
+		return failed.policy
 	}
-	next, err := a.read(ctx, now)
+	next, unreadable, err := a.read(ctx, now)
 	switch {
 	case err == nil:
 		a.now.Store(next)
 		a.failed.Store(nil)
-	case ctx.Err() == nil: // otherwise it is this request that has ended, and the next one reads
-		err = fmt.Errorf("roles and bindings: %w", err)
-		a.failed.Store(&err)
-		a.resume.Store(int64(time.Since(a.started) + a.opts.RetryAfter))
-		a.opts.Hooks.Failed(err)
+		if unreadable != nil {
+			a.opts.Hooks.Unreadable(unreadable)
+		}
+		return next.policy
+	case ctx.Err() != nil: // nobody waits any more, and the next request reads
+		return ended(ctx)
+	case !now.policy.loaded && errors.Is(err, runtime.ErrNotReady):
+		return now.policy // a server that starts has not failed
 	}
+	failed := &failure{time.Now(), fmt.Errorf("roles and bindings: %w", err), &Policy{problem: errUnread}}
+	a.failed.Store(failed)
+	a.opts.Hooks.Failed(failed.err)
+	return failed.policy
 }
 
-// read brings s up to date: all kinds at one revision.
-func (a *Authorizer) read(ctx context.Context, s *state) (*state, error) {
-	from := *s
+// read brings s up to date: all kinds at one revision. unreadable names what is left out.
+func (a *Authorizer) read(ctx context.Context, s *state) (next *state, unreadable, err error) {
+	from, revision := *s, a.newest
 	for range maxReadings {
-		next, err := a.readAt(ctx, &from, runtime.Newest(a.changed[:]...))
-		if !apierrors.IsResourceExpired(err) {
-			return next, err
+		var changed [4]int64
+		for i := range a.kinds {
+			changed[i] = a.kinds[i].objects.Changed()
 		}
-		from = state{policy: &Policy{}} // all objects, at another revision
+		var at int64
+		if at, err = revision(ctx, changed); err == nil {
+			next, unreadable, err = a.readAt(ctx, &from, at)
+		}
+		switch {
+		case err == nil:
+			next.changed = changed
+			return next, unreadable, nil
+		case apierrors.IsResourceExpired(err):
+			from = state{policy: &Policy{}} // all objects, at another revision
+		case apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge):
+			revision = a.stored // what is known of a kind is from before the store was set back
+		default:
+			return nil, nil, err
+		}
 	}
-	return nil, fmt.Errorf("they change faster than they can be read: the state at one revision was not retained %d times", maxReadings)
+	return nil, nil, fmt.Errorf("the state at one revision could not be read %d times, the last time because of: %w", maxReadings, err)
+}
+
+// newest returns a revision that is no older than any change that is known. A kind that is not loaded is asked.
+func (a *Authorizer) newest(ctx context.Context, changed [4]int64) (int64, error) {
+	revision := slices.Max(changed[:])
+	for i := range a.kinds {
+		if changed[i] > 0 {
+			continue
+		}
+		got, err := a.kinds[i].revision(ctx, runtime.Freshness{})
+		if err != nil {
+			return 0, err
+		}
+		revision = max(revision, got)
+	}
+	return revision, nil
+}
+
+// stored returns the revision of the store, and has every kind find out whether the store was set back.
+func (a *Authorizer) stored(ctx context.Context, _ [4]int64) (revision int64, err error) {
+	for i := range a.kinds {
+		got, err := a.kinds[i].revision(ctx, runtime.Live())
+		if err != nil {
+			return 0, err
+		}
+		revision = max(revision, got)
+	}
+	return revision, nil
 }
 
 // readAt brings s to the state at a revision.
-func (a *Authorizer) readAt(ctx context.Context, s *state, revision int64) (*state, error) {
-	next := &state{policy: s.policy, revision: revision, since: s.since}
+func (a *Authorizer) readAt(ctx context.Context, s *state, revision int64) (next *state, unreadable, err error) {
+	next = &state{policy: s.policy, since: s.since}
 	var changes [4]func(*edit)
+	var left []error
 	different := !s.policy.loaded
 	for i := range a.kinds {
 		got, err := a.kinds[i].changes(ctx, s.since[i], runtime.Exactly(revision))
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", a.kinds[i].name, err)
+			return nil, nil, fmt.Errorf("%s: %w", a.kinds[i].name, err)
+		}
+		if got.unreadable != nil {
+			left = append(left, fmt.Errorf("%s: %w", a.kinds[i].name, got.unreadable))
 		}
 		changes[i], next.since[i] = got.apply, got.revision
 		different = different || got.apply != nil
 	}
+	unreadable = errors.Join(left...)
 	if !different {
-		return next, nil
+		return next, unreadable, nil
 	}
 	e := s.policy.edit()
 	for _, apply := range changes {
@@ -205,5 +340,5 @@ func (a *Authorizer) readAt(ctx context.Context, s *state, revision int64) (*sta
 		}
 	}
 	next.policy = e.done(revision, a.opts.MaxMissing)
-	return next, nil
+	return next, unreadable, nil
 }

@@ -100,7 +100,10 @@ func TestNotLoaded(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	w.put(clusterRole("pods", rule("get", "core", "pods", "")), clusterBinding("pods", "pods", "User/u"))
-	w.notReady = errors.New("loading")
+	w.notReady = fmt.Errorf("loading: %w", runtime.ErrNotReady)
+	for _, k := range w.kinds {
+		k.changed.Store(0)
+	}
 	a, ctx := follow(t, w, rbac.Options{Hooks: rbac.Hooks{Failed: func(err error) { t.Errorf("failed: %v", err) }}}), t.Context()
 	verdict, reason, err := a.Authorize(ctx, request("u", "", "get core/pods"))
 	if verdict != authz.NoOpinion || reason != "RBAC: roles and bindings are not loaded yet" || err != nil {
@@ -112,8 +115,11 @@ func TestNotLoaded(t *testing.T) {
 	if rules, err := a.RulesFor(ctx, request("u", "", "get core/pods").User, ""); err == nil || !rules.Incomplete {
 		t.Errorf("rules %+v, %v", rules, err)
 	}
-	contains(t, a.Ready(ctx), "ClusterRole: loading\nRole: loading\nClusterRoleBinding: loading\nRoleBinding: loading")
+	contains(t, a.Ready(ctx), "ClusterRole: loading: the objects are not loaded\nRole: loading: ")
 	w.set(func() { w.notReady = nil })
+	for _, k := range w.kinds {
+		k.changed.Store(w.revision)
+	}
 	if err := a.Ready(ctx); err != nil || !allowed(ctx, a, "u") {
 		t.Errorf("loaded: %v", err)
 	}
@@ -129,8 +135,8 @@ func TestNewRefuses(t *testing.T) {
 	contains(t, err, "must not be negative")
 }
 
-// While the objects cannot be read requests are decided by those known, without waiting for each of them.
-func TestFailuresKeepThePolicy(t *testing.T) {
+// While the changes cannot be read there is no opinion, and not every request waits for a storage that does not answer.
+func TestFailuresDecideNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -138,27 +144,181 @@ func TestFailuresKeepThePolicy(t *testing.T) {
 		var failures []error
 		a, ctx := follow(t, w, rbac.Options{Hooks: rbac.Hooks{Failed: func(err error) { failures = append(failures, err) }}}), t.Context()
 		known := a.Pin(ctx)
-		w.put(clusterBinding("more", "pods", "User/v"))
-		w.set(func() { w.fail = runtime.ErrNotReady })
+		w.drop(clusterBinding("pods", "pods", "User/u"))
+		w.set(func() { w.fail = errors.New("the disk is gone") })
 		for range 5 {
-			if a.Pin(ctx) != known {
-				t.Error("another policy, though nothing could be read")
+			verdict, reason, err := a.Authorize(ctx, request("u", "", "get core/pods"))
+			if verdict != authz.NoOpinion || reason != "RBAC: roles and bindings cannot be read" || err != nil {
+				t.Errorf("%v %q %v", verdict, reason, err)
 			}
 		}
-		if len(failures) != 1 || !errors.Is(failures[0], runtime.ErrNotReady) {
+		if rules, err := a.RulesFor(ctx, request("u", "", "get core/pods").User, ""); err == nil || !rules.Incomplete {
+			t.Errorf("rules %+v, %v", rules, err)
+		}
+		if !allowed(ctx, known, "u") {
+			t.Error("what was pinned before has changed")
+		}
+		if len(failures) != 1 || !strings.Contains(failures[0].Error(), "the disk is gone") {
 			t.Errorf("%d readings failed: %v", len(failures), failures)
 		}
-		contains(t, a.Ready(ctx), "roles and bindings: ClusterRole: the objects are not loaded")
+		contains(t, a.Ready(ctx), "roles and bindings: ClusterRole: the disk is gone")
 		time.Sleep(time.Second)
-		if a.Pin(ctx) != known || len(failures) != 2 {
+		if allowed(ctx, a, "u") || len(failures) != 2 {
 			t.Errorf("after a while %d readings failed", len(failures))
 		}
+		w.put(clusterBinding("more", "pods", "User/v"))
 		w.set(func() { w.fail = nil })
 		time.Sleep(time.Second)
-		if !allowed(ctx, a, "v") || a.Ready(ctx) != nil {
+		if !allowed(ctx, a, "v") || allowed(ctx, a, "u") || a.Ready(ctx) != nil {
 			t.Errorf("the objects can be read again: %v", a.Ready(ctx))
 		}
 	})
+}
+
+// A kind that is loaded anew does not tell of changes that this server has acknowledged: what is known is not current.
+func TestNotLoadedAnyMore(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"ClusterRole", "ClusterRoleBinding"} {
+		w := newWorld()
+		role, to := clusterRole("pods", rule("get", "core", "pods", "")), clusterBinding("pods", "pods", "User/u")
+		w.put(role, to)
+		a, ctx := follow(t, w, rbac.Options{}), t.Context()
+		if !allowed(ctx, a, "u") {
+			t.Fatal("not allowed")
+		}
+		if kind == "ClusterRole" {
+			w.drop(role)
+		} else {
+			w.drop(to)
+		}
+		w.kinds[kind].changed.Store(0)
+		if allowed(ctx, a, "u") {
+			t.Errorf("%s: deleted, but it allows while the kind is not loaded", kind)
+		}
+		before := w.reads()[kind]
+		if a.Pin(ctx); w.reads()[kind] == before {
+			t.Errorf("%s: it is taken for current while the kind is not loaded", kind)
+		}
+		// Loaded while the reading goes on: it is not known what that has missed.
+		again := w.put(role, to)
+		w.kinds[kind].changed.Store(0)
+		w.kinds[kind].asked = func() {
+			w.kinds[kind].asked = nil
+			w.drop(role, to)
+		}
+		if p := a.Pin(ctx).(*rbac.Policy); p.Revision() < again {
+			t.Errorf("%s: the policy of %d, want %d or later", kind, p.Revision(), again)
+		}
+		if allowed(ctx, a, "u") {
+			t.Errorf("%s: deleted while it was read, and it allows", kind)
+		}
+	}
+}
+
+// A store that is set back to an older state, as from a backup, is noticed whatever the revisions of the other kinds are.
+func TestSetBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	role, to := clusterRole("pods", rule("get", "core", "pods", "")), clusterBinding("pods", "pods", "User/u")
+	old := w.put(role)
+	w.put(to)
+	w.put(clusterBinding("other", "pods", "User/v"))
+	a, ctx := follow(t, w, rbac.Options{}), t.Context()
+	if !allowed(ctx, a, "u") {
+		t.Fatal("not allowed")
+	}
+	w.setBack(old)
+	if allowed(ctx, a, "u") || a.Ready(ctx) != nil {
+		t.Errorf("the binding of after the backup still allows: %v", a.Ready(ctx))
+	}
+	w.put(to)
+	if !allowed(ctx, a, "u") {
+		t.Error("not allowed after the binding was made again")
+	}
+	// One kind is set back, and the highest revision is that of another kind.
+	w.put(role)
+	before := w.put(clusterBinding("other", "pods", "User/w"))
+	if !allowed(ctx, a, "u") {
+		t.Fatal("not allowed")
+	}
+	w.kinds["ClusterRole"].log, w.kinds["ClusterRole"].floor = nil, before
+	w.kinds["ClusterRole"].changed.Store(1)
+	if allowed(ctx, a, "u") {
+		t.Error("the role of after the backup still allows")
+	}
+	// A kind that has not noticed says that it is at a revision which the store does not have.
+	w.put(role, to)
+	if !allowed(ctx, a, "u") {
+		t.Fatal("not allowed")
+	}
+	ahead := w.kinds["ClusterRoleBinding"].changed.Load()
+	w.setBack(old)
+	w.kinds["ClusterRoleBinding"].changed.Store(ahead + 1)
+	if allowed(ctx, a, "u") || a.Ready(ctx) != nil {
+		t.Errorf("the binding of after the backup still allows: %v", a.Ready(ctx))
+	}
+}
+
+// An object that cannot be decoded is left out, and the changes of all others have effect.
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	role, to := clusterRole("pods", rule("get", "core", "pods", "")), clusterBinding("pods", "pods", "User/u")
+	bad := clusterBinding("bad", "pods", "User/v")
+	w.put(role, to, bad)
+	var unreadable []error
+	a, ctx := follow(t, w, rbac.Options{Hooks: rbac.Hooks{
+		Failed:     func(err error) { t.Errorf("failed: %v", err) },
+		Unreadable: func(err error) { unreadable = append(unreadable, err) },
+	}}), t.Context()
+	if !allowed(ctx, a, "v") || len(unreadable) != 0 {
+		t.Fatal("not allowed")
+	}
+	w.spoil(bad)
+	if allowed(ctx, a, "v") || !allowed(ctx, a, "u") {
+		t.Error("what cannot be read allows, or what can does not")
+	}
+	w.drop(to)
+	if allowed(ctx, a, "u") || a.Ready(ctx) != nil {
+		t.Errorf("deleted, but it allows beside an object that cannot be read: %v", a.Ready(ctx))
+	}
+	if len(unreadable) != 1 {
+		t.Errorf("%d times unreadable, want once: %v", len(unreadable), unreadable)
+	}
+	contains(t, errors.Join(unreadable...), `ClusterRoleBinding: stored objects cannot be read: "bad"`)
+	w.put(bad)
+	if !allowed(ctx, a, "v") {
+		t.Error("repaired, and it does not allow")
+	}
+}
+
+// A request that has ended gets no policy of before, nor does it read.
+func TestEndedRequest(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	role, to := clusterRole("pods", rule("get", "core", "pods", "")), clusterBinding("pods", "pods", "User/u")
+	w.put(role, to)
+	a := follow(t, w, rbac.Options{Hooks: rbac.Hooks{Failed: func(err error) { t.Errorf("failed: %v", err) }}})
+	if !allowed(t.Context(), a, "u") {
+		t.Fatal("not allowed")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if !allowed(ctx, a, "u") {
+		t.Error("without a change nothing is to be read")
+	}
+	w.drop(to)
+	for range 20 { // of two things that could be done either is by chance
+		if allowed(ctx, a, "u") {
+			t.Fatal("a request that has ended is decided by the policy of before")
+		}
+	}
+	if err := a.Ready(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Ready: %v", err)
+	}
+	if allowed(t.Context(), a, "u") {
+		t.Error("the deleted binding allows")
+	}
 }
 
 // A state that is not retained any more is read anew, at a revision that is.
@@ -184,58 +344,78 @@ func TestExpired(t *testing.T) {
 	}
 	<-bump
 	// And when no state is retained it is said.
+	known := a.Pin(ctx)
 	w.put(clusterBinding("other", "pods", "User/w"))
 	w.kinds["ClusterRole"].expired = func() {}
 	w.set(func() { w.compacted = w.revision + 1 })
-	known := a.Pin(ctx)
-	contains(t, a.Ready(ctx), "they change faster than they can be read")
-	if !allowed(ctx, known, "v") {
-		t.Error("the policy was not kept")
+	contains(t, a.Ready(ctx), "the state at one revision could not be read 4 times, the last time because of: ClusterRole: too old")
+	if !allowed(ctx, known, "v") || allowed(ctx, a, "v") {
+		t.Error("what was pinned has changed, or it is still the policy")
 	}
 }
 
-// Of many requests that find a change one reads it, and the others wait; a request that ends does not hold the others up.
+// Of many requests that find a change one reads it, and the others wait. The reading goes on when that one request ends, and
+// is broken off when all have ended.
 func TestOneReadingForMany(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.put(clusterRole("pods", rule("get", "core", "pods", "")), clusterBinding("pods", "pods", "User/u"))
 		a := follow(t, w, rbac.Options{Hooks: rbac.Hooks{Failed: func(err error) { t.Errorf("failed: %v", err) }}})
-		old := a.Pin(t.Context())
+		a.Pin(t.Context())
+		w.drop(clusterBinding("pods", "pods", "User/u"))
 		w.put(clusterBinding("more", "pods", "User/v"))
 		before := w.reads()["ClusterRole"]
-		hold := make(chan struct{})
-		w.set(func() { w.hold = hold })
+		free, hold := make(chan struct{}, 1), make(chan struct{})
+		w.set(func() { w.hold = free })
 
 		var all sync.WaitGroup
-		first, cancel := context.WithCancel(t.Context())
-		all.Go(func() {
-			if a.Pin(first) != old {
-				t.Error("a request that has ended has got a policy that nobody could read")
-			}
-		})
-		synctest.Wait() // the first reads
-		short, cancelShort := context.WithTimeout(t.Context(), time.Second)
-		defer cancelShort()
-		all.Go(func() {
-			if a.Pin(short) != old {
-				t.Error("a request that has ended while it waited has got a policy that nobody could read")
-			}
-		})
-		for range 20 {
+		short := func() context.CancelFunc { // begins a request that ends before anything is read
+			ctx, cancel := context.WithCancel(t.Context())
 			all.Go(func() {
-				if !allowed(t.Context(), a, "v") {
+				_, reason, _ := a.Authorize(ctx, request("u", "", "get core/pods ns"))
+				if !strings.HasPrefix(reason, "RBAC: the request ended before roles and bindings were read") {
+					t.Errorf("a request that has ended: %q", reason)
+				}
+			})
+			synctest.Wait()
+			return cancel
+		}
+		reads := short() // for itself alone
+		waits := short() // for the next reading
+		reads()
+		synctest.Wait() // the second reads
+		w.set(func() { w.hold = hold })
+		waits()
+		synctest.Wait()
+		if n := w.reads()["ClusterRole"] - before; n != 2 {
+			t.Errorf("%d readings, want two that were broken off", n)
+		}
+
+		first, end := context.WithCancel(t.Context())
+		all.Go(func() { a.Pin(first) })
+		synctest.Wait() // it reads what others who come later may not have
+		leader, endLeader := context.WithCancel(t.Context())
+		for i := range 20 {
+			ctx := t.Context()
+			if i == 0 {
+				ctx = leader // it came first to the next reading
+			}
+			all.Go(func() {
+				if !allowed(ctx, a, "v") || allowed(t.Context(), a, "u") {
 					t.Error("a request that began after the change is decided without it")
 				}
 			})
+			synctest.Wait()
 		}
-		time.Sleep(2 * time.Second)
-		cancel()
-		synctest.Wait() // another reads
+		end() // the first reading is broken off, and the next begins
+		synctest.Wait()
+		endLeader() // others wait for that
+		synctest.Wait()
 		close(hold)
 		all.Wait()
-		if n := w.reads()["ClusterRole"] - before; n != 2 {
-			t.Errorf("%d readings, want one that was broken off and one more", n)
+		if n := w.reads()["ClusterRole"] - before; n != 4 {
+			t.Errorf("%d readings, want three that were broken off and one for all", n)
 		}
 	})
 }

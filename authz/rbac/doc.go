@@ -35,7 +35,9 @@
 //
 // # What will bite
 //
-// Roles and bindings only ever allow, so that an Authorizer decides nothing before its objects are loaded, and decides by those
-// it has while they cannot be read: a role that was deleted by another server in that time goes on allowing.
-// [Authorizer.Ready] and [Hooks] tell.
+// Roles and bindings only ever allow, so that what is not known allows nothing. An Authorizer has no opinion before its
+// objects are loaded, and none while a change is known that it cannot read: a deleted role never goes on allowing because
+// the storage has failed. Without a known change it decides by what it has, whether or not the storage can be reached; a
+// change by another server counts when its event has arrived. An object whose stored bytes cannot be decoded is left out,
+// and the others count. [Authorizer.Ready] and [Hooks] tell.
 package rbac

@@ -2,6 +2,8 @@ package rbac
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/keelson-dev/keelson/runtime"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -18,10 +20,20 @@ type kind struct {
 	changes func(ctx context.Context, since int64, at runtime.Freshness) (delta, error)
 }
 
+// revision returns the one of the state that a read shows.
+func (k *kind) revision(ctx context.Context, at runtime.Freshness) (int64, error) {
+	got, err := k.changes(ctx, 0, at)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", k.name, err)
+	}
+	return got.revision, nil
+}
+
 // delta is what has changed: nothing if apply is nil.
 type delta struct {
-	revision int64
-	apply    func(e *edit)
+	revision   int64
+	apply      func(e *edit)
+	unreadable error // names what apply leaves out because it cannot be decoded; nil: nothing
 }
 
 // kindsOf returns the four kinds. Their Readers go by the kinds' names, so that the kinds may be served later.
@@ -64,10 +76,14 @@ func kindOf[T runtime.Object](name string, from runtime.Readers,
 	objects := runtime.TypedReader[T](runtime.ReadKind(from, rbacv1.SchemeGroupVersion.WithKind(name)))
 	changes := func(ctx context.Context, since int64, at runtime.Freshness) (delta, error) {
 		got, err := objects.Changes(ctx, since, at)
-		if err != nil || !got.Reset && len(got.All) == 0 {
-			return delta{revision: got.Revision}, err
+		var unreadable error
+		if errors.Is(err, runtime.ErrUnreadable) {
+			unreadable, err = err, nil
 		}
-		return delta{got.Revision, func(e *edit) {
+		if err != nil || !got.Reset && len(got.All) == 0 {
+			return delta{revision: got.Revision, unreadable: unreadable}, err
+		}
+		apply := func(e *edit) {
 			if got.Reset {
 				dropAll(e)
 			}
@@ -78,7 +94,8 @@ func kindOf[T runtime.Object](name string, from runtime.Readers,
 					set(e, c)
 				}
 			}
-		}}, nil
+		}
+		return delta{got.Revision, apply, unreadable}, nil
 	}
 	return kind{name, objects, changes}
 }

@@ -17,10 +17,11 @@ import (
 )
 
 // Policy is roles and bindings that never change: those of [Static], or those of an [Authorizer] at one revision. The zero
-// Policy has none, and says that they are not loaded. All methods may be called concurrently.
+// Policy has none, and no opinion: its reason says that they are not loaded. All methods may be called concurrently.
 type Policy struct {
 	revision   int64
 	loaded     bool
+	problem    error  // why the Policy has no opinion, if it is not loaded; nil: errNotLoaded
 	cluster    *scope // ClusterRoles and ClusterRoleBindings; nil: none
 	namespaces *btree.Map[string, *scope]
 	missing    int // how many roles that do not exist a reason names
@@ -57,13 +58,21 @@ type binding struct {
 // errNotLoaded is why there are no rules yet.
 var errNotLoaded = errors.New("RBAC: roles and bindings are not loaded yet")
 
+// unknown is why the Policy has no opinion on anything; nil: it has.
+func (p *Policy) unknown() error {
+	if p.loaded || p.problem != nil {
+		return p.problem
+	}
+	return errNotLoaded
+}
+
 // Revision is the one at which the objects were read; 0 for those of Static.
 func (p *Policy) Revision() int64 { return p.revision }
 
 // Authorize implements authz.Authorizer. It never denies, and returns no error.
 func (p *Policy) Authorize(_ context.Context, a authz.Attributes) (authz.Verdict, string, error) {
-	if !p.loaded {
-		return authz.NoOpinion, errNotLoaded.Error(), nil
+	if err := p.unknown(); err != nil {
+		return authz.NoOpinion, err.Error(), nil
 	}
 	d := decision{policy: p, asked: &a}
 	if d.allowed(p.cluster) {
@@ -223,8 +232,8 @@ func joined(errs []error, more bool) error {
 // RulesFor implements authz.RuleResolver. As that of kube-apiserver it also lists the paths of a ClusterRole that a RoleBinding
 // grants, although they are allowed by ClusterRoleBindings only.
 func (p *Policy) RulesFor(_ context.Context, user *authn.User, namespace string) (authz.Rules, error) {
-	if !p.loaded {
-		return authz.Rules{Incomplete: true}, errNotLoaded
+	if err := p.unknown(); err != nil {
+		return authz.Rules{Incomplete: true}, err
 	}
 	if user == nil {
 		return authz.Rules{}, nil

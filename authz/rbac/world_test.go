@@ -2,6 +2,7 @@ package rbac_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -35,13 +37,16 @@ type worldKind struct {
 	changed atomic.Int64
 	reads   atomic.Int64 // calls of Changes
 	expired func()       // called when Changes answers Expired; may be nil
+	asked   func()       // called when Changes is asked for a state that is not Exactly one; may be nil
 	log     []entry
+	floor   int64 // changes after it are known
 }
 
 // entry is the state of an object from a revision on.
 type entry struct {
 	revision int64
 	runtime.Change[runtime.Object]
+	spoiled bool // it cannot be read
 }
 
 // newWorld has the revision 1, at which there is nothing.
@@ -76,10 +81,40 @@ func (w *world) write(deleted bool, objects []runtime.Object) int64 {
 			c.Object = nil
 		}
 		k := w.kinds[kindName(obj)]
-		k.log = append(k.log, entry{w.revision, c})
+		k.log = append(k.log, entry{w.revision, c, false})
 		k.changed.Store(w.revision)
 	}
 	return w.revision
+}
+
+// spoil makes an object unreadable.
+func (w *world) spoil(obj runtime.Object) {
+	revision := w.drop(obj)
+	w.set(func() {
+		log := w.kinds[kindName(obj)].log
+		if last := &log[len(log)-1]; last.revision == revision {
+			last.spoiled = true
+		}
+	})
+}
+
+// setBack makes an older state the newest, as a backup does; all kinds notice.
+func (w *world) setBack(revision int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.revision = revision
+	for _, k := range w.kinds {
+		k.log = slices.DeleteFunc(k.log, func(e entry) bool { return e.revision > revision })
+		k.notice()
+	}
+}
+
+// notice makes Changed right.
+func (k *worldKind) notice() {
+	k.changed.Store(1)
+	if n := len(k.log); n > 0 {
+		k.changed.Store(k.log[n-1].revision)
+	}
 }
 
 // at returns the objects at a revision.
@@ -123,7 +158,7 @@ func (w *world) Reader(kind schema.GroupVersionKind) runtime.Reader[runtime.Obje
 // KindOf implements runtime.Readers.
 func (w *world) KindOf(reflect.Type) (kind schema.GroupVersionKind, ok bool) { return kind, false }
 
-// Changes implements runtime.Reader, for Exactly.
+// Changes implements runtime.Reader.
 func (k *worldKind) Changes(ctx context.Context, since int64, at runtime.Freshness) (runtime.Changes[runtime.Object], error) {
 	k.reads.Add(1)
 	w := k.of
@@ -137,27 +172,44 @@ func (k *worldKind) Changes(ctx context.Context, since int64, at runtime.Freshne
 			return runtime.Changes[runtime.Object]{}, ctx.Err()
 		}
 	}
+	revision, exactly := at.Exactly()
+	if !exactly && k.asked != nil {
+		k.asked()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	revision, exactly := at.Exactly()
 	switch {
-	case !exactly || revision > w.revision:
-		panic(at)
+	case w.notReady != nil:
+		return runtime.Changes[runtime.Object]{}, w.notReady
 	case w.fail != nil:
 		return runtime.Changes[runtime.Object]{}, w.fail
+	case at.IsLive():
+		k.notice()
+		revision = w.revision
+	case !exactly:
+		revision = w.revision
+	case revision > w.revision:
+		err := apierrors.NewTimeoutError("in the future", 1)
+		err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
+		return runtime.Changes[runtime.Object]{}, err
 	case revision < w.compacted:
 		if k.expired != nil {
 			k.expired()
 		}
 		return runtime.Changes[runtime.Object]{}, apierrors.NewResourceExpired("too old")
 	}
-	out := runtime.Changes[runtime.Object]{Revision: revision, Reset: since < w.compacted || since == 0}
+	out := runtime.Changes[runtime.Object]{Revision: revision, Reset: since < w.compacted || since <= k.floor || since > revision}
 	if out.Reset {
 		since = 0
 	}
 	out.All = k.between(since, revision)
 	if out.Reset {
 		out.All = slices.DeleteFunc(out.All, func(c runtime.Change[runtime.Object]) bool { return c.Deleted })
+	}
+	for _, e := range k.log {
+		if e.spoiled && e.revision > since && e.revision <= revision {
+			return out, fmt.Errorf("%w: %q", runtime.ErrUnreadable, e.Name)
+		}
 	}
 	return out, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // Texts of kube-apiserver for history that is gone.
@@ -50,6 +51,9 @@ func (r *Registry) status(err error, name string) error {
 		return apierrors.NewInternalError(corrupt(unreadable))
 	case errors.As(err, &conversion): // of what was to be stored: nothing is, and another object may be
 		return apierrors.NewBadRequest(fmt.Sprintf("the object cannot be stored: %v", err))
+	case errors.Is(err, storage.ErrBadKey): // a name that the rules of the kind allow
+		why := field.Invalid(field.NewPath("metadata", "name"), name, "the storage cannot hold an object of this name or namespace")
+		return apierrors.NewInvalid(r.kind.GVK.GroupKind(), name, field.ErrorList{why})
 	case errors.Is(err, storage.ErrTooLarge):
 		return apierrors.NewRequestEntityTooLargeError(err.Error())
 	case errors.Is(err, storage.ErrBadContinue):

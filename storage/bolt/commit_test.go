@@ -228,11 +228,17 @@ func TestConflictsInsideOneTransaction(t *testing.T) {
 func TestKeysThatCannotBe(t *testing.T) {
 	b := open(t, filepath.Join(t.TempDir(), "test.db"), bolt.Options{})
 	for name, key := range map[string]string{"empty": "", "NUL": "a\x00b", "too long": strings.Repeat("k", 1<<16)} {
-		if _, err := b.Commit(t.Context(), create(key, "v")); err == nil {
-			t.Errorf("%s: Commit accepts the key", name)
+		if _, err := b.Commit(t.Context(), create(key, "v")); !errors.Is(err, storage.ErrBadKey) {
+			t.Errorf("%s: Commit: %v, want ErrBadKey", name, err)
 		}
-		if _, err := b.Get(t.Context(), key, 0); err == nil {
-			t.Errorf("%s: Get accepts the key", name)
+		got, err := b.Get(t.Context(), key, 0)
+		stat, statErr := b.Stat(t.Context(), key)
+		if name == "too long" {
+			if err != nil || got.Found || statErr != nil || stat.Revision != 0 {
+				t.Errorf("%s: Get: %+v, %v; Stat: %+v, %v; want nothing", name, got, err, stat, statErr)
+			}
+		} else if err == nil || statErr == nil {
+			t.Errorf("%s: Get or Stat accepts the key", name)
 		}
 	}
 	if got := revision(t, b); got != 1 {

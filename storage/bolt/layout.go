@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"strings"
 
+	"github.com/keelson-dev/keelson/storage"
 	"go.etcd.io/bbolt"
 )
 
@@ -218,15 +219,24 @@ func splitIndexKey(k []byte) (key []byte, revision int64, err error) {
 	return k[:n], int64(^binary.BigEndian.Uint64(k[n+1:])), nil
 }
 
-// checkKey refuses what the layout cannot hold.
+// checkKey refuses keys that the layout cannot hold.
 func checkKey(key string) error {
+	if err := checkRead(key); err != nil {
+		return err
+	}
+	if len(key)+9 > bbolt.MaxKeySize {
+		return fmt.Errorf("%w: bolt: key of %d bytes is too long (at most %d)", storage.ErrBadKey, len(key), bbolt.MaxKeySize-9)
+	}
+	return nil
+}
+
+// checkRead refuses what is no key. There is nothing under a key that is too long.
+func checkRead(key string) error {
 	switch {
 	case key == "":
-		return errors.New("bolt: the key is empty")
+		return fmt.Errorf("%w: bolt: the key is empty", storage.ErrBadKey)
 	case strings.IndexByte(key, 0) >= 0:
-		return fmt.Errorf("bolt: key %q contains a NUL byte", key)
-	case len(key)+9 > bbolt.MaxKeySize:
-		return fmt.Errorf("bolt: key of %d bytes is too long (at most %d)", len(key), bbolt.MaxKeySize-9)
+		return fmt.Errorf("%w: bolt: key %q contains a NUL byte", storage.ErrBadKey, key)
 	}
 	return nil
 }

@@ -43,18 +43,11 @@ func (c *Cacher) Delta(ctx context.Context, since int64, at storage.Read) (stora
 // deltaBelow is a Delta that the storage below answers.
 func (c *Cacher) deltaBelow(ctx context.Context, at storage.Read) (storage.Delta, error) {
 	before := c.epoch.Load()
-	page, err := c.below.List(ctx, storage.ListOptions{At: askedBelow(at)})
-	if err != nil {
-		return storage.Delta{}, err
+	d, err := storage.Whole(ctx, c.below, askedBelow(at))
+	if err == nil {
+		c.know(before, d.Revision)
 	}
-	c.know(before, page.Revision)
-	return storage.Delta{Revision: page.Revision, Reset: true, Count: page.Count, Moves: func(yield func(storage.Move) bool) {
-		for r := range page.Records {
-			if !yield(storage.Move{Entry: storage.Entry{Record: r}}) {
-				return
-			}
-		}
-	}}, nil
+	return d, err
 }
 
 // between returns the changes after one revision up to another, which the cache has reached; false if it does not have

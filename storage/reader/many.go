@@ -13,6 +13,7 @@ import (
 type many struct {
 	r       *Reader
 	set     func(i int, obj runtime.Object)
+	skip    func(i int, err *storage.UnreadableError) // takes an object that cannot be decoded; nil: it is an error
 	records []storage.Record
 	places  []int // of the records in the answer
 }
@@ -33,6 +34,7 @@ func (m *many) add(i int, record storage.Record) {
 
 // decode makes the objects that are missing.
 func (m *many) decode(ctx context.Context) error {
+	var unreadable *storage.UnreadableError
 	if decoder, ok := m.r.store.(storage.ManyDecoder); ok && len(m.records) > 1 && m.r.opts.Version != (schema.GroupVersion{}) {
 		objs, err := decoder.DecodeAll(ctx, m.records, m.r.opts.Version)
 		if err == nil {
@@ -40,7 +42,7 @@ func (m *many) decode(ctx context.Context) error {
 				m.set(m.places[i], m.r.kept.put(m.records[i], obj))
 			}
 		}
-		if !errors.Is(err, storage.ErrUnsupported) {
+		if !errors.Is(err, storage.ErrUnsupported) && (m.skip == nil || !errors.As(err, &unreadable)) {
 			return err
 		}
 	}
@@ -49,10 +51,14 @@ func (m *many) decode(ctx context.Context) error {
 			return err
 		}
 		obj, err := m.r.object(record)
-		if err != nil {
+		switch {
+		case err == nil:
+			m.set(m.places[i], obj)
+		case m.skip != nil && errors.As(err, &unreadable):
+			m.skip(m.places[i], unreadable)
+		default:
 			return err
 		}
-		m.set(m.places[i], obj)
 	}
 	return nil
 }

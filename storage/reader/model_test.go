@@ -233,7 +233,7 @@ func listCached(t *testing.T, g *gadgets, h *history) error {
 
 // listExactly reads all at the newest change.
 func listExactly(t *testing.T, g *gadgets, h *history) error {
-	at := runtime.Newest(g)
+	at := g.Changed()
 	if at == 0 {
 		return nil // it is not filled yet
 	}
@@ -322,7 +322,7 @@ func writePair(t *testing.T, roles, bindings storage.Interface, i int) {
 }
 
 func readPairs(t *testing.T, roles, bindings *gadgets, acked int64) error {
-	at := runtime.Exactly(runtime.Newest(roles, bindings))
+	at := runtime.Exactly(max(roles.Changed(), bindings.Changed()))
 	names := map[string]bool{}
 	l, err := roles.List(t.Context(), runtime.Query{At: at})
 	if err != nil {

@@ -21,9 +21,10 @@
 //
 // # Objects that cannot be read
 //
-// Get returns an error for an object whose stored bytes cannot be decoded. So do List and Changes when they would show
-// one: an answer without it would be taken for the whole. The error names the object. It lasts until the object is
-// deleted or repaired.
+// Get returns an error for an object whose stored bytes cannot be decoded. So does List when it would show one: an answer
+// without it would be taken for the whole. The error names the object. It lasts until the object is deleted or repaired.
+// Changes returns the changes with such an error, which wraps runtime.ErrUnreadable and names up to ten objects: a caller
+// goes on from them without the objects, or takes it as an error.
 //
 // # Without a cache
 //
@@ -187,38 +188,41 @@ func (r *Reader) Changes(ctx context.Context, since int64, at runtime.Freshness)
 	if d.Count == 0 {
 		return out, nil
 	}
-	if out.All, err = r.changes(ctx, d); err != nil {
+	var unreadable *storage.UnreadableError
+	if out.All, unreadable, err = r.changes(ctx, d); err != nil {
 		return runtime.Changes[runtime.Object]{}, r.fail(ctx, err, "")
+	}
+	if unreadable != nil {
+		return out, fmt.Errorf("%w: %w", runtime.ErrUnreadable, r.fail(ctx, unreadable, ""))
 	}
 	return out, nil
 }
 
-// changes returns what moves mean for objects.
-func (r *Reader) changes(ctx context.Context, d storage.Delta) ([]runtime.Change[runtime.Object], error) {
-	all := make([]runtime.Change[runtime.Object], d.Count)
+// changes returns what moves mean for objects. What cannot be read is Deleted, and named by unreadable.
+func (r *Reader) changes(ctx context.Context, d storage.Delta) (all []runtime.Change[runtime.Object], unreadable *storage.UnreadableError, err error) {
+	all = make([]runtime.Change[runtime.Object], d.Count)
 	m := r.many(func(i int, obj runtime.Object) { all[i].Object = obj })
-	var unreadable *storage.UnreadableError
+	m.skip = func(i int, err *storage.UnreadableError) {
+		all[i].Deleted = true
+		unreadable = unreadable.And(err)
+	}
 	i := 0
 	for move := range d.Moves {
 		one := &all[i]
 		one.Namespace, one.Name = names(move.Record.Key)
 		switch {
 		case move.Unreadable != nil:
-			if unreadable = unreadable.And(move.Unreadable); unreadable.Truncated {
-				return nil, unreadable
-			}
+			m.skip(i, move.Unreadable)
 		case move.Deleted:
 			one.Deleted = true
 			r.kept.drop(move.Record.Key, move.Record.Revision)
-		case unreadable == nil:
+		default:
 			m.add(i, move.Record)
 		}
 		i++
 	}
-	if unreadable != nil {
-		return nil, unreadable
-	}
-	return all, m.decode(ctx)
+	err = m.decode(ctx)
+	return all, unreadable, err
 }
 
 // names returns the namespace and the name in a key.
@@ -235,17 +239,7 @@ func (r *Reader) delta(ctx context.Context, since int64, at storage.Read) (stora
 	if r.differ != nil {
 		return r.differ.Delta(ctx, since, at)
 	}
-	page, err := r.store.List(ctx, storage.ListOptions{At: at})
-	if err != nil {
-		return storage.Delta{}, err
-	}
-	return storage.Delta{Revision: page.Revision, Reset: true, Count: page.Count, Moves: func(yield func(storage.Move) bool) {
-		for record := range page.Records {
-			if !yield(storage.Move{Entry: storage.Entry{Record: record}}) {
-				return
-			}
-		}
-	}}, nil
+	return storage.Whole(ctx, r.store, at)
 }
 
 // Changed implements runtime.Reader. Over a storage.Differ it takes no lock.

@@ -241,6 +241,84 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
+// unfollowed is a storage whose changes cannot be followed, so that a cache of it is never filled.
+type unfollowed struct{ *storage.Store }
+
+func (unfollowed) Follow(context.Context, int64) (storage.Following, error) {
+	return nil, storage.ErrUnavailable
+}
+
+// TestChangesWithoutUnreadable: Changes has everything besides objects that cannot be read, whoever answers it.
+func TestChangesWithoutUnreadable(t *testing.T) {
+	t.Parallel()
+	b := backends["memory"](t)
+	g := open(t, b, "gadgets", 0, cacher.Options{}, reader.Options{})
+	g.fill(t)
+	behind, err := cacher.New(unfollowed{g.store}, cacher.Options{Namespaced: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(behind.Close)
+	plant := func(key, value string) {
+		t.Helper()
+		key = "/registry/test.example.com/gadgets/" + key
+		if _, err := b.Commit(t.Context(), storage.Commit{Key: key, Expect: storage.AnyRevision, Value: []byte(value)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustPut(t, g.cache, "ns/a", "red")
+	mustPut(t, g.cache, "ns/b", "red")
+	mustPut(t, g.cache, "ns/z", "red")
+	before := map[string]int64{}
+	readers := map[string]storage.Interface{"cache": g.cache, "cache that is not filled": behind, "storage": g.store}
+	for name, store := range readers {
+		r, err := reader.New(store, reader.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := r.Changes(t.Context(), 0, runtime.Freshness{})
+		if err != nil || len(c.All) != 3 {
+			t.Fatalf("%s: %+v, %v", name, c, err)
+		}
+		before[name] = c.Revision
+	}
+	plant("ns/a", "{")
+	plant("ns/b", `{"apiVersion":"test.example.com/v1","kind":"Gadget","metadata":{"namespace":"ns","name":"b"},"spec":{"size":"many"}}`)
+	last := mustPut(t, g.cache, "ns/z", "blue")
+	for name, store := range readers {
+		for _, at := range []runtime.Freshness{{}, runtime.Live(), runtime.AtLeast(last), runtime.Exactly(last)} {
+			for _, since := range []int64{0, before[name]} {
+				r, err := reader.New(store, reader.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				c, err := r.Changes(t.Context(), since, at)
+				var unreadable *storage.UnreadableError
+				if !errors.Is(err, runtime.ErrUnreadable) || !errors.As(err, &unreadable) {
+					t.Fatalf("%s, %s: error %v, want ErrUnreadable", name, at, err)
+				}
+				named := map[string]bool{}
+				for one := range unreadable.All() {
+					named[one.Key] = true
+				}
+				if fmt.Sprint(named) != "map[ns/a:true ns/b:true]" {
+					t.Errorf("%s, %s: error %v, want one of two objects", name, at, err)
+				}
+				got := map[string]bool{}
+				for _, one := range c.All {
+					got[one.Name] = one.Deleted
+				}
+				if fmt.Sprint(got) != "map[a:true b:true z:false]" || c.Revision < last || c.Reset != (since == 0 || name != "cache") {
+					t.Errorf("%s, %s: %+v", name, at, c)
+				}
+				if c, err = r.Changes(t.Context(), c.Revision, runtime.Exactly(c.Revision)); name == "cache" && (err != nil || len(c.All) != 0) {
+					t.Errorf("%s, %s: after the changes: %+v, %v", name, at, c, err)
+				}
+			}
+		}
+	}
+}
+
 // TestReady: a cache begins to be filled when it is asked whether it is.
 func TestReady(t *testing.T) {
 	t.Parallel()

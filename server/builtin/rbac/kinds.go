@@ -67,8 +67,25 @@ func strategy[T object]() registry.Strategy[T] {
 		ValidateUpdate: func(_ *registry.Call, obj, old T) field.ErrorList {
 			return append(validateGenerateName(obj), authzrbac.Validate(obj, old)...)
 		},
+		Canonicalize:   canonicalize[T],
 		NoGeneration:   true,
 		CreateOnUpdate: true,
+	}
+}
+
+// canonicalize makes no rules of rules that are an empty list, as kube-apiserver does when it stores them.
+func canonicalize[T object](obj T) {
+	var rules *[]rbacv1.PolicyRule
+	switch obj := any(obj).(type) {
+	case *rbacv1.ClusterRole:
+		rules = &obj.Rules
+	case *rbacv1.Role:
+		rules = &obj.Rules
+	default:
+		return
+	}
+	if len(*rules) == 0 {
+		*rules = nil
 	}
 }
 

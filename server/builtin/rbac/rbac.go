@@ -18,7 +18,7 @@ const Name = "rbac"
 type Options struct {
 	// Authorizer refines the authorizer. Its Hooks are called besides what Logger gets.
 	Authorizer authzrbac.Options
-	// Logger gets why roles and bindings cannot be read; nil is silent.
+	// Logger gets why roles and bindings cannot be read, and which are left out because they cannot be decoded; nil is silent.
 	Logger *zap.Logger
 }
 
@@ -35,11 +35,17 @@ type extension struct{ opts Options }
 // Install implements server.Extension.
 func (e extension) Install(h *server.Host) error {
 	o := e.opts.Authorizer
-	failed := o.Hooks.Failed
+	failed, unreadable := o.Hooks.Failed, o.Hooks.Unreadable
 	o.Hooks.Failed = func(err error) {
-		e.opts.Logger.Error("requests are decided by roles and bindings as they were", zap.Error(err))
+		e.opts.Logger.Error("roles and bindings cannot be read, and allow nothing", zap.Error(err))
 		if failed != nil {
 			failed(err)
+		}
+	}
+	o.Hooks.Unreadable = func(err error) {
+		e.opts.Logger.Error("some roles or bindings cannot be read, and allow nothing", zap.Error(err))
+		if unreadable != nil {
+			unreadable(err)
 		}
 	}
 	a, err := authzrbac.New(h.Readers(), o)

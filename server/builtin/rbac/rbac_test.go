@@ -11,7 +11,6 @@ import (
 
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/server"
-	"github.com/keelson-dev/keelson/server/builtin"
 	"github.com/keelson-dev/keelson/server/builtin/rbac"
 	"github.com/keelson-dev/keelson/server/servertest"
 	"github.com/keelson-dev/keelson/storage"
@@ -25,7 +24,7 @@ const group = "/apis/rbac.authorization.k8s.io/v1"
 // start is a server with roles, bindings and ConfigMaps.
 func start(t testing.TB, o server.Options) *servertest.Server {
 	t.Helper()
-	o.Groups = []server.Group{{Versions: []server.Version{{Name: "v1", Resources: []server.Resource{builtin.ConfigMap()}}}}}
+	o.Groups = []server.Group{mapsOnly()}
 	return servertest.Start(t, o, rbac.New(rbac.Options{}))
 }
 

@@ -69,7 +69,6 @@ func (v *View) UpdateRecord(call *Call, name string, update ObjectUpdate, opts *
 		prepare:     s.prepareForUpdate,
 		validate:    s.validateUpdate,
 		warn:        s.warnOnUpdate,
-		mutates:     v.opts.Admitted,
 		admitted:    v.opts.Admitted,
 	})
 }

@@ -40,7 +40,7 @@ type Objects struct {
 func (s *Server) objectsOf(r *served) *Objects {
 	return &Objects{
 		kind: r.gvk, resource: r.gvr.GroupResource(), namespaced: r.namespaced, reg: registryOf(r), custom: r.custom, life: r.life, user: authn.System(),
-		gate: registry.Gate{Admission: s.policy, Kind: r.hub, Resource: r.gvr},
+		gate: registry.Gate{Admission: s.policy, Kind: r.hub, Resource: r.hub.GroupVersion().WithResource(r.gvr.Resource)},
 	}
 }
 

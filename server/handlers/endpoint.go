@@ -131,9 +131,12 @@ func (e *endpoint) discover(storage any) {
 
 // guard puts admission before all that could change something.
 func (e *endpoint) guard(by admission.Source) {
-	g := registry.Gate{Admission: by, Kind: e.kind, Resource: e.gvr, Subresource: e.sub}
+	g := registry.Gate{Admission: by, Kind: e.kind, Resource: e.gvr, Subresource: e.sub, SentKind: e.kind, SentResource: e.gvr}
 	if hub, ok := e.scheme.Hub(e.kind.GroupKind()); ok {
 		g.Kind = hub
+	}
+	if hub, ok := e.scheme.Hub(e.owner.GroupKind()); ok {
+		g.Resource = hub.GroupVersion().WithResource(e.gvr.Resource)
 	}
 	e.creater, e.updater, e.deleter = g.Creater(e.creater), g.Updater(e.updater), g.Deleter(e.deleter)
 	e.collectionDeleter, e.connecter = g.CollectionDeleter(e.collectionDeleter), g.Connecter(e.connecter)

@@ -17,7 +17,8 @@ var (
 	ErrConflict = errors.New("key is at another revision")
 	// ErrNoSpace is returned by a commit for which there was no room on the device or in the quota.
 	ErrNoSpace = errors.New("no space left")
-	// ErrTooLarge is returned when a value, or the encoded object, is larger than the store accepts.
+	// ErrTooLarge is returned when a value, the encoded object, or the key to store it under, is larger than the store accepts.
+	// Reads of such a key find nothing.
 	ErrTooLarge = errors.New("object is too large")
 	// ErrUnavailable is returned when the store cannot be asked at present: it cannot be reached, has no leader, or
 	// does not answer in time. The same call may work later.

@@ -50,6 +50,8 @@ func (r *Registry) status(err error, name string) error {
 		return apierrors.NewInternalError(corrupt(unreadable))
 	case errors.As(err, &conversion): // of what was to be stored: nothing is, and another object may be
 		return apierrors.NewBadRequest(fmt.Sprintf("the object cannot be stored: %v", err))
+	case errors.Is(err, storage.ErrBadKey):
+		return apierrors.NewBadRequest(err.Error())
 	case errors.Is(err, storage.ErrTooLarge):
 		return apierrors.NewRequestEntityTooLargeError(err.Error())
 	case errors.Is(err, storage.ErrBadContinue):

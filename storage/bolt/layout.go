@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"strings"
 
+	"github.com/keelson-dev/keelson/storage"
 	"go.etcd.io/bbolt"
 )
 
@@ -220,13 +221,22 @@ func splitIndexKey(k []byte) (key []byte, revision int64, err error) {
 
 // checkKey refuses what the layout cannot hold.
 func checkKey(key string) error {
+	if err := checkAsked(key); err != nil {
+		return err
+	}
+	if len(key)+9 > bbolt.MaxKeySize {
+		return fmt.Errorf("bolt: key of %d bytes is too long (at most %d): %w", len(key), bbolt.MaxKeySize-9, storage.ErrTooLarge)
+	}
+	return nil
+}
+
+// checkAsked refuses what cannot be looked for. Of keys that are too long to be stored there are none.
+func checkAsked(key string) error {
 	switch {
 	case key == "":
 		return errors.New("bolt: the key is empty")
 	case strings.IndexByte(key, 0) >= 0:
 		return fmt.Errorf("bolt: key %q contains a NUL byte", key)
-	case len(key)+9 > bbolt.MaxKeySize:
-		return fmt.Errorf("bolt: key of %d bytes is too long (at most %d)", len(key), bbolt.MaxKeySize-9)
 	}
 	return nil
 }

@@ -117,7 +117,7 @@ func (b *Backend) readPortions(ctx context.Context, revision int64, fn func(txn)
 
 // Get implements storage.Backend.
 func (b *Backend) Get(ctx context.Context, key string, at int64) (storage.GetResult, error) {
-	if err := checkKey(key); err != nil {
+	if err := checkAsked(key); err != nil {
 		return storage.GetResult{}, err
 	}
 	var res storage.GetResult
@@ -146,7 +146,7 @@ func (b *Backend) Get(ctx context.Context, key string, at int64) (storage.GetRes
 
 // Stat implements storage.Stater.
 func (b *Backend) Stat(ctx context.Context, key string) (storage.Stat, error) {
-	if err := checkKey(key); err != nil {
+	if err := checkAsked(key); err != nil {
 		return storage.Stat{}, err
 	}
 	var out storage.Stat

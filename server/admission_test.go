@@ -18,6 +18,7 @@ import (
 	"github.com/keelson-dev/keelson/server/servertest"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // tides is computed and can be changed in every way; it is never asked when admission refuses.
@@ -231,5 +232,51 @@ func TestAdmissionRefuses(t *testing.T) {
 	}
 	if _, now := call(t, c, "GET", srv.URL+widgetsPath, ""); now != before {
 		t.Errorf("changed by refused requests: %s\nbefore: %s", now, before)
+	}
+}
+
+// basins is a Storage for a kind without a Go type in two versions, and a connect subresource.
+type basins struct{}
+
+func (basins) Create(_ *registry.Call, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
+	return obj, nil
+}
+
+func (basins) ConnectMethods() []string { return []string{"GET"} }
+
+func (basins) Connect(*registry.Call, string, string, *http.Request) (http.Handler, error) {
+	return http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), nil
+}
+
+// What a client names is shown to admission besides what the hub calls it, also of what no registry serves.
+func TestAdmissionIsShownWhatClientsName(t *testing.T) {
+	t.Parallel()
+	var seen string
+	see := admission.ValidatorFunc(func(_ context.Context, r *admission.Request) error {
+		seen = fmt.Sprintf("%s %s %s/%s sent as %s %s", r.Operation, r.Kind, r.Resource, r.Subresource, r.SentKind, r.SentResource)
+		return nil
+	})
+	version := func(name string, hub bool) server.Version {
+		return server.Version{Name: name, Resources: []server.Resource{server.Kind("Basin", server.KindOptions[*unstructured.Unstructured]{
+			Hub: hub, Storage: struct{ registry.Creater }{basins{}}, Subresources: map[string]server.Subresource{"drain": {Storage: struct{ registry.Connecter }{basins{}}}},
+		})}}
+	}
+	srv := servertest.Start(t, server.Options{
+		Groups: []server.Group{{Name: "sea.example.com", Versions: []server.Version{version("v1", true), version("v1beta1", false)}}},
+		Policy: server.Policy{Admission: admission.Chain{{Validator: see}}},
+	})
+	for _, v := range []string{"v1", "v1beta1"} {
+		path := srv.URL + "/apis/sea.example.com/" + v + "/namespaces/default/basins"
+		code, body := call(t, srv.Client(), "POST", path, `{"apiVersion":"sea.example.com/`+v+`","kind":"Basin","metadata":{"name":"a"}}`)
+		wantCode(t, 201, code, body)
+		want := "sea.example.com/v1, Kind=Basin sea.example.com/v1, Resource=basins/%s sent as sea.example.com/%s, Kind=Basin sea.example.com/%[2]s, Resource=basins"
+		if want := fmt.Sprintf("CREATE "+want, "", v); seen != want {
+			t.Errorf("%s: admission saw %s\nwant %s", v, seen, want)
+		}
+		code, body = call(t, srv.Client(), "GET", path+"/a/drain", "")
+		wantCode(t, 200, code, body)
+		if want := fmt.Sprintf("CONNECT "+want, "drain", v); seen != want {
+			t.Errorf("%s: admission saw %s\nwant %s", v, seen, want)
+		}
 	}
 }

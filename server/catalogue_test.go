@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -111,7 +112,10 @@ func second[T any](_ T, err error) error { return err }
 // drops is computed and can be listed, watched, updated and deleted, as few are.
 type drops struct{ moons }
 
-func (drops) Watch(_ *registry.Call, opts *metav1.ListOptions) (registry.ObjectWatch, error) {
+func (drops) Watch(call *registry.Call, opts *metav1.ListOptions) (registry.ObjectWatch, error) {
+	if call.Policy == nil {
+		return nil, errors.New("nothing decides about the call")
+	}
 	return &ticks{left: 1}, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/server/servertest"
 	"github.com/keelson-dev/keelson/storage"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // quotaTally is a plug-in that counts objects, as a quota does: it charges at a create, gives back at a delete, and takes either back
@@ -47,6 +48,9 @@ func counted(t *testing.T) (*servertest.Server, *quotaTally) {
 			if w, ok := r.Object().(*Widget); ok && w.Spec.Color == "refused" {
 				return errors.New("no such colour")
 			}
+			if w, ok := r.Object().(*Widget); ok && w.Spec.Color == "unknown" {
+				return apierrors.NewInternalError(errors.New("the colours cannot be read"))
+			}
 			return nil
 		})},
 	)
@@ -79,11 +83,14 @@ func TestChargesOfFailedChanges(t *testing.T) {
 		{"created", "POST", "", named("a", ""), 201, 1, 0},
 		{"AlreadyExists", "POST", "", named("a", ""), 409, 0, 0},
 		{"a later plug-in", "POST", "", `{"metadata":{"name":"b"},"spec":{"color":"refused"}}`, 403, 0, 0},
+		{"a later plug-in that fails", "POST", "", `{"metadata":{"name":"b"},"spec":{"color":"unknown"}}`, 500, 0, 0},
+		{"a later plug-in that fails, of a generateName", "POST", "", `{"metadata":{"generateName":"b-"},"spec":{"color":"unknown"}}`, 500, 0, 0},
 		{"validation", "POST", "", named("B_", ""), 422, 0, 0},
 		{"a dry run", "POST", "?dryRun=All", named("c", ""), 201, 0, 0},
 		{"updated", "PUT", "/a", `{"metadata":{"name":"a"},"spec":{"size":1}}`, 200, 0, 1},
 		{"a conflict", "PUT", "/a", named("a", `,"resourceVersion":"1"`), 409, 0, 0},
 		{"an update that a later plug-in refuses", "PUT", "/a", `{"metadata":{"name":"a"},"spec":{"color":"refused"}}`, 403, 0, 0},
+		{"an update that a later plug-in fails at", "PUT", "/a", `{"metadata":{"name":"a"},"spec":{"color":"unknown"}}`, 500, 0, 0},
 		{"the uid of another", "DELETE", "/a", `{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"x"}}`, 409, 0, 0},
 		{"not there", "DELETE", "/b", "", 404, 0, 0},
 		{"deleted", "DELETE", "/a", "", 200, -1, 0},

@@ -70,6 +70,15 @@ var leafImports = []struct {
 	{modulePath + "/storage/storagetest", []string{"storage/storagetest"}, "it is for tests"},
 }
 
+// What single packages do not import, those below them excepted. Tests are free.
+var barredImports = []struct {
+	folder, path string
+	why          string
+}{
+	{"server/registry", modulePath + "/server/request", "a registry is told everything by the Call, and reads no values from a context"},
+	{"server/registry", modulePath + "/server/handlers", "handlers drive a registry, which knows no HTTP"},
+}
+
 // Names that say nothing about what is inside.
 var namelessNames = []string{"util", "utils", "common", "helper", "helpers", "misc"}
 
@@ -210,6 +219,11 @@ func forbidden(imported string) string {
 }
 
 func misplaced(folder, imported string) string {
+	for _, rule := range barredImports {
+		if folder == rule.folder && within(imported, rule.path) {
+			return rule.why
+		}
+	}
 	for _, rule := range leafImports {
 		if within(imported, rule.path) && !slices.ContainsFunc(rule.folders, func(f string) bool { return within(folder, f) }) {
 			return fmt.Sprintf("only %q may: %s", rule.folders, rule.why)
@@ -345,6 +359,10 @@ func TestLayeringRules(t *testing.T) {
 		{"server/a.go", `package server; import "` + modulePath + `/server/servertest"`, "it is for tests"},
 		{"server/a_test.go", `package server; import "` + modulePath + `/server/servertest"`, ""},
 		{"storage/a.go", `package storage; import "` + modulePath + `/storage/storagetest"`, "it is for tests"},
+		{"server/registry/a.go", `package registry; import "` + modulePath + `/server/request"`, "reads no values from a context"},
+		{"server/registry/a.go", `package registry; import "` + modulePath + `/server/handlers"`, "knows no HTTP"},
+		{"server/registry/a_test.go", `package registry_test; import "` + modulePath + `/server/request"`, ""},
+		{"server/registry/strategytest/a.go", `package strategytest; import "` + modulePath + `/server/request"`, ""},
 		{"server/a.go", `package server; func init() {}`, "func init"},
 		{"server/a.go", `package server; type t struct{}; func (t) init() {}`, ""},
 		{"server/util/a.go", `package util`, `"util" names no concept`},

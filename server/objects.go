@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server/registry"
@@ -40,8 +41,17 @@ type Objects struct {
 func (s *Server) objectsOf(r *served) *Objects {
 	return &Objects{
 		kind: r.gvk, resource: r.gvr.GroupResource(), namespaced: r.namespaced, reg: registryOf(r), custom: r.custom, life: r.life, user: authn.System(),
-		gate: registry.Gate{Admission: s.policy, Kind: r.hub, Resource: r.gvr},
+		gate: registry.Gate{Admission: s.policy, Kind: r.hub, Resource: r.hub.GroupVersion().WithResource(r.gvr.Resource)},
 	}
+}
+
+// decidedCall is registry.NewCall for a call that may be of a Storage of the program's own, which asks for no policy itself.
+func decidedCall(ctx context.Context, user *authn.User, namespace string, policy admission.Source) *registry.Call {
+	call := registry.NewCall(ctx, user, namespace)
+	if call.Policy == nil {
+		call.Policy = admission.PolicyOf(ctx, policy)
+	}
+	return call
 }
 
 // registryOf returns the registry of a resource, be it given by the program; nil when it has another Storage of its own.
@@ -58,7 +68,7 @@ func (o *Objects) unsupported(verb string) error {
 
 // Get reads one object past every cache: a NotFound is the truth at a moment after the call began.
 func (o *Objects) Get(ctx context.Context, namespace, name string) (*metav1.PartialObjectMetadata, error) {
-	call := registry.NewCall(ctx, o.user, namespace)
+	call := decidedCall(ctx, o.user, namespace, o.gate.Admission)
 	if o.reg != nil {
 		return o.metaOf(o.reg.GetStored(call, name))
 	}
@@ -75,7 +85,7 @@ func (o *Objects) Get(ctx context.Context, namespace, name string) (*metav1.Part
 
 // List reads the objects of a namespace, or of all with "", as they are now.
 func (o *Objects) List(ctx context.Context, namespace string) ([]metav1.PartialObjectMetadata, error) {
-	call := registry.NewCall(ctx, o.user, namespace)
+	call := decidedCall(ctx, o.user, namespace, o.gate.Admission)
 	if o.reg == nil {
 		return o.listCustom(call)
 	}
@@ -132,7 +142,7 @@ func (o *Objects) listAll(call *registry.Call, lister registry.Lister) (out []me
 // Change changes the metadata of one object, from what it is now, again and again until nobody came between. An error of
 // change ends it and is returned; change may be called several times.
 func (o *Objects) Change(ctx context.Context, namespace, name string, change func(m metav1.Object) error) error {
-	call := registry.NewCall(ctx, o.user, namespace)
+	call := decidedCall(ctx, o.user, namespace, o.gate.Admission)
 	update := func(_ *registry.Call, current runtime.Object) (runtime.Object, error) {
 		if current == nil { // the kind creates on update
 			return nil, apierrors.NewNotFound(o.resource, name)
@@ -157,7 +167,7 @@ func (o *Objects) Change(ctx context.Context, namespace, name string, change fun
 
 // Delete deletes one object, or marks it for deletion. opts may be nil.
 func (o *Objects) Delete(ctx context.Context, namespace, name string, opts *metav1.DeleteOptions) error {
-	call := registry.NewCall(ctx, o.user, namespace)
+	call := decidedCall(ctx, o.user, namespace, o.gate.Admission)
 	if o.reg != nil {
 		_, _, err := o.reg.DeleteRecord(call, name, opts)
 		return err
@@ -176,7 +186,7 @@ func (o *Objects) Delete(ctx context.Context, namespace, name string, opts *meta
 // Watch shows every object as Added, then a Bookmark, and from then on every change. It ends with an error of Next when
 // the kind is withdrawn, or when the reader was too slow: then it is begun anew.
 func (o *Objects) Watch(ctx context.Context) (*ObjectsWatch, error) {
-	call := registry.NewCall(ctx, o.user, "")
+	call := decidedCall(ctx, o.user, "", o.gate.Admission)
 	if o.reg != nil {
 		w, err := o.reg.WatchRecords(call, storage.WatchOptions{Initial: true})
 		if err != nil {

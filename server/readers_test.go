@@ -249,10 +249,16 @@ type Dial = runtime.Resource[struct {
 type dials struct{}
 
 func (dials) Get(call *registry.Call, name string, _ *metav1.GetOptions) (runtime.Object, error) {
+	if call.Policy == nil {
+		return nil, errors.New("nothing decides about the call")
+	}
 	return &Dial{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: call.Namespace}}, nil
 }
 
-func (dials) List(*registry.Call, *metav1.ListOptions) (runtime.Object, error) {
+func (dials) List(call *registry.Call, _ *metav1.ListOptions) (runtime.Object, error) {
+	if call.Policy == nil {
+		return nil, errors.New("nothing decides about the call")
+	}
 	l := &runtime.List[Dial]{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}
 	for _, ns := range []string{"default", "other"} {
 		l.Items = append(l.Items, Dial{ObjectMeta: metav1.ObjectMeta{Name: "sun", Namespace: ns, Labels: map[string]string{"in": ns}}})

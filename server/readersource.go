@@ -108,7 +108,7 @@ func (c *customReader) Get(ctx context.Context, namespace, name string, at runti
 	if revision, ok := at.AtLeast(); ok {
 		opts.ResourceVersion = strconv.FormatInt(revision, 10)
 	}
-	obj, err := c.getter.Get(registry.NewCall(ctx, authn.System(), namespace), name, opts)
+	obj, err := c.getter.Get(decidedCall(ctx, authn.System(), namespace, c.of.policy), name, opts)
 	if err == nil && obj == nil {
 		err = c.cannot("read: it returned no object and no error")
 	}
@@ -138,7 +138,7 @@ func (c *customReader) List(ctx context.Context, q runtime.Query) (runtime.Liste
 	if err != nil {
 		return out, err
 	}
-	list, err := c.lister.List(registry.NewCall(ctx, authn.System(), q.Namespace), opts)
+	list, err := c.lister.List(decidedCall(ctx, authn.System(), q.Namespace, c.of.policy), opts)
 	if err != nil {
 		return out, err
 	}

@@ -3,7 +3,9 @@ package server
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
+	"sync"
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server/handlers"
@@ -11,6 +13,7 @@ import (
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/storage/memory"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -20,7 +23,6 @@ import (
 type Registries struct {
 	opts    Options
 	scheme  *runtime.Scheme
-	policy  *policy
 	metrics *metrics.Registry // nobody reads them
 	kinds   []*served
 }
@@ -34,7 +36,7 @@ func NewRegistries(o Options) (*Registries, error) {
 		return nil, err
 	}
 	r := &Registries{opts: o, scheme: o.Scheme, metrics: metrics.New(metrics.Options{Version: versionInfo(), Logger: o.Observe.Logger})}
-	if r.policy, err = newPolicy(o.Policy); err != nil {
+	if _, err := newPolicy(o.Policy); err != nil {
 		return nil, err
 	}
 	s := &Server{scheme: r.scheme}
@@ -78,7 +80,8 @@ type StoredKind struct {
 
 // Open makes the registry of a kind over a backend, which stays the caller's. kind is of any version; errors of the
 // registry name the resource of its group. A kind that is in no group, or has a Storage of its own, is an error. There is
-// no cache, no garbage collector, and subresources of the program's own are not opened.
+// no cache, no garbage collector, and subresources of the program's own are not opened. What strategies and admission read of
+// other kinds is in the same backend.
 func (r *Registries) Open(b storage.Backend, kind schema.GroupVersionKind) (*StoredKind, error) {
 	asked := r.kind(kind)
 	switch {
@@ -87,7 +90,12 @@ func (r *Registries) Open(b storage.Backend, kind schema.GroupVersionKind) (*Sto
 	case asked.custom != nil:
 		return nil, fmt.Errorf("server: registry of %s: %w", kind, errNoRegistry)
 	}
-	s := &Server{opts: r.opts, scheme: r.scheme, policy: r.policy, metrics: r.metrics, backend: b}
+	s := &Server{opts: r.opts, scheme: r.scheme, metrics: r.metrics, backend: b}
+	var err error
+	if s.policy, err = newPolicy(r.opts.Policy); err != nil {
+		return nil, err
+	}
+	s.policy.readers = &backendReaders{of: r, server: s}
 	stores := map[schema.GroupResource]*registry.Registry{}
 	out := &StoredKind{}
 	for _, gvk := range slices.Compact([]schema.GroupVersionKind{asked.hub, kind}) {
@@ -116,4 +124,62 @@ func (r *Registries) kind(gvk schema.GroupVersionKind) *served {
 		return r.kinds[i]
 	}
 	return nil
+}
+
+// backendReaders implements runtime.Readers for the kinds of Registries over one backend, past any cache.
+type backendReaders struct {
+	of     *Registries
+	server *Server // by which Open makes registries
+
+	mu   sync.Mutex                                                 // guards read
+	read map[schema.GroupVersionKind]runtime.Reader[runtime.Object] // by hub
+}
+
+// KindOf implements runtime.Readers.
+func (b *backendReaders) KindOf(t reflect.Type) (schema.GroupVersionKind, bool) {
+	if t == reflect.TypeFor[unstructured.Unstructured]() { // of any kind
+		return schema.GroupVersionKind{}, false
+	}
+	if i := slices.IndexFunc(b.of.kinds, func(k *served) bool { return k.goType == t }); i >= 0 {
+		return b.of.kinds[i].hub, true
+	}
+	return schema.GroupVersionKind{}, false
+}
+
+// Reader implements runtime.Readers.
+func (b *backendReaders) Reader(kind schema.GroupVersionKind) runtime.Reader[runtime.Object] {
+	k := b.of.kind(kind)
+	if k == nil {
+		return brokenReader{fmt.Errorf("reader of %s: it is no kind of the Groups: %w", kind, runtime.ErrNotReady)}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if read := b.read[k.hub]; read != nil {
+		return read
+	}
+	if b.read == nil {
+		b.read = map[schema.GroupVersionKind]runtime.Reader[runtime.Object]{}
+	}
+	read, err := b.open(k.hub)
+	if err != nil {
+		read = brokenReader{fmt.Errorf("reader of %s: %w", kind, err)}
+	}
+	b.read[k.hub] = read
+	return read
+}
+
+// open makes the reader of a hub.
+func (b *backendReaders) open(hub schema.GroupVersionKind) (runtime.Reader[runtime.Object], error) {
+	k := b.of.kind(hub)
+	if k == nil {
+		return nil, fmt.Errorf("its hub %s is no kind of the Groups", hub)
+	}
+	one := *k
+	one.noCache, one.policy = true, b.server.policy
+	if one.custom == nil {
+		if _, err := b.server.store(&one, map[schema.GroupResource]*registry.Registry{}, map[string]handlers.Subresource{}); err != nil {
+			return nil, err
+		}
+	}
+	return one.newReader(), nil
 }

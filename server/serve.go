@@ -43,6 +43,7 @@ type served struct {
 	shown   []string           // the verbs that discovery shows, if not all of the handler; guarded by the server's mu
 	said    published
 	tenancy *tenancy // of all versions of the kind
+	policy  *policy  // decides about what a Storage of its own is asked in process
 	pending bool     // not published yet; guarded by the server's mu
 }
 
@@ -222,6 +223,7 @@ func hubFirst(a, b *served) int {
 func (s *Server) build(r *served, stores map[schema.GroupResource]*registry.Registry) error {
 	var err error
 	r.life, r.end = context.WithCancel(s.life)
+	r.policy = s.policy
 	r.models.SetDocs(r.gvk, r.docs)
 	opts := handlers.Options{
 		Scheme:            r.scheme,

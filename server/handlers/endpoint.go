@@ -76,6 +76,9 @@ func newEndpoint(r *Resource, sub string, o Subresource, table registry.Tabler, 
 	if err := e.checkVerbs(o.Storage); err != nil {
 		return nil, err
 	}
+	if v, ok := o.Storage.(interface{ Admitted() bool }); ok && e.records != nil && v.Admitted() {
+		return nil, fmt.Errorf("handlers: storage %T of %s is, or embeds, a View with ViewOptions.Admitted, and admission would not judge its changes; make the View without Admitted, or keep it in a field of an Updater that calls it", o.Storage, e.path())
+	}
 	if e.known == nil && (e.canCreate() || e.canUpdate()) {
 		return nil, fmt.Errorf("handlers: kind %s of %s is not in the scheme, and its bodies could not be decoded; register it", kind, e.path())
 	}
@@ -131,9 +134,12 @@ func (e *endpoint) discover(storage any) {
 
 // guard puts admission before all that could change something.
 func (e *endpoint) guard(by admission.Source) {
-	g := registry.Gate{Admission: by, Kind: e.kind, Resource: e.gvr, Subresource: e.sub}
+	g := registry.Gate{Admission: by, Kind: e.kind, Resource: e.gvr, Subresource: e.sub, SentKind: e.kind, SentResource: e.gvr}
 	if hub, ok := e.scheme.Hub(e.kind.GroupKind()); ok {
 		g.Kind = hub
+	}
+	if hub, ok := e.scheme.Hub(e.owner.GroupKind()); ok {
+		g.Resource = hub.GroupVersion().WithResource(e.gvr.Resource)
 	}
 	e.creater, e.updater, e.deleter = g.Creater(e.creater), g.Updater(e.updater), g.Deleter(e.deleter)
 	e.collectionDeleter, e.connecter = g.CollectionDeleter(e.collectionDeleter), g.Connecter(e.connecter)

@@ -31,7 +31,7 @@ func (c *call) mayDeleteUnsafely() error {
 	forbidden := func(why error) error {
 		return apierrors.NewForbidden(schema.GroupResource{Group: a.APIGroup, Resource: a.Resource}, a.Name, why)
 	}
-	who := c.decides()
+	who := c.decides(c.ctx)
 	switch {
 	case c.sub != "":
 		return forbidden(errors.New(unsafeOption + " delete option is not allowed on a subresource or non-resource request"))

@@ -72,7 +72,7 @@ func (c *call) replacement(format codec.Format, body []byte, opts *metav1.Update
 
 // mayCreate asks whether the user of an update or an apply may create the object that was not there.
 func (c *call) mayCreate(ctx *registry.Call) error {
-	who := c.decides()
+	who := c.decides(ctx)
 	if who == nil {
 		return nil
 	}
@@ -89,8 +89,8 @@ func (c *call) mayCreate(ctx *registry.Call) error {
 }
 
 // decides is the authorizer of the request: that of its policy, or else the resource's; nil: none.
-func (c *call) decides() authz.Authorizer {
-	if p := c.ctx.Policy; p != nil && p.Authorizer != nil {
+func (c *call) decides(ctx *registry.Call) authz.Authorizer {
+	if p := ctx.Policy; p != nil && p.Authorizer != nil {
 		return p.Authorizer
 	}
 	return c.authorizer

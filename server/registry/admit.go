@@ -77,9 +77,9 @@ func (r *Registry) refused(err error, name string) error {
 
 // attempt is one try at a change, whose charges are undone when it fails.
 type attempt struct {
-	req     *admission.Request // nil: nothing is charged
-	kept    int                // charges that are not of this try alone
-	refused bool               // the try has ended with an error before the storage was asked to write
+	req   *admission.Request // nil: nothing is charged
+	kept  int                // charges that are not of this try alone
+	asked bool               // what makes the change has been asked to make it
 }
 
 // again undoes what the last try was charged, before the next one of the same request.
@@ -87,6 +87,7 @@ func (a *attempt) again(ctx context.Context) {
 	if a.req != nil {
 		a.req.Undo(ctx, a.kept)
 	}
+	a.asked = false
 }
 
 // restart undoes what the last try was charged and forgets its request, before a try with another state of the object.
@@ -95,9 +96,10 @@ func (a *attempt) restart(ctx context.Context) {
 	*a = attempt{}
 }
 
-// end undoes all charges if err, of the change, says that nothing was changed.
+// end undoes all charges if nothing was changed: err is that of the change. Of a change that was asked for, only some errors
+// say that.
 func (a *attempt) end(ctx context.Context, err error) {
-	if a.req != nil && err != nil && (a.refused || failed(err)) {
+	if a.req != nil && err != nil && (!a.asked || failed(err)) {
 		a.req.Undo(ctx, 0)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/runtime"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -18,8 +19,8 @@ import (
 // it. A registry is told everything by the Call, and reads nothing from a context but its end.
 //
 // A Call is the context of the request: it ends when the request does, and is passed on to whatever takes a context. So a
-// verb, a strategy and an update function have one argument for both. It has the end of the Context in it and no values of
-// its own.
+// verb, a strategy and an update function have one argument for both. NewCall finds the Call that a context is, or is derived
+// from; nothing else is taken from a context.
 //
 // A Call is for one request and the goroutine that serves it. It implements runtime.Readers, so that a strategy reads another
 // kind in one line:
@@ -32,12 +33,14 @@ type Call struct {
 	// the client speaks, "" for the hub's. There are no selectors: those of a list are in its options. A program's own call
 	// needs User and Namespace and nothing else.
 	authz.Attributes
-	// DryRun says that nothing is to be stored. The registry sets it from the options of the verb.
+	// DryRun says that nothing is to be stored. In the Call that a strategy, an update function or a Storage behind admission
+	// gets it is also set where the options of the verb say so.
 	DryRun bool
 	// CreateOnUpdate has an update create an object that does not exist, whatever the kind's rule is: a server-side apply
 	// does. The update function is then called with nil.
 	CreateOnUpdate bool
-	// Policy decides about the request; nil: the registry's Options.Policy is asked.
+	// Policy decides about the request; nil: the registry's Options.Policy is asked. It is never nil in the Call that a strategy
+	// or an update function gets.
 	Policy *admission.Policy
 	// OnWarning gets texts for Warning headers, and OnAnnotation annotations of the audit event; nil drops them. They may be
 	// called concurrently.
@@ -48,14 +51,29 @@ type Call struct {
 }
 
 // NewCall returns the call of a program's own, as a user in a namespace ("" for a cluster-scoped resource, and for all
-// namespaces). See authn.System and authn.ServiceAccount for who that may be. If ctx is itself a Call, of a request that needs
-// another, the new one is decided by the same policy, and its warnings and annotations are those of the request.
+// namespaces). See authn.System and authn.ServiceAccount for who that may be. If ctx is a Call, or derived from one, of a
+// request that needs another, the new one is decided by the same policy, stores nothing if the request does not, and its
+// warnings and annotations are those of the request.
 func NewCall(ctx context.Context, user *authn.User, namespace string) *Call {
 	c := &Call{Context: ctx, Attributes: authz.Attributes{User: user, ResourceRequest: true, Namespace: namespace}}
-	if of, ok := ctx.(*Call); ok {
-		c.Context, c.Policy, c.OnWarning, c.OnAnnotation = of.Context, of.Policy, of.OnWarning, of.OnAnnotation
+	if of, ok := ctx.Value(callKey{}).(*Call); ok {
+		if ctx == of {
+			c.Context = of.Context
+		}
+		c.DryRun, c.Policy, c.OnWarning, c.OnAnnotation = of.DryRun, of.Policy, of.OnWarning, of.OnAnnotation
 	}
 	return c
+}
+
+// callKey is the key under which a Call has itself.
+type callKey struct{}
+
+// Value implements context.Context. The values are those of the Context, but for one by which NewCall finds the Call.
+func (c *Call) Value(key any) any {
+	if key == (callKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
 }
 
 // WithContext returns the call with another context.
@@ -115,16 +133,30 @@ func (c *Call) readers() runtime.Readers {
 // errNobody refuses a call without a user.
 var errNobody = errors.New("a call without a user is refused: set Call.User, for a program's own calls to authn.System() for one")
 
-// begin completes a call to a registry: with the policy, unless it has one, and with what the options of the verb say.
-func (c *Call) begin(policy admission.Source, dryRun []string) error {
+// begin returns a call to a registry completed with the policy, unless it has one, and with what the options of the verb say. The
+// caller's own stays as it is.
+func (c *Call) begin(policy admission.Source, dryRun []string) (*Call, error) {
 	if c == nil || c.User == nil {
-		return apierrors.NewInternalError(errNobody)
+		return nil, apierrors.NewInternalError(errNobody)
 	}
-	c.DryRun = isDryRun(dryRun)
-	if c.Policy == nil {
-		c.Policy = admission.PolicyOf(c.Context, policy)
+	dry := c.DryRun || isDryRun(dryRun)
+	if dry == c.DryRun && c.Policy != nil {
+		return c, nil
 	}
-	return nil
+	other := *c
+	other.DryRun = dry
+	if other.Policy == nil {
+		other.Policy = admission.PolicyOf(c.Context, policy)
+	}
+	return &other, nil
+}
+
+// dryRun returns the option of a verb that is part of the call: values, unless the call is a dry run for another reason.
+func (c *Call) dryRun(values []string) []string {
+	if c.DryRun && !isDryRun(values) {
+		return []string{metav1.DryRunAll}
+	}
+	return values
 }
 
 // admission returns the frame of an admission request.

@@ -55,7 +55,8 @@ type (
 		// ConnectMethods are HTTP methods, upper case.
 		ConnectMethods() []string
 		// Connect returns what answers the request for the object name; subpath is the rest of the path, with its
-		// leading slash, or "".
+		// leading slash, or "". The options of the connection, if there are any, are in the query of r; admission is not
+		// shown them.
 		Connect(call *Call, name, subpath string, r *http.Request) (http.Handler, error)
 	}
 	// Tabler makes its own tables; without it a table has the columns Name and Age.

@@ -19,7 +19,7 @@ func (r *Registry) CreateRecord(call *Call, obj runtime.Object, opts *metav1.Cre
 	if opts == nil {
 		opts = &metav1.CreateOptions{}
 	}
-	if err := call.begin(r.policy, opts.DryRun); err != nil {
+	if call, err = call.begin(r.policy, opts.DryRun); err != nil {
 		return storage.Record{}, err
 	}
 	m, err := r.accept(obj)
@@ -43,7 +43,7 @@ func (r *Registry) CreateRecord(call *Call, obj runtime.Object, opts *metav1.Cre
 		return storage.Record{}, err
 	}
 	warnings := []string{dedupOwners(m, "")}
-	a := attempt{req: r.request(call, admission.Create, m.GetName(), opts)}
+	a := &attempt{req: r.request(call, admission.Create, m.GetName(), opts)}
 	defer func() { a.end(call, err) }()
 	called := nameOrPrefix(m)
 	if obj, err = r.mutate(call, a.req, obj, nil); err != nil {
@@ -66,7 +66,7 @@ func (r *Registry) CreateRecord(call *Call, obj runtime.Object, opts *metav1.Cre
 }
 
 // createNamed stores obj, under a name of the server's choosing when it has only a generateName.
-func (r *Registry) createNamed(call *Call, obj runtime.Object, m metav1.Object, a attempt) (storage.Record, error) {
+func (r *Registry) createNamed(call *Call, obj runtime.Object, m metav1.Object, a *attempt) (storage.Record, error) {
 	if m.GetName() != "" || m.GetGenerateName() == "" {
 		rec, err := r.create(call, obj, m, a)
 		if m.GetGenerateName() != "" && apierrors.IsAlreadyExists(err) { // as if the name had been the server's choice
@@ -91,7 +91,7 @@ func (r *Registry) createNamed(call *Call, obj runtime.Object, m metav1.Object, 
 }
 
 // create completes, judges and stores an object that has passed the mutators.
-func (r *Registry) create(call *Call, obj runtime.Object, m metav1.Object, a attempt) (storage.Record, error) {
+func (r *Registry) create(call *Call, obj runtime.Object, m metav1.Object, a *attempt) (storage.Record, error) {
 	m.SetUID(types.UID(uuid.NewString()))
 	m.SetCreationTimestamp(r.timestamp())
 	if !r.strategy.noGeneration {
@@ -133,6 +133,7 @@ func (r *Registry) create(call *Call, obj runtime.Object, m metav1.Object, a att
 	if err := r.validateAdmission(call, a.req, m.GetName(), obj, nil); err != nil {
 		return storage.Record{}, err
 	}
+	a.asked = true
 	rec, err := r.store.Create(call.Context, key, obj, storage.WriteOptions{DryRun: call.DryRun})
 	if err == nil {
 		return rec, nil

@@ -29,7 +29,8 @@ func (r *Registry) deleteRecord(call *Call, name string, opts *metav1.DeleteOpti
 	if opts == nil {
 		opts = &metav1.DeleteOptions{}
 	}
-	if err := call.begin(r.policy, opts.DryRun); err != nil {
+	call, err := call.begin(r.policy, opts.DryRun)
+	if err != nil {
 		return storage.Record{}, false, err
 	}
 	key, err := r.key(call, name)
@@ -55,7 +56,7 @@ func (r *Registry) deleteRecord(call *Call, name string, opts *metav1.DeleteOpti
 func (r *Registry) deleteUnreadable(call *Call, key, name string, opts *metav1.DeleteOptions) error {
 	err := storage.ErrUnsupported
 	if store, ok := r.store.(storage.UnreadableDeleter); ok {
-		_, err = store.DeleteUnreadable(call.Context, key, storage.WriteOptions{DryRun: isDryRun(opts.DryRun)})
+		_, err = store.DeleteUnreadable(call.Context, key, storage.WriteOptions{DryRun: call.DryRun})
 	}
 	switch {
 	case errors.Is(err, storage.ErrUnsupported):
@@ -71,6 +72,13 @@ func (r *Registry) deleteUnreadable(call *Call, key, name string, opts *metav1.D
 // listed. Records that have disappeared in the meantime are passed over; another error ends it, with the
 // deletions until then done.
 func (r *Registry) DeleteRecords(call *Call, opts *metav1.DeleteOptions, list storage.ListOptions) (storage.Page, error) {
+	if opts == nil {
+		opts = &metav1.DeleteOptions{}
+	}
+	call, err := call.begin(r.policy, opts.DryRun) // one policy for all
+	if err != nil {
+		return storage.Page{}, err
+	}
 	page, err := r.ListRecords(call, list)
 	if err != nil {
 		return storage.Page{}, err
@@ -108,7 +116,7 @@ type deletion struct {
 func (d *deletion) apply(ctx context.Context, obj runtime.Object, _ storage.Record) (out storage.Outcome, err error) {
 	d.restart(ctx)
 	d.gone = false
-	defer func() { d.refused = err != nil }()
+	defer func() { d.asked = err == nil }()
 	call, r := d.call.WithContext(ctx), d.registry
 	m, err := r.accept(obj)
 	if err != nil {

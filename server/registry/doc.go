@@ -19,7 +19,7 @@
 //
 // A [Call] tells the registry everything about a request: the user, the namespace, the version that the client speaks, the
 // policy that decides, and what warnings and audit annotations go to. It is also the context of the request, so that a verb
-// and a strategy have one argument for both. A registry reads nothing else from a context. A call without a user is refused.
+// and a strategy have one argument for both. A registry reads nothing else from a context; NewCall finds the call that a context is derived from. A call without a user is refused.
 //
 // # Writes
 //

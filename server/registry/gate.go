@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -17,13 +18,17 @@ import (
 // judge their writes themselves and need no Gate.
 //
 // What admission is shown differs from a Registry's writes in two points: nothing is known of the object that a
-// Delete is for, so Old is nil, and a DeleteCollection is one request without a name.
+// Delete is for, so Old is nil, and a DeleteCollection is one request without a name. Of a connection it is shown neither an object
+// nor options, as kube-apiserver shows it of a resource whose connections have no options: a [Connecter] reads the query itself.
 type Gate struct {
 	Admission admission.Source // nil accepts all; the policy of a call comes before it
-	// Kind is that of the objects, in the version in which the capabilities get them.
+	// Kind and Resource are those of the objects, in the version in which the capabilities get them.
 	Kind        schema.GroupVersionKind
 	Resource    schema.GroupVersionResource
 	Subresource string
+	// SentKind and SentResource are those that clients name, of another version or group perhaps; zero: Kind and Resource.
+	SentKind     schema.GroupVersionKind
+	SentResource schema.GroupVersionResource
 }
 
 // Creater puts the gate before c.
@@ -75,6 +80,7 @@ func (g Gate) admit(call *Call, op admission.Operation, name string, obj, old, o
 	}
 	req := call.admission(op, name)
 	req.Kind, req.Resource, req.Subresource, req.Namespace, req.Options = g.Kind, g.Resource, g.Subresource, call.Namespace, opts
+	req.SentKind, req.SentResource = cmp.Or(g.SentKind, g.Kind), cmp.Or(g.SentResource, g.Resource)
 	req.Show(obj, old, false)
 	err := chain.Mutate(call, req)
 	obj = req.Object()
@@ -86,7 +92,7 @@ func (g Gate) admit(call *Call, op admission.Operation, name string, obj, old, o
 	if err != nil {
 		req.Undo(call, 0)
 	}
-	return req, refused(err, g.Resource.GroupResource(), name)
+	return req, refused(err, req.SentResource.GroupResource(), name)
 }
 
 // failed reports whether an error says that nothing was changed. Errors of the server leave that open.
@@ -106,15 +112,26 @@ func refused(err error, resource schema.GroupResource, name string) error {
 	return apierrors.NewForbidden(resource, name, err)
 }
 
+// orZero returns a copy of the options of a verb, which may be nil.
+func orZero[T any](opts *T) T {
+	if opts == nil {
+		return *new(T)
+	}
+	return *opts
+}
+
 type gatedCreater struct {
 	gate Gate
 	next Creater
 }
 
 func (c gatedCreater) Create(call *Call, obj runtime.Object, opts *metav1.CreateOptions) (runtime.Object, error) {
-	if err := call.begin(c.gate.Admission, opts.DryRun); err != nil {
+	o := orZero(opts)
+	call, err := call.begin(c.gate.Admission, o.DryRun)
+	if err != nil {
 		return nil, err
 	}
+	o.DryRun, opts = call.dryRun(o.DryRun), &o
 	ctx, done := context.WithCancel(call.Context) // plug-ins may count what is under way
 	defer done()
 	call = call.WithContext(ctx)
@@ -130,7 +147,7 @@ func (c gatedCreater) Create(call *Call, obj runtime.Object, opts *metav1.Create
 		obj = req.Object()
 	}
 	made, err := c.next.Create(call, obj, opts)
-	(&attempt{req: req}).end(call, err)
+	(&attempt{req: req, asked: true}).end(call, err)
 	return made, err
 }
 
@@ -140,9 +157,12 @@ type gatedUpdater struct {
 }
 
 func (u gatedUpdater) Update(call *Call, name string, update ObjectUpdate, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	if err := call.begin(u.gate.Admission, opts.DryRun); err != nil {
+	o := orZero(opts)
+	call, err := call.begin(u.gate.Admission, o.DryRun)
+	if err != nil {
 		return nil, false, err
 	}
+	o.DryRun, opts = call.dryRun(o.DryRun), &o
 	ctx, done := context.WithCancel(call.Context)
 	defer done()
 	call = call.WithContext(ctx)
@@ -165,6 +185,7 @@ func (u gatedUpdater) Update(call *Call, name string, update ObjectUpdate, opts 
 		if last.req, err = u.gate.admit(call, op, name, obj, old, options); last.req != nil {
 			obj = last.req.Object()
 		}
+		last.asked = err == nil // what becomes of obj is not known here
 		return obj, err
 	}
 	obj, created, err := u.next.Update(call, name, judged, opts)
@@ -178,15 +199,18 @@ type gatedDeleter struct {
 }
 
 func (d gatedDeleter) Delete(call *Call, name string, opts *metav1.DeleteOptions) (runtime.Object, bool, error) {
-	if err := call.begin(d.gate.Admission, opts.DryRun); err != nil {
+	o := orZero(opts)
+	call, err := call.begin(d.gate.Admission, o.DryRun)
+	if err != nil {
 		return nil, false, err
 	}
+	o.DryRun, opts = call.dryRun(o.DryRun), &o
 	req, err := d.gate.admit(call, admission.Delete, name, nil, nil, opts)
 	if err != nil {
 		return nil, false, err
 	}
 	obj, deleted, err := d.next.Delete(call, name, opts)
-	(&attempt{req: req}).end(call, err)
+	(&attempt{req: req, asked: true}).end(call, err)
 	return obj, deleted, err
 }
 
@@ -201,15 +225,18 @@ type gatedCollectionDeleter struct {
 }
 
 func (d gatedCollectionDeleter) DeleteCollection(call *Call, opts *metav1.DeleteOptions, list *metav1.ListOptions) (runtime.Object, error) {
-	if err := call.begin(d.gate.Admission, opts.DryRun); err != nil {
+	o := orZero(opts)
+	call, err := call.begin(d.gate.Admission, o.DryRun)
+	if err != nil {
 		return nil, err
 	}
+	o.DryRun, opts = call.dryRun(o.DryRun), &o
 	req, err := d.gate.admit(call, admission.Delete, "", nil, nil, opts)
 	if err != nil {
 		return nil, err
 	}
 	obj, err := d.next.DeleteCollection(call, opts, list)
-	(&attempt{req: req}).end(call, err)
+	(&attempt{req: req, asked: true}).end(call, err)
 	return obj, err
 }
 
@@ -221,7 +248,8 @@ type gatedConnecter struct {
 func (c gatedConnecter) ConnectMethods() []string { return c.next.ConnectMethods() }
 
 func (c gatedConnecter) Connect(call *Call, name, subpath string, r *http.Request) (http.Handler, error) {
-	if err := call.begin(c.gate.Admission, nil); err != nil {
+	call, err := call.begin(c.gate.Admission, nil)
+	if err != nil {
 		return nil, err
 	}
 	req, err := c.gate.admit(call, admission.Connect, name, nil, nil, nil)
@@ -229,6 +257,6 @@ func (c gatedConnecter) Connect(call *Call, name, subpath string, r *http.Reques
 		return nil, err
 	}
 	h, err := c.next.Connect(call, name, subpath, r)
-	(&attempt{req: req}).end(call, err)
+	(&attempt{req: req, asked: true}).end(call, err)
 	return h, err
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -149,7 +150,8 @@ func isKubernetes(group string) bool {
 	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") || strings.HasSuffix(group, ".kubernetes.io")
 }
 
-// checkName applies the kind's rule for names, and the one for all: a name is one segment of a path.
+// checkName applies the kind's rule for names, and those for all: a name is one segment of a path, can be part of a key of a storage,
+// and is the same in JSON.
 func (r *Registry) checkName(name string, prefix bool) []string {
 	rule := r.strategy.validateName
 	if rule == nil {
@@ -158,7 +160,12 @@ func (r *Registry) checkName(name string, prefix bool) []string {
 	if problems := rule(name, prefix); len(problems) > 0 {
 		return problems
 	}
-	if prefix {
+	switch {
+	case strings.Contains(name, "\x00"):
+		return []string{"may not contain a NUL byte"}
+	case !utf8.ValidString(name):
+		return []string{"must be UTF-8"}
+	case prefix:
 		return content.IsPathSegmentPrefix(name)
 	}
 	return content.IsPathSegmentName(name)

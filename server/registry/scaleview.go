@@ -139,15 +139,11 @@ func (v *ScaleView) Update(call *Call, name string, update ObjectUpdate, opts *m
 		}
 		return v.scale(there)
 	}
-	e.mutates, e.creates = true, false
-	var last attempt
-	rec, _, err := v.registry.update(call, name, func(call *Call, obj runtime.Object) (runtime.Object, error) {
-		last.again(call)
-		var err error
-		obj, last.req, err = v.rescale(call, name, obj, update, opts)
-		return obj, err
-	}, opts, e)
-	last.end(call, err)
+	e.change = func(call *Call, req *admission.Request, obj runtime.Object) (runtime.Object, error) {
+		return v.rescale(call, name, obj, update, req)
+	}
+	e.creates = false
+	rec, _, err := v.registry.update(call, name, nil, opts, e)
 	if err != nil {
 		return nil, false, err
 	}
@@ -163,52 +159,50 @@ func (v *ScaleView) Update(call *Call, name string, update ObjectUpdate, opts *m
 // kube-apiserver shows the same number to the patches of custom resources.
 const noReplicas = math.MinInt32
 
-// rescale changes obj as update changes its Scale.
-func (v *ScaleView) rescale(call *Call, name string, obj runtime.Object, update ObjectUpdate, opts *metav1.UpdateOptions) (_ runtime.Object, req *admission.Request, _ error) {
+// rescale changes obj as update changes its Scale, and asks the mutators of req.
+func (v *ScaleView) rescale(call *Call, name string, obj runtime.Object, update ObjectUpdate, req *admission.Request) (runtime.Object, error) {
 	r := v.registry
 	obj, err := v.shown(call, obj)
 	if err != nil {
-		return nil, req, r.status(err, name)
+		return nil, r.status(err, name)
 	}
 	old, err := v.scale(obj)
 	if err != nil {
-		return nil, req, err
+		return nil, err
 	}
 	managers, err := v.managers(call, obj)
 	if err != nil {
-		return nil, req, err
+		return nil, err
 	}
 	old.SetManagedFields(managers.ofScale())
-	req = r.request(call, admission.Update, name, opts)
-	req.Kind, req.SentKind, req.Subresource = scaleKind, scaleKind, "scale"
 	shown := runtime.DeepCopy(old)
 	if _, there := v.specReplicas.integer(obj); !there && r.scale.checks() {
 		shown.Spec.Replicas = noReplicas
 	}
 	changed, err := update(call, shown)
 	if err != nil {
-		return nil, req, err
+		return nil, err
 	}
 	if s, ok := changed.(*autoscalingv1.Scale); ok && s != nil && s.Spec.Replicas == noReplicas {
-		return nil, req, apierrors.NewBadRequest(fmt.Sprintf("the spec replicas field %q cannot be empty", v.paths.SpecReplicas))
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the spec replicas field %q cannot be empty", v.paths.SpecReplicas))
 	}
 	req.Show(changed, old, false)
 	if err := r.refused(call.Policy.Plugins.Mutate(call, req), name); err != nil {
-		return nil, req, err
+		return nil, err
 	}
 	changed = req.Object()
 	scale, ok := changed.(*autoscalingv1.Scale)
 	if !ok || scale == nil {
-		return nil, req, apierrors.NewBadRequest(fmt.Sprintf("wrong object passed to Scale update: %T", changed))
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("wrong object passed to Scale update: %T", changed))
 	}
 	if scale.Spec.Replicas < 0 && !r.scale.checks() { // else it is said of the object
-		return nil, req, apierrors.NewInvalid(scaleKind.GroupKind(), name, field.ErrorList{
+		return nil, apierrors.NewInvalid(scaleKind.GroupKind(), name, field.ErrorList{
 			field.Invalid(field.NewPath("spec", "replicas"), scale.Spec.Replicas, "must be greater than or equal to 0"),
 		})
 	}
 	m, err := v.accept(obj)
 	if err != nil {
-		return nil, req, err
+		return nil, err
 	}
 	// What the Scale leaves out is no precondition, also where an update of the object itself needs one.
 	if scale.UID != "" {
@@ -218,18 +212,18 @@ func (v *ScaleView) rescale(call *Call, name string, obj runtime.Object, update 
 		m.SetResourceVersion(scale.ResourceVersion)
 	}
 	if err := v.specReplicas.setInteger(obj, scale.Spec.Replicas); err != nil {
-		return nil, req, apierrors.NewInternalError(fmt.Errorf("the spec replicas field %q cannot be set: %w", v.paths.SpecReplicas, err))
+		return nil, apierrors.NewInternalError(fmt.Errorf("the spec replicas field %q cannot be set: %w", v.paths.SpecReplicas, err))
 	}
 	m.SetManagedFields(managers.ofObject(scale))
 	if !r.converts() {
-		return obj, req, nil
+		return obj, nil
 	}
 	hub, err := r.scheme.ToVersionContext(call.Context, obj, r.kind.GVK.GroupVersion())
 	if err != nil {
-		return nil, req, r.status(err, name)
+		return nil, r.status(err, name)
 	}
 	call.KeepSent(obj, hub)
-	return hub, req, nil
+	return hub, nil
 }
 
 // replicaManagers are the managers of an object's replicas.

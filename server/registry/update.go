@@ -33,8 +33,8 @@ type endpoint struct {
 	kind schema.GroupVersionKind
 	// subject makes what the validators are shown of an object; nil: the object.
 	subject func(obj runtime.Object) (runtime.Object, error)
-	// mutates says that the caller's update function runs the mutators itself.
-	mutates bool
+	// change makes the new state and asks the mutators of req; nil: the caller's update function makes it, of the object.
+	change func(call *Call, req *admission.Request, obj runtime.Object) (runtime.Object, error)
 	// settle returns the new state without the changes this endpoint does not make; the next three are the
 	// strategy's.
 	settle   func(obj, old runtime.Object) runtime.Object
@@ -84,7 +84,8 @@ func (r *Registry) update(call *Call, name string, update ObjectUpdate, opts *me
 	if opts == nil {
 		opts = &metav1.UpdateOptions{}
 	}
-	if err := call.begin(r.policy, opts.DryRun); err != nil {
+	call, err := call.begin(r.policy, opts.DryRun)
+	if err != nil {
 		return storage.Record{}, false, err
 	}
 	call = call.updating()
@@ -165,13 +166,24 @@ type change struct {
 func (c *change) apply(ctx context.Context, old runtime.Object, rec storage.Record) (out storage.Outcome, err error) {
 	c.restart(ctx)
 	c.warnings, c.final = nil, nil
-	defer func() { c.refused = err != nil }()
+	defer func() { c.asked = err == nil }()
 	call, r := c.call.WithContext(ctx), c.registry
 	was, err := r.accept(old)
 	if err != nil {
 		return storage.Outcome{}, err
 	}
-	obj, err := c.update(call, old.DeepCopyObject())
+	req := r.request(call, admission.Update, c.name, c.opts)
+	req.Subresource = c.endpoint.subresource
+	if c.endpoint.kind != r.kind.GVK {
+		req.Kind, req.SentKind = c.endpoint.kind, c.endpoint.kind
+	}
+	c.req = req
+	var obj runtime.Object
+	if f := c.endpoint.change; f != nil {
+		obj, err = f(call, req, old.DeepCopyObject())
+	} else {
+		obj, err = c.update(call, old.DeepCopyObject())
+	}
 	if err != nil {
 		return storage.Outcome{}, err
 	}
@@ -183,13 +195,7 @@ func (c *change) apply(ctx context.Context, old runtime.Object, rec storage.Reco
 		return storage.Outcome{}, err
 	}
 	c.warn(dedupOwners(m, ""))
-	req := r.request(call, admission.Update, c.name, c.opts)
-	req.Subresource = c.endpoint.subresource
-	if c.endpoint.kind != r.kind.GVK {
-		req.Kind, req.SentKind = c.endpoint.kind, c.endpoint.kind
-	}
-	c.req = req
-	if !c.endpoint.mutates {
+	if c.endpoint.change == nil && !c.endpoint.admitted {
 		if obj, err = r.mutate(call, req, obj, old); err != nil {
 			return storage.Outcome{}, r.refused(err, c.name)
 		}
@@ -198,7 +204,7 @@ func (c *change) apply(ctx context.Context, old runtime.Object, rec storage.Reco
 		}
 		c.warn(dedupOwners(m, afterMutation))
 	}
-	if !c.endpoint.mutates || c.endpoint.admitted || r.kind.Schema == nil { // a scale sets the replicas of a custom resource, and nothing else
+	if c.endpoint.change == nil || r.kind.Schema == nil { // a scale sets the replicas of a custom resource, and nothing else
 		r.setDefaults(call, obj) // of what a caller in process or a mutator left out
 	}
 	if err := normalize(obj); err != nil {

@@ -26,7 +26,8 @@ type ViewOptions struct {
 	// ValidateUpdate, WarnOnUpdate and ResetFields. Its other fields mean nothing: they are those of the kind.
 	Strategy Erased
 	// Admitted says that admission has judged the request before the View is called, as it has what is asked of a Creater or
-	// an Updater that is the Storage of a subresource.
+	// an Updater that is the Storage of a subresource. Such a Storage has the View in a field: the View itself, and what embeds
+	// it, is asked for records, which admission does not judge, and is refused as a Storage.
 	Admitted bool
 }
 
@@ -40,6 +41,9 @@ func (r *Registry) View(name string, o ViewOptions) (*View, error) {
 	}
 	return &View{r, name, o}, nil
 }
+
+// Admitted reports whether admission has to judge a request before the View is called: see ViewOptions.
+func (v *View) Admitted() bool { return v != nil && v.opts.Admitted }
 
 // GetRecord implements Records.
 func (v *View) GetRecord(call *Call, name string, at storage.Read) (storage.Record, error) {
@@ -69,7 +73,6 @@ func (v *View) UpdateRecord(call *Call, name string, update ObjectUpdate, opts *
 		prepare:     s.prepareForUpdate,
 		validate:    s.validateUpdate,
 		warn:        s.warnOnUpdate,
-		mutates:     v.opts.Admitted,
 		admitted:    v.opts.Admitted,
 	})
 }

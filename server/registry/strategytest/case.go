@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Case is one row of a table: what is stored, one request, and what becomes of it. Objects are of any version of one
+// Case is one row of a table: what is stored, one request, and what becomes of it. Objects but Others are of any version of one
 // stored kind, known by their Go type, or by apiVersion and kind where they have none. They are not changed.
 type Case struct {
 	// Name is that of the subtest; it is required.
@@ -25,6 +25,10 @@ type Case struct {
 	// all that is read from a storage does, and the metadata that every stored object has: a uid, a creationTimestamp,
 	// generation 1. nil is nothing.
 	Old runtime.Object
+
+	// Others are stored besides, just as they are, for strategies and admission that read other objects (see runtime.Read): of
+	// any stored kinds of the Groups. Two of one kind have different names or namespaces.
+	Others []runtime.Object
 
 	// The request: one of these five. A request is made in the version of its object; Scale and Delete are made in the
 	// version of Old.
@@ -69,6 +73,11 @@ func (c *Case) mistake() error {
 	for _, there := range []bool{c.Create != nil, c.Update != nil, c.Status != nil, c.Scale != nil, c.Delete != nil} {
 		if there {
 			requests++
+		}
+	}
+	for i, obj := range c.Others {
+		if v := reflect.ValueOf(obj); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+			return fmt.Errorf("item %d of field Others is nil; leave it out, or give it an object", i)
 		}
 	}
 	for field, obj := range map[string]runtime.Object{"Old": c.Old, "Create": c.Create, "Update": c.Update, "Status": c.Status, "Want": c.Want} {

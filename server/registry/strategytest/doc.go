@@ -29,6 +29,8 @@
 // is stored, one with another is about an older state and conflicts, and one with none does not say. Where an update has to
 // say it (Strategy.RequireResourceVersion, and kinds without a Go type), give Old and Update the same one, such as "1".
 //
+// What a strategy or an admission plug-in reads of other objects, by runtime.Read, is what the case has in Others, and Old.
+//
 // # Versions
 //
 // A case may be about any version: a request is made in the version of its Go type, and Old and Want may each be of another.

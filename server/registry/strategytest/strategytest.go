@@ -66,10 +66,10 @@ func (c *Checker) Check(one Case) (err error) {
 	if err := one.mistake(); err != nil {
 		return &mistakeError{err}
 	}
-	t := &trial{Case: one, scheme: c.kinds.Scheme()}
+	t := &trial{Case: one, kinds: c.kinds, scheme: c.kinds.Scheme()}
 	ctx, cancel := context.WithCancel(context.Background()) // as that of a request, it ends with the answer
 	defer cancel()
-	if err := t.begin(ctx, c.kinds); err != nil {
+	if err := t.begin(ctx); err != nil {
 		return errors.Join(&mistakeError{err}, t.end())
 	}
 	return errors.Join(t.judge(), t.end())

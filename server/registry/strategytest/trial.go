@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // trial is one case under way.
@@ -28,6 +29,7 @@ type trial struct {
 	Case
 	scheme *runtime.Scheme
 
+	kinds   *server.Registries
 	kind    *runtime.Kind // in the version of the request
 	backend *memory.Backend
 	stored  *server.StoredKind
@@ -38,8 +40,8 @@ type trial struct {
 	storedVersion string // the resourceVersion that Old has got
 }
 
-// begin stores Old and prepares the request. An error says what is wrong with the case.
-func (t *trial) begin(ctx context.Context, kinds *server.Registries) error {
+// begin stores Old and Others and prepares the request. An error says what is wrong with the case.
+func (t *trial) begin(ctx context.Context) error {
 	var err error
 	if t.kind, err = t.kindOf(t.version()); err != nil {
 		return err
@@ -55,7 +57,7 @@ func (t *trial) begin(ctx context.Context, kinds *server.Registries) error {
 		}
 	}
 	t.backend = memory.New(memory.Options{})
-	if t.stored, err = kinds.Open(t.backend, t.kind.GVK); err != nil {
+	if t.stored, err = t.kinds.Open(t.backend, t.kind.GVK); err != nil {
 		return err
 	}
 	if _, scaleWanted := t.Want.(*autoscalingv1.Scale); (scaleWanted || t.Scale != nil) && t.stored.Scale == nil {
@@ -103,10 +105,48 @@ func (t *trial) place(ctx context.Context) error {
 	t.call = registry.NewCall(ctx, user, namespace)
 	t.describe(t.call)
 	t.call.OnWarning = t.warned.Add
-	if t.Old == nil {
-		return nil
+	if err := t.storeOthers(); err != nil || t.Old == nil {
+		return err
 	}
-	return t.storeOld(namespace)
+	rec, err := t.store(t.Old, t.stored, t.name, namespace, 0)
+	if err != nil {
+		return fmt.Errorf("the object in Old cannot be stored: %w", err)
+	}
+	t.storedVersion = fmt.Sprint(rec.Revision)
+	return nil
+}
+
+// storeOthers stores the Others.
+func (t *trial) storeOthers() error {
+	for i, obj := range t.Others {
+		if err := t.storeOther(obj, i+1); err != nil {
+			return fmt.Errorf("item %d of Others cannot be stored: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (t *trial) storeOther(obj runtime.Object, number int) error {
+	k, err := t.kindOf(obj)
+	if err != nil {
+		return err
+	}
+	stored := t.stored
+	if k != t.kind {
+		if stored, err = t.kinds.Open(t.backend, k.GVK); err != nil {
+			return err
+		}
+	}
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return err
+	}
+	namespace := ""
+	if stored.Registry.Namespaced() {
+		namespace = cmp.Or(m.GetNamespace(), defaultNamespace)
+	}
+	_, err = t.store(obj, stored, cmp.Or(m.GetName(), defaultName), namespace, number)
+	return err
 }
 
 // describe says in a call what the case asks for.
@@ -126,41 +166,34 @@ func (t *trial) describe(c *registry.Call) {
 	}
 }
 
-// storeOld stores Old past the rules of its kind.
-func (t *trial) storeOld(namespace string) error {
-	fail := func(err error) error { return fmt.Errorf("the object in Old cannot be stored: %w", err) }
-	k, err := t.kindOf(t.Old)
+// store stores an object past the rules of its kind; of those without a uid, number says which.
+func (t *trial) store(obj runtime.Object, to *server.StoredKind, name, namespace string, number int) (storage.Record, error) {
+	k, err := t.kindOf(obj)
 	if err != nil {
-		return err
+		return storage.Record{}, err
 	}
-	obj, err := t.received(t.Old, k)
-	if err != nil {
-		return fail(err)
+	if obj, err = t.received(obj, k); err != nil {
+		return storage.Record{}, err
 	}
-	if obj, err = t.inHub(obj, k); err != nil {
-		return fail(err)
+	if obj, err = t.inHub(obj, k, to); err != nil {
+		return storage.Record{}, err
 	}
 	m, err := meta.Accessor(obj)
 	if err != nil {
-		return err
+		return storage.Record{}, err
 	}
-	m.SetName(t.name)
+	m.SetName(name)
 	m.SetNamespace(namespace)
-	m.SetUID(cmp.Or(m.GetUID(), "7b1d3a5e-0c52-4f4e-9d5b-6e2f80a1c437"))
+	m.SetUID(cmp.Or(m.GetUID(), types.UID(fmt.Sprintf("7b1d3a5e-0c52-4f4e-9d5b-%012x", 0x6e2f80a1c437+number))))
 	m.SetGeneration(cmp.Or(m.GetGeneration(), 1))
 	if created := m.GetCreationTimestamp(); created.IsZero() {
 		m.SetCreationTimestamp(metav1.NewTime(Now()))
 	}
-	key := t.name
+	key := name
 	if namespace != "" {
-		key = namespace + "/" + t.name
+		key = namespace + "/" + name
 	}
-	rec, err := t.stored.Objects.Create(t.call, key, obj, storage.WriteOptions{})
-	if err != nil {
-		return fail(err)
-	}
-	t.storedVersion = fmt.Sprint(rec.Revision)
-	return nil
+	return to.Objects.Create(t.call, key, obj, storage.WriteOptions{})
 }
 
 // kindOf returns the kind of an object, which is one of the table's.
@@ -196,8 +229,8 @@ func encoded(obj runtime.Object, gvk schema.GroupVersionKind) ([]byte, error) {
 }
 
 // inHub converts an object of kind k to the hub, in which registries work, and sees that it can be shown in k again.
-func (t *trial) inHub(obj runtime.Object, k *runtime.Kind) (runtime.Object, error) {
-	hub, err := t.scheme.ToVersion(obj, t.stored.Registry.Kind().GroupVersion())
+func (t *trial) inHub(obj runtime.Object, k *runtime.Kind, of *server.StoredKind) (runtime.Object, error) {
+	hub, err := t.scheme.ToVersion(obj, of.Registry.Kind().GroupVersion())
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +254,7 @@ func (t *trial) ask() answer {
 	}
 	obj, err := t.received(t.body(), t.kind)
 	if err == nil {
-		obj, err = t.inHub(obj, t.kind)
+		obj, err = t.inHub(obj, t.kind, t.stored)
 	}
 	if err != nil { // worded as the handlers do
 		return answer{err: apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", t.kind.GVK.Kind, t.kind.GVK.Version, t.kind.GVK.Kind, err))}

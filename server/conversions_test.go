@@ -189,7 +189,7 @@ func TestConversionsOfARequest(t *testing.T) {
 						"v3>v2 v2>v1 " + // what is stored, to be merged
 							"v1>v2 v2>v1 " + rules + "v2>v3 v3>v2 v2>v1"},
 					{"a patch of nothing", "PATCH", path + "/a", mergePatchType, `{}`,
-						"v3>v2 v2>v1 v1>v2 v2>v1 v2>v3 v3>v2"}, // the rules judge what was sent, and the answer is that of before
+						"v3>v2 v2>v1 v1>v2 v2>v3 v3>v2"}, // what is made is equal to what is stored, and the answer is that of before
 					{"DELETE", "DELETE", path + "/a", "", "", "v3>v2"},
 				})
 			})
@@ -220,7 +220,7 @@ func TestCallsOfARequest(t *testing.T) {
 				{"PUT", "PUT", path + "/a", "application/json", strings.Replace(shape(2, "a", `,"spec":{"colour":"blue"}`), `"name"`, `"resourceVersion":"@","name"`, 1), "v2>v1 v1>v2 v1>v2"},
 				{"merge patch", "PATCH", path + "/a", mergePatchType, `{"spec":{"colour":"pink"}}`, "v1>v2 v2>v1 v1>v2"},
 				{"apply", "PATCH", path + "/a?fieldManager=me&force=true", applyType, shape(2, "a", `,"spec":{"colour":"grey"}`), "v1>v2 v2>v1 v1>v2"},
-				{"DELETE", "DELETE", path + "/a", "", "", ""},
+				{"DELETE", "DELETE", path + "/a", "", "", "v1>v2"}, // the answer
 			})
 		})
 	}

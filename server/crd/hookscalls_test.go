@@ -1,0 +1,25 @@
+package crd_test
+
+import (
+	"testing"
+)
+
+// TestCallsOfAWrite counts the calls of a webhook that writes take in a version that is not stored: as many as those of
+// kube-apiserver, one each way of an object that is made, and one more for an object that is there.
+func TestCallsOfAWrite(t *testing.T) {
+	t.Parallel()
+	h := startHooks(t)
+	s := newHooked(t, h, nil)
+	v2 := cratesIn(hooked, "v2")
+	count := func(what string, want int) {
+		t.Helper()
+		if n := h.spent(hooked); n != want {
+			t.Errorf("%s: %d calls, want %d", what, n, want)
+		}
+	}
+	h.spent(hooked)
+	s.want(201, "POST", v2, crate(hooked, "v2", "a", `,"spec":{"box":{"width":3}}`))
+	count("POST", 2)
+	s.want(200, "PATCH", v2+"/a", `{"spec":{"box":{"width":4}}}`)
+	count("PATCH", 3)
+}

@@ -68,6 +68,7 @@ type Record struct {
 	// Stale says that the stored bytes are not Body (they come from another build or are sealed by an old key):
 	// the next update rewrites them even if it changes nothing.
 	Stale bool
+	read  *readBack // what was read of it when it was written; nil: nothing
 	// Held says that the storage has the bytes of Body in memory for as long as they are stored, and shares them: who keeps
 	// the record as well saves nothing by keeping less of it.
 	Held bool
@@ -204,6 +205,12 @@ type ChangeFunc func(ctx context.Context, current runtime.Object, record Record)
 // ManyCodec is described at ManyDecoder.
 type ManyCodec interface {
 	DecodeAll(ctx context.Context, docs []codec.Document, gv schema.GroupVersion) ([]runtime.Object, error)
+}
+
+// CheckedCodec is a Codec that reads what it writes, to see that it can be read, and returns that object, which belongs to the
+// caller, or nil where it reads nothing: the first Decode of what a write returns need not read it again.
+type CheckedCodec interface {
+	EncodeChecked(obj runtime.Object) (codec.Document, runtime.Object, error)
 }
 
 // Outcome is what a ChangeFunc decides. The zero Outcome leaves the object as it is.

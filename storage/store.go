@@ -164,9 +164,12 @@ func (s *Store) get(ctx context.Context, key string, at int64) (GetResult, error
 
 // Decode implements Interface.
 func (s *Store) Decode(r Record) (runtime.Object, error) {
-	obj, err := s.opts.Codec.Decode(r.Body)
-	if err != nil {
-		return nil, s.unreadable(r.Key, r.Revision, err)
+	obj := r.read.take()
+	if obj == nil {
+		var err error
+		if obj, err = s.opts.Codec.Decode(r.Body); err != nil {
+			return nil, s.unreadable(r.Key, r.Revision, err)
+		}
 	}
 	if err := setRevision(obj, r.Revision); err != nil {
 		return nil, s.unreadable(r.Key, r.Revision, err)

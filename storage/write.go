@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/keelson-dev/keelson/runtime"
@@ -18,7 +19,7 @@ func (s *Store) Create(ctx context.Context, key string, obj runtime.Object, opts
 	if err := s.checkKey(key); err != nil {
 		return Record{}, err
 	}
-	body, err := s.opts.Codec.Encode(obj)
+	body, read, err := s.encode(obj)
 	if err != nil {
 		return Record{}, err
 	}
@@ -33,7 +34,7 @@ func (s *Store) Create(ctx context.Context, key string, obj runtime.Object, opts
 		if err != nil {
 			return Record{}, err
 		}
-		return s.recordOf(key, 0, body, false), nil
+		return read.of(s.recordOf(key, 0, body, false)), nil
 	}
 	res, err := s.backend.Commit(ctx, Commit{Key: s.root + key, Value: body.Bytes(), TTL: s.ttl(opts)})
 	if errors.Is(err, ErrConflict) {
@@ -42,7 +43,7 @@ func (s *Store) Create(ctx context.Context, key string, obj runtime.Object, opts
 	if err != nil {
 		return Record{}, err
 	}
-	return s.written(key, res.Revision, body), nil
+	return read.of(s.written(key, res.Revision, body)), nil
 }
 
 // Update implements Interface.
@@ -93,7 +94,7 @@ func (s *Store) update(ctx context.Context, before Record, opts WriteOptions, ch
 			after.Revision = done.Revision
 			return after, nil
 		case err == nil:
-			return s.written(key, done.Revision, after.Body), nil
+			return after.read.of(s.written(key, done.Revision, after.Body)), nil
 		case !errors.Is(err, ErrConflict):
 			return Record{}, err
 		}
@@ -209,18 +210,55 @@ func (s *Store) plan(ctx context.Context, before Record, change ChangeFunc) (aft
 	case out.Object == nil:
 		return before, nil, nil
 	}
-	body, err := s.opts.Codec.Encode(out.Object)
+	body, read, err := s.encode(out.Object)
 	if err != nil {
 		return Record{}, nil, err
 	}
 	if !before.Stale && body.Size() == before.Body.Size() && bytes.Equal(body.Bytes(), before.Body.Bytes()) {
-		return before, nil, nil
+		return read.of(before), nil, nil
 	}
 	if err := s.checkSize(body); err != nil {
 		return Record{}, nil, err
 	}
 	commit.Value = body.Bytes()
-	return s.recordOf(before.Key, before.Revision, body, false), commit, nil
+	return read.of(s.recordOf(before.Key, before.Revision, body, false)), commit, nil
+}
+
+// encode encodes an object. read is what the codec has read of the document, nil for nothing.
+func (s *Store) encode(obj runtime.Object) (d codec.Document, read *readBack, err error) {
+	checked, ok := s.opts.Codec.(CheckedCodec)
+	if !ok {
+		d, err = s.opts.Codec.Encode(obj)
+		return d, nil, err
+	}
+	d, of, err := checked.EncodeChecked(obj)
+	if err == nil && of != nil {
+		read = &readBack{}
+		read.obj.Store(&of)
+	}
+	return d, read, err
+}
+
+// readBack is the object that was read of a record when that was written. Who takes it has it alone.
+type readBack struct {
+	obj atomic.Pointer[runtime.Object]
+}
+
+// of returns the record with what was read of it.
+func (b *readBack) of(r Record) Record {
+	r.read = b
+	return r
+}
+
+// take returns the object, nil if there is none or somebody has it already.
+func (b *readBack) take() runtime.Object {
+	if b == nil {
+		return nil
+	}
+	if obj := b.obj.Swap(nil); obj != nil {
+		return *obj
+	}
+	return nil
 }
 
 func (s *Store) checkSize(body codec.Document) error {

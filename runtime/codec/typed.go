@@ -37,6 +37,24 @@ func NewTyped(s *runtime.Scheme, storage schema.GroupVersionKind) (*Typed, error
 // of the document must be what its readers see. An object that cannot be converted to the storage version, or from there
 // to the hub again, so that nobody could read it, is a *runtime.ConversionError. obj is not changed.
 func (t *Typed) Encode(obj runtime.Object) (Document, error) {
+	d, _, err := t.EncodeChecked(obj)
+	return d, err
+}
+
+// EncodeChecked is Encode, which also returns what it has seen Decode to make of the document: the object belongs to the
+// caller, and is nil where objects are stored in the hub version, as these can be read.
+func (t *Typed) EncodeChecked(obj runtime.Object) (d Document, read runtime.Object, err error) {
+	if d, err = t.encode(obj); err != nil || t.storage == t.hub {
+		return d, nil, err
+	}
+	if read, err = t.Decode(d); err != nil {
+		return Document{}, nil, fmt.Errorf("what would be stored cannot be read: %w", err)
+	}
+	return d, read, nil
+}
+
+// encode writes an object without a look at what can be read of it.
+func (t *Typed) encode(obj runtime.Object) (Document, error) {
 	kind, err := t.kind(t.storage)
 	if err != nil {
 		return Document{}, err
@@ -55,11 +73,6 @@ func (t *Typed) Encode(obj runtime.Object) (Document, error) {
 			}
 		}
 		kind.SetDefaults(out)
-	}
-	if t.storage != t.hub {
-		if _, err := t.scheme.ToVersion(out, t.hub.GroupVersion()); err != nil {
-			return Document{}, fmt.Errorf("what would be stored cannot be read: %w", err)
-		}
 	}
 	if u, ok := out.(*unstructured.Unstructured); ok && kind.Schema == nil {
 		if out, err = settled(u); err != nil {

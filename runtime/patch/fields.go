@@ -79,6 +79,60 @@ func NewFieldManager(o FieldManagerOptions) (*FieldManager, error) {
 	return f, nil
 }
 
+// Show returns what an object of the hub is in the version of the requests. The FieldManager does not change the result, which
+// others may share. A nil Show has the scheme convert.
+type Show func(obj runtime.Object) (runtime.Object, error)
+
+// shownObject is an object of the hub for apimachinery's field manager, which has it converted by a Show.
+type shownObject struct {
+	runtime.Object
+	kind    *runtime.Kind
+	show    Show
+	entries []metav1.ManagedFieldsEntry // those that it had at first; apimachinery takes them from the new state meanwhile
+}
+
+// GetObjectMeta implements metav1.ObjectMetaAccessor.
+func (s *shownObject) GetObjectMeta() metav1.Object {
+	m, err := meta.Accessor(s.Object)
+	if err != nil {
+		return nil
+	}
+	return m
+}
+
+// converted returns the object in the version of the requests, with the entries that it has now.
+func (s *shownObject) converted() (runtime.Object, error) {
+	of, err := meta.Accessor(s.Object)
+	if err != nil {
+		return nil, err
+	}
+	entries := of.GetManagedFields()
+	if entries == nil && s.entries != nil { // shown as it was, which others have asked for
+		of.SetManagedFields(s.entries)
+		defer of.SetManagedFields(nil)
+	}
+	there, err := s.show(s.Object)
+	if err != nil {
+		return nil, err
+	}
+	there = there.DeepCopyObject()
+	m, err := meta.Accessor(there)
+	if err != nil {
+		return nil, err
+	}
+	m.SetManagedFields(entries)
+	there.GetObjectKind().SetGroupVersionKind(s.kind.GVK)
+	return there, nil
+}
+
+// of returns an object of the hub as one that is converted by the Show, if it has to be.
+func (s Show) of(f *FieldManager, obj runtime.Object) runtime.Object {
+	if _, err := meta.Accessor(obj); s == nil || f.kind == f.hub || err != nil {
+		return obj
+	}
+	return &shownObject{obj, f.kind, s, entriesOf(obj)}
+}
+
 // resetFields makes the filters, by apiVersion, that take the reset fields out of what is owned.
 func resetFields(o FieldManagerOptions) map[fieldpath.APIVersion]fieldpath.Filter {
 	if o.Reset == nil {
@@ -102,6 +156,11 @@ func resetFields(o FieldManagerOptions) map[fieldpath.APIVersion]fieldpath.Filte
 // Update records in obj, in place, what manager changes in live by obj. An error says why that could not be found out;
 // obj then has live's entries, and may be stored.
 func (f *FieldManager) Update(live, obj runtime.Object, manager string) (err error) {
+	return f.UpdateShown(live, obj, manager, nil)
+}
+
+// UpdateShown is Update, by objects that show converts.
+func (f *FieldManager) UpdateShown(live, obj runtime.Object, manager string, show Show) (err error) {
 	if live != nil {
 		live = f.begin(live)
 	}
@@ -123,15 +182,17 @@ func (f *FieldManager) Update(live, obj runtime.Object, manager string) (err err
 	if t := f.tracker(); t != nil && t.update(live, obj, manager) {
 		return nil
 	}
+	was := show.of(f, live)
 	if live == nil {
 		live = f.begin(nil)
+		was = live
 	}
 	if err := f.checkWidth(live, obj); err != nil {
 		return err
 	}
 	managed, err := f.manager()
 	if err == nil {
-		_, err = managed.Update(live, obj, manager)
+		_, err = managed.Update(was, show.of(f, obj), manager)
 	}
 	return err
 }
@@ -161,6 +222,12 @@ func (f *FieldManager) result() *runtime.Kind {
 // each, unless force takes the fields from them. A config that is not fit to be applied is one with the code 400, or an
 // [*Error]; any other error is of live, such as entries that cannot be read.
 func (f *FieldManager) Apply(live runtime.Object, config map[string]any, manager string, force bool) (obj runtime.Object, err error) {
+	return f.ApplyShown(live, config, manager, force, nil)
+}
+
+// ApplyShown is Apply, to an object that show converts.
+func (f *FieldManager) ApplyShown(live runtime.Object, config map[string]any, manager string, force bool, show Show) (obj runtime.Object, err error) {
+	exists := live != nil
 	live = f.begin(live)
 	applied := &unstructured.Unstructured{Object: config}
 	if err := checkApplied(applied); err != nil {
@@ -180,7 +247,11 @@ func (f *FieldManager) Apply(live runtime.Object, config map[string]any, manager
 	if err != nil {
 		return nil, err
 	}
-	if obj, err = managed.Apply(live, applied, manager, force); err != nil {
+	was := live
+	if exists {
+		was = show.of(f, live)
+	}
+	if obj, err = managed.Apply(was, applied, manager, force); err != nil {
 		return nil, f.explain(live, err)
 	}
 	if u, ok := obj.(*unstructured.Unstructured); ok { // it has what config has, be it null, which is for validation to judge, or 1.0

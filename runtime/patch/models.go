@@ -180,6 +180,12 @@ type convertor struct{ *runtime.Scheme }
 
 // ConvertToVersion implements apimachinery's ObjectConvertor.
 func (c convertor) ConvertToVersion(in runtime.Object, target apiruntime.GroupVersioner) (runtime.Object, error) {
+	if s, ok := in.(*shownObject); ok {
+		if gvk, ok := target.KindForGroupVersionKinds([]schema.GroupVersionKind{s.kind.GVK}); ok && gvk == s.kind.GVK {
+			return s.converted()
+		}
+		in = s.Object
+	}
 	if u, ok := in.(*unstructured.Unstructured); ok && c.KindOf(u) == nil { // else it is as it should be
 		var err error
 		if in, err = c.decode(u); err != nil {

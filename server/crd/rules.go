@@ -170,7 +170,7 @@ func (r *rules) in(call *registry.Call, version string, obj *unstructured.Unstru
 	if version == r.hub {
 		return obj, nil
 	}
-	there, err := r.scheme.ToVersionContext(call.Context, obj, schema.GroupVersion{Group: r.resource.Group, Version: version})
+	there, err := call.InVersion(r.scheme, obj, schema.GroupVersion{Group: r.resource.Group, Version: version})
 	if err != nil {
 		return nil, err
 	}

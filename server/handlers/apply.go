@@ -121,11 +121,11 @@ func (a *applier) apply(ctx *registry.Call, current runtime.Object) (runtime.Obj
 		}
 	}
 	if current != nil && a.isConvertedKind() { // what cannot be shown is no fault of the configuration's
-		if _, err := a.inVersion(ctx, current); err != nil {
+		if _, err := a.shown(ctx, current); err != nil {
 			return nil, err
 		}
 	}
-	obj, err := a.fields.Apply(current, apiruntime.DeepCopyJSON(a.config), a.manager, a.force)
+	obj, err := a.fields.ApplyShown(current, apiruntime.DeepCopyJSON(a.config), a.manager, a.force, a.showing(ctx))
 	if err != nil {
 		return nil, patchError(err)
 	}
@@ -138,7 +138,7 @@ func (a *applier) apply(ctx *registry.Call, current runtime.Object) (runtime.Obj
 	if a.differs() {
 		obj, err = a.inHub(ctx, obj)
 	} else {
-		_, err = a.inVersion(ctx, obj)
+		_, err = a.shown(ctx, obj)
 	}
 	if err != nil {
 		if why := statusIn(err); why != nil {

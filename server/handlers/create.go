@@ -65,6 +65,9 @@ func (c *call) keepSent() {
 	if c.differs() {
 		c.ctx.KeepsSent()
 	}
+	if hub, ok := c.scheme.Hub(c.endpoint.kind.GroupKind()); ok && hub != c.endpoint.kind {
+		c.ctx.KeepsForms()
+	}
 }
 
 // prepareNew takes from a new object what only the server sets, and joins it to the URL.

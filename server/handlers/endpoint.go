@@ -227,8 +227,17 @@ func (e *endpoint) inHub(ctx *registry.Call, obj runtime.Object) (runtime.Object
 		return nil, err
 	}
 	ctx.KeepSent(sent, obj)
-	_, err = e.inVersion(ctx, obj) // or the answer to what was done could only be an error
+	_, err = e.shown(ctx, obj) // or the answer to what was done could only be an error
 	return obj, err
+}
+
+// shown is inVersion for the objects of a call, which keeps what it was asked for. The result is not to be changed.
+func (e *endpoint) shown(ctx *registry.Call, obj runtime.Object) (runtime.Object, error) {
+	k := e.scheme.KindOf(obj)
+	if k == nil || k.GVK == e.kind || !e.scheme.OneKind(k.GVK.GroupKind(), e.kind.GroupKind()) {
+		return obj, nil
+	}
+	return ctx.InVersion(e.scheme, obj, e.kind.GroupVersion())
 }
 
 // untyped reports whether obj may stand for an object of any kind.

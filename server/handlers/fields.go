@@ -86,7 +86,12 @@ func (c *call) track(live, obj runtime.Object, fieldManager string) {
 		m.SetManagedFields([]metav1.ManagedFieldsEntry{})
 		return
 	}
-	c.untold = c.fields.Update(live, obj, managerName(fieldManager, c.r.UserAgent()))
+	c.untold = c.fields.UpdateShown(live, obj, managerName(fieldManager, c.r.UserAgent()), c.showing(c.ctx))
+}
+
+// showing makes objects of the hub those of the URL's version, for a call.
+func (e *endpoint) showing(ctx *registry.Call) patch.Show {
+	return func(obj runtime.Object) (runtime.Object, error) { return e.shown(ctx, obj) }
 }
 
 // tellFields warns of what track could not find out, when the change is made: one that is refused has other faults.

@@ -115,7 +115,11 @@ func (p *patcher) apply(ctx *registry.Call, current runtime.Object) (runtime.Obj
 	if current == nil {
 		return nil, apierrors.NewNotFound(p.gvr.GroupResource(), p.name)
 	}
-	text, err := p.encode(ctx, current)
+	shown, err := p.shown(ctx, current)
+	if err != nil {
+		return nil, err
+	}
+	text, err := p.encode(ctx, shown)
 	if err != nil {
 		return nil, err
 	}

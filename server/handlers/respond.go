@@ -11,7 +11,7 @@ func (c *call) respondOne(code int, it item, f form) error {
 		body
 	})
 	c.beginEncoding(&a.encoding, f)
-	it = c.converted(c.ctx, it)
+	it = c.converted(c.ctx, c.remembered(it))
 	if !a.plain() {
 		text, err := a.alone(it)
 		if err == nil {

@@ -102,6 +102,26 @@ func (e *endpoint) converted(ctx context.Context, it item) item {
 	return t.items[0]
 }
 
+// remembered returns an item, stored in the hub version, of which the call may know already what it is in the version of the URL.
+func (c *call) remembered(it item) item {
+	hub, ok := c.scheme.Hub(c.endpoint.kind.GroupKind())
+	if !ok || it.gone || !c.isConverted(it) || !it.rec.Body.InVersion(hub.GroupVersion().String()) || !c.ctx.HasForms() {
+		return it
+	}
+	rec := it
+	it.made = func() (runtime.Object, error) {
+		obj, err := c.object(rec)
+		if err == nil {
+			obj, err = c.shown(c.ctx, obj)
+		}
+		if err != nil { // said as it is of all that is read
+			return c.object(c.converted(c.ctx, rec))
+		}
+		return obj, nil
+	}
+	return it
+}
+
 // inRuns returns items that are converted in runs, if they have to be.
 func (e *endpoint) inRuns(ctx context.Context, items iter.Seq[item]) iter.Seq[item] {
 	if e.many == nil {

@@ -47,7 +47,8 @@ type Call struct {
 	OnWarning    func(text string)
 	OnAnnotation func(key, value string)
 
-	sent *sent
+	sent  *sent
+	forms *forms
 }
 
 // NewCall returns the call of a program's own, as a user in a namespace ("" for a cluster-scoped resource, and for all

@@ -48,14 +48,14 @@ func (r *Registry) judgeIn(call *Call, k *runtime.Kind, obj, old runtime.Object)
 		return nil, nil
 	}
 	gv := k.GVK.GroupVersion()
-	there, err := r.scheme.ToVersionContext(call.Context, obj, gv)
+	there, err := call.InVersion(r.scheme, obj, gv)
 	if err != nil {
 		return nil, r.status(err, "")
 	}
 	if old == nil {
 		return r.judge(k.Constraints, there, nil), nil
 	}
-	was, err := r.scheme.ToVersionContext(call.Context, old, gv)
+	was, err := call.InVersion(r.scheme, old, gv)
 	if err != nil { // what cannot be shown in this version excuses nothing
 		return k.Constraints.Validate(there), nil
 	}

@@ -41,7 +41,7 @@ func (r *Registry) inWordsOf(call *Call, k *runtime.Kind, errs field.ErrorList, 
 		here[hub] = path
 	}
 	var ofHub, ofKind any
-	if there, err := r.scheme.ToVersionContext(call, obj, k.GVK.GroupVersion()); err == nil {
+	if there, err := call.InVersion(r.scheme, obj, k.GVK.GroupVersion()); err == nil {
 		ofHub, _ = decoded(obj)
 		ofKind, _ = decoded(there)
 	}

@@ -139,11 +139,11 @@ func (r *Registry) setDefaultsIn(call *Call, k *runtime.Kind, obj runtime.Object
 	if !ok || runtime.Normalize(u) != nil { // the caller tells of it
 		return
 	}
-	there, err := r.scheme.ToVersionContext(call.Context, u, k.GVK.GroupVersion())
+	before, err := call.InVersion(r.scheme, u, k.GVK.GroupVersion())
 	if err != nil {
 		return
 	}
-	before := there.DeepCopyObject()
+	there := before.DeepCopyObject()
 	if k.SetDefaults(there); reflect.DeepEqual(before, there) {
 		return
 	}
@@ -162,10 +162,10 @@ func (r *Registry) sameContent(call *Call, obj, old runtime.Object) bool {
 	if k == nil || r.kind.Schema == nil {
 		return false
 	}
-	now, err := r.scheme.ToVersionContext(call.Context, obj, k.GVK.GroupVersion())
+	now, err := call.InVersion(r.scheme, obj, k.GVK.GroupVersion())
 	if err != nil {
 		return false
 	}
-	was, err := r.scheme.ToVersionContext(call.Context, old, k.GVK.GroupVersion())
+	was, err := call.InVersion(r.scheme, old, k.GVK.GroupVersion())
 	return err == nil && r.shape.sameContent(now, was)
 }

@@ -1,0 +1,22 @@
+package crd_test
+
+import "testing"
+
+// TestCallsOfAWrite counts the calls of a webhook that writes take in a version that is not stored.
+func TestCallsOfAWrite(t *testing.T) {
+	t.Parallel()
+	h := startHooks(t)
+	s := newHooked(t, h, nil)
+	v2 := cratesIn(hooked, "v2")
+	count := func(what string, want int) {
+		t.Helper()
+		if n := h.spent(hooked); n != want {
+			t.Errorf("%s: %d calls, want %d", what, n, want)
+		}
+	}
+	h.spent(hooked)
+	s.want(201, "POST", v2, crate(hooked, "v2", "a", `,"spec":{"box":{"width":3}}`))
+	count("POST", 3) // to the hub, and back for defaults, managedFields and the answer; the default height, which is set again, to the hub
+	s.want(200, "PATCH", v2+"/a", `{"spec":{"box":{"width":4}}}`, "Content-Type", "application/merge-patch+json")
+	count("PATCH", 3) // what is stored; what is made of it to the hub, and back
+}

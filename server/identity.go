@@ -2,6 +2,7 @@ package server
 
 import (
 	"crypto/x509"
+	"errors"
 	"net"
 	"net/http"
 	"slices"
@@ -28,7 +29,9 @@ func (s *Server) openCredentials() error {
 	}
 	s.authenticator = p
 	if wrap := s.opts.Policy.WrapAuthenticator; wrap != nil {
-		s.authenticator = wrap(p)
+		if s.authenticator = wrap(p); s.authenticator == nil {
+			return errors.New("server: Policy.WrapAuthenticator returns nil: want an authenticator, such as the one that it is given")
+		}
 	}
 	return nil
 }

@@ -43,7 +43,10 @@ type served struct {
 	shown   []string           // the verbs that discovery shows, if not all of the handler; guarded by the server's mu
 	said    published
 	tenancy *tenancy // of all versions of the kind
-	pending bool     // not published yet; guarded by the server's mu
+	// Guarded by the server's mu:
+	by      *installation // that serves it when it is published, or withdraws it then; nil: none
+	pending bool          // not published yet
+	unread  bool          // pending, and not among the readers: another is read as long
 }
 
 // serve adds groups. Types are registered first; if anything fails nothing is served that was not before.
@@ -95,7 +98,7 @@ func (s *Server) routes(added []*served) (map[schema.GroupVersionResource]http.H
 		if err := s.build(r, stores); err != nil {
 			return nil, fmt.Errorf("server: resource %s: %w", r.gvr, err)
 		}
-		routes[r.gvr] = s.door(r)
+		routes[r.gvr] = s.counted(r)
 	}
 	return routes, nil
 }
@@ -238,7 +241,7 @@ func (s *Server) build(r *served, stores map[schema.GroupResource]*registry.Regi
 		MaxBodyBytes:      s.opts.Limits.MaxBodyBytes,
 		MinRequestTimeout: s.opts.Limits.MinWatchTimeout,
 		Warnings:          r.warnings(),
-		Authorizer:        &s.policy.may,
+		Authorizer:        pinned{s.policy},
 		Stop:              r.life.Done(),
 		Subresources:      map[string]handlers.Subresource{},
 		Hooks:             s.metrics.Handlers(r.gvr),

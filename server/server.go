@@ -37,6 +37,7 @@ type Server struct {
 
 	authenticator authn.Authenticator // the policy's, wrapped perhaps
 	policy        *policy
+	refusals      lineLimit   // of lines about requests that are not authenticated
 	collects      atomic.Bool // a garbage collector looks after the objects
 
 	health    *health

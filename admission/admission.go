@@ -13,7 +13,7 @@
 // A plug-in that does not handle a request costs it nothing, not even a copy of the object.
 //
 // A server keeps its plug-ins in a [Live], in kube-apiserver's order. Each request is decided by one [Policy], the state of
-// all policy when the request was authenticated.
+// all policy when the request came to be authenticated.
 //
 // A plug-in that charges something for a change, such as a quota, registers with [Request.OnFailure] how to undo it.
 //
@@ -73,6 +73,8 @@ type Policy struct {
 	// Installed is how many installations of extensions the server has had, whose policy this has: what a later one serves
 	// is not served to the request.
 	Installed int64
+	// State is what else the Source knows of the policy, for itself; a watch that is under way keeps none.
+	State any
 }
 
 // Source gives the Policy of a request that begins now. It is asked once for each request, concurrently.

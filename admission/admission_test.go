@@ -129,3 +129,30 @@ func TestUndo(t *testing.T) {
 		t.Errorf("undone %s", got)
 	}
 }
+
+// Who changes what others have judged already has them asked once more, and not more often.
+func TestReinvocation(t *testing.T) {
+	var asked []string
+	mutator := func(name string, again bool) admission.Plugin {
+		return admission.Plugin{Name: name, Mutator: admission.MutatorFunc(func(_ context.Context, r *admission.Request) error {
+			asked = append(asked, fmt.Sprint(name, r.Reinvocation))
+			if again {
+				r.Reinvoke()
+			}
+			return nil
+		})}
+	}
+	for again, want := range map[bool]string{true: "[afalse bfalse atrue btrue]", false: "[afalse bfalse]"} {
+		r := request(admission.Create, "", "pods", "")
+		for range 2 { // an update is tried again with the same request
+			asked = nil
+			chain := admission.Chain{mutator("a", false), mutator("b", again)}
+			if err := chain.Mutate(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			if got := fmt.Sprint(asked); got != want || r.Reinvocation {
+				t.Errorf("asked %s, want %s", got, want)
+			}
+		}
+	}
+}

@@ -69,8 +69,18 @@ func (c Chain) Validates(r *Request) bool {
 	return false
 }
 
-// Mutate runs the mutators that handle r, in order, until one refuses.
+// Mutate runs the mutators that handle r, in order, until one refuses; and once more if one has called [Request.Reinvoke].
 func (c Chain) Mutate(ctx context.Context, r *Request) error {
+	r.Reinvocation, r.again = false, false
+	if err := c.mutate(ctx, r); err != nil || !r.again {
+		return err
+	}
+	r.Reinvocation = true
+	defer func() { r.Reinvocation = false }()
+	return c.mutate(ctx, r)
+}
+
+func (c Chain) mutate(ctx context.Context, r *Request) error {
 	for i := range c {
 		if m := c[i].Mutator; m != nil && c[i].Handles.handles(r) {
 			if err := m.Mutate(ctx, r); err != nil {

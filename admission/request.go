@@ -28,14 +28,16 @@ type Request struct {
 	Options      runtime.Object // the verb's options, such as *metav1.CreateOptions; not to be changed
 	DryRun       bool
 	User         *authn.User // never nil
-	// Reinvocation says that the mutators are asked once more, because one of them has changed the object.
+	// Reinvocation says that the mutators are asked once more, because one of them has called Reinvoke.
 	Reinvocation bool
 	// Policy is what decides about the request; never nil.
 	Policy *Policy
-	// OnWarning gets texts for Warning headers, and OnAnnotation annotations of the audit event. nil drops them.
+	// OnWarning gets texts for Warning headers, and OnAnnotation annotations of the audit event. nil drops them. A server
+	// drops annotations as long as it makes no audit events.
 	OnWarning    func(text string)
 	OnAnnotation func(key, value string)
 
+	again       bool // Reinvoke was called
 	object, old lazy
 	undo        []func(ctx context.Context)
 }
@@ -69,6 +71,10 @@ func (r *Request) SetObject(object runtime.Object) { r.object = lazy{of: object}
 // Old returns the stored object, which is not to be changed: nil for Create and Connect, and for Delete of an object that
 // no registry keeps.
 func (r *Request) Old() runtime.Object { return r.old.get() }
+
+// Reinvoke has all mutators that handle the request asked once more, after the last of them: for a Mutator whose changes those
+// before it have to see, as in kube-apiserver. During that Reinvocation is set, and calling Reinvoke has no effect.
+func (r *Request) Reinvoke() { r.again = true }
 
 // Warn shows a text to the client in a Warning header.
 func (r *Request) Warn(text string) {

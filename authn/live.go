@@ -10,8 +10,8 @@ import (
 
 // Live is an authenticator whose members come and go while it is asked; each is known by its name. They are asked as those
 // of a [Union] are, in kube-apiserver's order, which this package's names list ([RequestHeader] and the others), and
-// members of other names after those, in the order in which they came first. Each request is asked of the members there
-// are when it is asked. The zero Live is empty and has no opinion. All methods may be called concurrently; a Live must not be
+// members of other names after those, in the order in which they came first. A member that takes a request for one of
+// system:anonymous does not keep the members after it from knowing the user. A request is asked of one [Live.Now]. The zero Live is empty and has no opinion. All methods may be called concurrently; a Live must not be
 // copied.
 type Live struct{ members live.Members[Authenticator] }
 
@@ -33,18 +33,32 @@ func (l *Live) Remove(name string) bool { return l.members.Remove(name) }
 // Names lists the members, in the order in which they are asked.
 func (l *Live) Names() []string { return l.members.Names() }
 
+// Now returns the members as they are now, comparable with ==: the same while no member changes.
+func (l *Live) Now() Authenticator { return members{l.members.Now()} }
+
 // Authenticate implements Authenticator.
-func (l *Live) Authenticate(r *http.Request) (*Response, error) {
+func (l *Live) Authenticate(r *http.Request) (*Response, error) { return l.Now().Authenticate(r) }
+
+// members are those of a Live at one time.
+type members struct{ of *[]live.Member[Authenticator] }
+
+// Authenticate implements Authenticator.
+func (m members) Authenticate(r *http.Request) (*Response, error) {
+	var anonymous *Response
 	var errs []error
-	for _, m := range *l.members.Now() {
-		resp, err := m.Value.Authenticate(r)
-		if err != nil {
+	for _, one := range *m.of {
+		switch resp, err := one.Value.Authenticate(r); {
+		case err != nil:
 			errs = append(errs, err)
-			continue
-		}
-		if resp != nil {
+		case resp == nil:
+		case resp.User.Name != AnonymousUser:
 			return resp, nil
+		case anonymous == nil:
+			anonymous = resp
 		}
 	}
-	return nil, errors.Join(errs...)
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return anonymous, nil
 }

@@ -44,3 +44,27 @@ func TestLive(t *testing.T) {
 		t.Error("a member without a name, or without an authenticator, was taken")
 	}
 }
+
+// A member that says system:anonymous hides neither those after it nor a wrong credential.
+func TestLiveAsksAfterAnAnonymousAnswer(t *testing.T) {
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	for want, members := range map[string][]authn.Authenticator{
+		authn.AnonymousUser: {authn.Anonymous(), silent},
+		"own":               {authn.Anonymous(), fails("x"), knows("own")},
+		"error: x":          {fails("x"), authn.Anonymous()},
+		"error: y":          {authn.Anonymous(), fails("y")},
+	} {
+		live := &authn.Live{}
+		for i, m := range members {
+			_ = live.Set(string(rune('a'+i)), m)
+		}
+		before := live.Now()
+		if got := result(before, r); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		_ = live.Set("a", knows("another"))
+		if got := result(before, r); got != want || before == live.Now() {
+			t.Errorf("after a change what was taken before says %s, want %s", got, want)
+		}
+	}
+}

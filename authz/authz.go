@@ -47,8 +47,10 @@ func (a Attributes) IsReadOnly() bool {
 	return a.Verb == "get" || a.Verb == "list" || a.Verb == "watch" || a.Verb == "head"
 }
 
-// Authorizer decides. The reason, which may be empty, is shown to the user on refusal. An error without an Allow
-// is reported as an internal error. Authorizers are called concurrently.
+// Authorizer decides. The reason, which may be empty, is shown to the user on refusal, at most 1 KiB of it. An error without
+// an Allow is reported as an internal error. An authorizer that cannot decide, because it is not ready for one, abstains if all
+// that it could do is allow: NoOpinion, with or without an error, and another authorizer may allow. One that could deny returns
+// Deny with an error: nobody is asked after it, see [Union]. Authorizers are called concurrently.
 type Authorizer interface {
 	Authorize(ctx context.Context, a Attributes) (Verdict, string, error)
 }

@@ -3,6 +3,7 @@ package authz_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/keelson-dev/keelson/authn"
@@ -123,6 +124,21 @@ func TestForbidden(t *testing.T) {
 		}
 		if d := err.Status().Details; d.Group != tc.a.APIGroup || d.Kind != tc.a.Resource || d.Name != tc.a.Name {
 			t.Errorf("details %+v", d)
+		}
+	}
+}
+
+func TestTheReasonIsBounded(t *testing.T) {
+	for _, tc := range []struct{ reason, want string }{
+		{strings.Repeat("a", 1024), strings.Repeat("a", 1024)},
+		{strings.Repeat("a", 900_000), strings.Repeat("a", 1021) + "..."},
+		{strings.Repeat("é", 900_000), strings.Repeat("é", 510) + "..."},
+		{strings.Repeat("\x80", 2000), "..."},
+	} {
+		a := authz.Attributes{User: &authn.User{Name: "u"}, Verb: "get", Path: "/"}
+		got := authz.Forbidden(a, tc.reason).ErrStatus.Message
+		if _, reason, _ := strings.Cut(got, `path "/": `); reason != tc.want {
+			t.Errorf("%.20q: %d bytes, want %d: %.80q", tc.reason, len(reason), len(tc.want), reason)
 		}
 	}
 }

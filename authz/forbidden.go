@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -34,11 +35,28 @@ func ForbiddenMessage(a Attributes) string {
 	return htmlSafe.Replace(fmt.Sprintf("User %q cannot %s resource %q in API group %q %s", name, a.Verb, resource, a.APIGroup, where))
 }
 
-// Forbidden is the 403 for what was not allowed; reason, which may be empty, is that of the authorizer.
+// maxText bounds the text of an authorizer that is shown or logged. A role has a name of any length, for one.
+const maxText = 1 << 10
+
+// Shorten cuts the reason or the error of an authorizer or authenticator to what is shown of it: 1 KiB, the last of it "...".
+func Shorten(text string) string {
+	const cut = "..."
+	if len(text) <= maxText {
+		return text
+	}
+	end := maxText - len(cut)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + cut
+}
+
+// Forbidden is the 403 for what was not allowed; reason, which may be empty, is that of the authorizer. The client is shown 1 KiB
+// of it: see Shorten.
 func Forbidden(a Attributes, reason string) *apierrors.StatusError {
 	message := ForbiddenMessage(a)
 	if reason != "" {
-		message += ": " + reason
+		message += ": " + Shorten(reason)
 	}
 	return apierrors.NewForbidden(schema.GroupResource{Group: a.APIGroup, Resource: a.Resource}, a.Name, errors.New(message))
 }

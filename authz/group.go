@@ -3,18 +3,36 @@ package authz
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 
 	"github.com/keelson-dev/keelson/authn"
 )
 
-// ForGroup asks a about the members of a group alone, and has no opinion of others.
-func ForGroup(group string, a Authorizer) Authorizer { return &forGroup{group, a} }
+// ForGroup asks a about the members of a group alone, and has no opinion of others. It pins a, and is ready when a is.
+func ForGroup(group string, a Authorizer) Authorizer { return &forGroup{group: group, next: a} }
 
+// forGroup is immutable, but for last.
 type forGroup struct {
 	group string
 	next  Authorizer
+	last  atomic.Pointer[forGroup] // the last that Pin made
 }
 
+// Pin implements Pinner.
+func (g *forGroup) Pin(ctx context.Context) Authorizer {
+	next := pin(ctx, g.next)
+	if same(next, g.next) {
+		return g
+	}
+	if last := g.last.Load(); last != nil && same(next, last.next) {
+		return last
+	}
+	pinned := &forGroup{group: g.group, next: next}
+	g.last.Store(pinned)
+	return pinned
+}
+
+// Authorize implements Authorizer.
 func (g *forGroup) Authorize(ctx context.Context, a Attributes) (Verdict, string, error) {
 	if !slices.Contains(a.User.Groups, g.group) {
 		return NoOpinion, "", nil
@@ -29,3 +47,6 @@ func (g *forGroup) RulesFor(ctx context.Context, user *authn.User, namespace str
 	}
 	return RulesOf(ctx, g.next, user, namespace)
 }
+
+// Ready returns nil when the authorizer that is asked is ready.
+func (g *forGroup) Ready(ctx context.Context) error { return ready(ctx, g.next) }

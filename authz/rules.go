@@ -36,10 +36,10 @@ func RulesOf(ctx context.Context, a Authorizer, user *authn.User, namespace stri
 }
 
 // RulesFor implements RuleResolver: the rules of all members, in order.
-func (u union) RulesFor(ctx context.Context, user *authn.User, namespace string) (Rules, error) {
+func (u *union) RulesFor(ctx context.Context, user *authn.User, namespace string) (Rules, error) {
 	var all Rules
 	var errs []error
-	for _, m := range u {
+	for _, m := range u.members {
 		one, err := RulesOf(ctx, m, user, namespace)
 		all.Resources = append(all.Resources, one.Resources...)
 		all.Paths = append(all.Paths, one.Paths...)

@@ -5,18 +5,69 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 // Union asks authorizers in order; the first that allows or denies ends it, with its reason. Otherwise there is no
 // opinion, with the reasons of all, a line each, and the errors of all joined. An empty union has no opinion.
-func Union(members ...Authorizer) Authorizer { return union(slices.Clone(members)) }
+//
+// An error without a verdict does not end it: a later member may allow. An authorizer that can deny, and cannot decide because
+// it is not ready, returns Deny with an error, which ends it.
+//
+// A Union is a [Pinner], which pins those of its members that are, and it is ready when all of its members are that have a
+// method Ready(context.Context) error.
+func Union(members ...Authorizer) Authorizer { return newUnion(slices.Clone(members), nil) }
 
-type union []Authorizer
+// union is immutable, but for last.
+type union struct {
+	members []Authorizer
+	names   []string // of the members, shown before their reasons; "" is not shown, and nil are no names
+	pins    bool     // a member is a Pinner
+	last    atomic.Pointer[union]
+}
 
-func (u union) Authorize(ctx context.Context, a Attributes) (Verdict, string, error) {
+func newUnion(members []Authorizer, names []string) *union {
+	return &union{members: members, names: names, pins: slices.ContainsFunc(members, func(m Authorizer) bool {
+		_, pins := m.(Pinner)
+		return pins
+	})}
+}
+
+// Pin implements Pinner.
+func (u *union) Pin(ctx context.Context) Authorizer {
+	if !u.pins {
+		return u
+	}
+	last := u.last.Load()
+	if last == nil {
+		last = &union{members: u.members, names: u.names}
+	}
+	next := last
+	for i, m := range u.members {
+		p, ok := m.(Pinner)
+		if !ok {
+			continue
+		}
+		now := p.Pin(ctx)
+		if same(now, next.members[i]) {
+			continue
+		}
+		if next == last {
+			next = &union{members: slices.Clone(last.members), names: u.names}
+		}
+		next.members[i] = now
+	}
+	if u.last.Load() != next {
+		u.last.Store(next)
+	}
+	return next
+}
+
+// Authorize implements Authorizer.
+func (u *union) Authorize(ctx context.Context, a Attributes) (Verdict, string, error) {
 	var reasons []string
 	var errs []error
-	for _, m := range u {
+	for i, m := range u.members {
 		verdict, reason, err := m.Authorize(ctx, a)
 		if err != nil {
 			errs = append(errs, err)
@@ -24,12 +75,25 @@ func (u union) Authorize(ctx context.Context, a Attributes) (Verdict, string, er
 		if verdict == Allow {
 			return Allow, reason, nil
 		}
+		if reason != "" && u.names != nil && u.names[i] != "" {
+			reason = u.names[i] + ": " + reason
+		}
+		if verdict == Deny {
+			return Deny, reason, errors.Join(errs...)
+		}
 		if reason != "" {
 			reasons = append(reasons, reason)
 		}
-		if verdict == Deny {
-			return Deny, reason, err
-		}
 	}
 	return NoOpinion, strings.Join(reasons, "\n"), errors.Join(errs...)
+}
+
+// Ready returns the error of the first member that is not ready.
+func (u *union) Ready(ctx context.Context) error {
+	for _, m := range u.members {
+		if err := ready(ctx, m); err != nil {
+			return err
+		}
+	}
+	return nil
 }

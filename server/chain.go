@@ -31,12 +31,12 @@ func (s *Server) chain() []NamedFilter {
 		{"deadline", filters.Deadline(o.Limits.RequestTimeout)},   // the time authentication takes counts
 		{"timeout", filters.Timeout(m.TimedOut)},                  // answers when the deadline passes below
 		{"warnings", filters.Warnings()},                          // collects from all below, and writes headers
+		{"policy", filters.Policy(s.policy)},                      // one state of all policy for the rest of the request
 		{"authenticate", filters.Authenticate(m.Authenticator(s.authenticator), filters.AuthenticateOptions{
 			Audiences: o.Policy.Audiences, Failed: s.unauthenticated,
 		})}, // who: before anything that depends on the user
-		{"policy", filters.Policy(s.policy)},                              // one state of all policy for the rest of the request
 		{"impersonate", filters.RefuseImpersonation()},                    // before anything that depends on the user
-		{"in-flight", filters.FlowControl(&s.policy.turns, m.TurnedAway)}, // after who (masters pass), before the work of authorization
+		{"in-flight", filters.FlowControl(turns{s.policy}, m.TurnedAway)}, // after who (masters pass), before the work of authorization
 		{"authorize", filters.Authorize(m.Authorizer(pinned{s.policy}))},  // past this point the request is authorized
 		{"metrics", filters.Metrics(m)},                                   // last: what a handler answers is counted, and not what filters refuse
 	}
@@ -48,7 +48,7 @@ func (s *Server) chain() []NamedFilter {
 
 // Guards are the names of the filters that guard a server: Serving.Filters may not change them, unless TrustFilters is set.
 func Guards() []string {
-	return []string{"authenticate", "policy", "audit", "impersonate", "authorize"}
+	return []string{"policy", "authenticate", "audit", "impersonate", "authorize"}
 }
 
 // Chain lists the names of the filters a server with these options has, outermost first.

@@ -60,7 +60,7 @@ func TestChainHasEveryFilterInItsPlace(t *testing.T) {
 	t.Parallel()
 	want := []string{
 		"recover", "audit-id", "received-at", "request-info", "log", "cache-control", "in-flight-wait",
-		"deadline", "timeout", "warnings", "authenticate", "policy", "impersonate", "in-flight", "authorize", "metrics",
+		"deadline", "timeout", "warnings", "policy", "authenticate", "impersonate", "in-flight", "authorize", "metrics",
 	}
 	srv, err := server.New(server.Options{})
 	if err != nil {

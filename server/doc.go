@@ -75,16 +75,16 @@
 //	Authenticate  an authenticator, asked before that of the options, in kube-apiserver's order
 //	Authorize     an authorizer, asked after those there are
 //	Admit         admission plug-ins, in kube-apiserver's order
-//	Audit         an audit sink
 //	Control       another flow controller
-//	Remove        takes members away again
 //
-// Each member has a name, by which it is replaced and removed, and by which /readyz tells that it is not ready. Until an
-// authorizer by stored objects is ready it abstains, and until a plug-in is ready the requests that it handles wait, ten
-// seconds at most, and are refused.
+// RemoveAuthenticator, RemoveAuthorizer and RemovePlugin take members away again. Each member has a name, by which it is
+// replaced and removed, and by which /readyz tells that it is not ready. Until an authenticator is ready, the credentials that it
+// is for are wrong; until an authorizer by stored objects is, it abstains, or, if it could deny, it denies with an error; until a
+// plug-in is ready the requests that it handles wait, ten seconds at most, and are refused.
 //
-// A request is decided by one state of all policy, taken when it was authenticated: its authorization, its admission, and
-// whether an update may create. A write that was acknowledged counts for every request that begins afterwards on this server.
+// A request is decided by one state of all policy, taken before it is authenticated: who makes it, whose turn it is, its
+// authorization, its admission, and whether an update may create. It has all that an Install, or a later call of a method of the
+// Host, has changed, or nothing of it. A write that was acknowledged counts for every request that begins afterwards on this server.
 // [Host.Readers] reads the objects of all kinds; a strategy reads another kind by its call:
 //
 //	airport, err := runtime.Read[*Airport](call).Get(call, "", flight.Spec.To, runtime.Freshness{})

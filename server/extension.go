@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/keelson-dev/keelson/admission"
@@ -12,7 +13,6 @@ import (
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/flowcontrol"
 	"github.com/keelson-dev/keelson/runtime"
-	"github.com/keelson-dev/keelson/server/audit"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,8 +21,9 @@ import (
 
 // Extension adds a capability to a server. Install is called once, by Server.Install. Until it returns nothing that it adds can
 // be seen by a request; then all of it can, policy before routes, so that no kind is served without what guards it. With an
-// error nothing of it is left. What Install starts is given to Host.Go, and may use the host, too, as long as it runs: to
-// serve and withdraw kinds that come and go, for one, which then is seen at once.
+// error nothing of it is left, and the methods of the host return an error. What Install starts is given to Host.Go, and may use
+// the host, too, as long as it runs: to serve and withdraw kinds that come and go, for one. After Install each call of a method
+// is seen at once, as a whole; several changes that belong together are another extension.
 type Extension interface {
 	Install(h *Host) error
 }
@@ -57,8 +58,11 @@ func (s *Server) Install(e Extension) error {
 	if err := e.Install(h); err != nil {
 		return err
 	}
+	if err := h.i.publish(); err != nil {
+		return err
+	}
 	installed = true
-	return h.i.publish()
+	return nil
 }
 
 // Scheme is the server's; kinds may be registered in it.
@@ -73,12 +77,14 @@ func (h *Host) Serve(groups ...Group) error { return h.s.replace(h.i, nil, group
 
 // Withdraw ends serving resources, in all their versions, whether Serve or Options.Groups brought them: their watches
 // end, requests under way end as they can, and their kinds and names become free. Stored objects stay where they are.
-// Either all are withdrawn, or none and the error says why. What an extension serves is that extension's to withdraw.
+// Either all are withdrawn, or none and the error says why. What an extension serves is that extension's to withdraw. During
+// Install they are served until that returns, so that a kind that is to come back has a Group.Scheme of its own: see Replace.
 func (h *Host) Withdraw(resources ...schema.GroupResource) error { return h.s.withdraw(h.i, resources) }
 
 // Replace ends serving resources, of which some may not be served, and serves groups, in one step: no request comes
 // between, and if anything is wrong all stays as it was. Watches of the resources end, as do those of Withdraw; other
-// requests under way finish with what they began with. Kinds that come back have a Group.Scheme of their own, for those in
+// requests under way finish with what they began with. During Install that step is at its end, and then a request that was
+// authenticated before it and reaches the resource after it is answered with 429 and Retry-After. Kinds that come back have a Group.Scheme of their own, for those in
 // the server's scheme are known there until they are withdrawn.
 func (h *Host) Replace(resources []schema.GroupResource, groups ...Group) error {
 	return h.s.replace(h.i, resources, groups)
@@ -88,73 +94,85 @@ func (h *Host) Replace(resources []schema.GroupResource, groups ...Group) error 
 // on their way out for one. Verbs that the resource does not have are left out; no verbs at all are those that it has.
 // Requests are answered as before.
 func (h *Host) ShowVerbs(resource schema.GroupResource, verbs ...string) error {
-	return h.s.showVerbs(resource, verbs)
+	return h.s.showVerbs(h.i, resource, verbs)
 }
 
 // Authenticate adds an authenticator, or replaces the one of that name, for all requests that come afterwards. It is asked
-// before that of the options, in kube-apiserver's order: see authn.Live. Its users become members of system:authenticated.
+// before that of the options, in kube-apiserver's order: see authn.Live. Its users become members of system:authenticated. If
+// it has a method Ready(context.Context) error, /readyz asks it as the check "authenticator-" and the name; until it is ready it
+// returns an error for the credentials that it is for, so that nobody is taken for system:anonymous.
 func (h *Host) Authenticate(name string, a authn.Authenticator) error {
-	return h.member("Authenticate", name, authn.ErrMember, name != "" && a != nil, func() { _ = h.s.policy.known.Set(name, a) })
+	if name == "" || a == nil {
+		return fmt.Errorf("server: Host.Authenticate %q: %w", name, authn.ErrMember)
+	}
+	return h.i.do(func(m *members) {
+		_ = m.known.Set(name, a)
+		h.s.checkMember(authenticatorCheck+name, a)
+	})
 }
 
 // Authorize adds an authorizer, or replaces the one of that name, for all requests that come afterwards. It is asked after
-// those there are. One that goes by stored objects is an authz.Pinner, and abstains until they are loaded; if it has a
-// method Ready(context.Context) error, /readyz asks it as the check "authorizer-" and the name.
+// those there are. One that goes by stored objects is an authz.Pinner, and until they are loaded abstains, or, if it could deny,
+// returns authz.Deny with an error; if it has a method Ready(context.Context) error, /readyz asks it as the check "authorizer-"
+// and the name.
 func (h *Host) Authorize(name string, a authz.Authorizer) error {
-	return h.member("Authorize", name, authz.ErrMember, name != "" && a != nil, func() {
-		_ = h.s.policy.may.Set(name, a)
-		h.s.checkMember("authorizer-"+name, a)
+	if name == "" || a == nil {
+		return fmt.Errorf("server: Host.Authorize %q: %w", name, authz.ErrMember)
+	}
+	return h.i.do(func(m *members) {
+		_ = m.may.Set(name, a)
+		h.s.checkMember(authorizerCheck+name, a)
 	})
 }
 
-// Admit adds admission plug-ins, or replaces those of their names. They judge every change from now on, to every kind, in
-// the order of admission.Order. A plug-in that has a method Ready(context.Context) error, as its Mutator or its Validator, is
-// asked by /readyz as the check "admission-" and its name, and waited for: while it is not ready for ten seconds, what it
-// handles is refused with 403.
+// Admit adds admission plug-ins, or replaces those of their names, all of them in one step or, with an error, none. They judge
+// every change from now on, to every kind, in the order of admission.Order. A plug-in that has a method
+// Ready(context.Context) error, as its Mutator or its Validator, is asked by /readyz as the check "admission-" and its name, and
+// waited for: while it is not ready for ten seconds, what it handles is refused with 403.
 func (h *Host) Admit(plugins ...admission.Plugin) error {
 	for _, p := range plugins {
-		err := h.member("Admit", p.Name, admission.ErrPlugin, p.Name != "" && (p.Mutator != nil || p.Validator != nil), func() {
-			_ = h.s.policy.plugins.Set(untilReady(p))
-			h.s.checkMember("admission-"+p.Name, p.Mutator, p.Validator)
-		})
-		if err != nil {
-			return err
+		if p.Name == "" || p.Mutator == nil && p.Validator == nil {
+			return fmt.Errorf("server: Host.Admit %q: %w", p.Name, admission.ErrPlugin)
 		}
 	}
-	return nil
-}
-
-// Audit adds an audit sink, or replaces the one of that name.
-func (h *Host) Audit(name string, sink audit.Sink) error {
-	return h.member("Audit", name, audit.ErrMember, name != "" && sink != nil, func() { _ = h.s.policy.sinks.Set(name, sink) })
+	plugins = slices.Clone(plugins)
+	return h.i.do(func(m *members) {
+		for _, p := range plugins {
+			_ = m.plugins.Set(untilReady(p))
+			h.s.checkMember(admissionCheck+p.Name, p.Mutator, p.Validator)
+		}
+	})
 }
 
 // Control replaces the flow controller, which is that of Limits before; nil admits everything. Requests are released where
-// they were admitted.
-func (h *Host) Control(c flowcontrol.Controller) {
-	h.i.do(func() { h.s.policy.turns.Set(c) })
+// they were admitted. Two controllers do not know of each other, so that for a while their limits add up.
+func (h *Host) Control(c flowcontrol.Controller) error {
+	return h.i.do(func(m *members) { m.turns = c })
 }
 
-// Remove takes away the authenticators, authorizers, admission plug-ins and audit sinks of that name.
-func (h *Host) Remove(name string) {
-	h.i.do(func() {
-		p := h.s.policy
-		p.known.Remove(name)
-		p.may.Remove(name)
-		p.plugins.Remove(name)
-		p.sinks.Remove(name)
-		h.s.health.remove("authorizer-" + name)
-		h.s.health.remove("admission-" + name)
+// RemoveAuthenticator takes away the authenticator that Authenticate has added by that name, if there is one.
+func (h *Host) RemoveAuthenticator(name string) error {
+	return h.i.do(func(m *members) {
+		m.known.Remove(name)
+		h.s.checkMember(authenticatorCheck + name)
 	})
 }
 
-// member sets a member of the policy now, or when the extension is installed.
-func (h *Host) member(what, name string, wrong error, ok bool, set func()) error {
-	if !ok {
-		return fmt.Errorf("server: Host.%s %q: %w", what, name, wrong)
-	}
-	h.i.do(set)
-	return nil
+// RemoveAuthorizer takes away the authorizer of that name, if there is one: that of an extension, or one of MastersAuthorizer,
+// OptionsAuthorizer and DefaultAuthorizer.
+func (h *Host) RemoveAuthorizer(name string) error {
+	return h.i.do(func(m *members) {
+		m.may.Remove(name)
+		h.s.checkMember(authorizerCheck + name)
+	})
+}
+
+// RemovePlugin takes away the admission plug-in of that name, if there is one.
+func (h *Host) RemovePlugin(name string) error {
+	return h.i.do(func(m *members) {
+		m.plugins.Remove(name)
+		h.s.checkMember(admissionCheck + name)
+	})
 }
 
 // Readers read the objects of all kinds that are served, also of those that the extension brings itself: for policy,
@@ -164,7 +182,9 @@ func (h *Host) Readers() runtime.Readers { return h.s.policy.readers }
 // CollectGarbage says that a garbage collector looks after the objects of all kinds from now on, so that a DELETE leaves
 // its finalizers on an object where the policy Orphan or Foreground asks for them: see
 // https://kubernetes.io/docs/concepts/architecture/garbage-collection/.
-func (h *Host) CollectGarbage() { h.i.do(func() { h.s.collects.Store(true) }) }
+func (h *Host) CollectGarbage() error {
+	return h.i.do(func(*members) { h.s.collects.Store(true) })
+}
 
 // Catalogue says what the server serves.
 func (h *Host) Catalogue() *Catalogue { return h.s.Catalogue() }
@@ -172,11 +192,14 @@ func (h *Host) Catalogue() *Catalogue { return h.s.Catalogue() }
 // Registry returns the registry of a stored resource that is served, for registry.For. It is good until the resource is
 // withdrawn or replaced; what it returns after that are errors.
 func (h *Host) Registry(resource schema.GroupResource) (*registry.Registry, error) {
-	return h.s.registryOf(resource)
+	return h.s.registryOf(h.i, resource)
 }
 
 // Check adds health checks.
-func (h *Host) Check(checks ...Check) { h.i.do(func() { h.s.health.add(checks...) }) }
+func (h *Host) Check(checks ...Check) error {
+	checks = slices.Clone(checks)
+	return h.i.do(func(*members) { h.s.health.add(checks...) })
+}
 
 // Metrics takes collectors whose metrics /metrics is to show with those of the server.
 func (h *Host) Metrics() prometheus.Registerer { return h.s.metrics.Registerer() }
@@ -199,7 +222,8 @@ func (h *Host) Handle(path string, handler http.Handler) error {
 }
 
 // Go runs work in the background until it returns, which it must soon after ctx ends; the server waits for it
-// before it closes the storage. It begins at once, also during Install; if that fails, its context ends.
+// before it closes the storage. It begins at once, also during Install; if that fails, its context ends. After the end of the
+// server, or when Install has failed, Go calls work itself, with a context that has ended.
 func (h *Host) Go(work func(ctx context.Context)) { h.i.begin(work) }
 
 // OnClose has the server call f when it ends: after the last request was answered, or had no more time, and all that was given

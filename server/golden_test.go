@@ -156,7 +156,7 @@ func TestGolden(t *testing.T) {
 	t.Parallel()
 	srv := servertest.Start(t, server.Options{Groups: goldenGroups()})
 	installNamespaces(t, srv)
-	host(t, srv).CollectGarbage() // the collector itself is no part of this
+	collectGarbage(t, srv) // the collector itself is no part of this
 	if err := srv.Install(rbac.New(rbac.Options{})); err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestGoldenCBOR(t *testing.T) {
 	t.Parallel()
 	srv := servertest.Start(t, server.Options{Groups: goldenGroups(), CBOR: true})
 	installNamespaces(t, srv)
-	host(t, srv).CollectGarbage()
+	collectGarbage(t, srv)
 	if err := srv.Install(rbac.New(rbac.Options{})); err != nil {
 		t.Fatal(err)
 	}

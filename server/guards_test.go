@@ -36,11 +36,11 @@ func TestFiltersCannotDisarmTheServer(t *testing.T) {
 		"without authenticate": {without("authenticate"), `filter "authenticate"`},
 		"without policy":       {without("policy"), `filter "policy"`},
 		"without impersonate":  {without("impersonate"), `filter "impersonate"`},
-		"nothing at all":       {func(list) list { return nil }, `removes the filter "authenticate"`},
+		"nothing at all":       {func(list) list { return nil }, `removes the filter "policy"`},
 		"authorize replaced":   {func(l list) list { l[indexOf(l, "authorize")].Filter = answers; return l }, `replaces or repeats the filter "authorize"`},
 		"log replaced":         {func(l list) list { l[indexOf(l, "log")].Filter = answers; return l }, `replaces or repeats the filter "log"`},
 		"authorize twice":      {func(l list) list { return append(l, server.NamedFilter{Name: "authorize"}) }, `repeats the filter "authorize"`},
-		"in front":             {func(l list) list { return slices.Insert(l, 0, server.NamedFilter{Name: "own", Filter: answers}) }, `puts the filter "own" in front of "authenticate"`},
+		"in front":             {func(l list) list { return slices.Insert(l, 0, server.NamedFilter{Name: "own", Filter: answers}) }, `puts the filter "own" in front of "policy"`},
 		"in between":           {insert("authorize", server.NamedFilter{Name: "own", Filter: answers}), `puts the filter "own" in front of "authorize"`},
 		"moved": {func(l list) list {
 			a, b := indexOf(l, "authenticate"), indexOf(l, "authorize")

@@ -36,11 +36,11 @@ func (h *health) add(checks ...Check) {
 	h.checks = append(h.checks, checks...)
 }
 
-// remove takes the checks of a name away.
-func (h *health) remove(name string) {
+// replace puts checks in the place of those of a name.
+func (h *health) replace(name string, checks ...Check) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.checks = slices.DeleteFunc(slices.Clone(h.checks), func(c Check) bool { return c.Name == name })
+	h.checks = append(slices.DeleteFunc(slices.Clone(h.checks), func(c Check) bool { return c.Name == name }), checks...)
 }
 
 // of returns the checks of an endpoint.

@@ -2,11 +2,15 @@ package server
 
 import (
 	"crypto/x509"
+	"errors"
 	"net"
 	"net/http"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/server/credentials"
 	"github.com/keelson-dev/keelson/server/request"
 	"go.uber.org/zap"
@@ -28,17 +32,54 @@ func (s *Server) openCredentials() error {
 	}
 	s.authenticator = p
 	if wrap := s.opts.Policy.WrapAuthenticator; wrap != nil {
-		s.authenticator = wrap(p)
+		if s.authenticator = wrap(p); s.authenticator == nil {
+			return errors.New("server: Policy.WrapAuthenticator returns nil: want an authenticator, such as the one that it is given")
+		}
 	}
 	return nil
 }
 
-// unauthenticated logs why a request is answered with 401.
+// unauthenticated logs why a request is answered with 401: some requests a second, and how many others there were.
 func (s *Server) unauthenticated(r *http.Request, err error) {
 	if err == nil {
 		return
 	}
-	s.opts.Observe.Logger.Info("unable to authenticate the request", zap.String("audit-id", request.AuditIDFrom(r.Context())), zap.Error(err))
+	dropped, ok := s.refusals.take(time.Now())
+	if !ok {
+		return
+	}
+	fields := []zap.Field{zap.String("audit-id", request.AuditIDFrom(r.Context())), zap.String("error", authz.Shorten(err.Error()))}
+	if dropped > 0 {
+		fields = append(fields, zap.Int64("dropped", dropped))
+	}
+	s.opts.Observe.Logger.Info("unable to authenticate the request", fields...)
+}
+
+// maxLines is how many lines a second a lineLimit lets pass.
+const maxLines = 10
+
+// lineLimit bounds how many lines clients can have the server log. The zero lineLimit is ready to use.
+type lineLimit struct {
+	mu      sync.Mutex // guards all below
+	since   time.Time  // when the second began
+	lines   int        // in it
+	dropped int64      // since the last line
+}
+
+// take reports whether a line may be logged now, and how many were dropped since the last one.
+func (l *lineLimit) take(now time.Time) (dropped int64, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now.Sub(l.since) >= time.Second {
+		l.since, l.lines = now, 0
+	}
+	if l.lines == maxLines {
+		l.dropped++
+		return 0, false
+	}
+	l.lines++
+	dropped, l.dropped = l.dropped, 0
+	return dropped, true
 }
 
 // administrator knows the administrator of Credentials by certificate and by token.

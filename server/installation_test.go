@@ -19,6 +19,7 @@ import (
 func allOfIt(closed *atomic.Int32, end func(h *server.Host) error) server.Extension {
 	return server.ExtensionFunc(func(h *server.Host) error {
 		err := errors.Join(
+			h.Check(server.Check{Name: "own", Check: func(context.Context) error { return nil }}),
 			h.Serve(widgets()),
 			h.Admit(admission.Plugin{Name: "own", Validator: admission.ValidatorFunc(func(context.Context, *admission.Request) error {
 				return errors.New("judged")
@@ -28,7 +29,6 @@ func allOfIt(closed *atomic.Int32, end func(h *server.Host) error) server.Extens
 			})),
 			h.Handle("/own", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "own path") })),
 		)
-		h.Check(server.Check{Name: "own", Check: func(context.Context) error { return nil }})
 		h.Go(func(ctx context.Context) { <-ctx.Done() })
 		h.OnClose(func() { closed.Add(1) })
 		if err != nil {
@@ -100,9 +100,11 @@ func TestInstallIsAllOrNothing(t *testing.T) {
 	if code, text := call(t, srv.Anonymous(), "GET", srv.URL+widgetsPath, ""); code != 403 || !strings.Contains(text, "own: unknown") {
 		t.Errorf("its authorizer is not asked: %d %s", code, text)
 	}
-	host(t, srv).Remove("own")
+	if err := host(t, srv).RemovePlugin("own"); err != nil {
+		t.Error(err)
+	}
 	if got := ask("POST", widgetsPath, `{"metadata":{"name":"a"}}`); !strings.HasPrefix(got, "201") {
-		t.Errorf("after Remove: %s", got)
+		t.Errorf("after RemovePlugin: %s", got)
 	}
 	if closed.Load() != 2 {
 		t.Errorf("OnClose was called %d times", closed.Load())

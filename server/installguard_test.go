@@ -206,9 +206,9 @@ func (x *half) Install(h *server.Host) error {
 		x.stopped.Add(1)
 	})
 	h.OnClose(func() { x.closed.Add(1) })
-	h.Check(server.Check{Name: "half", Check: func(context.Context) error { return nil }})
 	refuse := func(context.Context, *admission.Request) error { return errors.New("half") }
 	err := errors.Join(
+		h.Check(server.Check{Name: "half", Check: func(context.Context) error { return nil }}),
 		h.Serve(stampGroup("half.example.com")),
 		h.Admit(admission.Plugin{Name: "half", Validator: admission.ValidatorFunc(refuse)}),
 		h.Authorize("half", authz.Func(func(_ context.Context, a authz.Attributes) (authz.Verdict, string, error) {

@@ -169,6 +169,8 @@ func (s *Server) drain(hs *http.Server) {
 func (s *Server) Close() error {
 	s.closing.Do(func() {
 		s.end()
+		s.mu.Lock()   // what starts work is done with it, or finds that the server has ended
+		s.mu.Unlock() //nolint:staticcheck // nothing is to be done in between
 		s.background.Wait()
 		for _, p := range s.probes {
 			p.close()

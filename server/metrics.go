@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 
 	"github.com/keelson-dev/keelson/server/metrics"
 	"github.com/keelson-dev/keelson/server/registry"
@@ -63,7 +64,7 @@ func connectMethods(storage any) []string {
 // storedResources lists what is stored and served now.
 func (s *Server) storedResources() []metrics.Stored {
 	s.mu.Lock()
-	all := s.served
+	all := slices.DeleteFunc(slices.Clone(s.served), func(r *served) bool { return r.pending })
 	s.mu.Unlock()
 	var out []metrics.Stored
 	for _, r := range all {

@@ -79,10 +79,10 @@ func (s *Server) storeOf(resource schema.GroupResource) (*served, error) {
 	if s.ended {
 		return nil, errEnded
 	}
-	i := slices.IndexFunc(s.served, func(r *served) bool { return r.gvr.GroupResource() == resource })
+	i := slices.IndexFunc(s.served, func(r *served) bool { return !r.pending && r.gvr.GroupResource() == resource })
 	if i >= 0 { // perhaps of a group that has its objects from another
 		hub := s.served[i].hub
-		i = slices.IndexFunc(s.served, func(r *served) bool { return r.gvk == hub })
+		i = slices.IndexFunc(s.served, func(r *served) bool { return !r.pending && r.gvk == hub })
 	}
 	switch {
 	case i < 0:

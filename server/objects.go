@@ -352,12 +352,15 @@ func (o *Objects) partial(obj runtime.Object) (*metav1.PartialObjectMetadata, er
 
 var errNoRegistry = errors.New("it has a Storage of its own")
 
-// registryOf returns the registry of a served resource.
-func (s *Server) registryOf(resource schema.GroupResource) (*registry.Registry, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// registryOf returns the registry of a resource that is served, from the point of view of i.
+func (s *Server) registryOf(i *installation, resource schema.GroupResource) (*registry.Registry, error) {
+	i.lock(s)
+	defer i.unlock(s)
+	if i.phase == phaseAbandoned {
+		return nil, errAbandoned
+	}
 	for _, r := range s.served {
-		if r.gvr.GroupResource() != resource {
+		if r.gvr.GroupResource() != resource || !i.sees(r) {
 			continue
 		}
 		if reg := registryOf(r); reg != nil {

@@ -74,13 +74,15 @@ type Serving struct {
 	TrustFilters bool
 }
 
-// Policy says who may do what. The zero Policy knows one administrator, by the credentials of Serving.Credentials, whose
+// Policy says who may do what. Its members that have a method Ready(context.Context) error are asked by /readyz, and waited for,
+// as those of extensions are: see Host. The zero Policy knows one administrator, by the credentials of Serving.Credentials, whose
 // group system:masters may do everything.
 type Policy struct {
 	// Authenticator says who makes a request that no authenticator of an extension (Host.Authenticate) knows; nil: the
 	// administrator of Serving.Credentials, and everybody else is system:anonymous.
 	Authenticator authn.Authenticator
-	// WrapAuthenticator is given the whole authenticator, and returns what the server asks instead; nil is no change.
+	// WrapAuthenticator is given the whole authenticator, and returns what the server asks instead, which must not be nil; nil
+	// is no change.
 	WrapAuthenticator func(authn.Authenticator) authn.Authenticator
 	// Audiences are those the server identifies as, for tokens that name theirs; nil is none.
 	Audiences []string
@@ -92,7 +94,8 @@ type Policy struct {
 	Admission admission.Chain
 }
 
-// Limits bound what clients cost. The zero Limits has the defaults.
+// Limits bound what clients cost. The zero Limits has the defaults. Bounded without an option are the reason of an authorizer
+// that a client is shown, at 1 KiB, and the lines about requests without a valid credential, at 10 a second.
 type Limits struct {
 	// RequestTimeout bounds every request that is not a watch; 0 is 60 s.
 	RequestTimeout time.Duration
@@ -119,7 +122,8 @@ type Limits struct {
 
 // Observe says what a server tells of itself. The zero Observe is silent.
 type Observe struct {
-	// Logger gets starts, stops, panics, 5xx answers, and why requests are answered with 401; nil is silent.
+	// Logger gets starts, stops, panics, 5xx answers, and why requests are answered with 401, of which
+	// at most 10 lines a second; nil is silent.
 	Logger *zap.Logger
 	// Checks are further health checks.
 	Checks []Check

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
 
 	"github.com/keelson-dev/keelson/admission"
@@ -12,7 +13,6 @@ import (
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/flowcontrol"
 	"github.com/keelson-dev/keelson/runtime"
-	"github.com/keelson-dev/keelson/server/audit"
 	"github.com/keelson-dev/keelson/server/request"
 )
 
@@ -26,57 +26,99 @@ const (
 	DefaultAuthorizer = "default"
 )
 
-// policy is the live policy of a server: who asks, what they may do, what changes are accepted, and whose turn it is. It is
-// the admission.Source of every request, and safe for concurrent use.
+// policy is the live policy of a server: who asks, what they may do, what changes are accepted, and whose turn it is. A
+// request takes one state of it, which has all of a change or nothing. It is the admission.Source of every request, and safe
+// for concurrent use.
 type policy struct {
-	known     authn.Live          // of extensions
-	members   authn.Authenticator // known, in the group system:authenticated
-	own       authn.Authenticator // asked after them
+	own       authn.Authenticator // asked after the members
 	anonymous bool                // a request of which own has no opinion is that of system:anonymous
-	may       authz.Live
-	plugins   admission.Live
-	turns     flowcontrol.Live
-	sinks     audit.Live
 	readers   runtime.Readers
 
-	installed atomic.Int64                     // extensions that were
-	last      atomic.Pointer[admission.Policy] // the last that was taken
+	mu      sync.Mutex // guards members, and is held while now is replaced
+	members members
+	now     atomic.Pointer[state]
+}
+
+// members are the members of the policy by their names, and the flow controller.
+type members struct {
+	known   authn.Live
+	may     authz.Live
+	plugins admission.Live
+	turns   flowcontrol.Controller // nil admits everything
+}
+
+// state is the whole policy at one time. It is immutable, but for last.
+type state struct {
+	installed int64               // extensions that have been installed
+	known     authn.Authenticator // the members, whose users are in the group system:authenticated
+	may       authz.Authorizer    // a Pinner
+	plugins   admission.Chain
+	turns     flowcontrol.Controller
+	last      atomic.Pointer[admission.Policy] // the last that Policy returned
+}
+
+// change publishes what f makes of the members, in one step. installs says that an extension is installed by that.
+func (p *policy) change(installs bool, f func(m *members)) (installed int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f(&p.members)
+	if before := p.now.Load(); before != nil {
+		installed = before.installed
+	}
+	if installs {
+		installed++
+	}
+	m := &p.members
+	p.now.Store(&state{
+		installed: installed, known: authn.AuthenticatedGroup(m.known.Now()), may: m.may.Now(), plugins: m.plugins.Now(), turns: m.turns,
+	})
+	return installed
 }
 
 // Policy implements admission.Source. While nothing changes it returns the same.
 func (p *policy) Policy(ctx context.Context) *admission.Policy {
-	installed := p.installed.Load() // before their members are taken, who are there by then
-	may, plugins := p.may.Pin(ctx), p.plugins.Now()
-	if last := p.last.Load(); last != nil && last.Installed == installed && last.Authorizer == may && same(last.Plugins, plugins) {
+	s := p.now.Load()
+	may := s.may
+	if pinner, ok := may.(authz.Pinner); ok {
+		may = pinner.Pin(ctx)
+	}
+	if last := s.last.Load(); last != nil && last.Authorizer == may {
 		return last
 	}
-	next := &admission.Policy{Authorizer: may, Plugins: plugins, Readers: p.readers, Installed: installed}
-	p.last.Store(next)
+	next := &admission.Policy{Authorizer: may, Plugins: s.plugins, Readers: p.readers, Installed: s.installed, State: s}
+	s.last.Store(next)
 	return next
 }
 
-// same reports whether two chains are one slice.
-func same(a, b admission.Chain) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+// taken returns the state that was taken for the request of ctx; that of now when none was.
+func (p *policy) taken(ctx context.Context) *state {
+	if taken := request.PolicyFrom(ctx); taken != nil {
+		if s, ok := taken.State.(*state); ok {
+			return s
+		}
+	}
+	return p.now.Load()
 }
 
-// Authenticate implements authn.Authenticator: the members come before the server's own, and a wrong credential is never
-// taken for none.
+// Authenticate implements authn.Authenticator: the members come before the server's own. A wrong credential is never taken for
+// none, and system:anonymous is the answer only if nobody knows the user.
 func (p *policy) Authenticate(r *http.Request) (*authn.Response, error) {
-	resp, err := p.members.Authenticate(r)
-	if resp != nil {
+	resp, err := p.taken(r.Context()).known.Authenticate(r)
+	if resp != nil && resp.User.Name != authn.AnonymousUser {
 		return resp, nil
 	}
 	own, ownErr := p.own.Authenticate(r)
 	switch {
-	case own != nil && (err == nil || own.User.Name != authn.AnonymousUser):
+	case own != nil && own.User.Name != authn.AnonymousUser:
 		return own, nil
 	case err != nil || ownErr != nil:
 		return nil, errors.Join(err, ownErr)
-	case p.anonymous:
+	case resp != nil:
+		return resp, nil
+	case own == nil && p.anonymous:
 		return authn.Anonymous().Authenticate(r)
 	}
-	return nil, nil
+	return own, nil
 }
 
 // pinned authorizes by the policy that was taken for the request.
@@ -84,34 +126,47 @@ type pinned struct{ policy *policy }
 
 // Authorize implements authz.Authorizer.
 func (p pinned) Authorize(ctx context.Context, a authz.Attributes) (authz.Verdict, string, error) {
-	if taken := request.PolicyFrom(ctx); taken != nil {
-		return taken.Authorizer.Authorize(ctx, a)
+	taken := request.PolicyFrom(ctx)
+	if taken == nil || taken.Authorizer == nil {
+		taken = p.policy.Policy(ctx)
 	}
-	return p.policy.may.Authorize(ctx, a)
+	return taken.Authorizer.Authorize(ctx, a)
+}
+
+// turns asks the flow controller of the policy that was taken for the request.
+type turns struct{ policy *policy }
+
+// Admit implements flowcontrol.Controller.
+func (t turns) Admit(ctx context.Context, a authz.Attributes) (func(), error) {
+	if c := t.policy.taken(ctx).turns; c != nil {
+		return c.Admit(ctx, a)
+	}
+	return func() {}, nil
 }
 
 // newPolicy makes the policy of a server, but for what needs its credentials.
 func newPolicy(o Policy) (*policy, error) {
 	p := &policy{own: o.Authenticator}
-	p.members = authn.AuthenticatedGroup(&p.known)
+	var err error
+	p.change(false, func(m *members) { err = m.begin(o) })
+	return p, err
+}
+
+// begin adds the members that the options name.
+func (m *members) begin(o Policy) error {
 	for i, plugin := range o.Admission {
-		if plugin.Name == "" {
-			plugin.Name = fmt.Sprintf("options-%d", i)
+		plugin.Name = nameOption(i, plugin)
+		if err := m.plugins.Set(untilReady(plugin)); err != nil {
+			return fmt.Errorf("server: Policy.Admission[%d]: %w", i, err)
 		}
-		if err := p.plugins.Set(plugin); err != nil {
-			return nil, fmt.Errorf("server: Policy.Admission[%d]: %w", i, err)
-		}
-	}
-	if _, pins := o.Authorizer.(authz.Pinner); pins {
-		return p, p.may.Set(OptionsAuthorizer, o.Authorizer)
 	}
 	if o.Authorizer != nil {
-		return p, p.may.Set(OptionsAuthorizer, authz.Plain{Authorizer: o.Authorizer})
+		return m.may.Set(OptionsAuthorizer, authz.Plain{Authorizer: o.Authorizer})
 	}
 	// What the roles system:public-info-viewer and system:discovery of Kubernetes allow.
 	public := authz.Union(
 		authz.AllowPaths("/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/readyz/*", "/version", "/version/"),
 		authz.ForGroup(authn.AuthenticatedAll, authz.AllowPaths("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*")),
 	)
-	return p, errors.Join(p.may.Set(MastersAuthorizer, authz.Masters()), p.may.Set(DefaultAuthorizer, public))
+	return errors.Join(m.may.Set(MastersAuthorizer, authz.Masters()), m.may.Set(DefaultAuthorizer, public))
 }

@@ -44,7 +44,10 @@ type served struct {
 	said    published
 	tenancy *tenancy // of all versions of the kind
 	policy  *policy  // decides about what a Storage of its own is asked in process
-	pending bool     // not published yet; guarded by the server's mu
+	// Guarded by the server's mu:
+	by      *installation // that serves it when it is published, or withdraws it then; nil: none
+	pending bool          // not published yet
+	unread  bool          // pending, and not among the readers: another is read as long
 }
 
 // serve adds groups. Types are registered first; if anything fails nothing is served that was not before.
@@ -96,7 +99,7 @@ func (s *Server) routes(added []*served) (map[schema.GroupVersionResource]http.H
 		if err := s.build(r, stores); err != nil {
 			return nil, fmt.Errorf("server: resource %s: %w", r.gvr, err)
 		}
-		routes[r.gvr] = s.door(r)
+		routes[r.gvr] = s.counted(r)
 	}
 	return routes, nil
 }
@@ -240,7 +243,7 @@ func (s *Server) build(r *served, stores map[schema.GroupResource]*registry.Regi
 		MaxBodyBytes:      s.opts.Limits.MaxBodyBytes,
 		MinRequestTimeout: s.opts.Limits.MinWatchTimeout,
 		Warnings:          r.warnings(),
-		Authorizer:        &s.policy.may,
+		Authorizer:        pinned{s.policy},
 		Stop:              r.life.Done(),
 		Subresources:      map[string]handlers.Subresource{},
 		Hooks:             s.metrics.Handlers(r.gvr),

@@ -37,6 +37,7 @@ type Server struct {
 
 	authenticator authn.Authenticator // the policy's, wrapped perhaps
 	policy        *policy
+	refusals      lineLimit   // of lines about requests that are not authenticated
 	collects      atomic.Bool // a garbage collector looks after the objects
 
 	health    *health
@@ -114,11 +115,12 @@ func (s *Server) open() error {
 	}
 	s.requests = filters.NewWaitGroup()
 	s.inFlight = flowcontrol.NewInFlight(s.opts.Limits.MaxReadsInFlight, s.opts.Limits.MaxWritesInFlight)
-	s.policy.turns.Set(s.inFlight)
+	s.policy.change(false, func(m *members) { m.turns = s.inFlight })
 	s.openMetrics()
 	s.health = &health{logger: s.opts.Observe.Logger, told: s.metrics.Checked}
 	s.health.add(s.standardChecks()...)
 	s.health.add(s.opts.Observe.Checks...)
+	s.checkOptions()
 	s.discovery = discovery.New(discovery.Options{Error: filters.WriteStatus, CBOR: s.opts.CBOR})
 	s.openapi = openapi.New(openapi.Options{Title: "Kubernetes", Version: s.version.GitVersion, Error: filters.WriteStatus})
 	s.fixed = newFixed(s)

@@ -221,8 +221,7 @@ func TestHealthReports(t *testing.T) {
 		t.Errorf("got\n%swant\n%s", body, want)
 	}
 	err := srv.Install(server.ExtensionFunc(func(h *server.Host) error {
-		h.Check(server.Check{Name: "second-pump", Check: func(context.Context) error { return broken }})
-		return nil
+		return h.Check(server.Check{Name: "second-pump", Check: func(context.Context) error { return broken }})
 	}))
 	if err != nil {
 		t.Fatal(err)

@@ -47,9 +47,9 @@ func (t *tenancy) end(empty func()) {
 	}
 }
 
-// door is the handler of a resource in the routes, nil for one that is not served. A request that was on its way to a
-// resource which is served otherwise by now goes where that is.
-func (s *Server) door(r *served) http.Handler {
+// counted is the handler of a resource in the routes, nil for one that is not served. A request that was on its way to a
+// resource which is served otherwise by now goes where that is: the routes have changed before the tenancy ends.
+func (s *Server) counted(r *served) http.Handler {
 	if r.unserved {
 		return nil
 	}
@@ -63,8 +63,8 @@ func (s *Server) door(r *served) http.Handler {
 	})
 }
 
-// retire closes the caches of what is served no longer, each when the requests to its kind have ended: their watches have
-// been told.
+// retire closes the caches of what is served no longer, each when the requests to its kind have ended: their
+// watches have.
 func (s *Server) retire(gone []*served) {
 	caches := map[*tenancy]*served{} // of each kind the version that has the cache, if one has
 	for _, r := range gone {

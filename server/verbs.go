@@ -8,19 +8,29 @@ import (
 )
 
 // showVerbs is Host.ShowVerbs.
-func (s *Server) showVerbs(resource schema.GroupResource, verbs []string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *Server) showVerbs(i *installation, resource schema.GroupResource, verbs []string) error {
+	i.lock(s)
+	defer i.unlock(s)
+	if i.phase == phaseAbandoned {
+		return errAbandoned
+	}
 	found := false
 	for _, r := range s.served {
-		if r.gvr.GroupResource() == resource {
-			r.shown, r.said.discovery, found = slices.Clone(verbs), nil, true
+		if r.gvr.GroupResource() != resource || !i.sees(r) {
+			continue
 		}
+		if found = true; i.collects() {
+			i.shown[r] = slices.Clone(verbs)
+			continue
+		}
+		r.shown, r.said.discovery = slices.Clone(verbs), nil
 	}
 	if !found {
 		return fmt.Errorf("server: ShowVerbs: %s is not served; want its group and plural, such as widgets.example.com", resource)
 	}
-	s.discovery.Set(s.discoveryGroups())
+	if !i.collects() {
+		s.discovery.Set(s.discoveryGroups())
+	}
 	return nil
 }
 

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -13,19 +12,17 @@ import (
 // withdraw ends what serve began, in all versions of the resources: either of all of them, or of none and the error says
 // why.
 func (s *Server) withdraw(i *installation, resources []schema.GroupResource) error {
-	i.lock()
-	s.mu.Lock()
+	i.lock(s)
 	gone, err := s.take(i, resources)
-	s.mu.Unlock()
-	i.unlock()
+	i.unlock(s)
 	s.retire(gone)
 	return err
 }
 
-// take is withdraw, but for the caches. The caller holds mu.
+// take is withdraw, but for the caches. The caller holds the locks of i and of s.
 func (s *Server) take(i *installation, resources []schema.GroupResource) ([]*served, error) {
 	for _, gr := range resources {
-		if !slices.ContainsFunc(s.served, func(r *served) bool { return r.gvr.GroupResource() == gr }) {
+		if !slices.ContainsFunc(s.served, func(r *served) bool { return i.sees(r) && r.gvr.GroupResource() == gr }) {
 			return nil, fmt.Errorf("server: Withdraw: %s is not served; want its group and plural, such as widgets.example.com", gr)
 		}
 	}
@@ -34,31 +31,37 @@ func (s *Server) take(i *installation, resources []schema.GroupResource) ([]*ser
 
 // replace serves groups in the place of resources, of which some may not be served.
 func (s *Server) replace(i *installation, resources []schema.GroupResource, groups []Group) error {
-	i.lock()
-	s.mu.Lock()
+	i.lock(s)
 	gone, err := s.exchange("Replace", i, resources, groups)
-	s.mu.Unlock()
-	i.unlock()
+	i.unlock(s)
 	s.retire(gone)
 	return err
 }
 
 // exchange takes resources out of what is served, and adds groups, in one step: all of it or nothing. It returns what is
-// gone. What is added while an extension is installed is not published yet, unless it takes the place of what is. The caller
+// gone. While an extension is installed nothing of it is published yet, and gone is what was not published either. The caller
 // holds the locks of i and of s, and retires what is gone.
 func (s *Server) exchange(what string, i *installation, resources []schema.GroupResource, groups []Group) ([]*served, error) {
-	if s.ended {
-		return nil, errors.New("server: the server has ended")
+	switch {
+	case s.ended:
+		return nil, fmt.Errorf("server: %w", errEnded)
+	case i != nil && i.phase == phaseAbandoned:
+		return nil, errAbandoned
 	}
 	before := s.served
 	var gone, left []*served
 	routes := map[schema.GroupVersionResource]http.Handler{}
 	for _, r := range before {
-		if slices.Contains(resources, r.gvr.GroupResource()) {
+		switch {
+		case !slices.Contains(resources, r.gvr.GroupResource()):
+			if i.sees(r) || r.by != i { // what i withdraws is free for what i adds
+				left = append(left, r)
+			}
+		case r.by != nil && r.by != i:
+			return nil, fmt.Errorf("server: %s: %s is being changed by another extension, whose Install has not returned", what, r.gvr.GroupResource())
+		case i.sees(r):
 			gone, routes[r.gvr] = append(gone, r), nil
-			continue
 		}
-		left = append(left, r)
 	}
 	for _, r := range gone {
 		if j := slices.IndexFunc(left, func(o *served) bool { return o.hub == r.hub && o.scheme == r.scheme }); j >= 0 {
@@ -67,26 +70,30 @@ func (s *Server) exchange(what string, i *installation, resources []schema.Group
 	}
 	s.served = left
 	added, more, err := s.add(groups)
-	if err != nil {
-		s.served = before
+	if s.served = slices.Clone(before); err != nil {
 		return nil, err
 	}
-	s.served = slices.Concat(left, added)
 	maps.Copy(routes, more)
-	s.readers.exchange(gone, added, s.retired)
-	if i.prepares(gone) {
-		i.prepare(gone, added, routes)
+	if i.collects() {
+		gone = i.prepare(gone, added, routes)
 	} else {
+		s.served = slices.Concat(left, added)
+		s.readers.exchange(gone, added, s.retired)
 		s.router.Set(routes)
 	}
+	s.leave(gone)
+	s.changed() // after all that is theirs is free: who waits for it may serve it again
+	return gone, nil
+}
+
+// leave forgets resources that are not among those that are served any more, but for their caches. The caller holds mu.
+func (s *Server) leave(gone []*served) {
 	s.forget(gone)
 	for _, r := range gone {
 		if r.cache != nil {
 			s.retired[r] = true
 		}
 	}
-	s.changed() // after all that is theirs is free: who waits for it may serve it again
-	return gone, nil
 }
 
 // forget ends the watches of resources that are not served, or no longer, and frees their kinds and conversions, so that

@@ -1,5 +1,5 @@
 // Package live holds named values that are replaced while others use them: the members of authn.Live, authz.Live and
-// admission.Live, and audit sinks.
+// admission.Live.
 //
 //	var plugins live.Members[Plugin]
 //	plugins.Set("quota", quota, nil)

@@ -1,18 +1,16 @@
 // Package audit says what is recorded of requests, for whom.
 //
-// A [Sink] is given an [Event] for each request that the audit policy records. A server keeps its sinks in a [Live], to which
-// extensions add by Host.Audit. The events are those of
-// https://kubernetes.io/docs/reference/config-api/apiserver-audit.v1/; no filter of this library makes any yet.
+// A [Sink] is given an [Event] for each request that the audit policy records. The events are those of
+// https://kubernetes.io/docs/reference/config-api/apiserver-audit.v1/. This is the contract alone: a server makes no events yet,
+// and takes no sinks.
 package audit
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/authz"
-	"github.com/keelson-dev/keelson/runtime/live"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -61,35 +59,4 @@ type Event struct {
 // the log.
 type Sink interface {
 	Record(ctx context.Context, events ...*Event) error
-}
-
-// Live are the sinks of a server, each known by its name. The zero Live is empty. All methods may be called concurrently; a
-// Live must not be copied.
-type Live struct{ members live.Members[Sink] }
-
-// ErrMember is wrapped by the error of a Set that names no member.
-var ErrMember = errors.New("a member needs a name and a sink")
-
-// Set adds a sink, or replaces the one of that name.
-func (l *Live) Set(name string, s Sink) error {
-	if name == "" || s == nil {
-		return ErrMember
-	}
-	l.members.Set(name, s, nil)
-	return nil
-}
-
-// Remove takes a sink away, and reports whether there was one of that name.
-func (l *Live) Remove(name string) bool { return l.members.Remove(name) }
-
-// Names lists the sinks.
-func (l *Live) Names() []string { return l.members.Names() }
-
-// Record implements Sink: every sink gets the events.
-func (l *Live) Record(ctx context.Context, events ...*Event) error {
-	var errs []error
-	for _, m := range *l.members.Now() {
-		errs = append(errs, m.Value.Record(ctx, events...))
-	}
-	return errors.Join(errs...)
 }

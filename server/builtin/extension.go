@@ -90,7 +90,9 @@ func (e extension) Install(h *server.Host) error {
 	if err != nil {
 		return err
 	}
-	h.CollectGarbage()
+	if err := h.CollectGarbage(); err != nil {
+		return fmt.Errorf("builtin: %w", err)
+	}
 	work := func(ctx context.Context) {
 		var running sync.WaitGroup
 		running.Go(func() { e.run(ctx, "namespace-controller", namespaces.Run) })

@@ -98,10 +98,12 @@ func (e extension) Install(h *server.Host) error {
 		Name: "CustomResourceLifecycle", Mutator: c.gate,
 		Handles: admission.Handles{Operations: []admission.Operation{admission.Create, admission.Delete}},
 	})
+	if err == nil {
+		err = h.Check(server.Check{Name: checkName, ReadyOnly: true, Check: c.check})
+	}
 	if err != nil {
 		return fmt.Errorf("crd: %w", err)
 	}
-	h.Check(server.Check{Name: checkName, ReadyOnly: true, Check: c.check})
 	h.Go(c.parts.schemas.run)
 	h.Go(c.run)
 	h.OnClose(hooks.close) // requests under way may need them

@@ -26,7 +26,7 @@ func Authorize(a authz.Authorizer) Filter {
 		case verdict == authz.Allow:
 			return true
 		case err != nil:
-			http.Error(p.w, authz.EscapeHTML(fmt.Sprintf("Internal Server Error: %q: %v", p.r.RequestURI, err)), http.StatusInternalServerError)
+			http.Error(p.w, authz.EscapeHTML(fmt.Sprintf("Internal Server Error: %q: %s", p.r.RequestURI, authz.Shorten(err.Error()))), http.StatusInternalServerError)
 		default:
 			p.w.Header().Set("X-Content-Type-Options", "nosniff")
 			WriteStatus(p.w, p.r, authz.Forbidden(attributes, reason))

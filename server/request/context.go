@@ -15,7 +15,7 @@ type Values struct {
 	AuditID  string    // see WithAuditID
 	Received time.Time // see WithReceived; zero: not known
 	Warnings *Warnings // of its answer; nil: they are dropped
-	// Annotations are those of its audit event; nil: they are dropped.
+	// Annotations are those of its audit event; nil: they are dropped, as in a server, which makes no audit events yet.
 	Annotations *Annotations
 	// Policy is what decides about the request, taken once for all of it; nil: each decision takes its own.
 	Policy *admission.Policy

@@ -5,7 +5,7 @@
 //
 //	collector, err := garbage.New(garbage.Options{Catalogue: host.Catalogue()})
 //	...
-//	host.CollectGarbage()
+//	err := host.CollectGarbage()
 //	host.Go(func(ctx context.Context) { err := collector.Run(ctx) ... })
 //
 // # The nouns

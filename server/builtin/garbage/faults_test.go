@@ -93,9 +93,8 @@ func TestFailuresDoNotFloodTheLog(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				host.CollectGarbage()
 				host.Go(func(ctx context.Context) { _ = collector.Run(ctx) })
-				return nil
+				return host.CollectGarbage()
 			})))
 			const many = 30
 			top := h.set("default", "top")

@@ -103,7 +103,9 @@ func (h *house) collect(install func(server.Extension) error) {
 		if err != nil {
 			return err
 		}
-		host.CollectGarbage()
+		if err := host.CollectGarbage(); err != nil {
+			return err
+		}
 		host.Go(func(ctx context.Context) {
 			if err := collector.Run(ctx); err != nil {
 				t.Error(err)

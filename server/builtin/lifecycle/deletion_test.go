@@ -433,7 +433,9 @@ func TestRunEndsWithItsContext(t *testing.T) {
 func TestPoliciesOfTheDeleteOfANamespace(t *testing.T) {
 	t.Parallel()
 	n := start(t, newBackend(t), lifecycle.Options{})
-	n.host.CollectGarbage()
+	if err := n.host.CollectGarbage(); err != nil {
+		t.Fatal(err)
+	}
 	for query, finalizer := range map[string]string{
 		"propagationPolicy=Orphan": "orphan", "orphanDependents=true": "orphan", "propagationPolicy=Foreground": "foregroundDeletion", "propagationPolicy=Background": "",
 	} {

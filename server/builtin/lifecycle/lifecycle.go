@@ -110,7 +110,9 @@ func install(h *server.Host, f *Finalizer, o Options) (*Lifecycle, error) {
 			return nil, err
 		}
 	}
-	h.Check(server.Check{Name: "namespaces", ReadyOnly: true, Check: l.system.check})
+	if err := h.Check(server.Check{Name: "namespaces", ReadyOnly: true, Check: l.system.check}); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), firstAttempt)
 	defer cancel()
 	if err := l.makeSystem(ctx); err != nil {

@@ -96,8 +96,8 @@ func (e *Environment) start() error {
 	}
 	kinds := e.Types
 	kinds.Scheme = e.Scheme
-	kinds := builtin.New(builtin.Options{Logger: e.Options.Observe.Logger, NoControllers: e.NoControllers})
-	parts := slices.Concat([]server.Extension{kinds}, e.Parts)
+	builtins := builtin.New(builtin.Options{Logger: e.Options.Observe.Logger, NoControllers: e.NoControllers})
+	parts := slices.Concat([]server.Extension{builtins}, e.Parts)
 	if sources == nil {
 		parts = append(parts, kinds)
 	}

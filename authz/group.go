@@ -20,6 +20,9 @@ type forGroup struct {
 
 // Pin implements Pinner.
 func (g *forGroup) Pin(ctx context.Context) Authorizer {
+	if !pins(g.next) {
+		return g
+	}
 	next := pin(ctx, g.next)
 	if same(next, g.next) {
 		return g

@@ -22,6 +22,20 @@ func pin(ctx context.Context, a Authorizer) Authorizer {
 	return a
 }
 
+// pins reports whether pin may ever return another than a.
+func pins(a Authorizer) bool {
+	switch a := a.(type) {
+	case *union:
+		return a.pins
+	case *forGroup:
+		return pins(a.next)
+	case Plain:
+		return pins(a.Authorizer)
+	}
+	_, ok := a.(Pinner)
+	return ok
+}
+
 // same reports whether a and b are one authorizer. One that cannot be compared, such as a Func, is not the same as any.
 func same(a, b Authorizer) bool {
 	t := reflect.TypeOf(a)

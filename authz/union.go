@@ -27,10 +27,7 @@ type union struct {
 }
 
 func newUnion(members []Authorizer, names []string) *union {
-	return &union{members: members, names: names, pins: slices.ContainsFunc(members, func(m Authorizer) bool {
-		_, pins := m.(Pinner)
-		return pins
-	})}
+	return &union{members: members, names: names, pins: slices.ContainsFunc(members, pins)}
 }
 
 // Pin implements Pinner.
@@ -44,11 +41,10 @@ func (u *union) Pin(ctx context.Context) Authorizer {
 	}
 	next := last
 	for i, m := range u.members {
-		p, ok := m.(Pinner)
-		if !ok {
+		if !pins(m) {
 			continue
 		}
-		now := p.Pin(ctx)
+		now := pin(ctx, m)
 		if same(now, next.members[i]) {
 			continue
 		}

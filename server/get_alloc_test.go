@@ -30,7 +30,7 @@ func TestAGetAllocatesLittle(t *testing.T) {
 	if post.Code != http.StatusCreated {
 		t.Fatalf("answered %d %s", post.Code, post.Body)
 	}
-	const most = 40 // fewer without the race detector, under which pools lose things
+	const most = 32 // fewer without the race detector, under which pools lose things
 	for _, query := range []string{"", "?resourceVersion=0"} {
 		r, w := ask("GET", widgetsPath+"/w000001"+query, ""), &discarded{}
 		got := testing.AllocsPerRun(200, func() {

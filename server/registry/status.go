@@ -30,6 +30,13 @@ const (
 // status makes the StatusError of a storage error about the object called name. Errors which already are one, and
 // errors that are not the storage's, are returned as they are. This file is the only place where that happens.
 func (r *Registry) status(err error, name string) error {
+	if err == nil {
+		return nil // before the variables below, which are allocated
+	}
+	return r.failure(err, name)
+}
+
+func (r *Registry) failure(err error, name string) error {
 	var (
 		expired    *storage.ExpiredError
 		future     *storage.FutureError
@@ -37,7 +44,7 @@ func (r *Registry) status(err error, name string) error {
 		conversion *runtime.ConversionError
 	)
 	switch {
-	case err == nil || isStatus(err):
+	case isStatus(err):
 		return err
 	case errors.Is(err, storage.ErrNotFound):
 		return apierrors.NewNotFound(r.resource, name)

@@ -27,11 +27,12 @@ func AlwaysAllow() Authorizer {
 	}
 }
 
-// AlwaysDeny denies everything to everybody.
+// AlwaysDeny allows nothing to anybody. As in the mode AlwaysDeny of kube-apiserver the verdict is NoOpinion: an authorizer behind
+// it in a [Union] may allow.
 func AlwaysDeny() Authorizer {
 	return fixed{
 		func(context.Context, Attributes) (Verdict, string, error) {
-			return Deny, "Everything is forbidden.", nil
+			return NoOpinion, "Everything is forbidden.", nil
 		},
 		func(*authn.User) Rules { return Rules{} },
 	}

@@ -46,7 +46,7 @@ func TestAlways(t *testing.T) {
 	if v, _, _ := authz.AlwaysAllow().Authorize(t.Context(), authz.Attributes{}); v != authz.Allow {
 		t.Error("AlwaysAllow does not")
 	}
-	if v, reason, _ := authz.AlwaysDeny().Authorize(t.Context(), authz.Attributes{}); v != authz.Deny || reason != "Everything is forbidden." {
+	if v, reason, _ := authz.AlwaysDeny().Authorize(t.Context(), authz.Attributes{}); v != authz.NoOpinion || reason != "Everything is forbidden." {
 		t.Error("AlwaysDeny does not")
 	}
 }

@@ -165,7 +165,7 @@ func (m *members) begin(o Policy) error {
 	}
 	// What the roles system:public-info-viewer and system:discovery of Kubernetes allow.
 	public := authz.Union(
-		authz.AllowPaths("/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/readyz/*", "/version", "/version/"),
+		authz.AllowPaths("/healthz", "/livez", "/readyz", "/version", "/version/"),
 		authz.ForGroup(authn.AuthenticatedAll, authz.AllowPaths("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*")),
 	)
 	return errors.Join(m.may.Set(MastersAuthorizer, authz.Masters()), m.may.Set(DefaultAuthorizer, public))

@@ -16,8 +16,6 @@ import (
 	"unicode/utf8"
 
 	gocmp "github.com/google/go-cmp/cmp"
-	"github.com/keelson-dev/keelson/authn"
-	"github.com/keelson-dev/keelson/authz"
 )
 
 // The files testdata/authorization/MODES.json are what a kube-apiserver 1.37.1 answered to the requests below. One is recorded by
@@ -245,12 +243,6 @@ func differences() map[string]recordedAnswer {
 	for _, modes := range []string{"AlwaysAllow", "AlwaysAllow,RBAC", "RBAC,AlwaysAllow", "AlwaysAllow,AlwaysDeny", "AlwaysDeny,AlwaysAllow"} {
 		all[modes+": nobody GET /readyz"] = recordedAnswer{Code: http.StatusOK}
 	}
-	// The checks of health are as public as health is.
-	for _, user := range []string{"nobody", "alice"} {
-		all["RBAC: "+user+" GET /readyz/ping"] = recordedAnswer{Code: http.StatusOK}
-	}
-	all["RBAC: nobody GET /livez/"] = recordedAnswer{Code: http.StatusNotFound}
-	all["RBAC: alice GET /healthz/"] = recordedAnswer{Code: http.StatusNotFound}
 	// A path that nothing can be made of is the client's fault. In kube-apiserver it is the server's.
 	all["RBAC: alice GET /api/v1/watch"] = recordedAnswer{Code: http.StatusBadRequest}
 	return all
@@ -393,12 +385,4 @@ func record(t *testing.T, path string, answers recordedAnswers) {
 		t.Fatal(err)
 	}
 	write(t, path, text.String())
-}
-
-// Nobody has rules by the mode AlwaysDeny, and that is all there is to know.
-func TestRulesOfAlwaysDeny(t *testing.T) {
-	rules, err := authz.RulesOf(t.Context(), alwaysDeny{}, &authn.User{Name: "alice"}, "team")
-	if diff := gocmp.Diff(authz.Rules{}, rules); diff != "" || err != nil {
-		t.Errorf("%s, error %v", diff, err)
-	}
 }

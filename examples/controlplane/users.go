@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -109,21 +108,7 @@ func authorizerOf(mode string, log *zap.Logger) server.Extension {
 	case "AlwaysAllow":
 		return server.ExtensionFunc(func(h *server.Host) error { return h.Authorize("alwaysallow", authz.AlwaysAllow()) })
 	case "AlwaysDeny":
-		return server.ExtensionFunc(func(h *server.Host) error { return h.Authorize("alwaysdeny", alwaysDeny{}) })
+		return server.ExtensionFunc(func(h *server.Host) error { return h.Authorize("alwaysdeny", authz.AlwaysDeny()) })
 	}
 	return rbac.New(rbac.Options{Logger: log}) // package options has refused other modes
-}
-
-// alwaysDeny allows nothing, as the mode AlwaysDeny of kube-apiserver: the modes behind it are asked, too, unlike those behind
-// authz.AlwaysDeny.
-type alwaysDeny struct{}
-
-// Authorize implements authz.Authorizer.
-func (alwaysDeny) Authorize(context.Context, authz.Attributes) (authz.Verdict, string, error) {
-	return authz.NoOpinion, "Everything is forbidden.", nil
-}
-
-// RulesFor implements authz.RuleResolver.
-func (alwaysDeny) RulesFor(context.Context, *authn.User, string) (authz.Rules, error) {
-	return authz.Rules{}, nil
 }

@@ -23,6 +23,11 @@ import (
 //
 // When the schema of a kind changes while it is served, a Reader goes on with what it has until the new objects are
 // loaded. When the kind is no longer served, every method returns an error that wraps ErrNotReady.
+//
+// Some kinds are not kept in memory: those without a cache, and those with a Storage of their own. Each read of such a kind asks
+// the store, Ready says whether the store answers, and Changed is the revision of the whole store, which grows with writes to
+// other kinds, or always 0. A Reader of another server goes on with what it has while that server cannot be reached; Ready
+// then returns an error that does not wrap ErrNotReady.
 type Reader[T Object] interface {
 	// Get returns one object. namespace is "" for a cluster-scoped kind.
 	Get(ctx context.Context, namespace, name string, at Freshness) (T, error)

@@ -107,7 +107,7 @@ func TestStorageReadiness(t *testing.T) {
 	t.Parallel()
 	store := &flaky{Backend: memory.New(memory.Options{})}
 	srv := servertest.Start(t, server.Options{Storage: storage.Opened(store)})
-	c := srv.Anonymous()
+	c := srv.Client()
 	code, body := call(t, c, "GET", srv.URL+"/readyz?verbose", "")
 	wantCode(t, 200, code, body)
 	if !strings.Contains(body, "[+]storage ok\n[+]storage-readiness ok\n[+]cache-readiness ok\n") {
@@ -124,7 +124,7 @@ func TestStorageReadiness(t *testing.T) {
 		}
 	}
 	plain := servertest.New(t)
-	code, body = call(t, plain.Anonymous(), "GET", plain.URL+"/readyz/storage-readiness", "")
+	code, body = call(t, plain.Client(), "GET", plain.URL+"/readyz/storage-readiness", "")
 	wantCode(t, 404, code, body)
 }
 

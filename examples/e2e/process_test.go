@@ -226,14 +226,15 @@ func TestHelloRefusesStrangers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nobody.CloseIdleConnections()
-	for _, path := range []string{"/healthz", "/livez", "/readyz", "/readyz/ping", "/livez?verbose", "/version"} {
+	for _, path := range []string{"/healthz", "/livez", "/readyz", "/livez?verbose", "/version"} {
 		if code, body := get(t, nobody, hello.URL+path); code != http.StatusOK {
 			t.Errorf("%s answers nobody with %d %s", path, code, body)
 		}
 	}
 	for path, message := range map[string]string{
-		"/":     `forbidden: User \"system:anonymous\" cannot get path \"/\"`,
-		"/apis": `forbidden: User \"system:anonymous\" cannot get path \"/apis\"`,
+		"/":            `forbidden: User \"system:anonymous\" cannot get path \"/\"`,
+		"/apis":        `forbidden: User \"system:anonymous\" cannot get path \"/apis\"`,
+		"/readyz/ping": `forbidden: User \"system:anonymous\" cannot get path \"/readyz/ping\"`,
 		"/apis/example.com/v1/namespaces/default/widgets": `widgets.example.com is forbidden: User \"system:anonymous\" cannot list resource \"widgets\" in API group \"example.com\" in the namespace \"default\"`,
 		"/apis/example.com/v1/widgets":                    `widgets.example.com is forbidden: User \"system:anonymous\" cannot list resource \"widgets\" in API group \"example.com\" at the cluster scope`,
 	} {

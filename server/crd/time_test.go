@@ -70,7 +70,9 @@ func typedOf[T interface {
 func (in *inside) health(path string) int {
 	in.t.Helper()
 	answer := httptest.NewRecorder()
-	in.srv.Handler().ServeHTTP(answer, httptest.NewRequestWithContext(in.t.Context(), http.MethodGet, path, nil))
+	ask := httptest.NewRequestWithContext(in.t.Context(), http.MethodGet, path, nil)
+	ask.Header.Set("Authorization", "Bearer "+in.srv.Credentials().Token)
+	in.srv.Handler().ServeHTTP(answer, ask)
 	return answer.Code
 }
 

@@ -195,6 +195,25 @@ func (h *Host) Registry(resource schema.GroupResource) (*registry.Registry, erro
 	return h.s.registryOf(h.i, resource)
 }
 
+// registryOf returns the registry of a resource that is served, from the point of view of i.
+func (s *Server) registryOf(i *installation, resource schema.GroupResource) (*registry.Registry, error) {
+	i.lock(s)
+	defer i.unlock(s)
+	if i.phase == phaseAbandoned {
+		return nil, errAbandoned
+	}
+	for _, r := range s.served {
+		if r.gvr.GroupResource() != resource || !i.sees(r) {
+			continue
+		}
+		if reg := registryOf(r); reg != nil {
+			return reg, nil
+		}
+		return nil, fmt.Errorf("server: registry of %s: %w", resource, errNoRegistry)
+	}
+	return nil, fmt.Errorf("server: registry of %s: no such resource is served; want its group and plural, such as widgets.example.com", resource)
+}
+
 // Check adds health checks.
 func (h *Host) Check(checks ...Check) error {
 	checks = slices.Clone(checks)
@@ -233,15 +252,7 @@ func (h *Host) OnClose(f func()) {
 	h.i.onClose(f)
 }
 
-// onClose has f called when the server ends, or now if it has.
-func (s *Server) onClose(f func()) {
-	s.mu.Lock()
-	late := s.ended
-	if !late {
-		s.closers = append(s.closers, f)
-	}
-	s.mu.Unlock()
-	if late {
-		f()
-	}
-}
+var errNoRegistry = errors.New("it has a Storage of its own")
+
+// Install implements Extension: a server that installs a group serves it.
+func (g Group) Install(h *Host) error { return h.Serve(g) }

@@ -32,9 +32,6 @@ type Group struct {
 	Conversions []Conversion
 }
 
-// Install implements Extension: a server that installs a group serves it.
-func (g Group) Install(h *Host) error { return h.Serve(g) }
-
 // Version is one version of a group.
 type Version struct {
 	Name      string // such as "v1" or "v1beta1"
@@ -340,11 +337,6 @@ type Conversion struct {
 // a server cannot see that they do.
 func Convert[SP runtime.Pointer[S], HP runtime.Pointer[H], S, H any](toHub func(in SP, out HP) error, fromHub func(in HP, out SP) error) Conversion {
 	return Conversion{add: func(s *runtime.Scheme) error { return runtime.AddConversion(s, toHub, fromHub) }}
-}
-
-// nameColumn is the first column of every table.
-func nameColumn() metav1.TableColumnDefinition {
-	return metav1.TableColumnDefinition{Name: "Name", Type: "string", Format: "name", Description: metav1.ObjectMeta{}.SwaggerDoc()["name"]}
 }
 
 // columns makes tables of a kind from its Columns.

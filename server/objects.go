@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -348,25 +347,4 @@ func (o *Objects) partial(obj runtime.Object) (*metav1.PartialObjectMetadata, er
 	out = out.DeepCopy()
 	out.SetGroupVersionKind(o.kind)
 	return out, nil
-}
-
-var errNoRegistry = errors.New("it has a Storage of its own")
-
-// registryOf returns the registry of a resource that is served, from the point of view of i.
-func (s *Server) registryOf(i *installation, resource schema.GroupResource) (*registry.Registry, error) {
-	i.lock(s)
-	defer i.unlock(s)
-	if i.phase == phaseAbandoned {
-		return nil, errAbandoned
-	}
-	for _, r := range s.served {
-		if r.gvr.GroupResource() != resource || !i.sees(r) {
-			continue
-		}
-		if reg := registryOf(r); reg != nil {
-			return reg, nil
-		}
-		return nil, fmt.Errorf("server: registry of %s: %w", resource, errNoRegistry)
-	}
-	return nil, fmt.Errorf("server: registry of %s: no such resource is served; want its group and plural, such as widgets.example.com", resource)
 }

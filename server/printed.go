@@ -62,3 +62,8 @@ func ageOf(m metav1.Object, now time.Time) any {
 	}
 	return duration.HumanDuration(now.Sub(created.Time))
 }
+
+// nameColumn is the first column of every table.
+func nameColumn() metav1.TableColumnDefinition {
+	return metav1.TableColumnDefinition{Name: "Name", Type: "string", Format: "name", Description: metav1.ObjectMeta{}.SwaggerDoc()["name"]}
+}

@@ -183,3 +183,17 @@ func (b *backendReaders) open(hub schema.GroupVersionKind) (runtime.Reader[runti
 	}
 	return one.newReader(), nil
 }
+
+// NewScheme returns a scheme of the kinds and conversions of groups, without a server: for tests of the conversions with
+// package roundtrip, for clients, for tools. It makes the objections to kinds and versions that New makes.
+func NewScheme(groups ...Group) (*runtime.Scheme, error) {
+	s := &Server{scheme: runtime.NewScheme()}
+	added, err := s.describe(groups)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkVersions(added); err != nil {
+		return nil, err
+	}
+	return s.scheme, nil
+}

@@ -50,9 +50,6 @@ type served struct {
 	unread  bool          // pending, and not among the readers: another is read as long
 }
 
-// serve adds groups. Types are registered first; if anything fails nothing is served that was not before.
-func (s *Server) serve(groups []Group) error { return s.replace(nil, nil, groups) }
-
 // add makes all that is needed to serve groups beside those that are served, and returns it and its routes. With an error
 // nothing is left of it. The caller holds mu.
 func (s *Server) add(groups []Group) ([]*served, map[schema.GroupVersionResource]http.Handler, error) {

@@ -33,12 +33,3 @@ func (s *Server) showVerbs(i *installation, resource schema.GroupResource, verbs
 	}
 	return nil
 }
-
-// shownVerbs are the verbs that discovery shows. The caller holds the server's mu.
-func (r *served) shownVerbs() []string {
-	verbs := r.handler.Verbs("")
-	if len(r.shown) == 0 {
-		return verbs
-	}
-	return slices.DeleteFunc(slices.Clone(verbs), func(v string) bool { return !slices.Contains(r.shown, v) })
-}

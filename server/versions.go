@@ -5,23 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/keelson-dev/keelson/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
-
-// NewScheme returns a scheme of the kinds and conversions of groups, without a server: for tests of the conversions with
-// package roundtrip, for clients, for tools. It makes the objections to kinds and versions that New makes.
-func NewScheme(groups ...Group) (*runtime.Scheme, error) {
-	s := &Server{scheme: runtime.NewScheme()}
-	added, err := s.describe(groups)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.checkVersions(added); err != nil {
-		return nil, err
-	}
-	return s.scheme, nil
-}
 
 // checkVersions refuses resources that do not fit together: versions of one kind that disagree about what they
 // share, and kinds that would be stored in one place.

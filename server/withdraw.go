@@ -86,6 +86,36 @@ func (s *Server) exchange(what string, i *installation, resources []schema.Group
 	return gone, nil
 }
 
+// prepare keeps what an exchange has made for publish, and takes back what an earlier exchange has prepared: it returns that. gone
+// and added are seen by requests as before. The caller holds the locks of i and of the server.
+func (i *installation) prepare(gone, added []*served, routes map[schema.GroupVersionResource]http.Handler) []*served {
+	s := i.s
+	var back []*served
+	for _, r := range gone {
+		if r.pending {
+			back = append(back, r)
+			continue
+		}
+		r.by = i
+	}
+	s.served = slices.DeleteFunc(s.served, func(r *served) bool { return slices.Contains(back, r) })
+	// A kind that is served already is read as it is until it is replaced.
+	taken := slices.ContainsFunc(added, func(r *served) bool {
+		return slices.ContainsFunc(s.served, func(o *served) bool { return !o.pending && o.gvk == r.gvk })
+	})
+	var read []*served
+	for _, r := range added {
+		r.pending, r.by, r.unread = true, i, taken
+		if !taken {
+			read = append(read, r)
+		}
+	}
+	s.readers.exchange(slices.DeleteFunc(slices.Clone(back), unread), read, s.retired)
+	s.served = append(s.served, added...)
+	maps.Copy(i.routes, routes)
+	return back
+}
+
 // leave forgets resources that are not among those that are served any more, but for their caches. The caller holds mu.
 func (s *Server) leave(gone []*served) {
 	s.forget(gone)
@@ -96,39 +126,5 @@ func (s *Server) leave(gone []*served) {
 	}
 }
 
-// forget ends the watches of resources that are not served, or no longer, and frees their kinds and conversions, so that
-// others may have their names. Requests under way end as they can. The caller holds mu, and sees to their caches.
-func (s *Server) forget(gone []*served) {
-	var kinds, joined []schema.GroupVersionKind
-	for _, r := range gone {
-		if r.end != nil {
-			r.end()
-		}
-		if r.scheme != s.scheme { // which goes with them
-			continue
-		}
-		for _, gvk := range r.own {
-			if !s.uses(gvk) {
-				kinds = append(kinds, gvk)
-			}
-		}
-		if r.joined {
-			joined = append(joined, r.gvk)
-		}
-	}
-	s.models.Forget(kinds...)
-	s.scheme.RemoveConversions(joined...)
-	s.scheme.Unregister(kinds...)
-}
-
-// uses reports whether a kind is that of something served, or of a subresource. The caller holds mu.
-func (s *Server) uses(gvk schema.GroupVersionKind) bool {
-	return slices.ContainsFunc(s.served, func(r *served) bool {
-		for _, sub := range r.subs {
-			if sub.Kind == gvk {
-				return true
-			}
-		}
-		return r.gvk == gvk
-	})
-}
+// serve adds groups. Types are registered first; if anything fails nothing is served that was not before.
+func (s *Server) serve(groups []Group) error { return s.replace(nil, nil, groups) }

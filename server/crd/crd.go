@@ -7,13 +7,11 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/admission"
-	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
 	celrules "github.com/keelson-dev/keelson/runtime/cel/rules"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/crd/conversion"
 	"github.com/keelson-dev/keelson/server/crd/definition"
-	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/webhook"
 	"go.uber.org/zap"
@@ -156,21 +154,4 @@ func (c *controller) check(context.Context) error {
 		return fmt.Errorf("%s: %w", yet, *err)
 	}
 	return errors.New(yet)
-}
-
-// as returns a call of the controller's, which admission sees by the name that kube-apiserver has to itself.
-func as(ctx context.Context, namespace string) *registry.Call {
-	return registry.NewCall(ctx, authn.System(), namespace)
-}
-
-// definitionOf returns what was decoded as a definition.
-func definitionOf(obj runtime.Object, err error) (*apiextensionsv1.CustomResourceDefinition, error) {
-	if err != nil {
-		return nil, err
-	}
-	crd, ok := obj.(*apiextensionsv1.CustomResourceDefinition)
-	if !ok {
-		return nil, fmt.Errorf("%T is no definition", obj)
-	}
-	return crd, nil
 }

@@ -1,10 +1,7 @@
 package cacher
 
 import (
-	"context"
-	"errors"
 	"sync/atomic"
-	"time"
 
 	"github.com/keelson-dev/keelson/storage"
 )
@@ -47,54 +44,10 @@ func (c *Cacher) Changed() int64 {
 	return max(last, c.writes.highest.Load())
 }
 
-// acknowledged returns the latest state, which has all writes that were acknowledged before the call; none when the
-// storage below has to answer.
-func (c *Cacher) acknowledged(ctx context.Context) (*snapshot, error) {
-	want := c.writes.highest.Load()
-	if s := c.published.Load(); s != nil && s.revision >= want && s.changed == c.changed.Load() {
-		return s, nil
-	}
-	if c.reached.Load() >= want {
-		return c.newest(), nil
-	}
-	s, err := c.reach(ctx, want)
-	if !errors.Is(err, errLate) {
-		return s, err
-	}
-	now, err := c.now(ctx)
-	if err == nil && now < want {
-		c.writes.highest.CompareAndSwap(want, now) // it was acknowledged before the store was set back, and noted after
-	}
-	return nil, err
-}
-
 // askedBelow is what the storage below is asked for where the cache cannot answer.
 func askedBelow(at storage.Read) storage.Read {
 	if at.Match == storage.Acknowledged {
 		return storage.Read{}
 	}
 	return at
-}
-
-// Start begins to fill the cache, if nothing has yet. It does not wait for that.
-func (c *Cacher) Start() { c.start() }
-
-// fillPause is how long Fill waits after an attempt to fill the cache has failed, before it looks again.
-const fillPause = 10 * time.Millisecond
-
-// Fill begins to fill the cache, if nothing has yet, and returns when that is done: with the context's error, or
-// storage.ErrClosed, when one of them ends before.
-func (c *Cacher) Fill(ctx context.Context) error {
-	for {
-		if err := c.ready(ctx); err != nil || c.published.Load() != nil {
-			return err
-		}
-		pause := time.NewTimer(fillPause)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
-			return ctx.Err()
-		}
-	}
 }

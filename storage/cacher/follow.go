@@ -274,3 +274,26 @@ func (c *Cacher) tick() {
 	}
 	c.beat()
 }
+
+// Start begins to fill the cache, if nothing has yet. It does not wait for that.
+func (c *Cacher) Start() { c.start() }
+
+// fillPause is how long Fill waits after an attempt to fill the cache has failed, before it looks again.
+const fillPause = 10 * time.Millisecond
+
+// Fill begins to fill the cache, if nothing has yet, and returns when that is done: with the context's error, or
+// storage.ErrClosed, when one of them ends before.
+func (c *Cacher) Fill(ctx context.Context) error {
+	for {
+		if err := c.ready(ctx); err != nil || c.published.Load() != nil {
+			return err
+		}
+		pause := time.NewTimer(fillPause)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return ctx.Err()
+		}
+	}
+}

@@ -280,6 +280,27 @@ func (c *Cacher) stateAt(ctx context.Context, revision int64) (*snapshot, error)
 	return c.older(revision), nil
 }
 
+// acknowledged returns the latest state, which has all writes that were acknowledged before the call; none when the
+// storage below has to answer.
+func (c *Cacher) acknowledged(ctx context.Context) (*snapshot, error) {
+	want := c.writes.highest.Load()
+	if s := c.published.Load(); s != nil && s.revision >= want && s.changed == c.changed.Load() {
+		return s, nil
+	}
+	if c.reached.Load() >= want {
+		return c.newest(), nil
+	}
+	s, err := c.reach(ctx, want)
+	if !errors.Is(err, errLate) {
+		return s, err
+	}
+	now, err := c.now(ctx)
+	if err == nil && now < want {
+		c.writes.highest.CompareAndSwap(want, now) // it was acknowledged before the store was set back, and noted after
+	}
+	return nil, err
+}
+
 // newest returns the latest state; nil when the cache is not filled.
 func (c *Cacher) newest() *snapshot {
 	c.mu.Lock()

@@ -274,7 +274,13 @@ func jsonPatch(text, body []byte) (out []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return operations.Apply(text)
+	// One by one: a test of the library does not find a null that an operation before it has set.
+	for i := range operations {
+		if text, err = operations[i : i+1].Apply(text); err != nil {
+			return nil, err
+		}
+	}
+	return text, nil
 }
 
 func (m *model) strategic(was apiruntime.Object, body []byte) (obj apiruntime.Object, err error) {

@@ -15,7 +15,9 @@
 // A server keeps its plug-ins in a [Live], in kube-apiserver's order. Each request is decided by one [Policy], the state of
 // all policy when the request came to be authenticated.
 //
-// A plug-in that charges something for a change, such as a quota, registers with [Request.OnFailure] how to undo it.
+// Changes are judged at the same time: two creates may both read nine objects, and then there are eleven. A plug-in that
+// limits something keeps count itself: it charges each change, under a lock or with a conditional write, and registers with
+// [Request.OnFailure] how to undo the charge.
 //
 // See https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/.
 package admission

@@ -78,7 +78,11 @@ func TestLiveKeepsTheOrderOfKubernetes(t *testing.T) {
 	if !live.Remove("own") || live.Remove("own") || slices.Contains(live.Names(), "own") || len(before) != 7 || len(live.Now()) != 6 {
 		t.Errorf("after Remove: %q, and what was taken before has %d", live.Names(), len(before))
 	}
-	for _, wrong := range []admission.Plugin{{}, {Name: "x"}, {Validator: before[0].Validator}} {
+	for _, wrong := range []admission.Plugin{
+		{}, {Name: "x"}, {Validator: before[0].Validator},
+		{Name: "x", Validator: before[0].Validator, Handles: admission.Handles{Operations: []admission.Operation{"create"}}},
+		{Name: "x", Validator: before[0].Validator, Handles: admission.Handles{Resources: []schema.GroupResource{{Resource: "Flight"}}}},
+	} {
 		if err := live.Set(wrong); !errors.Is(err, admission.ErrPlugin) {
 			t.Errorf("%+v was taken: %v", wrong, err)
 		}

@@ -24,13 +24,14 @@ type made struct {
 	chain Chain
 }
 
-// ErrPlugin is wrapped by the error of a Set that names no plug-in.
-var ErrPlugin = errors.New("a plug-in needs a name, and a mutator or a validator")
+// ErrPlugin is wrapped by the errors of [Plugin.Check].
+var ErrPlugin = errors.New("the admission plug-in cannot be called")
 
-// Set adds a plug-in, or replaces the one of its name, in one step for all requests that begin afterwards.
+// Set adds a plug-in, or replaces the one of its name, in one step for all requests that begin afterwards. The error is that
+// of [Plugin.Check].
 func (l *Live) Set(p Plugin) error {
-	if p.Name == "" || p.Mutator == nil && p.Validator == nil {
-		return ErrPlugin
+	if err := p.Check(); err != nil {
+		return err
 	}
 	l.members.Set(p.Name, p, func(a, b string) int { return cmp.Compare(place(a), place(b)) })
 	return nil

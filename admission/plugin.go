@@ -2,7 +2,9 @@ package admission
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -22,9 +24,31 @@ type Plugin struct {
 type Handles struct {
 	// Operations are those that are handled; nil is all.
 	Operations []Operation
-	// Resources are those that are handled, in all versions, and their subresources with them; nil is all. A resource of the
-	// form "pods/eviction" is that subresource alone.
+	// Resources are those that are handled, in all versions, and their subresources with them; nil is all. Each is the plural
+	// with its group, such as {Group: "apps", Resource: "deployments"}; one that is not served is never handled. A resource
+	// of the form "pods/eviction" is that subresource alone.
 	Resources []schema.GroupResource
+}
+
+// Check returns an error that wraps ErrPlugin if p is no plug-in that could be called.
+func (p Plugin) Check() error {
+	switch {
+	case p.Name == "":
+		return fmt.Errorf("%w: it has no name", ErrPlugin)
+	case p.Mutator == nil && p.Validator == nil:
+		return fmt.Errorf("%w: %q has neither a Mutator nor a Validator", ErrPlugin, p.Name)
+	}
+	for _, op := range p.Handles.Operations {
+		if !slices.Contains([]Operation{Create, Update, Delete, Connect}, op) {
+			return fmt.Errorf("%w: %q handles the operation %q; want %s, %s, %s or %s", ErrPlugin, p.Name, op, Create, Update, Delete, Connect)
+		}
+	}
+	for _, r := range p.Handles.Resources {
+		if r.Resource == "" || strings.ToLower(r.Resource) != r.Resource {
+			return fmt.Errorf("%w: %q handles the resource %q; want the plural of a kind, in lower case", ErrPlugin, p.Name, r.Resource)
+		}
+	}
+	return nil
 }
 
 // handles reports whether the plug-in is called for r.

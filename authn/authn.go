@@ -23,7 +23,7 @@ const (
 )
 
 // User is who makes a request. It is immutable once it is in a context: copy it to change it. The zero User is
-// nobody and must not be authorized for anything.
+// nobody: a server answers a request of a user without a name with 401.
 type User struct {
 	Name   string
 	UID    string
@@ -41,7 +41,7 @@ func (u *User) InGroup(group string) bool {
 	return false
 }
 
-// Response is a successful authentication. Who receives one must not change what it refers to.
+// Response is a successful authentication, whose User has a name. Who receives one must not change what it refers to.
 type Response struct {
 	User User
 	// Audiences are those of the server's audiences (see [WithAudiences]) that the credential is valid for; nil when the

@@ -15,8 +15,8 @@ import (
 // copied.
 type Live struct{ members live.Members[Authenticator] }
 
-// ErrMember is wrapped by the error of a Set that names no member.
-var ErrMember = errors.New("a member needs a name and an authenticator")
+// ErrMember is wrapped by the error of a Set without a name or an authenticator.
+var ErrMember = errors.New("an authenticator needs a name and must not be nil")
 
 // Set adds a member, or replaces the one of that name, in one step for all requests that are asked afterwards.
 func (l *Live) Set(name string, a Authenticator) error {

@@ -39,8 +39,8 @@ type made struct {
 	union *union
 }
 
-// ErrMember is wrapped by the error of a Set that names no member.
-var ErrMember = errors.New("a member needs a name and an authorizer")
+// ErrMember is wrapped by the error of a Set without a name or an authorizer.
+var ErrMember = errors.New("an authorizer needs a name and must not be nil")
 
 // Set adds a member, or replaces the one of that name, in one step for all requests that are pinned afterwards.
 func (l *Live) Set(name string, a Authorizer) error {

@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Reader reads the objects of one kind, for policy, admission plug-ins and strategies. Where the objects are, in this
+// Reader reads the objects of one kind, for policy, admission plug-ins and strategies. Most need Get and List alone; Changes and
+// Changed are for who keeps an index of the objects. Where the objects are, in this
 // server's storage or on another server, is the Reader's business.
 //
 // Objects that a Reader returns are shared: nobody changes them, and a caller that needs another object copies one. They
@@ -29,7 +30,7 @@ import (
 // other kinds, or always 0. A Reader of another server goes on with what it has while that server cannot be reached; Ready
 // then returns an error that does not wrap ErrNotReady.
 type Reader[T Object] interface {
-	// Get returns one object. namespace is "" for a cluster-scoped kind.
+	// Get returns one object. namespace is "" for a cluster-scoped kind, and is not for any other.
 	Get(ctx context.Context, namespace, name string, at Freshness) (T, error)
 	// List returns the objects that q chooses, in the order in which a LIST shows them: that of their keys. The slice is the
 	// caller's own.
@@ -55,8 +56,8 @@ type Reader[T Object] interface {
 	Ready(ctx context.Context) error
 }
 
-// ErrNotReady is wrapped by the errors of a Reader whose objects are not loaded, or not any more.
-var ErrNotReady = errors.New("the objects are not loaded")
+// ErrNotReady is wrapped by the errors of a Reader whose objects are not loaded, or not any more, or whose kind is not served.
+var ErrNotReady = errors.New("the objects cannot be read yet")
 
 // ErrUnreadable is wrapped by errors about objects whose stored bytes cannot be decoded.
 var ErrUnreadable = errors.New("stored objects cannot be read")
@@ -164,7 +165,7 @@ type Readers interface {
 
 // Read returns the Reader of the kind whose Go type is T:
 //
-//	airport, err := runtime.Read[*Airport](call).Get(ctx, "", "MUC", runtime.Freshness{})
+//	airport, err := runtime.Read[*Airport](call).Get(ctx, "", "muc", runtime.Freshness{})
 //
 // It never returns nil: what is wrong is the error of each method.
 func Read[T Object](from Readers) Reader[T] {

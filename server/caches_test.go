@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/servertest"
@@ -144,12 +145,15 @@ func TestMistakesOfCachesAreNamed(t *testing.T) {
 		opts server.Options
 		want []string
 	}{
-		"field":          {want: []string{"widgets in example.com/v1", `IndexFields: "spec.color"`, "SelectableFields"}, opts: one(resource(options{IndexFields: []string{"spec.color"}}))},
-		"field twice":    {want: []string{`"metadata.name" comes twice`}, opts: one(resource(options{IndexFields: []string{"metadata.name", "metadata.name"}}))},
-		"label":          {want: []string{"widgets in example.com/v1", `IndexLabels: "a b"`}, opts: one(resource(options{IndexLabels: []string{"a b"}}))},
-		"label twice":    {want: []string{`"app" comes twice`}, opts: one(resource(options{IndexLabels: []string{"app", "x", "app"}}))},
-		"none to index":  {want: []string{"NoCache", "IndexLabels"}, opts: one(resource(options{NoCache: true, IndexLabels: []string{"app"}}))},
-		"own storage":    {want: []string{"Storage is set", "NoCache"}, opts: one(resource(options{Storage: clocks{}, NoCache: true}))},
+		"field":         {want: []string{"widgets in example.com/v1", `IndexFields: "spec.color"`, "SelectableFields"}, opts: one(resource(options{IndexFields: []string{"spec.color"}}))},
+		"field twice":   {want: []string{`"metadata.name" comes twice`}, opts: one(resource(options{IndexFields: []string{"metadata.name", "metadata.name"}}))},
+		"label":         {want: []string{"widgets in example.com/v1", `IndexLabels: "a b"`}, opts: one(resource(options{IndexLabels: []string{"a b"}}))},
+		"label twice":   {want: []string{`"app" comes twice`}, opts: one(resource(options{IndexLabels: []string{"app", "x", "app"}}))},
+		"none to index": {want: []string{"NoCache", "IndexLabels"}, opts: one(resource(options{NoCache: true, IndexLabels: []string{"app"}}))},
+		"own storage":   {want: []string{"Storage is set", "NoCache"}, opts: one(resource(options{Storage: clocks{}, NoCache: true}))},
+		"nobody's kubeconfig": {want: []string{"Serving.Kubeconfig is for the administrator, whom Policy.Authenticator does not know"}, opts: server.Options{
+			Serving: server.Serving{Kubeconfig: "kubeconfig"}, Policy: server.Policy{Authenticator: authn.Anonymous()},
+		}},
 		"window":         {want: []string{"CacheWindow must not be negative"}, opts: server.Options{Limits: server.Limits{CacheWindow: -1}}},
 		"spoke's cache":  {want: []string{"only the hub", "NoCache"}, opts: spoke(server.KindOptions[*SailV1Beta1]{NoCache: true})},
 		"spoke's index":  {want: []string{"only the hub", "IndexFields"}, opts: spoke(server.KindOptions[*SailV1Beta1]{IndexFields: []string{"metadata.name"}})},

@@ -66,8 +66,8 @@
 // # Who may do what
 //
 // Without Policy.Authenticator the users are those of [Serving].Credentials: one administrator, by client certificate or
-// bearer token, in the group system:masters. Every other request is that of system:anonymous. Without Policy.Authorizer
-// system:masters may do everything, everybody may read /healthz, /livez, /readyz and /version, and who is authenticated may
+// bearer token, in the group system:masters. A request without a credential is that of system:anonymous. Without
+// Policy.Authorizer system:masters may do everything, everybody may read /healthz, /livez, /readyz and /version, and who is authenticated may
 // read discovery and OpenAPI (/api, /apis, /openapi). Impersonation is refused.
 //
 // Policy is live. An extension adds to it, also while the server serves, by the methods of its [Host]:
@@ -77,9 +77,9 @@
 //	Admit         admission plug-ins, in kube-apiserver's order
 //	Control       another flow controller
 //
-// RemoveAuthenticator, RemoveAuthorizer and RemovePlugin take members away again. Each member has a name, by which it is
-// replaced and removed, and by which /readyz tells that it is not ready. Until an authenticator is ready, the credentials that it
-// is for are wrong; until an authorizer by stored objects is, it abstains, or, if it could deny, it denies with an error; until a
+// RemoveAuthenticator, RemoveAuthorizer and RemovePlugin take members away again (see the example of [Host]). Each member has a name, by which it is
+// replaced and removed, and by which /readyz tells that it is not ready. Until an authenticator is ready, requests with the
+// credentials that it is for are answered with 401; until an authorizer by stored objects is, it abstains, or, if it could deny, it denies with an error; until a
 // plug-in is ready the requests that it handles wait, ten seconds at most, and are refused.
 //
 // A request is decided by one state of all policy, taken before it is authenticated: who makes it, whose turn it is, its

@@ -34,7 +34,12 @@ type ExtensionFunc func(h *Host) error
 // Install implements Extension.
 func (f ExtensionFunc) Install(h *Host) error { return f(h) }
 
-// Host is what an Extension may do to the server that installs it. All methods may be called concurrently.
+// Host is what an Extension may do to the server that installs it. It may be kept, and used as long as the server lives. All
+// methods may be called concurrently.
+//
+// The names of authenticators, authorizers and plug-ins are shared by all extensions: one that is added under a name that
+// exists takes the place of the other, whoever has added that, and so replaces a plug-in of the server's own. Names with a domain
+// of the program's, such as "example.com/limit", are nobody else's. To remove what is not there is no error.
 type Host struct {
 	s *Server
 	i *installation
@@ -112,9 +117,11 @@ func (h *Host) Authenticate(name string, a authn.Authenticator) error {
 }
 
 // Authorize adds an authorizer, or replaces the one of that name, for all requests that come afterwards. It is asked after
-// those there are. One that goes by stored objects is an authz.Pinner, and until they are loaded abstains, or, if it could deny,
-// returns authz.Deny with an error; if it has a method Ready(context.Context) error, /readyz asks it as the check "authorizer-"
-// and the name.
+// those there are, and cannot deny what one of them allows: to deny comes first in the authorizer of Policy.Authorizer, or in
+// that of the name MastersAuthorizer, such as authz.Union(deny, authz.Masters()). One that goes by stored objects reads
+// them from Readers. It may be an authz.Pinner, so that all decisions about a request are made by one state of the objects.
+// Until they are loaded it abstains, or, if it could deny, returns authz.Deny with an error; if it has a method
+// Ready(context.Context) error, /readyz asks it as the check "authorizer-" and the name.
 func (h *Host) Authorize(name string, a authz.Authorizer) error {
 	if name == "" || a == nil {
 		return fmt.Errorf("server: Host.Authorize %q: %w", name, authz.ErrMember)
@@ -131,8 +138,8 @@ func (h *Host) Authorize(name string, a authz.Authorizer) error {
 // waited for: while it is not ready for ten seconds, what it handles is refused with 403.
 func (h *Host) Admit(plugins ...admission.Plugin) error {
 	for _, p := range plugins {
-		if p.Name == "" || p.Mutator == nil && p.Validator == nil {
-			return fmt.Errorf("server: Host.Admit %q: %w", p.Name, admission.ErrPlugin)
+		if err := p.Check(); err != nil {
+			return fmt.Errorf("server: Host.Admit: %w", err)
 		}
 	}
 	plugins = slices.Clone(plugins)

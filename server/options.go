@@ -57,7 +57,7 @@ type Serving struct {
 	// Credentials only. It is called for each connection, by several goroutines at a time.
 	Certificate func(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
 	// Kubeconfig is a file, rewritten when Run or Serve begins to serve, with which kubectl reaches the server as
-	// administrator; "" writes none.
+	// administrator; "" writes none. With Policy.Authenticator it needs Credentials, which that has to know.
 	Kubeconfig string
 	// Ready is called once, from Run or Serve, when /readyz answers 200. kubeconfig is the absolute path of the
 	// file written, or "".
@@ -79,7 +79,10 @@ type Serving struct {
 // group system:masters may do everything.
 type Policy struct {
 	// Authenticator says who makes a request that no authenticator of an extension (Host.Authenticate) knows; nil: the
-	// administrator of Serving.Credentials, and everybody else is system:anonymous.
+	// administrator of Serving.Credentials, and a request without a credential is that of system:anonymous. Any other takes the
+	// place of both, and names the groups of its users itself: with authn.WithAnonymous(authn.AuthenticatedGroup(a)) requests
+	// without a credential, such as those of probes, are known, and users may read discovery, which kubectl needs. To
+	// add users to the administrator use Host.Authenticate.
 	Authenticator authn.Authenticator
 	// WrapAuthenticator is given the whole authenticator, and returns what the server asks instead, which must not be nil; nil
 	// is no change.
@@ -87,7 +90,9 @@ type Policy struct {
 	// Audiences are those the server identifies as, for tokens that name theirs; nil is none.
 	Audiences []string
 	// Authorizer says who may do what, before what extensions add (Host.Authorize); nil: system:masters may do
-	// everything, everybody may read the health paths and /version, and who is authenticated discovery and OpenAPI.
+	// everything, everybody may read /healthz, /livez, /readyz and /version, and who is authenticated discovery and OpenAPI.
+	// Any other takes the place of all that: authz.Union(a, authz.Masters(), authz.AllowPaths("/healthz", "/livez", "/readyz"))
+	// still has an administrator, and answers probes.
 	Authorizer authz.Authorizer
 	// Admission judges and completes changes to every kind, with what extensions add (Host.Admit), in the order of
 	// admission.Order. Plug-ins without a name get one. nil accepts all.
@@ -140,6 +145,10 @@ func (o Options) complete() (Options, error) {
 	o.Serving.Listen = cmp.Or(o.Serving.Listen, "127.0.0.1:0")
 	if _, _, err := net.SplitHostPort(o.Serving.Listen); err != nil {
 		return o, fmt.Errorf("server: Serving.Listen %q: want host:port, such as 127.0.0.1:6443: %w", o.Serving.Listen, err)
+	}
+	if o.Serving.Kubeconfig != "" && o.Serving.Credentials == "" && o.Policy.Authenticator != nil {
+		return o, errors.New("server: Serving.Kubeconfig is for the administrator, whom Policy.Authenticator does not know: leave out Kubeconfig, " +
+			"add the authenticator by Host.Authenticate instead, or have it know the credentials of the folder Serving.Credentials")
 	}
 	o.Limits.RequestTimeout = cmp.Or(o.Limits.RequestTimeout, 60*time.Second)
 	o.Limits.MinWatchTimeout = cmp.Or(o.Limits.MinWatchTimeout, 30*time.Minute)

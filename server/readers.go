@@ -217,6 +217,9 @@ func (r *kindReader) Get(ctx context.Context, namespace, name string, at runtime
 		if s == nil {
 			return nil, r.notServed()
 		}
+		if err := s.scope(namespace, true); err != nil {
+			return nil, err
+		}
 		obj, err := s.reader().Get(ctx, namespace, name, at)
 		if next != nil && failed(err) {
 			obj, err = next.reader().Get(ctx, namespace, name, at)
@@ -236,6 +239,9 @@ func (r *kindReader) List(ctx context.Context, q runtime.Query) (runtime.Listed[
 		s, next := r.now()
 		if s == nil {
 			return runtime.Listed[runtime.Object]{}, r.notServed()
+		}
+		if err := s.scope(q.Namespace, false); err != nil {
+			return runtime.Listed[runtime.Object]{}, err
 		}
 		l, err := s.reader().List(ctx, q)
 		if next != nil && failed(err) {

@@ -57,6 +57,9 @@ func TestReader(t *testing.T) {
 	if _, err := early.Get(t.Context(), "default", "none", runtime.Freshness{}); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), `widgets.example.com "none"`) {
 		t.Errorf("of what is not there: %v", err)
 	}
+	if _, err := typed.Get(t.Context(), "", first.Name, runtime.Freshness{}); err == nil || !strings.Contains(err.Error(), "the kind is namespaced") {
+		t.Errorf("without its namespace: %v", err)
+	}
 	if c, err := typed.Changes(t.Context(), l.Revision, runtime.Freshness{}); err != nil || c.Reset || len(c.All) != 0 {
 		t.Errorf("Changes: %+v, %v", c, err)
 	}

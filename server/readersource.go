@@ -47,6 +47,17 @@ func (s *source) reader() runtime.Reader[runtime.Object] {
 	return s.read
 }
 
+// scope refuses a namespace that objects of the kind cannot have; named says that one object is read, by its name.
+func (s *source) scope(namespace string, named bool) error {
+	switch {
+	case namespace != "" && !s.of.namespaced:
+		return fmt.Errorf("reader of %s: the kind is cluster-scoped, and is read with the namespace \"\", not with %q", s.of.hub, namespace)
+	case namespace == "" && named && s.of.namespaced:
+		return fmt.Errorf("reader of %s: the kind is namespaced: an object is read with its namespace", s.of.hub)
+	}
+	return nil
+}
+
 // changes is that of the reader; what others have told is no state that it knows changes since.
 func (s *source) changes(ctx context.Context, since int64, at runtime.Freshness) (runtime.Changes[runtime.Object], error) {
 	if since <= s.floor.Load() {

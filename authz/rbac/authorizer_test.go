@@ -115,7 +115,7 @@ func TestNotLoaded(t *testing.T) {
 	if rules, err := a.RulesFor(ctx, request("u", "", "get core/pods").User, ""); err == nil || !rules.Incomplete {
 		t.Errorf("rules %+v, %v", rules, err)
 	}
-	contains(t, a.Ready(ctx), "ClusterRole: loading: the objects are not loaded\nRole: loading: ")
+	contains(t, a.Ready(ctx), "ClusterRole: loading: the objects cannot be read yet\nRole: loading: ")
 	w.set(func() { w.notReady = nil })
 	for _, k := range w.kinds {
 		k.changed.Store(w.revision)

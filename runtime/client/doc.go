@@ -41,7 +41,7 @@
 //
 //	readers := client.NewReaders(c, client.ReadersOptions{Scheme: scheme})
 //	defer readers.Close()
-//	airport, err := runtime.Read[*Airport](readers).Get(ctx, "", "MUC", runtime.Freshness{})
+//	airport, err := runtime.Read[*Airport](readers).Get(ctx, "", "muc", runtime.Freshness{})
 //
 // The first call of a method of a Reader begins to list and watch its kind, in one goroutine, and waits for the objects, which
 // are decoded once. After that:

@@ -1,6 +1,7 @@
 package filters
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -21,7 +22,7 @@ type AuthenticateOptions struct {
 }
 
 // Authenticate finds out who makes a request and puts the user in the context. A request that a fails for, or has no
-// opinion of, is answered with 401, without the reason. Warnings of the response are shown to the client, and its audit
+// opinion of, or whose user has no name, is answered with 401, without the reason. Warnings of the response are shown to the client, and its audit
 // annotations recorded ([request.Annotate]). Behind the filter the request has no credentials any more
 // ([authn.StripCredentials]). On HTTP/2, an answer to a user that is unknown or anonymous ends the connection, so that a
 // client which opens streams only to cancel them pays for a connection each time (CVE-2023-44487).
@@ -34,6 +35,9 @@ func Authenticate(a authn.Authenticator, o AuthenticateOptions) Filter {
 		resp, err := a.Authenticate(r)
 		if err == nil && resp != nil && !meantFor(resp.Audiences, o.Audiences) {
 			resp, err = nil, fmt.Errorf("the credential is valid for the audiences %q, and the server identifies as %q", resp.Audiences, o.Audiences)
+		}
+		if err == nil && resp != nil && resp.User.Name == "" {
+			resp, err = nil, errors.New("an authenticator returned a user without a name")
 		}
 		known := err == nil && resp != nil
 		if p.r.ProtoMajor == 2 && (!known || resp.User.Name == authn.AnonymousUser) {

@@ -13,6 +13,8 @@ import (
 	"github.com/keelson-dev/keelson/server/request"
 )
 
+var errNoName = errors.New("an authenticator returned a user without a name")
+
 // The reason of a 401 reaches the hook, and nothing of it the client.
 func TestTheReasonOfA401(t *testing.T) {
 	secret := errors.New("the secret reason")
@@ -23,6 +25,7 @@ func TestTheReasonOfA401(t *testing.T) {
 	}{
 		{"wrong", authn.Func(func(*http.Request) (*authn.Response, error) { return nil, secret }), secret},
 		{"none", authn.Func(func(*http.Request) (*authn.Response, error) { return nil, nil }), nil},
+		{"nobody", authn.AuthenticatedGroup(authn.Func(func(*http.Request) (*authn.Response, error) { return &authn.Response{}, nil })), errNoName},
 	} {
 		calls, got := 0, error(nil)
 		failed := func(r *http.Request, err error) { calls, got = calls+1, err }
@@ -32,7 +35,7 @@ func TestTheReasonOfA401(t *testing.T) {
 		if s := status(t, w.Body); w.Code != 401 || s.Message != "Unauthorized" {
 			t.Errorf("%s: %d %+v", tc.name, w.Code, s)
 		}
-		if calls != 1 || !errors.Is(got, tc.want) {
+		if calls != 1 || !errors.Is(got, tc.want) && (tc.want != errNoName || got == nil || got.Error() != errNoName.Error()) {
 			t.Errorf("%s: the hook was called %d times, with %v", tc.name, calls, got)
 		}
 	}

@@ -202,10 +202,14 @@ func (s *Server) build(o server.Options, parts []server.Extension, ready chan<- 
 	o.Storage = s.intercept.opener(o.Storage)
 	wrap := o.Policy.WrapAuthenticator
 	o.Policy.WrapAuthenticator = func(a authn.Authenticator) authn.Authenticator {
-		if s.users.known = a; wrap != nil {
-			s.users.known = wrap(a)
+		s.users.known = a
+		whole := authn.Authenticator(&s.users)
+		if wrap != nil {
+			if whole = wrap(whole); whole == nil {
+				return nil
+			}
 		}
-		return &s.users
+		return identified{whole}
 	}
 	var err error
 	s.Server, err = server.New(o)

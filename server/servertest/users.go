@@ -9,7 +9,8 @@ import (
 	"github.com/keelson-dev/keelson/authn"
 )
 
-// users are an authn.Authenticator: those that AddUser added, the administrator, and whom the server knows otherwise.
+// users are an authn.Authenticator: whom the server knows, and, of requests of nobody that it knows, those that AddUser added and
+// the administrator.
 type users struct {
 	known authn.Authenticator // set before the server serves
 
@@ -20,7 +21,9 @@ type users struct {
 
 // AddUser makes somebody else known to the server and returns the bearer token that stands for that user. What the user
 // may do is the authorizer's to say: without server.Policy.Authorizer, all if it is in the group system:masters, and
-// otherwise hardly more than to discover what there is. A user without a name is told as a [Fault] is that makes no sense.
+// otherwise hardly more than to discover what there is. Authenticators of extensions are asked before, and
+// server.Policy.WrapAuthenticator is given an authenticator that knows these users, too. A user without a name is told as
+// a [Fault] is that makes no sense.
 func (s *Server) AddUser(u authn.User) (token string) {
 	if u.Name == "" {
 		s.intercept.mistaken("AddUser", errors.New("a user needs a name, by which the authorizer and refusals know it"))
@@ -42,22 +45,29 @@ func (u *users) add(token string, who authn.User) {
 
 // Authenticate implements authn.Authenticator.
 func (u *users) Authenticate(r *http.Request) (*authn.Response, error) {
+	who, err := u.known.Authenticate(r)
+	if err == nil && who != nil && who.User.Name != authn.AnonymousUser {
+		return who, nil
+	}
 	u.mu.Lock()
 	added := u.added
 	u.mu.Unlock()
 	if added != nil {
 		if who, err := added.Authenticate(r); err == nil && who != nil {
-			return noted(r, who), nil
+			return who, nil
 		}
 	}
-	who, err := u.known.Authenticate(r)
-	return noted(r, who), err
+	return who, err
 }
 
-// noted tells recordings who makes a request, which those that are refused show too.
-func noted(r *http.Request, who *authn.Response) *authn.Response {
+// identified tells recordings who makes a request, which those that are refused show too.
+type identified struct{ of authn.Authenticator }
+
+// Authenticate implements authn.Authenticator.
+func (n identified) Authenticate(r *http.Request) (*authn.Response, error) {
+	who, err := n.of.Authenticate(r)
 	if who != nil {
 		noteUser(r, &who.User)
 	}
-	return who
+	return who, err
 }

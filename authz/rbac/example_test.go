@@ -12,7 +12,7 @@ import (
 )
 
 // A program that stores no roles names them, and gives the policy to its server as Policy.Authorizer, in an authz.Union with
-// what else it allows.
+// what else it allows, or adds it to what the server allows by Host.Authorize.
 func ExampleStatic() {
 	policy, err := rbac.Static(
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Rules: []rbacv1.PolicyRule{
@@ -28,9 +28,11 @@ func ExampleStatic() {
 		fmt.Println(err)
 		return
 	}
+	// As it is given to a server, with an administrator and with what probes ask for.
+	var authorizer authz.Authorizer = authz.Union(authz.Masters(), authz.AllowPaths("/healthz", "/livez", "/readyz"), policy)
 	amelia := &authn.User{Name: "amelia", Groups: []string{"pilots"}}
 	for _, verb := range []string{"list", "delete"} {
-		verdict, reason, _ := policy.Authorize(context.Background(), authz.Attributes{
+		verdict, reason, _ := authorizer.Authorize(context.Background(), authz.Attributes{
 			User: amelia, Verb: verb, ResourceRequest: true, APIGroup: "example.com", Resource: "airports",
 		})
 		fmt.Println(verb, verdict == authz.Allow, reason)

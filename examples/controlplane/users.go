@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -33,7 +34,7 @@ func authenticatorOf(o *options.Options, admin *credentials.Bundle, log *zap.Log
 		members = append(members, authn.X509(func() *x509.CertPool { return pool }))
 	}
 	if o.TokenAuthFile != "" {
-		users, err := readTokens(o.TokenAuthFile, log)
+		users, err := readTokens(o, log)
 		if err != nil {
 			return nil, err
 		}
@@ -55,8 +56,9 @@ func authenticatorOf(o *options.Options, admin *credentials.Bundle, log *zap.Log
 	return authn.WithAnonymous(known), nil
 }
 
-// readTokens reads the users of a token file.
-func readTokens(path string, log *zap.Logger) (map[string]authn.User, error) {
+// readTokens reads the users of the token file.
+func readTokens(o *options.Options, log *zap.Logger) (map[string]authn.User, error) {
+	path := o.TokenAuthFile
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("--token-auth-file: %w", err)
@@ -69,11 +71,16 @@ func readTokens(path string, log *zap.Logger) (map[string]authn.User, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--token-auth-file %s: %w; a line is token,user,uid,\"group1,group2\"", path, err)
 	}
+	if slices.Contains(o.AuthorizationModes, "RBAC") && o.ClientCAFile == "" && !slices.ContainsFunc(slices.Collect(maps.Values(users)), isMaster) {
+		log.Warn("no user of the token file is in the group system:masters: nobody can create the first roles and bindings", zap.String("file", path))
+	}
 	for _, w := range warnings {
 		log.Warn("token file", zap.String("file", path), zap.String("warning", w))
 	}
 	return users, nil
 }
+
+func isMaster(u authn.User) bool { return u.InGroup(authn.MastersGroup) }
 
 // anonymousHealth takes requests of the health paths without credentials for those of system:anonymous, and leaves others
 // without a user: the mode AlwaysAllow would allow everything to everybody.

@@ -97,7 +97,7 @@ func (f flag) declare(fs *pflag.FlagSet, o *Options) {
 func (f flag) text() string {
 	switch {
 	case f.refused != "":
-		return f.help + " (not available yet)"
+		return f.help + " (an error: not available yet)"
 	case f.effect == nil:
 		return f.help + " (no effect yet)"
 	}

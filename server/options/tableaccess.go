@@ -39,7 +39,7 @@ func authenticationFlags() []flag {
 
 func authorizationFlags() []flag {
 	return []flag{
-		{name: "authorization-mode", kind: "strings", help: "Authorizers, in the order in which they are asked, after system:masters has been allowed everything.", effect: func(o *Options) any { return &o.AuthorizationModes }},
+		{name: "authorization-mode", kind: "strings", help: "Authorizers, in the order in which they are asked, after system:masters has been allowed everything. (default AlwaysAllow)", effect: func(o *Options) any { return &o.AuthorizationModes }},
 		{name: "authorization-config", kind: "string", help: "File that configures authorizers.", refused: "it is not available yet, and without it more would be allowed than it says; use --authorization-mode"},
 		{name: "authorization-policy-file", kind: "string", help: "File of the policy of the mode ABAC."},
 		{name: "authorization-webhook-cache-authorized-ttl", kind: "duration", help: "How long the webhook's permissions are kept."},
@@ -51,7 +51,7 @@ func authorizationFlags() []flag {
 
 func admissionFlags() []flag {
 	return []flag{
-		{name: "enable-admission-plugins", kind: "strings", help: "Admission plug-ins to use beside those that kube-apiserver uses by default.", effect: func(o *Options) any { return &o.enable }},
+		{name: "enable-admission-plugins", kind: "strings", help: "Admission plug-ins to use beside those that are used by default, which are the ones kube-apiserver uses by default.", effect: func(o *Options) any { return &o.enable }},
 		{name: "disable-admission-plugins", kind: "strings", help: "Admission plug-ins not to use.", effect: func(o *Options) any { return &o.disable }},
 		{name: "admission-control", kind: "strings", help: "The admission plug-ins to use, in kube-apiserver's old form."},
 		{name: "admission-control-config-file", kind: "string", help: "File that configures admission plug-ins."},

@@ -24,7 +24,7 @@ func servingFlags() []flag {
 
 func storageFlags() []flag {
 	return []flag{
-		{name: "etcd-servers", kind: "strings", help: "Client URLs of the etcd that keeps the objects.", effect: func(o *Options) any { return &o.EtcdServers }},
+		{name: "etcd-servers", kind: "strings", help: "Client URLs of the etcd that keeps the objects. Either this or --storage-file is needed.", effect: func(o *Options) any { return &o.EtcdServers }},
 		{name: "etcd-prefix", kind: "string", help: "What keys in etcd begin with. A prefix other than /registry is put before /registry.", effect: func(o *Options) any { return &o.EtcdPrefix }},
 		{name: "etcd-cafile", kind: "string", help: "File of the authorities, in PEM, that etcd's certificate is verified by; without it they are the system's.", effect: func(o *Options) any { return &o.EtcdCAFile }},
 		{name: "etcd-certfile", kind: "string", help: "File of the client certificate for etcd, in PEM.", effect: func(o *Options) any { return &o.EtcdCertFile }},

@@ -26,6 +26,11 @@ import (
 // kind in one line:
 //
 //	airport, err := runtime.Read[*Airport](call).Get(call, "", flight.Spec.From, runtime.Freshness{})
+//	if apierrors.IsNotFound(err) {
+//		return field.ErrorList{field.NotFound(field.NewPath("spec", "from"), flight.Spec.From)}
+//	}
+//
+// KeepsSent, KeepSent, KeepsForms, HasForms and InVersion are for handlers, which convert what a request sends.
 type Call struct {
 	context.Context
 	// Attributes are what the request was authorized for. User is never nil: a call without one is refused. Namespace is

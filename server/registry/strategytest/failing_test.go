@@ -75,33 +75,33 @@ the object differs:
 
 		{strategytest.Case{Name: "refused", Create: boat(long(0), sails()), Want: boat()}, `
 errors differ:
-	came:   spec.length: Invalid value: 0: spec.length in body should be greater than or equal to 1`},
+	not expected: spec.length: Invalid value: 0: spec.length in body should be greater than or equal to 1`},
 		{strategytest.Case{Name: "accepted", Old: boat(), Update: boat(), Errors: []string{"spec.length", "Conflict"}}, `
 errors differ:
-	wanted: spec.length
-	wanted: Conflict`},
+	missing:      spec.length
+	missing:      Conflict`},
 		{strategytest.Case{Name: "another error", Create: boat(long(0), sails()), Errors: []string{"spec.length: Required value"}}, `
 errors differ:
-	wanted: spec.length: Required value
-	came:   spec.length: Invalid value: 0: spec.length in body should be greater than or equal to 1`},
+	missing:      spec.length: Required value
+	not expected: spec.length: Invalid value: 0: spec.length in body should be greater than or equal to 1`},
 		{strategytest.Case{Name: "the beginning up to no colon", Create: boat(long(0), sails()), Errors: []string{"spec.len"}}, `
 errors differ:
-	wanted: spec.len
-	came:   spec.length: Invalid value: 0: spec.length in body should be greater than or equal to 1`},
+	missing:      spec.len
+	not expected: spec.length: Invalid value: 0: spec.length in body should be greater than or equal to 1`},
 		{strategytest.Case{Name: "one text for two errors", Create: boat(sails(Sail{Name: "a", Area: 101}, Sail{Area: 1})), Errors: []string{"spec.sails[0].area", "spec.sails[0].area"}}, `
 errors differ:
-	wanted: spec.sails[0].area
-	came:   spec.sails[1].name: Required value`},
+	missing:      spec.sails[0].area
+	not expected: spec.sails[1].name: Required value`},
 		{strategytest.Case{Name: "another reason", Update: boat(), Errors: []string{"Conflict"}}, `
 errors differ:
-	wanted: Conflict
-	came:   NotFound: boats.example.com "example" not found`},
+	missing:      Conflict
+	not expected: NotFound: boats.example.com "example" not found`},
 		{strategytest.Case{Name: "a warning", Create: boat(sails()), Want: boat(sails(), owner("admin")), Ignore: []string{"spec.launched"}}, `
 warnings differ:
-	came:   spec.sails: the boat has none`},
+	not expected: spec.sails: the boat has none`},
 		{strategytest.Case{Name: "no warning, and no such object", Old: boat(), Update: boat(), Want: boat(long(2)), Warnings: []string{"mind the gap"}}, `
 warnings differ:
-	wanted: mind the gap
+	missing:      mind the gap
 the object differs:
 	spec.length: got 10, want 2`},
 

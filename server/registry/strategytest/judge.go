@@ -138,10 +138,10 @@ func differing(what string, got, want []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s differ:", what)
 	for _, text := range missing {
-		fmt.Fprintf(&b, "\n\twanted: %s", text)
+		fmt.Fprintf(&b, "\n\tmissing:      %s", text)
 	}
 	for _, text := range came {
-		fmt.Fprintf(&b, "\n\tcame:   %s", text)
+		fmt.Fprintf(&b, "\n\tnot expected: %s", text)
 	}
 	return b.String()
 }

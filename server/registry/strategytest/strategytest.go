@@ -11,8 +11,9 @@ import (
 )
 
 // Run checks cases about the kinds that a server with the Options o would store, each in a subtest of its name. Of o count
-// Groups, Scheme, Admission, MaxObjectBytes and Now; the rest may be left as the program has it, for nothing is opened. A
-// Scheme is the table's from then on. A case that is wrong in itself ends its subtest, which says what to do about it.
+// Groups, Scheme, Policy.Admission, Limits.MaxObjectBytes and Now; the rest may be left as the program has it, for nothing is
+// opened. Plug-ins that extensions would add are not asked: those that matter are listed in Policy.Admission. A Scheme is the
+// table's from then on. A case that is wrong in itself ends its subtest, which says what to do about it.
 func Run(t *testing.T, o server.Options, cases []Case) {
 	t.Helper()
 	c, err := New(o)

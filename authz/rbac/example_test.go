@@ -29,7 +29,7 @@ func ExampleStatic() {
 		return
 	}
 	// As it is given to a server, with an administrator and with what probes ask for.
-	var authorizer authz.Authorizer = authz.Union(authz.Masters(), authz.AllowPaths("/healthz", "/livez", "/readyz"), policy)
+	authorizer := authz.Union(authz.Masters(), authz.AllowPaths("/healthz", "/livez", "/readyz"), policy)
 	amelia := &authn.User{Name: "amelia", Groups: []string{"pilots"}}
 	for _, verb := range []string{"list", "delete"} {
 		verdict, reason, _ := authorizer.Authorize(context.Background(), authz.Attributes{

@@ -47,6 +47,7 @@ const (
 	withCBOR      = "cbor"
 	withoutCBOR   = "without-cbor"
 	withCRDs      = "crds"
+	fastServer    = "fast"
 )
 
 // parseScenario reads a golden file.
@@ -89,9 +90,9 @@ func (s *scenario) parseHead() error {
 	}
 	for _, word := range s.servers {
 		switch word {
-		case anyServer, keelsonServer, kubeServer, customWidgets, typedWidgets, withCBOR, withoutCBOR, withCRDs:
+		case anyServer, keelsonServer, kubeServer, customWidgets, typedWidgets, withCBOR, withoutCBOR, withCRDs, fastServer:
 		default:
-			return fmt.Errorf("servers: %q is none of all, keelson, kube-apiserver, custom, typed, cbor, without-cbor, crds", word)
+			return fmt.Errorf("servers: %q is none of all, keelson, kube-apiserver, custom, typed, cbor, without-cbor, crds, fast", word)
 		}
 	}
 	return nil
@@ -100,7 +101,7 @@ func (s *scenario) parseHead() error {
 // holdsFor reports whether the file is about servers of the given properties.
 func (s *scenario) holdsFor(is map[string]bool) bool {
 	for _, word := range s.servers {
-		if word != anyServer && !is[word] {
+		if word == fastServer && raceDetector || word != anyServer && word != fastServer && !is[word] {
 			return false
 		}
 	}

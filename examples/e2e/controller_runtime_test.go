@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/keelson-dev/keelson/examples/e2e/harness"
@@ -120,13 +121,14 @@ func runManager(t *testing.T, hello *harness.Server, of func(c client.Client) re
 	// controller-runtime keeps the names of controllers for the life of the process: with -count a test comes again.
 	again := true
 	widgets := ctrl.NewControllerManagedBy(mgr).For(&Widget{}).WithOptions(controller.Options{SkipNameValidation: &again})
-	if err := widgets.Complete(of(mgr.GetClient())); err != nil {
+	reconciling := &unhurried{Reconciler: of(mgr.GetClient())}
+	if err := widgets.Complete(reconciling); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
 	t.Cleanup(func() {
-		cancel()
+		reconciling.end(cancel)
 		if err := <-ended; err != nil {
 			t.Errorf("the manager ended with %v", err)
 		}
@@ -142,6 +144,29 @@ func runManager(t *testing.T, hello *harness.Server, of func(c client.Client) re
 		t.Fatal(err)
 	}
 	return ctx, c
+}
+
+// unhurried lets a reconciler finish what it has begun before the manager ends. What a test waits for can be seen before the
+// answer to the write that made it so has been read: that read would be canceled, and the manager would log an error.
+type unhurried struct {
+	reconcile.Reconciler
+	busy sync.RWMutex
+}
+
+func (u *unhurried) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	u.busy.RLock()
+	defer u.busy.RUnlock()
+	if ctx.Err() != nil {
+		return ctrl.Result{}, nil
+	}
+	return u.Reconciler.Reconcile(ctx, req)
+}
+
+// end calls cancel when no reconciliation is under way.
+func (u *unhurried) end(cancel context.CancelFunc) {
+	u.busy.Lock()
+	defer u.busy.Unlock()
+	cancel()
 }
 
 // A Widget and its list are what controller-runtime works with, without any code of their own.

@@ -104,12 +104,16 @@ func formOf(t testing.TB, accept string, text []byte) []byte {
 // The answers in all forms say what that in JSON says, to the byte where the form has one way only to say it: short and long,
 // compressed or not, whatever is kept.
 func TestForms(t *testing.T) {
+	many := 130
+	if testing.Short() { // more than a page of 50, and more than is kept
+		many = 60
+	}
 	for name, most := range map[string]int64{"all is kept": 1 << 30, "some is kept": 200 << 10, "nothing is kept": 0} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h, forms := cachedMaps(t, most)
 			made := 0
-			for _, n := range []int{0, 1, 130} {
+			for _, n := range []int{0, 1, many} {
 				for ; made < n; made++ {
 					h.makeMap(t, made)
 				}

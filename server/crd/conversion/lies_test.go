@@ -269,7 +269,10 @@ func lies() []lie {
 			_ = http.NewResponseController(w).Flush()
 			panic(http.ErrAbortHandler)
 		}},
-		{name: "hang", answer: func(_ http.ResponseWriter, r *http.Request, _ review) { <-r.Context().Done() }},
+		{name: "hang", answer: func(_ http.ResponseWriter, r *http.Request, _ review) {
+			<-r.Context().Done()
+			panic(http.ErrAbortHandler) // to return would be an answer, which a slow client may still read
+		}},
 		{name: "hang-amid", answer: func(w http.ResponseWriter, r *http.Request, _ review) {
 			w.Header().Set("Content-Type", jsonType)
 			_, _ = io.WriteString(w, `{"apiVersion":`)

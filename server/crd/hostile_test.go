@@ -107,6 +107,9 @@ func hostiles() map[string]hostile {
 // TestHostile defines what is made to harm, and writes, applies, reads, lists and changes objects of it. Whatever is refused is
 // refused as a fault of the client, and no request takes more memory, in which its time shows, than some hundred times its size.
 func TestHostile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it is about memory and time, of which the race detector needs many times as much")
+	}
 	s := newSite(t, nil)
 	const most = 3 << 30
 	ask := func(t *testing.T, method, path, body string, headers ...string) (int, string) {

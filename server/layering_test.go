@@ -25,9 +25,8 @@ var floorPlan = map[string][]string{
 	"authz":       {"runtime", "authn"},
 	"admission":   {"runtime", "authn", "authz"},
 	"flowcontrol": {"runtime", "authn", "authz"},
-	"webhook":     {},
-	"server":      {"runtime", "storage", "authn", "authz", "admission", "flowcontrol", "webhook"},
-	"examples":    {"runtime", "storage", "authn", "authz", "admission", "flowcontrol", "webhook", "server"},
+	"server":      {"runtime", "storage", "authn", "authz", "admission", "flowcontrol"},
+	"examples":    {"runtime", "storage", "authn", "authz", "admission", "flowcontrol", "server"},
 }
 
 // What no package of the module imports, tests included: the machinery that this project is instead of, and
@@ -60,7 +59,7 @@ var leafImports = []struct {
 	{"go.etcd.io/etcd", []string{"storage/etcd"}, "one backend is its only user"},
 	{"github.com/google/cel-go", []string{"runtime/cel"}, "one package hides which version of CEL is spoken"},
 	{modulePath + "/runtime/cel", []string{"runtime/cel", "server/crd"}, "who has no rules links no CEL"},
-	{modulePath + "/webhook", []string{"webhook", "server/crd", "examples"}, "who calls nobody links no webhooks"},
+	{modulePath + "/runtime/webhook", []string{"runtime/webhook", "server/crd", "examples"}, "who calls nobody links no webhooks"},
 	{modulePath + "/runtime/roundtrip", []string{"runtime/roundtrip"}, "it is for tests"},
 	{modulePath + "/server/crd", []string{"server/crd", "examples"}, "extensions are installed by programs"},
 	{modulePath + "/server/aggregator", []string{"server/aggregator", "examples"}, "extensions are installed by programs"},
@@ -324,9 +323,8 @@ func TestLayeringRules(t *testing.T) {
 		{"admission/a.go", `package admission; import "` + modulePath + `/flowcontrol"`, `admission may import`},
 		{"flowcontrol/a.go", `package flowcontrol; import "` + modulePath + `/storage"`, `flowcontrol may import`},
 		{"server/a.go", `package server; import "` + modulePath + `/flowcontrol/fairqueue"`, ""},
-		{"webhook/a.go", `package webhook; import "` + modulePath + `/runtime"`, `webhook may import [] of ours`},
-		{"server/a.go", `package server; import "` + modulePath + `/webhook"`, "links no webhooks"},
-		{"server/crd/a.go", `package crd; import "` + modulePath + `/webhook"`, ""},
+		{"server/a.go", `package server; import "` + modulePath + `/runtime/webhook"`, "links no webhooks"},
+		{"server/crd/a.go", `package crd; import "` + modulePath + `/runtime/webhook"`, ""},
 		{"server/a.go", `package server; import "` + modulePath + `/examples/hello"`, `server may import`},
 		{"examples/a/main.go", `package main; import ("flag"; "` + modulePath + `/server/crd"); func init() {}`, ""},
 		{"engine/a.go", `package engine`, `the folder "engine" is not on the floor plan`},

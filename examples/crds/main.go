@@ -17,13 +17,13 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/keelson-dev/keelson/runtime/webhook"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/builtin"
 	"github.com/keelson-dev/keelson/server/crd"
 	"github.com/keelson-dev/keelson/storage/bolt"
 	"github.com/keelson-dev/keelson/storage/etcd"
 	"github.com/keelson-dev/keelson/storage/memory"
-	"github.com/keelson-dev/keelson/webhook"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"sync"
 	"time"
+
+	"github.com/keelson-dev/keelson/runtime/internal/outbound"
 )
 
 // Options refines New. The zero Options is usable. The functions are called concurrently.
@@ -83,7 +85,7 @@ type Client struct {
 	identity  *identity
 	http      *http.Client
 	transport *http.Transport
-	conns     *connections
+	conns     *outbound.Connections
 	life      context.Context
 	end       context.CancelCauseFunc
 	resources resourceCache
@@ -107,8 +109,8 @@ func New(cfg Config, o Options) (*Client, error) {
 	}
 	c := &Client{opts: o, base: base, identity: id}
 	c.life, c.end = context.WithCancelCause(context.Background())
-	c.conns = &connections{life: c.life, open: o.Dial, all: map[*connection]struct{}{}}
-	c.transport = newTransport(cfg, id, c.conns.dial)
+	c.conns = outbound.NewConnections(c.life, o.Dial)
+	c.transport = newTransport(cfg, id, c.conns.Dial)
 	c.http = &http.Client{Transport: c.transport, CheckRedirect: sameServer}
 	return c, nil
 }
@@ -122,7 +124,7 @@ func (c *Client) Close() {
 	c.end(ErrClosed)
 	c.calls.Wait()
 	c.transport.CloseIdleConnections()
-	c.conns.close()
+	c.conns.Close()
 }
 
 // begin counts a call. The caller calls release when the call is over; ctx is canceled by Close.

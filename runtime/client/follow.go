@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/keelson-dev/keelson/runtime/internal/outbound"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,7 +55,7 @@ func (r *reader) follow(ctx context.Context) {
 		if !errors.Is(err, errEnded) {
 			r.of.opts.Hooks.Retry(r.kind, err, pause)
 		}
-		sleep(ctx, pause)
+		outbound.Sleep(ctx, pause)
 	}
 }
 

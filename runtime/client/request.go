@@ -8,10 +8,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
-	"time"
 
+	"github.com/keelson-dev/keelson/runtime/internal/outbound"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -92,15 +91,21 @@ func (c *Client) send(ctx context.Context, r *Request) (*http.Response, error) {
 		if resp.StatusCode >= http.StatusOK && resp.StatusCode <= http.StatusPartialContent {
 			return resp, nil
 		}
-		refusal := refusal(r, resp)
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, outbound.MaxRefusal)) // a part of a refusal is a refusal
 		_ = resp.Body.Close()
+		refusal := outbound.Refusal(resp, body, r.method(), r.about.resource, r.about.name)
 		if resp.StatusCode == http.StatusUnauthorized && !renewed && c.identity.refused(sent) {
 			renewed = true
 			c.opts.Hooks.Retry(req.Method, c.url(r), refusal, 0)
 			continue
 		}
-		after, again := retryAfter(resp)
-		if !again || attempt >= c.opts.Retries || !c.pause(ctx, req.Method, r, refusal, after) {
+		after, again := outbound.RetryAfter(resp)
+		again = again && (resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable)
+		if !again || attempt >= c.opts.Retries || !outbound.Lasts(ctx, after) {
+			return nil, refusal
+		}
+		c.opts.Hooks.Retry(req.Method, c.url(r), refusal, after)
+		if !outbound.Sleep(ctx, after) {
 			return nil, refusal
 		}
 		attempt++
@@ -129,39 +134,6 @@ func (c *Client) newRequest(ctx context.Context, r *Request) (*http.Request, err
 	req.Header.Del("Authorization")
 	c.identity.setHeaders(req.Header)
 	return req, nil
-}
-
-// retryAfter returns how long an answer asks to wait, and whether the request is sent again then.
-func retryAfter(resp *http.Response) (after time.Duration, again bool) {
-	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {
-		return 0, false
-	}
-	seconds, err := strconv.Atoi(resp.Header.Get("Retry-After"))
-	if err != nil {
-		return 0, false
-	}
-	return time.Duration(min(max(seconds, 0), 1<<20)) * time.Second, true
-}
-
-// pause waits, and reports false if there is not enough time for that; then it does not wait.
-func (c *Client) pause(ctx context.Context, method string, r *Request, err error, d time.Duration) bool {
-	if until, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(until) <= d {
-		return false
-	}
-	c.opts.Hooks.Retry(method, c.url(r), err, d)
-	return sleep(ctx, d)
-}
-
-// sleep waits, and reports whether ctx lasted as long.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // read reads the body of an answer.

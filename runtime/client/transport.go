@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 )
 
@@ -55,68 +54,4 @@ func sameServer(req *http.Request, via []*http.Request) error {
 		return errors.New("the server redirects to another server, which is not followed: credentials are for the one that is configured")
 	}
 	return nil
-}
-
-// connections are all that a Client has open. An http.Transport may go on connecting after the request that needed the
-// connection is gone, and closes only connections that are idle; so all are closed here.
-type connections struct {
-	life context.Context
-	open func(ctx context.Context, network, address string) (net.Conn, error)
-
-	mu     sync.Mutex // guards closed and all
-	closed bool
-	all    map[*connection]struct{}
-	dials  sync.WaitGroup // Add under mu, while not closed
-}
-
-type connection struct {
-	net.Conn
-	of *connections
-}
-
-func (c *connections) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return nil, ErrClosed
-	}
-	c.dials.Add(1)
-	c.mu.Unlock()
-	defer c.dials.Done()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(c.life, cancel)()
-	raw, err := c.open(ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	conn := &connection{Conn: raw, of: c}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		_ = raw.Close()
-		return nil, ErrClosed
-	}
-	c.all[conn] = struct{}{}
-	return conn, nil
-}
-
-// Close implements net.Conn.
-func (c *connection) Close() error {
-	c.of.mu.Lock()
-	delete(c.of.all, c)
-	c.of.mu.Unlock()
-	return c.Conn.Close()
-}
-
-// close closes all connections and waits for those being opened, which fail.
-func (c *connections) close() {
-	c.mu.Lock()
-	c.closed = true
-	for conn := range c.all {
-		_ = conn.Conn.Close()
-	}
-	clear(c.all)
-	c.mu.Unlock()
-	c.dials.Wait()
 }

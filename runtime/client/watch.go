@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/keelson-dev/keelson/runtime/internal/outbound"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -89,7 +90,7 @@ func (w *Watch) Next() (Event, error) {
 		return Event{t, e.Object}, nil
 	case watch.Error:
 		w.Close()
-		if err := statusError(e.Object); err != nil {
+		if err := outbound.StatusError(e.Object); err != nil {
 			return Event{}, err
 		}
 		return Event{}, apierrors.NewInternalError(errors.New("the watch ended with an event of the type ERROR without a Status"))

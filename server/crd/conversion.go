@@ -6,10 +6,10 @@ import (
 	"net/http"
 
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/webhook"
 	"github.com/keelson-dev/keelson/server/crd/conversion"
 	"github.com/keelson-dev/keelson/server/crd/definition"
 	"github.com/keelson-dev/keelson/server/request"
-	"github.com/keelson-dev/keelson/webhook"
 	"github.com/prometheus/client_golang/prometheus"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"

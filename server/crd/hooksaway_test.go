@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/keelson-dev/keelson/runtime/webhook"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/crd"
-	"github.com/keelson-dev/keelson/webhook"
 )
 
 // An object that cannot be converted is not one that cannot be read: the option that deletes those does not delete it.

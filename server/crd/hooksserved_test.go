@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	keelsonruntime "github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/webhook"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/crd"
 	"github.com/keelson-dev/keelson/storage"
-	"github.com/keelson-dev/keelson/webhook"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"

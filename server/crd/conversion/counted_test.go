@@ -9,8 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/keelson-dev/keelson/runtime/webhook"
 	"github.com/keelson-dev/keelson/server/crd/conversion"
-	"github.com/keelson-dev/keelson/webhook"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/keelson-dev/keelson/webhook"
+	"github.com/keelson-dev/keelson/runtime/webhook"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/keelson-dev/keelson/webhook"
+	"github.com/keelson-dev/keelson/runtime/webhook"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"

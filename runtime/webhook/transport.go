@@ -4,9 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"net"
 	"net/http"
-	"sync"
 	"time"
 )
 
@@ -39,7 +37,7 @@ func newTransport(c *Caller, k key, to *target) (*transport, error) {
 	}
 	secure := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: to.roots(), GetClientCertificate: t.identity.Certificate}
 	t.base = &http.Transport{
-		Proxy: c.opts.Proxy, DialContext: c.conns.dial, TLSClientConfig: secure, TLSHandshakeTimeout: tlsTimeout,
+		Proxy: c.opts.Proxy, DialContext: c.conns.Dial, TLSClientConfig: secure, TLSHandshakeTimeout: tlsTimeout,
 		MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idleTimeout,
 	}
 	var rt http.RoundTripper = t.base
@@ -85,72 +83,4 @@ func (r *resolving) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	there.URL.Host = address
 	return r.next.RoundTrip(there)
-}
-
-// connections are all that a Caller has open. An http.Transport may go on connecting after the request is gone that it did so
-// for, and keeps connections of which it does not know yet that they are idle; so they are closed here.
-type connections struct {
-	life context.Context
-	open func(ctx context.Context, network, address string) (net.Conn, error)
-
-	mu     sync.Mutex // guards all below
-	closed bool
-	dials  sync.WaitGroup // Add under mu, while not closed
-	all    map[*connection]struct{}
-}
-
-type connection struct {
-	net.Conn
-	of *connections
-}
-
-func newConnections(life context.Context, open func(ctx context.Context, network, address string) (net.Conn, error)) *connections {
-	return &connections{life: life, open: open, all: map[*connection]struct{}{}}
-}
-
-func (c *connections) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return nil, errClosed
-	}
-	c.dials.Add(1)
-	c.mu.Unlock()
-	defer c.dials.Done()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(c.life, cancel)()
-	raw, err := c.open(ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	conn := &connection{Conn: raw, of: c}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		_ = raw.Close()
-		return nil, errClosed
-	}
-	c.all[conn] = struct{}{}
-	return conn, nil
-}
-
-// Close implements net.Conn.
-func (c *connection) Close() error {
-	c.of.mu.Lock()
-	delete(c.of.all, c)
-	c.of.mu.Unlock()
-	return c.Conn.Close()
-}
-
-// close closes all, and waits for who is connecting. The life is over.
-func (c *connections) close() {
-	c.mu.Lock()
-	c.closed = true
-	for conn := range c.all {
-		_ = conn.Conn.Close()
-	}
-	clear(c.all)
-	c.mu.Unlock()
-	c.dials.Wait()
 }

@@ -9,11 +9,12 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
+	"github.com/keelson-dev/keelson/runtime/internal/outbound"
 	"golang.org/x/net/http2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Client calls one webhook. It has nothing to close, and may be used concurrently.
@@ -46,27 +47,9 @@ func (c *Client) Post(ctx context.Context, body []byte) ([]byte, error) {
 		if err != nil && c.caller.life.Err() != nil {
 			return nil, c.problem(errClosed)
 		}
-		if err == nil || again == nil || attempt == maxRetries || !pause(ctx, *again) {
+		if err == nil || again == nil || attempt == maxRetries || !outbound.Lasts(ctx, *again) || !outbound.Sleep(ctx, *again) {
 			return answer, err
 		}
-	}
-}
-
-// pause waits, and reports false if that would take longer than there is time. It does not wait then.
-func pause(ctx context.Context, d time.Duration) bool {
-	if until, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(until) <= d {
-		return false
-	}
-	if d <= 0 {
-		return true
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 
@@ -96,9 +79,7 @@ func (c *Client) try(ctx context.Context, t *transport, body []byte) (answer []b
 		return nil, nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	seconds, wait := retryAfter(resp)
-	if wait {
-		d := time.Duration(min(max(seconds, 0), 1<<20)) * time.Second
+	if d, ok := outbound.RetryAfter(resp); ok && (resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= http.StatusInternalServerError) {
 		again = &d
 	}
 	refused := resp.StatusCode < http.StatusOK || resp.StatusCode > http.StatusPartialContent
@@ -114,21 +95,12 @@ func (c *Client) try(ctx context.Context, t *transport, body []byte) (answer []b
 		return nil, again, apierrors.NewInternalError(err)
 	}
 	if refused {
-		return nil, again, refusal(resp, answer, seconds)
+		return nil, again, outbound.Refusal(resp, answer, http.MethodPost, schema.GroupResource{}, "")
 	}
 	if len(answer) == 0 {
 		return nil, nil, fmt.Errorf("0-length response with status code: %d and content type: %s", resp.StatusCode, contentType)
 	}
 	return answer, nil, nil
-}
-
-// retryAfter returns what the header of that name says in seconds, and whether to heed it.
-func retryAfter(resp *http.Response) (seconds int, heed bool) {
-	seconds, err := strconv.Atoi(resp.Header.Get("Retry-After"))
-	if err != nil {
-		return 0, false
-	}
-	return seconds, resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= http.StatusInternalServerError
 }
 
 // problem is an error that names the webhook as those of package http do.
@@ -138,7 +110,7 @@ func (c *Client) problem(err error) error { return &url.Error{Op: "Post", URL: c
 func (c *Client) read(ctx context.Context, resp *http.Response, refused bool) ([]byte, error) {
 	limit := c.caller.opts.MaxAnswer
 	if refused {
-		limit = min(limit, maxRefusal)
+		limit = min(limit, outbound.MaxRefusal)
 	} else if resp.ContentLength > limit {
 		return nil, c.problem(tooLong(limit))
 	}

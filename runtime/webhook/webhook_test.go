@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/keelson-dev/keelson/webhook"
+	"github.com/keelson-dev/keelson/runtime/webhook"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/keelson-dev/keelson/webhook"
+	"github.com/keelson-dev/keelson/runtime/webhook"
 	"go.uber.org/goleak"
 )
 

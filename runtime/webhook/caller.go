@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"sync"
 	"time"
+
+	"github.com/keelson-dev/keelson/runtime/internal/outbound"
 )
 
 // Options refines New. The zero Options is as kube-apiserver does it outside of a cluster. The functions are called
@@ -58,7 +60,7 @@ type Caller struct {
 	opts  Options
 	life  context.Context
 	end   context.CancelCauseFunc
-	conns *connections
+	conns *outbound.Connections
 
 	mu         sync.Mutex // guards all below
 	closed     bool
@@ -86,7 +88,7 @@ func New(o Options) *Caller {
 	}
 	c := &Caller{opts: o, transports: map[key]*list.Element{}}
 	c.life, c.end = context.WithCancelCause(context.Background())
-	c.conns = newConnections(c.life, o.Dial)
+	c.conns = outbound.NewConnections(c.life, o.Dial)
 	return c
 }
 
@@ -104,7 +106,7 @@ func (c *Caller) Close() {
 	c.order.Init()
 	clear(c.transports)
 	c.mu.Unlock()
-	c.conns.close()
+	c.conns.Close()
 }
 
 // Client returns a client of the webhook, or says what is wrong with the configuration. Nothing is connected to.

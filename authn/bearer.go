@@ -60,7 +60,7 @@ const (
 
 // protocolToken returns the token among the WebSocket subprotocols, "" when there is none.
 func protocolToken(h http.Header) (string, error) {
-	if len(h[protocolHeader]) == 0 || !opensWebSocket(h) {
+	if len(h[protocolHeader]) == 0 || !OpensWebSocket(h) {
 		return "", nil
 	}
 	token, seen, others := "", false, 0
@@ -101,8 +101,8 @@ func protocols(h http.Header) func(yield func(string) bool) {
 	}
 }
 
-// opensWebSocket reports whether the headers are those of a WebSocket handshake, RFC 6455 section 4.1.
-func opensWebSocket(h http.Header) bool {
+// OpensWebSocket reports whether the headers are those of a WebSocket handshake, RFC 6455 section 4.1.
+func OpensWebSocket(h http.Header) bool {
 	if !strings.EqualFold(h.Get("Upgrade"), "websocket") {
 		return false
 	}

@@ -57,6 +57,7 @@
 //
 // # What will bite
 //
+//   - A client that does not answer the end of a watch over a WebSocket holds its connection for five seconds.
 //   - Warnings go to the recorder in the request's context (request.WithWarnings), and without one to the headers
 //     of the answer.
 //   - PATCH takes JSON patches, merge patches, for kinds of a Go type strategic merge patches, and server-side apply; see

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
@@ -78,7 +79,7 @@ type watching struct {
 
 // serve writes events until the watch ends.
 func (w *watching) serve(ctx context.Context) {
-	if isWebSocket(w.r) {
+	if authn.OpensWebSocket(w.r.Header) {
 		w.serveWebSocket(ctx)
 		return
 	}

@@ -10,68 +10,81 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/net/websocket"
+	"github.com/coder/websocket"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// isWebSocket reports whether the client asks for a WebSocket (RFC 6455).
-func isWebSocket(r *http.Request) bool {
-	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-		return false
-	}
-	for token := range strings.SplitSeq(strings.Join(r.Header.Values("Connection"), ","), ",") {
-		if strings.EqualFold(strings.TrimSpace(token), "upgrade") {
-			return true
-		}
-	}
-	return false
-}
+// socketCloseTime is how long a client has to answer that the server closes a WebSocket.
+const socketCloseTime = 5 * time.Second
 
 // serveWebSocket runs a watch over a WebSocket: one message an event, text for JSON. The client sends nothing; that it
 // closes is noticed by reading.
 func (w *watching) serveWebSocket(ctx context.Context) {
-	conn, rw, err := http.NewResponseController(w.w).Hijack()
+	raw, rw, err := http.NewResponseController(w.w).Hijack()
 	if err != nil { // HTTP/2, or a ResponseWriter that cannot
 		w.fail(apierrors.NewBadRequest(fmt.Sprintf("unable to upgrade to a websocket: %v", err)))
 		return
 	}
-	server := websocket.Server{
-		Handshake: func(config *websocket.Config, _ *http.Request) error {
-			config.Protocol = offered(config.Protocol)
-			config.Header = http.Header{"Content-Type": {w.form.streamType()}}
-			return nil
-		},
-		Handler: func(conn *websocket.Conn) {
-			ctx, cancel := context.WithCancel(ctx)
-			gone := make(chan struct{})
-			go func() {
-				defer close(gone)
-				defer cancel()
-				_, _ = io.Copy(io.Discard, conn) // until the connection ends, for whatever reason
-			}()
-			w.run(ctx, &socketSink{conn: conn, form: w.form, limit: w.Resource.write})
-			_ = conn.Close()
-			<-gone
-		},
+	conn, err := websocket.Accept(&hijacked{raw, rw, http.Header{"Content-Type": {w.form.streamType()}}}, w.r, &websocket.AcceptOptions{
+		Subprotocols:       offered(w.r.Header),
+		InsecureSkipVerify: true, // pages of any origin, as in kube-apiserver: authentication is by a token, which no browser adds by itself
+	})
+	if err != nil { // the client has been told
+		_ = rw.Flush()
+		_ = raw.Close()
+		return
 	}
-	server.ServeHTTP(hijacked{w.w, conn, rw}, w.r)
+	conn.SetReadLimit(-1) // nothing that is read is kept
+	ctx, cancel := context.WithCancel(ctx)
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		defer cancel()
+		for { // until the connection ends, for whatever reason
+			_, message, err := conn.Reader(context.Background())
+			if err != nil {
+				return
+			}
+			_, _ = io.Copy(io.Discard, message)
+		}
+	}()
+	w.run(ctx, &socketSink{conn: conn, raw: raw, form: w.form, limit: w.Resource.write})
+	_ = raw.SetDeadline(time.Now().Add(socketCloseTime)) // a client may send one message for ever
+	_ = conn.Close(websocket.StatusNormalClosure, "")
+	<-gone
 }
 
-// hijacked is a ResponseWriter whose connection was taken over already.
+// hijacked is a ResponseWriter of a connection that was taken over already. It writes the answer to the handshake.
 type hijacked struct {
-	http.ResponseWriter
-	conn net.Conn
-	rw   *bufio.ReadWriter
+	conn   net.Conn
+	rw     *bufio.ReadWriter
+	header http.Header
 }
+
+func (h *hijacked) Header() http.Header { return h.header }
+
+// WriteHeader implements http.ResponseWriter. What follows the header of a refusal is all that the connection still sends.
+func (h *hijacked) WriteHeader(code int) {
+	head := http.Response{StatusCode: code, ProtoMajor: 1, ProtoMinor: 1, Header: h.header}
+	if code != http.StatusSwitchingProtocols {
+		head.ContentLength, head.Close = -1, true
+	}
+	_ = head.Write(h.rw)
+	_ = h.rw.Flush() // an error is met again by the first write to the connection
+}
+
+func (h *hijacked) Write(p []byte) (int, error) { return h.rw.Write(p) }
 
 // Hijack implements http.Hijacker.
-func (h hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) { return h.conn, h.rw, nil }
+func (h *hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) { return h.conn, h.rw, nil }
 
 // offered is the subprotocol to agree on: the first that does not carry a credential.
-func offered(protocols []string) []string {
-	for _, p := range protocols {
-		if !strings.HasPrefix(p, "base64url.bearer.authorization.k8s.io.") {
-			return []string{p}
+func offered(h http.Header) []string {
+	for _, line := range h.Values("Sec-WebSocket-Protocol") {
+		for p := range strings.SplitSeq(line, ",") {
+			if p = strings.TrimSpace(p); p != "" && !strings.HasPrefix(p, "base64url.bearer.authorization.k8s.io.") {
+				return []string{p}
+			}
 		}
 	}
 	return nil
@@ -82,6 +95,7 @@ const protobufFrameHead = 4
 
 type socketSink struct {
 	conn  *websocket.Conn
+	raw   net.Conn // below conn
 	form  *encoding
 	limit time.Duration
 	frame []byte // of the event to come, or of the last
@@ -95,20 +109,19 @@ func (s *socketSink) buffer() *[]byte {
 }
 
 func (s *socketSink) event() error {
-	frame := s.frame
 	if s.limit > 0 {
-		if err := s.conn.SetWriteDeadline(time.Now().Add(s.limit)); err != nil {
+		if err := s.raw.SetWriteDeadline(time.Now().Add(s.limit)); err != nil {
 			return errSinkClosed
 		}
 	}
-	message := any(string(frame)) // a text message
+	kind, message := websocket.MessageBinary, s.frame
 	switch {
 	case s.form.proto != nil:
-		message = frame[protobufFrameHead:] // the message has its length already
-	case s.form.Format.MediaType() != "application/json":
-		message = frame
+		message = message[protobufFrameHead:] // the message has its length already
+	case s.form.Format.MediaType() == "application/json":
+		kind = websocket.MessageText
 	}
-	if err := websocket.Message.Send(s.conn, message); err != nil {
+	if err := s.conn.Write(context.Background(), kind, message); err != nil {
 		return errSinkClosed
 	}
 	return nil

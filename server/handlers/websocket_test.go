@@ -1,24 +1,25 @@
 package handlers_test
 
 import (
+	"bufio"
+	"bytes"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/coder/websocket"
 	"github.com/keelson-dev/keelson/server/handlers"
-	"golang.org/x/net/websocket"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func dial(t *testing.T, server *httptest.Server, target string, protocols ...string) *websocket.Conn {
+func dial(t *testing.T, server *httptest.Server, target string, o *websocket.DialOptions) *websocket.Conn {
 	t.Helper()
-	config, err := websocket.NewConfig("ws"+strings.TrimPrefix(server.URL, "http")+target, server.URL)
+	conn, _, err := websocket.Dial(t.Context(), server.URL+target, o)
 	must(t, err)
-	config.Protocol = protocols
-	conn, err := websocket.DialConfig(config)
-	must(t, err)
-	t.Cleanup(func() { _ = conn.Close() })
+	t.Cleanup(func() { _ = conn.CloseNow() })
 	return conn
 }
 
@@ -28,12 +29,12 @@ func TestWebSocketWatch(t *testing.T) {
 	h.make(t, "a")
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
-	conn := dial(t, server, base+"?watch=1&allowWatchBookmarks=1")
+	conn := dial(t, server, base+"?watch=1&allowWatchBookmarks=1", nil)
 	next := func(want string) {
 		t.Helper()
-		var got string
-		if err := websocket.Message.Receive(conn, &got); err != nil || got != want {
-			t.Fatalf("%v\ngot  %s\nwant %s", err, got, want)
+		kind, got, err := conn.Read(t.Context())
+		if err != nil || kind != websocket.MessageText || string(got) != want {
+			t.Fatalf("%v %v\ngot  %s\nwant %s", kind, err, got, want)
 		}
 	}
 	next(frame("ADDED", h.whole(t, "a")))
@@ -41,14 +42,13 @@ func TestWebSocketWatch(t *testing.T) {
 	h.make(t, "b")
 	next(frame("ADDED", h.whole(t, "b")))
 
-	other := dial(t, server, base+"?watch=1", "base64url.bearer.authorization.k8s.io.dG9rZW4", "v1")
-	if got := other.Config().Protocol; len(got) != 1 || got[0] != "v1" {
+	other := dial(t, server, base+"?watch=1", &websocket.DialOptions{Subprotocols: []string{"base64url.bearer.authorization.k8s.io.dG9rZW4", "v1"}})
+	if got := other.Subprotocol(); got != "v1" {
 		t.Errorf("subprotocol %q", got)
 	}
 	close(stop)
-	var rest string
-	if err := websocket.Message.Receive(conn, &rest); err == nil {
-		t.Errorf("after the end: %s", rest)
+	if kind, rest, err := conn.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusNormalClosure {
+		t.Errorf("after the end: %v %q %v", kind, rest, err)
 	}
 }
 
@@ -56,13 +56,19 @@ func TestWebSocketWatchEndsWithTheClient(t *testing.T) {
 	h := newHouse(t, tune{})
 	ended := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer close(ended)
 		h.ServeHTTP(w, r)
+		ended <- struct{}{}
 	}))
 	t.Cleanup(server.Close)
-	conn := dial(t, server, base+"?watch=1")
-	_ = conn.Close()
-	<-ended
+	for _, leave := range []func(conn *websocket.Conn) error{
+		func(conn *websocket.Conn) error { return conn.Close(websocket.StatusGoingAway, "") },
+		(*websocket.Conn).CloseNow,
+	} {
+		conn := dial(t, server, base+"?watch=1", nil)
+		must(t, conn.Write(t.Context(), websocket.MessageText, bytes.Repeat([]byte("x"), 1<<20))) // is passed over
+		must(t, leave(conn))
+		<-ended
+	}
 }
 
 func TestWebSocketNeedsAConnection(t *testing.T) {
@@ -73,6 +79,61 @@ func TestWebSocketNeedsAConnection(t *testing.T) {
 	}
 }
 
+// Whoever does not speak the protocol is told so, and the connection ends.
+func TestWebSocketHandshakes(t *testing.T) {
+	h := newHouse(t, tune{})
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	for want, headers := range map[int][]string{
+		101: {"Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==", "Origin: https://elsewhere.example.com"},
+		400: {"Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: short"},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), "GET", server.URL+base+"?watch=1", http.NoBody)
+		must(t, err)
+		for _, line := range append(headers, "Connection: Upgrade", "Upgrade: websocket") {
+			name, value, _ := strings.Cut(line, ": ")
+			req.Header.Set(name, value)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		must(t, err)
+		if resp.StatusCode != want || want == 101 && resp.Header.Get("Sec-WebSocket-Accept") == "" {
+			t.Errorf("%v: %d %v", headers, resp.StatusCode, resp.Header)
+		}
+		if want != 101 { // the end of the body is the end of the connection
+			text, err := io.ReadAll(resp.Body)
+			if err != nil || len(text) == 0 {
+				t.Errorf("%v: %q %v", headers, text, err)
+			}
+		}
+		_ = resp.Body.Close()
+	}
+}
+
+// A client that does not answer the end of the watch, but sends one endless message, is not waited for for ever.
+func TestWebSocketOfASilentClient(t *testing.T) {
+	t.Parallel()
+	stop, ended := make(chan struct{}), make(chan struct{})
+	h := newHouse(t, tune{handlers: func(o *handlers.Options) { o.Stop = stop }})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer close(ended)
+		h.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	must(t, err)
+	defer func() { _ = conn.Close() }()
+	_, err = io.WriteString(conn, "GET "+base+"?watch=1 HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"+
+		"\x82\xff\x00\xff\xff\xff\xff\xff\xff\xff\x00\x00\x00\x00 the beginning of a binary message of 2^56 bytes")
+	must(t, err)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatalf("%v %v", resp, err)
+	}
+	close(stop)
+	<-ended
+}
+
 // A message in a binary form is a binary message, without the length that it has in a stream of bytes.
 func TestWebSocketWatchInProtobufAndCBOR(t *testing.T) {
 	h, _ := cachedMaps(t, 0)
@@ -80,21 +141,11 @@ func TestWebSocketWatchInProtobufAndCBOR(t *testing.T) {
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 	for _, mediaType := range []string{"application/vnd.kubernetes.protobuf", "application/cbor"} {
-		config, err := websocket.NewConfig("ws"+strings.TrimPrefix(server.URL, "http")+maps+"?watch=1", server.URL)
-		must(t, err)
-		config.Header.Set("Accept", mediaType)
-		conn, err := websocket.DialConfig(config)
-		must(t, err)
-		t.Cleanup(func() { _ = conn.Close() })
-		var got []byte
-		receive := websocket.Codec{Unmarshal: func(data []byte, payload byte, v any) error {
-			if payload != websocket.BinaryFrame {
-				t.Errorf("%s: a frame of type %d", mediaType, payload)
-			}
-			*v.(*[]byte) = data
-			return nil
-		}}
-		must(t, receive.Receive(conn, &got))
+		conn := dial(t, server, maps+"?watch=1", &websocket.DialOptions{HTTPHeader: http.Header{"Accept": {mediaType}}})
+		kind, got, err := conn.Read(t.Context())
+		if err != nil || kind != websocket.MessageBinary {
+			t.Fatalf("%s: %v %v", mediaType, kind, err)
+		}
 		want := "ADDED " + string(formOf(t, mediaType, h.ask("GET", maps+"/m00000", "").Body.Bytes()))
 		var event string
 		if mediaType == "application/cbor" {

@@ -36,7 +36,7 @@ type follower struct {
 // follow keeps the objects until ctx ends.
 func (r *reader) follow(ctx context.Context) {
 	f := &follower{reader: r, noInitial: r.of.opts.Pages, relist: true}
-	wait := backoff{min: r.of.opts.BackoffMin, max: r.of.opts.BackoffMax}
+	failures := r.of.opts.pauses()
 	for ctx.Err() == nil {
 		f.progress = false
 		begin := time.Now()
@@ -45,12 +45,12 @@ func (r *reader) follow(ctx context.Context) {
 			return
 		}
 		if f.progress || time.Since(begin) >= steady {
-			wait.failures = 0
+			failures = r.of.opts.pauses()
 		}
 		f.judge(err)
-		pause := wait.next(rand.Float64())
+		pause := failures.Step()
 		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-			pause = max(pause, min(time.Duration(seconds)*time.Second, wait.max))
+			pause = max(pause, min(time.Duration(seconds)*time.Second, r.of.opts.BackoffMax))
 		}
 		if !errors.Is(err, errEnded) {
 			r.of.opts.Hooks.Retry(r.kind, err, pause)

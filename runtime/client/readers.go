@@ -10,6 +10,7 @@ import (
 
 	"github.com/keelson-dev/keelson/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // ReadersOptions refines NewReaders. The zero ReadersOptions is usable.
@@ -186,15 +187,7 @@ func (r *Readers) run(f func(ctx context.Context)) bool {
 	return true
 }
 
-// backoff is the pause before what failed is tried again.
-type backoff struct {
-	min, max time.Duration
-	failures int
-}
-
-// next returns the next pause: random is between 0 and 1.
-func (b *backoff) next(random float64) time.Duration {
-	d := float64(b.min) * math.Pow(2, float64(min(b.failures, 30)))
-	b.failures++
-	return time.Duration(min(d, float64(b.max)) * (0.5 + random/2))
+// pauses are how long to wait before what failed is tried again: between half of what doubles from failure to failure and all of it.
+func (o *ReadersOptions) pauses() wait.Backoff {
+	return wait.Backoff{Duration: o.BackoffMin / 2, Factor: 2, Jitter: 1, Steps: math.MaxInt, Cap: o.BackoffMax / 2}
 }

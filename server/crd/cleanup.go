@@ -60,7 +60,7 @@ type cleanup struct {
 
 // run tries until it is done, the definition is gone, or ctx ends.
 func (d *cleanup) run(ctx context.Context) {
-	retry := backoff{least: leastWait, most: mostWait}
+	retry := doubling(mostWait)
 	for failures := 0; ; failures++ {
 		err := d.pass(ctx)
 		if err == nil || ctx.Err() != nil || apierrors.IsNotFound(err) {
@@ -69,7 +69,7 @@ func (d *cleanup) run(ctx context.Context) {
 		if failures == 0 {
 			d.c.log.Warn("a definition cannot be deleted yet", zap.String("name", d.name), zap.Error(err))
 		}
-		pause(ctx, retry.wait())
+		pause(ctx, retry.Step())
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"go.uber.org/zap"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 const (
@@ -59,7 +61,7 @@ type controller struct {
 	groups   map[string]*namesakes // the definitions that there are, by group
 	others   map[string]*used      // by group: the names of what others serve
 	changed  <-chan struct{}       // closed when others is to be looked at anew
-	retry    backoff
+	retry    wait.Backoff
 	retryAt  time.Time // when what failed is tried again; zero: nothing failed
 }
 
@@ -70,18 +72,18 @@ type known struct {
 	slim     bool       // crd has no schemas
 	spec     specDigest // of crd
 	revision int64
-	claim    int64     // the revision at which it was first seen with accepted names; 0: it has none
-	checked  int64     // the generation whose schemas were looked at for the status
-	dirty    bool      // it is to be looked at
-	failed   bool      // it is to be looked at again, when some time has passed
-	told     bool      // a failure was logged since the last success
-	due      time.Time // when it may be established, if it waits for that
-	served   *served   // what is served of it; nil: nothing
-	refused  string    // why it could not be served, as it was last logged
-	said     string    // the last of these that this server has put into the status
-	accepted int64     // the generation whose names this server has accepted; 0: none
-	again    time.Time // when it says so again although another server has refused them
-	dispute  backoff   // of again
+	claim    int64         // the revision at which it was first seen with accepted names; 0: it has none
+	checked  int64         // the generation whose schemas were looked at for the status
+	dirty    bool          // it is to be looked at
+	failed   bool          // it is to be looked at again, when some time has passed
+	told     bool          // a failure was logged since the last success
+	due      time.Time     // when it may be established, if it waits for that
+	served   *served       // what is served of it; nil: nothing
+	refused  string        // why it could not be served, as it was last logged
+	said     string        // the last of these that this server has put into the status
+	accepted int64         // the generation whose names this server has accepted; 0: none
+	again    time.Time     // when it says so again although another server has refused them
+	dispute  *wait.Backoff // of again
 	cleaning context.CancelFunc
 	leaving  bool // it is gone, and its objects are looked for; crd is nil, or the one that has come in its place
 }
@@ -94,7 +96,7 @@ func (c *controller) run(ctx context.Context) {
 	c.life = ctx
 	batches := make(chan batch)
 	c.work.Go(func() { c.follow(ctx, batches) })
-	c.retry = backoff{least: leastWait, most: mostWait}
+	c.retry = doubling(mostWait)
 	c.compareOthers()
 	for {
 		c.settle(ctx)
@@ -129,10 +131,10 @@ func (c *controller) nextRetry() <-chan time.Time {
 	}
 	switch {
 	case !failed:
-		c.retry.reset()
+		c.retry = doubling(mostWait)
 		c.retryAt = time.Time{}
 	case c.retryAt.IsZero():
-		c.retryAt = time.Now().Add(c.retry.wait())
+		c.retryAt = time.Now().Add(c.retry.Step())
 	}
 	if failed && (next.IsZero() || c.retryAt.Before(next)) {
 		next = c.retryAt
@@ -278,13 +280,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// backoff is how long to wait before the next attempt: twice as long each time, within bounds.
-type backoff struct{ next, least, most time.Duration }
-
-func (b *backoff) wait() time.Duration {
-	d := max(b.next, b.least)
-	b.next = min(2*d, b.most)
-	return d
+// doubling is how long to wait before the next attempt: twice as long each time, within bounds.
+func doubling(most time.Duration) wait.Backoff {
+	return wait.Backoff{Duration: leastWait, Factor: 2, Steps: math.MaxInt, Cap: most}
 }
-
-func (b *backoff) reset() { b.next = 0 }

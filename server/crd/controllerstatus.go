@@ -59,8 +59,10 @@ func (k *known) yields(now time.Time) bool {
 		return false
 	}
 	if k.again.IsZero() {
-		k.dispute.least, k.dispute.most = leastWait, longestDispute
-		k.again = now.Add(k.dispute.wait())
+		if k.dispute == nil {
+			k.dispute = new(doubling(longestDispute))
+		}
+		k.again = now.Add(k.dispute.Step())
 	}
 	if now.Before(k.again) {
 		return true

@@ -31,15 +31,15 @@ type batch struct {
 
 // follow watches the definitions until ctx ends; when the watch ends it begins again.
 func (c *controller) follow(ctx context.Context, out chan<- batch) {
-	retry := backoff{least: leastWait, most: mostWait}
+	retry := doubling(mostWait)
 	for ctx.Err() == nil {
-		err := c.followOnce(ctx, out, retry.reset)
+		err := c.followOnce(ctx, out, func() { retry = doubling(mostWait) })
 		if ctx.Err() != nil {
 			return
 		}
 		c.trouble.Store(&err)
 		c.log.Debug("the watch of definitions begins again", zap.Error(err))
-		pause(ctx, retry.wait())
+		pause(ctx, retry.Step())
 	}
 }
 

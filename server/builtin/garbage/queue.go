@@ -2,11 +2,12 @@ package garbage
 
 import (
 	"container/heap"
-	"math/rand/v2"
+	"math"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // How long an object waits that failed, or hangs on what cannot be seen: twice as long each time, and some of it by chance,
@@ -46,11 +47,12 @@ type item struct {
 	uid      types.UID
 	lane     *lane
 	phase    phase
-	dirty    bool      // it was added while it was running
-	failures int       // in a row
-	looks    int       // in a row
-	at       time.Time // when it is ready, while delayed
-	index    int       // in delayed
+	dirty    bool          // it was added while it was running
+	failures int           // in a row
+	retry    *wait.Backoff // nil unless the last look failed
+	look     *wait.Backoff // nil unless the last look asked for another
+	at       time.Time     // when it is ready, while delayed
+	index    int           // in delayed
 }
 
 type phase int8
@@ -128,18 +130,23 @@ func (q *queue) finished(it *item, now time.Time, res result, ok bool) {
 	dirty := it.dirty
 	it.dirty = false
 	if ok {
-		it.failures = 0
+		it.failures, it.retry = 0, nil
 	}
 	switch {
 	case !ok:
-		q.delay(it, held, now.Add(backoff(it.failures, retryFirst, retryMost)))
+		if it.retry == nil {
+			it.retry = doubling(retryFirst, retryMost)
+		}
+		q.delay(it, held, now.Add(it.retry.Step()))
 		it.failures++
 	case dirty:
-		it.looks = 0
+		it.look = nil
 		q.enqueue(it)
 	case res == again:
-		q.delay(it, idle, now.Add(backoff(it.looks, againFirst, againMost)))
-		it.looks++
+		if it.look == nil {
+			it.look = doubling(againFirst, againMost)
+		}
+		q.delay(it, idle, now.Add(it.look.Step()))
 	default:
 		delete(q.items, it.uid)
 	}
@@ -151,13 +158,9 @@ func (q *queue) delay(it *item, p phase, at time.Time) {
 	heap.Push(&q.delayed, it)
 }
 
-// backoff is between half of what it is at most after n times and all of it.
-func backoff(n int, first, most time.Duration) time.Duration {
-	d := most
-	if n < 20 {
-		d = min(first<<n, most)
-	}
-	return d/2 + rand.N(d/2+1)
+// doubling is how long to wait before the next attempt: between half of what doubles each time, up to most, and all of it.
+func doubling(first, most time.Duration) *wait.Backoff {
+	return &wait.Backoff{Duration: first / 2, Factor: 2, Jitter: 1, Steps: math.MaxInt, Cap: most / 2}
 }
 
 // delays is a heap by time.

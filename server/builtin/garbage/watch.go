@@ -24,6 +24,7 @@ var errWithdrawn = errors.New("garbage: the kind is not served any more")
 // given to the graph.
 func (r *run) watch(ctx context.Context, k *kind, resource schema.GroupResource) {
 	caught := &panics{resource: resource, log: r.log}
+	pauses := doubling(watchFirst, watchMost)
 	for failures := 0; ; failures++ {
 		began := time.Now()
 		synced, err := r.show(ctx, k, resource, caught)
@@ -43,7 +44,7 @@ func (r *run) watch(ctx context.Context, k *kind, resource schema.GroupResource)
 			return
 		}
 		if synced && time.Since(began) > watchLasted {
-			failures = 0
+			failures, pauses = 0, doubling(watchFirst, watchMost)
 		}
 		level := zap.DebugLevel
 		if failures == loudFrom {
@@ -53,7 +54,7 @@ func (r *run) watch(ctx context.Context, k *kind, resource schema.GroupResource)
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(backoff(failures, watchFirst, watchMost)):
+		case <-time.After(pauses.Step()):
 		}
 	}
 }

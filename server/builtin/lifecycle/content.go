@@ -116,14 +116,14 @@ func deleteOne(ctx context.Context, k server.ServedKind, namespace string, m *me
 // sweep deletes what creates of this server have left in a namespace that is gone, after they have ended. If there is a
 // namespace of that name again, what is in it is that one's.
 func (l *Lifecycle) sweep(ctx context.Context, namespace string) {
-	retry := backoff{least: leastWait, most: mostWait}
+	retry := doubling(leastWait, mostWait)
 	for failures := 0; ; failures++ {
 		err := l.sweepOnce(ctx, namespace)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
 		l.log.Log(loudness(failures), "a namespace that is gone could not be looked at yet", zap.String("namespace", namespace), zap.Error(err))
-		if !pause(ctx, retry.wait(), nil, nil) {
+		if !pause(ctx, retry.Step(), nil, nil) {
 			return
 		}
 	}

@@ -24,6 +24,9 @@ const (
 	// Content that waits for others is looked at again after a time that grows between these.
 	leastWait = 50 * time.Millisecond
 	mostWait  = 10 * time.Second
+	// System namespaces that could not be made are tried again after a time that grows between these, as is a watch that ended.
+	systemLeast = 50 * time.Millisecond
+	systemMost  = 5 * time.Second
 	// How long one call may take. What hangs for longer is an error of its kind, and tried again.
 	callTimeout = 30 * time.Second
 	listTimeout = time.Minute
@@ -116,7 +119,7 @@ func (d *deletions) keepOnly(present map[string]bool) {
 // empty works on one namespace until it is done, which leave has to agree to, or ctx ends.
 func (l *Lifecycle) empty(ctx context.Context, name string, wake <-chan struct{}, leave func() bool) {
 	defer l.gate.suspects.hold(name)()
-	retry := backoff{least: leastWait, most: mostWait}
+	retry := doubling(leastWait, mostWait)
 	before := -1 // how many objects were there; -1: no pass was made
 	failures := 0
 	for ctx.Err() == nil {
@@ -136,7 +139,7 @@ func (l *Lifecycle) empty(ctx context.Context, name string, wake <-chan struct{}
 			before = 0
 			continue // all that was there went: the next pass is to show that there is nothing
 		case found != before:
-			retry.reset()
+			retry = doubling(leastWait, mostWait)
 		}
 		before = found
 		woken := wake
@@ -145,7 +148,7 @@ func (l *Lifecycle) empty(ctx context.Context, name string, wake <-chan struct{}
 		} else {
 			woken = nil // or telling of a failure, in words that are others each time, would be the reason for the next pass
 		}
-		if !pause(ctx, retry.wait(), changed, woken) {
+		if !pause(ctx, retry.Step(), changed, woken) {
 			return
 		}
 	}

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 var (
@@ -149,13 +151,7 @@ func pause(ctx context.Context, d time.Duration, changed, wake <-chan struct{}) 
 	return true
 }
 
-// backoff is how long to wait before the next attempt: twice as long each time, within bounds.
-type backoff struct{ next, least, most time.Duration }
-
-func (b *backoff) wait() time.Duration {
-	d := max(b.next, b.least)
-	b.next = min(2*d, b.most)
-	return d
+// doubling is how long to wait before the next attempt: twice as long each time, within bounds.
+func doubling(least, most time.Duration) wait.Backoff {
+	return wait.Backoff{Duration: least, Factor: 2, Steps: math.MaxInt, Cap: most}
 }
-
-func (b *backoff) reset() { b.next = 0 }

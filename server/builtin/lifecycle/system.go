@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/keelson-dev/keelson/storage"
 	"go.uber.org/zap"
@@ -96,7 +95,7 @@ func (l *Lifecycle) keep(ctx context.Context) {
 
 // keepSystem makes the system namespaces whenever they are to be looked at, again and again until it succeeds.
 func (l *Lifecycle) keepSystem(ctx context.Context) {
-	retry := backoff{least: 50 * time.Millisecond, most: 5 * time.Second}
+	retry := doubling(systemLeast, systemMost)
 	for {
 		select {
 		case <-l.system.kick:
@@ -109,11 +108,11 @@ func (l *Lifecycle) keepSystem(ctx context.Context) {
 				break
 			}
 			l.log.Log(loudness(failures), "system namespaces could not be made yet", zap.Error(err))
-			if !pause(ctx, retry.wait(), nil, nil) {
+			if !pause(ctx, retry.Step(), nil, nil) {
 				return
 			}
 		}
-		retry.reset()
+		retry = doubling(systemLeast, systemMost)
 	}
 }
 
@@ -153,14 +152,14 @@ func (l *Lifecycle) gone(ctx context.Context, work *sync.WaitGroup, seen map[str
 // follow shows every namespace as it is, then the names of all of these to complete, and then every change, until ctx
 // ends; when the watch ends it begins again.
 func (l *Lifecycle) follow(ctx context.Context, event func(storage.Event), complete func(present map[string]bool)) {
-	retry := backoff{least: 50 * time.Millisecond, most: 5 * time.Second}
+	retry := doubling(systemLeast, systemMost)
 	for ctx.Err() == nil {
-		err := l.followOnce(ctx, event, func(present map[string]bool) { retry.reset(); complete(present) })
+		err := l.followOnce(ctx, event, func(present map[string]bool) { retry = doubling(systemLeast, systemMost); complete(present) })
 		if ctx.Err() != nil {
 			return
 		}
 		l.log.Debug("the watch of namespaces begins again", zap.Error(err))
-		if !pause(ctx, retry.wait(), nil, nil) {
+		if !pause(ctx, retry.Step(), nil, nil) {
 			return
 		}
 	}

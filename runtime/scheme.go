@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/keelson-dev/keelson/runtime/constraint"
-	"github.com/keelson-dev/keelson/runtime/jsonread"
+	"github.com/keelson-dev/keelson/runtime/internal/jsonread"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/server/credentials"
-	"github.com/keelson-dev/keelson/server/gather"
+	"github.com/keelson-dev/keelson/server/internal/gather"
 	"github.com/keelson-dev/keelson/server/handlers"
 	"go.uber.org/zap"
 )

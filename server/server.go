@@ -18,7 +18,7 @@ import (
 	"github.com/keelson-dev/keelson/server/filters"
 	"github.com/keelson-dev/keelson/server/metrics"
 	"github.com/keelson-dev/keelson/server/openapi"
-	"github.com/keelson-dev/keelson/server/router"
+	"github.com/keelson-dev/keelson/server/internal/router"
 	"github.com/keelson-dev/keelson/storage"
 	apiversion "k8s.io/apimachinery/pkg/version"
 )

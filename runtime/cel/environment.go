@@ -6,7 +6,7 @@ import (
 
 	celgo "github.com/google/cel-go/cel"
 
-	"github.com/keelson-dev/keelson/runtime/cel/library"
+	"github.com/keelson-dev/keelson/runtime/cel/internal/library"
 )
 
 // Environment is what expressions may use: the language of a version, and variables. It does not change, and may be used

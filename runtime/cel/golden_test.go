@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/keelson-dev/keelson/runtime/cel"
-	"github.com/keelson-dev/keelson/runtime/cel/library"
+	"github.com/keelson-dev/keelson/runtime/cel/internal/library"
 )
 
 // outcome is what becomes of an expression.

@@ -12,7 +12,7 @@ import (
 	"github.com/google/cel-go/common/types"
 
 	"github.com/keelson-dev/keelson/runtime/cel"
-	"github.com/keelson-dev/keelson/runtime/cel/library"
+	"github.com/keelson-dev/keelson/runtime/cel/internal/library"
 )
 
 // first is when most was there.

@@ -6,7 +6,7 @@ import (
 	"github.com/google/cel-go/ext"
 	"github.com/google/cel-go/interpreter"
 
-	"github.com/keelson-dev/keelson/runtime/cel/library"
+	"github.com/keelson-dev/keelson/runtime/cel/internal/library"
 )
 
 // feature is something of the language that came in one version, and maybe left in another because it was replaced.

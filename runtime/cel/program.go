@@ -13,7 +13,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
 
-	"github.com/keelson-dev/keelson/runtime/cel/library"
+	"github.com/keelson-dev/keelson/runtime/cel/internal/library"
 	"github.com/keelson-dev/keelson/runtime/regexsize"
 )
 

@@ -7,7 +7,7 @@ import (
 	"reflect"
 
 	"github.com/keelson-dev/keelson/runtime"
-	"github.com/keelson-dev/keelson/runtime/protobuf"
+	"github.com/keelson-dev/keelson/runtime/internal/protobuf"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )

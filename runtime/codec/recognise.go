@@ -5,7 +5,7 @@ import (
 	"reflect"
 
 	"github.com/keelson-dev/keelson/runtime"
-	"github.com/keelson-dev/keelson/runtime/codec/canonical"
+	"github.com/keelson-dev/keelson/runtime/codec/internal/canonical"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/keelson-dev/keelson/runtime"
-	"github.com/keelson-dev/keelson/runtime/protobuf"
+	"github.com/keelson-dev/keelson/runtime/internal/protobuf"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/keelson-dev/keelson/runtime"
-	"github.com/keelson-dev/keelson/runtime/protobuf"
+	"github.com/keelson-dev/keelson/runtime/internal/protobuf"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"

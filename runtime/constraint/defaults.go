@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/keelson-dev/keelson/runtime/jsonfield"
+	"github.com/keelson-dev/keelson/runtime/internal/jsonfield"
 	kjson "sigs.k8s.io/json"
 )
 

@@ -3,7 +3,7 @@ package constraint
 import (
 	"reflect"
 
-	"github.com/keelson-dev/keelson/runtime/jsonfield"
+	"github.com/keelson-dev/keelson/runtime/internal/jsonfield"
 )
 
 // member is a struct field as encoding/json sees it, of which rules speak.

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/keelson-dev/keelson/runtime/jsonfield"
+	"github.com/keelson-dev/keelson/runtime/internal/jsonfield"
 )
 
 // shape is a struct type with the rules at its fields and below them. There is one for each struct type, so a type

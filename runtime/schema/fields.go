@@ -3,7 +3,7 @@ package schema
 import (
 	"reflect"
 
-	"github.com/keelson-dev/keelson/runtime/jsonfield"
+	"github.com/keelson-dev/keelson/runtime/internal/jsonfield"
 )
 
 // jsonField is a field as encoding/json sees it.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/keelson-dev/keelson/runtime/jsonfield"
+	"github.com/keelson-dev/keelson/runtime/internal/jsonfield"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 

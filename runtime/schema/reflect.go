@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/keelson-dev/keelson/runtime/jsonfield"
+	"github.com/keelson-dev/keelson/runtime/internal/jsonfield"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/keelson-dev/keelson/server/crd/definition"
+	"github.com/keelson-dev/keelson/server/crd/internal/definition"
 	"go.uber.org/zap"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"

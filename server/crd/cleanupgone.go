@@ -3,7 +3,7 @@ package crd
 import (
 	"context"
 
-	"github.com/keelson-dev/keelson/server/crd/definition"
+	"github.com/keelson-dev/keelson/server/crd/internal/definition"
 	"github.com/keelson-dev/keelson/storage"
 	"go.uber.org/zap"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"

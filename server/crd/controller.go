@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/server"
-	"github.com/keelson-dev/keelson/server/crd/definition"
+	"github.com/keelson-dev/keelson/server/crd/internal/definition"
 	"github.com/keelson-dev/keelson/server/registry"
 	"go.uber.org/zap"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/keelson-dev/keelson/server/crd/definition"
+	"github.com/keelson-dev/keelson/server/crd/internal/definition"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )

@@ -12,7 +12,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime/webhook"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/crd/conversion"
-	"github.com/keelson-dev/keelson/server/crd/definition"
+	"github.com/keelson-dev/keelson/server/crd/internal/definition"
 	"github.com/keelson-dev/keelson/storage"
 	"go.uber.org/zap"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"

@@ -9,7 +9,7 @@ import (
 	celrules "github.com/keelson-dev/keelson/runtime/cel/rules"
 	"github.com/keelson-dev/keelson/runtime/structural"
 	"github.com/keelson-dev/keelson/server/crd"
-	"github.com/keelson-dev/keelson/server/crd/definition"
+	"github.com/keelson-dev/keelson/server/crd/internal/definition"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 

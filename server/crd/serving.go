@@ -8,7 +8,7 @@ import (
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
-	"github.com/keelson-dev/keelson/server/crd/definition"
+	"github.com/keelson-dev/keelson/server/crd/internal/definition"
 	"github.com/keelson-dev/keelson/server/registry"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"

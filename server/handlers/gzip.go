@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/keelson-dev/keelson/server/gather"
-	"github.com/keelson-dev/keelson/server/gzipparts"
+	"github.com/keelson-dev/keelson/server/internal/gather"
+	"github.com/keelson-dev/keelson/server/internal/gzipparts"
 	"github.com/keelson-dev/keelson/server/request"
 	"github.com/klauspost/compress/gzip"
 )

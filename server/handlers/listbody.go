@@ -5,7 +5,7 @@ import (
 	"iter"
 	"net/http"
 
-	"github.com/keelson-dev/keelson/server/gzipparts"
+	"github.com/keelson-dev/keelson/server/internal/gzipparts"
 	"github.com/keelson-dev/keelson/server/request"
 	"github.com/keelson-dev/keelson/storage"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

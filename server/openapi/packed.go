@@ -11,7 +11,7 @@ import (
 	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/gzip"
 
-	"github.com/keelson-dev/keelson/server/gzipparts"
+	"github.com/keelson-dev/keelson/server/internal/gzipparts"
 )
 
 // packed is text kept compressed.

@@ -18,7 +18,7 @@ import (
 	openapiproto "k8s.io/kube-openapi/pkg/util/proto"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
-	"github.com/keelson-dev/keelson/server/gzipparts"
+	"github.com/keelson-dev/keelson/server/internal/gzipparts"
 )
 
 // share is what one document of OpenAPI v3 brings to the one document of OpenAPI v2: its paths and definitions, ready to be put

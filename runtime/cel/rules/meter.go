@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/traits"
-	"github.com/keelson-dev/keelson/runtime/cel/library"
+	"github.com/keelson-dev/keelson/runtime/cel/internal/library"
 )
 
 // maxWork is how many elements and members the rules of one object may compare, copy and sort in operations whose costs do not

@@ -1,0 +1,260 @@
+package jsonread
+
+import (
+	"encoding"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"sync"
+
+	"github.com/keelson-dev/keelson/runtime/internal/jsonfield"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Compiler makes the tables by which values of Go types are read and keeps them, as many as there are types. The zero
+// Compiler is ready. All methods may be called concurrently; it must not be copied.
+type Compiler struct {
+	known sync.Map // reflect.Type of a struct → *table, nil if it is none
+	mu    sync.Mutex
+	made  map[reflect.Type]readFunc // guarded by mu: of all types met, those in known are whole
+}
+
+// Read fills the struct that into points to, which must be a new one, from text. false says that this is for others to do,
+// and then into may have been filled in part. Neither text nor parts of it are kept.
+func (c *Compiler) Read(text []byte, into any) (ok bool) {
+	v := reflect.ValueOf(into)
+	if v.Kind() != reflect.Pointer || v.IsNil() {
+		return false
+	}
+	t := c.of(v.Type().Elem())
+	if t == nil {
+		return false
+	}
+	defer func() {
+		if recover() != nil { // a type's own method: who reads the text in the ordinary way hears of it too
+			ok = false
+		}
+	}()
+	r := &reader{text: text}
+	r.space()
+	if !t.read(r, v.Elem()) {
+		return false
+	}
+	r.space()
+	return r.at == len(text)
+}
+
+// readFunc reads the value at hand into v, which is settable and zero.
+type readFunc func(r *reader, v reflect.Value) bool
+
+// refuse is the readFunc of what is not read here.
+func refuse(*reader, reflect.Value) bool { return false }
+
+// of returns the table of a struct type, nil if it has none.
+func (c *Compiler) of(t reflect.Type) *table {
+	if known, ok := c.known.Load(t); ok {
+		return known.(*table)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.made == nil {
+		c.made = map[reflect.Type]readFunc{}
+	}
+	var whole *table
+	if t.Kind() == reflect.Struct && !reads[json.Unmarshaler](t) && !reads[encoding.TextUnmarshaler](t) {
+		whole = c.table(t)
+	}
+	c.known.Store(t, whole)
+	return whole
+}
+
+// reads tells whether values of a type have the methods of an interface.
+func reads[I any](t reflect.Type) bool { return reflect.PointerTo(t).Implements(reflect.TypeFor[I]()) }
+
+// reader returns what reads values of a type. The caller holds mu.
+func (c *Compiler) reader(t reflect.Type) readFunc {
+	if f, ok := c.made[t]; ok {
+		return f
+	}
+	var made readFunc
+	c.made[t] = func(r *reader, v reflect.Value) bool { return made(r, v) } // for a type that refers to itself
+	made = c.compile(t)
+	c.made[t] = made
+	return made
+}
+
+func (c *Compiler) compile(t reflect.Type) readFunc {
+	switch {
+	case t == reflect.TypeFor[metav1.Time]():
+		return readTime
+	case t.Kind() == reflect.Pointer:
+		return c.pointer(t)
+	case t.Kind() == reflect.Interface:
+		if t == reflect.TypeFor[any]() {
+			return readAny
+		}
+		return refuse
+	case reads[json.Unmarshaler](t):
+		if t.Name() == "" { // its methods are those of something embedded, which encoding/json does not always see
+			return refuse
+		}
+		return readItself
+	case reads[encoding.TextUnmarshaler](t):
+		return refuse
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		if table := c.table(t); table != nil {
+			return table.read
+		}
+	case reflect.String:
+		if t != reflect.TypeFor[json.Number]() {
+			return readString
+		}
+	case reflect.Bool:
+		return readBool
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return readInt
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return readUint
+	case reflect.Float32, reflect.Float64:
+		return readFloat
+	case reflect.Slice:
+		return c.slice(t)
+	case reflect.Map:
+		return c.mapOf(t)
+	}
+	return refuse
+}
+
+func (c *Compiler) pointer(t reflect.Type) readFunc {
+	if t.Name() != "" {
+		return refuse
+	}
+	elem, read := t.Elem(), c.reader(t.Elem())
+	return func(r *reader, v reflect.Value) bool {
+		if r.null() {
+			return true
+		}
+		p := reflect.New(elem)
+		if !read(r, p.Elem()) {
+			return false
+		}
+		v.Set(p)
+		return true
+	}
+}
+
+func (c *Compiler) slice(t reflect.Type) readFunc {
+	switch {
+	case t == reflect.TypeFor[[]byte]():
+		return readBytes
+	case t.Elem().Kind() == reflect.Uint8:
+		return refuse
+	}
+	read := c.reader(t.Elem())
+	return func(r *reader, v reflect.Value) bool {
+		if r.null() {
+			return true
+		}
+		n := 0
+		ok := r.elements(func() bool {
+			v.Grow(1)
+			v.SetLen(n + 1)
+			n++
+			return read(r, v.Index(n-1))
+		})
+		if ok && n == 0 {
+			v.Set(reflect.MakeSlice(t, 0, 0))
+		}
+		return ok
+	}
+}
+
+func (c *Compiler) mapOf(t reflect.Type) readFunc {
+	switch key := t.Key(); {
+	case t == reflect.TypeFor[map[string]string]():
+		return readStringMap
+	case key.Kind() != reflect.String || reads[encoding.TextUnmarshaler](key):
+		return refuse
+	}
+	read := c.reader(t.Elem())
+	return func(r *reader, v reflect.Value) bool {
+		if r.null() {
+			return true
+		}
+		m := reflect.MakeMap(t)
+		v.Set(m)
+		return r.members(func(name string) bool {
+			key := reflect.ValueOf(name).Convert(t.Key())
+			value := reflect.New(t.Elem()).Elem()
+			if m.MapIndex(key).IsValid() || !read(r, value) {
+				return false
+			}
+			m.SetMapIndex(key, value)
+			return true
+		})
+	}
+}
+
+// table is how a struct is read.
+type table struct {
+	fields []field
+	byName map[string]int // index in fields
+}
+
+type field struct {
+	name string
+	at   []int
+	read readFunc
+}
+
+// mostFields is how many fields a struct may have.
+const mostFields = 128
+
+// table makes the table of a struct, nil if it is not read here. The caller holds mu.
+func (c *Compiler) table(t reflect.Type) *table {
+	all := jsonfield.Of(t, nil)
+	if len(all) > mostFields {
+		return nil
+	}
+	made := &table{fields: make([]field, len(all)), byName: make(map[string]int, len(all))}
+	folded := make(map[string]struct{}, len(all))
+	for i, f := range all {
+		if !isPlainName(f.Name) {
+			return nil
+		}
+		folded[strings.ToLower(f.Name)] = struct{}{}
+		made.byName[f.Name] = i
+		made.fields[i] = field{name: f.Name, at: f.At, read: refuse}
+		if !f.AsString && direct(t, f.At) {
+			made.fields[i].read = c.reader(f.Go.Type)
+		}
+	}
+	if len(folded) < len(all) {
+		return nil
+	}
+	return made
+}
+
+// isPlainName tells of names that encoding/json takes from a tag as they are.
+func isPlainName(name string) bool {
+	for i := range len(name) {
+		c := name[i]
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("_-./$:", rune(c)) {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// direct tells of a field that no pointer leads to, and no field that is not exported.
+func direct(t reflect.Type, at []int) bool {
+	for _, i := range at {
+		if t.Kind() != reflect.Struct || !t.Field(i).IsExported() {
+			return false
+		}
+		t = t.Field(i).Type
+	}
+	return true
+}

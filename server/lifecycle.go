@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/server/credentials"
-	"github.com/keelson-dev/keelson/server/internal/gather"
 	"github.com/keelson-dev/keelson/server/handlers"
+	"github.com/keelson-dev/keelson/server/internal/transport"
 	"go.uber.org/zap"
 )
 
@@ -62,7 +62,7 @@ func (s *Server) serveAt(ctx context.Context, ln net.Listener, host string) erro
 	errorLog = log.New(s.metrics.ServerErrors(errorLog.Writer()), errorLog.Prefix(), errorLog.Flags())
 	hs := &http.Server{
 		Handler:           s.handler,
-		ConnContext:       gather.Context,
+		ConnContext:       transport.ConnContext,
 		TLSConfig:         s.tlsConfig(),
 		ReadHeaderTimeout: 32 * time.Second,
 		IdleTimeout:       90 * time.Second,
@@ -71,9 +71,9 @@ func (s *Server) serveAt(ctx context.Context, ln net.Listener, host string) erro
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 100},
 	}
 	// The deadline of a stream cannot end a write that blocks its whole connection: the time that is given here does.
-	h2 := serveHTTP2(hs, handlers.DefaultWriteTimeout)
+	h2 := transport.ServeHTTP2(hs, handlers.DefaultWriteTimeout)
 	failed := make(chan error, 1)
-	go func() { failed <- hs.ServeTLS(gather.NewListener(ln, handlers.DefaultWriteTimeout), "", "") }()
+	go func() { failed <- hs.ServeTLS(transport.NewListener(ln, handlers.DefaultWriteTimeout), "", "") }()
 	err = s.announce(ctx, "https://"+host)
 	if err == nil {
 		select {
@@ -85,7 +85,7 @@ func (s *Server) serveAt(ctx context.Context, ln net.Listener, host string) erro
 	}
 	s.opts.Observe.Logger.Info("stopping")
 	s.drain(hs)
-	h2.close()
+	h2.End()
 	if serveErr := <-failed; err == nil && !errors.Is(serveErr, http.ErrServerClosed) {
 		err = serveErr
 	}

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/keelson-dev/keelson/server/internal/transport"
+
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/runtime/patch"
@@ -42,8 +44,10 @@ type served struct {
 	cache   *cacher.Cacher     // of a hub that has one; closed by the server
 	shown   []string           // the verbs that discovery shows, if not all of the handler; guarded by the server's mu
 	said    published
-	tenancy *tenancy // of all versions of the kind
-	policy  *policy  // decides about what a Storage of its own is asked in process
+	// tenancy counts the requests to the kind in all its versions, so that the cache they read from is closed after the last of
+	// them when the kind is served no longer, or otherwise.
+	tenancy *transport.Count
+	policy  *policy // decides about what a Storage of its own is asked in process
 	// Guarded by the server's mu:
 	by      *installation // that serves it when it is published, or withdraws it then; nil: none
 	pending bool          // not published yet
@@ -83,14 +87,14 @@ func (s *Server) changed() {
 func (s *Server) routes(added []*served) (map[schema.GroupVersionResource]http.Handler, error) {
 	routes := map[schema.GroupVersionResource]http.Handler{}
 	stores := map[schema.GroupResource]*registry.Registry{}
-	tenancies := map[schema.GroupVersionKind]*tenancy{}
+	tenancies := map[schema.GroupVersionKind]*transport.Count{}
 	// The hubs first: they bring the strategy and the storage that the other versions share, perhaps of another group.
 	for _, r := range slices.SortedStableFunc(slices.Values(added), hubFirst) {
 		if _, ok := routes[r.gvr]; ok {
 			return nil, fmt.Errorf("server: %s is served twice", r.gvr)
 		}
 		if tenancies[r.hub] == nil {
-			tenancies[r.hub] = &tenancy{}
+			tenancies[r.hub] = new(transport.Count)
 		}
 		r.tenancy = tenancies[r.hub]
 		if err := s.build(r, stores); err != nil {

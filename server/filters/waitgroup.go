@@ -3,7 +3,8 @@ package filters
 import (
 	"context"
 	"net/http"
-	"sync"
+
+	"github.com/keelson-dev/keelson/server/internal/transport"
 
 	"github.com/keelson-dev/keelson/server/request"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,10 +14,8 @@ import (
 // WaitGroup counts the requests under way, so that a server can let them finish before it ends. Long-running ones
 // are not counted: they end when their server tells them. All methods may be called concurrently.
 type WaitGroup struct {
-	mu     sync.Mutex // guards all below
-	n      int
-	closed bool
-	idle   chan struct{} // closed when n is 0 after Close; made by Close
+	count transport.Count
+	idle  chan struct{} // closed when the last has left after Close
 }
 
 // NewWaitGroup returns a group without requests, open for new ones.
@@ -31,14 +30,14 @@ func (g *WaitGroup) Filter() Filter {
 			return false
 		}
 		counted := !request.IsLongRunning(info)
-		if !g.enter(counted) {
+		if counted && !g.count.Enter() || !counted && !g.count.IsOpen() {
 			WriteStatus(p.w, p.r, errShuttingDown())
 			return false
 		}
 		if !counted {
 			return true
 		}
-		defer g.leave()
+		defer g.count.Leave()
 		p.group = g
 		p.to(next)
 		return false
@@ -46,14 +45,7 @@ func (g *WaitGroup) Filter() Filter {
 }
 
 // Close refuses new requests from now on. It may be called more than once.
-func (g *WaitGroup) Close() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !g.closed {
-		g.closed = true
-		g.settle()
-	}
-}
+func (g *WaitGroup) Close() { g.count.Close(func() { close(g.idle) }) }
 
 // Wait returns when the group is closed and no request is under way, or with the error of ctx when it ends first.
 // Handlers that outlived their [Timeout] are under way until they return.
@@ -71,45 +63,17 @@ func (g *WaitGroup) Wait(ctx context.Context) error {
 	}
 }
 
-// enter reports whether a request may pass, and counts it if asked.
-func (g *WaitGroup) enter(count bool) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed {
-		return false
-	}
-	if count {
-		g.n++
-	}
-	return true
-}
-
 // hold counts what an entered request leaves behind. A nil group counts nothing.
 func (g *WaitGroup) hold() {
-	if g == nil {
-		return
+	if g != nil {
+		g.count.Hold()
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.n++
 }
 
-// leave takes back an enter or a hold.
+// leave takes back a hold.
 func (g *WaitGroup) leave() {
-	if g == nil {
-		return
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.n--
-	g.settle()
-}
-
-// settle closes idle when the last request has left a closed group; mu is held. n cannot grow from 0 once the group
-// is closed, so that this happens once.
-func (g *WaitGroup) settle() {
-	if g.closed && g.n == 0 {
-		close(g.idle)
+	if g != nil {
+		g.count.Leave()
 	}
 }
 

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/keelson-dev/keelson/server/internal/gather"
 	"github.com/keelson-dev/keelson/server/internal/gzipparts"
+	"github.com/keelson-dev/keelson/server/internal/transport"
 	"github.com/keelson-dev/keelson/server/request"
 	"github.com/klauspost/compress/gzip"
 )
@@ -22,7 +22,7 @@ type body struct {
 	zip      bool
 	head     bool              // of the body nothing is written
 	gz       *gzipparts.Writer // when zip
-	held     *gather.Conn      // the connection of a long body; may be nil
+	held     *transport.Conn   // the connection of a long body; may be nil
 	deadline bool
 	header   [2]string // values of the header
 }
@@ -63,7 +63,7 @@ func (c *call) beginBody(b *body, code int, mediaType string, length int64) {
 	}
 	// What an answer over HTTP/1.1 ends with need not be a write of its own, so that nothing would send what is kept.
 	if (length < 0 || length > longBody) && !b.head && c.r.ProtoMajor == 2 {
-		b.held = gather.From(c.ctx)
+		b.held = transport.ConnOf(c.ctx)
 		b.held.Hold()
 	}
 	c.w.WriteHeader(code)

@@ -81,6 +81,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/runtime/patch"
+	"github.com/keelson-dev/keelson/server/internal/transport"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -171,7 +172,7 @@ type Resource struct {
 	write       time.Duration
 	warnings    []string
 	stop        stopper
-	patience    patience // of writes of watches
+	patience    transport.Patience // of writes of watches
 	hooks       Hooks
 	zippers     sync.Pool // of *gzip.Writer, for watches
 	joiners     sync.Pool // of *gzipparts.Writer, for bodies
@@ -232,7 +233,7 @@ func New(o Options) (*Resource, error) {
 	if r.write == 0 {
 		r.write = DefaultWriteTimeout
 	}
-	r.patience.limit = r.write
+	r.patience.Limit = r.write
 	if o.Table == nil {
 		o.Table, _ = o.Storage.(registry.Tabler)
 	}

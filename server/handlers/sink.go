@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/keelson-dev/keelson/server/internal/transport"
 	"github.com/keelson-dev/keelson/server/request"
 	"github.com/klauspost/compress/gzip"
 )
@@ -30,7 +31,7 @@ type sink interface {
 type httpSink struct {
 	*watching
 	control *http.ResponseController
-	under   *pending // the write under way; nil before the first
+	under   *transport.Write // the write under way; nil before the first
 	zip     bool
 
 	// Between the first event and the flush; an idle watch has neither.
@@ -51,9 +52,9 @@ func (s *httpSink) begin() {
 		h.Add("Vary", "Accept-Encoding")
 	}
 	s.w.WriteHeader(http.StatusOK)
-	s.under = new(pending)
-	s.patience.join(s.under, s.control)
-	s.patience.begins(s.under)
+	s.under = new(transport.Write)
+	s.patience.Join(s.under, s.control)
+	s.patience.Begins(s.under)
 	s.wrote(s.control.Flush())
 }
 
@@ -66,14 +67,14 @@ func (s *httpSink) buffer() *[]byte {
 
 func (s *httpSink) event() error {
 	if len(*s.buf) > gzipThreshold {
-		s.patience.begins(s.under)
+		s.patience.Begins(s.under)
 		s.wrote(s.write())
 	}
 	return nil
 }
 
 func (s *httpSink) flush() error {
-	s.patience.begins(s.under)
+	s.patience.Begins(s.under)
 	s.wrote(s.send())
 	s.release()
 	return nil
@@ -114,7 +115,7 @@ func (s *httpSink) write() error {
 // wrote ends a write that has returned err. A client that has blocked it for longer than it may, or is gone, has its
 // connection aborted.
 func (s *httpSink) wrote(err error) {
-	inTime := s.patience.ends(s.under)
+	inTime := s.patience.Ends(s.under)
 	if !inTime || err != nil && !errors.Is(err, http.ErrNotSupported) {
 		s.buf, s.gz = nil, nil // a write of HTTP/2 that has failed may be reading them still
 		panic(http.ErrAbortHandler)
@@ -135,7 +136,7 @@ func (s *httpSink) release() {
 
 func (s *httpSink) close() {
 	if s.under != nil {
-		s.patience.leave(s.under)
+		s.patience.Leave(s.under)
 		s.under = nil
 	}
 	s.release()

@@ -1,4 +1,4 @@
-package server
+package transport
 
 import (
 	"bufio"
@@ -17,16 +17,16 @@ import (
 )
 
 // serving is a server of HTTP/1.1 and HTTP/2.
-func serving(t *testing.T, handler http.HandlerFunc) (*httptest.Server, *http2Server) {
+func serving(t *testing.T, handler http.HandlerFunc) (*httptest.Server, *HTTP2) {
 	t.Helper()
 	ts := httptest.NewUnstartedServer(handler)
 	ts.EnableHTTP2 = true
 	ts.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 100}
-	h2 := serveHTTP2(ts.Config, time.Minute)
+	h2 := ServeHTTP2(ts.Config, time.Minute)
 	ts.StartTLS()
 	t.Cleanup(func() {
 		ts.Close()
-		h2.close()
+		h2.End()
 	})
 	return ts, h2
 }
@@ -98,9 +98,9 @@ func TestHTTP2ConnContext(t *testing.T) {
 	}))
 	ts.EnableHTTP2 = true
 	ts.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, key{}, c) }
-	h2 := serveHTTP2(ts.Config, time.Minute)
+	h2 := ServeHTTP2(ts.Config, time.Minute)
 	ts.StartTLS()
-	defer func() { ts.Close(); h2.close() }()
+	defer func() { ts.Close(); h2.End() }()
 	resp, err := ts.Client().Get(ts.URL)
 	if err != nil || resp.ProtoMajor != 2 {
 		t.Fatal(resp, err)
@@ -152,8 +152,8 @@ func TestHTTP2Preface(t *testing.T) {
 	certificates := ts.TLS.Certificates
 	synctest.Test(t, func(t *testing.T) {
 		hs := &http.Server{ReadHeaderTimeout: time.Hour}
-		h2 := serveHTTP2(hs, time.Minute)
-		defer h2.close()
+		h2 := ServeHTTP2(hs, time.Minute)
+		defer h2.End()
 		below, other := net.Pipe()
 		defer other.Close()
 		client := tls.Client(other, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
@@ -200,5 +200,5 @@ func TestHTTP2Shutdown(t *testing.T) {
 	if err := <-over; err != nil {
 		t.Error(err)
 	}
-	h2.close()
+	h2.End()
 }

@@ -1,4 +1,4 @@
-package gather
+package transport
 
 import (
 	"errors"
@@ -71,9 +71,9 @@ func (c *Conn) keep(p []byte) {
 			c.buf = &b
 		}
 		if c.timer == nil {
-			c.timer = time.AfterFunc(patience, c.late)
+			c.timer = time.AfterFunc(gatherTime, c.late)
 		} else {
-			c.timer.Reset(patience)
+			c.timer.Reset(gatherTime)
 		}
 	}
 	*c.buf = append(*c.buf, p...)

@@ -1,4 +1,4 @@
-package handlers
+package transport
 
 import (
 	"net/http"
@@ -27,51 +27,51 @@ func (p *patient) SetWriteDeadline(time.Time) error {
 func TestPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 10 * time.Second
-		p := &patience{limit: limit}
-		var w [4]pending
+		p := &Patience{Limit: limit}
+		var w [4]Write
 		var to [4]patient
 		for i := range w {
-			p.join(&w[i], http.NewResponseController(&to[i]))
+			p.Join(&w[i], http.NewResponseController(&to[i]))
 		}
 		start := time.Now()
 		at := func(d time.Duration) { time.Sleep(time.Until(start.Add(d))); synctest.Wait() }
-		p.begins(&w[0])
+		p.Begins(&w[0])
 		at(3 * time.Second)
-		p.begins(&w[1])
+		p.Begins(&w[1])
 		at(4 * time.Second)
-		if !p.ends(&w[0]) {
+		if !p.Ends(&w[0]) {
 			t.Error("the first is given up")
 		}
-		p.begins(&w[0]) // anew
+		p.Begins(&w[0]) // anew
 		at(13*time.Second - 1)
 		if to[1].n.Load() != 0 {
 			t.Error("the second is given up too early")
 		}
-		p.begins(&w[2])
+		p.Begins(&w[2])
 		at(time.Minute)
 		for i, want := range []time.Duration{14 * time.Second, 13 * time.Second, 23*time.Second - 1, 0} {
 			switch {
 			case want == 0 && to[i].n.Load() != 0, want != 0 && (to[i].n.Load() != 1 || to[i].at.Sub(start) != want):
 				t.Errorf("%d was given up %d times, after %v, want %v", i, to[i].n.Load(), to[i].at.Sub(start), want)
 			}
-			if p.ends(&w[i]) != (want == 0) {
+			if p.Ends(&w[i]) != (want == 0) {
 				t.Errorf("%d is not told whether it was given up", i)
 			}
 		}
-		p.begins(&w[3]) // the timer was at rest
-		p.leave(&w[1])
-		p.leave(&w[0])
-		p.leave(&w[2])
+		p.Begins(&w[3]) // the timer was at rest
+		p.Leave(&w[1])
+		p.Leave(&w[0])
+		p.Leave(&w[2])
 		if at(time.Minute + limit); to[3].n.Load() != 1 {
 			t.Error("the last is not given up")
 		}
-		p.leave(&w[3])
+		p.Leave(&w[3])
 		if p.timer != nil || p.writes != nil || p.armed.Load() {
 			t.Error("something is left when all are gone")
 		}
-		p.join(&w[0], http.NewResponseController(&to[0]))
-		p.begins(&w[0])
-		p.leave(&w[0])
+		p.Join(&w[0], http.NewResponseController(&to[0]))
+		p.Begins(&w[0])
+		p.Leave(&w[0])
 		if time.Sleep(2 * limit); to[0].n.Load() != 1 {
 			t.Error("one that has left is given up")
 		}
@@ -80,40 +80,40 @@ func TestPatience(t *testing.T) {
 
 // TestPatienceForEver: without a limit nobody looks.
 func TestPatienceForEver(t *testing.T) {
-	p := &patience{limit: -1}
-	var w pending
-	p.join(&w, http.NewResponseController(httptest.NewRecorder()))
-	p.begins(&w)
-	if p.timer != nil || !p.ends(&w) {
+	p := &Patience{Limit: -1}
+	var w Write
+	p.Join(&w, http.NewResponseController(httptest.NewRecorder()))
+	p.Begins(&w)
+	if p.timer != nil || !p.Ends(&w) {
 		t.Error("there is a limit")
 	}
-	p.leave(&w)
+	p.Leave(&w)
 }
 
 // TestPatienceOfMany: writes that are in time are not given up, however they come and go.
 func TestPatienceOfMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &patience{limit: time.Second}
+		p := &Patience{Limit: time.Second}
 		var all sync.WaitGroup
 		for i := range 50 {
 			all.Go(func() {
 				for j := range 20 {
-					var w pending
+					var w Write
 					to := &patient{}
-					p.join(&w, http.NewResponseController(to))
+					p.Join(&w, http.NewResponseController(to))
 					for k := range 5 {
 						late := (i+j+k)%7 == 0
-						p.begins(&w)
+						p.Begins(&w)
 						if late {
-							time.Sleep(p.limit + time.Duration(i)*time.Millisecond + 1)
+							time.Sleep(p.Limit + time.Duration(i)*time.Millisecond + 1)
 						} else {
 							time.Sleep(time.Duration((i*37+k*101)%999) * time.Millisecond)
 						}
-						if p.ends(&w) == late {
+						if p.Ends(&w) == late {
 							t.Errorf("late: %v, given up: %v", late, !late)
 						}
 					}
-					p.leave(&w)
+					p.Leave(&w)
 				}
 			})
 		}

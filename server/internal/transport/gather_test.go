@@ -1,4 +1,4 @@
-package gather_test
+package transport_test
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/keelson-dev/keelson/server/internal/gather"
+	"github.com/keelson-dev/keelson/server/internal/transport"
 )
 
 // sent is a connection that remembers what it was given to send.
@@ -71,13 +71,13 @@ type one struct {
 
 func (o one) Accept() (net.Conn, error) { return o.conn, nil }
 
-func gathered(t *testing.T, below net.Conn) *gather.Conn {
+func gathered(t *testing.T, below net.Conn) *transport.Conn {
 	t.Helper()
-	c, err := gather.NewListener(one{conn: below}, time.Second).Accept()
+	c, err := transport.NewListener(one{conn: below}, time.Second).Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return gather.From(gather.Context(t.Context(), c))
+	return transport.ConnOf(transport.ConnContext(t.Context(), c))
 }
 
 func write(t *testing.T, c net.Conn, p string) {
@@ -270,11 +270,11 @@ func TestTheBytesStay(t *testing.T) {
 }
 
 func TestNoConn(t *testing.T) {
-	ctx := gather.Context(t.Context(), &sent{})
-	c := gather.From(ctx)
+	ctx := transport.ConnContext(t.Context(), &sent{})
+	c := transport.ConnOf(ctx)
 	c.Hold() // must not panic
 	c.Release()
-	if c != nil || gather.From(context.Background()) != nil {
+	if c != nil || transport.ConnOf(context.Background()) != nil {
 		t.Error("there is one")
 	}
 }
@@ -283,7 +283,7 @@ func TestNoConn(t *testing.T) {
 func TestHTTP2(t *testing.T) {
 	body := bytes.Repeat([]byte("0123456789abcdef"), 64<<10)
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := gather.From(r.Context())
+		c := transport.ConnOf(r.Context())
 		if c == nil || r.ProtoMajor != 2 {
 			t.Errorf("%s, %v", r.Proto, c)
 		}
@@ -292,8 +292,8 @@ func TestHTTP2(t *testing.T) {
 		_, _ = w.Write(body)
 	}))
 	s.EnableHTTP2 = true
-	s.Listener = gather.NewListener(s.Listener, time.Second)
-	s.Config.ConnContext = gather.Context
+	s.Listener = transport.NewListener(s.Listener, time.Second)
+	s.Config.ConnContext = transport.ConnContext
 	s.StartTLS()
 	defer s.Close()
 	for _, window := range []int{1 << 16, 4 << 20} {

@@ -1,4 +1,4 @@
-package handlers
+package transport
 
 import (
 	"net/http"
@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// patience gives up writes of watches that take longer than limit. A deadline set before each write and taken back after it
+// Patience gives up writes of watches that take longer than Limit. A deadline set before each write and taken back after it
 // would do the same, but HTTP/2 makes two messages to its connection's goroutine and a timer of that, for every event
 // of every watch. Here a write tells only when it began. One timer serves all: while there are writes it looks at them
-// about once in limit, and never before the one that began first has had its time.
-type patience struct {
-	limit time.Duration // 0 or less: for ever
+// about once in Limit, and never before the one that began first has had its time.
+type Patience struct {
+	Limit time.Duration // 0 or less: for ever
 	armed atomic.Bool   // the timer will look; changed with mu held
 
 	mu     sync.Mutex // guards all below
 	epoch  time.Time  // what writes count from; it changes only while there are none
-	writes []*pending
+	writes []*Write
 	timer  *time.Timer // nil before the first write
 }
 
-// pending is where a watch tells of its writes. Its owner writes one after the other.
-type pending struct {
+// Write is where a watch tells of its writes. Its owner writes one after the other.
+type Write struct {
 	since   atomic.Int64 // nanoseconds from epoch to when the write began; or one of those below
 	control *http.ResponseController
-	slot    int // in patience.writes
+	slot    int // in Patience.writes
 }
 
 const (
@@ -33,9 +33,9 @@ const (
 	givenUp    = -1
 )
 
-// join begins to watch over the writes that w tells of; leave must be called when there will be no more, before control
+// Join begins to watch over the writes that w tells of; Leave must be called when there will be no more, before control
 // becomes invalid.
-func (p *patience) join(w *pending, control *http.ResponseController) {
+func (p *Patience) Join(w *Write, control *http.ResponseController) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.writes) == 0 {
@@ -45,7 +45,8 @@ func (p *patience) join(w *pending, control *http.ResponseController) {
 	p.writes = append(p.writes, w)
 }
 
-func (p *patience) leave(w *pending) {
+// Leave ends what Join has begun.
+func (p *Patience) Leave(w *Write) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	last := len(p.writes) - 1
@@ -60,9 +61,9 @@ func (p *patience) leave(w *pending) {
 	}
 }
 
-// begins tells that a write begins.
-func (p *patience) begins(w *pending) {
-	if p.limit <= 0 {
+// Begins tells that a write begins.
+func (p *Patience) Begins(w *Write) {
+	if p.Limit <= 0 {
 		return
 	}
 	w.since.Store(int64(time.Since(p.epoch)))
@@ -72,15 +73,15 @@ func (p *patience) begins(w *pending) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.armed.Load() {
-		p.lookIn(p.limit)
+		p.lookIn(p.Limit)
 	}
 }
 
-// ends tells that the write has ended; false when it was given up.
-func (p *patience) ends(w *pending) bool { return w.since.Swap(notWriting) != givenUp }
+// Ends tells that the write has ended; false when it was given up.
+func (p *Patience) Ends(w *Write) bool { return w.since.Swap(notWriting) != givenUp }
 
 // lookIn lets look be called in a while. The caller holds mu.
-func (p *patience) lookIn(wait time.Duration) {
+func (p *Patience) lookIn(wait time.Duration) {
 	p.armed.Store(true)
 	if p.timer == nil {
 		p.timer = time.AfterFunc(wait, p.look)
@@ -90,7 +91,7 @@ func (p *patience) lookIn(wait time.Duration) {
 }
 
 // look gives up the writes that have had their time, and comes back when the next will have had it.
-func (p *patience) look() {
+func (p *Patience) look() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.writes) == 0 {
@@ -103,7 +104,7 @@ func (p *patience) look() {
 		since := w.since.Load()
 		switch {
 		case since <= notWriting:
-		case since+int64(p.limit) > now:
+		case since+int64(p.Limit) > now:
 			first = min(first, since)
 		case w.since.CompareAndSwap(since, givenUp):
 			// An error is that of a ResponseWriter without deadlines: then the write may take for ever.
@@ -111,6 +112,6 @@ func (p *patience) look() {
 		}
 	}
 	if first <= now {
-		p.lookIn(time.Duration(first + int64(p.limit) - now))
+		p.lookIn(time.Duration(first + int64(p.Limit) - now))
 	}
 }

@@ -1,4 +1,4 @@
-package server
+package transport
 
 import (
 	"context"
@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// http2Server serves the connections of another http.Server that have agreed on HTTP/2, each through a [frameConn], which
+// HTTP2 serves the connections of another http.Server that have agreed on HTTP/2, each through a [frameConn], which
 // that one has no place for. To this one they are connections where nothing has to be agreed on.
-type http2Server struct {
+type HTTP2 struct {
 	inner http.Server
 	conns chan net.Conn
 	pool  sync.Pool     // of *[]byte, for frameConns
@@ -24,10 +24,10 @@ type http2Server struct {
 // prefaceTimeout is how long a client may take to begin to speak HTTP/2, as net/http has it.
 const prefaceTimeout = 10 * time.Second
 
-// serveHTTP2 has the connections of hs that speak HTTP/2 served, by its handler and with its limits, until close is called,
+// ServeHTTP2 has the connections of hs that speak HTTP/2 served, by its handler and with its limits, until End is called,
 // which must be when hs serves no more. BaseContext, ConnState, ReadTimeout and WriteTimeout of hs are not looked at. A connection whose client blocks a write for longer than limit is closed.
-func serveHTTP2(hs *http.Server, limit time.Duration) *http2Server {
-	s := &http2Server{conns: make(chan net.Conn), gone: make(chan struct{}), ended: make(chan struct{}), limit: limit}
+func ServeHTTP2(hs *http.Server, limit time.Duration) *HTTP2 {
+	s := &HTTP2{conns: make(chan net.Conn), gone: make(chan struct{}), ended: make(chan struct{}), limit: limit}
 	s.inner = http.Server{
 		Handler:           withTLS(hs.Handler),
 		ReadHeaderTimeout: prefaceTimeout, // there is no other use of it in HTTP/2
@@ -40,7 +40,7 @@ func serveHTTP2(hs *http.Server, limit time.Duration) *http2Server {
 			if hs.ConnContext != nil {
 				ctx = hs.ConnContext(ctx, c)
 			}
-			return context.WithValue(ctx, connKey{}, c)
+			return context.WithValue(ctx, frameKey{}, c)
 		},
 	}
 	s.inner.Protocols.SetUnencryptedHTTP2(true)
@@ -58,7 +58,7 @@ func serveHTTP2(hs *http.Server, limit time.Duration) *http2Server {
 }
 
 // take serves a connection of the other server to its end.
-func (s *http2Server) take(_ *http.Server, c *tls.Conn, _ http.Handler) {
+func (s *HTTP2) take(_ *http.Server, c *tls.Conn, _ http.Handler) {
 	state := c.ConnectionState()
 	f := &frameConn{Conn: c, state: &state, pool: &s.pool, limit: s.limit, closed: make(chan struct{})}
 	if !mayCarryHTTP2(state) {
@@ -72,14 +72,14 @@ func (s *http2Server) take(_ *http.Server, c *tls.Conn, _ http.Handler) {
 	}
 }
 
-// close ends what serveHTTP2 has begun.
-func (s *http2Server) close() {
+// End ends what ServeHTTP2 has begun.
+func (s *HTTP2) End() {
 	_ = s.inner.Close() // its error is that of the listener, which is s
 	<-s.ended
 }
 
 // Accept implements net.Listener.
-func (s *http2Server) Accept() (net.Conn, error) {
+func (s *HTTP2) Accept() (net.Conn, error) {
 	select {
 	case c := <-s.conns:
 		return c, nil
@@ -89,16 +89,16 @@ func (s *http2Server) Accept() (net.Conn, error) {
 }
 
 // Close implements net.Listener.
-func (s *http2Server) Close() error {
+func (s *HTTP2) Close() error {
 	s.stop.Do(func() { close(s.gone) })
 	return nil
 }
 
 // Addr implements net.Listener.
-func (s *http2Server) Addr() net.Addr { return &net.UnixAddr{Name: "h2", Net: "h2"} }
+func (s *HTTP2) Addr() net.Addr { return &net.UnixAddr{Name: "h2", Net: "h2"} }
 
-// connKey is where the context of a request over HTTP/2 has its *frameConn.
-type connKey struct{}
+// frameKey is where the context of a request over HTTP/2 has its *frameConn.
+type frameKey struct{}
 
 // inadequate is a GOAWAY frame with the code INADEQUATE_SECURITY, https://www.rfc-editor.org/rfc/rfc9113#section-6.8.
 const inadequate = "\x00\x00\x08\x07\x00\x00\x00\x00\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x0c"
@@ -125,7 +125,7 @@ func mayCarryHTTP2(state tls.ConnectionState) bool {
 func withTLS(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS == nil {
-			if c, ok := r.Context().Value(connKey{}).(*frameConn); ok {
+			if c, ok := r.Context().Value(frameKey{}).(*frameConn); ok {
 				r.TLS = c.state
 			}
 		}

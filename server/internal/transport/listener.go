@@ -1,0 +1,59 @@
+package transport
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+)
+
+const (
+	enough     = 96 << 10               // bytes: what more would save is little beside the copying
+	record     = 16 << 10               // bytes: the most that TLS makes one of
+	gatherTime = 500 * time.Microsecond // how long what is kept may wait for the next write
+)
+
+// Listener accepts connections that gather. Make one with NewListener.
+type Listener struct {
+	net.Listener
+	limit   time.Duration
+	buffers sync.Pool // of *[]byte
+}
+
+// NewListener returns a listener whose connections are *Conn. A client may block what a timer sends for as long as limit;
+// all other writes have the deadlines that are set for them.
+func NewListener(ln net.Listener, limit time.Duration) *Listener {
+	return &Listener{Listener: ln, limit: limit}
+}
+
+// Accept implements net.Listener.
+func (l *Listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &Conn{Conn: c, from: l}, nil
+}
+
+type connKey struct{}
+
+// ConnContext returns a context that carries the Conn below c, if there is one: c itself, or what its method NetConn returns,
+// as that of a *tls.Conn does. It is for http.Server.ConnContext.
+func ConnContext(ctx context.Context, c net.Conn) context.Context {
+	for {
+		if own, ok := c.(*Conn); ok {
+			return context.WithValue(ctx, connKey{}, own)
+		}
+		above, ok := c.(interface{ NetConn() net.Conn })
+		if !ok {
+			return ctx
+		}
+		c = above.NetConn()
+	}
+}
+
+// ConnOf returns the Conn of a context, or nil, which is as good: it holds nothing.
+func ConnOf(ctx context.Context) *Conn {
+	c, _ := ctx.Value(connKey{}).(*Conn)
+	return c
+}

@@ -78,7 +78,7 @@ func (s *Server) buildHandler() (http.Handler, error) {
 		}
 		list = append(list, f.Filter)
 	}
-	return filters.Chain(s.router.Handler(s.fixed), list...), nil
+	return filters.Chain(s.set.Handler(), list...), nil
 }
 
 // Rearrange returns the chain own as filters, a Serving.Filters, wants it, or says what filters may not do without

@@ -13,6 +13,7 @@ import (
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/flowcontrol"
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server/catalogue"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/prometheus/client_golang/prometheus"
@@ -78,13 +79,17 @@ func (h *Host) Backend() storage.Backend { return h.s.backend }
 
 // Serve adds groups, or resources to groups served already. Either all of them are served afterwards, or none and
 // the error says why: ErrServed among others, of a resource that is.
-func (h *Host) Serve(groups ...Group) error { return h.s.replace(h.i, nil, groups) }
+func (h *Host) Serve(groups ...Group) error {
+	return h.s.set.Exchange(h.i.change, nil, described(groups))
+}
 
 // Withdraw ends serving resources, in all their versions, whether Serve or Options.Groups brought them: their watches
 // end, requests under way end as they can, and their kinds and names become free. Stored objects stay where they are.
 // Either all are withdrawn, or none and the error says why. What an extension serves is that extension's to withdraw. During
 // Install they are served until that returns, so that a kind that is to come back has a Group.Scheme of its own: see Replace.
-func (h *Host) Withdraw(resources ...schema.GroupResource) error { return h.s.withdraw(h.i, resources) }
+func (h *Host) Withdraw(resources ...schema.GroupResource) error {
+	return h.s.set.Withdraw(h.i.change, resources)
+}
 
 // Replace ends serving resources, of which some may not be served, and serves groups, in one step: no request comes
 // between, and if anything is wrong all stays as it was. Watches of the resources end, as do those of Withdraw; other
@@ -92,14 +97,14 @@ func (h *Host) Withdraw(resources ...schema.GroupResource) error { return h.s.wi
 // authenticated before it and reaches the resource after it is answered with 429 and Retry-After. Kinds that come back have a Group.Scheme of their own, for those in
 // the server's scheme are known there until they are withdrawn.
 func (h *Host) Replace(resources []schema.GroupResource, groups ...Group) error {
-	return h.s.replace(h.i, resources, groups)
+	return h.s.set.Exchange(h.i.change, resources, described(groups))
 }
 
 // ShowVerbs has discovery show these verbs of a served resource and no others, in all its versions, for objects that are
 // on their way out for one. Verbs that the resource does not have are left out; no verbs at all are those that it has.
 // Requests are answered as before.
 func (h *Host) ShowVerbs(resource schema.GroupResource, verbs ...string) error {
-	return h.s.showVerbs(h.i, resource, verbs)
+	return h.s.set.ShowVerbs(h.i.change, resource, verbs)
 }
 
 // Authenticate adds an authenticator, or replaces the one of that name, for all requests that come afterwards. It is asked
@@ -194,31 +199,12 @@ func (h *Host) CollectGarbage() error {
 }
 
 // Catalogue says what the server serves.
-func (h *Host) Catalogue() *Catalogue { return h.s.Catalogue() }
+func (h *Host) Catalogue() *catalogue.Catalogue { return h.s.Catalogue() }
 
 // Registry returns the registry of a stored resource that is served, for registry.For. It is good until the resource is
 // withdrawn or replaced; what it returns after that are errors.
 func (h *Host) Registry(resource schema.GroupResource) (*registry.Registry, error) {
-	return h.s.registryOf(h.i, resource)
-}
-
-// registryOf returns the registry of a resource that is served, from the point of view of i.
-func (s *Server) registryOf(i *installation, resource schema.GroupResource) (*registry.Registry, error) {
-	i.lock(s)
-	defer i.unlock(s)
-	if i.phase == phaseAbandoned {
-		return nil, errAbandoned
-	}
-	for _, r := range s.served {
-		if r.gvr.GroupResource() != resource || !i.sees(r) {
-			continue
-		}
-		if reg := registryOf(r); reg != nil {
-			return reg, nil
-		}
-		return nil, fmt.Errorf("server: registry of %s: %w", resource, errNoRegistry)
-	}
-	return nil, fmt.Errorf("server: registry of %s: no such resource is served; want its group and plural, such as widgets.example.com", resource)
+	return h.s.set.Registry(h.i.change, resource)
 }
 
 // Check adds health checks.
@@ -258,8 +244,6 @@ func (h *Host) Go(work func(ctx context.Context)) { h.i.begin(work) }
 func (h *Host) OnClose(f func()) {
 	h.i.onClose(f)
 }
-
-var errNoRegistry = errors.New("it has a Storage of its own")
 
 // Install implements Extension: a server that installs a group serves it.
 func (g Group) Install(h *Host) error { return h.Serve(g) }

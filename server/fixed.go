@@ -121,7 +121,7 @@ func (f *fixed) notFound(w http.ResponseWriter, _ *http.Request) { f.index(w, ht
 func (f *fixed) index(w http.ResponseWriter, code int) {
 	paths := []string{"/openapi/v2", "/openapi/v3", "/version"}
 	paths = append(paths, f.s.health.paths()...)
-	paths = append(paths, f.s.apiPaths()...)
+	paths = append(paths, f.s.set.Paths()...)
 	f.mu.Lock()
 	for path, h := range f.extra {
 		if h == nil {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,11 +13,11 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server/internal/apiset"
 	"github.com/keelson-dev/keelson/server/registry"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Group is an API group: everything below /apis/<name>, or /api for the core group, whose name is "".
@@ -42,38 +43,7 @@ type Version struct {
 }
 
 // Resource is a kind as one version serves it. Make it with Kind; the zero Resource is refused.
-type Resource struct {
-	kind       string
-	plural     string
-	singular   string
-	shortNames []string
-	categories []string
-	namespaced bool
-
-	goType, listType reflect.Type
-	register         func(s *runtime.Scheme, gvk schema.GroupVersionKind) error
-	strategy         registry.Erased
-	plainStrategy    bool // no strategy was given
-	selectable       []string
-	storagePath      string
-	renamed          map[string]string
-	hub              bool
-	stored           bool
-	noStatus         bool
-	verbs            []string
-	ttl              time.Duration
-	noCache          bool
-	indexFields      []string
-	indexLabels      []string
-	scale            *registry.Scale
-	schema           runtime.ObjectSchema
-	unserved         bool
-	table            registry.Tabler
-	custom           any // serves instead of storage
-	subresources     map[string]Subresource
-	deprecated       string
-	mistake          error // found by Kind, reported by New
-}
+type Resource struct{ of apiset.Resource }
 
 // KindOptions refines Kind. The zero value is a namespaced kind, stored, with every verb, and with /status if
 // the type has a status.
@@ -213,7 +183,7 @@ type Subresource struct {
 func SubresourceKind[P runtime.Pointer[T], T any](kind string, storage any) Subresource {
 	return Subresource{Storage: storage, kind: kind, register: func(s *runtime.Scheme, gv schema.GroupVersion) (schema.GroupVersionKind, error) {
 		gvk := gv.WithKind(kind)
-		return gvk, registerOnce[P](s, gvk, runtime.KindOptions[P]{})
+		return gvk, apiset.RegisterOnce[P](s, gvk, runtime.KindOptions[P]{})
 	}}
 }
 
@@ -226,7 +196,7 @@ func SubresourceKind[P runtime.Pointer[T], T any](kind string, storage any) Subr
 // apiVersion alone, without a Conversion. With a Schema it is served as a custom resource with such a schema is.
 func Kind[P runtime.Pointer[T], T any](kind string, opts KindOptions[P]) Resource {
 	return describe(kind, reflect.TypeFor[T](), reflect.TypeFor[runtime.List[T]](), opts, func(s *runtime.Scheme, gvk schema.GroupVersionKind) error {
-		return registerOnce[P](s, gvk, runtime.KindOptions[P]{
+		return apiset.RegisterOnce[P](s, gvk, runtime.KindOptions[P]{
 			Default: opts.Default, SelectableFields: opts.SelectableFields, RenamedFields: opts.RenamedFields, SelectableFrom: opts.SelectableFrom, Hub: opts.Hub,
 			ListKind: opts.ListKind, Schema: opts.Schema, Convert: opts.Convert, ConvertAll: opts.ConvertAll,
 		})
@@ -235,96 +205,71 @@ func Kind[P runtime.Pointer[T], T any](kind string, opts KindOptions[P]) Resourc
 
 func describe[P runtime.Object](kind string, goType, listType reflect.Type, opts KindOptions[P], register func(*runtime.Scheme, schema.GroupVersionKind) error) Resource {
 	gvr, singular := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: kind})
-	r := Resource{
-		kind:          kind,
-		plural:        gvr.Resource,
-		singular:      singular.Resource,
-		shortNames:    opts.ShortNames,
-		categories:    opts.Categories,
-		namespaced:    !opts.ClusterScoped,
-		goType:        goType,
-		listType:      listType,
-		register:      register,
-		strategy:      registry.Erase(opts.Strategy),
-		plainStrategy: reflect.ValueOf(opts.Strategy).IsZero(),
-		selectable:    slices.Concat(opts.SelectableFields, slices.Sorted(maps.Keys(opts.SelectableFrom))),
-		renamed:       opts.RenamedFields,
-		storagePath:   opts.StoragePath,
-		hub:           opts.Hub,
-		stored:        opts.Stored,
-		noStatus:      opts.NoStatus,
-		verbs:         slices.Clone(opts.Verbs),
-		ttl:           opts.TTL,
-		noCache:       opts.NoCache,
-		indexFields:   opts.IndexFields,
-		indexLabels:   opts.IndexLabels,
-		scale:         opts.Scale,
-		schema:        opts.Schema,
-		unserved:      opts.Unserved,
-		custom:        opts.Storage,
-		subresources:  opts.Subresources,
-		deprecated:    opts.Deprecated,
+	r := apiset.Resource{
+		Kind:          kind,
+		Plural:        cmp.Or(opts.Plural, gvr.Resource),
+		Singular:      cmp.Or(opts.Singular, singular.Resource),
+		ShortNames:    opts.ShortNames,
+		Categories:    opts.Categories,
+		Namespaced:    !opts.ClusterScoped,
+		GoType:        goType,
+		ListType:      listType,
+		Register:      register,
+		Strategy:      registry.Erase(opts.Strategy),
+		PlainStrategy: reflect.ValueOf(opts.Strategy).IsZero(),
+		Selectable:    slices.Concat(opts.SelectableFields, slices.Sorted(maps.Keys(opts.SelectableFrom))),
+		Renamed:       opts.RenamedFields,
+		StoragePath:   opts.StoragePath,
+		IsHub:         opts.Hub,
+		IsStored:      opts.Stored,
+		NoStatus:      opts.NoStatus,
+		Verbs:         slices.Clone(opts.Verbs),
+		TTL:           opts.TTL,
+		NoCache:       opts.NoCache,
+		IndexFields:   opts.IndexFields,
+		IndexLabels:   opts.IndexLabels,
+		Scale:         opts.Scale,
+		Schema:        opts.Schema,
+		Unserved:      opts.Unserved,
+		Custom:        opts.Storage,
+		Subresources:  map[string]apiset.Subresource{},
+		Deprecated:    opts.Deprecated,
 	}
-	if opts.Plural != "" {
-		r.plural = opts.Plural
-	}
-	if opts.Singular != "" {
-		r.singular = opts.Singular
+	for name, sub := range opts.Subresources {
+		r.Subresources[name] = apiset.Subresource{Storage: sub.Storage, Kind: sub.Kind, KindName: sub.kind, Register: sub.register}
 	}
 	switch {
 	case opts.Table != nil && opts.Columns != nil:
-		r.mistake = errors.New("the options Table and Columns are both set; remove one")
+		r.Mistake = errors.New("the options Table and Columns are both set; remove one")
 	case opts.Table != nil:
-		r.table = opts.Table
+		r.Table = opts.Table
 	case opts.Columns != nil:
-		r.table = columns[P](opts.Columns)
-		r.mistake = columns[P](opts.Columns).check()
+		r.Table = columns[P](opts.Columns)
+		r.Mistake = columns[P](opts.Columns).check()
 	default:
-		r.table, r.mistake = printedOf(r.goType)
+		r.Table, r.Mistake = printedOf(r.GoType)
 	}
-	return r
+	return Resource{r}
 }
 
-// registerOnce registers the kind unless the scheme, given by the program, knows it by that type already.
-func registerOnce[P runtime.Pointer[T], T any](s *runtime.Scheme, gvk schema.GroupVersionKind, opts runtime.KindOptions[P]) error {
-	if k := s.Lookup(gvk); k != nil && k.Type == reflect.TypeFor[T]() {
-		if opts.Default != nil || opts.SelectableFields != nil || opts.RenamedFields != nil || opts.SelectableFrom != nil || opts.Schema != nil || opts.Convert != nil || opts.ConvertAll != nil || opts.ListKind != "" {
-			return fmt.Errorf("%s is in the server's scheme already, so Default, SelectableFields, RenamedFields, SelectableFrom, Schema, Convert, ConvertAll and ListKind would come too late: remove them, or the earlier registration or import", gvk)
+// described is what the set of served kinds needs to know of groups.
+func described(groups []Group) []apiset.Group {
+	out := make([]apiset.Group, 0, len(groups))
+	for _, g := range groups {
+		one := apiset.Group{Name: g.Name, Scheme: g.Scheme}
+		for _, v := range g.Versions {
+			version := apiset.Version{Name: v.Name, Docs: v.Docs}
+			for _, r := range v.Resources {
+				version.Resources = append(version.Resources, r.of)
+			}
+			one.Versions = append(one.Versions, version)
 		}
-		return nil
-	}
-	return runtime.Register(s, gvk, opts)
-}
-
-// check refuses what cannot be served.
-func (r Resource) check(gv schema.GroupVersion) error {
-	where := func(format string, args ...any) error {
-		return fmt.Errorf("resource %s in %s: %s", r.plural, gv, fmt.Sprintf(format, args...))
-	}
-	switch {
-	case r.register == nil && r.mistake != nil:
-		return fmt.Errorf("a resource in %s: %w", gv, r.mistake)
-	case r.register == nil:
-		return fmt.Errorf("a resource in %s is the zero Resource; make it with server.Kind", gv)
-	case len(validation.IsDNS1035Label(r.plural)) > 0 || len(validation.IsDNS1035Label(strings.ToLower(r.kind))) > 0:
-		return where("kind %q and plural %q must not be empty, and consist of letters, digits and '-'; the plural must be lower case", r.kind, r.plural)
-	case r.mistake != nil:
-		return where("%v", r.mistake)
-	case r.custom != nil && (!r.plainStrategy || r.selectable != nil || r.renamed != nil || r.scale != nil || r.storagePath != "" || r.stored || r.ttl != 0 || r.hasCacheOptions()):
-		return where("Storage is set, so Strategy, SelectableFields, RenamedFields, Scale, StoragePath, Stored, TTL, NoCache, IndexFields and IndexLabels mean nothing; remove them")
-	}
-	if r.ttl < 0 {
-		return where("TTL %s: it must not be negative; 0 keeps objects", r.ttl)
-	}
-	if err := r.checkIndexes(); err != nil {
-		return where("%v", err)
-	}
-	for name, sub := range r.subresources {
-		if name == "" || strings.ContainsAny(name, "/%. ") || sub.Storage == nil {
-			return where("subresource %q: want a name fit for a path, and Storage", name)
+		for _, c := range g.Conversions {
+			one.Conversions = append(one.Conversions, c.add)
 		}
+		out = append(out, one)
 	}
-	return nil
+	return out
 }
 
 // Conversion joins one version of a kind to its hub; make it with Convert.

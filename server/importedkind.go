@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server/internal/apiset"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -13,7 +14,7 @@ import (
 // was registered with. Mistakes are reported by New.
 func ImportedKind(k *runtime.Kind, opts KindOptions[runtime.Object]) Resource {
 	if k == nil { // what Scheme.Lookup returns for a name that is misspelt
-		return Resource{mistake: errors.New("server.ImportedKind was given a nil Kind; import the kind into Options.Scheme, and look it up by the version and name that it has there")}
+		return Resource{apiset.Resource{Mistake: errors.New("server.ImportedKind was given a nil Kind; import the kind into Options.Scheme, and look it up by the version and name that it has there")}}
 	}
 	r := describe(k.GVK.Kind, k.Type, k.ListType, opts, func(s *runtime.Scheme, gvk schema.GroupVersionKind) error {
 		switch {
@@ -26,6 +27,6 @@ func ImportedKind(k *runtime.Kind, opts KindOptions[runtime.Object]) Resource {
 		}
 		return nil
 	})
-	r.selectable = k.Fields
+	r.of.Selectable = k.Fields
 	return r
 }

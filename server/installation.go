@@ -2,12 +2,12 @@ package server
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"github.com/keelson-dev/keelson/server/internal/apiset"
 )
 
 // installation is what an extension adds to a server: collected while its Install runs, then published in one step or abandoned.
@@ -18,13 +18,13 @@ type installation struct {
 	end  context.CancelFunc
 	work sync.WaitGroup // what Go has begun
 
-	mu      sync.Mutex // guards all below; taken before the server's
+	change *apiset.Change // of what is served
+
+	mu      sync.Mutex // guards all below; taken before those of the set and of the server
 	phase   phase
 	steps   []func(m *members) // of the policy, and all else that cannot fail
 	paths   []path
 	closers []func()
-	routes  map[schema.GroupVersionResource]http.Handler // nil: served no longer
-	shown   map[*served][]string                         // of ShowVerbs
 }
 
 // phase is how far an installation is.
@@ -36,16 +36,13 @@ const (
 	phaseAbandoned               // Install has failed, and nothing is left
 )
 
-// errAbandoned is the error of a Host whose Install has failed.
-var errAbandoned = errors.New("server: the extension is not installed, for its Install has failed: the Host is of no use any more")
-
 type path struct {
 	at      string
 	handler http.Handler
 }
 
 func newInstallation(s *Server) *installation {
-	i := &installation{s: s, routes: map[schema.GroupVersionResource]http.Handler{}, shown: map[*served][]string{}}
+	i := &installation{s: s, change: s.set.Begin()}
 	i.life, i.end = context.WithCancel(s.life)
 	return i
 }
@@ -60,7 +57,7 @@ func (i *installation) do(step func(m *members)) error {
 	case phasePublished:
 		i.s.policy.change(false, step)
 	case phaseAbandoned:
-		return errAbandoned
+		return apiset.ErrAbandoned
 	}
 	return nil
 }
@@ -73,7 +70,7 @@ func (i *installation) handle(at string, h http.Handler) error {
 	case phasePublished:
 		return i.s.fixed.handle(at, h)
 	case phaseAbandoned:
-		return errAbandoned
+		return apiset.ErrAbandoned
 	}
 	if err := i.s.fixed.claim(at); err != nil {
 		return err
@@ -130,45 +127,6 @@ func (i *installation) onClose(f func()) {
 	}
 }
 
-// lock locks i and the server. A nil installation has no lock.
-func (i *installation) lock(s *Server) {
-	if i != nil {
-		i.mu.Lock()
-	}
-	s.mu.Lock()
-}
-
-func (i *installation) unlock(s *Server) {
-	s.mu.Unlock()
-	if i != nil {
-		i.mu.Unlock()
-	}
-}
-
-// collects reports whether what i changes is published later. The caller holds its lock.
-func (i *installation) collects() bool { return i != nil && i.phase == phaseCollecting }
-
-// sees reports whether r is served from the point of view of i, which may be nil: to an installation that is being prepared its
-// own changes are there. The caller holds the server's mu.
-func (i *installation) sees(r *served) bool {
-	if i != nil && r.by == i {
-		return r.pending
-	}
-	return !r.pending
-}
-
-// leaves returns the resources that i withdraws or replaces when it is published, and comes those that it adds then. The caller
-// holds the server's mu.
-func (i *installation) leaves() []*served {
-	return slices.DeleteFunc(slices.Clone(i.s.served), func(r *served) bool { return r.by != i || r.pending })
-}
-
-func (i *installation) comes() []*served {
-	return slices.DeleteFunc(slices.Clone(i.s.served), func(r *served) bool { return r.by != i || !r.pending })
-}
-
-func unread(r *served) bool { return r.unread }
-
 // onClose has f called when the server ends, or now if it has.
 func (s *Server) onClose(f func()) {
 	s.mu.Lock()
@@ -179,5 +137,68 @@ func (s *Server) onClose(f func()) {
 	s.mu.Unlock()
 	if late {
 		f()
+	}
+}
+
+// publish has requests see everything: policy, then paths and routes, to which only requests come whose policy was taken with
+// that. With an error nothing has happened.
+func (i *installation) publish() error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	s := i.s
+	err := s.set.Publish(i.change, func() (installed int64) {
+		i.phase = phasePublished
+		installed = s.policy.change(true, func(m *members) {
+			for _, step := range i.steps {
+				step(m)
+			}
+		})
+		for _, p := range i.paths {
+			s.fixed.fill(p.at, apiset.DecidedSince(installed, p.handler, http.HandlerFunc(s.fixed.notFound)))
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.closers = append(s.closers, i.closers...)
+		return installed
+	})
+	if err == nil {
+		i.steps, i.paths, i.closers = nil, nil, nil
+	}
+	return err
+}
+
+// abandonWait is how long a failed Install waits for the work that the extension has begun.
+const abandonWait = 3 * time.Second
+
+// abandon takes back what was prepared, and ends what was begun. Work that does not return in time is waited for in the
+// background, and after it the rest is closed.
+func (i *installation) abandon() {
+	s := i.s
+	i.mu.Lock()
+	i.phase = phaseAbandoned
+	closers := i.closers
+	for _, p := range i.paths {
+		s.fixed.fill(p.at, nil)
+	}
+	release := s.set.Abandon(i.change)
+	i.mu.Unlock()
+	i.end()
+	done := make(chan struct{})
+	closeAll := func() {
+		defer close(done)
+		i.work.Wait()
+		for _, f := range slices.Backward(closers) {
+			f()
+		}
+		release()
+	}
+	if !s.start(closeAll) {
+		closeAll()
+	}
+	timeout := time.NewTimer(abandonWait)
+	defer timeout.Stop()
+	select {
+	case <-done:
+	case <-timeout.C:
 	}
 }

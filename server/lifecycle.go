@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -175,16 +174,19 @@ func (s *Server) Close() error {
 		for _, p := range s.probes {
 			p.close()
 		}
+		if s.set != nil {
+			s.set.End()
+		}
 		s.mu.Lock()
 		s.ended = true
-		all := slices.AppendSeq(slices.Clone(s.served), maps.Keys(s.retired))
 		closers := s.closers
 		s.mu.Unlock()
 		for _, f := range slices.Backward(closers) {
 			f()
 		}
-		s.readers.takings.Wait()
-		closeCaches(all)
+		if s.set != nil {
+			s.set.Close()
+		}
 		if s.backend != nil {
 			if err := s.backend.Close(); err != nil {
 				s.closed = fmt.Errorf("server: close storage: %w", err)

@@ -30,7 +30,8 @@ func printedOf(t reflect.Type) (registry.Tabler, error) {
 	return printed{table: table}, nil
 }
 
-func (p printed) describedBy(docs *apischema.Docs) registry.Tabler { return printed{p.table, docs} }
+// DescribedBy implements apiset.Described.
+func (p printed) DescribedBy(docs *apischema.Docs) registry.Tabler { return printed{p.table, docs} }
 
 // Columns implements registry.Tabler.
 func (p printed) Columns() []metav1.TableColumnDefinition {

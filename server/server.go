@@ -12,14 +12,15 @@ import (
 	"github.com/keelson-dev/keelson/flowcontrol"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
-	"github.com/keelson-dev/keelson/runtime/patch"
+	"github.com/keelson-dev/keelson/server/catalogue"
 	"github.com/keelson-dev/keelson/server/credentials"
 	"github.com/keelson-dev/keelson/server/discovery"
 	"github.com/keelson-dev/keelson/server/filters"
+	"github.com/keelson-dev/keelson/server/internal/apiset"
 	"github.com/keelson-dev/keelson/server/metrics"
 	"github.com/keelson-dev/keelson/server/openapi"
-	"github.com/keelson-dev/keelson/server/internal/router"
 	"github.com/keelson-dev/keelson/storage"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiversion "k8s.io/apimachinery/pkg/version"
 )
 
@@ -28,7 +29,6 @@ import (
 type Server struct {
 	opts    Options
 	scheme  *runtime.Scheme
-	models  *patch.Models
 	formats []codec.Format     // of objects, the default first
 	forms   *storage.FormCache // what is made of all kinds' records; nil: nothing is kept
 	backend storage.Backend
@@ -42,7 +42,6 @@ type Server struct {
 
 	health    *health
 	probes    []*probe // of the storage
-	router    router.Table
 	discovery *discovery.Service
 	openapi   *openapi.Service
 	fixed     *fixed
@@ -59,16 +58,15 @@ type Server struct {
 	closing    sync.Once
 	closed     error // of the backend; written once by closing
 
-	mu      sync.Mutex // guards served and ended, and is held while what is served changes
-	served  []*served
-	change  chan struct{}    // closed, and replaced, when served changes
-	kinds   []ServedKind     // the catalogue of served; nil: it is to be made
-	retired map[*served]bool // served no longer, with a cache that requests still read from
-	ended   bool             // nothing may be added any more
-	closers []func()         // of Host.OnClose
+	set *apiset.Set // what is served
 
-	readers readers // of what is served
+	mu      sync.Mutex // guards all below, and is held while background work is begun
+	ended   bool       // nothing may be added any more
+	closers []func()   // of Host.OnClose
 }
+
+// ErrServed is wrapped by the error of a Serve that brings what is served.
+var ErrServed = apiset.ErrServed
 
 // New makes a server: it opens the storage, makes or reads the credentials and registers the groups. The caller
 // must end it, by Run, Serve or Close. An error says which option is wrong, or what could not be opened.
@@ -78,9 +76,7 @@ func New(opts Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		retired: map[*served]bool{},
-		opts:    opts, scheme: opts.Scheme, models: patch.NewModels(opts.Scheme), version: versionInfo(),
-		change:  make(chan struct{}),
+		opts: opts, scheme: opts.Scheme, version: versionInfo(),
 		formats: []codec.Format{codec.JSON(), codec.YAML(), codec.Protobuf()},
 	}
 	s.forms = storage.NewFormCache(opts.Limits.FormBytes)
@@ -90,13 +86,12 @@ func New(opts Options) (*Server, error) {
 	if s.policy, err = newPolicy(opts.Policy); err != nil {
 		return nil, err
 	}
-	s.policy.readers = s.Readers()
 	s.life, s.end = context.WithCancel(context.Background())
 	if err := s.open(); err != nil {
 		s.end()
 		return nil, err
 	}
-	if err := s.serve(opts.Groups); err != nil {
+	if err := s.set.Exchange(nil, nil, described(opts.Groups)); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -124,6 +119,8 @@ func (s *Server) open() error {
 	s.discovery = discovery.New(discovery.Options{Error: filters.WriteStatus, CBOR: s.opts.CBOR})
 	s.openapi = openapi.New(openapi.Options{Title: "Kubernetes", Version: s.version.GitVersion, Error: filters.WriteStatus})
 	s.fixed = newFixed(s)
+	s.set = apiset.New(s.setOptions())
+	s.policy.readers = s.set.Readers()
 	if err := s.serveMetrics(); err != nil {
 		return errors.Join(err, backend.Close())
 	}
@@ -131,6 +128,17 @@ func (s *Server) open() error {
 		return errors.Join(err, backend.Close())
 	}
 	return nil
+}
+
+// setOptions are what the set of served kinds needs of the server.
+func (s *Server) setOptions() apiset.Options {
+	l := s.opts.Limits
+	return apiset.Options{
+		Scheme: s.scheme, Backend: s.backend, Formats: s.formats, Forms: s.forms, Life: s.life,
+		Policy: s.policy, Authorizer: pinned{s.policy}, CollectsGarbage: s.collects.Load, Now: s.opts.Now,
+		MaxObjectBytes: l.MaxObjectBytes, MaxBodyBytes: l.MaxBodyBytes, MinWatchTimeout: l.MinWatchTimeout, CacheWindow: l.CacheWindow,
+		Discovery: s.discovery, OpenAPI: s.openapi, Metrics: s.metrics, Logger: s.opts.Observe.Logger, NotFound: s.fixed,
+	}
 }
 
 // standardChecks are those of every server, and of its storage what that can tell.
@@ -146,7 +154,7 @@ func (s *Server) standardChecks() []Check {
 	if r, ok := s.backend.(storage.Readier); ok {
 		checks = append(checks, Check{Name: "storage-readiness", ReadyOnly: true, Check: s.probe(r.Ready)})
 	}
-	checks = append(checks, Check{Name: "cache-readiness", ReadyOnly: true, Check: s.cachesReady})
+	checks = append(checks, Check{Name: "cache-readiness", ReadyOnly: true, Check: func(ctx context.Context) error { return s.set.CachesReady(ctx) }})
 	return append(checks, Check{Name: "shutdown", ReadyOnly: true, Check: func(context.Context) error {
 		if s.life.Err() != nil {
 			return errors.New("process is shutting down")
@@ -165,8 +173,31 @@ func (s *Server) probe(ask func(ctx context.Context) error) func(ctx context.Con
 // Scheme is the server's: it knows every kind that is served.
 func (s *Server) Scheme() *runtime.Scheme { return s.scheme }
 
+// Readers reads the objects of what the server serves, past authentication, authorization, admission and flow control.
+// It is good for as long as the server. A Reader of a stored kind reads from the cache that requests are answered from;
+// see package storage/reader for what it returns, and for kinds with NoCache. A kind with a Storage of the program's own is
+// asked each time, as far as that is a registry.Getter and a registry.Lister.
+func (s *Server) Readers() runtime.Readers { return s.set.Readers() }
+
+// Catalogue says what the server serves.
+func (s *Server) Catalogue() *catalogue.Catalogue { return s.set.Catalogue() }
+
 // Handler is the whole server as an http.Handler, filter chain included. It works until the server ends.
 func (s *Server) Handler() http.Handler { return s.handler }
 
 // Credentials are the CA, the serving certificate and the administrator's credentials of this server.
 func (s *Server) Credentials() *credentials.Bundle { return s.creds }
+
+// MigrateStorage stores every object of a served resource anew that is not stored as it would be now: in the version
+// that is Stored, with the fields and defaults its Go type has. See storage.Migrate for what that means to others, for
+// what can go wrong and for how to go on afterwards. It asks neither strategies nor admission, since it changes no
+// object, and reads past the cache.
+//
+// Call it when all servers of the storage know the version that is stored now, such as after a rollout; from Serving.Ready
+// or beside Run, in a goroutine of the program's own. It ends with an error when the server ends, and when the resource is
+// withdrawn or replaced: what its objects are to be is something else then. resource is that of any version, such as
+// {Group: "example.com", Resource: "widgets"}. To find out whether it went well look at the error and at the result's
+// Failed.
+func (s *Server) MigrateStorage(ctx context.Context, resource schema.GroupResource, opts storage.MigrateOptions) (storage.Migrated, error) {
+	return s.set.Migrate(ctx, resource, opts)
+}

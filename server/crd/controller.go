@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/keelson-dev/keelson/server/catalogue"
+
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/crd/internal/definition"
 	"github.com/keelson-dev/keelson/server/registry"
@@ -38,7 +40,7 @@ const (
 type controller struct {
 	parts     *parts
 	host      *server.Host
-	catalogue *server.Catalogue
+	catalogue *catalogue.Catalogue
 	registry  *registry.Registry
 	status    *registry.StatusView
 	log       *zap.Logger

@@ -223,3 +223,13 @@ func (c *Call) Sent() (obj, hub runtime.Object) {
 	defer s.mu.Unlock()
 	return s.obj, s.hub
 }
+
+// NewDecidedCall is NewCall for a call that may be of a storage which asks for no policy itself, as a Registry does: policy decides
+// about it, or, within another call, the policy of that.
+func NewDecidedCall(ctx context.Context, user *authn.User, namespace string, policy admission.Source) *Call {
+	call := NewCall(ctx, user, namespace)
+	if call.Policy == nil {
+		call.Policy = admission.PolicyOf(ctx, policy)
+	}
+	return call
+}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/catalogue"
 )
 
 // Fault is something that goes wrong with requests while it is injected: see [Server.Inject]. Match says with which, the
@@ -77,7 +77,7 @@ type Fault struct {
 }
 
 // check says what is wrong with a fault that could do nothing, or not all it says.
-func (f *Fault) check(served []server.ServedKind) error {
+func (f *Fault) check(served []catalogue.Kind) error {
 	if err := f.Match.check(served); err != nil {
 		return err
 	}

@@ -7,8 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/keelson-dev/keelson/server/catalogue"
+
 	"github.com/keelson-dev/keelson/authn"
-	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/request"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -45,7 +46,7 @@ const (
 )
 
 // check says what is wrong with a Match that no request could ever meet.
-func (m *Match) check(served []server.ServedKind) error {
+func (m *Match) check(served []catalogue.Kind) error {
 	for _, v := range m.Verbs {
 		if v != anything && v != applyVerb && !slices.Contains(verbs(), v) {
 			return fmt.Errorf("there is no verb %q: want %s, apply or *", v, strings.Join(verbs(), ", "))
@@ -65,7 +66,7 @@ func (m *Match) check(served []server.ServedKind) error {
 	return nil
 }
 
-func checkResource(r string, served []server.ServedKind) error {
+func checkResource(r string, served []catalogue.Kind) error {
 	if r == anything {
 		return nil
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/keelson-dev/keelson/server/catalogue"
+
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/registry"
@@ -91,7 +93,7 @@ func (t Types) install(h *server.Host) error {
 }
 
 // leftToServe returns the kinds that are wanted and not served yet, each with its versions, by name.
-func (t Types) leftToServe(found map[schema.GroupKind][]schema.GroupVersionKind, served []server.ServedKind) ([][]schema.GroupVersionKind, error) {
+func (t Types) leftToServe(found map[schema.GroupKind][]schema.GroupVersionKind, served []catalogue.Kind) ([][]schema.GroupVersionKind, error) {
 	taken := map[schema.GroupKind][]schema.GroupVersionKind{}
 	for _, k := range served {
 		for _, gvk := range k.Kinds {

@@ -7,14 +7,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/catalogue"
+
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Catalogue says what is served; a *server.Catalogue.
+// Catalogue says what is served; a *catalogue.Catalogue.
 type Catalogue interface {
-	Kinds() []server.ServedKind
+	Kinds() []catalogue.Kind
 	Changed() <-chan struct{}
 }
 
@@ -57,7 +58,7 @@ func (c *Collector) Run(ctx context.Context) error {
 		queue:    newQueue(),
 		wake:     make(chan struct{}, 1),
 		watchers: map[*kind]context.CancelFunc{},
-		watched:  map[schema.GroupResource]*server.Objects{},
+		watched:  map[schema.GroupResource]*catalogue.Objects{},
 	}
 	r.background.Go(func() { r.dispatch(ctx) })
 	r.follow(ctx, c.opts.Catalogue)
@@ -78,7 +79,7 @@ type run struct {
 	watchers map[*kind]context.CancelFunc // of follow alone
 
 	watchedMu sync.Mutex // guards watched
-	watched   map[schema.GroupResource]*server.Objects
+	watched   map[schema.GroupResource]*catalogue.Objects
 }
 
 // follow keeps up with what is served.
@@ -94,7 +95,7 @@ func (r *run) follow(ctx context.Context, c Catalogue) {
 }
 
 // serve takes kinds for those that are served from now on, and watches them.
-func (r *run) serve(ctx context.Context, served []server.ServedKind) {
+func (r *run) serve(ctx context.Context, served []catalogue.Kind) {
 	infos := make([]kindInfo, 0, len(served))
 	r.watchedMu.Lock()
 	clear(r.watched)
@@ -134,7 +135,7 @@ func (r *run) serve(ctx context.Context, served []server.ServedKind) {
 	}
 }
 
-func infoOf(s *server.ServedKind) kindInfo {
+func infoOf(s *catalogue.Kind) kindInfo {
 	has := func(verb string) bool { return slices.Contains(s.Verbs, verb) }
 	return kindInfo{
 		resource: s.Resource.GroupResource(), hub: s.Kind, known: s.Kinds, namespaced: s.Namespaced,

@@ -7,7 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/catalogue"
+
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -25,7 +26,7 @@ type driver struct {
 // stream is a driver's watch of a kind.
 type stream struct {
 	of      *kind
-	initial []server.ObjectsEvent
+	initial []catalogue.Event
 	at      int // in the log
 	open    bool
 	synced  bool
@@ -72,9 +73,9 @@ func (d *driver) see(k *worldKind) (more bool) {
 	if !s.open {
 		s.open, s.synced, s.at, s.initial = true, false, len(k.log), nil
 		for _, name := range slices.Sorted(maps.Keys(k.items)) {
-			s.initial = append(s.initial, server.ObjectsEvent{Type: watch.Added, Object: *k.items[name].DeepCopy()})
+			s.initial = append(s.initial, catalogue.Event{Type: watch.Added, Object: *k.items[name].DeepCopy()})
 		}
-		s.initial = append(s.initial, server.ObjectsEvent{Type: watch.Bookmark})
+		s.initial = append(s.initial, catalogue.Event{Type: watch.Bookmark})
 		g.begin(s.of)
 	}
 	switch {

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/keelson-dev/keelson/server/catalogue"
+
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
@@ -129,7 +131,7 @@ func check(t *testing.T, err error) {
 }
 
 // objects returns those of a kind, by its resource.
-func (h *house) objects(resource string) *server.Objects {
+func (h *house) objects(resource string) *catalogue.Objects {
 	h.t.Helper()
 	for _, k := range h.host.Catalogue().Kinds() {
 		if k.Resource.Resource == resource {

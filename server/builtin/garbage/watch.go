@@ -5,7 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/catalogue"
+
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -91,19 +92,19 @@ func (r *run) show(ctx context.Context, k *kind, resource schema.GroupResource, 
 	}
 }
 
-func beginWatch(ctx context.Context, objects *server.Objects, p *panics) (w *server.ObjectsWatch, err error) {
+func beginWatch(ctx context.Context, objects *catalogue.Objects, p *panics) (w *catalogue.Watch, err error) {
 	defer p.caught(&err)
 	return objects.Watch(ctx)
 }
 
-func nextEvents(ctx context.Context, w *server.ObjectsWatch, p *panics) (events []server.ObjectsEvent, err error) {
+func nextEvents(ctx context.Context, w *catalogue.Watch, p *panics) (events []catalogue.Event, err error) {
 	defer p.caught(&err)
 	return w.Next(ctx)
 }
 
 // see shows the graph one event. synced says whether there was a bookmark since begin; whether there is one now is
 // returned.
-func (g *graph) see(k *kind, e *server.ObjectsEvent, synced bool) bool {
+func (g *graph) see(k *kind, e *catalogue.Event, synced bool) bool {
 	switch e.Type {
 	case watch.Added, watch.Modified:
 		g.observe(k, &e.Object.ObjectMeta)

@@ -10,7 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/catalogue"
+
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// objects are those of one kind; a *server.Objects.
+// objects are those of one kind; a *catalogue.Objects.
 type objects interface {
 	Get(ctx context.Context, namespace, name string) (*metav1.PartialObjectMetadata, error)
 	List(ctx context.Context, namespace string) ([]metav1.PartialObjectMetadata, error)
@@ -27,7 +28,7 @@ type objects interface {
 	Delete(ctx context.Context, namespace, name string, opts *metav1.DeleteOptions) error
 }
 
-var _ objects = (*server.Objects)(nil)
+var _ objects = (*catalogue.Objects)(nil)
 
 // How long one call may take. What hangs for longer is an error of its kind, and tried again.
 const (

@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/keelson-dev/keelson/server/catalogue"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-
-	"github.com/keelson-dev/keelson/server"
 )
 
 // world is a model of what a collector sees of a server: objects with the rules of deletion, of several kinds, and a log of
@@ -56,7 +56,7 @@ type worldKind struct {
 	unwatchable bool
 	unreadable  bool
 	items       map[string]*metav1.PartialObjectMetadata // by namespace and name
-	log         []server.ObjectsEvent
+	log         []catalogue.Event
 }
 
 const group = "example.com"
@@ -110,7 +110,7 @@ func (k *worldKind) put(m *metav1.PartialObjectMetadata, typ watch.EventType) {
 	m = m.DeepCopy()
 	m.ResourceVersion = strconv.Itoa(k.w.revision)
 	k.items[key(m.Namespace, m.Name)] = m
-	k.log = append(k.log, server.ObjectsEvent{Type: typ, Object: *m})
+	k.log = append(k.log, catalogue.Event{Type: typ, Object: *m})
 	k.w.noteCircles()
 }
 
@@ -119,7 +119,7 @@ func (k *worldKind) remove(m *metav1.PartialObjectMetadata) {
 	delete(k.items, key(m.Namespace, m.Name))
 	m = m.DeepCopy()
 	m.ResourceVersion = strconv.Itoa(k.w.revision)
-	k.log = append(k.log, server.ObjectsEvent{Type: watch.Deleted, Object: *m})
+	k.log = append(k.log, catalogue.Event{Type: watch.Deleted, Object: *m})
 	k.w.dead = append(k.w.dead, refTo(k, m))
 }
 

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/catalogue"
+
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,15 +36,15 @@ func (l *Lifecycle) deleteContent(ctx context.Context, ns *corev1.Namespace) *le
 var pods = schema.GroupResource{Resource: "pods"}
 
 // contentKinds are the kinds of which objects may have to be deleted, pods first.
-func (l *Lifecycle) contentKinds() []server.ServedKind {
-	kinds := slices.DeleteFunc(l.catalogue.Kinds(), func(k server.ServedKind) bool {
+func (l *Lifecycle) contentKinds() []catalogue.Kind {
+	kinds := slices.DeleteFunc(l.catalogue.Kinds(), func(k catalogue.Kind) bool {
 		return !k.Namespaced || !slices.Contains(k.Verbs, "list") || !slices.Contains(k.Verbs, "delete")
 	})
-	slices.SortStableFunc(kinds, func(a, b server.ServedKind) int { return first(b) - first(a) })
+	slices.SortStableFunc(kinds, func(a, b catalogue.Kind) int { return first(b) - first(a) })
 	return kinds
 }
 
-func first(k server.ServedKind) int {
+func first(k catalogue.Kind) int {
 	if k.Resource.GroupResource() == pods {
 		return 1
 	}
@@ -51,7 +52,7 @@ func first(k server.ServedKind) int {
 }
 
 // deleteKind deletes the objects of one kind. Those that are being deleted already are left to their finalizers.
-func (l *Lifecycle) deleteKind(ctx context.Context, k server.ServedKind, ns *corev1.Namespace, out *left) (err error) {
+func (l *Lifecycle) deleteKind(ctx context.Context, k catalogue.Kind, ns *corev1.Namespace, out *left) (err error) {
 	defer l.caught(&err) // of a Storage of the program's
 	namespace := ns.Name
 	objects, err := list(ctx, k, namespace)
@@ -81,7 +82,7 @@ func (l *Lifecycle) deleteKind(ctx context.Context, k server.ServedKind, ns *cor
 }
 
 // list returns the objects of a kind in a namespace. A Storage of the program's may show others as well.
-func list(ctx context.Context, k server.ServedKind, namespace string) ([]metav1.PartialObjectMetadata, error) {
+func list(ctx context.Context, k catalogue.Kind, namespace string) ([]metav1.PartialObjectMetadata, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	objects, err := k.Objects.List(ctx, namespace)
@@ -98,7 +99,7 @@ func list(ctx context.Context, k server.ServedKind, namespace string) ([]metav1.
 }
 
 // deleteOne deletes an object as it was found. One that is gone, or in the place of which there is another, is no error.
-func deleteOne(ctx context.Context, k server.ServedKind, namespace string, m *metav1.PartialObjectMetadata) error {
+func deleteOne(ctx context.Context, k catalogue.Kind, namespace string, m *metav1.PartialObjectMetadata) error {
 	policy := metav1.DeletePropagationBackground
 	opts := &metav1.DeleteOptions{PropagationPolicy: &policy}
 	if m.UID != "" {
@@ -156,7 +157,7 @@ func (l *Lifecycle) sweepOnce(ctx context.Context, namespace string) error {
 }
 
 // sweepKind does so for one kind. again says that the namespace exists again, so that nothing is to be deleted.
-func (l *Lifecycle) sweepKind(ctx context.Context, k server.ServedKind, namespace string) (again bool, err error) {
+func (l *Lifecycle) sweepKind(ctx context.Context, k catalogue.Kind, namespace string) (again bool, err error) {
 	defer l.caught(&err) // of a Storage of the program's
 	objects, err := list(ctx, k, namespace)
 	if err != nil || len(objects) == 0 {

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/keelson-dev/keelson/server/catalogue"
+
 	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/server"
@@ -56,7 +58,7 @@ type Lifecycle struct {
 	registry  *registry.Registry
 	status    *registry.StatusView
 	finalizer *Finalizer
-	catalogue *server.Catalogue
+	catalogue *catalogue.Catalogue
 	log       *zap.Logger
 	system    system
 	following chan struct{} // closed when keep has seen all namespaces once, or has ended

@@ -1,4 +1,4 @@
-package server
+package catalogue
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server/registry"
@@ -24,54 +23,41 @@ import (
 // the Catalogue, but neither authentication nor authorization. namespace is "" for a cluster-scoped kind.
 //
 // A verb that the kind is not capable of is a MethodNotSupported. Errors are apimachinery StatusErrors, but for the
-// context's own, those of a Storage of the program's, and those of ObjectsWatch.Next. All methods may be called
+// context's own, those of a Storage of the program's, and those of Watch.Next. All methods may be called
 // concurrently.
 type Objects struct {
-	kind       schema.GroupVersionKind
-	resource   schema.GroupResource
-	namespaced bool
-	reg        *registry.Registry
-	custom     any             // instead of reg
-	gate       registry.Gate   // before what custom changes
-	life       context.Context // ends when the kind is withdrawn
-	user       *authn.User
+	of   Options
+	user *authn.User
 }
 
-func (s *Server) objectsOf(r *served) *Objects {
-	return &Objects{
-		kind: r.gvk, resource: r.gvr.GroupResource(), namespaced: r.namespaced, reg: registryOf(r), custom: r.custom, life: r.life, user: authn.System(),
-		gate: registry.Gate{Admission: s.policy, Kind: r.hub, Resource: r.hub.GroupVersion().WithResource(r.gvr.Resource)},
-	}
+// Options say what Objects are.
+type Options struct {
+	Kind       schema.GroupVersionKind
+	Resource   schema.GroupResource
+	Namespaced bool
+	// Registry has the objects, or else Storage, any value with some of the capabilities of package registry. Gate is before what
+	// Storage changes, and decides about its calls.
+	Registry *registry.Registry
+	Storage  any
+	Gate     registry.Gate
+	// Life ends when the kind is not served any more.
+	Life context.Context
 }
 
-// decidedCall is registry.NewCall for a call that may be of a Storage of the program's own, which asks for no policy itself.
-func decidedCall(ctx context.Context, user *authn.User, namespace string, policy admission.Source) *registry.Call {
-	call := registry.NewCall(ctx, user, namespace)
-	if call.Policy == nil {
-		call.Policy = admission.PolicyOf(ctx, policy)
-	}
-	return call
-}
-
-// registryOf returns the registry of a resource, be it given by the program; nil when it has another Storage of its own.
-func registryOf(r *served) *registry.Registry {
-	if reg, ok := r.custom.(*registry.Registry); ok {
-		return reg
-	}
-	return r.reg
-}
+// NewObjects returns the objects of a kind, for work that is done as authn.System().
+func NewObjects(o Options) *Objects { return &Objects{of: o, user: authn.System()} }
 
 func (o *Objects) unsupported(verb string) error {
-	return apierrors.NewMethodNotSupported(o.resource, verb)
+	return apierrors.NewMethodNotSupported(o.of.Resource, verb)
 }
 
 // Get reads one object past every cache: a NotFound is the truth at a moment after the call began.
 func (o *Objects) Get(ctx context.Context, namespace, name string) (*metav1.PartialObjectMetadata, error) {
-	call := decidedCall(ctx, o.user, namespace, o.gate.Admission)
-	if o.reg != nil {
-		return o.metaOf(o.reg.GetStored(call, name))
+	call := registry.NewDecidedCall(ctx, o.user, namespace, o.of.Gate.Admission)
+	if o.of.Registry != nil {
+		return o.metaOf(o.of.Registry.GetStored(call, name))
 	}
-	getter, ok := o.custom.(registry.Getter)
+	getter, ok := o.of.Storage.(registry.Getter)
 	if !ok {
 		return nil, o.unsupported("get")
 	}
@@ -84,11 +70,11 @@ func (o *Objects) Get(ctx context.Context, namespace, name string) (*metav1.Part
 
 // List reads the objects of a namespace, or of all with "", as they are now.
 func (o *Objects) List(ctx context.Context, namespace string) ([]metav1.PartialObjectMetadata, error) {
-	call := decidedCall(ctx, o.user, namespace, o.gate.Admission)
-	if o.reg == nil {
+	call := registry.NewDecidedCall(ctx, o.user, namespace, o.of.Gate.Admission)
+	if o.of.Registry == nil {
 		return o.listCustom(call)
 	}
-	page, err := o.reg.ListRecords(call, storage.ListOptions{})
+	page, err := o.of.Registry.ListRecords(call, storage.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +90,7 @@ func (o *Objects) List(ctx context.Context, namespace string) ([]metav1.PartialO
 }
 
 func (o *Objects) listCustom(call *registry.Call) ([]metav1.PartialObjectMetadata, error) {
-	lister, ok := o.custom.(registry.Lister)
+	lister, ok := o.of.Storage.(registry.Lister)
 	if !ok {
 		return nil, o.unsupported("list")
 	}
@@ -120,7 +106,7 @@ func (o *Objects) listAll(call *registry.Call, lister registry.Lister) (out []me
 	}
 	items, err := meta.ExtractList(list)
 	if err != nil {
-		return nil, "", fmt.Errorf("list of %s: %w", o.resource, err)
+		return nil, "", fmt.Errorf("list of %s: %w", o.of.Resource, err)
 	}
 	out = make([]metav1.PartialObjectMetadata, 0, len(items))
 	for _, item := range items {
@@ -141,10 +127,10 @@ func (o *Objects) listAll(call *registry.Call, lister registry.Lister) (out []me
 // Change changes the metadata of one object, from what it is now, again and again until nobody came between. An error of
 // change ends it and is returned; change may be called several times.
 func (o *Objects) Change(ctx context.Context, namespace, name string, change func(m metav1.Object) error) error {
-	call := decidedCall(ctx, o.user, namespace, o.gate.Admission)
+	call := registry.NewDecidedCall(ctx, o.user, namespace, o.of.Gate.Admission)
 	update := func(_ *registry.Call, current runtime.Object) (runtime.Object, error) {
 		if current == nil { // the kind creates on update
-			return nil, apierrors.NewNotFound(o.resource, name)
+			return nil, apierrors.NewNotFound(o.of.Resource, name)
 		}
 		m, err := meta.Accessor(current)
 		if err != nil {
@@ -152,48 +138,48 @@ func (o *Objects) Change(ctx context.Context, namespace, name string, change fun
 		}
 		return current, change(m)
 	}
-	if o.reg != nil {
-		_, _, err := o.reg.UpdateRecord(call, name, update, nil)
+	if o.of.Registry != nil {
+		_, _, err := o.of.Registry.UpdateRecord(call, name, update, nil)
 		return err
 	}
-	updater, ok := o.custom.(registry.Updater)
+	updater, ok := o.of.Storage.(registry.Updater)
 	if !ok {
 		return o.unsupported("update")
 	}
-	_, _, err := o.gate.Updater(updater).Update(call, name, update, &metav1.UpdateOptions{})
+	_, _, err := o.of.Gate.Updater(updater).Update(call, name, update, &metav1.UpdateOptions{})
 	return err
 }
 
 // Delete deletes one object, or marks it for deletion. opts may be nil.
 func (o *Objects) Delete(ctx context.Context, namespace, name string, opts *metav1.DeleteOptions) error {
-	call := decidedCall(ctx, o.user, namespace, o.gate.Admission)
-	if o.reg != nil {
-		_, _, err := o.reg.DeleteRecord(call, name, opts)
+	call := registry.NewDecidedCall(ctx, o.user, namespace, o.of.Gate.Admission)
+	if o.of.Registry != nil {
+		_, _, err := o.of.Registry.DeleteRecord(call, name, opts)
 		return err
 	}
-	deleter, ok := o.custom.(registry.Deleter)
+	deleter, ok := o.of.Storage.(registry.Deleter)
 	if !ok {
 		return o.unsupported("delete")
 	}
 	if opts == nil {
 		opts = &metav1.DeleteOptions{}
 	}
-	_, _, err := o.gate.Deleter(deleter).Delete(call, name, opts)
+	_, _, err := o.of.Gate.Deleter(deleter).Delete(call, name, opts)
 	return err
 }
 
 // Watch shows every object as Added, then a Bookmark, and from then on every change. It ends with an error of Next when
 // the kind is withdrawn, or when the reader was too slow: then it is begun anew.
-func (o *Objects) Watch(ctx context.Context) (*ObjectsWatch, error) {
-	call := decidedCall(ctx, o.user, "", o.gate.Admission)
-	if o.reg != nil {
-		w, err := o.reg.WatchRecords(call, storage.WatchOptions{Initial: true})
+func (o *Objects) Watch(ctx context.Context) (*Watch, error) {
+	call := registry.NewDecidedCall(ctx, o.user, "", o.of.Gate.Admission)
+	if o.of.Registry != nil {
+		w, err := o.of.Registry.WatchRecords(call, storage.WatchOptions{Initial: true})
 		if err != nil {
 			return nil, err
 		}
-		return &ObjectsWatch{of: o, records: w}, nil
+		return &Watch{of: o, records: w}, nil
 	}
-	watcher, ok := o.custom.(registry.Watcher)
+	watcher, ok := o.of.Storage.(registry.Watcher)
 	if !ok {
 		return nil, o.unsupported("watch")
 	}
@@ -201,8 +187,8 @@ func (o *Objects) Watch(ctx context.Context) (*ObjectsWatch, error) {
 }
 
 // watchCustom lists and then watches, as a client without WatchList does: a Watcher of the program's need not know that.
-func (o *Objects) watchCustom(call *registry.Call, watcher registry.Watcher) (*ObjectsWatch, error) {
-	lister, ok := o.custom.(registry.Lister)
+func (o *Objects) watchCustom(call *registry.Call, watcher registry.Watcher) (*Watch, error) {
+	lister, ok := o.of.Storage.(registry.Lister)
 	if !ok {
 		return nil, o.unsupported("list")
 	}
@@ -210,49 +196,49 @@ func (o *Objects) watchCustom(call *registry.Call, watcher registry.Watcher) (*O
 	if err != nil {
 		return nil, err
 	}
-	out := &ObjectsWatch{of: o}
+	out := &Watch{of: o}
 	for _, m := range all {
-		out.initial = append(out.initial, ObjectsEvent{Type: watch.Added, Object: m})
+		out.initial = append(out.initial, Event{Type: watch.Added, Object: m})
 	}
 	out.initial = append(out.initial, bookmark(revision))
 	out.objects, err = watcher.Watch(call, &metav1.ListOptions{ResourceVersion: revision})
 	return out, err
 }
 
-func bookmark(revision string) ObjectsEvent {
-	return ObjectsEvent{Type: watch.Bookmark, Object: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: revision}}}
+func bookmark(revision string) Event {
+	return Event{Type: watch.Bookmark, Object: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: revision}}}
 }
 
-// ObjectsEvent is a change as an ObjectsWatch shows it: Added, Modified, Deleted with the object as it was last, or a
+// Event is a change as an Watch shows it: Added, Modified, Deleted with the object as it was last, or a
 // Bookmark, whose Object has only a resourceVersion.
-type ObjectsEvent struct {
+type Event struct {
 	Type   watch.EventType
 	Object metav1.PartialObjectMetadata
 }
 
-// ObjectsWatch is a stream of events, read at the reader's own pace. One goroutine at a time calls Next; Close may be
+// Watch is a stream of events, read at the reader's own pace. One goroutine at a time calls Next; Close may be
 // called by any, and must be called.
-type ObjectsWatch struct {
+type Watch struct {
 	of      *Objects
-	initial []ObjectsEvent // shown first, of objects
-	records storage.Watch  // one of the two
+	initial []Event       // shown first, of objects
+	records storage.Watch // one of the two
 	objects registry.ObjectWatch
 }
 
 // Next waits for the next events; there is at least one. After an error other than the context's the watch is over: one of
 // package storage when the reader was too slow or the kind is withdrawn (storage.ErrClosed).
-func (w *ObjectsWatch) Next(ctx context.Context) ([]ObjectsEvent, error) {
+func (w *Watch) Next(ctx context.Context) ([]Event, error) {
 	alive, end := context.WithCancel(ctx)
 	defer end()
-	defer context.AfterFunc(w.of.life, end)()
+	defer context.AfterFunc(w.of.of.Life, end)()
 	events, err := w.next(alive)
-	if err != nil && w.of.life.Err() != nil && ctx.Err() == nil {
+	if err != nil && w.of.of.Life.Err() != nil && ctx.Err() == nil {
 		return nil, storage.ErrClosed
 	}
 	return events, err
 }
 
-func (w *ObjectsWatch) next(ctx context.Context) ([]ObjectsEvent, error) {
+func (w *Watch) next(ctx context.Context) ([]Event, error) {
 	if w.records == nil {
 		return w.nextObjects(ctx)
 	}
@@ -260,7 +246,7 @@ func (w *ObjectsWatch) next(ctx context.Context) ([]ObjectsEvent, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]ObjectsEvent, 0, len(events))
+	out := make([]Event, 0, len(events))
 	for _, e := range events {
 		if e.Type == watch.Bookmark {
 			out = append(out, bookmark(strconv.FormatInt(e.Record.Revision, 10)))
@@ -270,12 +256,12 @@ func (w *ObjectsWatch) next(ctx context.Context) ([]ObjectsEvent, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, ObjectsEvent{Type: e.Type, Object: *m})
+		out = append(out, Event{Type: e.Type, Object: *m})
 	}
 	return out, nil
 }
 
-func (w *ObjectsWatch) nextObjects(ctx context.Context) ([]ObjectsEvent, error) {
+func (w *Watch) nextObjects(ctx context.Context) ([]Event, error) {
 	if out := w.initial; out != nil {
 		w.initial = nil
 		return out, nil
@@ -291,11 +277,11 @@ func (w *ObjectsWatch) nextObjects(ctx context.Context) ([]ObjectsEvent, error) 
 	if err != nil {
 		return nil, err
 	}
-	return []ObjectsEvent{{Type: watch.EventType(e.Type), Object: *m}}, nil
+	return []Event{{Type: watch.EventType(e.Type), Object: *m}}, nil
 }
 
 // Close ends the watch.
-func (w *ObjectsWatch) Close() {
+func (w *Watch) Close() {
 	if w.records != nil {
 		w.records.Close()
 		return
@@ -325,14 +311,14 @@ func (o *Objects) metaOf(rec storage.Record, err error) (*metav1.PartialObjectMe
 	}
 	var m recordMeta
 	if err := json.Unmarshal(rec.Body.AppendMetadata(nil, 0), &m); err != nil {
-		return nil, apierrors.NewInternalError(fmt.Errorf("metadata of %s %s: %w", o.resource, rec.Key, err))
+		return nil, apierrors.NewInternalError(fmt.Errorf("metadata of %s %s: %w", o.of.Resource, rec.Key, err))
 	}
 	out := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: strconv.FormatInt(rec.Revision, 10), Generation: m.Generation,
 		CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp, DeletionGracePeriodSeconds: m.DeletionGracePeriodSeconds,
 		Labels: m.Labels, Annotations: m.Annotations, OwnerReferences: m.OwnerReferences, Finalizers: m.Finalizers,
 	}}
-	out.SetGroupVersionKind(o.kind)
+	out.SetGroupVersionKind(o.of.Kind)
 	return out, nil
 }
 
@@ -340,11 +326,11 @@ func (o *Objects) metaOf(rec storage.Record, err error) (*metav1.PartialObjectMe
 func (o *Objects) partial(obj runtime.Object) (*metav1.PartialObjectMetadata, error) {
 	accessor, err := meta.Accessor(obj)
 	if err != nil {
-		return nil, fmt.Errorf("object of %s: %w", o.resource, err)
+		return nil, fmt.Errorf("object of %s: %w", o.of.Resource, err)
 	}
 	out := meta.AsPartialObjectMetadata(accessor)
 	out.ManagedFields = nil
 	out = out.DeepCopy()
-	out.SetGroupVersionKind(o.kind)
+	out.SetGroupVersionKind(o.of.Kind)
 	return out, nil
 }

@@ -1,4 +1,4 @@
-package server
+package apiset
 
 import (
 	"fmt"
@@ -9,44 +9,43 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// withdraw ends what serve began, in all versions of the resources: either of all of them, or of none and the error says
-// why.
-func (s *Server) withdraw(i *installation, resources []schema.GroupResource) error {
-	i.lock(s)
-	gone, err := s.take(i, resources)
-	i.unlock(s)
+// Withdraw takes resources out of what is served, in all their versions: all of them, or none and the error says why.
+func (s *Set) Withdraw(c *Change, resources []schema.GroupResource) error {
+	s.mu.Lock()
+	gone, err := s.take(c, resources)
+	s.mu.Unlock()
 	s.retire(gone)
 	return err
 }
 
-// take is withdraw, but for the caches. The caller holds the locks of i and of s.
-func (s *Server) take(i *installation, resources []schema.GroupResource) ([]*served, error) {
+// Exchange serves groups in the place of resources, of which some may not be served.
+func (s *Set) Exchange(c *Change, resources []schema.GroupResource, groups []Group) error {
+	s.mu.Lock()
+	gone, err := s.exchange("Replace", c, resources, groups)
+	s.mu.Unlock()
+	s.retire(gone)
+	return err
+}
+
+// take is Withdraw, but for the caches. The caller holds mu.
+func (s *Set) take(c *Change, resources []schema.GroupResource) ([]*served, error) {
 	for _, gr := range resources {
-		if !slices.ContainsFunc(s.served, func(r *served) bool { return i.sees(r) && r.gvr.GroupResource() == gr }) {
+		if !slices.ContainsFunc(s.served, func(r *served) bool { return c.sees(r) && r.gvr.GroupResource() == gr }) {
 			return nil, fmt.Errorf("server: Withdraw: %s is not served; want its group and plural, such as widgets.example.com", gr)
 		}
 	}
-	return s.exchange("Withdraw", i, resources, nil)
-}
-
-// replace serves groups in the place of resources, of which some may not be served.
-func (s *Server) replace(i *installation, resources []schema.GroupResource, groups []Group) error {
-	i.lock(s)
-	gone, err := s.exchange("Replace", i, resources, groups)
-	i.unlock(s)
-	s.retire(gone)
-	return err
+	return s.exchange("Withdraw", c, resources, nil)
 }
 
 // exchange takes resources out of what is served, and adds groups, in one step: all of it or nothing. It returns what is
 // gone. While an extension is installed nothing of it is published yet, and gone is what was not published either. The caller
-// holds the locks of i and of s, and retires what is gone.
-func (s *Server) exchange(what string, i *installation, resources []schema.GroupResource, groups []Group) ([]*served, error) {
+// holds mu, and retires what is gone.
+func (s *Set) exchange(what string, c *Change, resources []schema.GroupResource, groups []Group) ([]*served, error) {
 	switch {
 	case s.ended:
-		return nil, fmt.Errorf("server: %w", errEnded)
-	case i != nil && i.phase == phaseAbandoned:
-		return nil, errAbandoned
+		return nil, fmt.Errorf("server: %w", ErrEnded)
+	case c.abandoned():
+		return nil, ErrAbandoned
 	}
 	before := s.served
 	var gone, left []*served
@@ -54,12 +53,12 @@ func (s *Server) exchange(what string, i *installation, resources []schema.Group
 	for _, r := range before {
 		switch {
 		case !slices.Contains(resources, r.gvr.GroupResource()):
-			if i.sees(r) || r.by != i { // what i withdraws is free for what i adds
+			if c.sees(r) || r.by != c { // what c withdraws is free for what c adds
 				left = append(left, r)
 			}
-		case r.by != nil && r.by != i:
+		case r.by != nil && r.by != c:
 			return nil, fmt.Errorf("server: %s: %s is being changed by another extension, whose Install has not returned", what, r.gvr.GroupResource())
-		case i.sees(r):
+		case c.sees(r):
 			gone, routes[r.gvr] = append(gone, r), nil
 		}
 	}
@@ -74,8 +73,8 @@ func (s *Server) exchange(what string, i *installation, resources []schema.Group
 		return nil, err
 	}
 	maps.Copy(routes, more)
-	if i.collects() {
-		gone = i.prepare(gone, added, routes)
+	if c.collects() {
+		gone = s.prepare(c, gone, added, routes)
 	} else {
 		s.served = slices.Concat(left, added)
 		s.readers.exchange(gone, added, s.retired)
@@ -87,16 +86,15 @@ func (s *Server) exchange(what string, i *installation, resources []schema.Group
 }
 
 // prepare keeps what an exchange has made for publish, and takes back what an earlier exchange has prepared: it returns that. gone
-// and added are seen by requests as before. The caller holds the locks of i and of the server.
-func (i *installation) prepare(gone, added []*served, routes map[schema.GroupVersionResource]http.Handler) []*served {
-	s := i.s
+// and added are seen by requests as before. The caller holds mu.
+func (s *Set) prepare(c *Change, gone, added []*served, routes map[schema.GroupVersionResource]http.Handler) []*served {
 	var back []*served
 	for _, r := range gone {
 		if r.pending {
 			back = append(back, r)
 			continue
 		}
-		r.by = i
+		r.by = c
 	}
 	s.served = slices.DeleteFunc(s.served, func(r *served) bool { return slices.Contains(back, r) })
 	// A kind that is served already is read as it is until it is replaced.
@@ -105,19 +103,19 @@ func (i *installation) prepare(gone, added []*served, routes map[schema.GroupVer
 	})
 	var read []*served
 	for _, r := range added {
-		r.pending, r.by, r.unread = true, i, taken
+		r.pending, r.by, r.unread = true, c, taken
 		if !taken {
 			read = append(read, r)
 		}
 	}
 	s.readers.exchange(slices.DeleteFunc(slices.Clone(back), unread), read, s.retired)
 	s.served = append(s.served, added...)
-	maps.Copy(i.routes, routes)
+	maps.Copy(c.routes, routes)
 	return back
 }
 
 // leave forgets resources that are not among those that are served any more, but for their caches. The caller holds mu.
-func (s *Server) leave(gone []*served) {
+func (s *Set) leave(gone []*served) {
 	s.forget(gone)
 	for _, r := range gone {
 		if r.cache != nil {
@@ -126,5 +124,12 @@ func (s *Server) leave(gone []*served) {
 	}
 }
 
-// serve adds groups. Types are registered first; if anything fails nothing is served that was not before.
-func (s *Server) serve(groups []Group) error { return s.replace(nil, nil, groups) }
+// changed publishes what is served. The caller holds mu.
+func (s *Set) changed() {
+	s.kinds = nil
+	s.opts.Discovery.Set(s.discoveryGroups())
+	s.opts.OpenAPI.Set(s.openAPIVersions())
+	s.opts.Metrics.Serve(s.metered())
+	close(s.change)
+	s.change = make(chan struct{})
+}

@@ -1,4 +1,4 @@
-package server
+package apiset
 
 import (
 	"slices"
@@ -8,7 +8,7 @@ import (
 
 // forget ends the watches of resources that are not served, or no longer, and frees their kinds and conversions, so that
 // others may have their names. Requests under way end as they can. The caller holds mu, and sees to their caches.
-func (s *Server) forget(gone []*served) {
+func (s *Set) forget(gone []*served) {
 	var kinds, joined []schema.GroupVersionKind
 	for _, r := range gone {
 		if r.end != nil {
@@ -32,7 +32,7 @@ func (s *Server) forget(gone []*served) {
 }
 
 // uses reports whether a kind is that of something served, or of a subresource. The caller holds mu.
-func (s *Server) uses(gvk schema.GroupVersionKind) bool {
+func (s *Set) uses(gvk schema.GroupVersionKind) bool {
 	return slices.ContainsFunc(s.served, func(r *served) bool {
 		for _, sub := range r.subs {
 			if sub.Kind == gvk {

@@ -1,4 +1,4 @@
-package server
+package apiset
 
 import (
 	"context"
@@ -11,17 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// MigrateStorage stores every object of a served resource anew that is not stored as it would be now: in the version
-// that is Stored, with the fields and defaults its Go type has. See storage.Migrate for what that means to others, for
-// what can go wrong and for how to go on afterwards. It asks neither strategies nor admission, since it changes no
-// object, and reads past the cache.
-//
-// Call it when all servers of the storage know the version that is stored now, such as after a rollout; from Serving.Ready
-// or beside Run, in a goroutine of the program's own. It ends with an error when the server ends, and when the resource is
-// withdrawn or replaced: what its objects are to be is something else then. resource is that of any version, such as
-// {Group: "example.com", Resource: "widgets"}. To find out whether it went well look at the error and at the result's
-// Failed.
-func (s *Server) MigrateStorage(ctx context.Context, resource schema.GroupResource, opts storage.MigrateOptions) (storage.Migrated, error) {
+// Migrate is server.Server.MigrateStorage.
+func (s *Set) Migrate(ctx context.Context, resource schema.GroupResource, opts storage.MigrateOptions) (storage.Migrated, error) {
 	of, err := s.storeOf(resource)
 	if err != nil {
 		return storage.Migrated{}, fmt.Errorf("server: migrate %s: %w", resource, err)
@@ -30,8 +21,8 @@ func (s *Server) MigrateStorage(ctx context.Context, resource schema.GroupResour
 	defer cancel(nil)
 	over := func() error {
 		switch {
-		case s.life.Err() != nil:
-			return errEnded
+		case s.opts.Life.Err() != nil:
+			return ErrEnded
 		case of.life.Err() != nil:
 			return errWithdrawn
 		}
@@ -49,11 +40,6 @@ func (s *Server) MigrateStorage(ctx context.Context, resource schema.GroupResour
 	}
 	return done, fmt.Errorf("server: migrate %s: %w", resource, err)
 }
-
-var (
-	errEnded     = errors.New("the server has ended")
-	errWithdrawn = errors.New("the resource was withdrawn, or replaced")
-)
 
 // whileServed is where the objects of a resource are stored, which takes no updates when that is served no longer: they
 // would make the objects what they were to be before.
@@ -73,11 +59,11 @@ func (w whileServed) Update(ctx context.Context, key string, o storage.WriteOpti
 }
 
 // storeOf returns the hub of a resource, which has where its objects are stored.
-func (s *Server) storeOf(resource schema.GroupResource) (*served, error) {
+func (s *Set) storeOf(resource schema.GroupResource) (*served, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
-		return nil, errEnded
+		return nil, ErrEnded
 	}
 	i := slices.IndexFunc(s.served, func(r *served) bool { return !r.pending && r.gvr.GroupResource() == resource })
 	if i >= 0 { // perhaps of a group that has its objects from another

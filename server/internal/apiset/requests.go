@@ -1,4 +1,4 @@
-package server
+package apiset
 
 import (
 	"net/http"
@@ -8,13 +8,13 @@ import (
 
 // counted is the handler of a resource in the routes, nil for one that is not served. A request that was on its way to a
 // resource which is served otherwise by now goes where that is: the routes have changed before the tenancy ends.
-func (s *Server) counted(r *served) http.Handler {
-	if r.unserved {
+func (s *Set) counted(r *served) http.Handler {
+	if r.Unserved {
 		return nil
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if !r.tenancy.Enter() {
-			s.router.Handler(s.fixed).ServeHTTP(w, req)
+			s.Handler().ServeHTTP(w, req)
 			return
 		}
 		defer r.tenancy.Leave()
@@ -24,7 +24,7 @@ func (s *Server) counted(r *served) http.Handler {
 
 // retire closes the caches of what is served no longer, each when the requests to its kind have ended: their
 // watches have.
-func (s *Server) retire(gone []*served) {
+func (s *Set) retire(gone []*served) {
 	caches := map[*transport.Count]*served{} // of each kind the version that has the cache, if one has
 	for _, r := range gone {
 		if r.cache != nil || caches[r.tenancy] == nil {

@@ -1,4 +1,4 @@
-package server
+package apiset
 
 import (
 	"context"
@@ -19,10 +19,10 @@ import (
 // It is good for as long as the server. A Reader of a stored kind reads from the cache that requests are answered from;
 // see package storage/reader for what it returns, and for kinds with NoCache. A kind with a Storage of the program's own is
 // asked each time, as far as that is a registry.Getter and a registry.Lister.
-func (s *Server) Readers() runtime.Readers { return readersOf{s} }
+func (s *Set) Readers() runtime.Readers { return readersOf{s} }
 
 // readersOf implements runtime.Readers.
-type readersOf struct{ s *Server }
+type readersOf struct{ s *Set }
 
 // Reader implements runtime.Readers.
 func (r readersOf) Reader(kind schema.GroupVersionKind) runtime.Reader[runtime.Object] {
@@ -43,7 +43,7 @@ func (r readersOf) KindOf(t reflect.Type) (kind schema.GroupVersionKind, ok bool
 
 // readers knows what reads the objects of each kind that is served. The zero readers knows of none.
 type readers struct {
-	mu      sync.RWMutex // guards the maps; it is held for a moment, and after the server's mu
+	mu      sync.RWMutex // guards the maps; it is held for a moment, and after the set's mu
 	kinds   map[schema.GroupVersionKind]*source
 	types   map[reflect.Type][]schema.GroupVersionKind // hubs, by the Go types of all their versions
 	version atomic.Int64                               // grows with every change of the maps
@@ -62,7 +62,7 @@ func (h *highest) add(n int64) {
 }
 
 // exchange takes gone out of what can be read, and puts added in, in one step. retired are caches that requests to what was
-// served before still use. The caller holds the server's mu, and neither ends nor retires gone before, and no request
+// served before still use. The caller holds the set's mu, and neither ends nor retires gone before, and no request
 // comes to added before.
 func (rs *readers) exchange(gone, added []*served, retired map[*served]bool) {
 	rs.mu.Lock()
@@ -74,9 +74,9 @@ func (rs *readers) exchange(gone, added []*served, retired map[*served]bool) {
 	for _, r := range gone {
 		before[r.hub] = rs.kinds[r.gvk]
 		delete(rs.kinds, r.gvk)
-		rs.types[r.goType] = slices.DeleteFunc(rs.types[r.goType], func(hub schema.GroupVersionKind) bool { return hub == r.hub })
-		if len(rs.types[r.goType]) == 0 {
-			delete(rs.types, r.goType)
+		rs.types[r.GoType] = slices.DeleteFunc(rs.types[r.GoType], func(hub schema.GroupVersionKind) bool { return hub == r.hub })
+		if len(rs.types[r.GoType]) == 0 {
+			delete(rs.types, r.GoType)
 		}
 	}
 	after := map[schema.GroupVersionKind]*source{} // by hub
@@ -87,8 +87,8 @@ func (rs *readers) exchange(gone, added []*served, retired map[*served]bool) {
 	}
 	for _, r := range added {
 		rs.kinds[r.gvk] = after[r.hub]
-		if r.goType != reflect.TypeFor[unstructured.Unstructured]() && !slices.Contains(rs.types[r.goType], r.hub) {
-			rs.types[r.goType] = append(rs.types[r.goType], r.hub)
+		if r.GoType != reflect.TypeFor[unstructured.Unstructured]() && !slices.Contains(rs.types[r.GoType], r.hub) {
+			rs.types[r.GoType] = append(rs.types[r.GoType], r.hub)
 		}
 	}
 	for hub, next := range after {

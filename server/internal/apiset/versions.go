@@ -1,4 +1,4 @@
-package server
+package apiset
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 
 // checkVersions refuses resources that do not fit together: versions of one kind that disagree about what they
 // share, and kinds that would be stored in one place.
-func (s *Server) checkVersions(added []*served) error {
+func (s *Set) checkVersions(added []*served) error {
 	if err := chooseStored(added); err != nil {
 		return err
 	}
@@ -18,7 +18,7 @@ func (s *Server) checkVersions(added []*served) error {
 		if other := s.otherPlural(r, added); other != nil {
 			return fmt.Errorf("server: kind %s is served as %s and as %s; a kind has one resource: give the other a kind and a Go type of its own", r.gvk, other.gvr.GroupResource(), r.gvr.GroupResource())
 		}
-		if r.custom != nil {
+		if r.Custom != nil {
 			continue
 		}
 		if r.gvk != r.hub {
@@ -30,7 +30,7 @@ func (s *Server) checkVersions(added []*served) error {
 			}
 			continue
 		}
-		if r.renamed != nil {
+		if r.Renamed != nil {
 			return fmt.Errorf("server: resource %s: it is the hub, whose names the RenamedFields of other versions lead to; remove its own, and list the fields in SelectableFields", r.gvr)
 		}
 		if other := s.storedNear(r, added); other != nil {
@@ -43,11 +43,11 @@ func (s *Server) checkVersions(added []*served) error {
 // share gives a version what is its hub's, and the hub what it has to know of its versions. Those with a schema select by
 // fields of their own, which are stored and indexed by the hub.
 func (r *served) share(hub *served) {
-	if r.schema == nil {
-		r.scale = hub.scale
+	if r.Schema == nil {
+		r.Scale = hub.Scale
 		return
 	}
-	hub.selectable, hub.indexFields = union(hub.selectable, r.selectable), union(hub.indexFields, r.indexFields)
+	hub.Selectable, hub.IndexFields = union(hub.Selectable, r.Selectable), union(hub.IndexFields, r.IndexFields)
 }
 
 func union(a, b []string) []string {
@@ -61,9 +61,9 @@ func union(a, b []string) []string {
 }
 
 // otherPlural returns a resource of the same kind and version under another name, or nil.
-func (s *Server) otherPlural(r *served, added []*served) *served {
+func (s *Set) otherPlural(r *served, added []*served) *served {
 	for _, o := range slices.Concat(s.served, added) {
-		if o.gvk == r.gvk && o.plural != r.plural {
+		if o.gvk == r.gvk && o.Plural != r.Plural {
 			return o
 		}
 	}
@@ -75,10 +75,10 @@ func checkHubs(added []*served) error {
 	hubs := map[schema.GroupKind]schema.GroupVersionKind{}
 	for _, r := range added {
 		kind := r.gvk.GroupKind()
-		if other, ok := hubs[kind]; ok && r.Resource.hub {
+		if other, ok := hubs[kind]; ok && r.IsHub {
 			return fmt.Errorf("kind %s: Hub is set in the versions %s and %s; remove it from one", kind, other.GroupVersion(), r.gvk.GroupVersion())
 		}
-		if r.Resource.hub {
+		if r.IsHub {
 			hubs[kind] = r.gvk
 		}
 	}
@@ -89,7 +89,7 @@ func checkHubs(added []*served) error {
 func chooseStored(added []*served) error {
 	chosen := map[schema.GroupVersionKind]schema.GroupVersionKind{} // by hub, for a kind may be in several groups
 	for _, r := range added {
-		if !r.Resource.stored {
+		if !r.IsStored {
 			continue
 		}
 		if other, ok := chosen[r.hub]; ok {
@@ -107,35 +107,35 @@ func chooseStored(added []*served) error {
 }
 
 // checkSpoke refuses a version that does not fit its hub.
-func (s *Server) checkSpoke(r *served, added []*served) error {
+func (s *Set) checkSpoke(r *served, added []*served) error {
 	i := slices.IndexFunc(added, func(o *served) bool { return o.gvk == r.hub })
 	if i < 0 {
 		return nil // store says so, unless another call has served the hub
 	}
 	hub := added[i]
-	extra := slices.DeleteFunc(slices.Clone(r.selectable), func(f string) bool {
-		_, renamed := r.renamed[f]
-		return renamed || slices.Contains(hub.selectable, f) || r.schema != nil
+	extra := slices.DeleteFunc(slices.Clone(r.Selectable), func(f string) bool {
+		_, renamed := r.Renamed[f]
+		return renamed || slices.Contains(hub.Selectable, f) || r.Schema != nil
 	})
 	if len(extra) > 0 {
 		return fmt.Errorf("SelectableFields %q are not those of the hub %s, by which objects are stored and selected; give the hub the same paths, say in RenamedFields what it calls them, or remove them here", extra, r.hub)
 	}
 	switch {
-	case r.plural != hub.plural:
-		return fmt.Errorf("the hub %s has the plural %q; the versions of a kind share one, see KindOptions.Plural", r.hub, hub.plural)
-	case r.namespaced != hub.namespaced:
+	case r.Plural != hub.Plural:
+		return fmt.Errorf("the hub %s has the plural %q; the versions of a kind share one, see KindOptions.Plural", r.hub, hub.Plural)
+	case r.Namespaced != hub.Namespaced:
 		return fmt.Errorf("the hub %s and this version must both be ClusterScoped, or neither", r.hub)
-	case hub.custom != nil:
+	case hub.Custom != nil:
 		return fmt.Errorf("the hub %s has a Storage of its own, so this version needs one too", r.hub)
-	case r.Resource.hub:
+	case r.IsHub:
 		return fmt.Errorf("%s is the Hub too; a kind has one", r.hub)
-	case !r.plainStrategy:
+	case !r.PlainStrategy:
 		return fmt.Errorf("only the hub %s may have a Strategy", r.hub)
-	case r.scale != nil && r.schema == nil:
+	case r.Scale != nil && r.Schema == nil:
 		return fmt.Errorf("only the hub %s may have Scale; it is served in every version, and its paths are those of the hub", r.hub)
-	case (hub.schema == nil) != (r.schema == nil):
+	case (hub.Schema == nil) != (r.Schema == nil):
 		return fmt.Errorf("the hub %s and this version must both have a Schema, or neither", r.hub)
-	case r.storagePath != "" || r.noStatus && r.schema == nil || r.ttl != 0 || r.noCache || r.indexLabels != nil || r.indexFields != nil && r.schema == nil:
+	case r.StoragePath != "" || r.NoStatus && r.Schema == nil || r.TTL != 0 || r.NoCache || r.IndexLabels != nil || r.IndexFields != nil && r.Schema == nil:
 		return fmt.Errorf("only the hub %s may have StoragePath, NoStatus, TTL, NoCache, IndexFields and IndexLabels; they hold for all versions", r.hub)
 	case !r.scheme.Converts(r.gvk):
 		return fmt.Errorf("nothing converts it to the hub %s and back; add a server.Convert to Group.Conversions", r.hub)
@@ -144,10 +144,10 @@ func (s *Server) checkSpoke(r *served, added []*served) error {
 }
 
 // storedNear returns another kind whose place in the backend is that of r, or above or below it, or nil.
-func (s *Server) storedNear(r *served, added []*served) *served {
+func (s *Set) storedNear(r *served, added []*served) *served {
 	mine := r.path() + "/"
 	for _, o := range slices.Concat(s.served, added) {
-		if o == r || o.custom != nil || o.gvk != o.hub || o.gvk == r.gvk || o.gvr == r.gvr {
+		if o == r || o.Custom != nil || o.gvk != o.hub || o.gvk == r.gvk || o.gvr == r.gvr {
 			continue
 		}
 		if theirs := o.path() + "/"; strings.HasPrefix(mine, theirs) || strings.HasPrefix(theirs, mine) {
@@ -160,8 +160,8 @@ func (s *Server) storedNear(r *served, added []*served) *served {
 // path is where in the backend the objects live, below /registry.
 func (r *served) path() string {
 	switch {
-	case r.storagePath != "":
-		return r.storagePath
+	case r.StoragePath != "":
+		return r.StoragePath
 	case r.gvr.Group == "":
 		return r.gvr.Resource
 	}
@@ -169,8 +169,8 @@ func (r *served) path() string {
 }
 
 func (r *served) warnings() []string {
-	if r.deprecated == "" {
+	if r.Deprecated == "" {
 		return nil
 	}
-	return []string{r.deprecated}
+	return []string{r.Deprecated}
 }

@@ -1,31 +1,34 @@
-package server
+package apiset
 
 import (
+	"cmp"
 	"slices"
 
 	apischema "github.com/keelson-dev/keelson/runtime/schema"
+	"github.com/keelson-dev/keelson/server/catalogue"
 	"github.com/keelson-dev/keelson/server/discovery"
 	"github.com/keelson-dev/keelson/server/metrics"
 	"github.com/keelson-dev/keelson/server/openapi"
+	"github.com/keelson-dev/keelson/server/registry"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // published is what is said of a resource in one version, which is made once: it stays while the resource is served, and a change of
-// one resource should not cost what all of them do. The server's mu guards it.
+// one resource should not cost what all of them do. The set's mu guards it.
 type published struct {
 	discovery *discovery.Resource // nil: it is to be made
 	openapi   *openapi.Resource
 	metrics   []metrics.Resource
-	kind      *ServedKind
+	kind      *catalogue.Kind
 }
 
 // discoveryGroups describes what is served for discovery, in the order in which it was added. The caller holds mu.
-func (s *Server) discoveryGroups() []discovery.Group {
+func (s *Set) discoveryGroups() []discovery.Group {
 	var groups []discovery.Group
 	type place struct{ group, version int }
 	groupAt, versionAt := map[string]int{}, map[schema.GroupVersion]place{}
 	for _, r := range s.served {
-		if r.unserved || r.pending {
+		if r.Unserved || r.pending {
 			continue
 		}
 		g, ok := groupAt[r.gvr.Group]
@@ -45,16 +48,16 @@ func (s *Server) discoveryGroups() []discovery.Group {
 	return groups
 }
 
-// discovered describes a resource for discovery. The caller holds the server's mu.
+// discovered describes a resource for discovery. The caller holds the set's mu.
 func (r *served) discovered() discovery.Resource {
 	if r.said.discovery != nil {
 		return *r.said.discovery
 	}
 	d := &discovery.Resource{
-		Plural: r.plural, Singular: r.singular, Namespaced: r.namespaced, Kind: r.kind,
-		ShortNames: r.shortNames, Categories: r.categories, Verbs: r.shownVerbs(), Custom: r.schema != nil,
+		Plural: r.Plural, Singular: r.Singular, Namespaced: r.Namespaced, Kind: r.Kind,
+		ShortNames: r.ShortNames, Categories: r.Categories, Verbs: r.shownVerbs(), Custom: r.Schema != nil,
 	}
-	if r.custom == nil {
+	if r.Custom == nil {
 		d.StorageKind = r.stored
 	}
 	for _, name := range r.subNames() {
@@ -65,14 +68,14 @@ func (r *served) discovered() discovery.Resource {
 }
 
 // openAPIVersions describes what is served for OpenAPI. The caller holds mu.
-func (s *Server) openAPIVersions() []openapi.GroupVersion {
+func (s *Set) openAPIVersions() []openapi.GroupVersion {
 	var out []openapi.GroupVersion
 	at, many := map[schema.GroupVersion]int{}, map[schema.GroupVersion]int{}
 	for _, r := range s.served {
 		many[r.gvr.GroupVersion()]++
 	}
 	for _, r := range s.served {
-		if r.unserved || r.pending {
+		if r.Unserved || r.pending {
 			continue
 		}
 		i, ok := at[r.gvr.GroupVersion()]
@@ -87,18 +90,18 @@ func (s *Server) openAPIVersions() []openapi.GroupVersion {
 	return out
 }
 
-// described describes a resource for OpenAPI. The caller holds the server's mu.
+// described describes a resource for OpenAPI. The caller holds the set's mu.
 func (r *served) described() openapi.Resource {
 	if r.said.openapi != nil {
 		return *r.said.openapi
 	}
 	o := &openapi.Resource{
-		Plural: r.plural, Kind: r.gvk, Namespaced: r.namespaced, Verbs: r.handler.Verbs(""),
-		Type: r.goType, ListType: r.listType, Docs: r.docs, PatchTypes: r.handler.PatchTypes(""),
+		Plural: r.Plural, Kind: r.gvk, Namespaced: r.Namespaced, Verbs: r.handler.Verbs(""),
+		Type: r.GoType, ListType: r.ListType, Docs: r.docs, PatchTypes: r.handler.PatchTypes(""),
 		ListKind: r.scheme.Lookup(r.gvk).ListGVK.Kind, SelectableFields: r.fields(),
 		ReturnsDeleted: r.handler.ReturnsDeleted(), MediaTypes: r.handler.MediaTypes(), StreamTypes: r.handler.StreamTypes(),
 	}
-	o.Object, _ = r.schema.(apischema.Describer)
+	o.Object, _ = r.Schema.(apischema.Describer)
 	for _, name := range r.subNames() {
 		sub := openapi.Subresource{Name: name, Kind: r.subs[name].Kind, Verbs: r.handler.Verbs(name), PatchTypes: r.handler.PatchTypes(name)}
 		if k := r.scheme.Lookup(sub.Kind); k != nil {
@@ -110,7 +113,7 @@ func (r *served) described() openapi.Resource {
 	return *o
 }
 
-// fields are those that requests in this version may select by; those in r.selectable are those of all versions.
+// fields are those that requests in this version may select by; those in r.Selectable are those of all versions.
 func (r *served) fields() []string { return r.scheme.Lookup(r.gvk).Fields }
 
 func (r *served) subNames() []string {
@@ -122,13 +125,13 @@ func (r *served) subNames() []string {
 	return out
 }
 
-// apiPaths lists the roots of what is served.
-func (s *Server) apiPaths() []string {
+// Paths lists the roots of what is served.
+func (s *Set) Paths() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := []string{"/apis"}
 	for _, r := range s.served {
-		if r.unserved || r.pending {
+		if r.Unserved || r.pending {
 			continue
 		}
 		if r.gvr.Group == "" {
@@ -140,11 +143,82 @@ func (s *Server) apiPaths() []string {
 	return out
 }
 
-// shownVerbs are the verbs that discovery shows. The caller holds the server's mu.
+// shownVerbs are the verbs that discovery shows. The caller holds the set's mu.
 func (r *served) shownVerbs() []string {
 	verbs := r.handler.Verbs("")
 	if len(r.shown) == 0 {
 		return verbs
 	}
 	return slices.DeleteFunc(slices.Clone(verbs), func(v string) bool { return !slices.Contains(r.shown, v) })
+}
+
+// metered lists what is served. The caller holds mu.
+func (s *Set) metered() []metrics.Resource {
+	out := make([]metrics.Resource, 0, 2*len(s.served))
+	for _, r := range s.served {
+		if r.Unserved || r.pending {
+			continue
+		}
+		if r.said.metrics == nil {
+			r.said.metrics = []metrics.Resource{{GroupVersionResource: r.gvr, Deprecated: r.Deprecated != "", Connect: connectMethods(r.Custom)}}
+			for _, name := range r.subNames() {
+				r.said.metrics = append(r.said.metrics, metrics.Resource{
+					GroupVersionResource: r.gvr, Subresource: name, Deprecated: r.Deprecated != "", Connect: connectMethods(r.subs[name].Storage),
+				})
+			}
+		}
+		out = append(out, r.said.metrics...)
+	}
+	return out
+}
+
+// connectMethods are the methods of requests that connect to a storage; nil for one that cannot be connected to.
+func connectMethods(storage any) []string {
+	if c, ok := storage.(registry.Connecter); ok {
+		return c.ConnectMethods()
+	}
+	return nil
+}
+
+// catalogued makes the catalogue. The caller holds mu.
+func (s *Set) catalogued() []catalogue.Kind {
+	out := []catalogue.Kind{}
+	at := map[schema.GroupVersionKind]int{} // by hub
+	for _, r := range s.served {
+		if r.Unserved || r.pending {
+			continue
+		}
+		i, ok := at[r.hub]
+		if !ok {
+			i = len(out)
+			at[r.hub] = i
+			out = append(out, catalogue.Kind{})
+		}
+		kinds := append(out[i].Kinds, r.gvk)
+		if r.gvk == r.hub || !ok {
+			out[i] = r.catalogued()
+		}
+		out[i].Kinds = kinds
+	}
+	slices.SortFunc(out, func(a, b catalogue.Kind) int {
+		return cmp.Or(cmp.Compare(a.Resource.Group, b.Resource.Group), cmp.Compare(a.Resource.Resource, b.Resource.Resource))
+	})
+	return out
+}
+
+// catalogued describes a kind by one of its versions, but for Kinds. The caller holds the set's mu.
+func (r *served) catalogued() catalogue.Kind {
+	if r.said.kind == nil {
+		k := &catalogue.Kind{Kind: r.gvk, Resource: r.gvr, Namespaced: r.Namespaced, Singular: r.Singular, ShortNames: r.ShortNames, ListKind: r.gvk.Kind + "List"}
+		if kind := r.scheme.Lookup(r.gvk); kind != nil {
+			k.ListKind = kind.ListGVK.Kind
+		}
+		k.Verbs, k.Subresources = r.handler.Verbs(""), r.subNames()
+		k.Objects = catalogue.NewObjects(catalogue.Options{
+			Kind: r.gvk, Resource: r.gvr.GroupResource(), Namespaced: r.Namespaced, Registry: registryOf(r), Storage: r.Custom, Life: r.life,
+			Gate: registry.Gate{Admission: r.policy, Kind: r.hub, Resource: r.hub.GroupVersion().WithResource(r.gvr.Resource)},
+		})
+		r.said.kind = k
+	}
+	return *r.said.kind
 }

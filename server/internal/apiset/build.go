@@ -1,4 +1,4 @@
-package server
+package apiset
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/server/internal/transport"
 
 	"github.com/keelson-dev/keelson/runtime"
@@ -41,22 +42,22 @@ type served struct {
 	end     context.CancelFunc
 	reg     *registry.Registry // of all versions of the kind; nil if it has a Storage of its own
 	objects storage.Interface  // of a hub: where its objects are, below the cache; nil if it has a Storage of its own
-	cache   *cacher.Cacher     // of a hub that has one; closed by the server
-	shown   []string           // the verbs that discovery shows, if not all of the handler; guarded by the server's mu
+	cache   *cacher.Cacher     // of a hub that has one; closed by the Set
+	shown   []string           // the verbs that discovery shows, if not all of the handler; guarded by the set's mu
 	said    published
 	// tenancy counts the requests to the kind in all its versions, so that the cache they read from is closed after the last of
 	// them when the kind is served no longer, or otherwise.
 	tenancy *transport.Count
-	policy  *policy // decides about what a Storage of its own is asked in process
-	// Guarded by the server's mu:
-	by      *installation // that serves it when it is published, or withdraws it then; nil: none
-	pending bool          // not published yet
-	unread  bool          // pending, and not among the readers: another is read as long
+	policy  admission.Source // decides about what a Storage of its own is asked in process
+	// Guarded by the set's mu:
+	by      *Change // that serves it when it is published, or withdraws it then; nil: none
+	pending bool    // not published yet
+	unread  bool    // pending, and not among the readers: another is read as long
 }
 
 // add makes all that is needed to serve groups beside those that are served, and returns it and its routes. With an error
 // nothing is left of it. The caller holds mu.
-func (s *Server) add(groups []Group) ([]*served, map[schema.GroupVersionResource]http.Handler, error) {
+func (s *Set) add(groups []Group) ([]*served, map[schema.GroupVersionResource]http.Handler, error) {
 	added, err := s.describe(groups)
 	if err == nil {
 		err = s.checkVersions(added)
@@ -73,18 +74,8 @@ func (s *Server) add(groups []Group) ([]*served, map[schema.GroupVersionResource
 	return added, routes, nil
 }
 
-// changed publishes what is served. The caller holds mu.
-func (s *Server) changed() {
-	s.kinds = nil
-	s.discovery.Set(s.discoveryGroups())
-	s.openapi.Set(s.openAPIVersions())
-	s.metrics.Serve(s.metered())
-	close(s.change)
-	s.change = make(chan struct{})
-}
-
 // routes makes the handlers of what is added.
-func (s *Server) routes(added []*served) (map[schema.GroupVersionResource]http.Handler, error) {
+func (s *Set) routes(added []*served) (map[schema.GroupVersionResource]http.Handler, error) {
 	routes := map[schema.GroupVersionResource]http.Handler{}
 	stores := map[schema.GroupResource]*registry.Registry{}
 	tenancies := map[schema.GroupVersionKind]*transport.Count{}
@@ -105,16 +96,13 @@ func (s *Server) routes(added []*served) (map[schema.GroupVersionResource]http.H
 	return routes, nil
 }
 
-// ErrServed is wrapped by the error of a Serve that brings what is served.
-var ErrServed = errors.New("is served already")
-
-func (s *Server) isServed(gvr schema.GroupVersionResource) bool {
+func (s *Set) isServed(gvr schema.GroupVersionResource) bool {
 	return slices.ContainsFunc(s.served, func(r *served) bool { return r.gvr == gvr })
 }
 
 // describe registers the types and conversions of groups and lists their resources, in each group the hubs first. With an
 // error it lists what was registered until then.
-func (s *Server) describe(groups []Group) ([]*served, error) {
+func (s *Set) describe(groups []Group) ([]*served, error) {
 	lists := make([][]*served, len(groups))
 	for i, g := range groups {
 		var err error
@@ -135,7 +123,7 @@ func (s *Server) describe(groups []Group) ([]*served, error) {
 }
 
 // join adds the conversions of groups, after the types of all: a hub may be in another group.
-func (s *Server) join(groups []Group, added []*served) error {
+func (s *Set) join(groups []Group, added []*served) error {
 	var apart []*served
 	for _, r := range added {
 		if !r.scheme.Converts(r.gvk) {
@@ -149,10 +137,10 @@ func (s *Server) join(groups []Group, added []*served) error {
 	}()
 	for _, g := range groups {
 		for _, c := range g.Conversions {
-			if c.add == nil {
+			if c == nil {
 				return fmt.Errorf("server: group %q: a conversion is the zero Conversion; make it with server.Convert", g.Name)
 			}
-			if err := c.add(cmp.Or(g.Scheme, s.scheme)); err != nil {
+			if err := c(cmp.Or(g.Scheme, s.scheme)); err != nil {
 				return fmt.Errorf("server: group %q: %w", g.Name, err)
 			}
 		}
@@ -161,7 +149,7 @@ func (s *Server) join(groups []Group, added []*served) error {
 }
 
 // describeGroup registers a group's types and lists its resources; with an error, those that were registered until then.
-func (s *Server) describeGroup(g Group) ([]*served, error) {
+func (s *Set) describeGroup(g Group) ([]*served, error) {
 	if g.Name != "" && len(validation.IsDNS1123Subdomain(g.Name)) > 0 {
 		return nil, errors.New("the name must be a DNS name such as example.com, or empty for the core group")
 	}
@@ -186,26 +174,26 @@ func (s *Server) describeGroup(g Group) ([]*served, error) {
 			if err := r.check(gv); err != nil {
 				return out, err
 			}
-			one := &served{Resource: r, gvr: gv.WithResource(r.plural), gvk: gv.WithKind(r.kind), docs: docs, scheme: scheme, models: models}
+			one := &served{Resource: r, gvr: gv.WithResource(r.Plural), gvk: gv.WithKind(r.Kind), docs: docs, scheme: scheme, models: models}
 			if s.isServed(one.gvr) { // said before the kind is: that it is known would be no help
 				return out, fmt.Errorf("%s %w", one.gvr.GroupResource(), ErrServed)
 			}
 			known := scheme.Lookup(one.gvk) != nil
-			if err := r.register(scheme, one.gvk); err != nil {
+			if err := r.Register(scheme, one.gvk); err != nil {
 				return out, err
 			}
 			if !known {
 				one.own = append(one.own, one.gvk)
 			}
-			if p, ok := r.table.(printed); ok {
-				one.table = p.describedBy(docs)
+			if d, ok := r.Table.(Described); ok {
+				one.Table = d.DescribedBy(docs)
 			}
 			out = append(out, one)
 			if scheme.Lookup(one.gvk).Untyped() {
 				continue // there is nothing that could be wrong
 			}
-			if err := apischema.Check(apischema.Kind{GVK: one.gvk, Type: r.goType, Docs: docs}); err != nil {
-				return out, fmt.Errorf("resource %s in %s: %w", r.plural, gv, err)
+			if err := apischema.Check(apischema.Kind{GVK: one.gvk, Type: r.GoType, Docs: docs}); err != nil {
+				return out, fmt.Errorf("resource %s in %s: %w", r.Plural, gv, err)
 			}
 		}
 	}
@@ -224,44 +212,44 @@ func hubFirst(a, b *served) int {
 }
 
 // build makes the handler of one resource, and its registry when this is the hub.
-func (s *Server) build(r *served, stores map[schema.GroupResource]*registry.Registry) error {
+func (s *Set) build(r *served, stores map[schema.GroupResource]*registry.Registry) error {
 	var err error
-	r.life, r.end = context.WithCancel(s.life)
-	r.policy = s.policy
+	r.life, r.end = context.WithCancel(s.opts.Life)
+	r.policy = s.opts.Policy
 	r.models.SetDocs(r.gvk, r.docs)
 	opts := handlers.Options{
 		Scheme:            r.scheme,
 		Resource:          r.gvr,
 		Kind:              r.gvk,
-		Namespaced:        r.namespaced,
-		Storage:           r.custom,
-		Admission:         s.policy,
-		Verbs:             r.verbs,
+		Namespaced:        r.Namespaced,
+		Storage:           r.Custom,
+		Admission:         s.opts.Policy,
+		Verbs:             r.Verbs,
 		Models:            r.models,
-		Table:             r.table,
-		Formats:           s.formats,
-		Forms:             s.forms,
-		MaxBodyBytes:      s.opts.Limits.MaxBodyBytes,
-		MinRequestTimeout: s.opts.Limits.MinWatchTimeout,
+		Table:             r.Table,
+		Formats:           s.opts.Formats,
+		Forms:             s.opts.Forms,
+		MaxBodyBytes:      s.opts.MaxBodyBytes,
+		MinRequestTimeout: s.opts.MinWatchTimeout,
 		Warnings:          r.warnings(),
-		Authorizer:        pinned{s.policy},
+		Authorizer:        s.opts.Authorizer,
 		Stop:              r.life.Done(),
 		Subresources:      map[string]handlers.Subresource{},
-		Hooks:             s.metrics.Handlers(r.gvr),
+		Hooks:             s.opts.Metrics.Handlers(r.gvr),
 	}
-	if r.custom == nil {
+	if r.Custom == nil {
 		if opts.Storage, err = s.store(r, stores, opts.Subresources); err != nil {
 			return err
 		}
 	}
-	for name, sub := range r.subresources {
+	for name, sub := range r.Subresources {
 		if _, ok := opts.Subresources[name]; ok {
 			return fmt.Errorf("subresource %q is served by the library; set NoStatus or remove Scale to serve another", name)
 		}
 		kind := sub.Kind
-		if sub.register != nil {
-			known := r.scheme.Lookup(r.gvr.GroupVersion().WithKind(sub.kind)) != nil
-			if kind, err = sub.register(r.scheme, r.gvr.GroupVersion()); err != nil {
+		if sub.Register != nil {
+			known := r.scheme.Lookup(r.gvr.GroupVersion().WithKind(sub.KindName)) != nil
+			if kind, err = sub.Register(r.scheme, r.gvr.GroupVersion()); err != nil {
 				return fmt.Errorf("subresource %q: %w", name, err)
 			}
 			if !known {
@@ -280,7 +268,7 @@ func (s *Server) build(r *served, stores map[schema.GroupResource]*registry.Regi
 				return fmt.Errorf("subresource %q: %w", name, err)
 			}
 		}
-		opts.Subresources[name] = handlers.Subresource{Kind: kind, Storage: sub.Storage, Admission: s.policy}
+		opts.Subresources[name] = handlers.Subresource{Kind: kind, Storage: sub.Storage, Admission: s.opts.Policy}
 	}
 	r.subs = opts.Subresources
 	r.handler, err = handlers.New(opts)
@@ -289,8 +277,8 @@ func (s *Server) build(r *served, stores map[schema.GroupResource]*registry.Regi
 
 // store returns the registry of a stored resource, which the versions of a kind share in all its groups, and adds the
 // subresources it serves.
-func (s *Server) store(r *served, stores map[schema.GroupResource]*registry.Registry, subs map[string]handlers.Subresource) (any, error) {
-	at := schema.GroupResource{Group: r.hub.Group, Resource: r.plural}
+func (s *Set) store(r *served, stores map[schema.GroupResource]*registry.Registry, subs map[string]handlers.Subresource) (any, error) {
+	at := schema.GroupResource{Group: r.hub.Group, Resource: r.Plural}
 	reg := stores[at]
 	if reg == nil {
 		if r.gvk != r.hub {
@@ -305,26 +293,26 @@ func (s *Server) store(r *served, stores map[schema.GroupResource]*registry.Regi
 	if r.gvr.Group != at.Group {
 		reg = reg.As(r.gvr.GroupResource())
 	}
-	if r.schema != nil {
+	if r.Schema != nil {
 		var err error
-		if reg, err = reg.In(r.gvk.GroupVersion(), !r.noStatus, r.scale); err != nil {
+		if reg, err = reg.In(r.gvk.GroupVersion(), !r.NoStatus, r.Scale); err != nil {
 			return nil, err
 		}
 	}
 	r.reg = reg
-	if reg.HasStatus() && registry.HasStatus(r.goType) { // a version need not have the status its hub has
+	if reg.HasStatus() && registry.HasStatus(r.GoType) { // a version need not have the status its hub has
 		view, err := reg.Status()
 		if err != nil {
 			return nil, err
 		}
 		subs["status"] = handlers.Subresource{Kind: r.gvk, Storage: view}
 	}
-	if r.scale != nil {
-		view, err := reg.ScaleView(*r.scale)
+	if r.Scale != nil {
+		view, err := reg.ScaleView(*r.Scale)
 		if err != nil {
 			return nil, err
 		}
-		if err := registerOnce[*autoscalingv1.Scale](r.scheme, autoscalingv1.SchemeGroupVersion.WithKind("Scale"), runtime.KindOptions[*autoscalingv1.Scale]{}); err != nil {
+		if err := RegisterOnce[*autoscalingv1.Scale](r.scheme, autoscalingv1.SchemeGroupVersion.WithKind("Scale"), runtime.KindOptions[*autoscalingv1.Scale]{}); err != nil {
 			return nil, err
 		}
 		subs["scale"] = handlers.Subresource{Kind: autoscalingv1.SchemeGroupVersion.WithKind("Scale"), Storage: view}
@@ -332,20 +320,20 @@ func (s *Server) store(r *served, stores map[schema.GroupResource]*registry.Regi
 	return reg, nil
 }
 
-func (s *Server) newRegistry(r *served) (*registry.Registry, error) {
+func (s *Set) newRegistry(r *served) (*registry.Registry, error) {
 	typed, err := codec.NewTyped(r.scheme, r.stored)
 	if err != nil {
 		return nil, err
 	}
-	store, err := storage.NewStore(s.backend, storage.StoreOptions{
+	store, err := storage.NewStore(s.opts.Backend, storage.StoreOptions{
 		Prefix:         "/registry/" + r.path(),
 		Codec:          typed,
-		Namespaced:     r.namespaced,
-		Fields:         r.selectable,
+		Namespaced:     r.Namespaced,
+		Fields:         r.Selectable,
 		FieldPaths:     r.scheme.FieldPaths(r.gvk.GroupKind()),
-		MaxObjectBytes: s.opts.Limits.MaxObjectBytes,
-		TTL:            r.ttl,
-		Hooks:          s.metrics.Store(r.gvr.GroupResource()),
+		MaxObjectBytes: s.opts.MaxObjectBytes,
+		TTL:            r.TTL,
+		Hooks:          s.opts.Metrics.Store(r.gvr.GroupResource()),
 	})
 	if err != nil {
 		return nil, err
@@ -359,15 +347,15 @@ func (s *Server) newRegistry(r *served) (*registry.Registry, error) {
 		Scheme:     r.scheme,
 		Kind:       r.gvk,
 		Resource:   r.gvr.GroupResource(),
-		Singular:   r.singular,
-		Namespaced: r.namespaced,
+		Singular:   r.Singular,
+		Namespaced: r.Namespaced,
 		Storage:    objects,
-		Strategy:   r.strategy,
-		Policy:     s.policy,
-		NoStatus:   r.noStatus,
-		Scale:      r.scale,
+		Strategy:   r.Strategy,
+		Policy:     s.opts.Policy,
+		NoStatus:   r.NoStatus,
+		Scale:      r.Scale,
 
-		GarbageCollection: s.collects.Load,
+		GarbageCollection: s.opts.CollectsGarbage,
 		Now:               s.opts.Now,
 	})
 }

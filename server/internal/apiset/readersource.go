@@ -1,4 +1,4 @@
-package server
+package apiset
 
 import (
 	"context"
@@ -50,9 +50,9 @@ func (s *source) reader() runtime.Reader[runtime.Object] {
 // scope refuses a namespace that objects of the kind cannot have; named says that one object is read, by its name.
 func (s *source) scope(namespace string, named bool) error {
 	switch {
-	case namespace != "" && !s.of.namespaced:
+	case namespace != "" && !s.of.Namespaced:
 		return fmt.Errorf("reader of %s: the kind is cluster-scoped, and is read with the namespace \"\", not with %q", s.of.hub, namespace)
-	case namespace == "" && named && s.of.namespaced:
+	case namespace == "" && named && s.of.Namespaced:
 		return fmt.Errorf("reader of %s: the kind is namespaced: an object is read with its namespace", s.of.hub)
 	}
 	return nil
@@ -70,7 +70,7 @@ func (s *source) changes(ctx context.Context, since int64, at runtime.Freshness)
 func (r *served) newReader() runtime.Reader[runtime.Object] {
 	var store storage.Interface
 	switch {
-	case r.custom != nil:
+	case r.Custom != nil:
 		return newCustomReader(r)
 	case r.cache != nil:
 		store = r.cache
@@ -95,8 +95,8 @@ type customReader struct {
 // newCustomReader returns the reader of a kind that has a Storage of the program's own.
 func newCustomReader(r *served) runtime.Reader[runtime.Object] {
 	c := &customReader{of: r}
-	c.getter, _ = r.custom.(registry.Getter)
-	c.lister, _ = r.custom.(registry.Lister)
+	c.getter, _ = r.Custom.(registry.Getter)
+	c.lister, _ = r.Custom.(registry.Lister)
 	if c.getter == nil && c.lister == nil {
 		return brokenReader{c.cannot("read: it is neither a registry.Getter nor a registry.Lister")}
 	}
@@ -104,7 +104,7 @@ func newCustomReader(r *served) runtime.Reader[runtime.Object] {
 }
 
 func (c *customReader) cannot(what string) error {
-	return fmt.Errorf("reader of %s: the kind has a Storage of its own (%T), which cannot be %s", c.of.hub, c.of.custom, what)
+	return fmt.Errorf("reader of %s: the kind has a Storage of its own (%T), which cannot be %s", c.of.hub, c.of.Custom, what)
 }
 
 // Get implements runtime.Reader.
@@ -119,7 +119,7 @@ func (c *customReader) Get(ctx context.Context, namespace, name string, at runti
 	if revision, ok := at.AtLeast(); ok {
 		opts.ResourceVersion = strconv.FormatInt(revision, 10)
 	}
-	obj, err := c.getter.Get(decidedCall(ctx, authn.System(), namespace, c.of.policy), name, opts)
+	obj, err := c.getter.Get(registry.NewDecidedCall(ctx, authn.System(), namespace, c.of.policy), name, opts)
 	if err == nil && obj == nil {
 		err = c.cannot("read: it returned no object and no error")
 	}
@@ -149,7 +149,7 @@ func (c *customReader) List(ctx context.Context, q runtime.Query) (runtime.Liste
 	if err != nil {
 		return out, err
 	}
-	list, err := c.lister.List(decidedCall(ctx, authn.System(), q.Namespace, c.of.policy), opts)
+	list, err := c.lister.List(registry.NewDecidedCall(ctx, authn.System(), q.Namespace, c.of.policy), opts)
 	if err != nil {
 		return out, err
 	}

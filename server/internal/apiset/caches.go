@@ -1,0 +1,89 @@
+package apiset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/keelson-dev/keelson/storage"
+	"github.com/keelson-dev/keelson/storage/cacher"
+	"go.uber.org/zap"
+)
+
+const (
+	closeTimeout = 2 * time.Second // how long caches are waited for
+	maxToldStale = 10              // caches that the readiness check names
+)
+
+// cached returns what the registry of r stores in: a cache over store, unless the kind is to have none.
+func (s *Set) cached(r *served, store storage.Interface) (storage.Interface, error) {
+	if r.NoCache {
+		return store, nil
+	}
+	logger := s.opts.Logger.With(zap.Stringer("resource", r.gvr.GroupResource()))
+	hooks := s.opts.Metrics.Cache(r.gvr.GroupResource())
+	count := hooks.Void
+	hooks.Void = func(why error) {
+		count(why)
+		logger.Warn("the cache is made anew and its watches end", zap.Error(why))
+	}
+	var err error
+	r.cache, err = cacher.New(store, cacher.Options{
+		Namespaced:  r.Namespaced,
+		IndexFields: r.IndexFields,
+		IndexLabels: r.IndexLabels,
+		Window:      s.opts.CacheWindow,
+		Forms:       s.opts.Forms,
+		Hooks:       hooks,
+	})
+	return r.cache, err
+}
+
+// closeCaches closes the caches of what was served and waits for them. A storage that ignores its context is waited for
+// no longer than closeTimeout: closing it is what may still release it.
+func closeCaches(list []*served) {
+	var closing sync.WaitGroup
+	for _, r := range list {
+		if r.cache != nil {
+			closing.Go(r.cache.Close)
+		}
+	}
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		closing.Wait()
+	}()
+	timeout := time.NewTimer(closeTimeout)
+	defer timeout.Stop()
+	select {
+	case <-closed:
+	case <-timeout.C:
+	}
+}
+
+// CachesReady says which caches are not fresh, and why. One that is not in use yet, or is just being filled, does not count:
+// kinds come, and are replaced, while others are served.
+func (s *Set) CachesReady(ctx context.Context) error {
+	s.mu.Lock()
+	all := s.served
+	s.mu.Unlock()
+	var stale []string
+	for _, r := range all {
+		if r.cache == nil {
+			continue
+		}
+		if err := r.cache.Ready(ctx); err != nil && !errors.Is(err, cacher.ErrFilling) && r.life.Err() == nil {
+			stale = append(stale, fmt.Sprintf("%s: %v", r.gvr.GroupResource(), err))
+		}
+	}
+	if len(stale) > maxToldStale {
+		stale = append(stale[:maxToldStale], fmt.Sprintf("and %d others", len(stale)-maxToldStale))
+	}
+	if stale == nil {
+		return nil
+	}
+	return errors.New(strings.Join(stale, "; "))
+}

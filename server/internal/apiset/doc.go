@@ -1,0 +1,13 @@
+// Package apiset is what a server serves: kinds in their versions, with their registries, caches and handlers, what discovery,
+// OpenAPI and metrics say of them, and the Readers of their objects. It changes while requests are served.
+//
+// # A change
+//
+// [Set.Exchange] takes resources out and adds others, in one step: all of it or nothing. Without a [Change] requests see that at
+// once. With one, which an extension has while it is installed, all that is exchanged is prepared, and seen by that extension
+// alone, until [Set.Publish] shows it in one step or [Set.Abandon] takes it back.
+//
+// One mutex, that of the Set, guards what is served; requests do not take it. Floors, from the top: exchange and publish, which
+// change the Set; build and describe, which make what is added; published, which tells of it; readers; and resource, which says what
+// a kind is.
+package apiset

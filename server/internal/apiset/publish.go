@@ -1,0 +1,100 @@
+package apiset
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/keelson-dev/keelson/server/filters"
+	"github.com/keelson-dev/keelson/server/request"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Publish has requests see what a Change has collected. policy publishes what guards that, and returns the number of installations
+// of the policy with it: requests that are decided by an older one are not let in. It is called after nothing can fail any
+// more, and must not call the Set. With an error nothing has happened.
+func (s *Set) Publish(c *Change, policy func() (installed int64)) error {
+	s.mu.Lock()
+	if s.ended {
+		s.mu.Unlock()
+		return fmt.Errorf("server: %w", ErrEnded)
+	}
+	c.phase = phasePublished
+	gone, added := s.leaves(c), s.comes(c)
+	if len(gone) > 0 || slices.ContainsFunc(added, unread) {
+		s.readers.exchange(gone, slices.DeleteFunc(slices.Clone(added), func(r *served) bool { return !r.unread }), s.retired)
+	}
+	since := policy()
+	for r, verbs := range c.shown {
+		r.shown, r.said.discovery = verbs, nil
+	}
+	if len(c.routes) > 0 {
+		s.route(c, since, gone)
+	}
+	for _, r := range added {
+		r.pending, r.unread, r.by = false, false, nil
+	}
+	s.served = slices.DeleteFunc(slices.Clone(s.served), func(r *served) bool { return slices.Contains(gone, r) })
+	s.leave(gone)
+	if len(c.routes)+len(c.shown) > 0 {
+		s.changed()
+	}
+	c.routes, c.shown = nil, nil
+	s.mu.Unlock()
+	s.retire(gone)
+	return nil
+}
+
+// route has requests reach what was added, and not what is gone. The caller holds mu.
+func (s *Set) route(c *Change, since int64, gone []*served) {
+	replaced := map[schema.GroupVersionResource]bool{}
+	for _, r := range gone {
+		replaced[r.gvr] = !r.Unserved
+	}
+	for gvr, h := range c.routes {
+		switch {
+		case h == nil:
+		case replaced[gvr]:
+			c.routes[gvr] = DecidedSince(since, h, http.HandlerFunc(askAgain))
+		default:
+			c.routes[gvr] = DecidedSince(since, h, s.opts.NotFound)
+		}
+	}
+	s.router.Set(c.routes)
+}
+
+// askAgain answers a request that is decided by a policy without the guards of what it has reached: the resource has been replaced
+// while the request was on its way.
+func askAgain(w http.ResponseWriter, r *http.Request) {
+	filters.WriteStatus(w, r, apierrors.NewTooManyRequests("the resource has been replaced while the request was on its way, please try again", 1))
+}
+
+// DecidedSince serves by h the requests that are decided by the policy as of so many installations or later, and by before
+// those that are on their way with an older one.
+func DecidedSince(installed int64, h, before http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if taken := request.PolicyFrom(r.Context()); taken != nil && taken.Installed < installed {
+			before.ServeHTTP(w, r)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// Abandon takes back what a Change has collected, after which it changes nothing any more. The caller calls release when no work
+// of the extension uses what it has served: it closes the caches.
+func (s *Set) Abandon(c *Change) (release func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.phase = phaseAbandoned
+	added := s.comes(c)
+	for _, r := range s.leaves(c) {
+		r.by = nil
+	}
+	s.served = slices.DeleteFunc(slices.Clone(s.served), func(r *served) bool { return slices.Contains(added, r) })
+	s.readers.exchange(slices.DeleteFunc(slices.Clone(added), unread), nil, s.retired)
+	s.forget(added)
+	s.changed()
+	return func() { closeCaches(added) }
+}

@@ -1,0 +1,115 @@
+package apiset
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/keelson-dev/keelson/admission"
+	"github.com/keelson-dev/keelson/authz"
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/codec"
+	"github.com/keelson-dev/keelson/runtime/patch"
+	"github.com/keelson-dev/keelson/server/catalogue"
+	"github.com/keelson-dev/keelson/server/discovery"
+	"github.com/keelson-dev/keelson/server/internal/router"
+	"github.com/keelson-dev/keelson/server/metrics"
+	"github.com/keelson-dev/keelson/server/openapi"
+	"github.com/keelson-dev/keelson/storage"
+	"go.uber.org/zap"
+)
+
+// Options say what a Set needs of its server. Of a Set that only describes kinds, Scheme alone is needed; of one that makes
+// registries, Backend, Policy, Metrics and Logger are as well.
+type Options struct {
+	Scheme  *runtime.Scheme
+	Backend storage.Backend    // stays the caller's
+	Formats []codec.Format     // of objects, the default first
+	Forms   *storage.FormCache // what is made of all kinds' records; nil: nothing is kept
+	// Life ends when the server does.
+	Life context.Context
+
+	Policy     admission.Source
+	Authorizer authz.Authorizer // of create-on-update
+	// CollectsGarbage says whether a garbage collector looks after the objects; nil is no.
+	CollectsGarbage func() bool
+	Now             func() time.Time
+
+	MaxObjectBytes  int
+	MaxBodyBytes    int64
+	MinWatchTimeout time.Duration
+	CacheWindow     time.Duration
+
+	Discovery *discovery.Service
+	OpenAPI   *openapi.Service
+	Metrics   *metrics.Registry
+	Logger    *zap.Logger
+	// NotFound answers requests of resources that are not served.
+	NotFound http.Handler
+}
+
+// Set is what a server serves. Make one with New. All methods may be called concurrently.
+type Set struct {
+	opts    Options
+	scheme  *runtime.Scheme
+	models  *patch.Models
+	router  router.Table
+	readers readers
+
+	mu      sync.Mutex // guards all below, and is held while what is served changes
+	served  []*served
+	change  chan struct{}    // closed, and replaced, when served changes
+	kinds   []catalogue.Kind // of served; nil: they are to be made
+	retired map[*served]bool // served no longer, with a cache that requests still read from
+	ended   bool             // nothing may be added any more
+}
+
+// Errors of a Set that is to change.
+var (
+	// ErrServed is wrapped by the error of an Exchange that brings what is served.
+	ErrServed = errors.New("is served already")
+	// ErrEnded is wrapped by the error of a Set that is closed.
+	ErrEnded = errors.New("the server has ended")
+	// ErrAbandoned is the error of a Change that was abandoned.
+	ErrAbandoned = errors.New("server: the extension is not installed, for its Install has failed: the Host is of no use any more")
+
+	errNoRegistry = errors.New("it has a Storage of its own")
+	errWithdrawn  = errors.New("the resource was withdrawn, or replaced")
+)
+
+// New returns a Set that serves nothing. Close it, if anything is added.
+func New(o Options) *Set {
+	return &Set{opts: o, scheme: o.Scheme, models: patch.NewModels(o.Scheme), retired: map[*served]bool{}, change: make(chan struct{})}
+}
+
+// Handler serves requests of the resources, whose info must be in their context, and leaves all others to Options.NotFound.
+func (s *Set) Handler() http.Handler { return s.router.Handler(s.opts.NotFound) }
+
+// Catalogue says what is served.
+func (s *Set) Catalogue() *catalogue.Catalogue { return catalogue.New(told{s}) }
+
+// told implements catalogue.Source.
+type told struct{ s *Set }
+
+func (t told) Kinds() []catalogue.Kind {
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	if t.s.kinds == nil {
+		t.s.kinds = t.s.catalogued()
+	}
+	return t.s.kinds
+}
+
+func (t told) Changed() <-chan struct{} {
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	return t.s.change
+}
+
+// public lists what clients see of what is served. The caller holds mu.
+func (s *Set) public() []*served {
+	return slices.DeleteFunc(slices.Clone(s.served), func(r *served) bool { return r.Unserved || r.pending })
+}

@@ -1,0 +1,84 @@
+package apiset
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/keelson-dev/keelson/server/metrics"
+	"github.com/keelson-dev/keelson/server/registry"
+	"github.com/keelson-dev/keelson/storage"
+	"github.com/keelson-dev/keelson/storage/cacher"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Registry returns the registry of a stored resource that is served, from the point of view of c.
+func (s *Set) Registry(c *Change, resource schema.GroupResource) (*registry.Registry, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.abandoned() {
+		return nil, ErrAbandoned
+	}
+	for _, r := range s.served {
+		if r.gvr.GroupResource() != resource || !c.sees(r) {
+			continue
+		}
+		if reg := registryOf(r); reg != nil {
+			return reg, nil
+		}
+		return nil, fmt.Errorf("server: registry of %s: %w", resource, errNoRegistry)
+	}
+	return nil, fmt.Errorf("server: registry of %s: no such resource is served; want its group and plural, such as widgets.example.com", resource)
+}
+
+// registryOf returns the registry of a resource, be it given by the program; nil when it has another Storage of its own.
+func registryOf(r *served) *registry.Registry {
+	if reg, ok := r.Custom.(*registry.Registry); ok {
+		return reg
+	}
+	return r.reg
+}
+
+// Stored lists what is stored and served now.
+func (s *Set) Stored() []metrics.Stored {
+	s.mu.Lock()
+	all := slices.DeleteFunc(slices.Clone(s.served), func(r *served) bool { return r.pending })
+	s.mu.Unlock()
+	var out []metrics.Stored
+	for _, r := range all {
+		if r.objects == nil {
+			continue
+		}
+		one := metrics.Stored{GroupResource: r.gvr.GroupResource(), Count: s.counter("/registry/" + r.path())}
+		if r.cache != nil {
+			one.Stats = func() cacher.Stats { return r.cache.Stats() }
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// counter counts the objects below a prefix.
+func (s *Set) counter(prefix string) func(ctx context.Context) (int64, error) {
+	return func(ctx context.Context) (int64, error) {
+		res, err := s.opts.Backend.Range(ctx, storage.Range{From: prefix + "/", To: prefix + "0", CountOnly: true}) // "0" follows "/"
+		return res.Count, err
+	}
+}
+
+// End lets nothing be changed any more.
+func (s *Set) End() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+}
+
+// Close closes all caches, after End. It is called when no request is under way.
+func (s *Set) Close() {
+	s.readers.takings.Wait()
+	s.mu.Lock()
+	all := slices.AppendSeq(slices.Clone(s.served), maps.Keys(s.retired))
+	s.mu.Unlock()
+	closeCaches(all)
+}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"reflect"
+
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -348,4 +350,15 @@ func (s *Scheme) Convert(in, out, context any) error {
 	}
 	reflect.ValueOf(dst).Elem().Set(reflect.ValueOf(result).Elem())
 	return nil
+}
+
+// MayPass reports whether an error of a conversion is that of a server elsewhere, a webhook for one, so that the same conversion may
+// succeed the next time: the error is, or wraps, a Status with the code 429 or of the server's fault (5xx).
+func MayPass(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+	return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
 }

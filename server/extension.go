@@ -74,8 +74,16 @@ func (s *Server) Install(e Extension) error {
 // Scheme is the server's; kinds may be registered in it.
 func (h *Host) Scheme() *runtime.Scheme { return h.s.scheme }
 
-// Backend is the server's storage. It is closed by the server, after everything given to Go has returned.
-func (h *Host) Backend() storage.Backend { return h.s.backend }
+// SharesStorage reports whether other processes may write to the storage of the server, so that work which only one of them should
+// do needs an election.
+func (h *Host) SharesStorage() bool {
+	k, ok := storage.As[storage.Knower](h.s.backend)
+	if !ok {
+		return true
+	}
+	_, known := k.Known()
+	return !known
+}
 
 // Serve adds groups, or resources to groups served already. Either all of them are served afterwards, or none and
 // the error says why: ErrServed among others, of a resource that is.

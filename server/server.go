@@ -144,14 +144,14 @@ func (s *Server) setOptions() apiset.Options {
 // standardChecks are those of every server, and of its storage what that can tell.
 func (s *Server) standardChecks() []Check {
 	healthy := func(context.Context) error { return nil }
-	if h, ok := s.backend.(storage.Healther); ok {
+	if h, ok := storage.As[storage.Healther](s.backend); ok {
 		healthy = s.probe(h.Health)
 	}
 	checks := []Check{
 		{Name: "ping", Check: func(context.Context) error { return nil }},
 		{Name: "storage", Check: healthy},
 	}
-	if r, ok := s.backend.(storage.Readier); ok {
+	if r, ok := storage.As[storage.Readier](s.backend); ok {
 		checks = append(checks, Check{Name: "storage-readiness", ReadyOnly: true, Check: s.probe(r.Ready)})
 	}
 	checks = append(checks, Check{Name: "cache-readiness", ReadyOnly: true, Check: func(ctx context.Context) error { return s.set.CachesReady(ctx) }})

@@ -243,3 +243,25 @@ type Opener func(ctx context.Context) (Backend, error)
 func Opened(b Backend) Opener {
 	return func(context.Context) (Backend, error) { return b, nil }
 }
+
+// Unwrapper is a Backend around another one. It has the powers of that besides its own: see As.
+type Unwrapper interface {
+	// Unwrap returns the Backend around which this is one.
+	Unwrap() Backend
+}
+
+// As returns a power of a Backend, such as Stater: b itself if it has the power, or else what b is around. false says that
+// neither has it. A wrapper that changes what a power would show has that power itself.
+func As[T any](b Backend) (power T, ok bool) {
+	for b != nil {
+		if power, ok = b.(T); ok {
+			return power, true
+		}
+		u, wraps := b.(Unwrapper)
+		if !wraps {
+			break
+		}
+		b = u.Unwrap()
+	}
+	return power, false
+}

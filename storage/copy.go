@@ -64,8 +64,8 @@ type copying struct {
 }
 
 func (c *copying) copy(ctx context.Context, opts CopyOptions) error {
-	loader, loads := c.dst.(Loader)
-	raiser, raises := c.dst.(Raiser)
+	loader, loads := As[Loader](c.dst)
+	raiser, raises := As[Raiser](c.dst)
 	switch {
 	case c.dst == nil || c.src == nil:
 		return errors.New("a source and a destination are needed")

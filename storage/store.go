@@ -93,12 +93,12 @@ func NewStore(b Backend, o StoreOptions) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	stater, _ := b.(Stater)
+	stater, _ := As[Stater](b)
 	s := &Store{opts: o, root: o.Prefix + "/"}
-	s.knower, _ = b.(Knower)
-	s.history, _ = b.(Historian)
-	s.replay, _ = b.(Replayer)
-	if h, ok := b.(Holder); ok {
+	s.knower, _ = As[Knower](b)
+	s.history, _ = As[Historian](b)
+	s.replay, _ = As[Replayer](b)
+	if h, ok := As[Holder](b); ok {
 		s.holder = h.Holds()
 	}
 	if o.Hooks.Requested != nil {

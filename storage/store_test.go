@@ -578,3 +578,33 @@ func TestUnreadableListGivesReasons(t *testing.T) {
 		t.Errorf("the text is %q", text)
 	}
 }
+
+// around is a Backend around another one, with a power of its own.
+type around struct{ storage.Backend }
+
+func (a around) Unwrap() storage.Backend { return a.Backend }
+func (around) Replay() int64             { return 7 }
+
+func TestAs(t *testing.T) {
+	below := memory.New(memory.Options{})
+	defer below.Close()
+	b := storage.Backend(around{around{below}})
+	if k, ok := storage.As[storage.Knower](b); !ok || k != storage.Knower(below) {
+		t.Errorf("the power of what is below: %v, %v", k, ok)
+	}
+	if r, ok := storage.As[storage.Replayer](b); !ok || r.Replay() != 7 {
+		t.Errorf("the power of a wrapper: %v, %v", r, ok)
+	}
+	if r, ok := storage.As[storage.Readier](b); ok || r != nil {
+		t.Errorf("a power that nobody has: %v", r)
+	}
+	if k, ok := storage.As[storage.Knower](struct{ storage.Backend }{below}); ok {
+		t.Errorf("a wrapper without Unwrap shows a power of what is below: %v", k)
+	}
+	if k, ok := storage.As[storage.Knower](nil); ok {
+		t.Errorf("nil has a power: %v", k)
+	}
+	if k, ok := storage.As[storage.Knower](around{}); ok {
+		t.Errorf("a wrapper around nothing has a power of that: %v", k)
+	}
+}

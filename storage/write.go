@@ -5,13 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync/atomic"
 	"time"
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // Create implements Interface.
@@ -178,15 +176,14 @@ func (s *Store) DeleteUnreadable(ctx context.Context, key string, opts WriteOpti
 	}
 }
 
-// readable returns nil if an object can be made of a value: what Update begins with. A Status of the server's fault in the error is
-// a conversion's, made elsewhere, which may be done the next time: it says nothing against what is stored.
+// readable returns nil if an object can be made of a value: what Update begins with. An error that may pass is a
+// conversion's, made elsewhere: it says nothing against what is stored.
 func (s *Store) readable(kv KV) error {
 	r, err := s.record(kv)
 	if err != nil {
 		return err
 	}
-	var status apierrors.APIStatus
-	if _, err = s.Decode(r); errors.As(err, &status) && (status.Status().Code >= http.StatusInternalServerError || status.Status().Code == http.StatusTooManyRequests) {
+	if _, err = s.Decode(r); runtime.MayPass(err) {
 		return nil
 	}
 	return err

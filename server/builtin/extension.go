@@ -14,7 +14,6 @@ import (
 	"github.com/keelson-dev/keelson/server/builtin/garbage"
 	"github.com/keelson-dev/keelson/server/builtin/lifecycle"
 	"github.com/keelson-dev/keelson/server/registry"
-	"github.com/keelson-dev/keelson/storage"
 	"go.uber.org/zap"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -100,7 +99,7 @@ func (e extension) Install(h *server.Host) error {
 		running.Go(func() { invalid.run(ctx) })
 		running.Wait()
 	}
-	if knower, ok := h.Backend().(storage.Knower); ok && knows(knower) {
+	if !h.SharesStorage() {
 		h.Go(work)
 		return nil
 	}
@@ -115,12 +114,6 @@ func (e extension) Install(h *server.Host) error {
 
 // LeaseName is that of the Lease in kube-system by which servers with a common storage find the one whose controllers work.
 const LeaseName = "keelson-controllers"
-
-// knows reports whether a storage is this process's alone: nobody else could have changed its revision.
-func knows(k storage.Knower) bool {
-	_, ok := k.Known()
-	return ok
-}
 
 // typed returns the objects of a kind that the extension serves, for a controller.
 func typed[T runtime.Object](h *server.Host, resource schema.GroupResource, controller string) (*registry.Typed[T], error) {

@@ -13,7 +13,6 @@ import (
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/crd/conversion"
 	"github.com/keelson-dev/keelson/server/crd/internal/definition"
-	"github.com/keelson-dev/keelson/storage"
 	"go.uber.org/zap"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -128,18 +127,8 @@ func newController(h *server.Host, p *parts) (*controller, error) {
 		synced: make(chan struct{}), left: make(chan string), known: map[string]*known{}, leaving: map[*known]bool{}, groups: map[string]*namesakes{}, deletes: make(chan struct{}, maxDeletes),
 	}
 	c.gate = &gate{definitions: r}
-	c.shared = !knows(h.Backend())
+	c.shared = h.SharesStorage()
 	return c, nil
-}
-
-// knows reports whether a storage is this process's alone: nobody else could have changed its revision.
-func knows(b storage.Backend) bool {
-	k, ok := b.(storage.Knower)
-	if !ok {
-		return false
-	}
-	_, ok = k.Known()
-	return ok
 }
 
 // check is the health check: nil from the time on at which all definitions that were found first are served.

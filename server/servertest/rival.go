@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"iter"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -52,41 +50,18 @@ func (i *interceptor) opener(open storage.Opener) storage.Opener {
 			return nil, err
 		}
 		i.ended = ctx.Done()
-		c := contested{b, i}
-		if r, ok := b.(storage.Readier); ok {
-			return contestedReadier{c, r}, nil
-		}
-		return c, nil
+		return contested{b, i}, nil
 	}
 }
 
-// contested is a Backend for whose keys a request may have rivals.
-//
-// It has every optional power, since it must lose none: where the backend has not, it does what the package storage does
-// without (Oldest, Known, Stat), finds nothing wrong (Health), or says ErrUnsupported, as storage has it (Compact, Load,
-// Raise). Only Ready would show, as a health check, and is there when the backend has it. Feeds are the backend's own.
+// contested is a Backend for whose keys a request may have rivals. It has the powers of the backend below.
 type contested struct {
 	storage.Backend
 	i *interceptor
 }
 
-var (
-	_ storage.Compactor = contested{}
-	_ storage.Historian = contested{}
-	_ storage.Replayer  = contested{}
-	_ storage.Stater    = contested{}
-	_ storage.Knower    = contested{}
-	_ storage.Holder    = contested{}
-	_ storage.Healther  = contested{}
-	_ storage.Loader    = contested{}
-	_ storage.Raiser    = contested{}
-)
-
-// contestedReadier is contested, for a Backend that is a Readier.
-type contestedReadier struct {
-	contested
-	storage.Readier
-}
+// Unwrap implements storage.Unwrapper.
+func (c contested) Unwrap() storage.Backend { return c.Backend }
 
 // Commit implements storage.Backend.
 func (c contested) Commit(ctx context.Context, change storage.Commit) (storage.CommitResult, error) {
@@ -134,88 +109,4 @@ func (c contested) rival(ctx context.Context, change storage.Commit) error {
 		return nil // somebody else has been quicker, who will do as a rival
 	}
 	return err
-}
-
-// Compact implements storage.Compactor.
-func (c contested) Compact(ctx context.Context, revision int64) error {
-	if b, ok := c.Backend.(storage.Compactor); ok {
-		return b.Compact(ctx, revision)
-	}
-	return storage.ErrUnsupported
-}
-
-// Oldest implements storage.Historian.
-func (c contested) Oldest(ctx context.Context) (int64, error) {
-	if b, ok := c.Backend.(storage.Historian); ok {
-		return b.Oldest(ctx)
-	}
-	// It may retain anything, and says so only of what it does not.
-	const first = 1
-	_, err := c.Get(ctx, "/", first)
-	var expired *storage.ExpiredError
-	switch {
-	case err == nil:
-		return first, nil
-	case errors.As(err, &expired) && expired.Oldest > 0:
-		return expired.Oldest, nil
-	case errors.Is(err, storage.ErrCompacted):
-		now, err := c.Get(ctx, "/", 0)
-		return now.Revision, err
-	}
-	return 0, err
-}
-
-// Replay implements storage.Replayer.
-func (c contested) Replay() int64 {
-	if b, ok := c.Backend.(storage.Replayer); ok {
-		return b.Replay()
-	}
-	return math.MaxInt64
-}
-
-// Stat implements storage.Stater.
-func (c contested) Stat(ctx context.Context, key string) (storage.Stat, error) {
-	if b, ok := c.Backend.(storage.Stater); ok {
-		return b.Stat(ctx, key)
-	}
-	res, err := c.Get(ctx, key, 0)
-	return storage.Stat{Revision: res.KV.Revision, At: res.Revision}, err
-}
-
-// Known implements storage.Knower.
-func (c contested) Known() (revision int64, ok bool) {
-	if b, ok := c.Backend.(storage.Knower); ok {
-		return b.Known()
-	}
-	return 0, false
-}
-
-// Holds implements storage.Holder.
-func (c contested) Holds() bool {
-	b, ok := c.Backend.(storage.Holder)
-	return ok && b.Holds()
-}
-
-// Health implements storage.Healther.
-func (c contested) Health(ctx context.Context) error {
-	if b, ok := c.Backend.(storage.Healther); ok {
-		return b.Health(ctx)
-	}
-	return nil
-}
-
-// Load implements storage.Loader.
-func (c contested) Load(ctx context.Context, revision int64, kvs iter.Seq2[storage.KV, error]) error {
-	if b, ok := c.Backend.(storage.Loader); ok {
-		return b.Load(ctx, revision, kvs)
-	}
-	return storage.ErrUnsupported
-}
-
-// Raise implements storage.Raiser.
-func (c contested) Raise(ctx context.Context, revision, limit int64) error {
-	if b, ok := c.Backend.(storage.Raiser); ok {
-		return b.Raise(ctx, revision, limit)
-	}
-	return storage.ErrUnsupported
 }

@@ -261,8 +261,7 @@ func (r slowReader) Changes(ctx context.Context, since int64, at runtime.Freshne
 // shared is a storage of two servers, which neither closes.
 type shared struct{ storage.Backend }
 
-func (s shared) Unwrap() storage.Backend { return s.Backend }
-func (shared) Close() error              { return nil }
+func (shared) Close() error { return nil }
 
 // A writer that changes roles and bindings one after the other never makes a request see a part of its changes without those
 // of before: alice may list ConfigMaps at every revision, and mallory at none. Half of the requests go to another server than

@@ -14,18 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// one is the complaint that consists of one error.
-func one(make func(at *field.Path) *field.Error, origin string) complaint {
-	return func(at *field.Path) field.ErrorList { return field.ErrorList{make(at).WithOrigin(origin)} }
-}
-
-// invalid says what a value should be, as kube-apiserver says it of custom resources.
-func invalid(v any, origin, should string) complaint {
-	return one(func(at *field.Path) *field.Error {
-		return field.Invalid(at, v, fmt.Sprintf("%s in body should %s", at, should))
-	}, origin)
-}
-
 // compile makes the checks of a rule whose tags are read.
 func (r *tagReader) compile() error {
 	out := r.rule

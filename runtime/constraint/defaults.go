@@ -156,26 +156,3 @@ func (d *defaulter) entries(p *place, m reflect.Value) (set bool) {
 
 // nested is how many defaults may stand inside each other.
 const nested = 16
-
-// checkDefaults refuses defaults that break a rule, or that have no end.
-func (c *compiler) checkDefaults() {
-	for _, s := range c.order {
-		for _, p := range s.fields {
-			if p.rule == nil || p.rule.def == nil {
-				continue
-			}
-			v := reflect.New(p.Type).Elem()
-			d := defaulter{limit: nested}
-			d.fill(p, v)
-			if d.endless {
-				c.refuse(p.declaring, p.StructField, fmt.Sprintf("tag default: it brings more than %d defaults inside each other; take one of them away", nested))
-				continue
-			}
-			j := judge{path: []step{{name: p.name}}}
-			j.value(p, indirect(v), reflect.Value{})
-			if len(j.errs) > 0 {
-				c.refuse(p.declaring, p.StructField, fmt.Sprintf("tag default:%q: the default is not valid: %v; change it or the rule", p.Tag.Get("default"), j.errs.ToAggregate()))
-			}
-		}
-	}
-}

@@ -2,11 +2,7 @@ package constraint
 
 import (
 	"encoding/json"
-	"fmt"
 	"reflect"
-	"slices"
-	"strconv"
-	"strings"
 )
 
 // Field is what the tags of one struct field say, in the words of JSON schema, for whoever publishes it. The zero
@@ -48,69 +44,4 @@ func ParseField(f reflect.StructField) (Field, error) {
 		return Field{}, err
 	}
 	return r.Field, nil
-}
-
-// tagNames are the tags of this package that are about one value.
-func tagNames() []string {
-	return []string{
-		"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
-		"minLength", "maxLength", "pattern", "format", "enum",
-		"minItems", "maxItems", "uniqueItems", "items", "minProperties", "maxProperties", "additionalProperties",
-		"required", "default", "immutable",
-	}
-}
-
-// scanTags returns the first of our tags, or "". It refuses what reflect passes over in silence: one of our tags at or
-// after a mistake, one that is there twice, and one in other letters. Mistakes around the tags of others are not our
-// business.
-func scanTags(tag reflect.StructTag) (first string, err error) {
-	names := tagNames()
-	var seen []string
-	for rest := strings.TrimLeft(string(tag), " "); rest != ""; rest = strings.TrimLeft(rest, " ") {
-		name, after, _ := strings.Cut(rest, ":")
-		value := quoted(after)
-		if name == "" || strings.ContainsAny(name, " \"") || value == "" {
-			if slices.ContainsFunc(names, func(ours string) bool { return strings.Contains(rest, ours) }) {
-				return "", fmt.Errorf("tags `%s`: %q is lost, as it does not begin with a tag of the form name:\"value\"; write it so", tag, rest)
-			}
-			break
-		}
-		rest = after[len(value):]
-		if name == "json" || name == "protobuf" { // nearly all
-			continue
-		}
-		i := slices.IndexFunc(names, func(ours string) bool { return len(ours) == len(name) && strings.EqualFold(ours, name) })
-		switch {
-		case i < 0:
-			continue
-		case names[i] != name:
-			return "", fmt.Errorf("tag %s: it is written %s", name, names[i])
-		case slices.Contains(seen, name):
-			return "", fmt.Errorf("tags `%s`: %s is there twice; only the first would count", tag, name)
-		}
-		if _, err := strconv.Unquote(value); err != nil {
-			return "", fmt.Errorf("tags `%s`: the value %s is no string of Go; write a backslash as \\\\", tag, value)
-		}
-		seen = append(seen, name)
-	}
-	if len(seen) > 0 {
-		first = seen[0]
-	}
-	return first, nil
-}
-
-// quoted returns the text in double quotes, with the quotes, that s begins with, or "".
-func quoted(s string) string {
-	if !strings.HasPrefix(s, `"`) {
-		return ""
-	}
-	for i := 1; i < len(s); i++ {
-		switch s[i] {
-		case '\\':
-			i++
-		case '"':
-			return s[:i+1]
-		}
-	}
-	return ""
 }

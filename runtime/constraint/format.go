@@ -5,7 +5,6 @@ import (
 	"math"
 	"reflect"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
@@ -18,19 +17,6 @@ func textFormats() []string {
 		"ipv4", "ipv6", "isbn", "isbn10", "isbn13", "k8s-long-name", "k8s-short-name", "mac", "password", "rgbcolor", "ssn",
 		"uri", "uuid", "uuid3", "uuid4", "uuid5",
 	}
-}
-
-// format reads the tag format.
-func (r *tagReader) format(name string) error {
-	if err := r.only(text, integer, float); err != nil {
-		return err
-	}
-	if _, ok := formatCheck(name, r.class); !ok {
-		known := map[class][]string{text: textFormats(), integer: {"int32", "int64"}, float: {"float", "double"}}[r.class]
-		return fmt.Errorf("there is no such format of %s; the formats are %s", r.class, strings.Join(known, ", "))
-	}
-	r.rule.Format = name
-	return nil
 }
 
 // formatCheck returns the check of a format, which is nil where every value has it, and false for an unknown one.

@@ -341,3 +341,16 @@ func (r *tagReader) contradiction() error {
 	}
 	return nil
 }
+
+// format reads the tag format.
+func (r *tagReader) format(name string) error {
+	if err := r.only(text, integer, float); err != nil {
+		return err
+	}
+	if _, ok := formatCheck(name, r.class); !ok {
+		known := map[class][]string{text: textFormats(), integer: {"int32", "int64"}, float: {"float", "double"}}[r.class]
+		return fmt.Errorf("there is no such format of %s; the formats are %s", r.class, strings.Join(known, ", "))
+	}
+	r.rule.Format = name
+	return nil
+}

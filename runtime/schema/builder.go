@@ -3,6 +3,7 @@ package schema
 import (
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/keelson-dev/keelson/runtime/internal/jsonfield"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -170,24 +171,6 @@ func (b *Builder) markMetaKinds(out map[string]spec.Schema) {
 	}
 }
 
-// setKinds marks a definition as the schema of kinds; kinds without a version and definitions that do not exist
-// are passed over.
-func setKinds(out map[string]spec.Schema, name string, kinds ...schema.GroupVersionKind) {
-	s, ok := out[name]
-	if !ok {
-		return
-	}
-	list := []any{}
-	for i, gvk := range kinds {
-		if gvk.Version == "" || slices.Contains(kinds[:i], gvk) {
-			continue
-		}
-		list = append(list, map[string]any{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind})
-	}
-	s.Extensions = withExtension(s.Extensions, extensionKinds, list)
-	out[name] = s
-}
-
 // structOf returns the struct type that t is or points to, nil when it is none.
 func structOf(t reflect.Type) reflect.Type {
 	t = jsonfield.Dereference(t)
@@ -195,4 +178,80 @@ func structOf(t reflect.Type) reflect.Type {
 		return nil
 	}
 	return t
+}
+
+// addKind adds the definitions of a kind and its list.
+func (r *reflector) addKind(k Kind, name string) {
+	if k.Object != nil {
+		r.addDescribed(k, name)
+		return
+	}
+	r.docs = k.Docs
+	r.out[name] = spec.Schema{} // for types that refer to the kind
+	s := r.plainObject(k)
+	if k.Type != nil {
+		s = r.object(k.Type, r.comment(k.Type))
+	}
+	s.Description = firstOf(r.kindText(k), k.Description, s.Description)
+	complete(s, map[string]string{
+		"metadata": "Standard object's metadata. " + conventions + "#metadata",
+		"spec":     "Specification of the desired behavior of the " + k.GVK.Kind + ". " + conventions + "#spec-and-status",
+		"status":   "Most recently observed status of the " + k.GVK.Kind + ". Populated by the system. Read-only. " + conventions + "#spec-and-status",
+	})
+	r.out[name] = s
+	setKinds(r.out, name, k.GVK)
+	if !k.WithoutList {
+		r.addList(k, name)
+	}
+}
+
+func (r *reflector) addList(k Kind, name string) {
+	list := k.listName(name)
+	kind := k.GVK
+	kind.Kind += "List"
+	s := spec.Schema{}
+	if k.ListType != nil {
+		s = r.object(k.ListType, r.comment(k.ListType))
+	}
+	if items, ok := s.Properties["items"]; !ok || items.Items == nil {
+		s = r.plainList(name)
+	}
+	s.Description = firstOf(s.Description, kind.Kind+" is a list of "+k.GVK.Kind)
+	complete(s, map[string]string{
+		"metadata": "Standard list metadata. " + conventions + "#types-kinds",
+		"items":    "List of " + strings.ToLower(k.GVK.Kind) + " objects. " + conventions,
+	})
+	r.out[list] = s
+	setKinds(r.out, list, kind)
+}
+
+// addKindV2 is addKind for definitions of which [V2] makes those of OpenAPI v2.
+func (r *reflector) addKindV2(k Kind, name string) {
+	if k.Object == nil {
+		r.addKind(k, name)
+		return
+	}
+	s := k.Object.OpenAPI()
+	if s == nil || s.Extensions[extensionPreserveUnknown] == true { // clients would take what is named for all there is
+		plain := typed("object", "")
+		s = &plain
+	} else {
+		structureV2(s)
+		r.addObjectMeta(s)
+		r.addEmbedded(s, true)
+	}
+	r.setDescribed(name, *s, k)
+	r.addDescribedList(k, name)
+}
+
+// addKindToMerge is addKind for definitions by which objects are merged. They need no lists.
+func (r *reflector) addKindToMerge(k Kind, name string) {
+	if k.Object != nil {
+		if s := k.Object.MergeSchema(r.metaSchema()); s != nil {
+			r.out[name] = *s
+			return
+		}
+	}
+	k.Object, k.WithoutList = nil, true
+	r.addKind(k, name)
 }

@@ -24,37 +24,6 @@ func (r *reflector) addDescribed(k Kind, name string) {
 	r.addDescribedList(k, name)
 }
 
-// addKindV2 is addKind for definitions of which [V2] makes those of OpenAPI v2.
-func (r *reflector) addKindV2(k Kind, name string) {
-	if k.Object == nil {
-		r.addKind(k, name)
-		return
-	}
-	s := k.Object.OpenAPI()
-	if s == nil || s.Extensions[extensionPreserveUnknown] == true { // clients would take what is named for all there is
-		plain := typed("object", "")
-		s = &plain
-	} else {
-		structureV2(s)
-		r.addObjectMeta(s)
-		r.addEmbedded(s, true)
-	}
-	r.setDescribed(name, *s, k)
-	r.addDescribedList(k, name)
-}
-
-// addKindToMerge is addKind for definitions by which objects are merged. They need no lists.
-func (r *reflector) addKindToMerge(k Kind, name string) {
-	if k.Object != nil {
-		if s := k.Object.MergeSchema(r.metaSchema()); s != nil {
-			r.out[name] = *s
-			return
-		}
-	}
-	k.Object, k.WithoutList = nil, true
-	r.addKind(k, name)
-}
-
 // setDescribed sets a definition of a kind that has a Describer.
 func (r *reflector) setDescribed(name string, s spec.Schema, k Kind) {
 	if len(k.SelectableFields) > 0 {

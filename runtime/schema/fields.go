@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"maps"
 	"reflect"
 
 	"github.com/keelson-dev/keelson/runtime/internal/jsonfield"
@@ -29,4 +30,39 @@ func (r *reflector) jsonFields(t reflect.Type, docs *comment) []jsonField {
 		})
 	}
 	return out
+}
+
+// comment returns the comment of a type's declaration. That of a Kubernetes type is found by its package's path, so
+// that it is never taken from a program's type of the same name.
+func (r *reflector) comment(t reflect.Type) *comment {
+	if c, ok := r.kubernetes.ofType(t); ok {
+		return c
+	}
+	return r.docs.ofType(t)
+}
+
+// swaggerDoc returns what a type says of itself, nil when it says nothing.
+func (r *reflector) swaggerDoc(t reflect.Type) map[string]string {
+	text, ok := r.swagger[t]
+	if !ok {
+		text = ownSwaggerDoc(t)
+		r.swagger[t] = text
+	}
+	return text
+}
+
+func ownSwaggerDoc(t reflect.Type) map[string]string {
+	type documented interface{ SwaggerDoc() map[string]string }
+	v, ok := methods[documented](t)
+	if !ok {
+		return nil
+	}
+	text := v.SwaggerDoc()
+	if promoted(t, func(f reflect.Type) bool {
+		inner, ok := methods[documented](f)
+		return ok && maps.Equal(inner.SwaggerDoc(), text)
+	}) {
+		return nil
+	}
+	return text
 }

@@ -2,7 +2,10 @@ package schema
 
 import (
 	"reflect"
+	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/keelson-dev/keelson/runtime/internal/jsonfield"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,31 +13,6 @@ import (
 )
 
 const conventions = "More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
-
-// addKind adds the definitions of a kind and its list.
-func (r *reflector) addKind(k Kind, name string) {
-	if k.Object != nil {
-		r.addDescribed(k, name)
-		return
-	}
-	r.docs = k.Docs
-	r.out[name] = spec.Schema{} // for types that refer to the kind
-	s := r.plainObject(k)
-	if k.Type != nil {
-		s = r.object(k.Type, r.comment(k.Type))
-	}
-	s.Description = firstOf(r.kindText(k), k.Description, s.Description)
-	complete(s, map[string]string{
-		"metadata": "Standard object's metadata. " + conventions + "#metadata",
-		"spec":     "Specification of the desired behavior of the " + k.GVK.Kind + ". " + conventions + "#spec-and-status",
-		"status":   "Most recently observed status of the " + k.GVK.Kind + ". Populated by the system. Read-only. " + conventions + "#spec-and-status",
-	})
-	r.out[name] = s
-	setKinds(r.out, name, k.GVK)
-	if !k.WithoutList {
-		r.addList(k, name)
-	}
-}
 
 // plainObject is the schema of a kind without a Go type: of its fields it is known that it has what all objects have. Clients
 // do not take a kind without any.
@@ -70,42 +48,6 @@ func plainFieldTypes(t reflect.Type) []reflect.Type {
 	return out
 }
 
-// listName is the name of the definition of a kind's list, name that of the kind.
-func (k Kind) listName(name string) string {
-	if k.ListKind == "" || k.Object == nil {
-		return name + "List"
-	}
-	return name[:strings.LastIndexByte(name, '.')+1] + k.ListKind
-}
-
-// listKind is the kind of a kind's lists.
-func (k Kind) listKind() string {
-	if k.ListKind == "" {
-		return k.GVK.Kind + "List"
-	}
-	return k.ListKind
-}
-
-func (r *reflector) addList(k Kind, name string) {
-	list := k.listName(name)
-	kind := k.GVK
-	kind.Kind += "List"
-	s := spec.Schema{}
-	if k.ListType != nil {
-		s = r.object(k.ListType, r.comment(k.ListType))
-	}
-	if items, ok := s.Properties["items"]; !ok || items.Items == nil {
-		s = r.plainList(name)
-	}
-	s.Description = firstOf(s.Description, kind.Kind+" is a list of "+k.GVK.Kind)
-	complete(s, map[string]string{
-		"metadata": "Standard list metadata. " + conventions + "#types-kinds",
-		"items":    "List of " + strings.ToLower(k.GVK.Kind) + " objects. " + conventions,
-	})
-	r.out[list] = s
-	setKinds(r.out, list, kind)
-}
-
 // plainList is the schema of a list without a Go type of its own.
 func (r *reflector) plainList(item string) spec.Schema {
 	type list struct {
@@ -138,4 +80,22 @@ func firstOf(texts ...string) string {
 		}
 	}
 	return ""
+}
+
+// setKinds marks a definition as the schema of kinds; kinds without a version and definitions that do not exist
+// are passed over.
+func setKinds(out map[string]spec.Schema, name string, kinds ...schema.GroupVersionKind) {
+	s, ok := out[name]
+	if !ok {
+		return
+	}
+	list := []any{}
+	for i, gvk := range kinds {
+		if gvk.Version == "" || slices.Contains(kinds[:i], gvk) {
+			continue
+		}
+		list = append(list, map[string]any{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind})
+	}
+	s.Extensions = withExtension(s.Extensions, extensionKinds, list)
+	out[name] = s
 }

@@ -1,80 +1,14 @@
 package schema
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/keelson-dev/keelson/runtime/internal/jsonfield"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/kube-openapi/pkg/validation/spec"
 )
-
-// mergeRule is how the values of a field merge; what is "" or nil is not said.
-type mergeRule struct {
-	patchStrategy, patchMergeKey string
-	listType                     string
-	keys                         []string // of a list of the type map
-	mapType                      string   // of a map or a struct
-}
-
-// mergeRuleOf reads the struct tags and the markers of a field; tags win.
-func mergeRuleOf(f jsonField, m markers) mergeRule {
-	tagOr := func(tag string) string {
-		value, _ := m.value(tag)
-		return cmp.Or(f.Tag.Get(tag), value)
-	}
-	rule := mergeRule{
-		patchStrategy: tagOr("patchStrategy"), patchMergeKey: tagOr("patchMergeKey"),
-		listType: tagOr("listType"), keys: m["listMapKey"],
-		mapType: cmp.Or(f.Tag.Get("structType"), f.Tag.Get("mapType"), mapTypeOf(m)),
-	}
-	if v := f.Tag.Get("listMapKey"); v != "" {
-		rule.keys = nil
-		for key := range strings.SplitSeq(v, ",") {
-			rule.keys = append(rule.keys, strings.TrimSpace(key))
-		}
-	}
-	return rule
-}
-
-// setListExtensions says how lists and maps merge, from the struct tags and the markers of a field.
-func (r *reflector) setListExtensions(s *spec.Schema, f jsonField, m markers) {
-	rule := mergeRuleOf(f, m)
-	set := func(extension, value string) {
-		if value != "" {
-			s.Extensions = withExtension(s.Extensions, extension, value)
-		}
-	}
-	set(extensionPatchStrategy, rule.patchStrategy)
-	set(extensionPatchMergeKey, rule.patchMergeKey)
-	set(extensionListType, rule.listType)
-	set(extensionMapType, rule.mapType)
-	if len(rule.keys) > 0 {
-		list := []any{}
-		for _, key := range rule.keys {
-			list = append(list, key)
-		}
-		s.Extensions = withExtension(s.Extensions, extensionListMapKeys, list)
-	}
-}
-
-// setMapType says of a struct type whether it is owned as a whole.
-func setMapType(s *spec.Schema, m markers) {
-	if v := mapTypeOf(m); v != "" {
-		s.Extensions = withExtension(s.Extensions, extensionMapType, v)
-	}
-}
-
-// mapTypeOf reads the markers of a type.
-func mapTypeOf(m markers) string {
-	ofMap, _ := m.value("mapType")
-	ofStruct, _ := m.value("structType")
-	return cmp.Or(ofStruct, ofMap)
-}
 
 // Check tells whether the objects of a kind can be merged as its Go types say by struct tags and, where k has Docs, by
 // markers: a listType or mapType that there is not or that is on a field of another kind, a key that the elements
@@ -159,13 +93,6 @@ func (c *mergeChecker) field(t reflect.Type, rule mergeRule) error {
 		return err
 	}
 	return c.patchStrategy(t, rule)
-}
-
-func knownMapType(v string) bool { return v == "" || v == "atomic" || v == "granular" }
-
-// isList tells whether a type is a list in JSON.
-func isList(t reflect.Type) bool {
-	return t != nil && (t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8 || t.Kind() == reflect.Array)
 }
 
 // setElements refuses elements that have parts with owners of their own: a set has its elements whole.

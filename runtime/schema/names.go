@@ -173,3 +173,19 @@ func packageName(t reflect.Type) string {
 	}
 	return pkg
 }
+
+// listName is the name of the definition of a kind's list, name that of the kind.
+func (k Kind) listName(name string) string {
+	if k.ListKind == "" || k.Object == nil {
+		return name + "List"
+	}
+	return name[:strings.LastIndexByte(name, '.')+1] + k.ListKind
+}
+
+// listKind is the kind of a kind's lists.
+func (k Kind) listKind() string {
+	if k.ListKind == "" {
+		return k.GVK.Kind + "List"
+	}
+	return k.ListKind
+}

@@ -10,7 +10,6 @@ import (
 	"github.com/keelson-dev/keelson/runtime/patch"
 	"github.com/keelson-dev/keelson/server/registry"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
@@ -156,23 +155,4 @@ func (a *applier) mayBegin(ctx *registry.Call) error {
 			fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
 	}
 	return a.mayCreate(ctx)
-}
-
-// sameUID refuses a patch that gives the object another uid.
-func (c *call) sameUID(current, patched runtime.Object) error {
-	if current == nil {
-		return nil
-	}
-	was, err := meta.Accessor(current)
-	if err != nil {
-		return nil
-	}
-	m, err := accessor(patched)
-	if err != nil {
-		return err
-	}
-	if uid := m.GetUID(); uid != "" && uid != was.GetUID() {
-		return apierrors.NewInvalid(c.kind.GroupKind(), c.name, immutableUID(uid))
-	}
-	return nil
 }

@@ -8,6 +8,10 @@ import (
 	"net/http"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -175,4 +179,60 @@ func accessor(obj runtime.Object) (metav1.Object, error) {
 		return nil, apierrors.NewInternalError(err)
 	}
 	return m, nil
+}
+
+// decodeUntyped makes the object of a body for a kind without a Go type, which must say itself what it is.
+func (c *call) decodeUntyped(f codec.Format, body []byte, v codec.Validation) (codec.Decoded, error) {
+	d, err := codec.Decode(c.scheme, f, body, c.kind, v)
+	switch {
+	case err != nil:
+		return d, c.decodeError(err, d.GVK, body)
+	case len(d.Problems) > 0 && v == codec.Strict:
+		return d, c.decodeError(codec.StrictError(d.Problems), d.GVK, body)
+	case d.GVK.GroupVersion() != c.kind.GroupVersion():
+		return d, wrongVersion(d.GVK.GroupVersion(), c.kind.GroupVersion())
+	}
+	return d, c.sameKind(d)
+}
+
+// sameKind refuses an object that says it is of another kind or version.
+func (e *endpoint) sameKind(d codec.Decoded) error {
+	if d.GVK == e.kind {
+		return nil
+	}
+	var errs field.ErrorList
+	if got, want := d.GVK.GroupVersion().String(), e.version; got != want {
+		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), got, fmt.Sprintf("must be %s", want)))
+	}
+	if got, want := d.GVK.Kind, e.kind.Kind; got != want {
+		errs = append(errs, field.Invalid(field.NewPath("kind"), got, fmt.Sprintf("must be %s", want)))
+	}
+	name := ""
+	if m, err := meta.Accessor(d.Object); err == nil {
+		name = m.GetName()
+	}
+	return apierrors.NewInvalid(d.GVK.GroupKind(), name, errs)
+}
+
+// sameUID refuses a patch that gives the object another uid.
+func (c *call) sameUID(current, patched runtime.Object) error {
+	if current == nil {
+		return nil
+	}
+	was, err := meta.Accessor(current)
+	if err != nil {
+		return nil
+	}
+	m, err := accessor(patched)
+	if err != nil {
+		return err
+	}
+	if uid := m.GetUID(); uid != "" && uid != was.GetUID() {
+		return apierrors.NewInvalid(c.kind.GroupKind(), c.name, immutableUID(uid))
+	}
+	return nil
+}
+
+func immutableUID(uid types.UID) field.ErrorList {
+	return field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), string(uid), "field is immutable")}
 }

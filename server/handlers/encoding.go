@@ -2,11 +2,9 @@ package handlers
 
 import (
 	"context"
-	"hash/maphash"
 
 	"github.com/keelson-dev/keelson/runtime/codec"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // encoding makes the bytes of objects in the form that was asked for. It is made for one answer, and one goroutine uses it.
@@ -43,38 +41,6 @@ const (
 	listed                      // the items of a list, with what comes between them
 	compressed                  // the same, as a gzipparts.Part
 )
-
-// formKey stands, in a storage.Forms, for all that the bytes of a record depend on besides the record.
-type formKey struct {
-	kind      schema.GroupVersionKind
-	mediaType string
-	as        schema.GroupVersionKind
-	shape     formShape
-	gone      bool // it is what was deleted: an event has that and what took its place
-}
-
-// recordForm stands for the bytes of a record in a form. Its key and revision alone do not: a dry run shows another record
-// at the revision of what is stored, and a store that is set back to an older state gives its revisions once more.
-type recordForm struct {
-	of       *maphash.Seed // the Resource's. The Resource itself would be held after it is withdrawn
-	key      string
-	revision int64
-	content  uint64 // a hash of the record's body, by that seed
-	form     any    // a formKey
-}
-
-// kept returns what make makes of a record, or what was made of it before. Others may wait for make, which must not call
-// kept.
-func (e *endpoint) kept(it item, form any, make func() ([]byte, error)) ([]byte, error) {
-	switch {
-	case it.forms != nil:
-		return it.forms.Get(form, make)
-	case e.forms != nil && it.obj == nil && !it.gone && it.rec.Revision > 0 && it.rec.Key != "":
-		content := maphash.Bytes(*e.seed, it.rec.Body.Bytes())
-		return e.forms.Get(recordForm{e.seed, it.rec.Key, it.rec.Revision, content, form}, make)
-	}
-	return make()
-}
 
 // plain reports whether the form is JSON without indentation, of which no more is kept than what has to be converted.
 func (a *encoding) plain() bool { return a.Format.MediaType() == "application/json" && !a.Pretty }

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
-	"strings"
-	"sync"
 
-	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/runtime/patch"
@@ -54,95 +52,6 @@ type endpoint struct {
 	deleter           registry.Deleter
 	collectionDeleter registry.CollectionDeleter
 	connecter         registry.Connecter
-}
-
-// newEndpoint makes the endpoint of the subresource sub, or, when that is "", of the resource.
-// only are the verbs that may be served, nil for all.
-func newEndpoint(r *Resource, sub string, o Subresource, table registry.Tabler, only []string) (*endpoint, error) {
-	kind := o.Kind
-	e := &endpoint{Resource: r, sub: sub, kind: kind, version: kind.GroupVersion().String(), known: r.scheme.Lookup(kind), table: table, only: only}
-	e.formKey = formKey{kind: kind, mediaType: "application/json"}
-	e.goneKey = formKey{kind: kind, mediaType: "application/json", gone: true}
-	e.formats = r.formats
-	if e.proto = r.proto != nil && e.known != nil && r.proto.Has(e.known.Type); !e.proto {
-		e.formats = slices.DeleteFunc(slices.Clone(r.formats), codec.IsProtobuf)
-	}
-	e.usual = e.negotiateUsual()
-	e.discover(o.Storage)
-	if o.Admission != nil {
-		e.guard(o.Admission)
-	}
-	e.listVerbs()
-	if err := e.checkVerbs(o.Storage); err != nil {
-		return nil, err
-	}
-	if v, ok := o.Storage.(interface{ Admitted() bool }); ok && e.records != nil && v.Admitted() {
-		return nil, fmt.Errorf("handlers: storage %T of %s is, or embeds, a View with ViewOptions.Admitted, and admission would not judge its changes; make the View without Admitted, or keep it in a field of an Updater that calls it", o.Storage, e.path())
-	}
-	if e.known == nil && (e.canCreate() || e.canUpdate()) {
-		return nil, fmt.Errorf("handlers: kind %s of %s is not in the scheme, and its bodies could not be decoded; register it", kind, e.path())
-	}
-	if err := e.manageFields(o.Storage); err != nil {
-		return nil, err
-	}
-	e.patches = e.patchTypes()
-	e.marks = sync.OnceValues(e.newBookmarks)
-	return e, nil
-}
-
-// checkVerbs refuses an endpoint without a verb, and one that is to have a verb that its storage is not capable of.
-func (e *endpoint) checkVerbs(storage any) error {
-	all := *e
-	all.only, all.verbs = nil, nil
-	all.listVerbs()
-	if len(all.verbs) == 0 {
-		return fmt.Errorf("handlers: storage %T of %s has none of the capabilities of package registry; implement Getter, Lister or another of them", storage, e.path())
-	}
-	for _, verb := range e.only {
-		if !slices.Contains(e.verbs, verb) {
-			return fmt.Errorf("handlers: Verbs of %s: there is no verb %q, or its storage, a %T, is not capable of it; want some of %s", e.path(), verb, storage, strings.Join(all.verbs, ", "))
-		}
-	}
-	if len(e.verbs) == 0 {
-		return fmt.Errorf("handlers: Verbs of %s is empty, but not nil: nothing would be served; want some of %s, or nil for all", e.path(), strings.Join(all.verbs, ", "))
-	}
-	return nil
-}
-
-// discover finds the capabilities of storage. The record interfaces other than RecordDeleter need Records, which
-// decodes what they return.
-func (e *endpoint) discover(storage any) {
-	if e.records, _ = storage.(registry.Records); e.records != nil {
-		if e.known != nil && e.known.ConvertsAll() {
-			e.many, _ = storage.(registry.ManyRecords)
-		}
-		e.recordLister, _ = storage.(registry.RecordLister)
-		e.recordWatcher, _ = storage.(registry.RecordWatcher)
-		e.recordWriter, _ = storage.(registry.RecordWriter)
-		e.recordUpdater, _ = storage.(registry.RecordUpdater)
-		e.recordDeleter, _ = storage.(registry.RecordDeleter)
-	}
-	e.getter, _ = storage.(registry.Getter)
-	e.lister, _ = storage.(registry.Lister)
-	e.watcher, _ = storage.(registry.Watcher)
-	e.creater, _ = storage.(registry.Creater)
-	e.updater, _ = storage.(registry.Updater)
-	e.deleter, _ = storage.(registry.Deleter)
-	e.collectionDeleter, _ = storage.(registry.CollectionDeleter)
-	e.connecter, _ = storage.(registry.Connecter)
-}
-
-// guard puts admission before all that could change something.
-func (e *endpoint) guard(by admission.Source) {
-	g := registry.Gate{Admission: by, Kind: e.kind, Resource: e.gvr, Subresource: e.sub, SentKind: e.kind, SentResource: e.gvr}
-	if hub, ok := e.scheme.Hub(e.kind.GroupKind()); ok {
-		g.Kind = hub
-	}
-	if hub, ok := e.scheme.Hub(e.owner.GroupKind()); ok {
-		g.Resource = hub.GroupVersion().WithResource(e.gvr.Resource)
-	}
-	e.creater, e.updater, e.deleter = g.Creater(e.creater), g.Updater(e.updater), g.Deleter(e.deleter)
-	e.collectionDeleter, e.connecter = g.CollectionDeleter(e.collectionDeleter), g.Connecter(e.connecter)
 }
 
 // may reports whether a verb is served if the storage is capable of it.
@@ -269,3 +178,27 @@ func (e *endpoint) encode(ctx context.Context, obj runtime.Object) ([]byte, erro
 	b, err := codec.Encode(obj)
 	return bytes.TrimSuffix(b, []byte("\n")), err
 }
+
+// untyped reports whether the kind is known and has no Go type.
+func (e *endpoint) untyped() bool { return e.known != nil && e.known.Untyped() }
+
+// withKind returns obj if it is of gvk, else a shallow copy that is. obj is not changed.
+func withKind(obj runtime.Object, gvk schema.GroupVersionKind) runtime.Object {
+	if obj.GetObjectKind().GroupVersionKind() == gvk {
+		return obj
+	}
+	v := reflect.ValueOf(obj)
+	if _, untyped := obj.(apiruntime.Unstructured); untyped || v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
+		obj = obj.DeepCopyObject()
+	} else {
+		c := reflect.New(v.Elem().Type())
+		c.Elem().Set(v.Elem())
+		obj = c.Interface().(runtime.Object)
+	}
+	obj.GetObjectKind().SetGroupVersionKind(gvk)
+	return obj
+}
+
+// isConvertedKind reports whether a function of the program's makes objects of the kind's versions: those of one may have what
+// those of another have not.
+func (e *endpoint) isConvertedKind() bool { return e.known != nil && e.known.HasConvert() }

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/keelson-dev/keelson/runtime/patch"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/keelson-dev/keelson/server/filters"
 	"github.com/keelson-dev/keelson/storage"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -104,4 +107,21 @@ func inStream(err error) bool {
 		return true
 	}
 	return false
+}
+
+func isTooLarge(err error) bool { return err != nil && apierrors.IsRequestEntityTooLargeError(err) }
+
+// patchError words why a patch cannot be applied.
+func patchError(err error) error {
+	var bad *patch.Error
+	if !errors.As(err, &bad) {
+		return err
+	}
+	switch bad.Code {
+	case http.StatusRequestEntityTooLarge:
+		return apierrors.NewRequestEntityTooLargeError(bad.Message)
+	case http.StatusUnprocessableEntity:
+		return apierrors.NewGenericServerResponse(bad.Code, "", schema.GroupResource{}, "", bad.Message, 0, false)
+	}
+	return apierrors.NewBadRequest(bad.Message)
 }

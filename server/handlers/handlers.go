@@ -68,8 +68,6 @@
 package handlers
 
 import (
-	"errors"
-	"fmt"
 	"hash/maphash"
 	"net/http"
 	"slices"
@@ -181,79 +179,6 @@ type Resource struct {
 	authorizer  authz.Authorizer
 	main        *endpoint
 	subs        map[string]*endpoint
-}
-
-// New returns the handler of a resource. It refuses options that could serve nothing: without Scheme, Resource,
-// Kind or Storage, with a Kind of another group or version than Resource, or with a storage (of the resource or
-// of a subresource) that has no capability at all.
-func New(o Options) (*Resource, error) {
-	switch {
-	case o.Scheme == nil:
-		return nil, errors.New("handlers: Scheme is required")
-	case o.Resource.Version == "" || o.Resource.Resource == "" || o.Kind.Kind == "":
-		return nil, errors.New("handlers: Resource and Kind are required")
-	case o.Kind.GroupVersion() != o.Resource.GroupVersion():
-		return nil, fmt.Errorf("handlers: kind %s is not of the group and version of %s", o.Kind, o.Resource)
-	}
-	if o.Models == nil {
-		o.Models = patch.NewModels(o.Scheme)
-	}
-	r := &Resource{
-		scheme:     o.Scheme,
-		models:     o.Models,
-		gvr:        o.Resource,
-		owner:      o.Kind,
-		namespaced: o.Namespaced,
-		formats:    o.Formats,
-		maxBody:    o.MaxBodyBytes,
-		minTimeout: o.MinRequestTimeout,
-		write:      o.WriteTimeout,
-		warnings:   slices.Clone(o.Warnings),
-		stop:       stopper{stop: o.Stop},
-		hooks:      o.Hooks,
-		forms:      o.Forms,
-		seed:       new(maphash.MakeSeed()),
-		authorizer: o.Authorizer,
-		subs:       make(map[string]*endpoint, len(o.Subresources)),
-	}
-	if len(r.formats) == 0 {
-		r.formats = []codec.Format{codec.JSON(), codec.YAML(), codec.Protobuf()}
-	}
-	for _, f := range r.formats {
-		if p, ok := f.(*codec.ProtobufFormat); ok {
-			r.proto = p
-		}
-	}
-	if r.maxBody == 0 {
-		r.maxBody = DefaultMaxBodyBytes
-	}
-	if r.minTimeout <= 0 {
-		r.minTimeout = DefaultMinRequestTimeout
-	}
-	if r.write == 0 {
-		r.write = DefaultWriteTimeout
-	}
-	r.patience.Limit = r.write
-	if o.Table == nil {
-		o.Table, _ = o.Storage.(registry.Tabler)
-	}
-	var err error
-	if r.main, err = newEndpoint(r, "", Subresource{o.Kind, o.Storage, o.Admission}, o.Table, slices.Clone(o.Verbs)); err != nil {
-		return nil, err
-	}
-	for name, sub := range o.Subresources {
-		if sub.Kind.Empty() {
-			sub.Kind = o.Kind
-		}
-		table, ok := sub.Storage.(registry.Tabler)
-		if !ok && sub.Kind == o.Kind {
-			table = o.Table
-		}
-		if r.subs[name], err = newEndpoint(r, name, sub, table, nil); err != nil {
-			return nil, err
-		}
-	}
-	return r, nil
 }
 
 // Verbs returns the verbs of the resource (subresource "") or of a subresource, sorted, as discovery shows them;

@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"reflect"
+	"hash/maphash"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/storage"
@@ -138,19 +141,56 @@ func appendString(dst []byte, s string) []byte {
 	return append(append(append(dst, '"'), s...), '"')
 }
 
-// withKind returns obj if it is of gvk, else a shallow copy that is. obj is not changed.
-func withKind(obj runtime.Object, gvk schema.GroupVersionKind) runtime.Object {
-	if obj.GetObjectKind().GroupVersionKind() == gvk {
-		return obj
+// kept returns what make makes of a record, or what was made of it before. Others may wait for make, which must not call
+// kept.
+func (e *endpoint) kept(it item, form any, make func() ([]byte, error)) ([]byte, error) {
+	switch {
+	case it.forms != nil:
+		return it.forms.Get(form, make)
+	case e.forms != nil && it.obj == nil && !it.gone && it.rec.Revision > 0 && it.rec.Key != "":
+		content := maphash.Bytes(*e.seed, it.rec.Body.Bytes())
+		return e.forms.Get(recordForm{e.seed, it.rec.Key, it.rec.Revision, content, form}, make)
 	}
-	v := reflect.ValueOf(obj)
-	if _, untyped := obj.(apiruntime.Unstructured); untyped || v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
-		obj = obj.DeepCopyObject()
-	} else {
-		c := reflect.New(v.Elem().Type())
-		c.Elem().Set(v.Elem())
-		obj = c.Interface().(runtime.Object)
+	return make()
+}
+
+// formKey stands, in a storage.Forms, for all that the bytes of a record depend on besides the record.
+type formKey struct {
+	kind      schema.GroupVersionKind
+	mediaType string
+	as        schema.GroupVersionKind
+	shape     formShape
+	gone      bool // it is what was deleted: an event has that and what took its place
+}
+
+// recordForm stands for the bytes of a record in a form. Its key and revision alone do not: a dry run shows another record
+// at the revision of what is stored, and a store that is set back to an older state gives its revisions once more.
+type recordForm struct {
+	of       *maphash.Seed // the Resource's. The Resource itself would be held after it is withdrawn
+	key      string
+	revision int64
+	content  uint64 // a hash of the record's body, by that seed
+	form     any    // a formKey
+}
+
+// appendListMeta appends the metadata of a list: its fields in order, those without a value left out.
+func appendListMeta(dst []byte, lm metav1.ListMeta) []byte {
+	dst = append(dst, '{')
+	comma := func() {
+		if dst[len(dst)-1] != '{' {
+			dst = append(dst, ',')
+		}
 	}
-	obj.GetObjectKind().SetGroupVersionKind(gvk)
-	return obj
+	if lm.ResourceVersion != "" {
+		dst = appendString(append(dst, `"resourceVersion":`...), lm.ResourceVersion)
+	}
+	if lm.Continue != "" {
+		comma()
+		dst = appendString(append(dst, `"continue":`...), lm.Continue)
+	}
+	if lm.RemainingItemCount != nil {
+		comma()
+		dst = strconv.AppendInt(append(dst, `"remainingItemCount":`...), *lm.RemainingItemCount, 10)
+	}
+	return append(dst, '}')
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -98,28 +97,6 @@ func (a *encoding) laidOut(text listFrame) (listFrame, error) {
 	return listFrame{}, fmt.Errorf("the list of %s has no member %s in %s", a.path(), name, a.Format.MediaType())
 }
 
-// appendListMeta appends the metadata of a list: its fields in order, those without a value left out.
-func appendListMeta(dst []byte, lm metav1.ListMeta) []byte {
-	dst = append(dst, '{')
-	comma := func() {
-		if dst[len(dst)-1] != '{' {
-			dst = append(dst, ',')
-		}
-	}
-	if lm.ResourceVersion != "" {
-		dst = appendString(append(dst, `"resourceVersion":`...), lm.ResourceVersion)
-	}
-	if lm.Continue != "" {
-		comma()
-		dst = appendString(append(dst, `"continue":`...), lm.Continue)
-	}
-	if lm.RemainingItemCount != nil {
-		comma()
-		dst = strconv.AppendInt(append(dst, `"remainingItemCount":`...), *lm.RemainingItemCount, 10)
-	}
-	return append(dst, '}')
-}
-
 // cborFrame is the frame in CBOR: a map with its keys by length, as all maps have them.
 func (a *encoding) cborFrame(lm metav1.ListMeta, count int) (listFrame, error) {
 	gvk := a.listKind()
@@ -165,4 +142,24 @@ func (a *encoding) messageFrame(lm metav1.ListMeta, size int64) (listFrame, erro
 	head, tail := around(0)
 	out.empty = append(head, tail...)
 	return out, nil
+}
+
+// untypedFrame is the frame of a list of a kind without a Go type: its members in alphabetical order, as those of its items.
+func (a *encoding) untypedFrame(lm metav1.ListMeta) listFrame {
+	head := append(appendString([]byte(`{"apiVersion":`), a.version), `,"items":[`...)
+	tail := appendString([]byte(`],"kind":`), a.listKind().Kind)
+	tail = append(appendUntypedListMeta(append(tail, `,"metadata":`...), lm), "}\n"...)
+	return listFrame{head: head, tail: tail, empty: slices.Concat(head, tail)}
+}
+
+// appendUntypedListMeta is appendListMeta for a kind without a Go type, of which kube-apiserver always shows a continue.
+func appendUntypedListMeta(dst []byte, lm metav1.ListMeta) []byte {
+	dst = appendString(append(dst, `{"continue":`...), lm.Continue)
+	if lm.RemainingItemCount != nil {
+		dst = fmt.Appendf(dst, `,"remainingItemCount":%d`, *lm.RemainingItemCount)
+	}
+	if lm.ResourceVersion != "" {
+		dst = appendString(append(dst, `,"resourceVersion":`...), lm.ResourceVersion)
+	}
+	return append(dst, '}')
 }

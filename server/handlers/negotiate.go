@@ -3,7 +3,10 @@ package handlers
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
+
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/server/request"
@@ -134,3 +137,18 @@ func (r *Resource) MediaTypes() []string { return codec.MediaTypes(r.main.format
 
 // StreamTypes are those in which a watch can be answered.
 func (r *Resource) StreamTypes() []string { return codec.StreamTypes(r.main.formats) }
+
+// tableOptions checks what a Table's rows are to contain.
+func tableOptions(q url.Values) (metav1.IncludeObjectPolicy, error) {
+	o := &metav1.TableOptions{}
+	if err := metav1.Convert_url_Values_To_v1_TableOptions(&q, o, nil); err != nil {
+		return "", apierrors.NewBadRequest(err.Error())
+	}
+	if errs := metav1validation.ValidateTableOptions(o); len(errs) > 0 {
+		return "", apierrors.NewBadRequest(fmt.Sprintf("Unable to convert to Table as requested: %v", errs[0].Error()))
+	}
+	if o.IncludeObject == "" {
+		return metav1.IncludeMetadata, nil
+	}
+	return o.IncludeObject, nil
+}

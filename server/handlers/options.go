@@ -213,18 +213,3 @@ func (c *call) storageWatch(l *listing) (storage.WatchOptions, error) {
 	}
 	return o, nil
 }
-
-// tableOptions checks what a Table's rows are to contain.
-func tableOptions(q url.Values) (metav1.IncludeObjectPolicy, error) {
-	o := &metav1.TableOptions{}
-	if err := metav1.Convert_url_Values_To_v1_TableOptions(&q, o, nil); err != nil {
-		return "", apierrors.NewBadRequest(err.Error())
-	}
-	if errs := metav1validation.ValidateTableOptions(o); len(errs) > 0 {
-		return "", apierrors.NewBadRequest(fmt.Sprintf("Unable to convert to Table as requested: %v", errs[0].Error()))
-	}
-	if o.IncludeObject == "" {
-		return metav1.IncludeMetadata, nil
-	}
-	return o.IncludeObject, nil
-}

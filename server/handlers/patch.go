@@ -2,9 +2,7 @@ package handlers
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -185,24 +183,3 @@ func (p *patcher) invalid(text []byte, err error) error {
 	}
 	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), shown, err.Error())})
 }
-
-func immutableUID(uid types.UID) field.ErrorList {
-	return field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), string(uid), "field is immutable")}
-}
-
-// patchError words why a patch cannot be applied.
-func patchError(err error) error {
-	var bad *patch.Error
-	if !errors.As(err, &bad) {
-		return err
-	}
-	switch bad.Code {
-	case http.StatusRequestEntityTooLarge:
-		return apierrors.NewRequestEntityTooLargeError(bad.Message)
-	case http.StatusUnprocessableEntity:
-		return apierrors.NewGenericServerResponse(bad.Code, "", schema.GroupResource{}, "", bad.Message, 0, false)
-	}
-	return apierrors.NewBadRequest(bad.Message)
-}
-
-func isTooLarge(err error) bool { return err != nil && apierrors.IsRequestEntityTooLargeError(err) }

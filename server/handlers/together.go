@@ -30,10 +30,6 @@ type together struct {
 
 func (e *endpoint) newRun(ctx context.Context) *together { return &together{endpoint: e, ctx: ctx} }
 
-// isConvertedKind reports whether a function of the program's makes objects of the kind's versions: those of one may have what
-// those of another have not.
-func (e *endpoint) isConvertedKind() bool { return e.known != nil && e.known.HasConvert() }
-
 // differs reports whether the objects of the URL's version may have other fields than those of the kind's other versions, and no Go
 // type that says so.
 func (e *endpoint) differs() bool { return e.known != nil && e.known.VersionsDiffer() }

@@ -3,10 +3,15 @@ package handlers
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"net/http"
 	"time"
+
+	"github.com/coder/websocket"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
@@ -337,4 +342,41 @@ func (w *watching) schedule() {
 		return
 	}
 	w.timer.Reset(wait)
+}
+
+// serveWebSocket runs a watch over a WebSocket: one message an event, text for JSON. The client sends nothing; that it
+// closes is noticed by reading.
+func (w *watching) serveWebSocket(ctx context.Context) {
+	raw, rw, err := http.NewResponseController(w.w).Hijack()
+	if err != nil { // HTTP/2, or a ResponseWriter that cannot
+		w.fail(apierrors.NewBadRequest(fmt.Sprintf("unable to upgrade to a websocket: %v", err)))
+		return
+	}
+	conn, err := websocket.Accept(&hijacked{raw, rw, http.Header{"Content-Type": {w.form.streamType()}}}, w.r, &websocket.AcceptOptions{
+		Subprotocols:       offered(w.r.Header),
+		InsecureSkipVerify: true, // pages of any origin, as in kube-apiserver: authentication is by a token, which no browser adds by itself
+	})
+	if err != nil { // the client has been told
+		_ = rw.Flush()
+		_ = raw.Close()
+		return
+	}
+	conn.SetReadLimit(-1) // nothing that is read is kept
+	ctx, cancel := context.WithCancel(ctx)
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		defer cancel()
+		for { // until the connection ends, for whatever reason
+			_, message, err := conn.Reader(context.Background())
+			if err != nil {
+				return
+			}
+			_, _ = io.Copy(io.Discard, message)
+		}
+	}()
+	w.run(ctx, &socketSink{conn: conn, raw: raw, form: w.form, limit: w.Resource.write})
+	_ = raw.SetDeadline(time.Now().Add(socketCloseTime)) // a client may send one message for ever
+	_ = conn.Close(websocket.StatusNormalClosure, "")
+	<-gone
 }

@@ -3,56 +3,16 @@ package handlers
 import (
 	"bufio"
 	"context"
-	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/coder/websocket"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // socketCloseTime is how long a client has to answer that the server closes a WebSocket.
 const socketCloseTime = 5 * time.Second
-
-// serveWebSocket runs a watch over a WebSocket: one message an event, text for JSON. The client sends nothing; that it
-// closes is noticed by reading.
-func (w *watching) serveWebSocket(ctx context.Context) {
-	raw, rw, err := http.NewResponseController(w.w).Hijack()
-	if err != nil { // HTTP/2, or a ResponseWriter that cannot
-		w.fail(apierrors.NewBadRequest(fmt.Sprintf("unable to upgrade to a websocket: %v", err)))
-		return
-	}
-	conn, err := websocket.Accept(&hijacked{raw, rw, http.Header{"Content-Type": {w.form.streamType()}}}, w.r, &websocket.AcceptOptions{
-		Subprotocols:       offered(w.r.Header),
-		InsecureSkipVerify: true, // pages of any origin, as in kube-apiserver: authentication is by a token, which no browser adds by itself
-	})
-	if err != nil { // the client has been told
-		_ = rw.Flush()
-		_ = raw.Close()
-		return
-	}
-	conn.SetReadLimit(-1) // nothing that is read is kept
-	ctx, cancel := context.WithCancel(ctx)
-	gone := make(chan struct{})
-	go func() {
-		defer close(gone)
-		defer cancel()
-		for { // until the connection ends, for whatever reason
-			_, message, err := conn.Reader(context.Background())
-			if err != nil {
-				return
-			}
-			_, _ = io.Copy(io.Discard, message)
-		}
-	}()
-	w.run(ctx, &socketSink{conn: conn, raw: raw, form: w.form, limit: w.Resource.write})
-	_ = raw.SetDeadline(time.Now().Add(socketCloseTime)) // a client may send one message for ever
-	_ = conn.Close(websocket.StatusNormalClosure, "")
-	<-gone
-}
 
 // hijacked is a ResponseWriter of a connection that was taken over already. It writes the answer to the handshake.
 type hijacked struct {

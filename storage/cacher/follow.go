@@ -41,35 +41,6 @@ func (c *Cacher) fly(f func(context.Context)) bool {
 	return true
 }
 
-// ready returns when the cache is filled, an attempt to fill it has failed, or it takes longer than ReadWait.
-func (c *Cacher) ready(ctx context.Context) error {
-	if c.life.Err() != nil {
-		return storage.ErrClosed
-	}
-	if c.published.Load() != nil {
-		return nil
-	}
-	c.start()
-	c.mu.Lock()
-	loading := c.loading
-	c.mu.Unlock()
-	if loading == nil {
-		return nil
-	}
-	patience := time.NewTimer(c.opts.ReadWait)
-	defer patience.Stop()
-	select {
-	case <-loading:
-	case <-patience.C: // the storage below has to answer
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	if c.life.Err() != nil {
-		return storage.ErrClosed
-	}
-	return nil
-}
-
 // failed notes why a feed of the storage below, or the attempt to have one, which is nil, has ended. Who waits for the
 // cache to be filled waits no longer. What befalls a feed that is void already is of no account. True: the storage
 // below is closed, and nothing will come any more.
@@ -137,22 +108,6 @@ func (c *Cacher) forget(ended error) {
 
 // mark is what the cache knows before a read of the store.
 type mark struct{ epoch, reached int64 }
-
-func (c *Cacher) mark() mark { return mark{c.epoch.Load(), c.reached.Load()} }
-
-// compare finds out whether the store has gone back: after before was taken it said that it is at now.
-func (c *Cacher) compare(before mark, now int64) {
-	if now >= before.reached {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if before.epoch == c.epoch.Load() {
-		c.setBack.Store(max(c.setBack.Load(), c.reached.Load(), c.known.Load()))
-		c.writes.lower(now)
-		c.void(fmt.Errorf("the store is at revision %d, and was at %d: it was set back to an older state", now, before.reached))
-	}
-}
 
 // doneLoading ends an attempt to fill the cache. The caller holds mu.
 func (c *Cacher) doneLoading() {
@@ -296,4 +251,49 @@ func (c *Cacher) Fill(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// compare finds out whether the store has gone back: after before was taken it said that it is at now.
+func (c *Cacher) compare(before mark, now int64) {
+	if now >= before.reached {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if before.epoch == c.epoch.Load() {
+		c.setBack.Store(max(c.setBack.Load(), c.reached.Load(), c.known.Load()))
+		c.writes.lower(now)
+		c.void(fmt.Errorf("the store is at revision %d, and was at %d: it was set back to an older state", now, before.reached))
+	}
+}
+
+func (c *Cacher) mark() mark { return mark{c.epoch.Load(), c.reached.Load()} }
+
+// ready returns when the cache is filled, an attempt to fill it has failed, or it takes longer than ReadWait.
+func (c *Cacher) ready(ctx context.Context) error {
+	if c.life.Err() != nil {
+		return storage.ErrClosed
+	}
+	if c.published.Load() != nil {
+		return nil
+	}
+	c.start()
+	c.mu.Lock()
+	loading := c.loading
+	c.mu.Unlock()
+	if loading == nil {
+		return nil
+	}
+	patience := time.NewTimer(c.opts.ReadWait)
+	defer patience.Stop()
+	select {
+	case <-loading:
+	case <-patience.C: // the storage below has to answer
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if c.life.Err() != nil {
+		return storage.ErrClosed
+	}
+	return nil
 }

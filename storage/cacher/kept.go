@@ -49,24 +49,6 @@ func (p *page[E]) keeps() *kept {
 	return k
 }
 
-// drop gives back what is kept with a page, which is then as if it were new.
-func (p *page[E]) drop() {
-	if p.kept.Load() != nil {
-		p.kept.Swap(nil).forms.Drop()
-	}
-}
-
-// leave says that a node has left the latest state, if the edition makes that: older states may still be read, but what
-// would be kept for them nobody would drop.
-func (n *node[E]) leave(ed *edition) {
-	if n.page == nil || ed.forms == nil {
-		return
-	}
-	if k := n.page.kept.Swap(&ed.left); k != nil {
-		k.forms.Drop()
-	}
-}
-
 // leave says of all pages of a tree that they have left the latest state.
 func (t tree[E]) leave(ed *edition) {
 	if ed == nil || ed.forms == nil {

@@ -161,3 +161,21 @@ func removeAt[T any](slots []*T, n, i int) {
 	copy(slots[i:], slots[i+1:n])
 	slots[n-1] = nil
 }
+
+// drop gives back what is kept with a page, which is then as if it were new.
+func (p *page[E]) drop() {
+	if p.kept.Load() != nil {
+		p.kept.Swap(nil).forms.Drop()
+	}
+}
+
+// leave says that a node has left the latest state, if the edition makes that: older states may still be read, but what
+// would be kept for them nobody would drop.
+func (n *node[E]) leave(ed *edition) {
+	if n.page == nil || ed.forms == nil {
+		return
+	}
+	if k := n.page.kept.Swap(&ed.left); k != nil {
+		k.forms.Drop()
+	}
+}

@@ -1,8 +1,6 @@
 package cacher
 
 import (
-	"strings"
-
 	"k8s.io/apimachinery/pkg/fields"
 )
 
@@ -82,85 +80,6 @@ func (q *quiet) abandoned() (all []*watcher) {
 		}
 	})
 	return all
-}
-
-// wake gives a change to the watches that it concerns, and appends them to woken. They are quiet no more, and have to be
-// nudged.
-func (q *quiet) wake(ch *change, woken []*watcher) []*watcher {
-	if len(q.classes) == 0 {
-		return woken
-	}
-	known := change{revision: ch.revision, was: q.memo[0].of(ch.was), is: q.memo[1].of(ch.is)}
-	ch = &known
-	key := ch.key()
-	woken = q.wakeClass(class{kind: everything}, ch, woken)
-	woken = q.wakeClass(class{kind: single, value: key}, ch, woken)
-	if ns, _, found := strings.Cut(key, "/"); found {
-		woken = q.wakeClass(class{kind: namespace, value: ns}, ch, woken)
-	}
-	for _, e := range []*entry{ch.was, ch.is} {
-		switch {
-		case e == nil:
-			continue
-		case e.unreadable != nil: // nobody knows whom it would concern
-			return q.wakeIndexed(ch, woken)
-		}
-		for i, v := range e.values {
-			if v.ok {
-				woken = q.wakeClass(class{kind: indexed, index: i, value: v.text}, ch, woken)
-			}
-		}
-	}
-	return woken
-}
-
-// wakeIndexed gives a change to all who wait for a value of an index.
-func (q *quiet) wakeIndexed(ch *change, woken []*watcher) []*watcher {
-	for cl := range q.classes {
-		if cl.kind == indexed {
-			woken = q.wakeClass(cl, ch, woken)
-		}
-	}
-	return woken
-}
-
-func (q *quiet) wakeClass(cl class, ch *change, woken []*watcher) []*watcher {
-	m := q.classes[cl]
-	if m == nil {
-		return woken
-	}
-	for i := 0; i < len(m.list); {
-		w := m.list[i]
-		if ch.revision <= w.from || !w.concerned(ch) {
-			i++
-			continue
-		}
-		q.remove(w) // another one takes its place
-		w.first = ch.revision
-		woken = append(woken, w)
-	}
-	return woken
-}
-
-// rouse nudges the watches that have been woken. The caller does not hold c.mu: each of them takes it, and would else
-// wait for the caller, and after that for one another.
-func (c *Cacher) rouse() {
-	c.mu.Lock()
-	woken := c.woken
-	c.woken = nil
-	c.mu.Unlock()
-	if len(woken) == 0 {
-		return
-	}
-	for _, w := range woken {
-		w.nudge()
-	}
-	clear(woken)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.woken == nil {
-		c.woken = woken[:0]
-	}
 }
 
 // memo is an entry whose fields are looked up in its bytes once, however many ask.

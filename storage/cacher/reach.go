@@ -3,7 +3,6 @@ package cacher
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -70,21 +69,6 @@ func (r *revisions) run(life context.Context) {
 			return
 		}
 	}
-}
-
-// now returns the store's revision, and finds out if that is lower than it was.
-func (c *Cacher) now(ctx context.Context) (int64, error) {
-	before := c.mark()
-	revision, ok := c.below.Known()
-	if !ok {
-		var err error
-		if revision, err = c.latest.get(ctx, c.fly); err != nil {
-			return 0, err
-		}
-	}
-	c.compare(before, revision)
-	c.know(before.epoch, revision)
-	return revision, nil
 }
 
 // know notes a revision that the store was found to have, unless all is void since an epoch.
@@ -168,40 +152,6 @@ func (c *Cacher) ask() {
 	}
 }
 
-// serve gives those who wait what they can have now, and asks on for the others: at once when there were changes, in
-// the place of the progress mark perhaps. The caller holds mu.
-func (c *Cacher) serve(changed bool) {
-	reached := c.reached.Load()
-	left := c.waiters[:0]
-	for _, w := range c.waiters {
-		if w.revision <= reached {
-			w.state <- c.publish()
-		} else {
-			left = append(left, w)
-		}
-	}
-	clear(c.waiters[len(left):])
-	c.waiters = left
-	c.asking = slices.DeleteFunc(c.asking, func(w *watcher) bool {
-		if !w.gone && w.first == 0 && w.from > reached {
-			return false // it begins later
-		}
-		w.asked, w.due = false, true
-		w.nudge()
-		return true
-	})
-	p := &c.progress
-	again := p.asked && (p.late || changed)
-	p.asked = false
-	if len(c.waiters) == 0 {
-		return
-	}
-	if again {
-		c.ask()
-	}
-	c.askLater()
-}
-
 // askLater lets askAgain be called in a while. The caller holds mu.
 func (c *Cacher) askLater() {
 	switch p := &c.progress; {
@@ -226,79 +176,6 @@ func (c *Cacher) askAgain() {
 		c.ask()
 		c.askLater()
 	}
-}
-
-// stateFor returns the state that at asks for; none when the storage below has to answer.
-func (c *Cacher) stateFor(ctx context.Context, at storage.Read) (*snapshot, error) {
-	if err := c.ready(ctx); err != nil {
-		return nil, err
-	}
-	switch at.Match {
-	case storage.Latest:
-		now, err := c.now(ctx)
-		if err != nil {
-			return nil, err
-		}
-		s, err := c.reach(ctx, now)
-		if errors.Is(err, errLate) {
-			s, err = nil, nil
-		}
-		c.opts.Hooks.consistent(s != nil, s == nil && err == nil)
-		return s, err
-	case storage.NotOlderThan:
-		return c.stateSince(ctx, at.Revision)
-	case storage.Exact:
-		return c.stateAt(ctx, at.Revision)
-	case storage.Acknowledged:
-		return c.acknowledged(ctx)
-	}
-	return c.newest(), nil
-}
-
-// stateSince returns a state at a revision or a later one; none when the storage below has to answer.
-func (c *Cacher) stateSince(ctx context.Context, revision int64) (*snapshot, error) {
-	s, err := c.reach(ctx, revision)
-	if !errors.Is(err, errLate) {
-		return s, err
-	}
-	now, err := c.now(ctx)
-	if err == nil && now < revision {
-		err = &storage.FutureError{Requested: revision, Current: now}
-	}
-	return nil, err
-}
-
-// stateAt returns the state at a revision; none when the storage below has to answer.
-func (c *Cacher) stateAt(ctx context.Context, revision int64) (*snapshot, error) {
-	if revision <= 0 {
-		return nil, nil
-	}
-	s, err := c.stateSince(ctx, revision)
-	if s == nil || err != nil || s.changed <= revision {
-		return s, err
-	}
-	return c.older(revision), nil
-}
-
-// acknowledged returns the latest state, which has all writes that were acknowledged before the call; none when the
-// storage below has to answer.
-func (c *Cacher) acknowledged(ctx context.Context) (*snapshot, error) {
-	want := c.writes.highest.Load()
-	if s := c.published.Load(); s != nil && s.revision >= want && s.changed == c.changed.Load() {
-		return s, nil
-	}
-	if c.reached.Load() >= want {
-		return c.newest(), nil
-	}
-	s, err := c.reach(ctx, want)
-	if !errors.Is(err, errLate) {
-		return s, err
-	}
-	now, err := c.now(ctx)
-	if err == nil && now < want {
-		c.writes.highest.CompareAndSwap(want, now) // it was acknowledged before the store was set back, and noted after
-	}
-	return nil, err
 }
 
 // newest returns the latest state; nil when the cache is not filled.

@@ -193,25 +193,3 @@ func (b builder) mapping(f *field, t reflect.Type) error {
 	}
 	return b.element(&f.element, t.Elem(), "")
 }
-
-// nameOf names a type, shortly.
-func nameOf(t reflect.Type) string {
-	const most = 200
-	if name := t.String(); len(name) <= most {
-		return name
-	}
-	return "a " + t.Kind().String()
-}
-
-func isStruct(t reflect.Type) bool {
-	return t.Kind() == reflect.Struct || t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct
-}
-
-func isBytes(t reflect.Type) bool {
-	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
-}
-
-// isList reports whether a type is a slice or a map that has no methods of its own.
-func isList(t reflect.Type) bool {
-	return (t.Kind() == reflect.Map || t.Kind() == reflect.Slice && !isBytes(t)) && !isMessage(t)
-}

@@ -23,77 +23,6 @@ var (
 	errMapEntry = errors.New("proto: the key or the value of a map's entry is not of its type, or longer than the entry")
 )
 
-// varint reads a number as the generated methods do: what does not fit into 64 bits of its tenth byte is dropped, where
-// protowire refuses it.
-func varint(b []byte) (v uint64, n int, err error) {
-	if len(b) > 0 && b[0] < 0x80 {
-		return uint64(b[0]), 1, nil
-	}
-	if v, n = looseVarint(b); n > 0 {
-		return v, n, nil
-	}
-	if len(b) >= 10 {
-		return 0, 0, errOverflow
-	}
-	return 0, 0, io.ErrUnexpectedEOF
-}
-
-// counted reads what has a length before it; n is how much both are.
-func counted(b []byte) (content []byte, n int, err error) {
-	size, n, err := varint(b)
-	switch {
-	case err != nil:
-		return nil, 0, err
-	case size > uint64(len(b)-n):
-		return nil, 0, io.ErrUnexpectedEOF
-	}
-	end := n + int(size)
-	return b[n:end], end, nil
-}
-
-// skip returns how long the field is that b begins with. In a group any end of one ends the innermost.
-func skip(b []byte) (int, error) {
-	at, groups := 0, 0
-	for at < len(b) {
-		key, n, err := varint(b[at:])
-		if err != nil {
-			return 0, err
-		}
-		at += n
-		switch wire := protowire.Type(key & 7); wire {
-		case varintWire:
-			_, n, err = varint(b[at:])
-		case fixed64Wire:
-			n = 8
-		case bytesWire:
-			_, n, err = counted(b[at:])
-		case fixed32Wire:
-			n = 4
-		case protowire.StartGroupType:
-			groups++
-			n = 0
-		case protowire.EndGroupType:
-			if groups == 0 {
-				return 0, errGroup
-			}
-			groups--
-			n = 0
-		default:
-			return 0, fmt.Errorf("proto: illegal wireType %d", wire)
-		}
-		if err != nil {
-			return 0, err
-		}
-		if at += n; at > len(b) {
-			return 0, io.ErrUnexpectedEOF
-		}
-		if groups == 0 {
-			return at, nil
-		}
-	}
-	return 0, io.ErrUnexpectedEOF
-}
-
 // merge reads a message into v, beside what it has. depth is how many messages it is in.
 func (m *Message) merge(b []byte, v reflect.Value, depth int) error {
 	switch {
@@ -287,5 +216,74 @@ func begin(v reflect.Value) {
 		if v.IsNil() {
 			v.Set(reflect.MakeMap(v.Type()))
 		}
+	}
+}
+
+// readEntry adds an entry to a map.
+func (f *field) readEntry(b []byte, v reflect.Value, depth int, last *pair) error {
+	if v.IsNil() {
+		v.Set(reflect.MakeMap(f.entry.typ))
+	}
+	if f.entry.plain != nil {
+		key, value, err := plainEntry(b)
+		if err != nil {
+			return err
+		}
+		switch m := f.entry.plainMap(v).(type) {
+		case *map[string]string:
+			(*m)[string(key)] = string(value)
+		case *map[string][]byte:
+			(*m)[string(key)] = append([]byte{}, value...)
+		}
+		return nil
+	}
+	if last.of != f {
+		*last = pair{f, reflect.New(f.entry.typ.Key()).Elem(), reflect.New(f.entry.typ.Elem()).Elem()}
+	}
+	key, value := last.key, last.value
+	key.SetZero()
+	f.fresh(value)
+	for len(b) > 0 {
+		number, wire, n, err := entryField(b)
+		if err != nil {
+			return err
+		}
+		into, e := key, &f.entry.key
+		switch number {
+		case 1:
+		case 2:
+			into, e = value, &f.element
+			f.fresh(value) // of two values the last is the one
+		default:
+			b = b[n:]
+			continue
+		}
+		if wire != e.wire() {
+			return errMapEntry
+		}
+		b = b[n:]
+		if _, _, err := counted(b); wire == bytesWire && err != nil {
+			return errMapEntry
+		}
+		if n, err = e.read(b, into, depth); err != nil && wire == bytesWire {
+			return err
+		} else if err != nil {
+			return errMapEntry
+		}
+		b = b[n:]
+	}
+	v.SetMapIndex(key, value)
+	return nil
+}
+
+// fresh makes the value of a map's entry what it is when the entry has none.
+func (f *field) fresh(value reflect.Value) {
+	value.SetZero()
+	switch {
+	case f.pointer:
+	case f.kind == bytesKind:
+		value.SetBytes([]byte{})
+	case f.kind == messageKind:
+		begin(value)
 	}
 }

@@ -106,3 +106,25 @@ func proposal(t reflect.Type, sf reflect.StructField) string {
 	}
 	return fmt.Sprintf("; write one like `protobuf:%q`, with a number that it keeps for ever", fmt.Sprintf("%s,%d,%s,name=%s", wire, number, label, name))
 }
+
+func isStruct(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct || t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct
+}
+
+func isBytes(t reflect.Type) bool {
+	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
+}
+
+// isList reports whether a type is a slice or a map that has no methods of its own.
+func isList(t reflect.Type) bool {
+	return (t.Kind() == reflect.Map || t.Kind() == reflect.Slice && !isBytes(t)) && !isMessage(t)
+}
+
+// nameOf names a type, shortly.
+func nameOf(t reflect.Type) string {
+	const most = 200
+	if name := t.String(); len(name) <= most {
+		return name
+	}
+	return "a " + t.Kind().String()
+}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 	"reflect"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -199,4 +200,62 @@ func (w *writer) value(e *element, v reflect.Value) error {
 		w.varint(uint64(w.size() - end))
 	}
 	return nil
+}
+
+// mapping writes the entries of a map that has some, in the order of their keys.
+func (w *writer) mapping(f *field, v reflect.Value) error {
+	if f.entry.plain != nil {
+		switch m := f.entry.plainMap(v).(type) {
+		case *map[string]string:
+			writeMap(w, f, *m, func(value string) {
+				w.string(value)
+				w.take(1)[0] = entryValue | byte(bytesWire)
+			})
+		case *map[string][]byte:
+			writeMap(w, f, *m, func(value []byte) {
+				if value != nil {
+					w.bytes(value)
+					w.take(1)[0] = entryValue | byte(bytesWire)
+				}
+			})
+		}
+		return nil
+	}
+	p := f.entry.take(v)
+	defer f.entry.give(p)
+	for i := len(p.order) - 1; i >= 0; i-- {
+		end := w.size()
+		if value := p.values.Index(p.order[i]); !f.nilable || !value.IsNil() || !f.pointer && f.kind == messageKind {
+			if err := w.value(&f.element, value); err != nil {
+				return err
+			}
+			w.take(1)[0] = entryValue | byte(f.wire())
+		}
+		if err := w.value(&f.entry.key, p.keys.Index(p.order[i])); err != nil {
+			return err
+		}
+		w.take(1)[0] = entryKey | byte(f.entry.key.wire())
+		w.varint(uint64(w.size() - end))
+		w.key(f)
+	}
+	return nil
+}
+
+func writeMap[V any](w *writer, f *field, m map[string]V, value func(V)) {
+	from := len(w.names)
+	for name := range m {
+		w.names = append(w.names, name)
+	}
+	names := w.names[from:]
+	slices.Sort(names)
+	for _, name := range slices.Backward(names) {
+		end := w.size()
+		value(m[name])
+		w.string(name)
+		w.take(1)[0] = entryKey | byte(bytesWire)
+		w.varint(uint64(w.size() - end))
+		w.key(f)
+	}
+	clear(names)
+	w.names = w.names[:from]
 }

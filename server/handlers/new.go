@@ -1,0 +1,177 @@
+package handlers
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/keelson-dev/keelson/admission"
+	"github.com/keelson-dev/keelson/runtime/codec"
+	"github.com/keelson-dev/keelson/runtime/patch"
+	"github.com/keelson-dev/keelson/server/registry"
+)
+
+// New returns the handler of a resource. It refuses options that could serve nothing: without Scheme, Resource,
+// Kind or Storage, with a Kind of another group or version than Resource, or with a storage (of the resource or
+// of a subresource) that has no capability at all.
+func New(o Options) (*Resource, error) {
+	switch {
+	case o.Scheme == nil:
+		return nil, errors.New("handlers: Scheme is required")
+	case o.Resource.Version == "" || o.Resource.Resource == "" || o.Kind.Kind == "":
+		return nil, errors.New("handlers: Resource and Kind are required")
+	case o.Kind.GroupVersion() != o.Resource.GroupVersion():
+		return nil, fmt.Errorf("handlers: kind %s is not of the group and version of %s", o.Kind, o.Resource)
+	}
+	if o.Models == nil {
+		o.Models = patch.NewModels(o.Scheme)
+	}
+	r := &Resource{
+		scheme:     o.Scheme,
+		models:     o.Models,
+		gvr:        o.Resource,
+		owner:      o.Kind,
+		namespaced: o.Namespaced,
+		formats:    o.Formats,
+		maxBody:    o.MaxBodyBytes,
+		minTimeout: o.MinRequestTimeout,
+		write:      o.WriteTimeout,
+		warnings:   slices.Clone(o.Warnings),
+		stop:       stopper{stop: o.Stop},
+		hooks:      o.Hooks,
+		forms:      o.Forms,
+		seed:       new(maphash.MakeSeed()),
+		authorizer: o.Authorizer,
+		subs:       make(map[string]*endpoint, len(o.Subresources)),
+	}
+	if len(r.formats) == 0 {
+		r.formats = []codec.Format{codec.JSON(), codec.YAML(), codec.Protobuf()}
+	}
+	for _, f := range r.formats {
+		if p, ok := f.(*codec.ProtobufFormat); ok {
+			r.proto = p
+		}
+	}
+	if r.maxBody == 0 {
+		r.maxBody = DefaultMaxBodyBytes
+	}
+	if r.minTimeout <= 0 {
+		r.minTimeout = DefaultMinRequestTimeout
+	}
+	if r.write == 0 {
+		r.write = DefaultWriteTimeout
+	}
+	r.patience.Limit = r.write
+	if o.Table == nil {
+		o.Table, _ = o.Storage.(registry.Tabler)
+	}
+	var err error
+	if r.main, err = newEndpoint(r, "", Subresource{o.Kind, o.Storage, o.Admission}, o.Table, slices.Clone(o.Verbs)); err != nil {
+		return nil, err
+	}
+	for name, sub := range o.Subresources {
+		if sub.Kind.Empty() {
+			sub.Kind = o.Kind
+		}
+		table, ok := sub.Storage.(registry.Tabler)
+		if !ok && sub.Kind == o.Kind {
+			table = o.Table
+		}
+		if r.subs[name], err = newEndpoint(r, name, sub, table, nil); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// newEndpoint makes the endpoint of the subresource sub, or, when that is "", of the resource.
+// only are the verbs that may be served, nil for all.
+func newEndpoint(r *Resource, sub string, o Subresource, table registry.Tabler, only []string) (*endpoint, error) {
+	kind := o.Kind
+	e := &endpoint{Resource: r, sub: sub, kind: kind, version: kind.GroupVersion().String(), known: r.scheme.Lookup(kind), table: table, only: only}
+	e.formKey = formKey{kind: kind, mediaType: "application/json"}
+	e.goneKey = formKey{kind: kind, mediaType: "application/json", gone: true}
+	e.formats = r.formats
+	if e.proto = r.proto != nil && e.known != nil && r.proto.Has(e.known.Type); !e.proto {
+		e.formats = slices.DeleteFunc(slices.Clone(r.formats), codec.IsProtobuf)
+	}
+	e.usual = e.negotiateUsual()
+	e.discover(o.Storage)
+	if o.Admission != nil {
+		e.guard(o.Admission)
+	}
+	e.listVerbs()
+	if err := e.checkVerbs(o.Storage); err != nil {
+		return nil, err
+	}
+	if v, ok := o.Storage.(interface{ Admitted() bool }); ok && e.records != nil && v.Admitted() {
+		return nil, fmt.Errorf("handlers: storage %T of %s is, or embeds, a View with ViewOptions.Admitted, and admission would not judge its changes; make the View without Admitted, or keep it in a field of an Updater that calls it", o.Storage, e.path())
+	}
+	if e.known == nil && (e.canCreate() || e.canUpdate()) {
+		return nil, fmt.Errorf("handlers: kind %s of %s is not in the scheme, and its bodies could not be decoded; register it", kind, e.path())
+	}
+	if err := e.manageFields(o.Storage); err != nil {
+		return nil, err
+	}
+	e.patches = e.patchTypes()
+	e.marks = sync.OnceValues(e.newBookmarks)
+	return e, nil
+}
+
+// checkVerbs refuses an endpoint without a verb, and one that is to have a verb that its storage is not capable of.
+func (e *endpoint) checkVerbs(storage any) error {
+	all := *e
+	all.only, all.verbs = nil, nil
+	all.listVerbs()
+	if len(all.verbs) == 0 {
+		return fmt.Errorf("handlers: storage %T of %s has none of the capabilities of package registry; implement Getter, Lister or another of them", storage, e.path())
+	}
+	for _, verb := range e.only {
+		if !slices.Contains(e.verbs, verb) {
+			return fmt.Errorf("handlers: Verbs of %s: there is no verb %q, or its storage, a %T, is not capable of it; want some of %s", e.path(), verb, storage, strings.Join(all.verbs, ", "))
+		}
+	}
+	if len(e.verbs) == 0 {
+		return fmt.Errorf("handlers: Verbs of %s is empty, but not nil: nothing would be served; want some of %s, or nil for all", e.path(), strings.Join(all.verbs, ", "))
+	}
+	return nil
+}
+
+// discover finds the capabilities of storage. The record interfaces other than RecordDeleter need Records, which
+// decodes what they return.
+func (e *endpoint) discover(storage any) {
+	if e.records, _ = storage.(registry.Records); e.records != nil {
+		if e.known != nil && e.known.ConvertsAll() {
+			e.many, _ = storage.(registry.ManyRecords)
+		}
+		e.recordLister, _ = storage.(registry.RecordLister)
+		e.recordWatcher, _ = storage.(registry.RecordWatcher)
+		e.recordWriter, _ = storage.(registry.RecordWriter)
+		e.recordUpdater, _ = storage.(registry.RecordUpdater)
+		e.recordDeleter, _ = storage.(registry.RecordDeleter)
+	}
+	e.getter, _ = storage.(registry.Getter)
+	e.lister, _ = storage.(registry.Lister)
+	e.watcher, _ = storage.(registry.Watcher)
+	e.creater, _ = storage.(registry.Creater)
+	e.updater, _ = storage.(registry.Updater)
+	e.deleter, _ = storage.(registry.Deleter)
+	e.collectionDeleter, _ = storage.(registry.CollectionDeleter)
+	e.connecter, _ = storage.(registry.Connecter)
+}
+
+// guard puts admission before all that could change something.
+func (e *endpoint) guard(by admission.Source) {
+	g := registry.Gate{Admission: by, Kind: e.kind, Resource: e.gvr, Subresource: e.sub, SentKind: e.kind, SentResource: e.gvr}
+	if hub, ok := e.scheme.Hub(e.kind.GroupKind()); ok {
+		g.Kind = hub
+	}
+	if hub, ok := e.scheme.Hub(e.owner.GroupKind()); ok {
+		g.Resource = hub.GroupVersion().WithResource(e.gvr.Resource)
+	}
+	e.creater, e.updater, e.deleter = g.Creater(e.creater), g.Updater(e.updater), g.Deleter(e.deleter)
+	e.collectionDeleter, e.connecter = g.CollectionDeleter(e.collectionDeleter), g.Connecter(e.connecter)
+}

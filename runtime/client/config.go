@@ -4,8 +4,10 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 )
 
@@ -149,4 +151,21 @@ func checkAuthorities(pem []byte) error {
 		return nil
 	}
 	return errors.New("there is no certificate in it; want certificates in PEM")
+}
+
+// readFile reads a file of bounded size. Its errors name the file.
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	text, err := io.ReadAll(io.LimitReader(f, maxConfigFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxConfigFile {
+		return nil, fmt.Errorf("%s: it is longer than %d bytes", path, maxConfigFile)
+	}
+	return text, nil
 }

@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -88,21 +87,6 @@ var errEnded = errors.New("the watch has ended")
 // errContent is wrapped by errors about what the server sent.
 var errContent = errors.New("the events are not usable")
 
-func (r *reader) setSource(src *source) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.source = src
-}
-
-func (r *reader) sourceNow() *source {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.source == nil {
-		return &source{}
-	}
-	return r.source
-}
-
 // round finds where the objects are, lists them if need be, and watches them until the watch ends, which is an error always.
 func (f *follower) round(ctx context.Context) error {
 	src, err := f.discover(ctx)
@@ -146,47 +130,6 @@ func (f *follower) round(ctx context.Context) error {
 	return f.watch(ctx, src, w)
 }
 
-// revision returns that of the history; 0 is none.
-func (r *reader) revision() int64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.history.revision
-}
-
-// discover returns where the objects are: the hub of a kind, or another version that converts to it.
-func (r *reader) discover(ctx context.Context) (*source, error) {
-	r.mu.Lock()
-	src := r.source
-	r.mu.Unlock()
-	if src != nil {
-		return src, nil
-	}
-	versions := []schema.GroupVersionKind{r.kind}
-	if s := r.of.opts.Scheme; s != nil {
-		for _, k := range s.Versions(r.kind.GroupKind()) {
-			if k.GVK != r.kind && s.Converts(k.GVK) {
-				versions = append(versions, k.GVK)
-			}
-		}
-	}
-	var missing error
-	for _, gvk := range versions {
-		resource, err := r.of.client.Resource(ctx, gvk)
-		if err == nil {
-			src := &source{resource, decoder{r.of.opts.Scheme, gvk, r.kind}}
-			r.setSource(src)
-			return src, nil
-		}
-		if !meta.IsNoMatchError(err) {
-			return nil, err
-		}
-		if missing == nil {
-			missing = err
-		}
-	}
-	return nil, missing
-}
-
 func watchOptions() metav1.ListOptions {
 	seconds := int64((minWatch + rand.N(minWatch)) / time.Second)
 	return metav1.ListOptions{AllowWatchBookmarks: true, TimeoutSeconds: &seconds}
@@ -212,36 +155,6 @@ type watching struct {
 func (w *watching) Close() {
 	w.Watch.Close()
 	w.cancel()
-}
-
-// list loads the objects in pages.
-func (r *reader) list(ctx context.Context, src *source) error {
-	before := r.revision()
-	l := &load{items: map[string]*item{}}
-	revision, err := r.pages(ctx, src, "", metav1.ListOptions{}, func() { *l = load{items: map[string]*item{}} }, func(i *item) error {
-		return r.add(l, i)
-	})
-	if err != nil {
-		return err
-	}
-	r.replace(src, l, revision, before)
-	return nil
-}
-
-func (r *reader) add(l *load, i *item) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.history.add(l, key(i.meta.GetNamespace(), i.meta.GetName()), i)
-}
-
-// replace makes a load the state. before is the revision of the state when the load began.
-func (r *reader) replace(src *source, l *load, revision, before int64) {
-	r.mu.Lock()
-	r.history.replace(l, revision, before)
-	r.publish(src)
-	r.mu.Unlock()
-	r.works()
-	r.of.opts.Hooks.Loaded(r.kind, revision, len(l.items))
 }
 
 // loadByWatch loads the objects from the beginning of a watch, which then goes on. A server that does not offer that, or does

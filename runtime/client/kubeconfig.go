@@ -3,9 +3,7 @@ package client
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -291,21 +289,4 @@ func (k *kubeconfigReader) resolve(path string) string {
 		return path
 	}
 	return filepath.Join(k.dir, path)
-}
-
-// readFile reads a file of bounded size. Its errors name the file.
-func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	text, err := io.ReadAll(io.LimitReader(f, maxConfigFile+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(text) > maxConfigFile {
-		return nil, fmt.Errorf("%s: it is longer than %d bytes", path, maxConfigFile)
-	}
-	return text, nil
 }

@@ -55,15 +55,6 @@ func (r *reader) liveError(err error) error {
 	return fmt.Errorf("reader of %s: %w: %w", r.kind, runtime.ErrNotReady, opaque(err))
 }
 
-// opaque hides what an error is if it is a StatusError: a 404 for the resource must not be taken for one of an object, nor a
-// 403 of this client for one of the user for whom it reads.
-func opaque(err error) error {
-	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
-		return errors.New(err.Error())
-	}
-	return err
-}
-
 func (r *reader) listLive(ctx context.Context, q runtime.Query) (runtime.Listed[runtime.Object], error) {
 	none := runtime.Listed[runtime.Object]{}
 	src, err := r.where(ctx)

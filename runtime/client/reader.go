@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/keelson-dev/keelson/runtime"
@@ -47,95 +45,7 @@ type source struct {
 	decoder  decoder
 }
 
-func (s *source) target(namespace, name string) Target {
-	return Target{Resource: s.resource.GroupVersionResource, Namespace: namespace, Name: name}
-}
-
-// reader implements runtime.Reader.
-type reader struct {
-	of      *Readers
-	kind    schema.GroupVersionKind // the hub
-	started sync.Once
-	now     atomic.Pointer[view] // written under mu
-
-	mu      sync.Mutex // guards all below
-	history history
-	source  *source
-
-	refreshing atomic.Bool // a refresh is under way
-	refreshed  time.Time   // when the next refresh may begin; guarded by mu
-}
-
 var _ runtime.Reader[runtime.Object] = (*reader)(nil)
-
-func newReader(of *Readers, kind schema.GroupVersionKind) *reader {
-	r := &reader{of: of, kind: kind, history: history{limits: of.opts.limits()}}
-	r.now.Store(&view{next: make(chan struct{})})
-	return r
-}
-
-// view returns what is known now, and begins with the first call.
-func (r *reader) view() *view {
-	r.started.Do(func() { r.of.run(r.follow) })
-	return r.now.Load()
-}
-
-// set replaces the view. The caller holds mu.
-func (r *reader) set(change func(v *view)) {
-	old := r.now.Load()
-	v := *old
-	v.next = make(chan struct{})
-	change(&v)
-	r.now.Store(&v)
-	close(old.next)
-}
-
-// publish makes the history's state, which is that of a source, the one that is read. The caller holds mu.
-func (r *reader) publish(src *source) {
-	r.set(func(v *view) { v.state, v.source = r.history.publish(), src })
-}
-
-// forget drops all objects, and says why.
-func (r *reader) forget(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.history.reset()
-	r.set(func(v *view) {
-		v.state, v.source = nil, nil
-		if v.failed == nil {
-			v.since = time.Now()
-		}
-		v.failed = err
-	})
-}
-
-// fail says that what is known may be out of date.
-func (r *reader) fail(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.set(func(v *view) {
-		if v.failed == nil {
-			v.since = time.Now()
-		}
-		v.failed = err
-	})
-}
-
-// works says that the server is there.
-func (r *reader) works() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.now.Load().failed != nil {
-		r.set(func(v *view) { v.failed, v.since = nil, time.Time{} })
-	}
-}
-
-func (r *reader) notReady(v *view) error {
-	if v.failed == nil {
-		return fmt.Errorf("reader of %s: %w: they are asked for", r.kind, runtime.ErrNotReady)
-	}
-	return fmt.Errorf("reader of %s: %w: since %s: %w", r.kind, runtime.ErrNotReady, v.since.UTC().Format(time.RFC3339), opaque(v.failed))
-}
 
 // Ready implements runtime.Reader. It does not wait.
 func (r *reader) Ready(context.Context) error {
@@ -211,17 +121,6 @@ func (r *reader) reached(ctx context.Context, revision int64) (*view, error) {
 		}
 	}
 	return v, nil
-}
-
-// tooLarge is the error of a revision that did not come in time, as kube-apiserver words it.
-func tooLarge(revision int64, v *view) error {
-	message := fmt.Sprintf("Too large resource version: %d, current: %d", revision, v.revision)
-	if v.failed != nil {
-		message += fmt.Sprintf(" (the server is away since %s)", v.since.UTC().Format(time.RFC3339))
-	}
-	err := apierrors.NewTimeoutError(message, 1)
-	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
-	return err
 }
 
 // at returns the view and the revision that a freshness asks for; not for Live.

@@ -90,10 +90,6 @@ func (o ReadersOptions) withDefaults() ReadersOptions {
 	return o
 }
 
-func (o ReadersOptions) limits() limits {
-	return limits{objects: o.MaxObjects, bytes: o.MaxBytes, changes: o.Changes, logBytes: o.ChangesBytes}
-}
-
 // Readers are the Readers of another server. All methods may be called concurrently. Make Readers with [NewReaders], and close
 // them before their Client.
 type Readers struct {
@@ -174,17 +170,6 @@ func (r *Readers) KindOf(t reflect.Type) (kind schema.GroupVersionKind, ok bool)
 		return schema.GroupVersionKind{}, false
 	}
 	return r.opts.Scheme.Hub(k.GVK.GroupKind())
-}
-
-// run runs f in a goroutine that Close waits for. It reports false after Close.
-func (r *Readers) run(f func(ctx context.Context)) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		return false
-	}
-	r.runs.Go(func() { f(r.life) })
-	return true
 }
 
 // pauses are how long to wait before what failed is tried again: between half of what doubles from failure to failure and all of it.

@@ -3,8 +3,6 @@ package crd
 import (
 	"cmp"
 	"context"
-	"errors"
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -90,35 +88,6 @@ type known struct {
 	leaving  bool // it is gone, and its objects are looked for; crd is nil, or the one that has come in its place
 }
 
-// run works until ctx ends.
-func (c *controller) run(ctx context.Context) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer c.work.Wait()
-	defer cancel()
-	c.life = ctx
-	batches := make(chan batch)
-	c.work.Go(func() { c.follow(ctx, batches) })
-	c.retry = doubling(mostWait)
-	c.compareOthers()
-	for {
-		c.settle(ctx)
-		again := c.nextRetry()
-		select {
-		case b := <-batches:
-			c.observe(b)
-			c.drain(batches)
-		case <-c.changed:
-			c.compareOthers()
-		case name := <-c.left:
-			c.leave(name)
-		case <-again:
-			c.retryDue()
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 // nextRetry returns when something is to be looked at though nothing has changed; nil: nothing is.
 func (c *controller) nextRetry() <-chan time.Time {
 	var next time.Time
@@ -159,31 +128,6 @@ func (c *controller) retryDue() {
 	}
 }
 
-// settle does what there is to do for the definitions to be looked at, until there are none.
-func (c *controller) settle(ctx context.Context) {
-	if !c.complete {
-		return
-	}
-	for ctx.Err() == nil {
-		work := c.takeDirty()
-		if len(work) == 0 {
-			break
-		}
-		c.serve(established(work)) // first of all: their names are theirs, whatever happens to the others
-		c.ready()
-		for _, k := range work {
-			c.name(ctx, k)
-		}
-		c.serve(work)
-		for _, k := range work {
-			c.establish(ctx, k)
-			c.clean(ctx, k)
-			k.dropSchemas()
-		}
-	}
-	c.ready()
-}
-
 // dropSchemas drops the schemas of a definition that is served as it is, and whose schemas were looked at.
 func (k *known) dropSchemas() {
 	if k.crd == nil || k.slim || k.leaving || k.checked != k.crd.Generation || !k.served.is(k) {
@@ -196,29 +140,6 @@ func (k *known) dropSchemas() {
 	}
 	crd.ManagedFields = nil
 	k.crd, k.slim = &crd, true
-}
-
-// whole returns a definition with its schemas. One that is stored otherwise by now is an error: the change will be seen.
-func (c *controller) whole(k *known) (crd *apiextensionsv1.CustomResourceDefinition, err error) {
-	if !k.slim {
-		return k.crd, nil
-	}
-	defer c.caught(&err)
-	ctx, cancel := context.WithTimeout(c.life, callTimeout)
-	defer cancel()
-	rec, err := c.registry.GetStored(as(ctx, ""), k.crd.Name)
-	if err != nil {
-		return nil, err
-	}
-	obj, err := c.registry.Decode(rec)
-	if crd, err = definitionOf(obj, err); err != nil {
-		return nil, err
-	}
-	if crd.UID != k.crd.UID || digestOf(crd) != k.spec {
-		return nil, errors.New("the definition has changed meanwhile")
-	}
-	crd.Status = k.crd.Status
-	return crd, nil
 }
 
 // established returns the definitions that are established.
@@ -261,28 +182,5 @@ func (c *controller) takeDirty() []*known {
 	return out
 }
 
-// rank orders claims: those that have none come last.
-func rank(k *known) int64 {
-	if k.claim == 0 {
-		return int64(^uint64(0) >> 1)
-	}
-	return k.claim
-}
-
 // timestamp is now as metadata has it: in UTC and whole seconds.
 func timestamp() metav1.Time { return metav1.NewTime(time.Now().UTC().Truncate(time.Second)) }
-
-// pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
-// doubling is how long to wait before the next attempt: twice as long each time, within bounds.
-func doubling(most time.Duration) wait.Backoff {
-	return wait.Backoff{Duration: leastWait, Factor: 2, Steps: math.MaxInt, Cap: most}
-}

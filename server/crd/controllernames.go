@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	"github.com/keelson-dev/keelson/server/crd/internal/definition"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -205,4 +207,16 @@ func (c *controller) freshen() {
 		c.compareOthers()
 	default:
 	}
+}
+
+// rank orders claims: those that have none come last.
+func rank(k *known) int64 {
+	if k.claim == 0 {
+		return int64(^uint64(0) >> 1)
+	}
+	return k.claim
+}
+
+func sameNames(a, b apiextensionsv1.CustomResourceDefinitionNames) bool {
+	return equality.Semantic.DeepEqual(a, b)
 }

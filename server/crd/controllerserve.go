@@ -1,8 +1,10 @@
 package crd
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/keelson-dev/keelson/server"
@@ -207,4 +209,27 @@ func (c *controller) withdraw(k *known) {
 	c.gate.withdrawn(k.served.resource)
 	c.parts.forget(k.served.resource.String())
 	k.served = nil
+}
+
+// whole returns a definition with its schemas. One that is stored otherwise by now is an error: the change will be seen.
+func (c *controller) whole(k *known) (crd *apiextensionsv1.CustomResourceDefinition, err error) {
+	if !k.slim {
+		return k.crd, nil
+	}
+	defer c.caught(&err)
+	ctx, cancel := context.WithTimeout(c.life, callTimeout)
+	defer cancel()
+	rec, err := c.registry.GetStored(as(ctx, ""), k.crd.Name)
+	if err != nil {
+		return nil, err
+	}
+	obj, err := c.registry.Decode(rec)
+	if crd, err = definitionOf(obj, err); err != nil {
+		return nil, err
+	}
+	if crd.UID != k.crd.UID || digestOf(crd) != k.spec {
+		return nil, errors.New("the definition has changed meanwhile")
+	}
+	crd.Status = k.crd.Status
+	return crd, nil
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/keelson-dev/keelson/server/registry"
 	"go.uber.org/zap"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -163,6 +162,31 @@ func (c *controller) writeStatus(ctx context.Context, name string, uid types.UID
 	return crd, rec.Revision, err
 }
 
-func sameNames(a, b apiextensionsv1.CustomResourceDefinitionNames) bool {
-	return equality.Semantic.DeepEqual(a, b)
+// update keeps a definition as it is at a revision, unless it is known as it was later.
+func (c *controller) update(crd *apiextensionsv1.CustomResourceDefinition, revision int64) {
+	k := c.known[crd.Name]
+	if k == nil {
+		k = &known{}
+		c.known[crd.Name] = k
+	}
+	if k.crd != nil && revision < k.revision {
+		return
+	}
+	before := apiextensionsv1.CustomResourceDefinitionNames{}
+	if k.crd != nil {
+		before = k.crd.Status.AcceptedNames
+	}
+	c.exit(k)
+	k.crd, k.slim, k.spec, k.revision, k.dirty = crd, false, digestOf(crd), revision, true
+	c.enter(k)
+	accepted := crd.Status.AcceptedNames
+	switch {
+	case accepted.Plural == "" && accepted.Kind == "":
+		k.claim = 0
+	case k.claim == 0:
+		k.claim = revision
+	}
+	if !sameNames(before, accepted) {
+		c.lookFor(crd.Spec.Group, before, accepted)
+	}
 }

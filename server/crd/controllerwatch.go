@@ -6,7 +6,6 @@ import (
 
 	"github.com/keelson-dev/keelson/storage"
 	"go.uber.org/zap"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -107,34 +106,5 @@ func (c *controller) observe(b batch) {
 			}
 		}
 		c.complete = true
-	}
-}
-
-// update keeps a definition as it is at a revision, unless it is known as it was later.
-func (c *controller) update(crd *apiextensionsv1.CustomResourceDefinition, revision int64) {
-	k := c.known[crd.Name]
-	if k == nil {
-		k = &known{}
-		c.known[crd.Name] = k
-	}
-	if k.crd != nil && revision < k.revision {
-		return
-	}
-	before := apiextensionsv1.CustomResourceDefinitionNames{}
-	if k.crd != nil {
-		before = k.crd.Status.AcceptedNames
-	}
-	c.exit(k)
-	k.crd, k.slim, k.spec, k.revision, k.dirty = crd, false, digestOf(crd), revision, true
-	c.enter(k)
-	accepted := crd.Status.AcceptedNames
-	switch {
-	case accepted.Plural == "" && accepted.Kind == "":
-		k.claim = 0
-	case k.claim == 0:
-		k.claim = revision
-	}
-	if !sameNames(before, accepted) {
-		c.lookFor(crd.Spec.Group, before, accepted)
 	}
 }

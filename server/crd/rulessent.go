@@ -9,43 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// asSent returns what an object of the hub is in the version of a request that wants it stored: what the request sent, if the
-// object is what was made of that, and otherwise what the conversion makes of it. A conversion adds what is required and drops
-// what nobody knows, and so what it returns is no judge of what somebody sent. The status is that of the object, which the
-// registry may have taken from old, or left out; was is old in the version, nil on create. The result is not to be changed.
-func (r *rules) asSent(call *registry.Call, version string, obj, old, was *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	sent, hub := r.sent(call, version)
-	if sent == nil || !sameContent(obj, hub) {
-		return r.in(call, version, obj)
-	}
-	out := maps.Clone(sent.Object)
-	switch {
-	case sameStatus(obj, hub):
-	case obj.Object["status"] == nil:
-		delete(out, "status")
-	case was != nil && sameStatus(obj, old):
-		if delete(out, "status"); was.Object["status"] != nil {
-			out["status"] = was.Object["status"]
-		}
-	default:
-		return r.in(call, version, obj)
-	}
-	return withMetadata(out, obj, hub, sent), nil
-}
-
-// statusAsSent is asSent for a request that changes the status of old alone.
-func (r *rules) statusAsSent(call *registry.Call, version string, obj, old, was *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	sent, hub := r.sent(call, version)
-	if sent == nil || was == nil || !sameContent(obj, old) || !sameStatus(obj, hub) {
-		return r.in(call, version, obj)
-	}
-	out := maps.Clone(was.Object)
-	if delete(out, "status"); sent.Object["status"] != nil {
-		out["status"] = sent.Object["status"]
-	}
-	return withMetadata(out, obj, hub, sent), nil
-}
-
 // sent returns what a request sent in a version, and what was made of it for the hub; nil: it sent nothing in that version.
 func (r *rules) sent(call *registry.Call, version string) (sent, hub *unstructured.Unstructured) {
 	if version == r.hub {

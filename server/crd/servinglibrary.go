@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"runtime"
 	"slices"
@@ -14,6 +15,8 @@ import (
 	"sync/atomic"
 	"time"
 	"weak"
+
+	"github.com/klauspost/compress/flate"
 
 	celrules "github.com/keelson-dev/keelson/runtime/cel/rules"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -183,4 +186,19 @@ func (l *library) run(ctx context.Context) {
 			pause(ctx, restAfter)
 		}
 	}
+}
+
+func deflate(text []byte) ([]byte, error) {
+	var out bytes.Buffer
+	w, err := flate.NewWriter(&out, flate.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := io.Copy(w, bytes.NewReader(text)); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return bytes.Clone(out.Bytes()), nil
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"io"
 	"sync"
 	"sync/atomic"
 
@@ -146,19 +145,4 @@ func (s *objectSchema) SetDefaults(object map[string]any) { s.structure().SetDef
 func (s *objectSchema) props() (props *apiextensionsv1.JSONSchemaProps, err error) {
 	err = json.NewDecoder(flate.NewReader(bytes.NewReader(s.text))).Decode(&props)
 	return props, err
-}
-
-func deflate(text []byte) ([]byte, error) {
-	var out bytes.Buffer
-	w, err := flate.NewWriter(&out, flate.BestSpeed)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := io.Copy(w, bytes.NewReader(text)); err != nil {
-		return nil, err
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return bytes.Clone(out.Bytes()), nil
 }

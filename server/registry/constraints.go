@@ -3,6 +3,7 @@ package registry
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -197,4 +198,31 @@ func after(path string, i int) string {
 	rest := path[i:]
 	rest = strings.TrimPrefix(rest, "]")
 	return strings.TrimPrefix(rest, ".")
+}
+
+// inWordsOf makes errors about obj, which is of the hub, errors for who sent the version of the kind k: a renamed
+// field has its name there. Of another path at which that version does not have what the hub has there, it is said
+// which version it is of. The errors are changed in place.
+func (r *Registry) inWordsOf(call *Call, k *runtime.Kind, errs field.ErrorList, obj runtime.Object) {
+	here := map[string]string{}
+	for path, hub := range k.Renamed {
+		here[hub] = path
+	}
+	var ofHub, ofKind any
+	if there, err := call.InVersion(r.scheme, obj, k.GVK.GroupVersion()); err == nil {
+		ofHub, _ = decoded(obj)
+		ofKind, _ = decoded(there)
+	}
+	for _, e := range errs {
+		if path, ok := here[e.Field]; ok {
+			e.Detail = strings.ReplaceAll(e.Detail, e.Field+" in body", path+" in body")
+			e.Field = path
+			continue
+		}
+		a, within := lookUp(ofHub, e.Field)
+		b, withinOther := lookUp(ofKind, e.Field)
+		if !within || !withinOther || !reflect.DeepEqual(a, b) {
+			e.Detail = strings.TrimPrefix(fmt.Sprintf("%s (in version %s)", e.Detail, r.versionFor(k)), " ")
+		}
+	}
 }

@@ -3,12 +3,10 @@ package registry
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net/http"
 
 	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/runtime"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -93,23 +91,6 @@ func (g Gate) admit(call *Call, op admission.Operation, name string, obj, old, o
 		req.Undo(call, 0)
 	}
 	return req, refused(err, req.SentResource.GroupResource(), name)
-}
-
-// failed reports whether an error says that nothing was changed. Errors of the server leave that open.
-func failed(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest && status.Status().Code < http.StatusInternalServerError
-}
-
-// refused makes the error of an admission plug-in a StatusError: any plain error is a Forbidden.
-func refused(err error, resource schema.GroupResource, name string) error {
-	if err == nil || isStatus(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	if name == "" {
-		name = "Unknown"
-	}
-	return apierrors.NewForbidden(resource, name, err)
 }
 
 // orZero returns a copy of the options of a verb, which may be nil.

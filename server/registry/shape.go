@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/keelson-dev/keelson/runtime"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -132,4 +134,12 @@ func sameText(x, y any) bool {
 	a, errA := json.Marshal(x)
 	b, errB := json.Marshal(y)
 	return errA == nil && errB == nil && bytes.Equal(a, b)
+}
+
+// isUntyped reports whether t stands for kinds without a Go type.
+func isUntyped(t reflect.Type) bool { return t == reflect.TypeFor[unstructured.Unstructured]() }
+
+// converts reports whether the registry's version has other fields than the hub.
+func (r *Registry) converts() bool {
+	return r.kind.HasConvert() && !r.version.Empty() && r.version != r.kind.GVK.GroupVersion()
 }

@@ -32,11 +32,6 @@ func (r *Registry) In(version schema.GroupVersion, withStatus bool, scale *Scale
 	return &other, nil
 }
 
-// converts reports whether the registry's version has other fields than the hub.
-func (r *Registry) converts() bool {
-	return r.kind.HasConvert() && !r.version.Empty() && r.version != r.kind.GVK.GroupVersion()
-}
-
 // replicaPaths are where each version that says so has its replicas, for all registries of the same objects.
 type replicaPaths struct {
 	mu sync.Mutex                     // guards of

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/storage"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -173,4 +175,21 @@ func (r *Registry) unreadable(err *storage.UnreadableError, name string) error {
 func isStatus(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status)
+}
+
+// failed reports whether an error says that nothing was changed. Errors of the server leave that open.
+func failed(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest && status.Status().Code < http.StatusInternalServerError
+}
+
+// refused makes the error of an admission plug-in a StatusError: any plain error is a Forbidden.
+func refused(err error, resource schema.GroupResource, name string) error {
+	if err == nil || isStatus(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if name == "" {
+		name = "Unknown"
+	}
+	return apierrors.NewForbidden(resource, name, err)
 }

@@ -12,9 +12,6 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 )
 
-// isUntyped reports whether t stands for kinds without a Go type.
-func isUntyped(t reflect.Type) bool { return t == reflect.TypeFor[unstructured.Unstructured]() }
-
 // untypedShape is the shape of kinds without a Go type: what status is depends on its name alone.
 type untypedShape struct{ withStatus bool }
 

@@ -48,24 +48,6 @@ func New(opts Options) (*Collector, error) {
 	return &Collector{opts}, nil
 }
 
-// Run collects until ctx ends, and returns nil when all its goroutines have ended. What it does carries the values of ctx,
-// such as the user that admission is to see. It may be called again, which begins from nothing, and any number of times
-// at once, in one process or several, which is of no use and does no harm.
-func (c *Collector) Run(ctx context.Context) error {
-	r := &run{
-		worker:   newWorker(c.opts.Logger, c.opts.Hooks, atOnce),
-		log:      c.opts.Logger,
-		queue:    newQueue(),
-		wake:     make(chan struct{}, 1),
-		watchers: map[*kind]context.CancelFunc{},
-		watched:  map[schema.GroupResource]*catalogue.Objects{},
-	}
-	r.background.Go(func() { r.dispatch(ctx) })
-	r.follow(ctx, c.opts.Catalogue)
-	r.background.Wait()
-	return nil
-}
-
 // run is one call of Run.
 type run struct {
 	worker     *worker
@@ -80,59 +62,6 @@ type run struct {
 
 	watchedMu sync.Mutex // guards watched
 	watched   map[schema.GroupResource]*catalogue.Objects
-}
-
-// follow keeps up with what is served.
-func (r *run) follow(ctx context.Context, c Catalogue) {
-	for ctx.Err() == nil {
-		changed := c.Changed()
-		r.serve(ctx, c.Kinds())
-		select {
-		case <-changed:
-		case <-ctx.Done():
-		}
-	}
-}
-
-// serve takes kinds for those that are served from now on, and watches them.
-func (r *run) serve(ctx context.Context, served []catalogue.Kind) {
-	infos := make([]kindInfo, 0, len(served))
-	r.watchedMu.Lock()
-	clear(r.watched)
-	for i := range served {
-		r.watched[served[i].Resource.GroupResource()] = served[i].Objects
-		infos = append(infos, infoOf(&served[i]))
-	}
-	r.watchedMu.Unlock()
-
-	w := r.worker
-	w.mu.Lock()
-	clear(w.objects)
-	for i := range served {
-		w.objects[infos[i].resource] = bounded{served[i].Objects, &panics{resource: infos[i].resource, log: r.log}}
-	}
-	w.graph.serve(infos)
-	now := make(map[*kind]schema.GroupResource, len(infos))
-	for resource, k := range w.graph.kinds {
-		now[k] = resource
-	}
-	r.enqueue()
-	w.mu.Unlock()
-
-	for k, stop := range r.watchers {
-		if _, ok := now[k]; !ok {
-			stop()
-			delete(r.watchers, k)
-		}
-	}
-	for k, resource := range now {
-		if _, ok := r.watchers[k]; ok {
-			continue
-		}
-		of, stop := context.WithCancel(ctx)
-		r.watchers[k] = stop
-		r.background.Go(func() { r.watch(of, k, resource) })
-	}
 }
 
 func infoOf(s *catalogue.Kind) kindInfo {

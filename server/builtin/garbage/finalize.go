@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -132,27 +131,3 @@ func (t *task) unfinalize(ctx context.Context, of objects, finalizer string) err
 
 // atOnce is how many calls one task makes at the same time.
 const atOnce = 8
-
-// parallel calls f with 0 to n-1, so many at once, and returns when all calls have.
-func parallel(n, atOnce int, f func(i int)) {
-	if atOnce == 1 {
-		for i := range n {
-			f(i)
-		}
-		return
-	}
-	var wg sync.WaitGroup
-	next := make(chan int)
-	for range min(n, atOnce) {
-		wg.Go(func() {
-			for i := range next {
-				f(i)
-			}
-		})
-	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	wg.Wait()
-}

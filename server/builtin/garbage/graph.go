@@ -336,3 +336,18 @@ func claimOf(ref *metav1.OwnerReference) claim {
 func blocks(ref *metav1.OwnerReference) bool {
 	return ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion
 }
+
+// is says whether gvk is a name of the kind. One with a version that is not served is, too: it can only be used for an
+// object that was seen.
+func (k *kindInfo) is(gvk schema.GroupVersionKind) bool {
+	return slices.Contains(k.known, gvk) || gvk.GroupKind() == k.hub.GroupKind()
+}
+
+// serves says whether k is still served: what comes late of a kind that was withdrawn does not count.
+func (g *graph) serves(k *kind) bool { return g.kinds[k.resource] == k }
+
+// owns says whether an object has dependents.
+func (g *graph) owns(uid types.UID) bool {
+	n := g.nodes[uid]
+	return n != nil && n.dependents != nil
+}

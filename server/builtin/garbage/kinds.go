@@ -16,12 +16,6 @@ type kindInfo struct {
 	collected  bool // its objects may be read and deleted, so that they are dependents
 }
 
-// is says whether gvk is a name of the kind. One with a version that is not served is, too: it can only be used for an
-// object that was seen.
-func (k *kindInfo) is(gvk schema.GroupVersionKind) bool {
-	return slices.Contains(k.known, gvk) || gvk.GroupKind() == k.hub.GroupKind()
-}
-
 // stage says how far the graph knows the objects of a kind.
 type stage int8
 
@@ -86,9 +80,6 @@ func (g *graph) withdraw(k *kind) {
 		g.drop(n)
 	}
 }
-
-// serves says whether k is still served: what comes late of a kind that was withdrawn does not count.
-func (g *graph) serves(k *kind) bool { return g.kinds[k.resource] == k }
 
 // resolve returns the kind of the owner that a reference means; nil when nobody here can say. A version that is not served
 // is understood when the owner itself was seen.

@@ -118,3 +118,56 @@ func (g *graph) see(k *kind, e *catalogue.Event, synced bool) bool {
 	}
 	return synced
 }
+
+// serve takes kinds for those that are served from now on, and watches them.
+func (r *run) serve(ctx context.Context, served []catalogue.Kind) {
+	infos := make([]kindInfo, 0, len(served))
+	r.watchedMu.Lock()
+	clear(r.watched)
+	for i := range served {
+		r.watched[served[i].Resource.GroupResource()] = served[i].Objects
+		infos = append(infos, infoOf(&served[i]))
+	}
+	r.watchedMu.Unlock()
+
+	w := r.worker
+	w.mu.Lock()
+	clear(w.objects)
+	for i := range served {
+		w.objects[infos[i].resource] = bounded{served[i].Objects, &panics{resource: infos[i].resource, log: r.log}}
+	}
+	w.graph.serve(infos)
+	now := make(map[*kind]schema.GroupResource, len(infos))
+	for resource, k := range w.graph.kinds {
+		now[k] = resource
+	}
+	r.enqueue()
+	w.mu.Unlock()
+
+	for k, stop := range r.watchers {
+		if _, ok := now[k]; !ok {
+			stop()
+			delete(r.watchers, k)
+		}
+	}
+	for k, resource := range now {
+		if _, ok := r.watchers[k]; ok {
+			continue
+		}
+		of, stop := context.WithCancel(ctx)
+		r.watchers[k] = stop
+		r.background.Go(func() { r.watch(of, k, resource) })
+	}
+}
+
+// follow keeps up with what is served.
+func (r *run) follow(ctx context.Context, c Catalogue) {
+	for ctx.Err() == nil {
+		changed := c.Changed()
+		r.serve(ctx, c.Kinds())
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}

@@ -17,7 +17,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // objects are those of one kind; a *catalogue.Objects.
@@ -124,31 +123,6 @@ const (
 // errMoved says that an object is not what was read; what was decided does not hold any more.
 var errMoved = errors.New("garbage: the object has changed")
 
-// do does what there is to do for one object. attempt counts the failures before, in a row.
-func (w *worker) do(ctx context.Context, uid types.UID, attempt int) (result, error) {
-	w.mu.Lock()
-	t := w.graph.task(uid)
-	of := w.objects[t.kind]
-	w.mu.Unlock()
-	if t.do == nothing || of == nil {
-		return done, nil
-	}
-	var res result
-	var err error
-	switch t.do {
-	case examine:
-		res, err = w.examine(ctx, t, of)
-	case release:
-		err = w.release(ctx, t, of, attempt)
-	case orphan:
-		err = w.orphan(ctx, t, of)
-	}
-	if err != nil {
-		return done, fmt.Errorf("%s %s: %w", t.kind, t.where(), err)
-	}
-	return res, nil
-}
-
 // where names the object of a task for a human.
 func (t *task) where() string {
 	if t.namespace == "" {
@@ -188,56 +162,6 @@ func (t *task) still(ctx context.Context, of objects, in func(state) bool) (bool
 
 // examineAttempts is how often an object that changes all the time is read before others have their turn.
 const examineAttempts = 5
-
-// examine looks at an object of which the graph says that an owner may be absent or waiting.
-func (w *worker) examine(ctx context.Context, t task, of objects) (result, error) {
-	var (
-		judged []metav1.OwnerReference // those of owners
-		owners []standing
-		res    result
-	)
-	for range examineAttempts {
-		m, err := t.read(ctx, of)
-		if err != nil || m == nil || m.DeletionTimestamp != nil {
-			return done, err
-		}
-		// What an owner was judged to be stays so, but for one that was there: while only other things change there is
-		// no need to read owners that are absent again.
-		if owners == nil || !equalRefs(judged, m.OwnerReferences) || slices.Contains(owners, solid) {
-			if owners, res, err = w.standings(ctx, t, m.OwnerReferences); err != nil {
-				return done, err
-			}
-			judged = m.OwnerReferences
-		}
-		owns, err := w.owns(ctx, t, owners, judged)
-		if err != nil {
-			return done, err
-		}
-		v := judge(&m.ObjectMeta, owners, owns)
-		switch v.act {
-		case keep:
-			return res, nil
-		case trim:
-			err = t.trim(ctx, of, m.OwnerReferences, v.refs)
-		case remove:
-			err = t.remove(ctx, of, m.ResourceVersion, v.policy)
-		}
-		switch {
-		case err == nil:
-			w.log.Debug("garbage collector: done", zap.String("resource", t.kind.String()), zap.String("object", t.where()),
-				zap.Bool("deleted", v.act == remove), zap.String("policy", string(v.policy)))
-			if v.act == remove {
-				res = done
-			}
-			return res, nil
-		case apierrors.IsNotFound(err):
-			return done, nil
-		case !errors.Is(err, errMoved) && !apierrors.IsConflict(err):
-			return done, err
-		}
-	}
-	return done, errMoved
-}
 
 // trim leaves an object only the references refs, some of those that were read, if it has these: with all their fields, or
 // a change of one by somebody else would be undone.

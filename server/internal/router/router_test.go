@@ -7,8 +7,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/keelson-dev/keelson/server/request"
 	"github.com/keelson-dev/keelson/server/internal/router"
+	"github.com/keelson-dev/keelson/server/request"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 

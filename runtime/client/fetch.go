@@ -2,6 +2,9 @@ package client
 
 import (
 	"context"
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,4 +57,57 @@ func (r *reader) discover(ctx context.Context) (*source, error) {
 		}
 	}
 	return nil, missing
+}
+
+// pages lists in pages. It calls again before it begins, each time, and add with each object, and returns the revision of the
+// list. An error of add ends it.
+func (r *reader) pages(ctx context.Context, src *source, namespace string, o metav1.ListOptions, again func(), add func(*item) error) (int64, error) {
+	size := r.of.opts.PageSize
+	for restarts := 0; ; restarts++ {
+		again()
+		revision, err := r.somePages(ctx, src, namespace, o, &size, add)
+		if err == nil || !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) || restarts >= maxRestarts {
+			return revision, err
+		}
+	}
+}
+
+// somePages lists once. size is the number of objects in a page, which is halved when a page is too long.
+func (r *reader) somePages(ctx context.Context, src *source, namespace string, o metav1.ListOptions, size *int, add func(*item) error) (int64, error) {
+	var revision int64
+	for empty := 0; ; {
+		o.Limit = int64(*size)
+		var p page
+		err := r.of.client.List(ctx, src.target(namespace, ""), o, &p)
+		if errors.Is(err, ErrTooLong) && *size > 1 {
+			*size /= 2
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		if revision == 0 {
+			if revision, err = parseRevision(p.Metadata.ResourceVersion); err != nil {
+				return 0, err
+			}
+		}
+		for n, text := range p.Items {
+			i, err := src.decoder.decode(ctx, text)
+			if err == nil {
+				err = add(i)
+			}
+			if err != nil {
+				return 0, err
+			}
+			p.Items[n] = nil
+		}
+		if o.Continue = p.Metadata.Continue; o.Continue == "" {
+			return revision, nil
+		}
+		if len(p.Items) > 0 {
+			empty = 0
+		} else if empty++; empty > maxEmptyPages {
+			return 0, errors.New("the list goes on with pages without objects")
+		}
+	}
 }

@@ -1,12 +1,10 @@
 package roundtrip
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -160,59 +158,4 @@ func version(gvk, other schema.GroupVersionKind) string {
 func isFill(t reflect.Type) bool {
 	return t != nil && t.Kind() == reflect.Func && t.NumIn() == 2 && t.NumOut() == 0 &&
 		(t.In(0).Kind() == reflect.Pointer || t.In(0).Kind() == reflect.Map) && t.In(1) == reflect.TypeFor[randfill.Continue]()
-}
-
-// newChecker checks the options.
-func newChecker(s *runtime.Scheme, o Options) (*checker, error) {
-	if s == nil {
-		return nil, errors.New("a scheme is required")
-	}
-	c := &checker{scheme: s, opts: o}
-	groups := o.Kinds
-	if groups == nil {
-		groups = s.GroupKinds()
-	}
-	for _, gk := range groups {
-		versions := s.Versions(gk)
-		if len(versions) == 0 {
-			return nil, fmt.Errorf("the kind %s is not in the scheme", gk)
-		}
-		if versions[0].Untyped() { // and so are the others
-			if o.Kinds != nil {
-				return nil, fmt.Errorf("the kind %s has no Go type: its versions differ in nothing that could be lost; leave it out", gk)
-			}
-			continue
-		}
-		for _, k := range versions {
-			if slices.Contains(c.kinds, k) { // of another group, which shares the hub
-				continue
-			}
-			if !s.Converts(k.GVK) {
-				return nil, fmt.Errorf("nothing converts %s to its hub and back; add a conversion", k.GVK)
-			}
-			c.kinds = append(c.kinds, k)
-		}
-	}
-	if len(c.kinds) == 0 {
-		return nil, errors.New("the scheme has no kinds with a Go type")
-	}
-	for i, fill := range o.Fill {
-		if t := reflect.TypeOf(fill); !isFill(t) {
-			return nil, fmt.Errorf("option Fill[%d] is a %v; it must be a func(*T, randfill.Continue)", i, t)
-		}
-	}
-	for _, tolerance := range o.Tolerate {
-		k := s.Lookup(tolerance.Kind)
-		switch {
-		case k == nil:
-			return nil, fmt.Errorf("tolerance of %q: the kind %s is not in the scheme", tolerance.Path, tolerance.Kind)
-		case tolerance.Reason == "":
-			return nil, fmt.Errorf("tolerance of %q in %s: say in Reason why it may differ", tolerance.Path, tolerance.Kind)
-		case !hasPath(k.Type, strings.Split(tolerance.Path, ".")):
-			return nil, fmt.Errorf("tolerance of %q in %s: %v has no such field; write the dotted path of JSON names, such as \"spec.color\"", tolerance.Path, tolerance.Kind, k.Type)
-		case tolerance.Through != "" && !slices.ContainsFunc(s.Versions(k.GVK.GroupKind()), func(v *runtime.Kind) bool { return isThrough(v.GVK, tolerance.Through) }):
-			return nil, fmt.Errorf("tolerance of %q in %s: the kind has no version %q", tolerance.Path, tolerance.Kind, tolerance.Through)
-		}
-	}
-	return c, nil
 }

@@ -96,3 +96,12 @@ func validateGenerateName(m metav1.Object, rule apivalidation.ValidateNameFunc) 
 }
 
 func isSet(b *bool) bool { return b != nil && *b }
+
+// emptyNulls makes null values empty ones, as they are read from kube-apiserver: its storage does not know the difference.
+func emptyNulls(data map[string][]byte) {
+	for key, value := range data {
+		if value == nil {
+			data[key] = []byte{}
+		}
+	}
+}

@@ -51,15 +51,6 @@ func defaultSecret(s *corev1.Secret) {
 	emptyNulls(s.Data)
 }
 
-// emptyNulls makes null values empty ones, as they are read from kube-apiserver: its storage does not know the difference.
-func emptyNulls(data map[string][]byte) {
-	for key, value := range data {
-		if value == nil {
-			data[key] = []byte{}
-		}
-	}
-}
-
 func validateSecret(s *corev1.Secret) field.ErrorList {
 	at := field.NewPath("data")
 	var errs field.ErrorList

@@ -91,3 +91,7 @@ func encodeStatus(r *http.Request, status metav1.Status) (mediaType string, body
 	}
 	return accept.Format.MediaType(), body
 }
+
+func errTimeout() *apierrors.StatusError {
+	return apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
+}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/server/request"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // Timeout answers when the deadline of a request's context passes ([Deadline] sets it) before its handler has: with
@@ -54,10 +53,6 @@ func Timeout(told ...func(r *http.Request)) Filter {
 		run.conclude(w, r)
 		return false
 	})
-}
-
-func errTimeout() *apierrors.StatusError {
-	return apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
 }
 
 // handlerRun is one handler at work in a goroutine of its own.

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	openapi_v2 "github.com/google/gnostic-models/openapiv2"
@@ -249,4 +251,19 @@ func (e *encoded) joinProtobuf(empty []byte, paths, definitions []cut) error {
 	}
 	e.protobuf, err = p.packed()
 	return err
+}
+
+// v2 makes the one document of OpenAPI 2.0, without what the documents that are wrong describe, in one form or the other.
+func v2(o Options, documents map[string]*document) *encoded {
+	var shares []*share
+	for _, key := range slices.Sorted(maps.Keys(documents)) {
+		if s := documents[key].share(); s != nil {
+			shares = append(shares, s)
+		}
+	}
+	e, err := join(o, shares)
+	if err != nil {
+		return &encoded{err: fmt.Errorf("the OpenAPI v2 document is wrong: %w", err)}
+	}
+	return e
 }

@@ -68,15 +68,6 @@ func response(code int, definition string) spec.Response {
 // plainString stands for a definition where a connection answers with whatever it likes.
 const plainString = "string"
 
-// reference refers to a definition in the form of OpenAPI v2, which is made into that of v3 with the paths.
-func reference(definition string) *spec.Schema {
-	ref, err := spec.NewRef("#/definitions/" + definition)
-	if err != nil { // a group that is not a DNS name: no reference to it can be written
-		return &spec.Schema{}
-	}
-	return &spec.Schema{SchemaProps: spec.SchemaProps{Ref: ref}}
-}
-
 // attach puts operations on a path; the pretty parameter and those of the path belong to all of them.
 func attach(gv GroupVersion, pathParameters []spec.Parameter, operations []operation) (spec.PathItem, bool) {
 	var item spec.PathItem

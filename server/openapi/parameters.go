@@ -140,3 +140,12 @@ func operationsOf(item *spec.PathItem) []*spec.Operation {
 	all := []*spec.Operation{item.Get, item.Put, item.Post, item.Delete, item.Options, item.Head, item.Patch}
 	return slices.DeleteFunc(all, func(op *spec.Operation) bool { return op == nil })
 }
+
+// reference refers to a definition in the form of OpenAPI v2, which is made into that of v3 with the paths.
+func reference(definition string) *spec.Schema {
+	ref, err := spec.NewRef("#/definitions/" + definition)
+	if err != nil { // a group that is not a DNS name: no reference to it can be written
+		return &spec.Schema{}
+	}
+	return &spec.Schema{SchemaProps: spec.SchemaProps{Ref: ref}}
+}

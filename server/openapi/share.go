@@ -201,18 +201,3 @@ func (w *sectionWriter) section() *section {
 	z := new(gzipparts.Compressor)
 	return &section{newBlock(z, w.json.Bytes()), newBlock(z, w.protobuf), slices.Clip(w.pieces)}
 }
-
-// v2 makes the one document of OpenAPI 2.0, without what the documents that are wrong describe, in one form or the other.
-func v2(o Options, documents map[string]*document) *encoded {
-	var shares []*share
-	for _, key := range slices.Sorted(maps.Keys(documents)) {
-		if s := documents[key].share(); s != nil {
-			shares = append(shares, s)
-		}
-	}
-	e, err := join(o, shares)
-	if err != nil {
-		return &encoded{err: fmt.Errorf("the OpenAPI v2 document is wrong: %w", err)}
-	}
-	return e
-}

@@ -64,14 +64,6 @@ type Options struct {
 	version         versionValue
 }
 
-// defaults are Options without any flag.
-func defaults() *Options {
-	return &Options{
-		SecurePort: 6443, BindAddress: net.IPv4zero, CertDir: "/var/run/kubernetes", EtcdPrefix: "/registry",
-		AnonymousAuth: true,
-	}
-}
-
 // Listen is the TCP address to listen on.
 func (o *Options) Listen() string {
 	return net.JoinHostPort(o.BindAddress.String(), strconv.Itoa(o.SecurePort))

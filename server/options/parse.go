@@ -145,3 +145,11 @@ func refused(set map[string]flag) error {
 	}
 	return errors.Join(all...)
 }
+
+// defaults are Options without any flag.
+func defaults() *Options {
+	return &Options{
+		SecurePort: 6443, BindAddress: net.IPv4zero, CertDir: "/var/run/kubernetes", EtcdPrefix: "/registry",
+		AnonymousAuth: true,
+	}
+}

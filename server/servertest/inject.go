@@ -2,6 +2,7 @@ package servertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -12,6 +13,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/keelson-dev/keelson/authn"
 
 	"github.com/keelson-dev/keelson/server/filters"
 	"github.com/keelson-dev/keelson/server/request"
@@ -234,3 +237,19 @@ func (unread) Write(p []byte) (int, error) { return len(p), nil }
 
 // Flush implements http.Flusher.
 func (unread) Flush() {}
+
+// befall is the filter of faults.
+func (i *interceptor) befall(now *interception, w http.ResponseWriter, r *http.Request, info *request.Info, next http.Handler) {
+	user := authn.UserFrom(r.Context())
+	if len(now.mistakes) > 0 {
+		filters.WriteStatus(w, r, errors.Join(now.mistakes...))
+		return
+	}
+	f := fate{interceptor: i, info: info}
+	for _, one := range now.faults {
+		if f.end == nil && one.matches(r, info) && one.matchesUser(user) && one.eligible(r, info) && one.strikes() {
+			f.add(one)
+		}
+	}
+	f.serve(w, r, next)
+}

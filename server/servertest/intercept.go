@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/filters"
 	"github.com/keelson-dev/keelson/server/request"
@@ -99,20 +98,4 @@ func (i *interceptor) unless(do intercepted) filters.Filter {
 			do(i, now, w, r, info, next)
 		})
 	}
-}
-
-// befall is the filter of faults.
-func (i *interceptor) befall(now *interception, w http.ResponseWriter, r *http.Request, info *request.Info, next http.Handler) {
-	user := authn.UserFrom(r.Context())
-	if len(now.mistakes) > 0 {
-		filters.WriteStatus(w, r, errors.Join(now.mistakes...))
-		return
-	}
-	f := fate{interceptor: i, info: info}
-	for _, one := range now.faults {
-		if f.end == nil && one.matches(r, info) && one.matchesUser(user) && one.eligible(r, info) && one.strikes() {
-			f.add(one)
-		}
-	}
-	f.serve(w, r, next)
 }

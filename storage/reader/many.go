@@ -62,3 +62,15 @@ func (m *many) decode(ctx context.Context) error {
 	}
 	return nil
 }
+
+// object returns the shared object of a record.
+func (r *Reader) object(record storage.Record) (runtime.Object, error) {
+	if obj := r.kept.get(record); obj != nil {
+		return obj, nil
+	}
+	obj, err := r.store.Decode(record)
+	if err != nil {
+		return nil, err
+	}
+	return r.kept.put(record, obj), nil
+}

@@ -144,18 +144,6 @@ func (r *Reader) get(ctx context.Context, namespace, name string, at runtime.Fre
 	return r.object(record)
 }
 
-// object returns the shared object of a record.
-func (r *Reader) object(record storage.Record) (runtime.Object, error) {
-	if obj := r.kept.get(record); obj != nil {
-		return obj, nil
-	}
-	obj, err := r.store.Decode(record)
-	if err != nil {
-		return nil, err
-	}
-	return r.kept.put(record, obj), nil
-}
-
 // List implements runtime.Reader.
 func (r *Reader) List(ctx context.Context, q runtime.Query) (runtime.Listed[runtime.Object], error) {
 	page, err := r.store.List(ctx, storage.ListOptions{

@@ -134,12 +134,4 @@ func maxText(s *structural.Schema) int64 {
 	return unboundedText
 }
 
-// values returns the conditions on values of a schema, none if it has none.
-func values(s *structural.Schema) *structural.Values {
-	if s.Values == nil {
-		return &structural.Values{}
-	}
-	return s.Values
-}
-
 func atLeastZero(n int64) int64 { return max(n, 0) }

@@ -89,3 +89,11 @@ func asSeen(s *structural.Schema) *structural.Schema {
 	}
 	return seen
 }
+
+// values returns the conditions on values of a schema, none if it has none.
+func values(s *structural.Schema) *structural.Values {
+	if s.Values == nil {
+		return &structural.Values{}
+	}
+	return s.Values
+}

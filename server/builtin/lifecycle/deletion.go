@@ -11,7 +11,6 @@ import (
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -157,13 +156,6 @@ func (l *Lifecycle) empty(ctx context.Context, name string, wake <-chan struct{}
 // loudFrom is which failure in a row is logged as a warning: earlier ones are likely to pass, and later ones say nothing
 // new.
 const loudFrom = 5
-
-func loudness(failures int) zapcore.Level {
-	if failures+1 == loudFrom {
-		return zap.WarnLevel
-	}
-	return zap.DebugLevel
-}
 
 // pass does once what there is to do for a namespace. It reports whether that was all, or how many objects are there yet.
 func (l *Lifecycle) pass(ctx context.Context, name string) (done bool, found int, err error) {

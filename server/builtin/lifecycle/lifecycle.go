@@ -2,16 +2,15 @@ package lifecycle
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"sync/atomic"
 	"time"
 
+	"go.uber.org/zap/zapcore"
+
 	"github.com/keelson-dev/keelson/server/catalogue"
 
-	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/authn"
-	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/registry"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
@@ -66,70 +65,6 @@ type Lifecycle struct {
 	panicked  atomic.Int64  // when a panic was last logged as an error, in seconds of Unix
 }
 
-// Install begins to look after the namespaces of the server: it opens the finalizer, adds the admission plug-in before all
-// others and the health check "namespaces", which fails until the system namespaces exist, makes these and begins to
-// follow all namespaces. It waits for that some seconds at most; from then on work in the background goes on with it.
-//
-// The kind Namespace of the core group must be served: cluster-scoped, with the field status.phase to select by, with the
-// subresource finalize and with HoldsContent in its Strategy. The content of namespaces that are deleted stays until
-// somebody calls Run.
-func Install(h *server.Host, f *Finalizer, o Options) (*Lifecycle, error) {
-	l, err := install(h, f, o)
-	if err != nil {
-		return nil, fmt.Errorf("lifecycle of namespaces: %w", err)
-	}
-	return l, nil
-}
-
-func install(h *server.Host, f *Finalizer, o Options) (*Lifecycle, error) {
-	r, err := h.Registry(namespaceResource)
-	if err != nil {
-		return nil, err
-	}
-	l := &Lifecycle{
-		gate:      &gate{namespaces: r, allowMissing: o.AllowMissingNamespaces || o.NoAdmission},
-		registry:  r,
-		finalizer: f,
-		catalogue: h.Catalogue().As(controller()),
-		log:       o.Logger,
-		passes:    make(chan struct{}, maxPasses),
-		system:    system{kick: make(chan struct{}, 1)},
-		following: make(chan struct{}),
-	}
-	if l.log == nil {
-		l.log = zap.NewNop()
-	}
-	if l.typed, err = registry.For[*corev1.Namespace](r, authn.System()); err != nil {
-		return nil, err
-	}
-	if l.status, err = r.Status(); err != nil {
-		return nil, err
-	}
-	if !o.NoAdmission {
-		err := h.Admit(admission.Plugin{
-			Name: "NamespaceLifecycle", Mutator: l.gate,
-			Handles: admission.Handles{Operations: []admission.Operation{admission.Create, admission.Delete}},
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	if err := h.Check(server.Check{Name: "namespaces", ReadyOnly: true, Check: l.system.check}); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), firstAttempt)
-	defer cancel()
-	if err := l.makeSystem(ctx); err != nil {
-		l.log.Warn("system namespaces could not be made yet", zap.Error(err))
-	}
-	h.Go(l.keep)
-	select { // so that no namespace goes unseen which this server lets something into
-	case <-l.following:
-	case <-ctx.Done():
-	}
-	return l, nil
-}
-
 // controller is who empties namespaces, by the name that it has in Kubernetes.
 func controller() *authn.User {
 	return authn.ServiceAccount(metav1.NamespaceSystem, "namespace-controller")
@@ -156,4 +91,11 @@ func pause(ctx context.Context, d time.Duration, changed, wake <-chan struct{}) 
 // doubling is how long to wait before the next attempt: twice as long each time, within bounds.
 func doubling(least, most time.Duration) wait.Backoff {
 	return wait.Backoff{Duration: least, Factor: 2, Steps: math.MaxInt, Cap: most}
+}
+
+func loudness(failures int) zapcore.Level {
+	if failures+1 == loudFrom {
+		return zap.WarnLevel
+	}
+	return zap.DebugLevel
 }

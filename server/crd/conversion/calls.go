@@ -5,9 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net/url"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -230,4 +233,9 @@ func (c *call) fail(p *problem) {
 	for _, i := range c.items {
 		i.problem = p
 	}
+}
+
+// busy is the error of who is too many.
+func (w *Webhook) busy() error {
+	return apierrors.NewTooManyRequests(fmt.Sprintf("too many requests wait for the conversion webhook of %s, please try again later", w.name), 1)
 }

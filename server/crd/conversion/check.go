@@ -3,7 +3,11 @@ package conversion
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -161,4 +165,9 @@ func cut(s string) string {
 		end--
 	}
 	return fmt.Sprintf("%s... (%d bytes more)", s[:end], len(s)-end)
+}
+
+// failed is an error as kube-apiserver answers it that is not one of the API.
+func failed(message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: message}}
 }

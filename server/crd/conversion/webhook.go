@@ -3,15 +3,12 @@ package conversion
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/keelson-dev/keelson/runtime/webhook"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -64,16 +61,6 @@ func (w *Webhook) Convert(ctx context.Context, in []*unstructured.Unstructured, 
 		return nil, err
 	}
 	return a.out, nil
-}
-
-// failed is an error as kube-apiserver answers it that is not one of the API.
-func failed(message string) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: message}}
-}
-
-// busy is the error of who is too many.
-func (w *Webhook) busy() error {
-	return apierrors.NewTooManyRequests(fmt.Sprintf("too many requests wait for the conversion webhook of %s, please try again later", w.name), 1)
 }
 
 // asking is one call of Convert.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/keelson-dev/keelson/server"
 )
@@ -56,10 +55,6 @@ func New(o server.Options) (*Checker, error) {
 	}
 	return &Checker{kinds}, nil
 }
-
-// Now is what the clock of a table stands at, if the Options have no other: midnight of 1 January 2026, UTC. Creation and
-// deletion timestamps are of that time.
-func Now() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC) }
 
 // Check makes the request of a case in a storage of its own. An error says all that came otherwise than the case wants it,
 // or what is wrong with the case.

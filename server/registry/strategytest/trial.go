@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"time"
 
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
@@ -336,3 +337,7 @@ func (t *trial) now(last storage.Record) (runtime.Object, error) {
 	}
 	return t.stored.Registry.Decode(rec)
 }
+
+// Now is what the clock of a table stands at, if the Options have no other: midnight of 1 January 2026, UTC. Creation and
+// deletion timestamps are of that time.
+func Now() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC) }

@@ -82,21 +82,6 @@ func kind(function, overload string) costKind {
 	return byDefault
 }
 
-// CallCost is of interpreter.ActualCostEstimator.
-func (c *Costs) CallCost(function, overload string, args []ref.Val, result ref.Val) *uint64 {
-	cost, ok := callCost(kind(function, overload), overload, args, result)
-	if heavy := c.effort(function, args); heavy > 0 {
-		if !ok {
-			cost = plainCost(function, args)
-		}
-		cost, ok = max(cost, heavy), true
-	}
-	if !ok {
-		return nil
-	}
-	return &cost
-}
-
 // callCost is what a call did cost, if it is not what it costs by default.
 func callCost(kind costKind, overload string, args []ref.Val, result ref.Val) (uint64, bool) {
 	switch kind {

@@ -231,3 +231,82 @@ func textBytes(v ref.Val, most int) int {
 	}
 	return total
 }
+
+// pairs takes the comparisons that comparing two values may need from what is left, and says whether there was enough.
+// Values that are read from objects count what is compared with them by themselves.
+func pairs(v, w ref.Val, left *int) bool {
+	if *left--; *left < 0 {
+		return false
+	}
+	if text, ok := v.(types.String); ok {
+		if other, ok := w.(types.String); ok && len(text) == len(other) {
+			*left -= len(text) * pairsPerCost / bytesPerCost
+		}
+		return *left >= 0
+	}
+	if !isContainer(v) {
+		return true
+	}
+	switch v := v.(type) {
+	case *types.Optional:
+		if w, ok := w.(*types.Optional); ok && v.HasValue() && w.HasValue() {
+			return pairs(v.GetValue(), w.GetValue(), left)
+		}
+	case traits.Lister:
+		w, ok := w.(traits.Lister)
+		if !ok || size(v) != size(w) {
+			return true
+		}
+		other := w.Iterator()
+		for it := v.Iterator(); it.HasNext() == types.True && other.HasNext() == types.True; {
+			if !pairs(it.Next(), other.Next(), left) {
+				return false
+			}
+		}
+	case traits.Mapper:
+		w, ok := w.(traits.Mapper)
+		if !ok || size(v) != size(w) {
+			return true
+		}
+		for it := v.Iterator(); it.HasNext() == types.True; {
+			key := it.Next()
+			other, found := w.Find(key)
+			if !found {
+				return true
+			}
+			if !pairs(v.Get(key), other, left) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// pairsWithEach does so for each element of a list and a value.
+func pairsWithEach(list, v ref.Val, left *int) bool {
+	l, ok := list.(traits.Lister)
+	if !ok {
+		return true
+	}
+	for it := l.Iterator(); it.HasNext() == types.True; {
+		if !pairs(it.Next(), v, left) {
+			return false
+		}
+	}
+	return true
+}
+
+// pairsOfAll does so for each element of a list and each of another one, if there are lists or maps in it: of other elements
+// cel-go counts the comparisons.
+func pairsOfAll(v, w ref.Val, left *int) bool {
+	list, ok := v.(traits.Lister)
+	if !ok {
+		return true
+	}
+	for it := list.Iterator(); it.HasNext() == types.True; {
+		if element := it.Next(); isContainer(element) && !pairsWithEach(w, element, left) {
+			return false
+		}
+	}
+	return true
+}

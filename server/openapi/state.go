@@ -1,0 +1,62 @@
+package openapi
+
+import (
+	"fmt"
+	"sync"
+)
+
+// newState describes groups, with the documents of before for what has not changed; before may be nil.
+func (s *Service) newState(groups []GroupVersion, before *state) *state {
+	o, out := s.opts, &state{documents: map[string]*document{}}
+	add := func(key string, source GroupVersion, make func() parts) {
+		if before != nil {
+			if old, ok := before.documents[key]; ok && old.source.equal(source) {
+				out.documents[key] = old
+				return
+			}
+		}
+		out.documents[key] = s.newDocument(key, source, make)
+	}
+	add("apis", GroupVersion{}, func() parts { return groupListParts(o) })
+	add("version", GroupVersion{}, versionParts)
+	for _, gv := range groups {
+		if gv.Group == "" {
+			add("api", GroupVersion{}, func() parts { return coreVersionsParts(o) })
+		} else {
+			add("apis/"+gv.Group, GroupVersion{}, func() parts { return groupParts(o, gv.Group) })
+		}
+		add(gv.root()[1:], gv, func() parts { return groupVersionParts(o, gv) })
+	}
+	out.index = sync.OnceValue(func() *encoded { return index(out.documents) })
+	out.v2 = sync.OnceValue(func() *encoded { return v2(o, out.documents) })
+	return out
+}
+
+// newDocument returns a document whose forms are each made once, when they are first asked for. Its hash is that of what it is
+// made of, where that can be told, and of the document otherwise.
+func (s *Service) newDocument(key string, source GroupVersion, make func() parts) *document {
+	d := &document{source: source}
+	foreseen := sync.OnceValue(func() string { return foresee(s.opts, s.program(), key, source) })
+	d.get = sync.OnceValue(func() *encoded {
+		e := encode(v3(s.opts, make()), checkV3)
+		if e.err != nil {
+			e.err = fmt.Errorf("the OpenAPI document %s is wrong: %w", key, e.err)
+		} else if hash := foreseen(); hash != "" {
+			e.hash = hash
+		}
+		return e
+	})
+	d.hash = func() string {
+		if hash := foreseen(); hash != "" {
+			return hash
+		}
+		return d.get().hash
+	}
+	d.share = sync.OnceValue(func() *share {
+		if foreseen() == "" && d.get().err != nil { // what is foreseen need not be made for this
+			return nil
+		}
+		return newShare(s.opts, &s.commons, make())
+	})
+	return d
+}

@@ -159,13 +159,3 @@ func (k *Kind) addTo(dst *apiruntime.Scheme) {
 		dst.AddKnownTypeWithName(k.ListGVK, list)
 	}
 }
-
-// guard runs f and makes an error of a panic: apimachinery's registration functions report by panicking.
-func guard(f func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%v", p)
-		}
-	}()
-	return f()
-}

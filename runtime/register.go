@@ -178,3 +178,13 @@ func checkJSON(k *Kind) error {
 	}
 	return nil
 }
+
+// guard runs f and makes an error of a panic: apimachinery's registration functions report by panicking.
+func guard(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v", p)
+		}
+	}()
+	return f()
+}

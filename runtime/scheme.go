@@ -167,13 +167,6 @@ func NewScheme() *Scheme {
 	}
 }
 
-// Lookup returns the kind registered under gvk, or nil.
-func (s *Scheme) Lookup(gvk schema.GroupVersionKind) *Kind {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.byGVK[gvk]
-}
-
 // KindOf returns the kind that obj, an object or a list, is of, or nil. One without a Go type is of the kind that it says
 // it is, if that is registered without one.
 func (s *Scheme) KindOf(obj Object) *Kind {
@@ -192,15 +185,6 @@ func (s *Scheme) KindOf(obj Object) *Kind {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.byType[structType(obj)].kind
-}
-
-// Hub returns the hub version of a group and kind, which is of another group if the kind is joined to one, and false when
-// the kind is not registered.
-func (s *Scheme) Hub(gk schema.GroupKind) (schema.GroupVersionKind, bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	gvk, ok := s.hubs[gk]
-	return gvk, ok
 }
 
 // GroupKinds returns what kinds are registered, in whatever versions, by group and name. The slice is the caller's own.

@@ -1,8 +1,6 @@
 package storage
 
 import (
-	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 )
@@ -17,24 +15,6 @@ type Forms struct {
 	first atomic.Pointer[form]
 	mu    sync.Mutex  // held while the list that begins with first changes
 	over  atomic.Bool // nothing is kept any more
-}
-
-// form is one form, made or still to be made. Readers find it in a list, and use it, without a lock.
-type form struct {
-	key    any
-	in     *Forms               // in whose list it is; nil: it is in the map of its cache
-	next   atomic.Pointer[form] // in that list
-	made   atomic.Bool          // text is there
-	lives  atomic.Uint32        // looks of the cache that it survives
-	text   []byte               // it and stripe never change once made is true
-	stripe uint32               // which counter of its cache counts its hits
-
-	making sync.Mutex // held while text is made
-	failed bool       // guarded by making, as why: it has left its list unmade, and nobody finds it any more
-	why    error      // what all who waited for it get; nil: they make it themselves
-
-	cost         int64 // guarded by FormCache.mu, as all below: its part of the budget; 0: it has none
-	older, newer *form // in the cache's order; nil: it is not in it
 }
 
 // NewForms returns an empty Forms. grown, which may be nil, is told of the bytes of each form that is kept; it must
@@ -110,66 +90,4 @@ func (f *Forms) add(key any) *form {
 	e.next.Store(f.first.Load())
 	f.first.Store(e)
 	return e
-}
-
-// remove takes a form out of the list. Who is at it goes on from there.
-func (f *Forms) remove(e *form) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	at := &f.first
-	for o := at.Load(); o != nil; o = at.Load() {
-		if o == e {
-			at.Store(e.next.Load())
-			return
-		}
-		at = &o.next
-	}
-}
-
-// get returns the form's text, and makes it when nobody has. It is not ok when who was making it has not come to an end: then it
-// has to be looked for again. cache is what it is under; nil is none.
-func (e *form) get(cache *FormCache, make func() ([]byte, error)) (text []byte, ok bool, err error) {
-	if e.made.Load() {
-		cache.hit(e)
-		return e.text, true, nil
-	}
-	e.making.Lock()
-	defer e.making.Unlock()
-	switch {
-	case e.made.Load():
-		cache.hit(e)
-		return e.text, true, nil
-	case e.failed:
-		return nil, e.why != nil, e.why
-	}
-	cache.miss(e)
-	kept := false
-	defer func() { // make may have panicked
-		if !kept {
-			e.failed = !e.made.Load()
-			e.leave(cache)
-		}
-	}()
-	if text, err = make(); err != nil {
-		if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
-			e.why = err
-		}
-		return nil, true, err
-	}
-	e.text = text
-	kept = cache.keep(e)
-	e.made.Store(true) // who waits gets it even if it is not kept
-	if kept && e.in != nil && e.in.grown != nil {
-		e.in.grown(len(text))
-	}
-	return text, true, nil
-}
-
-// leave takes a form out of where it is found.
-func (e *form) leave(cache *FormCache) {
-	if e.in != nil {
-		e.in.remove(e)
-	} else {
-		cache.byID.CompareAndDelete(e.key, e)
-	}
 }

@@ -275,3 +275,14 @@ func expired(err error, revision int64, token string) error {
 	}
 	return e
 }
+
+// take returns the object, nil if there is none or somebody has it already.
+func (b *readBack) take() runtime.Object {
+	if b == nil {
+		return nil
+	}
+	if obj := b.obj.Swap(nil); obj != nil {
+		return *obj
+	}
+	return nil
+}

@@ -247,17 +247,6 @@ func (b *readBack) of(r Record) Record {
 	return r
 }
 
-// take returns the object, nil if there is none or somebody has it already.
-func (b *readBack) take() runtime.Object {
-	if b == nil {
-		return nil
-	}
-	if obj := b.obj.Swap(nil); obj != nil {
-		return *obj
-	}
-	return nil
-}
-
 func (s *Store) checkSize(body codec.Document) error {
 	if n := body.Size(); s.opts.MaxObjectBytes > 0 && n > s.opts.MaxObjectBytes {
 		return fmt.Errorf("%w: %d bytes, at most %d are stored", ErrTooLarge, n, s.opts.MaxObjectBytes)

@@ -426,3 +426,14 @@ func skipValue(value []byte, i int) (int, bool) {
 	}
 	return i, i > start
 }
+
+// Whole returns d with all bytes of its own.
+func (d Document) Whole() Document {
+	if d.common == nil {
+		return d
+	}
+	out := d
+	out.value, out.common = d.Bytes(), nil
+	out.shift(1, int32(len(d.common.head)), int32(d.common.size))
+	return out
+}

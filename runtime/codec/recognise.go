@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"reflect"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec/internal/canonical"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,4 +78,15 @@ func plain(kind *runtime.Kind) (ok bool) {
 		}
 	}
 	return obj.GetObjectKind().GroupVersionKind() == kind.GVK
+}
+
+// complete fills what gvk does not say from want.
+func complete(gvk, want schema.GroupVersionKind) schema.GroupVersionKind {
+	if gvk.Kind == "" {
+		gvk.Kind = want.Kind
+	}
+	if gvk.Version == "" && (gvk.Group == "" || gvk.Group == want.Group) {
+		gvk.Group, gvk.Version = want.Group, want.Version
+	}
+	return gvk
 }

@@ -126,17 +126,6 @@ func (d Document) Share(c *Common) Document {
 	return out
 }
 
-// Whole returns d with all bytes of its own.
-func (d Document) Whole() Document {
-	if d.common == nil {
-		return d
-	}
-	out := d
-	out.value, out.common = d.Bytes(), nil
-	out.shift(1, int32(len(d.common.head)), int32(d.common.size))
-	return out
-}
-
 // shift moves the places of d: those in the head, those between it and managedFields, and those behind them.
 func (d *Document) shift(head, between, behind int32) {
 	d.version = span{d.version.from + head, d.version.to + head}

@@ -231,3 +231,24 @@ func (t *Typed) readUsual(value []byte) (obj runtime.Object, ok bool) {
 	kind.SetDefaults(obj)
 	return obj, true
 }
+
+func contentOf(types *protobuf.Compiler, value []byte) (content, error) {
+	if rest, ok := bytes.CutPrefix(value, []byte(protobufMark)); ok {
+		return envelope(types, rest)
+	}
+	if rest, ok := bytes.CutPrefix(value, []byte(encryptedMark)); ok {
+		return content{}, encrypted(rest)
+	}
+	if bytes.HasPrefix(value, []byte(cborMark)) { // custom resources, under its feature gate CBORServingAndStorage
+		text, err := cborToJSON(value)
+		if err != nil {
+			return content{}, fmt.Errorf("the value is CBOR that cannot be read: %w", err)
+		}
+		value = text
+	}
+	gvk, err := storedKind(value)
+	return content{gvk: gvk, fill: func(obj runtime.Object) error {
+		_, err := unmarshal(value, obj, Ignore)
+		return err
+	}}, err
+}

@@ -2,7 +2,6 @@ package codec
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -12,42 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 )
-
-// untyped makes the object of a body that is for a kind without a Go type. It is taken as the kind that it says it is.
-func (r read) untyped(s *runtime.Scheme) (Decoded, error) {
-	d := Decoded{GVK: r.gvk, Problems: r.problems}
-	if r.text == nil {
-		return d, errors.New("a kind without a Go type has no protobuf form")
-	}
-	if d.GVK.Kind == "" {
-		return d, apiruntime.NewMissingKindErr(string(r.text))
-	}
-	u := &unstructured.Unstructured{}
-	problems, err := r.fill(u)
-	if err != nil {
-		return d, err
-	}
-	d.Problems = append(d.Problems, problems...)
-	unknown, err := conform(s.KindOf(u), u, r.validation)
-	if err != nil {
-		return d, err
-	}
-	// Members such as "Kind" are the object's own, and of two the last one counts, also if it is null.
-	if d.GVK = u.GroupVersionKind(); d.GVK.Kind == "" {
-		return d, apiruntime.NewMissingKindErr(string(r.text))
-	}
-	s.Default(u)
-	d.Object, d.Problems = u, append(d.Problems, unknown...)
-	return d, nil
-}
-
-// unmarshal is Unmarshal for objects. One without a Go type is still to be conformed.
-func unmarshal(text []byte, obj runtime.Object, v Validation) ([]error, error) {
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		return unmarshalUntyped(u, text, v)
-	}
-	return Unmarshal(text, obj, v)
-}
 
 // maxUnknown is how many unknown fields of a body are reported, as many as sigs.k8s.io/json does.
 const maxUnknown = 100

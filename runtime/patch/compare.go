@@ -40,45 +40,6 @@ func follow(n *node, v reflect.Value) (reflect.Value, bool) {
 	return v, true
 }
 
-// of returns the field's value in a struct. false: JSON does not have it.
-func (f *planField) of(v reflect.Value) (reflect.Value, bool) {
-	for _, i := range f.at {
-		v = v.Field(i)
-	}
-	if f.omitEmpty && isEmpty(v) || f.omitZero && isZero(v) {
-		return reflect.Value{}, false
-	}
-	return v, true
-}
-
-// isEmpty is what the option omitempty asks.
-func isEmpty(v reflect.Value) bool {
-	switch v.Kind() {
-	case reflect.String, reflect.Map, reflect.Slice, reflect.Array:
-		return v.Len() == 0
-	case reflect.Struct, reflect.Func, reflect.Chan, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer:
-		return false
-	}
-	return v.IsZero()
-}
-
-// isZero is what the option omitzero asks.
-func isZero(v reflect.Value) bool {
-	if v.Type() == reflect.TypeFor[metav1.Time]() {
-		return pointerTo[metav1.Time](v).IsZero()
-	}
-	return v.IsZero()
-}
-
-// pointerTo returns a pointer to a value, or to a copy.
-func pointerTo[T any](v reflect.Value) *T {
-	if v.CanAddr() {
-		return v.Addr().Interface().(*T)
-	}
-	t := v.Interface().(T)
-	return &t
-}
-
 // compare writes what r is different in from l. One of them may be the zero Value: then nothing is there.
 func (c *comparer) compare(n *node, l, r reflect.Value) {
 	if n.form == theEntries { // nothing but those of l are seen

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"sync"
 	"sync/atomic"
+
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
@@ -360,4 +363,64 @@ func settle(m metav1.Object) {
 	for i, e := range entries {
 		entries[i].Time = e.Time.DeepCopy()
 	}
+}
+
+func (f *FieldManager) newTracker(known *model) *tracker {
+	t := &tracker{
+		model: known, plan: known.plan(), apiVersion: f.kind.GVK.GroupVersion().String(), subresource: f.subresource,
+		stripped: fieldpath.NewSet(
+			fieldpath.MakePathOrDie("apiVersion"), fieldpath.MakePathOrDie("kind"), fieldpath.MakePathOrDie("metadata"),
+			fieldpath.MakePathOrDie("metadata", "name"), fieldpath.MakePathOrDie("metadata", "namespace"),
+			fieldpath.MakePathOrDie("metadata", "creationTimestamp"), fieldpath.MakePathOrDie("metadata", "selfLink"),
+			fieldpath.MakePathOrDie("metadata", "uid"), fieldpath.MakePathOrDie("metadata", "clusterName"),
+			fieldpath.MakePathOrDie("metadata", "generation"), fieldpath.MakePathOrDie("metadata", "managedFields"),
+			fieldpath.MakePathOrDie("metadata", "resourceVersion"),
+		),
+		nothing: reflect.ValueOf(f.begin(nil)),
+	}
+	t.filter = f.reset()[fieldpath.APIVersion(t.apiVersion)]
+	t.forget()
+	return t
+}
+
+// ConvertToVersion implements apimachinery's ObjectConvertor.
+func (c convertor) ConvertToVersion(in runtime.Object, target apiruntime.GroupVersioner) (runtime.Object, error) {
+	if s, ok := in.(*shownObject); ok {
+		if gvk, ok := target.KindForGroupVersionKinds([]schema.GroupVersionKind{s.kind.GVK}); ok && gvk == s.kind.GVK {
+			return s.converted()
+		}
+		in = s.Object
+	}
+	if u, ok := in.(*unstructured.Unstructured); ok && c.KindOf(u) == nil { // else it is as it should be
+		var err error
+		if in, err = c.decode(u); err != nil {
+			return nil, err
+		}
+	}
+	if k := c.KindOf(in); k != nil && in.GetObjectKind().GroupVersionKind() == k.GVK {
+		if gvk, ok := target.KindForGroupVersionKinds([]schema.GroupVersionKind{k.GVK}); ok && gvk == k.GVK {
+			return in, nil
+		}
+	}
+	return c.Scheme.ConvertToVersion(in, target)
+}
+
+// tracker returns the tracker for the model that the kind has now, or nil if its objects need the library.
+func (f *FieldManager) tracker() *tracker {
+	if f.kind != f.hub || f.kind.Untyped() {
+		return nil
+	}
+	known, err := f.models.of(f.kind.GVK)
+	if err != nil {
+		return nil
+	}
+	t := f.tracked.Load()
+	if t == nil || t.model != known {
+		t = f.newTracker(known)
+		f.tracked.Store(t)
+	}
+	if t.plan == nil || t.plan.goType != f.kind.Type { // none, or that of another kind of this name
+		return nil
+	}
+	return t
 }

@@ -151,20 +151,6 @@ func pathBytes(value any, at int) int {
 	return total
 }
 
-// mergeable decodes an object for structured-merge-diff, which knows whole numbers as int64: a larger one would become
-// another.
-func mergeable(text []byte) (map[string]any, error) {
-	fields, err := decodeObject(text)
-	if err != nil {
-		return nil, err
-	}
-	if _, bad := withNumbers(fields, false); bad != nil {
-		return nil, &Error{Code: http.StatusBadRequest,
-			Message: fmt.Sprintf("%s: %s is larger than the numbers that can be merged, whole ones of 64 bits with a sign", bad.path(), bad.number)}
-	}
-	return fields, nil
-}
-
 // TypedToObject implements managedfields.TypeConverter. The result is an *unstructured.Unstructured.
 func (m *Models) TypedToObject(value *typed.TypedValue) (runtime.Object, error) {
 	fields, ok := value.AsValue().Unstructured().(map[string]any)
@@ -177,28 +163,6 @@ func (m *Models) TypedToObject(value *typed.TypedValue) (runtime.Object, error) 
 // convertor is a scheme as the field managers of apimachinery need it: it also knows untyped objects of Go types, and
 // does not copy one that is in the version wanted, for nobody there changes what was converted.
 type convertor struct{ *runtime.Scheme }
-
-// ConvertToVersion implements apimachinery's ObjectConvertor.
-func (c convertor) ConvertToVersion(in runtime.Object, target apiruntime.GroupVersioner) (runtime.Object, error) {
-	if s, ok := in.(*shownObject); ok {
-		if gvk, ok := target.KindForGroupVersionKinds([]schema.GroupVersionKind{s.kind.GVK}); ok && gvk == s.kind.GVK {
-			return s.converted()
-		}
-		in = s.Object
-	}
-	if u, ok := in.(*unstructured.Unstructured); ok && c.KindOf(u) == nil { // else it is as it should be
-		var err error
-		if in, err = c.decode(u); err != nil {
-			return nil, err
-		}
-	}
-	if k := c.KindOf(in); k != nil && in.GetObjectKind().GroupVersionKind() == k.GVK {
-		if gvk, ok := target.KindForGroupVersionKinds([]schema.GroupVersionKind{k.GVK}); ok && gvk == k.GVK {
-			return in, nil
-		}
-	}
-	return c.Scheme.ConvertToVersion(in, target)
-}
 
 // decode makes the typed object of an untyped one.
 func (c convertor) decode(u *unstructured.Unstructured) (runtime.Object, error) {

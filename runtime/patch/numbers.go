@@ -2,6 +2,8 @@ package patch
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,4 +63,18 @@ func withNumbers(v any, keep bool) (any, *misfit) {
 		return nil, &misfit{number: v}
 	}
 	return v, nil
+}
+
+// mergeable decodes an object for structured-merge-diff, which knows whole numbers as int64: a larger one would become
+// another.
+func mergeable(text []byte) (map[string]any, error) {
+	fields, err := decodeObject(text)
+	if err != nil {
+		return nil, err
+	}
+	if _, bad := withNumbers(fields, false); bad != nil {
+		return nil, &Error{Code: http.StatusBadRequest,
+			Message: fmt.Sprintf("%s: %s is larger than the numbers that can be merged, whole ones of 64 bits with a sign", bad.path(), bad.number)}
+	}
+	return fields, nil
 }

@@ -56,44 +56,6 @@ type step struct {
 	own  bool
 }
 
-// tracker returns the tracker for the model that the kind has now, or nil if its objects need the library.
-func (f *FieldManager) tracker() *tracker {
-	if f.kind != f.hub || f.kind.Untyped() {
-		return nil
-	}
-	known, err := f.models.of(f.kind.GVK)
-	if err != nil {
-		return nil
-	}
-	t := f.tracked.Load()
-	if t == nil || t.model != known {
-		t = f.newTracker(known)
-		f.tracked.Store(t)
-	}
-	if t.plan == nil || t.plan.goType != f.kind.Type { // none, or that of another kind of this name
-		return nil
-	}
-	return t
-}
-
-func (f *FieldManager) newTracker(known *model) *tracker {
-	t := &tracker{
-		model: known, plan: known.plan(), apiVersion: f.kind.GVK.GroupVersion().String(), subresource: f.subresource,
-		stripped: fieldpath.NewSet(
-			fieldpath.MakePathOrDie("apiVersion"), fieldpath.MakePathOrDie("kind"), fieldpath.MakePathOrDie("metadata"),
-			fieldpath.MakePathOrDie("metadata", "name"), fieldpath.MakePathOrDie("metadata", "namespace"),
-			fieldpath.MakePathOrDie("metadata", "creationTimestamp"), fieldpath.MakePathOrDie("metadata", "selfLink"),
-			fieldpath.MakePathOrDie("metadata", "uid"), fieldpath.MakePathOrDie("metadata", "clusterName"),
-			fieldpath.MakePathOrDie("metadata", "generation"), fieldpath.MakePathOrDie("metadata", "managedFields"),
-			fieldpath.MakePathOrDie("metadata", "resourceVersion"),
-		),
-		nothing: reflect.ValueOf(f.begin(nil)),
-	}
-	t.filter = f.reset()[fieldpath.APIVersion(t.apiVersion)]
-	t.forget()
-	return t
-}
-
 // forget empties the maps. The caller holds mu, or has t alone.
 func (t *tracker) forget() {
 	t.entries, t.changes, t.results, t.size = map[string]*owned{}, map[string]*change{}, map[step]string{}, 0

@@ -2,16 +2,11 @@ package roundtrip
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"os"
-	"reflect"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/keelson-dev/keelson/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/randfill"
 )
 
 // Options refines what is checked. The zero Options checks every kind of the scheme.
@@ -121,41 +116,4 @@ func Check(s *runtime.Scheme, obj runtime.Object, o Options) error {
 		return p
 	}
 	return nil
-}
-
-func (o Options) seed() (int64, error) {
-	if o.Seed != 0 {
-		return o.Seed, nil
-	}
-	text, ok := os.LookupEnv(seedVariable)
-	if !ok {
-		return 1 + rand.Int64N(1<<40), nil
-	}
-	seed, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("%s is %q; it must be a whole number", seedVariable, text)
-	}
-	return seed, nil
-}
-
-// title is the name of a subtest.
-func title(gvk schema.GroupVersionKind) string { return gvk.GroupKind().String() + "/" + gvk.Version }
-
-// isThrough reports whether a Tolerance names a version.
-func isThrough(gvk schema.GroupVersionKind, through string) bool {
-	return through == gvk.Version || through == gvk.GroupVersion().String()
-}
-
-// version is what a version is called next to another of its kind.
-func version(gvk, other schema.GroupVersionKind) string {
-	if gvk.Group == other.Group {
-		return gvk.Version
-	}
-	return gvk.GroupVersion().String()
-}
-
-// isFill reports whether a type is that of a fill function: of a pointer or a map.
-func isFill(t reflect.Type) bool {
-	return t != nil && t.Kind() == reflect.Func && t.NumIn() == 2 && t.NumOut() == 0 &&
-		(t.In(0).Kind() == reflect.Pointer || t.In(0).Kind() == reflect.Map) && t.In(1) == reflect.TypeFor[randfill.Continue]()
 }

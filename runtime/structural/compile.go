@@ -341,3 +341,29 @@ func copied[T any](p *T) *T {
 	value := *p
 	return &value
 }
+
+// pruneDefaults makes the defaults in root what is left of them in an object that is decoded.
+func pruneDefaults(root *Schema) error {
+	var prune func(s *Schema, at *way) error
+	prune = func(s *Schema, at *way) error {
+		if s == nil {
+			return nil
+		}
+		if s.Default != nil {
+			if err := pruneDefault(root, s, at); err != nil {
+				return fmt.Errorf("failed to prune default value: %w", err)
+			}
+		}
+		if err := errors.Join(prune(s.Additional, at.member("*")), prune(s.Items, at.index())); err != nil {
+			return err
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+			if err := prune(s.Properties[name], at.member(name)); err != nil {
+				return err
+			}
+		}
+		s.summarize() // a default of which nothing is left is none
+		return nil
+	}
+	return prune(root, nil)
+}

@@ -129,3 +129,32 @@ func (c *coercion) fail(err *field.Error) {
 		c.err = err
 	}
 }
+
+// DropNulls removes members of objects that are null, may not be, and have no default: for a Go type null would have been
+// the same as absence. Elements of lists stay.
+func (s *Schema) DropNulls(value any) {
+	if s == nil {
+		return
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for name, member := range v {
+			schema := s.member(name)
+			if schema == nil {
+				continue
+			}
+			if member == nil && !schema.Nullable && schema.Default == nil {
+				delete(v, name)
+				continue
+			}
+			schema.DropNulls(member)
+		}
+	case []any:
+		if s.Items == nil {
+			return
+		}
+		for _, element := range v {
+			s.Items.DropNulls(element)
+		}
+	}
+}

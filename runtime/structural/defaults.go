@@ -2,9 +2,6 @@ package structural
 
 import (
 	"errors"
-	"fmt"
-	"maps"
-	"slices"
 
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 )
@@ -109,35 +106,6 @@ func sizeOf(value any) int64 {
 	return each
 }
 
-// DropNulls removes members of objects that are null, may not be, and have no default: for a Go type null would have been
-// the same as absence. Elements of lists stay.
-func (s *Schema) DropNulls(value any) {
-	if s == nil {
-		return
-	}
-	switch v := value.(type) {
-	case map[string]any:
-		for name, member := range v {
-			schema := s.member(name)
-			if schema == nil {
-				continue
-			}
-			if member == nil && !schema.Nullable && schema.Default == nil {
-				delete(v, name)
-				continue
-			}
-			schema.DropNulls(member)
-		}
-	case []any:
-		if s.Items == nil {
-			return
-		}
-		for _, element := range v {
-			s.Items.DropNulls(element)
-		}
-	}
-}
-
 // way leads from the root of an object to a place in it: names of members, and "" with element for the element of a list.
 // It is how a default is seen in the object around it.
 type way struct {
@@ -184,32 +152,6 @@ func (w *way) find(object any) (any, bool) {
 	members, _ := around.(map[string]any)
 	v, ok := members[w.name]
 	return v, ok
-}
-
-// pruneDefaults makes the defaults in root what is left of them in an object that is decoded.
-func pruneDefaults(root *Schema) error {
-	var prune func(s *Schema, at *way) error
-	prune = func(s *Schema, at *way) error {
-		if s == nil {
-			return nil
-		}
-		if s.Default != nil {
-			if err := pruneDefault(root, s, at); err != nil {
-				return fmt.Errorf("failed to prune default value: %w", err)
-			}
-		}
-		if err := errors.Join(prune(s.Additional, at.member("*")), prune(s.Items, at.index())); err != nil {
-			return err
-		}
-		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
-			if err := prune(s.Properties[name], at.member(name)); err != nil {
-				return err
-			}
-		}
-		s.summarize() // a default of which nothing is left is none
-		return nil
-	}
-	return prune(root, nil)
 }
 
 func pruneDefault(root, s *Schema, at *way) error {

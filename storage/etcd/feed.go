@@ -205,13 +205,5 @@ func (f *feed) RequestProgress() {
 	f.wake()
 }
 
-// wake makes a waiting Next look again.
-func (f *feed) wake() {
-	select {
-	case f.nudge <- struct{}{}:
-	default:
-	}
-}
-
 // Close implements storage.Feed.
 func (f *feed) Close() { f.cancel(storage.ErrClosed) }

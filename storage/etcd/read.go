@@ -3,7 +3,6 @@ package etcd
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/keelson-dev/keelson/storage"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -67,17 +66,6 @@ func (b *Backend) read(ctx context.Context, operation string, l *link, req *pb.R
 		timeout = b.opts.RangeTimeout
 	}
 	return b.readWithin(ctx, operation, timeout, l, req)
-}
-
-func (b *Backend) readWithin(ctx context.Context, operation string, timeout time.Duration, l *link, req *pb.RangeRequest) (res *pb.RangeResponse, err error) {
-	if b.closed.Load() {
-		return nil, storage.ErrClosed
-	}
-	err = b.call(ctx, operation, timeout, l, true, func(ctx context.Context) (err error) {
-		res, err = l.kv.Range(ctx, req, b.callOptions...)
-		return err
-	})
-	return res, err
 }
 
 // now asks for no value, but for the store's revision, and whether the state at a revision (0: the latest) is there.

@@ -154,3 +154,14 @@ func sleep(ctx context.Context, d time.Duration) bool {
 		return false
 	}
 }
+
+func (b *Backend) readWithin(ctx context.Context, operation string, timeout time.Duration, l *link, req *pb.RangeRequest) (res *pb.RangeResponse, err error) {
+	if b.closed.Load() {
+		return nil, storage.ErrClosed
+	}
+	err = b.call(ctx, operation, timeout, l, true, func(ctx context.Context) (err error) {
+		res, err = l.kv.Range(ctx, req, b.callOptions...)
+		return err
+	})
+	return res, err
+}

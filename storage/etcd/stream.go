@@ -176,3 +176,11 @@ func (b *Backend) canceled(res *pb.WatchResponse) error {
 	}
 	return fmt.Errorf("%w: etcd has canceled the watch: %s", storage.ErrUnavailable, reason)
 }
+
+// wake makes a waiting Next look again.
+func (f *feed) wake() {
+	select {
+	case f.nudge <- struct{}{}:
+	default:
+	}
+}

@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -185,39 +184,6 @@ func (l *Lifecycle) pass(ctx context.Context, name string) (done bool, found int
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return true, 0, l.finalizer.release(as(ctx), ns)
-}
-
-// enter waits until the content of another namespace may be worked on; leave ends that.
-func (l *Lifecycle) enter(ctx context.Context) (leave func(), err error) {
-	select {
-	case l.passes <- struct{}{}:
-		return func() { <-l.passes }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// toEmpty reads the namespace past all caches. It is nil when there is nothing to do for it: it is gone, or is not being
-// deleted, or others than this package hold it.
-func (l *Lifecycle) toEmpty(ctx context.Context, name string) (*corev1.Namespace, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	rec, err := l.registry.GetStored(as(ctx), name)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	obj, err := l.registry.Decode(rec)
-	if err != nil {
-		return nil, err
-	}
-	ns, ok := obj.(*corev1.Namespace)
-	if !ok || ns.DeletionTimestamp == nil || !slices.Contains(ns.Spec.Finalizers, corev1.FinalizerKubernetes) {
-		return nil, nil
-	}
-	return ns, nil
 }
 
 // tell keeps the conditions of a namespace.

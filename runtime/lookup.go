@@ -1,0 +1,21 @@
+package runtime
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Lookup returns the kind registered under gvk, or nil.
+func (s *Scheme) Lookup(gvk schema.GroupVersionKind) *Kind {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.byGVK[gvk]
+}
+
+// Hub returns the hub version of a group and kind, which is of another group if the kind is joined to one, and false when
+// the kind is not registered.
+func (s *Scheme) Hub(gk schema.GroupKind) (schema.GroupVersionKind, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	gvk, ok := s.hubs[gk]
+	return gvk, ok
+}

@@ -13,18 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	kjson "sigs.k8s.io/json"
 )
-
-// Unmarshal reads JSON into a Go value as the Kubernetes API does: keys are matched case-sensitively, integers
-// stay integers in untyped values, and unknown and duplicate fields are reported as problems unless v is Ignore.
-// Problems do not keep the value from being set.
-func Unmarshal(text []byte, into any, v Validation) (problems []error, err error) {
-	if v == Ignore {
-		return nil, kjson.UnmarshalCaseSensitivePreserveInts(text, into)
-	}
-	return kjson.UnmarshalStrict(text, into)
-}
 
 // Decode makes a defaulted object of a body. kind and apiVersion come from want where the body is silent. A body
 // of another registered version of want's kind is decoded as that version: compare Decoded.GVK. A body of another
@@ -187,12 +176,4 @@ func (r read) untyped(s *runtime.Scheme) (Decoded, error) {
 	s.Default(u)
 	d.Object, d.Problems = u, append(d.Problems, unknown...)
 	return d, nil
-}
-
-// unmarshal is Unmarshal for objects. One without a Go type is still to be conformed.
-func unmarshal(text []byte, obj runtime.Object, v Validation) ([]error, error) {
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		return unmarshalUntyped(u, text, v)
-	}
-	return Unmarshal(text, obj, v)
 }

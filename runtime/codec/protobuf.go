@@ -1,7 +1,6 @@
 package codec
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -77,42 +76,6 @@ func (f *ProtobufFormat) message(obj runtime.Object) (*protobuf.Message, error) 
 		return nil, fmt.Errorf("object %T does not implement the protobuf marshalling interface and cannot be encoded to a protobuf message: %w", obj, err)
 	}
 	return m, nil
-}
-
-func messageOf(types *protobuf.Compiler, obj runtime.Object) (*protobuf.Message, error) {
-	t := reflect.TypeOf(obj)
-	if t == nil || t.Kind() != reflect.Pointer {
-		return nil, errors.New("it is no pointer to a struct")
-	}
-	return types.Of(t.Elem())
-}
-
-// unmarshalMessage reads a message into obj, which is new. A method of a type that panics is an error.
-func unmarshalMessage(m *protobuf.Message, message []byte, obj runtime.Object) (err error) {
-	defer caught(&err)
-	return m.Unmarshal(message, obj)
-}
-
-// fillMessage makes obj what a message of a request says. What goes on is what the object's JSON has: a message may
-// have strings that are no UTF-8, and raw values that are no JSON, of which the one would be stored as another and
-// the other not at all.
-func (f *ProtobufFormat) fillMessage(obj runtime.Object, message []byte) (err error) {
-	m, err := messageOf(&f.types, obj)
-	if err != nil {
-		return fmt.Errorf("%T cannot be read from protobuf: %w", obj, err)
-	}
-	if err := unmarshalMessage(m, message, obj); err != nil {
-		return err
-	}
-	defer caught(&err) // also a type's MarshalJSON may panic
-	text, err := json.Marshal(obj)
-	if err != nil {
-		return err
-	}
-	v := reflect.ValueOf(obj).Elem()
-	v.SetZero()
-	_, err = Unmarshal(text, obj, Ignore)
-	return err
 }
 
 // DecodeInto reads a body into obj, whatever kind it says it is of: that is in obj's kind and apiVersion. Unknown and

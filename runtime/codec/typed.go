@@ -145,14 +145,6 @@ func (t *Typed) kind(gvk schema.GroupVersionKind) (*runtime.Kind, error) {
 	return nil, apiruntime.NewNotRegisteredErrForKind("keelson", gvk)
 }
 
-// caught makes an error of a panic of a type's own decoding, defaulting, conversion or encoding: stored bytes must not
-// be able to stop a server. It is deferred.
-func caught(err *error) {
-	if p := recover(); p != nil {
-		*err = fmt.Errorf("decoding panicked: %v", p)
-	}
-}
-
 // Entry makes the canonical document of stored bytes, in the version they are stored in: decoded, defaulted,
 // pruned of fields the type does not have, and encoded again. stale says that value is not what Encode would
 // store now: the document differs from it, or is in another version. Bytes that are no object of a registered

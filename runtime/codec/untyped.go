@@ -160,3 +160,11 @@ func wholeNumbers(v any) any {
 	}
 	return v
 }
+
+// unmarshal is Unmarshal for objects. One without a Go type is still to be conformed.
+func unmarshal(text []byte, obj runtime.Object, v Validation) ([]error, error) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return unmarshalUntyped(u, text, v)
+	}
+	return Unmarshal(text, obj, v)
+}

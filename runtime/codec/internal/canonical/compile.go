@@ -178,3 +178,38 @@ func regular(t reflect.Type, f jsonfield.Field) bool {
 
 // nameBytes are what names are made of that are written as they are.
 const nameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.$/:"
+
+// Has reports whether text is surely canonical: without white space, also around it. A nil Form is sure of nothing.
+func (f *Form) Has(text []byte) (sure bool) {
+	if f == nil {
+		return false
+	}
+	defer func() {
+		if recover() != nil {
+			sure = false // a method of a type; who decodes will see
+		}
+	}()
+	r := reader{text: text}
+	end, _ := f.top.match(&r, 0)
+	return end == len(text)
+}
+
+// Of returns the form of a struct type; nil for one of which nothing can be said without decoding it. The methods IsZero
+// of fields are called; if one panics there is no form.
+func Of(t reflect.Type, o Options) (f *Form) {
+	defer func() {
+		if recover() != nil {
+			f = nil
+		}
+	}()
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	c := &compiler{opts: o, objects: map[place]*object{}}
+	c.defaulted.Match = hasDefault
+	top, ok := c.rule(t, true).(*object)
+	if !ok {
+		return nil
+	}
+	return &Form{top}
+}

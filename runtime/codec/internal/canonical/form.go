@@ -10,8 +10,6 @@
 // The rules are those of https://pkg.go.dev/encoding/json#Marshal and of sigs.k8s.io/json, which reads what it writes.
 package canonical
 
-import "reflect"
-
 // Options refines a Form. The zero Options is that of a type without defaults.
 type Options struct {
 	// Defaults says that values are given the defaults of their struct tags (see package constraint) between decoding and
@@ -22,41 +20,6 @@ type Options struct {
 // Form is what the canonical JSON of one Go type looks like. It is immutable: all methods may be called concurrently.
 type Form struct {
 	top *object
-}
-
-// Of returns the form of a struct type; nil for one of which nothing can be said without decoding it. The methods IsZero
-// of fields are called; if one panics there is no form.
-func Of(t reflect.Type, o Options) (f *Form) {
-	defer func() {
-		if recover() != nil {
-			f = nil
-		}
-	}()
-	if t.Kind() != reflect.Struct {
-		return nil
-	}
-	c := &compiler{opts: o, objects: map[place]*object{}}
-	c.defaulted.Match = hasDefault
-	top, ok := c.rule(t, true).(*object)
-	if !ok {
-		return nil
-	}
-	return &Form{top}
-}
-
-// Has reports whether text is surely canonical: without white space, also around it. A nil Form is sure of nothing.
-func (f *Form) Has(text []byte) (sure bool) {
-	if f == nil {
-		return false
-	}
-	defer func() {
-		if recover() != nil {
-			sure = false // a method of a type; who decodes will see
-		}
-	}()
-	r := reader{text: text}
-	end, _ := f.top.match(&r, 0)
-	return end == len(text)
 }
 
 // no is the offset that says "perhaps not".

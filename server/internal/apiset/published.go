@@ -27,10 +27,7 @@ func (s *Set) discoveryGroups() []discovery.Group {
 	var groups []discovery.Group
 	type place struct{ group, version int }
 	groupAt, versionAt := map[string]int{}, map[schema.GroupVersion]place{}
-	for _, r := range s.served {
-		if r.Unserved || r.pending {
-			continue
-		}
+	for r := range s.public() {
 		g, ok := groupAt[r.gvr.Group]
 		if !ok {
 			g, groups = len(groups), append(groups, discovery.Group{Name: r.gvr.Group})
@@ -74,10 +71,7 @@ func (s *Set) openAPIVersions() []openapi.GroupVersion {
 	for _, r := range s.served {
 		many[r.gvr.GroupVersion()]++
 	}
-	for _, r := range s.served {
-		if r.Unserved || r.pending {
-			continue
-		}
+	for r := range s.public() {
 		i, ok := at[r.gvr.GroupVersion()]
 		if !ok {
 			i, out = len(out), append(out, openapi.GroupVersion{
@@ -130,10 +124,7 @@ func (s *Set) Paths() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := []string{"/apis"}
-	for _, r := range s.served {
-		if r.Unserved || r.pending {
-			continue
-		}
+	for r := range s.public() {
 		if r.gvr.Group == "" {
 			out = append(out, "/api", "/api/"+r.gvr.Version)
 			continue
@@ -155,10 +146,7 @@ func (r *served) shownVerbs() []string {
 // metered lists what is served. The caller holds mu.
 func (s *Set) metered() []metrics.Resource {
 	out := make([]metrics.Resource, 0, 2*len(s.served))
-	for _, r := range s.served {
-		if r.Unserved || r.pending {
-			continue
-		}
+	for r := range s.public() {
 		if r.said.metrics == nil {
 			r.said.metrics = []metrics.Resource{{GroupVersionResource: r.gvr, Deprecated: r.Deprecated != "", Connect: connectMethods(r.Custom)}}
 			for _, name := range r.subNames() {
@@ -184,10 +172,7 @@ func connectMethods(storage any) []string {
 func (s *Set) catalogued() []catalogue.Kind {
 	out := []catalogue.Kind{}
 	at := map[schema.GroupVersionKind]int{} // by hub
-	for _, r := range s.served {
-		if r.Unserved || r.pending {
-			continue
-		}
+	for r := range s.public() {
 		i, ok := at[r.hub]
 		if !ok {
 			i = len(out)

@@ -3,8 +3,8 @@ package apiset
 import (
 	"context"
 	"errors"
+	"iter"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -109,7 +109,13 @@ func (t told) Changed() <-chan struct{} {
 	return t.s.change
 }
 
-// public lists what clients see of what is served. The caller holds mu.
-func (s *Set) public() []*served {
-	return slices.DeleteFunc(slices.Clone(s.served), func(r *served) bool { return r.Unserved || r.pending })
+// public is what clients see of what is served. The caller holds mu while it goes through it.
+func (s *Set) public() iter.Seq[*served] {
+	return func(yield func(*served) bool) {
+		for _, r := range s.served {
+			if !r.Unserved && !r.pending && !yield(r) {
+				return
+			}
+		}
+	}
 }

@@ -127,6 +127,7 @@ func (a answer) show() string {
 		}
 		return out.String() + volatile.ReplaceAllString(a.text, "…") + "\n"
 	}
+	managers(object, true)
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)

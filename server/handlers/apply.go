@@ -81,7 +81,7 @@ func (a *applier) readCBOR(body []byte) error {
 // checkNumbers refuses a configuration, as JSON, with a number that would become another one. Only long ones can. In
 // untyped objects they are floating-point numbers, whichever way they are written.
 func (c *call) checkNumbers(text []byte) error {
-	if c.untyped() {
+	if c.Untyped() {
 		return nil
 	}
 	const longest = 18 // digits that an int64 always holds
@@ -119,7 +119,7 @@ func (a *applier) apply(ctx *registry.Call, current runtime.Object) (runtime.Obj
 			return nil, err
 		}
 	}
-	if current != nil && a.isConvertedKind() { // what cannot be shown is no fault of the configuration's
+	if current != nil && a.IsConverted() { // what cannot be shown is no fault of the configuration's
 		if _, err := a.shown(ctx, current); err != nil {
 			return nil, err
 		}

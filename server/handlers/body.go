@@ -22,9 +22,9 @@ import (
 
 // bodyFormat is the format the Content-Type names.
 func (c *call) bodyFormat() (codec.Format, error) {
-	f, ok := codec.NegotiateBody(c.r.Header.Get("Content-Type"), c.formats)
+	f, ok := codec.NegotiateBody(c.r.Header.Get("Content-Type"), c.forms.Own())
 	if !ok {
-		return nil, codec.UnsupportedMediaType(codec.MediaTypes(c.formats))
+		return nil, codec.UnsupportedMediaType(codec.MediaTypes(c.forms.Own()))
 	}
 	return f, nil
 }
@@ -75,21 +75,21 @@ func tooLarge(limit int64) error {
 
 // decode makes the object of a body, in the URL's version, and deals with its unknown and duplicate fields.
 func (c *call) decode(f codec.Format, body []byte, v codec.Validation) (runtime.Object, error) {
-	if c.untyped() {
+	if c.Untyped() {
 		d, err := c.decodeUntyped(f, body, v)
 		if err == nil {
 			c.warnAll(d.Problems)
 		}
 		return d.Object, err
 	}
-	d, err := codec.Decode(c.scheme, f, body, c.kind, v)
-	if gv := d.GVK.GroupVersion(); d.GVK.Kind == c.kind.Kind && !gv.Empty() && gv != c.kind.GroupVersion() {
-		return nil, wrongVersion(gv, c.kind.GroupVersion())
+	d, err := codec.Decode(c.scheme, f, body, c.Kind, v)
+	if gv := d.GVK.GroupVersion(); d.GVK.Kind == c.Kind.Kind && !gv.Empty() && gv != c.Kind.GroupVersion() {
+		return nil, wrongVersion(gv, c.Kind.GroupVersion())
 	}
 	if err != nil {
 		return nil, c.decodeError(err, d.GVK, body)
 	}
-	if d.GVK != c.kind {
+	if d.GVK != c.Kind {
 		return nil, c.decodeError(fmt.Errorf("the object is a %s", d.GVK.Kind), d.GVK, body)
 	}
 	if len(d.Problems) > 0 {
@@ -111,9 +111,9 @@ func (c *call) decodeError(err error, gvk schema.GroupVersionKind, body []byte) 
 		return why
 	}
 	if gvk.Kind != "" {
-		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", gvk.Kind, gvk.Version, c.kind.Kind, err))
+		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", gvk.Kind, gvk.Version, c.Kind.Kind, err))
 	}
-	return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", c.kind.Kind, err, summary(body)))
+	return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", c.Kind.Kind, err, summary(body)))
 }
 
 // summary shows the beginning of a body that could not be understood.
@@ -183,28 +183,28 @@ func accessor(obj runtime.Object) (metav1.Object, error) {
 
 // decodeUntyped makes the object of a body for a kind without a Go type, which must say itself what it is.
 func (c *call) decodeUntyped(f codec.Format, body []byte, v codec.Validation) (codec.Decoded, error) {
-	d, err := codec.Decode(c.scheme, f, body, c.kind, v)
+	d, err := codec.Decode(c.scheme, f, body, c.Kind, v)
 	switch {
 	case err != nil:
 		return d, c.decodeError(err, d.GVK, body)
 	case len(d.Problems) > 0 && v == codec.Strict:
 		return d, c.decodeError(codec.StrictError(d.Problems), d.GVK, body)
-	case d.GVK.GroupVersion() != c.kind.GroupVersion():
-		return d, wrongVersion(d.GVK.GroupVersion(), c.kind.GroupVersion())
+	case d.GVK.GroupVersion() != c.Kind.GroupVersion():
+		return d, wrongVersion(d.GVK.GroupVersion(), c.Kind.GroupVersion())
 	}
 	return d, c.sameKind(d)
 }
 
 // sameKind refuses an object that says it is of another kind or version.
 func (e *endpoint) sameKind(d codec.Decoded) error {
-	if d.GVK == e.kind {
+	if d.GVK == e.Kind {
 		return nil
 	}
 	var errs field.ErrorList
-	if got, want := d.GVK.GroupVersion().String(), e.version; got != want {
+	if got, want := d.GVK.GroupVersion().String(), e.Version; got != want {
 		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), got, fmt.Sprintf("must be %s", want)))
 	}
-	if got, want := d.GVK.Kind, e.kind.Kind; got != want {
+	if got, want := d.GVK.Kind, e.Kind.Kind; got != want {
 		errs = append(errs, field.Invalid(field.NewPath("kind"), got, fmt.Sprintf("must be %s", want)))
 	}
 	name := ""
@@ -228,7 +228,7 @@ func (c *call) sameUID(current, patched runtime.Object) error {
 		return err
 	}
 	if uid := m.GetUID(); uid != "" && uid != was.GetUID() {
-		return apierrors.NewInvalid(c.kind.GroupKind(), c.name, immutableUID(uid))
+		return apierrors.NewInvalid(c.Kind.GroupKind(), c.name, immutableUID(uid))
 	}
 	return nil
 }

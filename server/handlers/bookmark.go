@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
@@ -22,7 +21,7 @@ func (e *endpoint) newBookmarks() (b bookmarks, err error) {
 		b.initialEnd, err = e.emptyDocument(markAnnotations(true))
 	}
 	if err != nil {
-		err = fmt.Errorf("bookmark of kind %s: %w", e.kind, err)
+		err = fmt.Errorf("bookmark of kind %s: %w", e.Kind, err)
 	}
 	return b, err
 }
@@ -40,12 +39,12 @@ func (e *endpoint) emptyDocument(annotations map[string]string) (codec.Document,
 	if err != nil {
 		return codec.Document{}, err
 	}
-	return codec.EncodeDocument(obj, e.kind)
+	return codec.EncodeDocument(obj, e.Kind)
 }
 
 // mark is the object of a bookmark, in the URL's version.
 func (e *endpoint) mark(resourceVersion string, annotations map[string]string) (runtime.Object, error) {
-	obj := e.emptyObject()
+	obj := e.Empty()
 	m, err := meta.Accessor(obj)
 	if err != nil {
 		return nil, err
@@ -53,19 +52,4 @@ func (e *endpoint) mark(resourceVersion string, annotations map[string]string) (
 	m.SetResourceVersion(resourceVersion)
 	m.SetAnnotations(annotations)
 	return obj, nil
-}
-
-// emptyObject is an object of the kind with nothing in it; of a kind not in the scheme it has metadata only.
-func (e *endpoint) emptyObject() runtime.Object {
-	if e.known != nil {
-		return e.known.New()
-	}
-	return &metav1.PartialObjectMetadata{}
-}
-
-func resourceVersion(revision int64) string {
-	if revision == 0 {
-		return ""
-	}
-	return strconv.FormatInt(revision, 10)
 }

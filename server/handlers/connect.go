@@ -19,7 +19,7 @@ func (c *call) connect() {
 		return
 	}
 	if h == nil {
-		c.fail(fmt.Errorf("the storage of %s returned neither a handler nor an error", c.path()))
+		c.fail(fmt.Errorf("the storage of %s returned neither a handler nor an error", c.Path))
 		return
 	}
 	h.ServeHTTP(c.w, c.r)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server/handlers/internal/wire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -22,7 +23,7 @@ func (c *call) limit() context.CancelFunc {
 // create answers POST.
 func (c *call) create() error {
 	defer c.limit()()
-	f, err := c.negotiate(oneObject)
+	f, err := c.forms.Negotiate(c.r, wire.OneObject)
 	if err != nil {
 		return err
 	}
@@ -48,7 +49,7 @@ func (c *call) create() error {
 			return err
 		}
 		if obj, err = c.inHub(c.ctx, obj); err != nil {
-			return c.decodeError(err, c.kind, body)
+			return c.decodeError(err, c.Kind, body)
 		}
 		c.track(nil, obj, opts.FieldManager)
 		it, err := c.insert(obj, opts)
@@ -65,7 +66,7 @@ func (c *call) keepSent() {
 	if c.differs() {
 		c.ctx.KeepsSent()
 	}
-	if hub, ok := c.scheme.Hub(c.endpoint.kind.GroupKind()); ok && hub != c.endpoint.kind {
+	if hub, ok := c.scheme.Hub(c.Kind.GroupKind()); ok && hub != c.Kind {
 		c.ctx.KeepsForms()
 	}
 }
@@ -90,16 +91,16 @@ func (c *call) prepareNew(obj runtime.Object) error {
 	return c.matchName(m)
 }
 
-func (c *call) insert(obj runtime.Object, opts *metav1.CreateOptions) (item, error) {
+func (c *call) insert(obj runtime.Object, opts *metav1.CreateOptions) (wire.Item, error) {
 	if c.recordWriter != nil {
 		rec, err := c.recordWriter.CreateRecord(c.ctx, obj, opts)
-		return item{rec: rec}, err
+		return wire.Item{Record: rec}, err
 	}
 	made, err := c.creater.Create(c.ctx, obj, opts)
 	if err == nil && made == nil {
-		made = success(http.StatusCreated, &metav1.StatusDetails{Name: c.name, Kind: c.kind.Kind})
+		made = success(http.StatusCreated, &metav1.StatusDetails{Name: c.name, Kind: c.Kind.Kind})
 	}
-	return item{obj: made}, err
+	return wire.Item{Object: made}, err
 }
 
 // success is the Status of a verb that has no object to show; code 0 leaves the code out.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/keelson-dev/keelson/runtime/codec"
+	"github.com/keelson-dev/keelson/server/handlers/internal/wire"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,7 +23,7 @@ import (
 // delete answers DELETE of one object.
 func (c *call) delete() error {
 	defer c.limit()()
-	f, err := c.negotiate(oneObject)
+	f, err := c.forms.Negotiate(c.r, wire.OneObject)
 	if err != nil {
 		return err
 	}
@@ -55,7 +56,7 @@ func (c *call) canShow(opts *metav1.DeleteOptions) error {
 	if c.many == nil || c.recordDeleter == nil || unsafe(opts) {
 		return nil
 	}
-	rec, err := c.records.GetRecord(c.ctx, c.name, storage.Read{})
+	rec, err := c.Records.GetRecord(c.ctx, c.name, storage.Read{})
 	if err != nil {
 		return err
 	}
@@ -65,10 +66,10 @@ func (c *call) canShow(opts *metav1.DeleteOptions) error {
 // canShowAll is canShow for many.
 func (c *call) canShowAll(records iter.Seq[storage.Record]) error {
 	for it := range c.inRuns(c.ctx, eachRecord(records)) {
-		if it.made == nil {
+		if it.Made == nil {
 			continue
 		}
-		if _, err := it.made(); err != nil {
+		if _, err := it.Made(); err != nil {
 			return err
 		}
 	}
@@ -77,33 +78,33 @@ func (c *call) canShowAll(records iter.Seq[storage.Record]) error {
 
 // remove has the storage delete the object and returns what to answer with: the object while it remains, or when
 // the kind shows what was deleted, else a Status.
-func (c *call) remove(opts *metav1.DeleteOptions) (item, bool, error) {
+func (c *call) remove(opts *metav1.DeleteOptions) (wire.Item, bool, error) {
 	if c.recordDeleter == nil {
 		return c.removeObject(opts)
 	}
 	rec, deleted, err := c.recordDeleter.DeleteRecord(c.ctx, c.name, opts)
 	switch {
 	case err == nil && unsafe(opts): // nothing is known of what is gone
-		return item{obj: success(http.StatusOK, &metav1.StatusDetails{Name: c.name, Kind: c.endpoint.kind.Kind})}, true, nil
+		return wire.Item{Object: success(http.StatusOK, &metav1.StatusDetails{Name: c.name, Kind: c.Kind.Kind})}, true, nil
 	case err != nil || !deleted || returnsDeleted(c.recordDeleter):
-		return item{rec: rec}, deleted, err
+		return wire.Item{Record: rec}, deleted, err
 	}
-	return item{obj: c.deletedStatus(types.UID(rec.Body.Field("metadata.uid")))}, true, nil
+	return wire.Item{Object: c.deletedStatus(types.UID(rec.Body.Field("metadata.uid")))}, true, nil
 }
 
-func (c *call) removeObject(opts *metav1.DeleteOptions) (item, bool, error) {
+func (c *call) removeObject(opts *metav1.DeleteOptions) (wire.Item, bool, error) {
 	obj, deleted, err := c.deleter.Delete(c.ctx, c.name, opts)
 	if err != nil {
-		return item{}, false, err
+		return wire.Item{}, false, err
 	}
 	if _, isStatus := obj.(*metav1.Status); isStatus || obj != nil && (!deleted || returnsDeleted(c.deleter)) {
-		return item{obj: obj}, deleted, nil
+		return wire.Item{Object: obj}, deleted, nil
 	}
 	var uid types.UID
 	if m, err := meta.Accessor(obj); err == nil {
 		uid = m.GetUID()
 	}
-	return item{obj: c.deletedStatus(uid)}, deleted, nil
+	return wire.Item{Object: c.deletedStatus(uid)}, deleted, nil
 }
 
 // deletedStatus is the answer for an object that is gone.
@@ -126,7 +127,7 @@ func (r *Resource) ReturnsDeleted() bool {
 
 // deleteCollection answers DELETE of a collection.
 func (c *call) deleteCollection() error {
-	f, err := c.negotiate(manyObjects)
+	f, err := c.forms.Negotiate(c.r, wire.ManyObjects)
 	if err != nil {
 		return err
 	}
@@ -149,7 +150,7 @@ func (c *call) deleteCollection() error {
 			return err
 		}
 		if obj == nil {
-			obj = success(http.StatusOK, &metav1.StatusDetails{Kind: c.endpoint.kind.Kind})
+			obj = success(http.StatusOK, &metav1.StatusDetails{Kind: c.Kind.Kind})
 		}
 		return c.respondListObject(obj, f)
 	}
@@ -225,7 +226,7 @@ func (c *call) decodeDeleteOptions(body []byte) (*metav1.DeleteOptions, error) {
 	switch kind := opts.Kind; {
 	case kind != "" && kind != "DeleteOptions":
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a DeleteOptions: no kind %q is registered for version %q", kind, gv.Version, kind, opts.APIVersion))
-	case gv.Empty(), gv == metav1.Unversioned, gv == metav1.SchemeGroupVersion, gv == c.gvr.GroupVersion(), gv == c.endpoint.kind.GroupVersion():
+	case gv.Empty(), gv == metav1.Unversioned, gv == metav1.SchemeGroupVersion, gv == c.gvr.GroupVersion(), gv == c.Kind.GroupVersion():
 		return opts, nil
 	}
 	return nil, apierrors.NewBadRequest(fmt.Sprintf("DeleteOptions in version %q cannot be handled as a DeleteOptions: no kind \"DeleteOptions\" is registered for version %q", gv.Version, opts.APIVersion))

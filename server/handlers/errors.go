@@ -25,7 +25,7 @@ func (c *call) fail(err error) {
 
 // isWithdrawn reports whether the scheme knows the resource's kind no longer, or another one by that name: what a request
 // that is under way then stumbles over is no fault of anybody's.
-func (r *Resource) isWithdrawn() bool { return r.scheme.Lookup(r.main.kind) != r.main.known }
+func (r *Resource) isWithdrawn() bool { return r.scheme.Lookup(r.main.Kind) != r.main.Known }
 
 // isFault reports whether err blames the server or what the request says, rather than tell how things are.
 func isFault(err error) bool {
@@ -38,7 +38,7 @@ func isFault(err error) bool {
 }
 
 func writeError(w http.ResponseWriter, r *http.Request, err error) {
-	filters.WriteStatus(w, r, wire(err))
+	filters.WriteStatus(w, r, shownError(err))
 }
 
 // statusIn returns the StatusError that err wraps, or nil: a conversion of the program's own may say what is wrong with an
@@ -51,8 +51,8 @@ func statusIn(err error) error {
 	return nil
 }
 
-// wire is err as clients are told it. StatusErrors are, others get their text: a deadline that passed is 504.
-func wire(err error) error {
+// shownError is err as clients are told it. StatusErrors are, others get their text: a deadline that passed is 504.
+func shownError(err error) error {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
 		return err

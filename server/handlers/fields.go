@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/keelson-dev/keelson/runtime"
-	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/runtime/patch"
 	"github.com/keelson-dev/keelson/server/registry"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,16 +18,16 @@ import (
 // manageFields makes the endpoint keep metadata.managedFields, if its objects are stored: there is no next request to a
 // review or another answer that is only computed, which could be in conflict with this one.
 func (e *endpoint) manageFields(storage any) error {
-	if e.known == nil || e.recordWriter == nil && !e.canUpdate() {
+	if e.Known == nil || e.recordWriter == nil && !e.canUpdate() {
 		return nil
 	}
-	o := patch.FieldManagerOptions{Scheme: e.scheme, Models: e.models, Kind: e.kind, Subresource: e.sub}
+	o := patch.FieldManagerOptions{Scheme: e.scheme, Models: e.models, Kind: e.Kind, Subresource: e.sub}
 	if resetter, ok := storage.(registry.FieldResetter); ok {
 		o.Reset = resetter.ResetFields
 	}
 	var err error
 	if e.fields, err = patch.NewFieldManager(o); err != nil {
-		return fmt.Errorf("handlers: %s: %w", e.path(), err)
+		return fmt.Errorf("handlers: %s: %w", e.Path, err)
 	}
 	return nil
 }
@@ -57,7 +56,7 @@ func (e *endpoint) patchTypes() []string {
 	if e.fields != nil {
 		accepted = append(accepted, string(types.ApplyYAMLPatchType))
 	}
-	if e.fields != nil && slices.ContainsFunc(e.Resource.formats, codec.IsCBOR) {
+	if e.fields != nil && e.forms.HasCBOR() {
 		accepted = append(accepted, string(types.ApplyCBORPatchType))
 	}
 	return accepted
@@ -70,7 +69,7 @@ func (e *endpoint) custom() bool {
 }
 
 // typed reports whether the kind has a Go struct, whose tags say how lists are merged.
-func (e *endpoint) typed() bool { return e.known != nil && !e.known.Untyped() }
+func (e *endpoint) typed() bool { return e.Known != nil && !e.Known.Untyped() }
 
 // track records in obj, in the hub version, what the request changes in live, which may be nil. A failure is the client's
 // to know, and not a reason to refuse the change: the entries then stay as they were.

@@ -3,13 +3,14 @@ package handlers
 import (
 	"net/http"
 
+	"github.com/keelson-dev/keelson/server/handlers/internal/wire"
 	"github.com/keelson-dev/keelson/server/registry"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // get answers GET of one object.
 func (c *call) get() error {
-	f, err := c.negotiate(oneObject)
+	f, err := c.forms.Negotiate(c.r, wire.OneObject)
 	if err != nil {
 		return err
 	}
@@ -35,15 +36,15 @@ func (c *call) getOptions() (*metav1.GetOptions, error) {
 	return getOptions(c.r.URL.Query())
 }
 
-func (c *call) fetch(opts *metav1.GetOptions) (item, error) {
-	if c.records == nil {
+func (c *call) fetch(opts *metav1.GetOptions) (wire.Item, error) {
+	if c.Records == nil {
 		obj, err := c.getter.Get(c.ctx, c.name, opts)
-		return item{obj: obj}, err
+		return wire.Item{Object: obj}, err
 	}
 	at, err := registry.ReadAt(opts.ResourceVersion)
 	if err != nil {
-		return item{}, err
+		return wire.Item{}, err
 	}
-	rec, err := c.records.GetRecord(c.ctx, c.name, at)
-	return item{rec: rec}, err
+	rec, err := c.Records.GetRecord(c.ctx, c.name, at)
+	return wire.Item{Record: rec}, err
 }

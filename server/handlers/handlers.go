@@ -68,7 +68,6 @@
 package handlers
 
 import (
-	"hash/maphash"
 	"net/http"
 	"slices"
 	"sync"
@@ -162,9 +161,6 @@ type Resource struct {
 	owner       schema.GroupVersionKind // the kind of the resource, whatever those of its subresources are
 	namespaced  bool
 	formats     []codec.Format
-	proto       *codec.ProtobufFormat // of formats; nil: none
-	forms       *storage.FormCache    // nil: nothing is kept
-	seed        *maphash.Seed         // of the hashes of records whose forms are kept
 	maxBody     int64
 	minTimeout  time.Duration
 	write       time.Duration
@@ -196,3 +192,9 @@ func (r *Resource) Verbs(subresource string) []string {
 
 // ServeHTTP answers one request. A path that is none of this resource's is answered with 404.
 func (r *Resource) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.route(w, req) }
+
+// MediaTypes are those in which an object can be answered.
+func (r *Resource) MediaTypes() []string { return codec.MediaTypes(r.main.forms.Own()) }
+
+// StreamTypes are those in which a watch can be answered.
+func (r *Resource) StreamTypes() []string { return codec.StreamTypes(r.main.forms.Own()) }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server/handlers/internal/wire"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,8 +32,8 @@ func (c *call) watchOrList() error {
 	return c.list(l)
 }
 
-func (c *call) list(l *listing) error {
-	f, err := c.negotiate(manyObjects)
+func (c *call) list(l *listRequest) error {
+	f, err := c.forms.Negotiate(c.r, wire.ManyObjects)
 	if err != nil {
 		return err
 	}
@@ -56,9 +57,9 @@ func (c *call) list(l *listing) error {
 }
 
 // respondPage answers with a page of records.
-func (c *call) respondPage(page storage.Page, f form) error {
+func (c *call) respondPage(page storage.Page, f wire.Form) error {
 	lm := metav1.ListMeta{
-		ResourceVersion:    resourceVersion(page.Revision),
+		ResourceVersion:    wire.ResourceVersion(page.Revision),
 		Continue:           page.Continue,
 		RemainingItemCount: page.Remaining,
 	}
@@ -67,7 +68,7 @@ func (c *call) respondPage(page storage.Page, f form) error {
 
 // respondChosen answers with a list object that a storage made, without what the request did not ask for: a Lister need not
 // look at namespace and selectors. A list that it made in pages is taken as it is, for it has counted.
-func (c *call) respondChosen(list runtime.Object, opts *metav1.ListOptions, f form) error {
+func (c *call) respondChosen(list runtime.Object, opts *metav1.ListOptions, f wire.Form) error {
 	chosen, err := registry.Selects(opts)
 	if err != nil {
 		return err
@@ -82,22 +83,22 @@ func (c *call) respondChosen(list runtime.Object, opts *metav1.ListOptions, f fo
 }
 
 // respondListObject answers with a list object that a storage made.
-func (c *call) respondListObject(list runtime.Object, f form) error {
+func (c *call) respondListObject(list runtime.Object, f wire.Form) error {
 	return c.respondListed(list, nil, f)
 }
 
 // respondListed answers with the items of a list object that keep chooses; nil is all of them.
-func (c *call) respondListed(list runtime.Object, keep func(obj runtime.Object) bool, f form) error {
+func (c *call) respondListed(list runtime.Object, keep func(obj runtime.Object) bool, f wire.Form) error {
 	if status, ok := list.(*metav1.Status); ok {
-		return c.respondOne(http.StatusOK, item{obj: status}, f)
+		return c.respondOne(http.StatusOK, wire.Item{Object: status}, f)
 	}
 	lm, err := meta.ListAccessor(list)
 	if err != nil {
-		return fmt.Errorf("the list of %s is a %T: %w", c.path(), list, err)
+		return fmt.Errorf("the list of %s is a %T: %w", c.Path, list, err)
 	}
 	items, err := meta.ExtractList(list)
 	if err != nil {
-		return fmt.Errorf("the list of %s is a %T: %w", c.path(), list, err)
+		return fmt.Errorf("the list of %s is a %T: %w", c.Path, list, err)
 	}
 	if keep != nil {
 		items = slices.DeleteFunc(items, func(obj runtime.Object) bool { return !keep(obj) })

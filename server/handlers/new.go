@@ -11,6 +11,7 @@ import (
 	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/runtime/patch"
+	"github.com/keelson-dev/keelson/server/handlers/internal/wire"
 	"github.com/keelson-dev/keelson/server/registry"
 )
 
@@ -42,18 +43,11 @@ func New(o Options) (*Resource, error) {
 		warnings:   slices.Clone(o.Warnings),
 		stop:       stopper{stop: o.Stop},
 		hooks:      o.Hooks,
-		forms:      o.Forms,
-		seed:       new(maphash.MakeSeed()),
 		authorizer: o.Authorizer,
 		subs:       make(map[string]*endpoint, len(o.Subresources)),
 	}
 	if len(r.formats) == 0 {
 		r.formats = []codec.Format{codec.JSON(), codec.YAML(), codec.Protobuf()}
-	}
-	for _, f := range r.formats {
-		if p, ok := f.(*codec.ProtobufFormat); ok {
-			r.proto = p
-		}
 	}
 	if r.maxBody == 0 {
 		r.maxBody = DefaultMaxBodyBytes
@@ -69,36 +63,36 @@ func New(o Options) (*Resource, error) {
 		o.Table, _ = o.Storage.(registry.Tabler)
 	}
 	var err error
-	if r.main, err = newEndpoint(r, "", Subresource{o.Kind, o.Storage, o.Admission}, o.Table, slices.Clone(o.Verbs)); err != nil {
+	of := wire.Objects{Scheme: o.Scheme, Kept: o.Forms, Seed: new(maphash.MakeSeed()), Columns: o.Table}
+	if r.main, err = newEndpoint(r, "", Subresource{o.Kind, o.Storage, o.Admission}, of, slices.Clone(o.Verbs)); err != nil {
 		return nil, err
 	}
 	for name, sub := range o.Subresources {
 		if sub.Kind.Empty() {
 			sub.Kind = o.Kind
 		}
-		table, ok := sub.Storage.(registry.Tabler)
+		columns, ok := sub.Storage.(registry.Tabler)
 		if !ok && sub.Kind == o.Kind {
-			table = o.Table
+			columns = o.Table
 		}
-		if r.subs[name], err = newEndpoint(r, name, sub, table, nil); err != nil {
+		of.Columns = columns
+		if r.subs[name], err = newEndpoint(r, name, sub, of, nil); err != nil {
 			return nil, err
 		}
 	}
 	return r, nil
 }
 
-// newEndpoint makes the endpoint of the subresource sub, or, when that is "", of the resource.
-// only are the verbs that may be served, nil for all.
-func newEndpoint(r *Resource, sub string, o Subresource, table registry.Tabler, only []string) (*endpoint, error) {
-	kind := o.Kind
-	e := &endpoint{Resource: r, sub: sub, kind: kind, version: kind.GroupVersion().String(), known: r.scheme.Lookup(kind), table: table, only: only}
-	e.formKey = formKey{kind: kind, mediaType: "application/json"}
-	e.goneKey = formKey{kind: kind, mediaType: "application/json", gone: true}
-	e.formats = r.formats
-	if e.proto = r.proto != nil && e.known != nil && r.proto.Has(e.known.Type); !e.proto {
-		e.formats = slices.DeleteFunc(slices.Clone(r.formats), codec.IsProtobuf)
+// newEndpoint makes the endpoint of the subresource sub, or, when that is "", of the resource. of is what its objects have in
+// common with those of the resource; only are the verbs that may be served, nil for all.
+func newEndpoint(r *Resource, sub string, o Subresource, of wire.Objects, only []string) (*endpoint, error) {
+	of.Kind, of.Path = o.Kind, pathOf(r.gvr.Resource, sub)
+	of.Records, _ = o.Storage.(registry.Records)
+	e := &endpoint{Resource: r, Objects: wire.NewObjects(of), sub: sub, only: only}
+	var err error
+	if e.forms, err = wire.NewForms(e.Objects, r.formats); err != nil {
+		return nil, fmt.Errorf("handlers: Formats: %w", err)
 	}
-	e.usual = e.negotiateUsual()
 	e.discover(o.Storage)
 	if o.Admission != nil {
 		e.guard(o.Admission)
@@ -107,11 +101,11 @@ func newEndpoint(r *Resource, sub string, o Subresource, table registry.Tabler, 
 	if err := e.checkVerbs(o.Storage); err != nil {
 		return nil, err
 	}
-	if v, ok := o.Storage.(interface{ Admitted() bool }); ok && e.records != nil && v.Admitted() {
-		return nil, fmt.Errorf("handlers: storage %T of %s is, or embeds, a View with ViewOptions.Admitted, and admission would not judge its changes; make the View without Admitted, or keep it in a field of an Updater that calls it", o.Storage, e.path())
+	if v, ok := o.Storage.(interface{ Admitted() bool }); ok && e.Records != nil && v.Admitted() {
+		return nil, fmt.Errorf("handlers: storage %T of %s is, or embeds, a View with ViewOptions.Admitted, and admission would not judge its changes; make the View without Admitted, or keep it in a field of an Updater that calls it", o.Storage, e.Path)
 	}
-	if e.known == nil && (e.canCreate() || e.canUpdate()) {
-		return nil, fmt.Errorf("handlers: kind %s of %s is not in the scheme, and its bodies could not be decoded; register it", kind, e.path())
+	if e.Known == nil && (e.canCreate() || e.canUpdate()) {
+		return nil, fmt.Errorf("handlers: kind %s of %s is not in the scheme, and its bodies could not be decoded; register it", e.Kind, e.Path)
 	}
 	if err := e.manageFields(o.Storage); err != nil {
 		return nil, err
@@ -127,15 +121,15 @@ func (e *endpoint) checkVerbs(storage any) error {
 	all.only, all.verbs = nil, nil
 	all.listVerbs()
 	if len(all.verbs) == 0 {
-		return fmt.Errorf("handlers: storage %T of %s has none of the capabilities of package registry; implement Getter, Lister or another of them", storage, e.path())
+		return fmt.Errorf("handlers: storage %T of %s has none of the capabilities of package registry; implement Getter, Lister or another of them", storage, e.Path)
 	}
 	for _, verb := range e.only {
 		if !slices.Contains(e.verbs, verb) {
-			return fmt.Errorf("handlers: Verbs of %s: there is no verb %q, or its storage, a %T, is not capable of it; want some of %s", e.path(), verb, storage, strings.Join(all.verbs, ", "))
+			return fmt.Errorf("handlers: Verbs of %s: there is no verb %q, or its storage, a %T, is not capable of it; want some of %s", e.Path, verb, storage, strings.Join(all.verbs, ", "))
 		}
 	}
 	if len(e.verbs) == 0 {
-		return fmt.Errorf("handlers: Verbs of %s is empty, but not nil: nothing would be served; want some of %s, or nil for all", e.path(), strings.Join(all.verbs, ", "))
+		return fmt.Errorf("handlers: Verbs of %s is empty, but not nil: nothing would be served; want some of %s, or nil for all", e.Path, strings.Join(all.verbs, ", "))
 	}
 	return nil
 }
@@ -143,8 +137,8 @@ func (e *endpoint) checkVerbs(storage any) error {
 // discover finds the capabilities of storage. The record interfaces other than RecordDeleter need Records, which
 // decodes what they return.
 func (e *endpoint) discover(storage any) {
-	if e.records, _ = storage.(registry.Records); e.records != nil {
-		if e.known != nil && e.known.ConvertsAll() {
+	if e.Records != nil {
+		if e.Known != nil && e.Known.ConvertsAll() {
 			e.many, _ = storage.(registry.ManyRecords)
 		}
 		e.recordLister, _ = storage.(registry.RecordLister)
@@ -165,8 +159,8 @@ func (e *endpoint) discover(storage any) {
 
 // guard puts admission before all that could change something.
 func (e *endpoint) guard(by admission.Source) {
-	g := registry.Gate{Admission: by, Kind: e.kind, Resource: e.gvr, Subresource: e.sub, SentKind: e.kind, SentResource: e.gvr}
-	if hub, ok := e.scheme.Hub(e.kind.GroupKind()); ok {
+	g := registry.Gate{Admission: by, Kind: e.Kind, Resource: e.gvr, Subresource: e.sub, SentKind: e.Kind, SentResource: e.gvr}
+	if hub, ok := e.scheme.Hub(e.Kind.GroupKind()); ok {
 		g.Kind = hub
 	}
 	if hub, ok := e.scheme.Hub(e.owner.GroupKind()); ok {

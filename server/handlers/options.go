@@ -88,8 +88,8 @@ func getOptions(q url.Values) (*metav1.GetOptions, error) {
 	return o, nil
 }
 
-// listing is the options of a list, watch or deletecollection, checked.
-type listing struct {
+// listRequest is the options of a list, watch or deletecollection, checked.
+type listRequest struct {
 	metav1.ListOptions
 	labels labels.Selector // nil: all
 	fields fields.Selector // nil: all; labels of the URL's version converted
@@ -97,8 +97,8 @@ type listing struct {
 
 // listOptions reads and checks the options of a collection. watch says that the path asks for a watch whatever
 // the options say; name, when not "", is the object the path names.
-func (c *call) listOptions(q url.Values, watch bool, name string) (*listing, error) {
-	l := &listing{}
+func (c *call) listOptions(q url.Values, watch bool, name string) (*listRequest, error) {
+	l := &listRequest{}
 	if err := metav1.Convert_url_Values_To_v1_ListOptions(&q, &l.ListOptions, nil); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
@@ -122,7 +122,7 @@ func (c *call) listOptions(q url.Values, watch bool, name string) (*listing, err
 	return l, c.selectFields(l, name)
 }
 
-func (l *listing) parseSelectors() error {
+func (l *listRequest) parseSelectors() error {
 	var err error
 	if l.LabelSelector != "" {
 		if l.labels, err = labels.Parse(l.LabelSelector); err != nil {
@@ -139,13 +139,13 @@ func (l *listing) parseSelectors() error {
 
 // selectFields converts the field selector's labels to the names that the storage knows, and joins the name of
 // the path to it.
-func (c *call) selectFields(l *listing, name string) error {
+func (c *call) selectFields(l *listRequest, name string) error {
 	if l.fields != nil {
 		sel, err := l.fields.Transform(func(label, value string) (string, string, error) {
-			if label == "metadata.namespace" && c.untyped() && !c.namespaced { // as of custom resources, and of no others
+			if label == "metadata.namespace" && c.Untyped() && !c.namespaced { // as of custom resources, and of no others
 				return "", "", fmt.Errorf("field label not supported: %s", label)
 			}
-			return c.scheme.ConvertFieldLabel(c.kind, label, value)
+			return c.scheme.ConvertFieldLabel(c.Kind, label, value)
 		})
 		if err != nil {
 			return apierrors.NewBadRequest(err.Error())
@@ -167,7 +167,7 @@ func (c *call) selectFields(l *listing, name string) error {
 }
 
 // selection is what a storage is asked to choose. A single name becomes a single key.
-func (c *call) selection(l *listing) storage.Selection {
+func (c *call) selection(l *listRequest) storage.Selection {
 	s := storage.Selection{Namespace: c.namespace, Labels: l.labels, Fields: l.fields}
 	if l.fields != nil && (!c.namespaced || c.namespace != "") {
 		if name, ok := l.fields.RequiresExactMatch(metav1.ObjectNameField); ok && checkSegments(name, "") == nil {
@@ -179,7 +179,7 @@ func (c *call) selection(l *listing) storage.Selection {
 
 // storageList is a list's options as a storage takes them, with the state to read at. The rules are the table
 // of https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list.
-func (c *call) storageList(l *listing) (storage.ListOptions, error) {
+func (c *call) storageList(l *listRequest) (storage.ListOptions, error) {
 	o := storage.ListOptions{Selection: c.selection(l), Limit: max(l.Limit, 0), Continue: l.Continue}
 	at, err := registry.ReadAt(l.ResourceVersion)
 	switch {
@@ -200,7 +200,7 @@ func (c *call) storageList(l *listing) (storage.ListOptions, error) {
 }
 
 // storageWatch is a watch's options as a storage takes them.
-func (c *call) storageWatch(l *listing) (storage.WatchOptions, error) {
+func (c *call) storageWatch(l *listRequest) (storage.WatchOptions, error) {
 	o := storage.WatchOptions{Selection: c.selection(l), Bookmarks: l.AllowWatchBookmarks}
 	at, err := registry.ReadAt(l.ResourceVersion)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/runtime/patch"
+	"github.com/keelson-dev/keelson/server/handlers/internal/wire"
 	"github.com/keelson-dev/keelson/server/registry"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,7 +32,7 @@ type patcher struct {
 // patch answers PATCH.
 func (c *call) patch() error {
 	defer c.limit()()
-	f, err := c.negotiate(oneObject)
+	f, err := c.forms.Negotiate(c.r, wire.OneObject)
 	if err != nil {
 		return err
 	}
@@ -117,7 +118,7 @@ func (p *patcher) apply(ctx *registry.Call, current runtime.Object) (runtime.Obj
 	if err != nil {
 		return nil, err
 	}
-	text, err := p.encode(ctx, shown)
+	text, err := p.Encode(ctx, shown)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +126,7 @@ func (p *patcher) apply(ctx *registry.Call, current runtime.Object) (runtime.Obj
 	case types.JSONPatchType:
 		text, err = patch.JSONPatch(text, p.text)
 	case types.StrategicMergePatchType:
-		text, err = patch.StrategicMergePatch(text, p.text, p.known.Type)
+		text, err = patch.StrategicMergePatch(text, p.text, p.Known.Type)
 	default:
 		text, err = patch.MergePatch(text, p.text)
 	}
@@ -148,14 +149,14 @@ func (p *patcher) apply(ctx *registry.Call, current runtime.Object) (runtime.Obj
 
 // decodePatched makes the object of a patched text. What is wrong with it is the patch's fault.
 func (p *patcher) decodePatched(text []byte) (runtime.Object, error) {
-	d, err := codec.Decode(p.scheme, codec.JSON(), text, p.endpoint.kind, p.validation)
-	want := p.endpoint.kind
+	d, err := codec.Decode(p.scheme, codec.JSON(), text, p.Kind, p.validation)
+	want := p.Kind
 	switch {
-	case p.untyped() && err == nil:
+	case p.Untyped() && err == nil:
 		if err := p.sameKind(d); err != nil {
 			return nil, err
 		}
-	case p.untyped(): // said below
+	case p.Untyped(): // said below
 	case d.GVK.Kind != "" && d.GVK.Kind != want.Kind:
 		return nil, p.decodeError(fmt.Errorf("a patch cannot change the kind"), d.GVK, text)
 	case d.GVK.Kind != "" && d.GVK != want:

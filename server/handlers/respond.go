@@ -1,47 +1,38 @@
 package handlers
 
 import (
+	"github.com/keelson-dev/keelson/server/handlers/internal/wire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // respondOne answers with one object, in the form f.
-func (c *call) respondOne(code int, it item, f form) error {
+func (c *call) respondOne(code int, it wire.Item, f wire.Form) error {
 	a := new(struct {
-		encoding
+		wire.Writer
 		body
 	})
-	c.beginEncoding(&a.encoding, f)
-	it = c.converted(c.ctx, c.remembered(it))
-	if !a.plain() {
-		text, err := a.alone(it)
-		if err == nil {
-			c.respondBytes(&a.body, code, text, f)
-		}
-		return err
-	}
+	a.Begin(c.ctx, c.Objects, f)
 	buf := c.takeBuffer()
-	text, err := a.appendText(*buf, it)
-	text = append(text, '\n')
-	*buf = text
+	text, err := a.Alone(buf, c.converted(c.ctx, c.remembered(it)))
 	if err == nil {
-		c.respondBytes(&a.body, code, text, f)
+		c.respondBytes(&a.body, code, a.ContentType(), text)
 	}
 	c.giveBuffer(buf) // not when a write has failed: one of HTTP/2 may be reading it still
 	return err
 }
 
 // respondBytes answers with a body; out is the place for it.
-func (c *call) respondBytes(out *body, code int, text []byte, f form) {
-	c.beginBody(out, code, f.Format.MediaType(), int64(len(text)))
+func (c *call) respondBytes(out *body, code int, contentType string, text []byte) {
+	c.beginBody(out, code, contentType, int64(len(text)))
 	defer out.close()
 	out.write(text)
 	out.end()
 }
 
 // respondList answers with a list, in the form f.
-func (c *call) respondList(lm metav1.ListMeta, src source, f form) error {
+func (c *call) respondList(lm metav1.ListMeta, src source, f wire.Form) error {
 	buf := c.takeBuffer()
-	err := c.newList(f, src).respond(c, lm, buf)
+	err := c.newListWriter(f, src).respond(c, lm, buf)
 	c.giveBuffer(buf) // as in respondOne
 	return err
 }

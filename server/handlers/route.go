@@ -184,7 +184,7 @@ func (c *call) dispatchItem(verb string) {
 
 func (c *call) dispatchCollection(verb string) {
 	everywhere := c.namespaced && c.namespace == "" // across all namespaces only reads are possible
-	if everywhere && c.untyped() && verb != "get" {
+	if everywhere && c.Untyped() && verb != "get" {
 		// As of custom resources, there is no such path.
 		http.NotFound(c.w, c.r)
 		return

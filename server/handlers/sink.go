@@ -40,13 +40,13 @@ type httpSink struct {
 }
 
 func (w *watching) newHTTPSink() *httpSink {
-	list := w.listing.SendInitialEvents != nil && *w.listing.SendInitialEvents && w.listing.AllowWatchBookmarks
+	list := w.asked.SendInitialEvents != nil && *w.asked.SendInitialEvents && w.asked.AllowWatchBookmarks
 	return &httpSink{watching: w, control: http.NewResponseController(w.w), zip: list && request.AcceptsGzip(w.r)}
 }
 
 func (s *httpSink) begin() {
 	h := s.w.Header()
-	h.Set("Content-Type", s.form.streamType())
+	h.Set("Content-Type", s.writer.StreamType())
 	if s.zip {
 		h.Set("Content-Encoding", "gzip")
 		h.Add("Vary", "Accept-Encoding")

@@ -6,6 +6,7 @@ import (
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
+	"github.com/keelson-dev/keelson/server/handlers/internal/wire"
 	"github.com/keelson-dev/keelson/server/registry"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +15,7 @@ import (
 // update answers PUT.
 func (c *call) update() error {
 	defer c.limit()()
-	f, err := c.negotiate(oneObject)
+	f, err := c.forms.Negotiate(c.r, wire.OneObject)
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func (c *call) replacement(format codec.Format, body []byte, opts *metav1.Update
 		return nil, err
 	}
 	if obj, err = c.inHub(c.ctx, obj); err != nil {
-		return nil, c.decodeError(err, c.kind, body)
+		return nil, c.decodeError(err, c.Kind, body)
 	}
 	return obj, nil
 }
@@ -109,14 +110,14 @@ func (c *call) matchURL(obj runtime.Object) error {
 }
 
 // change has the storage make a change, and answers with its result.
-func (c *call) change(change registry.ObjectUpdate, opts *metav1.UpdateOptions, f form) error {
-	var it item
+func (c *call) change(change registry.ObjectUpdate, opts *metav1.UpdateOptions, f wire.Form) error {
+	var it wire.Item
 	var created bool
 	var err error
 	if c.recordUpdater != nil {
-		it.rec, created, err = c.recordUpdater.UpdateRecord(c.ctx, c.name, change, opts)
+		it.Record, created, err = c.recordUpdater.UpdateRecord(c.ctx, c.name, change, opts)
 	} else {
-		it.obj, created, err = c.updater.Update(c.ctx, c.name, change, opts)
+		it.Object, created, err = c.updater.Update(c.ctx, c.name, change, opts)
 	}
 	if err != nil {
 		return err

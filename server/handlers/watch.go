@@ -15,6 +15,7 @@ import (
 
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server/handlers/internal/wire"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -31,7 +32,7 @@ const (
 //
 // What it does before the watch is under way is done in functions of their own: their variables would lie on the
 // stack for as long as the watch lasts, and that of an idle watch is the larger part of what it costs.
-func (c *call) watch(l *listing) error {
+func (c *call) watch(l *listRequest) error {
 	w, err := c.newWatching(l)
 	if err != nil {
 		return err
@@ -48,16 +49,18 @@ func (c *call) watch(l *listing) error {
 	return nil
 }
 
-func (c *call) newWatching(l *listing) (*watching, error) {
-	f, err := c.negotiate(eventStream)
+func (c *call) newWatching(l *listRequest) (*watching, error) {
+	f, err := c.forms.Negotiate(c.r, wire.Events)
 	if err != nil {
 		return nil, err
 	}
-	return &watching{call: c, listing: l, marked: l.AllowWatchBookmarks, form: c.newEncoding(f), end: time.Now().Add(c.watchTimeout(l))}, nil
+	w := &watching{call: c, asked: l, marked: l.AllowWatchBookmarks, end: time.Now().Add(c.watchTimeout(l))}
+	w.writer.Begin(c.ctx.Context, c.Objects, f)
+	return w, nil
 }
 
 // watchTimeout is how long the watch lasts.
-func (c *call) watchTimeout(l *listing) time.Duration {
+func (c *call) watchTimeout(l *listRequest) time.Duration {
 	if l.TimeoutSeconds != nil && *l.TimeoutSeconds != 0 {
 		const most = int64(math.MaxInt64 / time.Second)
 		return time.Duration(min(max(*l.TimeoutSeconds, 0), most)) * time.Second
@@ -69,12 +72,12 @@ func (c *call) watchTimeout(l *listing) time.Duration {
 // from the pool of its resource and given back when the events are sent.
 type watching struct {
 	*call
-	listing *listing // nil once the watch is under way
-	marked  bool     // bookmarks are wanted
-	form    *encoding
-	end     time.Time
-	out     sink
-	timer   *time.Timer // of the next bookmark that the storage is asked for
+	asked  *listRequest // nil once the watch is under way
+	marked bool         // bookmarks are wanted
+	writer wire.Writer
+	end    time.Time
+	out    sink
+	timer  *time.Timer // of the next bookmark that the storage is asked for
 
 	// Where events come from: one of the three.
 	records storage.Watch
@@ -97,7 +100,7 @@ func (w *watching) run(ctx context.Context, out sink) {
 	if w.r.Method == http.MethodHead {
 		return
 	}
-	w.r, w.listing, w.ctx = nil, nil, nil // needed no more: a watch must not hold them for as long as it lasts
+	w.r, w.asked, w.ctx = nil, nil, nil // needed no more: a watch must not hold them for as long as it lasts
 	w.schedule()
 	for {
 		if err := w.next(ctx); err != nil {
@@ -133,7 +136,7 @@ func (w *watching) finish(ctx context.Context, err error) {
 	}
 	status := watchStatus(err)
 	frame := w.out.buffer()
-	text, err := w.form.appendEvent(*frame, string(apiwatch.Error), item{obj: &status})
+	text, err := w.writer.AppendEvent(*frame, string(apiwatch.Error), wire.Item{Object: &status})
 	if err != nil {
 		return
 	}
@@ -159,11 +162,11 @@ func (w *watching) begin(ctx context.Context) error {
 
 func (w *watching) open(ctx context.Context) (err error) {
 	if w.recordWatcher == nil {
-		opts := w.listing.ListOptions
+		opts := w.asked.ListOptions
 		w.objects, err = w.watcher.Watch(w.ctx.WithContext(ctx), &opts)
 		return err
 	}
-	opts, err := w.storageWatch(w.listing)
+	opts, err := w.storageWatch(w.asked)
 	if err != nil {
 		return err
 	}
@@ -207,7 +210,7 @@ func (w *watching) writeRecords(ctx context.Context, events []storage.Event) err
 			if items != nil {
 				it = items[i]
 			}
-			text, err = w.appendEvent(*frame, string(e.Type), it)
+			text, err = w.writer.AppendEvent(*frame, string(e.Type), it)
 		}
 		if err != nil {
 			return err
@@ -223,12 +226,12 @@ func (w *watching) writeRecords(ctx context.Context, events []storage.Event) err
 	return w.out.flush()
 }
 
-func eventItem(e *storage.Event) item {
-	return item{rec: e.Record, forms: e.Forms, gone: e.Type == apiwatch.Deleted}
+func eventItem(e *storage.Event) wire.Item {
+	return wire.Item{Record: e.Record, Forms: e.Forms, Gone: e.Type == apiwatch.Deleted}
 }
 
 // eventItems returns what events show, if some of that is converted in runs; else nil.
-func (w *watching) eventItems(ctx context.Context, events []storage.Event) []item {
+func (w *watching) eventItems(ctx context.Context, events []storage.Event) []wire.Item {
 	if w.many == nil {
 		return nil
 	}
@@ -242,22 +245,22 @@ func (w *watching) eventItems(ctx context.Context, events []storage.Event) []ite
 
 // writeObject writes the next event of a storage that has objects.
 func (w *watching) writeObject(e registry.ObjectEvent) error {
-	it, initialEnd := item{obj: e.Object}, false
-	var err error
+	it := wire.Item{Object: e.Object}
 	if e.Type == string(apiwatch.Bookmark) {
 		if !w.marked {
 			return nil
 		}
-		if it.obj, initialEnd, err = w.bookmarkObject(e.Object); err != nil {
+		var err error
+		if it, err = w.bookmarkItem(e.Object); err != nil {
 			return err
 		}
 	}
 	frame := w.out.buffer()
-	text, err := w.appendEvent(*frame, e.Type, it)
+	text, err := w.writer.AppendEvent(*frame, e.Type, it)
 	if err != nil {
 		return err
 	}
-	if err := w.add(frame, text, initialEnd); err != nil {
+	if err := w.add(frame, text, it.InitialEnd); err != nil {
 		return err
 	}
 	return w.out.flush()
@@ -274,28 +277,21 @@ func (w *watching) add(frame *[]byte, text []byte, initialEnd bool) error {
 		w.hooks.Event(size)
 	}
 	if initialEnd && w.hooks.InitialEnd != nil {
-		w.hooks.InitialEnd(w.form.ctx)
+		w.hooks.InitialEnd(w.writer.Context())
 	}
 	return nil
 }
 
-// bookmarkObject is an empty object of the kind with the resourceVersion and annotations of obj, which may say that the
+// bookmarkItem is an empty object of the kind with the resourceVersion and annotations of obj, which may say that the
 // initial events end.
-func (e *endpoint) bookmarkObject(obj runtime.Object) (mark runtime.Object, initialEnd bool, err error) {
+func (e *endpoint) bookmarkItem(obj runtime.Object) (it wire.Item, err error) {
 	from, err := meta.Accessor(obj)
 	if err != nil {
-		return nil, false, err
+		return it, err
 	}
-	mark, err = e.mark(from.GetResourceVersion(), from.GetAnnotations())
-	return mark, from.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true", err
-}
-
-// appendEvent appends one event, framed.
-func (w *watching) appendEvent(dst []byte, kind string, it item) ([]byte, error) {
-	if t := w.form.table; t != nil {
-		t.now, t.mark = time.Now(), kind == string(apiwatch.Bookmark)
-	}
-	return w.form.appendEvent(dst, kind, it)
+	it.Bookmark, it.InitialEnd = true, from.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
+	it.Object, err = e.mark(from.GetResourceVersion(), from.GetAnnotations())
+	return it, err
 }
 
 func (w *watching) appendBookmark(dst []byte, e *storage.Event) ([]byte, error) {
@@ -303,26 +299,17 @@ func (w *watching) appendBookmark(dst []byte, e *storage.Event) ([]byte, error) 
 	if err != nil {
 		return dst, err
 	}
-	it := item{rec: storage.Record{Body: marks.plain, Revision: e.Record.Revision}}
+	it := wire.Item{Record: storage.Record{Body: marks.plain, Revision: e.Record.Revision}, Bookmark: true, InitialEnd: e.InitialEnd}
 	if e.InitialEnd {
-		it.rec.Body = marks.initialEnd
+		it.Record.Body = marks.initialEnd
 	}
-	if w.form.proto != nil {
+	if w.writer.NeedsObjects() {
 		// The record is not decoded: that sets defaults, and not every conversion can be done for an object with nothing in it.
-		if it.obj, err = w.mark(resourceVersion(e.Record.Revision), markAnnotations(e.InitialEnd)); err != nil {
+		if it.Object, err = w.mark(wire.ResourceVersion(e.Record.Revision), markAnnotations(e.InitialEnd)); err != nil {
 			return dst, err
 		}
 	}
-	if !e.InitialEnd {
-		return w.appendEvent(dst, string(apiwatch.Bookmark), it)
-	}
-	if t := w.form.table; t != nil && t.include != metav1.IncludeObject {
-		// The row must show the annotation, whatever rows were to show.
-		include := t.include
-		t.include = metav1.IncludeMetadata
-		defer func() { t.include = include }()
-	}
-	return w.appendEvent(dst, string(apiwatch.Bookmark), it)
+	return w.writer.AppendEvent(dst, string(apiwatch.Bookmark), it)
 }
 
 // schedule asks the storage for a bookmark in a while: periodically, and shortly before the end. A source of objects
@@ -352,7 +339,7 @@ func (w *watching) serveWebSocket(ctx context.Context) {
 		w.fail(apierrors.NewBadRequest(fmt.Sprintf("unable to upgrade to a websocket: %v", err)))
 		return
 	}
-	conn, err := websocket.Accept(&hijacked{raw, rw, http.Header{"Content-Type": {w.form.streamType()}}}, w.r, &websocket.AcceptOptions{
+	conn, err := websocket.Accept(&hijacked{raw, rw, http.Header{"Content-Type": {w.writer.StreamType()}}}, w.r, &websocket.AcceptOptions{
 		Subprotocols:       offered(w.r.Header),
 		InsecureSkipVerify: true, // pages of any origin, as in kube-apiserver: authentication is by a token, which no browser adds by itself
 	})
@@ -375,7 +362,7 @@ func (w *watching) serveWebSocket(ctx context.Context) {
 			_, _ = io.Copy(io.Discard, message)
 		}
 	}()
-	w.run(ctx, &socketSink{conn: conn, raw: raw, form: w.form, limit: w.Resource.write})
+	w.run(ctx, &socketSink{conn: conn, raw: raw, writer: &w.writer, limit: w.Resource.write})
 	_ = raw.SetDeadline(time.Now().Add(socketCloseTime)) // a client may send one message for ever
 	_ = conn.Close(websocket.StatusNormalClosure, "")
 	<-gone

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/keelson-dev/keelson/server/handlers/internal/wire"
 )
 
 // socketCloseTime is how long a client has to answer that the server closes a WebSocket.
@@ -50,15 +51,12 @@ func offered(h http.Header) []string {
 	return nil
 }
 
-// protobufFrameHead is what an event in protobuf has before it in a stream of bytes: its length.
-const protobufFrameHead = 4
-
 type socketSink struct {
-	conn  *websocket.Conn
-	raw   net.Conn // below conn
-	form  *encoding
-	limit time.Duration
-	frame []byte // of the event to come, or of the last
+	conn   *websocket.Conn
+	raw    net.Conn // below conn
+	writer *wire.Writer
+	limit  time.Duration
+	frame  []byte // of the event to come, or of the last
 }
 
 func (s *socketSink) begin() {}
@@ -74,11 +72,9 @@ func (s *socketSink) event() error {
 			return errSinkClosed
 		}
 	}
-	kind, message := websocket.MessageBinary, s.frame
-	switch {
-	case s.form.proto != nil:
-		message = message[protobufFrameHead:] // the message has its length already
-	case s.form.Format.MediaType() == "application/json":
+	kind := websocket.MessageBinary
+	message, text := s.writer.Message(s.frame)
+	if text {
 		kind = websocket.MessageText
 	}
 	if err := s.conn.Write(context.Background(), kind, message); err != nil {

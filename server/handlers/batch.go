@@ -5,56 +5,57 @@ import (
 	"iter"
 
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server/handlers/internal/wire"
 	"github.com/keelson-dev/keelson/storage"
 )
 
 // Bounds on what is converted at once, of a kind that is best converted so: see runtime.KindOptions.ConvertAll. The last object
 // may go beyond that.
 const (
-	togetherItems = 500
-	togetherBytes = 1 << 20 // of the records' bodies
+	batchItems = 500
+	batchBytes = 1 << 20 // of the records' bodies
 )
 
-// together is a run of items of which those that have to be converted are converted at once, when the first of them is needed:
+// batch is a run of items of which those that have to be converted are converted at once, when the first of them is needed:
 // what somebody else has made of them meanwhile is not made again. One goroutine uses it.
-type together struct {
+type batch struct {
 	*endpoint
 	ctx     context.Context
-	items   []item
+	items   []wire.Item
 	records []storage.Record // of the items that have to be converted
 	objects []runtime.Object // of records, in the version of the URL; nil: not made yet
 	bytes   int              // of records
 	stream  bool             // what comes before an object that cannot be converted is of use
-	most    int              // of a stream: how many go at once since one could not be converted; 0: togetherItems
+	most    int              // of a stream: how many go at once since one could not be converted; 0: batchItems
 }
 
-func (e *endpoint) newRun(ctx context.Context) *together { return &together{endpoint: e, ctx: ctx} }
+func (e *endpoint) newRun(ctx context.Context) *batch { return &batch{endpoint: e, ctx: ctx} }
 
 // differs reports whether the objects of the URL's version may have other fields than those of the kind's other versions, and no Go
 // type that says so.
-func (e *endpoint) differs() bool { return e.known != nil && e.known.VersionsDiffer() }
+func (e *endpoint) differs() bool { return e.Known != nil && e.Known.VersionsDiffer() }
 
 // isConverted reports whether an item's object is converted, with others if there are any.
-func (e *endpoint) isConverted(it item) bool {
-	return e.many != nil && it.obj == nil && it.made == nil && !it.rec.Body.IsZero() && !e.direct(it)
+func (e *endpoint) isConverted(it wire.Item) bool {
+	return e.many != nil && it.Object == nil && it.Made == nil && !it.Record.Body.IsZero() && !e.Direct(it)
 }
 
 // add puts an item at the end of the run.
-func (t *together) add(it item) {
+func (t *batch) add(it wire.Item) {
 	if t.isConverted(it) {
 		at := len(t.records)
-		it.made = func() (runtime.Object, error) { return t.object(at) }
-		t.records = append(t.records, it.rec)
-		t.bytes += it.rec.Body.Size()
+		it.Made = func() (runtime.Object, error) { return t.object(at) }
+		t.records = append(t.records, it.Record)
+		t.bytes += it.Record.Body.Size()
 	}
 	t.items = append(t.items, it)
 }
 
 // full reports whether the run is as much as is converted at once.
-func (t *together) full() bool { return len(t.items) >= togetherItems || t.bytes >= togetherBytes }
+func (t *batch) full() bool { return len(t.items) >= batchItems || t.bytes >= batchBytes }
 
 // object returns the object of a record, for which it makes those of the records that follow, too.
-func (t *together) object(at int) (runtime.Object, error) {
+func (t *batch) object(at int) (runtime.Object, error) {
 	if t.objects == nil {
 		t.objects = make([]runtime.Object, len(t.records))
 	}
@@ -75,21 +76,21 @@ func (t *together) object(at int) (runtime.Object, error) {
 }
 
 // makeFrom makes the object of a record, and those of records that follow.
-func (t *together) makeFrom(at int) ([]runtime.Object, error) {
-	most := togetherItems
+func (t *batch) makeFrom(at int) ([]runtime.Object, error) {
+	most := batchItems
 	if t.most > 0 {
 		most = min(most, t.most)
 	}
 	end, bytes := at, 0
-	for end < len(t.records) && end-at < most && bytes < togetherBytes && t.objects[end] == nil {
+	for end < len(t.records) && end-at < most && bytes < batchBytes && t.objects[end] == nil {
 		bytes += t.records[end].Body.Size()
 		end++
 	}
-	return t.many.DecodeRecords(t.ctx, t.records[at:end], t.kind.GroupVersion())
+	return t.many.DecodeRecords(t.ctx, t.records[at:end], t.Kind.GroupVersion())
 }
 
 // converted returns an item that is converted for ctx, if it has to be.
-func (e *endpoint) converted(ctx context.Context, it item) item {
+func (e *endpoint) converted(ctx context.Context, it wire.Item) wire.Item {
 	if !e.isConverted(it) {
 		return it
 	}
@@ -99,19 +100,19 @@ func (e *endpoint) converted(ctx context.Context, it item) item {
 }
 
 // remembered returns an item, stored in the hub version, of which the call may know already what it is in the version of the URL.
-func (c *call) remembered(it item) item {
-	hub, ok := c.scheme.Hub(c.endpoint.kind.GroupKind())
-	if !ok || it.gone || !c.isConverted(it) || !it.rec.Body.InVersion(hub.GroupVersion().String()) || !c.ctx.HasForms() {
+func (c *call) remembered(it wire.Item) wire.Item {
+	hub, ok := c.scheme.Hub(c.Kind.GroupKind())
+	if !ok || it.Gone || !c.isConverted(it) || !it.Record.Body.InVersion(hub.GroupVersion().String()) || !c.ctx.HasForms() {
 		return it
 	}
 	rec := it
-	it.made = func() (runtime.Object, error) {
-		obj, err := c.object(rec)
+	it.Made = func() (runtime.Object, error) {
+		obj, err := c.Object(rec)
 		if err == nil {
 			obj, err = c.shown(c.ctx, obj)
 		}
 		if err != nil { // said as it is of all that is read
-			return c.object(c.converted(c.ctx, rec))
+			return c.Object(c.converted(c.ctx, rec))
 		}
 		return obj, nil
 	}
@@ -119,11 +120,11 @@ func (c *call) remembered(it item) item {
 }
 
 // inRuns returns items that are converted in runs, if they have to be.
-func (e *endpoint) inRuns(ctx context.Context, items iter.Seq[item]) iter.Seq[item] {
+func (e *endpoint) inRuns(ctx context.Context, items iter.Seq[wire.Item]) iter.Seq[wire.Item] {
 	if e.many == nil {
 		return items
 	}
-	return func(yield func(item) bool) {
+	return func(yield func(wire.Item) bool) {
 		t := e.newRun(ctx)
 		for it := range items {
 			if t.add(it); !t.full() {
@@ -139,7 +140,7 @@ func (e *endpoint) inRuns(ctx context.Context, items iter.Seq[item]) iter.Seq[it
 }
 
 // each yields the items from one place up to another.
-func (t *together) each(from, to int, yield func(item) bool) bool {
+func (t *batch) each(from, to int, yield func(wire.Item) bool) bool {
 	for _, it := range t.items[from:to] {
 		if !yield(it) {
 			return false
@@ -150,7 +151,7 @@ func (t *together) each(from, to int, yield func(item) bool) bool {
 
 // blocksInRuns returns the blocks of a list. Items of which nothing is kept are converted in runs of several blocks, if they have
 // to be.
-func (l *list) blocksInRuns() iter.Seq[block] {
+func (l *listWriter) blocksInRuns() iter.Seq[block] {
 	if l.many == nil {
 		return l.blocks
 	}
@@ -177,10 +178,10 @@ func (l *list) blocksInRuns() iter.Seq[block] {
 					run.add(it)
 				}
 				to := len(run.items)
-				b.items = func(yield func(item) bool) { run.each(from, to, yield) }
+				b.items = func(yield func(wire.Item) bool) { run.each(from, to, yield) }
 			}
 			ready = append(ready, b)
-			if !t.full() && len(ready) < togetherItems {
+			if !t.full() && len(ready) < batchItems {
 				continue
 			}
 			if !flush() {

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"net/http"
 
+	"github.com/keelson-dev/keelson/server/handlers/internal/wire"
 	"github.com/keelson-dev/keelson/server/internal/gzipparts"
 	"github.com/keelson-dev/keelson/server/request"
 	"github.com/keelson-dev/keelson/storage"
@@ -15,14 +16,14 @@ import (
 // source is what a list shows: so many items, and the same in blocks.
 type source struct {
 	count  int
-	items  iter.Seq[item]
+	items  iter.Seq[wire.Item]
 	bytes  iter.Seq[storage.Record] // the same, when all are records in the version of the URL; else nil
 	blocks iter.Seq[block]          // nil: there are none
 }
 
 // block is a run of items. Its forms keep what is made of all of them; nil keeps nothing.
 type block struct {
-	items iter.Seq[item]
+	items iter.Seq[wire.Item]
 	forms *storage.Forms
 }
 
@@ -47,23 +48,23 @@ func (e *endpoint) pageSource(ctx context.Context, page storage.Page) source {
 // shows reports whether all records of a page are written in the version of the URL.
 func (e *endpoint) shows(page storage.Page) bool {
 	if page.Version != "" || page.Records == nil {
-		return page.Version == e.version || page.Records == nil
+		return page.Version == e.Version || page.Records == nil
 	}
 	for rec := range page.Records {
-		if !rec.Body.InVersion(e.version) {
+		if !rec.Body.InVersion(e.Version) {
 			return false
 		}
 	}
 	return true
 }
 
-func eachRecord(records iter.Seq[storage.Record]) iter.Seq[item] {
-	return func(yield func(item) bool) {
+func eachRecord(records iter.Seq[storage.Record]) iter.Seq[wire.Item] {
+	return func(yield func(wire.Item) bool) {
 		if records == nil {
 			return
 		}
 		for rec := range records {
-			if !yield(item{rec: rec}) {
+			if !yield(wire.Item{Record: rec}) {
 				return
 			}
 		}
@@ -72,22 +73,24 @@ func eachRecord(records iter.Seq[storage.Record]) iter.Seq[item] {
 
 // objectSource shows the items of a list object.
 func objectSource(list []apiruntime.Object) source {
-	return source{count: len(list), items: func(yield func(item) bool) {
+	return source{count: len(list), items: func(yield func(wire.Item) bool) {
 		for _, obj := range list {
-			if !yield(item{obj: obj}) {
+			if !yield(wire.Item{Object: obj}) {
 				return
 			}
 		}
 	}}
 }
 
-// list writes a list, in memory that does not grow with it. Unless every item is bytes already, all are made before the
+// listWriter writes a list, in memory that does not grow with it. Unless every item is bytes already, all are made before the
 // first byte is written, to be sure of each and of the size of all; what of it is neither small nor kept is made once more
 // when it is written.
-type list struct {
-	*encoding
+type listWriter struct {
+	*endpoint
+	wire.Writer
 	source
-	comma   []byte
+	ctx     context.Context
+	comma   string
 	textKey any  // of the joined items of a block; nil: they are not kept
 	zipKey  any  // of the same compressed; nil: they are not kept
 	sure    bool // no item can fail
@@ -95,17 +98,11 @@ type list struct {
 	part    func(p gzipparts.Part) // takes the blocks of which the compressed form is kept, while zip
 }
 
-func (c *call) newList(f form, src source) *list {
-	l := &list{encoding: c.newEncoding(f), source: src}
-	l.sure = l.plain() && l.table == nil && (src.bytes != nil || l.isPartial() && c.records != nil && !c.isConvertedKind())
-	if l.table == nil && !f.Pretty { // rows of a table tell ages, and nobody but people asks for indentation
-		key := formKey{kind: c.kind, mediaType: f.Format.MediaType(), as: f.As, shape: compressed}
-		l.zipKey = key
-		if !l.sure {
-			key.shape = listed
-			l.textKey = key
-		}
-	}
+func (c *call) newListWriter(f wire.Form, src source) *listWriter {
+	l := &listWriter{endpoint: c.endpoint, source: src, ctx: c.ctx}
+	l.Begin(c.ctx, c.Objects, f)
+	l.sure = l.Sure(src.bytes != nil)
+	l.textKey, l.zipKey = l.BlockKeys(l.sure)
 	return l
 }
 
@@ -116,34 +113,34 @@ const (
 )
 
 // respond answers with the list. buf is for what is being written.
-func (l *list) respond(c *call, lm metav1.ListMeta, buf *[]byte) error {
+func (l *listWriter) respond(c *call, lm metav1.ListMeta, buf *[]byte) error {
 	zip := request.AcceptsGzip(c.r)
-	l.comma = l.between()
+	l.comma = l.Between()
 	size, whole, err := l.prepare(buf, zip)
 	if err != nil {
 		return err
 	}
-	frame, err := l.frame(lm, l.count, size)
+	frame, err := l.Frame(lm, l.count, size)
 	if err != nil {
 		return err
 	}
 	total := int64(-1)
 	switch {
 	case l.count == 0:
-		total = int64(len(frame.empty))
+		total = int64(len(frame.Empty))
 	case whole:
-		total = int64(len(frame.head)+len(frame.tail)) + size
+		total = int64(len(frame.Head)+len(frame.Tail)) + size
 	}
 	out := new(body)
-	c.beginBody(out, http.StatusOK, l.Format.MediaType(), total)
+	c.beginBody(out, http.StatusOK, l.ContentType(), total)
 	defer out.close()
 	switch {
 	case l.count == 0:
-		out.write(frame.empty)
+		out.write(frame.Empty)
 	case whole && (!out.zip || l.isDear()):
-		out.write(frame.head)
+		out.write(frame.Head)
 		out.write(*buf)
-		out.write(frame.tail)
+		out.write(frame.Tail)
 	default:
 		l.write(out, frame, size, buf)
 	}
@@ -152,12 +149,12 @@ func (l *list) respond(c *call, lm metav1.ListMeta, buf *[]byte) error {
 }
 
 // isDear reports whether items take somebody else's answer to make.
-func (l *list) isDear() bool { return l.many != nil && l.bytes == nil }
+func (l *listWriter) isDear() bool { return l.many != nil && l.bytes == nil }
 
 // prepare makes the items, to see that none fails, and how many bytes they are with all between them. They are left in buf if
 // they are whole, which small ones are. Of items that cannot fail, of which nobody needs the size, no more is made than tells
 // that they are not small.
-func (l *list) prepare(buf *[]byte, zip bool) (size int64, whole bool, err error) {
+func (l *listWriter) prepare(buf *[]byte, zip bool) (size int64, whole bool, err error) {
 	most := preparedMost
 	switch {
 	case l.isDear():
@@ -179,10 +176,10 @@ func (l *list) prepare(buf *[]byte, zip bool) (size int64, whole bool, err error
 	return size + int64(len(*buf)), whole, err
 }
 
-// write writes the list, whose items have size bytes if it is in protobuf. What fails here fails after the first byte.
-func (l *list) write(out *body, frame listFrame, size int64, buf *[]byte) {
-	*buf = append((*buf)[:0], frame.head...)
-	size += int64(len(frame.head))
+// write writes the list, whose items have size bytes if the frame says so. What fails here fails after the first byte.
+func (l *listWriter) write(out *body, frame wire.Frame, size int64, buf *[]byte) {
+	*buf = append((*buf)[:0], frame.Head...)
+	size += int64(len(frame.Head))
 	drain := func() {
 		out.write(*buf)
 		size -= int64(len(*buf))
@@ -201,15 +198,15 @@ func (l *list) write(out *body, frame listFrame, size int64, buf *[]byte) {
 		return true
 	})
 	drain()
-	if err != nil || size != 0 && l.proto != nil { // cells may tell the time: other forms have not said how long they are
+	if err != nil || size != 0 && frame.Sized { // cells may tell the time: other forms have not said how long they are
 		out.abort()
 	}
-	out.write(frame.tail)
+	out.write(frame.Tail)
 }
 
 // walk appends all items to buf, with commas between them, and calls more whenever there is more: it may empty buf, and ends
 // the walk by false.
-func (l *list) walk(buf *[]byte, more func() bool) error {
+func (l *listWriter) walk(buf *[]byte, more func() bool) error {
 	first := true
 	comma := func() {
 		if !first {
@@ -217,14 +214,14 @@ func (l *list) walk(buf *[]byte, more func() bool) error {
 		}
 		first = false
 	}
-	each := func(it item) (ok bool, err error) {
+	each := func(it wire.Item) (ok bool, err error) {
 		comma()
-		*buf, err = l.appendItem(*buf, it)
+		*buf, err = l.AppendItem(*buf, it)
 		return err == nil && more(), err
 	}
 	switch {
 	case l.blocks != nil && (l.textKey != nil || l.zip && l.zipKey != nil):
-	case l.sure && l.bytes != nil && !l.isPartial(): // what is asked of records first costs the most, a miss of the processor's caches
+	case l.bytes != nil && l.Verbatim(): // what is asked of records first costs the most, a miss of the processor's caches
 		for rec := range l.bytes {
 			comma()
 			if *buf = rec.Body.AppendItem(*buf, rec.Revision); !more() {
@@ -270,14 +267,14 @@ func (l *list) walk(buf *[]byte, more func() bool) error {
 }
 
 // join appends the items of a block, with commas between them.
-func (l *list) join(dst []byte, b block) ([]byte, error) {
+func (l *listWriter) join(dst []byte, b block) ([]byte, error) {
 	from := len(dst)
 	for it := range b.items {
 		if len(dst) > from {
 			dst = append(dst, l.comma...)
 		}
 		var err error
-		if dst, err = l.appendItem(dst, it); err != nil {
+		if dst, err = l.AppendItem(dst, it); err != nil {
 			return dst, err
 		}
 	}
@@ -285,7 +282,7 @@ func (l *list) join(dst []byte, b block) ([]byte, error) {
 }
 
 // compressed returns the joined items of a block as a part of a gzip member.
-func (l *list) compressed(b block) (gzipparts.Part, error) {
+func (l *listWriter) compressed(b block) (gzipparts.Part, error) {
 	text, err := b.forms.Get(l.zipKey, func() ([]byte, error) {
 		buf := l.takeBuffer()
 		text, err := l.join(*buf, b)

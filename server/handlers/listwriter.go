@@ -99,8 +99,8 @@ type listWriter struct {
 }
 
 func (c *call) newListWriter(f wire.Form, src source) *listWriter {
-	l := &listWriter{endpoint: c.endpoint, source: src, ctx: c.ctx}
-	l.Begin(c.ctx, c.Objects, f)
+	l := &listWriter{endpoint: c.endpoint, source: src, ctx: c.ctx.Context}
+	l.Begin(c.ctx.Context, c.Objects, f)
 	l.sure = l.Sure(src.bytes != nil)
 	l.textKey, l.zipKey = l.BlockKeys(l.sure)
 	return l

@@ -11,7 +11,7 @@ func (c *call) respondOne(code int, it wire.Item, f wire.Form) error {
 		wire.Writer
 		body
 	})
-	a.Begin(c.ctx, c.Objects, f)
+	a.Begin(c.ctx.Context, c.Objects, f)
 	buf := c.takeBuffer()
 	text, err := a.Alone(buf, c.converted(c.ctx, c.remembered(it)))
 	if err == nil {

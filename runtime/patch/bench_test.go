@@ -7,6 +7,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/runtime/patch"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -98,6 +99,47 @@ func BenchmarkUpdate(b *testing.B) {
 				for b.Loop() {
 					obj.(metav1.Object).SetManagedFields(given)
 					if err := f.Update(way.live, obj, "bench"); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkJSONPatch applies patches here and with the library that kube-apiserver uses: three operations on a small object and a
+// large one, and one at the bottom of a deep object, each level of which the library decodes and encodes anew.
+func BenchmarkJSONPatch(b *testing.B) {
+	const three = `[{"op":"test","path":"/metadata/name","value":"w"},{"op":"replace","path":"/spec/size","value":6},{"op":"add","path":"/metadata/labels/new","value":"x"}]`
+	const depth = 100
+	item := `{"name":"an item of the list","count":12,"ratio":0.25,"on":true,"note":"as long as a text of a specification may be"},`
+	wide := func(size int) string {
+		return `{"apiVersion":"bench.example.com/v1","kind":"Widget","metadata":{"name":"w","labels":{"app":"bench"}},"spec":{"size":5,"items":[` +
+			strings.TrimSuffix(strings.Repeat(item, size/len(item)), ",") + `]}}`
+	}
+	for _, c := range []struct{ name, doc, operations string }{
+		{"2KiB", wide(2 << 10), three},
+		{"100KiB", wide(100 << 10), three},
+		{"100KiB-deep", strings.Repeat(`{"a":`, depth) + `"` + strings.Repeat("x", 100<<10) + `"` + strings.Repeat("}", depth),
+			`[{"op":"add","path":"` + strings.Repeat("/a", depth-1) + `/b","value":1}]`},
+	} {
+		for _, way := range []struct {
+			name  string
+			apply func(doc, operations []byte) ([]byte, error)
+		}{
+			{"here", patch.JSONPatch},
+			{"library", func(doc, operations []byte) ([]byte, error) {
+				p, err := jsonpatch.DecodePatch(operations)
+				if err != nil {
+					return nil, err
+				}
+				return p.Apply(doc)
+			}},
+		} {
+			b.Run(c.name+"/"+way.name, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := way.apply([]byte(c.doc), []byte(c.operations)); err != nil {
 						b.Fatal(err)
 					}
 				}

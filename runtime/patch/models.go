@@ -3,6 +3,8 @@ package patch
 import (
 	"fmt"
 	"net/http"
+	"reflect"
+	"strings"
 	"sync"
 
 	"github.com/keelson-dev/keelson/runtime"
@@ -15,6 +17,7 @@ import (
 	"k8s.io/kube-openapi/pkg/schemaconv"
 	smdschema "sigs.k8s.io/structured-merge-diff/v6/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
 // Models knows how the objects of a scheme's kinds are built, for those who merge them field by field: which lists are
@@ -181,4 +184,32 @@ func (c convertor) decode(u *unstructured.Unstructured) (runtime.Object, error) 
 	}
 	obj.GetObjectKind().SetGroupVersionKind(gvk)
 	return obj, nil
+}
+
+// checkWidth refuses an object that would take too long to be merged. What is owned as a whole may be of any size.
+func (m *Models) checkWidth(obj runtime.Object) error {
+	if w := (&widthOf{}); w.of(reflect.ValueOf(obj)) {
+		return nil // even if all of it were managed one by one
+	}
+	known, err := m.of(obj.GetObjectKind().GroupVersionKind())
+	if err != nil {
+		return err
+	}
+	fields, err := fieldsOf(obj) // not a typed value: to make that takes as long
+	if err != nil {
+		return err
+	}
+	w := &managedWidth{schema: known.parse.Schema}
+	w.at(known.parse.TypeRef, value.NewValueInterface(fields))
+	if w.sum <= maxWidth {
+		return nil
+	}
+	why := fmt.Sprintf("%s has %d members", strings.Join(w.widest, ""), w.most)
+	if w.most < MaxMembers/2 {
+		why = "it has too many fields, or fields that are nested too deeply"
+	}
+	return &Error{
+		Code:    http.StatusRequestEntityTooLarge,
+		Message: fmt.Sprintf("the object is too large to have its fields managed one by one: %s, about %d are the limit", why, MaxMembers),
+	}
 }

@@ -39,21 +39,20 @@
 package patch
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"net/http"
+	"reflect"
+
+	"github.com/keelson-dev/keelson/runtime/patch/internal/engines"
 )
 
 // Bounds of a JSON patch.
 const (
-	MaxOperations = 10000
-	MaxCopied     = 3 << 20 // bytes of JSON
+	MaxOperations = engines.MaxOperations // 10,000
+	MaxCopied     = engines.MaxCopied     // 3 MiB of JSON
 )
 
-const maxDepth = 10000 // that encoding/json decodes
+// MaxListItems is about how many items a list may have that a strategic merge patch merges with one as long: the time
+// grows with the square. More are compared with fewer. It is 2,000.
+const MaxListItems = engines.MaxListItems
 
 // Error says why a patch was refused.
 type Error struct {
@@ -76,104 +75,25 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-func undecodable(err error) error {
-	return &Error{Code: http.StatusBadRequest, Message: fmt.Sprintf("error decoding patch: %v", err)}
+// JSONPatch applies a JSON Patch (RFC 6902) to doc, a JSON object, and returns the result: all operations or none.
+// It may be other than an object when an operation replaced the whole document.
+func JSONPatch(doc, patch []byte) ([]byte, error) { return result(engines.JSON(doc, patch)) }
+
+// MergePatch applies a JSON Merge Patch (RFC 7386) to doc, a JSON object, and returns the result. The patch must
+// be an object too: a patch that replaces the whole document by something else makes no object of any kind.
+func MergePatch(doc, patch []byte) ([]byte, error) { return result(engines.Merge(doc, patch)) }
+
+// StrategicMergePatch applies a strategic merge patch to doc, a JSON object, and returns the result. t is the Go
+// struct that doc is the JSON of: the tags patchStrategy and patchMergeKey of its fields say which lists are merged, and
+// by which key; all others are replaced. The directives are those of
+// https://github.com/kubernetes/community/blob/main/contributors/devel/sig-api-machinery/strategic-merge-patch.md.
+func StrategicMergePatch(doc, patch []byte, t reflect.Type) ([]byte, error) {
+	return result(engines.Strategic(doc, patch, t))
 }
 
-func inapplicable(err error) error {
-	return &Error{
-		Code:    http.StatusUnprocessableEntity,
-		Message: "the server rejected our request due to an error in our request",
-		Err:     err,
-	}
-}
-
-// decode reads one JSON value, with numbers as json.Number.
-func decode(text []byte) (any, error) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			err = errors.New("unexpected end of JSON input")
-		}
-		return nil, err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("invalid character after top-level value")
-	}
-	return v, nil
-}
-
-// decodeObject is decode for an object.
-func decodeObject(text []byte) (map[string]any, error) {
-	v, err := decode(text)
-	if err != nil {
-		return nil, err
-	}
-	object, ok := v.(map[string]any)
-	if !ok {
-		return nil, errors.New("not a JSON object")
-	}
-	return object, nil
-}
-
-// decodeDocument reads the document that is to be patched.
-func decodeDocument(doc []byte) (map[string]any, error) {
-	object, err := decodeObject(doc)
-	if err != nil {
-		return nil, inapplicable(fmt.Errorf("document: %w", err))
-	}
-	return object, nil
-}
-
-// encode writes a patched document, unless patching made it too deep to be read again.
-func encode(v any) ([]byte, error) {
-	if _, deep := measure(v, -1); deep {
-		return nil, inapplicable(errors.New("the result is nested too deeply"))
-	}
-	text, err := json.Marshal(v)
-	if err != nil {
-		return nil, inapplicable(err)
+func result(text []byte, refusal *engines.Refusal) ([]byte, error) {
+	if refusal != nil {
+		return nil, (*Error)(refusal)
 	}
 	return text, nil
-}
-
-// measure returns about how many bytes v has as JSON, and whether it is nested too deeply. It stops when there
-// are more than limit bytes; a negative limit is none. It does not recurse: v may be deeper than the stack.
-func measure(v any, limit int) (size int, deep bool) {
-	type node struct {
-		v     any
-		depth int
-	}
-	for todo := []node{{v, 1}}; len(todo) > 0; {
-		n := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		if n.depth > maxDepth {
-			return size, true
-		}
-		size++
-		switch v := n.v.(type) {
-		case map[string]any:
-			for key, member := range v {
-				size += len(key) + len(`"":,`)
-				todo = append(todo, node{member, n.depth + 1})
-			}
-		case []any:
-			size += len(v)
-			for _, item := range v {
-				todo = append(todo, node{item, n.depth + 1})
-			}
-		case string:
-			size += len(v) + 1
-		case json.Number:
-			size += len(v)
-		default:
-			size += len("null")
-		}
-		if limit >= 0 && size > limit {
-			return size, false
-		}
-	}
-	return size, false
 }

@@ -2,14 +2,10 @@ package patch
 
 import (
 	"encoding/json"
-	"fmt"
-	"net/http"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/keelson-dev/keelson/runtime"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	smdschema "sigs.k8s.io/structured-merge-diff/v6/schema"
@@ -25,34 +21,6 @@ const (
 	maxWidth = MaxMembers * MaxMembers
 	perLevel = 30 // what a level costs, in comparisons of two members
 )
-
-// checkWidth refuses an object that would take too long to be merged. What is owned as a whole may be of any size.
-func (m *Models) checkWidth(obj runtime.Object) error {
-	if w := (&widthOf{}); w.of(reflect.ValueOf(obj)) {
-		return nil // even if all of it were managed one by one
-	}
-	known, err := m.of(obj.GetObjectKind().GroupVersionKind())
-	if err != nil {
-		return err
-	}
-	fields, err := fieldsOf(obj) // not a typed value: to make that takes as long
-	if err != nil {
-		return err
-	}
-	w := &managedWidth{schema: known.parse.Schema}
-	w.at(known.parse.TypeRef, value.NewValueInterface(fields))
-	if w.sum <= maxWidth {
-		return nil
-	}
-	why := fmt.Sprintf("%s has %d members", strings.Join(w.widest, ""), w.most)
-	if w.most < MaxMembers/2 {
-		why = "it has too many fields, or fields that are nested too deeply"
-	}
-	return &Error{
-		Code:    http.StatusRequestEntityTooLarge,
-		Message: fmt.Sprintf("the object is too large to have its fields managed one by one: %s, about %d are the limit", why, MaxMembers),
-	}
-}
 
 // widthOf adds up what all maps, slices and structs in a Go value cost, until it is too much.
 type widthOf struct{ sum, depth int }

@@ -3,8 +3,8 @@ package structural
 import (
 	"fmt"
 	"reflect"
-	"slices"
 
+	"github.com/keelson-dev/keelson/runtime/structural/internal/written"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -37,21 +37,24 @@ type Tolerance struct {
 // no pruning.
 func Tolerated(old ...*apiextensionsv1.JSONSchemaProps) Tolerance {
 	var t Tolerance
+	var found written.Leniency
 	for _, root := range old {
 		t.UnprunedDefaults = t.UnprunedDefaults || hasUnprunedDefaults(root)
-		for props := range nodes(root) {
-			t.NonAtomicSets = t.NonAtomicSets || nonAtomicSet(nil, props) != nil
-			t.LooseKeys = t.LooseKeys || len(looseKeys(nil, props)) > 0
-			t.UnknownTypes = t.UnknownTypes || props.Type != "" && !isType(props.Type)
-		}
+		found.Add(root)
 	}
+	t.NonAtomicSets, t.LooseKeys, t.UnknownTypes = found.NonAtomicSets, found.LooseKeys, found.UnknownTypes
 	return t
+}
+
+// leniency is the part of t that is about keywords.
+func (t Tolerance) leniency() written.Leniency {
+	return written.Leniency{NonAtomicSets: t.NonAtomicSets, LooseKeys: t.LooseKeys, UnknownTypes: t.UnknownTypes}
 }
 
 // hasUnprunedDefaults says that a schema is fine but for defaults which change when they are pruned.
 func hasUnprunedDefaults(props *apiextensionsv1.JSONSchemaProps) bool {
-	written, err := build(props)
-	if err != nil || written == nil || len(structuralErrors(nil, props)) > 0 {
+	s, err := build(props)
+	if err != nil || s == nil || len(written.StructuralErrors(nil, props)) > 0 {
 		return false
 	}
 	pruned, err := Compile(props)
@@ -59,7 +62,7 @@ func hasUnprunedDefaults(props *apiextensionsv1.JSONSchemaProps) bool {
 		return false
 	}
 	var defaults []any
-	for _, s := range written.All(nil) {
+	for _, s := range s.All(nil) {
 		defaults = append(defaults, s.Default)
 	}
 	i := 0
@@ -82,12 +85,12 @@ func Check(path *field.Path, props *apiextensionsv1.JSONSchemaProps, options Opt
 	if props == nil {
 		return nil
 	}
-	if deeper(props, MaxDepth) {
+	if written.Deeper(props, MaxDepth) {
 		return field.ErrorList{field.Invalid(path, "", fmt.Sprintf("schemas cannot be nested more than %d deep", MaxDepth))}
 	}
 	var errs field.ErrorList
 	if options.StatusSubresource {
-		errs = append(errs, rootErrors(path, props)...)
+		errs = append(errs, written.RootErrors(path, props)...)
 	}
 	if props.Nullable {
 		errs = append(errs, field.Forbidden(path.Child("nullable"), "nullable cannot be true at the root"))
@@ -96,52 +99,15 @@ func Check(path *field.Path, props *apiextensionsv1.JSONSchemaProps, options Opt
 	if options.NonStructural {
 		failure = nil
 	} else if failure == nil {
-		found := structuralErrors(path, props)
+		found := written.StructuralErrors(path, props)
 		if len(found) == 0 {
 			found = defaultErrors(path, s, options)
 		}
 		errs = append(errs, found...)
 	}
-	c := keywords{tolerance: options.Tolerance, defaults: true, unsupported: new(int)}
-	errs = append(errs, c.check(path, props, true)...)
+	errs = append(errs, written.KeywordErrors(path, props, options.leniency(), nil)...)
 	if len(errs) == 0 && failure != nil { // mostly it is among the others already
 		errs = append(errs, field.Invalid(path, "", failure.Error()))
 	}
 	return errs
-}
-
-// deeper says that schemas are nested more than depth deep.
-func deeper(props *apiextensionsv1.JSONSchemaProps, depth int) bool {
-	if depth < 0 {
-		return true
-	}
-	for child := range children(props) {
-		if deeper(child, depth-1) {
-			return true
-		}
-	}
-	return false
-}
-
-// rootErrors holds the root against the keywords that are allowed with a status subresource.
-func rootErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps) field.ErrorList {
-	allowed := []string{
-		"Description", "Type", "Format", "Title", "Maximum", "ExclusiveMaximum", "Minimum", "ExclusiveMinimum", "MaxLength",
-		"MinLength", "Pattern", "MaxItems", "MinItems", "UniqueItems", "MultipleOf", "Required", "Items", "Properties",
-		"ExternalDocs", "Example", "XPreserveUnknownFields", "XValidations",
-	}
-	root := reflect.ValueOf(*props)
-	for i := range root.NumField() {
-		name := root.Type().Field(i).Name
-		switch {
-		case root.Field(i).IsZero():
-		case name == "Type" && props.Type != typeObject:
-			return field.ErrorList{field.Invalid(path.Child("type"), props.Type,
-				`only "object" is allowed as the type at the root of the schema if the status subresource is enabled`)}
-		case !slices.Contains(allowed, name):
-			return field.ErrorList{field.Invalid(path, *props,
-				fmt.Sprintf("only %v fields are allowed at the root of the schema if the status subresource is enabled", allowed))}
-		}
-	}
-	return nil
 }

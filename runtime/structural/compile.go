@@ -1,7 +1,6 @@
 package structural
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,14 +8,13 @@ import (
 	"strings"
 
 	"github.com/keelson-dev/keelson/runtime/regexsize"
+	"github.com/keelson-dev/keelson/runtime/structural/internal/formats"
+	"github.com/keelson-dev/keelson/runtime/structural/internal/jsonvalue"
+	"github.com/keelson-dev/keelson/runtime/structural/internal/word"
+	"github.com/keelson-dev/keelson/runtime/structural/internal/written"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/kube-openapi/pkg/validation/validate"
 )
-
-// MaxDepth is how deep schemas may be nested. kube-apiserver has no such limit but that of JSON, which is far beyond what
-// anybody writes.
-const MaxDepth = 500
 
 // Compile makes a schema of what people wrote. It fails on what no structural schema has, with the words of
 // kube-apiserver where that fails too; a schema that [Check] accepts compiles. It does not repeat the checks: of a schema that
@@ -60,7 +58,7 @@ func build(props *apiextensionsv1.JSONSchemaProps) (*Schema, error) {
 
 // builder compiles one schema.
 type builder struct {
-	formats  *formats
+	formats  *formats.Checks
 	words    map[string]string // what is the same everywhere is kept once
 	patterns int               // instructions of all so far
 }
@@ -73,7 +71,7 @@ func (b *builder) schema(props *apiextensionsv1.JSONSchemaProps, depth int, inVa
 	if depth > MaxDepth {
 		return nil, fmt.Errorf("schemas cannot be nested more than %d deep", MaxDepth)
 	}
-	if err := unsupported(props); err != nil {
+	if err := written.Unsupported(props); err != nil {
 		return nil, err
 	}
 	s := &Schema{
@@ -95,7 +93,7 @@ func (b *builder) schema(props *apiextensionsv1.JSONSchemaProps, depth int, inVa
 		s.PreserveUnknown = true
 	}
 	var err error
-	if s.Default, err = decoded(props.Default); err != nil {
+	if s.Default, err = written.Decoded(props.Default); err != nil {
 		return nil, fmt.Errorf("default: %w", err)
 	}
 	if s.Values, err = b.values(s, props, depth); err != nil {
@@ -164,7 +162,7 @@ func (s *Schema) summarize() {
 	if s.Embedded {
 		s.below |= hasEmbedded
 	}
-	if s.ListType == listSet || s.ListType == listMap {
+	if s.ListType == word.ListSet || s.ListType == word.ListMap {
 		s.below |= hasListType
 	}
 }
@@ -181,7 +179,7 @@ func (b *builder) values(s *Schema, props *apiextensionsv1.JSONSchemaProps, dept
 		Required: slices.Clone(props.Required),
 	}
 	for i := range props.Enum {
-		value, err := decoded(&props.Enum[i])
+		value, err := written.Decoded(&props.Enum[i])
 		if err != nil {
 			return nil, fmt.Errorf("enum: %w", err)
 		}
@@ -209,25 +207,25 @@ func (b *builder) values(s *Schema, props *apiextensionsv1.JSONSchemaProps, dept
 	}
 	v.texts = textsOf(v.Enum)
 	if b.formats == nil {
-		b.formats = new(formats)
+		b.formats = new(formats.Checks)
 	}
-	if formatKnown(s.Type, s.IntOrString, v.Format) {
+	if formats.Known(s.Type, s.IntOrString, v.Format) {
 		v.format = v.Format
-		v.hasFormat = b.formats.check(v.Format)
+		v.hasFormat = b.formats.Check(v.Format)
 	}
 	v.impossible = v.boundsMisfit(s.numberType(v.format))
 	return v, nil
 }
 
 // pattern returns a regular expression that is compiled when it is needed.
-func (b *builder) pattern(text string) *pattern {
-	p := &pattern{text: text}
+func (b *builder) pattern(text string) *formats.Pattern {
+	p := &formats.Pattern{Text: text}
 	if b.patterns <= MaxPatternSize {
-		p.size = regexsize.Of(text)
-		b.patterns += p.size
+		p.Size = regexsize.Of(text)
+		b.patterns += p.Size
 	}
 	if b.patterns > MaxPatternSize {
-		p.once.Do(func() { p.err = errPatterns })
+		p.Refuse(errPatterns)
 	}
 	return p
 }
@@ -298,42 +296,6 @@ func (b *builder) word(text string) string {
 	return text
 }
 
-// unsupported says which keyword of props no structural schema has.
-func unsupported(props *apiextensionsv1.JSONSchemaProps) error {
-	var keyword string
-	switch {
-	case props.ID != "":
-		keyword = "id"
-	case props.Schema != "":
-		keyword = "schema"
-	case props.Ref != nil && *props.Ref != "":
-		keyword = "$ref"
-	case len(props.PatternProperties) > 0:
-		keyword = "patternProperties"
-	case len(props.Dependencies) > 0:
-		keyword = "dependencies"
-	case props.AdditionalItems != nil:
-		keyword = "additionalItems"
-	case len(props.Definitions) > 0:
-		keyword = "definitions"
-	default:
-		return nil
-	}
-	return fmt.Errorf("OpenAPIV3Schema '%s' is not supported", keyword)
-}
-
-// decoded returns the value of a piece of JSON, nil also for none.
-func decoded(text *apiextensionsv1.JSON) (any, error) {
-	if text == nil || len(text.Raw) == 0 || bytes.Equal(text.Raw, []byte("null")) {
-		return nil, nil
-	}
-	var value any
-	if err := json.Unmarshal(text.Raw, &value); err != nil {
-		return nil, err
-	}
-	return value, nil
-}
-
 func copied[T any](p *T) *T {
 	if p == nil {
 		return nil
@@ -344,8 +306,8 @@ func copied[T any](p *T) *T {
 
 // pruneDefaults makes the defaults in root what is left of them in an object that is decoded.
 func pruneDefaults(root *Schema) error {
-	var prune func(s *Schema, at *way) error
-	prune = func(s *Schema, at *way) error {
+	var prune func(s *Schema, at *jsonvalue.Way) error
+	prune = func(s *Schema, at *jsonvalue.Way) error {
 		if s == nil {
 			return nil
 		}
@@ -354,11 +316,11 @@ func pruneDefaults(root *Schema) error {
 				return fmt.Errorf("failed to prune default value: %w", err)
 			}
 		}
-		if err := errors.Join(prune(s.Additional, at.member("*")), prune(s.Items, at.index())); err != nil {
+		if err := errors.Join(prune(s.Additional, at.Member("*")), prune(s.Items, at.Index())); err != nil {
 			return err
 		}
 		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
-			if err := prune(s.Properties[name], at.member(name)); err != nil {
+			if err := prune(s.Properties[name], at.Member(name)); err != nil {
 				return err
 			}
 		}

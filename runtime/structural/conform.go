@@ -1,6 +1,11 @@
 package structural
 
 import (
+	"maps"
+	"slices"
+
+	"github.com/keelson-dev/keelson/runtime/structural/internal/jsonvalue"
+	"github.com/keelson-dev/keelson/runtime/structural/internal/word"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -23,17 +28,17 @@ type ConformOptions struct {
 // An object about which Conform returns an error is not to be used: it may have been changed in part. The schema may be
 // nil, and then nothing but apiVersion, kind and metadata is left.
 func (s *Schema) Conform(object map[string]any, options ConformOptions) ([]string, error) {
-	for _, name := range []string{kind, apiVersion} {
+	for _, name := range []string{word.Kind, word.APIVersion} {
 		if _, _, err := unstructured.NestedString(object, name); err != nil {
 			return nil, err
 		}
 	}
-	unknown, err := coerceMetadata(object, options.DropInvalidMetadata, options.Report)
+	unknown, err := jsonvalue.CoerceMetadata(object, options.DropInvalidMetadata, options.Report)
 	if err != nil {
 		return nil, err
 	}
 	for i := range unknown {
-		unknown[i] = metadata + "." + unknown[i]
+		unknown[i] = word.Metadata + "." + unknown[i]
 	}
 	unknown = append(unknown, s.PruneObject(object, options.Report-len(unknown))...)
 	s.DropNulls(object)
@@ -60,8 +65,8 @@ type coercion struct {
 	path    *field.Path // of the value
 	drop    bool
 	report  int
-	at      trail
-	unknown paths
+	at      jsonvalue.Trail
+	unknown jsonvalue.Paths
 	err     *field.Error // the first one by its path
 }
 
@@ -70,7 +75,7 @@ func (s *Schema) coerce(value any, c coercion) ([]string, *field.Error) {
 	if c.err != nil {
 		return nil, c.err
 	}
-	return c.unknown.sorted(c.report), nil
+	return c.unknown.Sorted(c.report), nil
 }
 
 func (c *coercion) walk(s *Schema, value any) {
@@ -85,25 +90,25 @@ func (c *coercion) walk(s *Schema, value any) {
 		for name, member := range v {
 			property, ok := s.Properties[name]
 			if ok {
-				c.at.enter(name)
+				c.at.Enter(name)
 			} else {
-				c.at.enterKey(name)
+				c.at.EnterKey(name)
 				property = s.Additional
 			}
 			c.walk(property, member)
-			c.at.leave()
+			c.at.Leave()
 		}
 	case []any:
 		for i, element := range v {
-			c.at.enterIndex(i)
+			c.at.EnterIndex(i)
 			c.walk(s.Items, element)
-			c.at.leave()
+			c.at.Leave()
 		}
 	}
 }
 
 func (c *coercion) resource(object map[string]any) {
-	for _, name := range []string{apiVersion, kind} {
+	for _, name := range []string{word.APIVersion, word.Kind} {
 		v, ok := object[name]
 		if _, isString := v.(string); !ok || isString {
 			continue
@@ -112,15 +117,15 @@ func (c *coercion) resource(object map[string]any) {
 			delete(object, name)
 			continue
 		}
-		c.fail(field.Invalid(c.at.path(c.path).Child(name), v, "must be a string"))
+		c.fail(field.Invalid(c.at.Path(c.path).Child(name), v, "must be a string"))
 	}
-	was := object[metadata]
-	unknown, err := coerceMetadata(object, c.drop, c.report)
+	was := object[word.Metadata]
+	unknown, err := jsonvalue.CoerceMetadata(object, c.drop, c.report)
 	if err != nil && !c.drop {
-		c.fail(field.Invalid(c.at.path(c.path).Child(metadata), was, err.Error()))
+		c.fail(field.Invalid(c.at.Path(c.path).Child(word.Metadata), was, err.Error()))
 	}
 	for _, name := range unknown {
-		c.unknown.add(c.at.path(c.path).Child(metadata).String()+"."+name, c.report)
+		c.unknown.Add(c.at.Path(c.path).Child(word.Metadata).String()+"."+name, c.report)
 	}
 }
 
@@ -157,4 +162,31 @@ func (s *Schema) DropNulls(value any) {
 			s.Items.DropNulls(element)
 		}
 	}
+}
+
+// ValidateEmbedded returns what is wrong with the apiVersion, kind and metadata of the embedded resources in a value. The
+// root is one only if the schema says so: the metadata of whole objects has rules of its own.
+func (s *Schema) ValidateEmbedded(path *field.Path, value any) field.ErrorList {
+	if traitOf(s)&hasEmbedded == 0 {
+		return nil
+	}
+	var errs field.ErrorList
+	switch v := value.(type) {
+	case map[string]any:
+		if s.Embedded {
+			errs = jsonvalue.ValidateResource(path, v)
+		}
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if property, ok := s.Properties[name]; ok {
+				errs = append(errs, property.ValidateEmbedded(path.Child(name), v[name])...)
+			} else {
+				errs = append(errs, s.Additional.ValidateEmbedded(path.Key(name), v[name])...)
+			}
+		}
+	case []any:
+		for i, element := range v {
+			errs = append(errs, s.Items.ValidateEmbedded(path.Index(i), element)...)
+		}
+	}
+	return errs
 }

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/keelson-dev/keelson/runtime/structural/internal/jsonvalue"
+	"github.com/keelson-dev/keelson/runtime/structural/internal/word"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -25,9 +27,9 @@ type defaultCheck struct {
 	unpruned bool    // is fine
 	effort   *Effort // for all of them
 
-	resource   *Schema // the innermost around, of an object with metadata
-	at         *way    // from there
-	insideMeta bool    // at is inside apiVersion, kind or metadata
+	resource   *Schema        // the innermost around, of an object with metadata
+	at         *jsonvalue.Way // from there
+	insideMeta bool           // at is inside apiVersion, kind or metadata
 }
 
 func (c defaultCheck) check(path *field.Path, s *Schema) field.ErrorList {
@@ -47,12 +49,12 @@ func (c defaultCheck) check(path *field.Path, s *Schema) field.ErrorList {
 		}
 	}
 	inItems := c
-	inItems.at = c.at.index()
+	inItems.at = c.at.Index()
 	errs = append(errs, inItems.check(path.Child("items"), s.Items)...)
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		inside := c
-		inside.at = c.at.member(name)
-		if s.Embedded && isMeta(name) {
+		inside.at = c.at.Member(name)
+		if s.Embedded && word.IsMeta(name) {
 			inside.insideMeta = true
 		}
 		errs = append(errs, inside.check(path.Child("properties").Key(name), s.Properties[name])...)
@@ -62,11 +64,11 @@ func (c defaultCheck) check(path *field.Path, s *Schema) field.ErrorList {
 
 // inMetadata judges a default that is a part of metadata by the metadata it gives.
 func (c defaultCheck) inMetadata(path *field.Path, s *Schema, value any) field.ErrorList {
-	object, err := c.at.around(apiruntime.DeepCopyJSONValue(value))
+	object, err := c.at.Around(apiruntime.DeepCopyJSONValue(value))
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, value, err.Error())} // it is below an object
 	}
-	for name, stand := range map[string]string{apiVersion: "validation/v1", kind: "Validation"} {
+	for name, stand := range map[string]string{word.APIVersion: "validation/v1", word.Kind: "Validation"} {
 		if _, ok := object[name]; !ok {
 			object[name] = stand
 		}
@@ -106,5 +108,5 @@ func (s *Schema) valueErrors(path *field.Path, value any, effort *Effort) field.
 	if effort.spent() {
 		return tooMuch(path)
 	}
-	return fieldErrors(path, found)
+	return jsonvalue.FieldErrors(path, found)
 }

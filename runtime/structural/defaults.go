@@ -1,8 +1,7 @@
 package structural
 
 import (
-	"errors"
-
+	"github.com/keelson-dev/keelson/runtime/structural/internal/jsonvalue"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -34,7 +33,7 @@ type defaulter struct {
 // copyOf returns a copy of the default of s, false if there is no room for it.
 func (d *defaulter) copyOf(s *Schema) (any, bool) {
 	if d.counts {
-		if d.left -= sizeOf(s.Default); d.left < 0 {
+		if d.left -= jsonvalue.SizeOf(s.Default); d.left < 0 {
 			return nil, false
 		}
 	}
@@ -84,78 +83,8 @@ func (d *defaulter) element(s *Schema, v any) any {
 	return v
 }
 
-// sizeOf is about how many bytes a value takes, as JSON or in memory.
-func sizeOf(value any) int64 {
-	const each = 32
-	switch v := value.(type) {
-	case string:
-		return each + int64(len(v))
-	case []any:
-		n := int64(each)
-		for _, element := range v {
-			n += sizeOf(element)
-		}
-		return n
-	case map[string]any:
-		n := int64(each)
-		for name, member := range v {
-			n += each + int64(len(name)) + sizeOf(member)
-		}
-		return n
-	}
-	return each
-}
-
-// way leads from the root of an object to a place in it: names of members, and "" with element for the element of a list.
-// It is how a default is seen in the object around it.
-type way struct {
-	parent  *way // nil before the root
-	name    string
-	element bool
-}
-
-func (w *way) member(name string) *way { return &way{parent: w, name: name} }
-func (w *way) index() *way             { return &way{parent: w, element: true} }
-
-// around returns an object with v at the place. It fails only at the root, for what is no object.
-func (w *way) around(v any) (map[string]any, error) {
-	for ; w != nil; w = w.parent {
-		if w.element {
-			v = []any{v}
-		} else {
-			v = map[string]any{w.name: v}
-		}
-	}
-	object, ok := v.(map[string]any)
-	if !ok {
-		return nil, errors.New("object root default value must be of object type")
-	}
-	return object, nil
-}
-
-// find returns what is at the place in an object, false if the way ends before.
-func (w *way) find(object any) (any, bool) {
-	if w == nil {
-		return object, true
-	}
-	around, ok := w.parent.find(object)
-	if !ok {
-		return nil, false
-	}
-	if w.element {
-		list, _ := around.([]any)
-		if len(list) == 0 {
-			return nil, false
-		}
-		return list[0], true
-	}
-	members, _ := around.(map[string]any)
-	v, ok := members[w.name]
-	return v, ok
-}
-
-func pruneDefault(root, s *Schema, at *way) error {
-	object, err := at.around(apiruntime.DeepCopyJSONValue(s.Default))
+func pruneDefault(root, s *Schema, at *jsonvalue.Way) error {
+	object, err := at.Around(apiruntime.DeepCopyJSONValue(s.Default))
 	if err != nil {
 		return err
 	}
@@ -164,7 +93,7 @@ func pruneDefault(root, s *Schema, at *way) error {
 		return fault
 	}
 	as.Prune(object, 0)
-	s.Default, _ = at.find(object)
+	s.Default, _ = at.Find(object)
 	return nil
 }
 

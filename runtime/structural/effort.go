@@ -1,8 +1,7 @@
 package structural
 
 import (
-	"reflect"
-
+	"github.com/keelson-dev/keelson/runtime/structural/internal/jsonvalue"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -28,7 +27,7 @@ const (
 )
 
 // NewEffort returns MaxEffort.
-func NewEffort() *Effort { return &Effort{MaxEffort, maxErrorBytes} }
+func NewEffort() *Effort { return &Effort{MaxEffort, jsonvalue.MaxErrorBytes} }
 
 // spend takes n, and says whether there was enough.
 func (e *Effort) spend(n int64) bool {
@@ -47,24 +46,4 @@ func (e *Effort) spent() bool { return e.left < 0 }
 // tooMuch is the error of a value that needs more.
 func tooMuch(path *field.Path) field.ErrorList {
 	return field.ErrorList{field.Invalid(path, field.OmitValueType{}, "the value is too large for the conditions that its schema has: judging it takes too long")}
-}
-
-// unchanged says that an object is what it was but for its metadata.
-func unchanged(value, old any) bool {
-	object, ok := value.(map[string]any)
-	was, okOld := old.(map[string]any)
-	if !ok || !okOld {
-		return false
-	}
-	for name, member := range object {
-		if before, ok := was[name]; name != metadata && (!ok || !reflect.DeepEqual(member, before)) {
-			return false
-		}
-	}
-	for name := range was {
-		if _, ok := object[name]; name != metadata && !ok {
-			return false
-		}
-	}
-	return true
 }

@@ -1,5 +1,7 @@
 package structural
 
+import "github.com/keelson-dev/keelson/runtime/structural/internal/jsonvalue"
+
 // Allows is the quick verdict about a value, which Validate trusts if it is a good one.
 func Allows(s *Schema, value any) bool { return s.allows(value, NewEffort()) }
 
@@ -18,13 +20,15 @@ func ListsFit(s *Schema, value any) bool { return s.listsFit(value) }
 
 // ListErrors is the slow way.
 func ListErrors(s *Schema, value any) int {
-	var all told
+	var all jsonvalue.Errors
 	s.listErrors(&all, nil, value)
-	return len(all.errs)
+	return len(all.List)
 }
 
 // IsCanonical says that metadata needs no coercion.
-func IsCanonical(metadata any) bool { return isCanonical(metadata) }
+func IsCanonical(metadata any) bool { return jsonvalue.IsCanonical(metadata) }
 
 // Recode coerces metadata by way of an ObjectMeta, also if it needs none.
-func Recode(object map[string]any) ([]string, error) { return recodeMetadata(object, false, 10) }
+func Recode(object map[string]any) ([]string, error) {
+	return jsonvalue.RecodeMetadata(object, false, 10)
+}

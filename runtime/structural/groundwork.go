@@ -1,6 +1,7 @@
 package structural
 
 import (
+	"github.com/keelson-dev/keelson/runtime/structural/internal/written"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -27,13 +28,14 @@ func OnlyUnpruned(err *field.Error) bool { return err.Detail == unknownInDefault
 
 // Prepare returns the groundwork of a schema, of which [Check] tells the faults. path is where the schema is.
 func Prepare(path *field.Path, props *apiextensionsv1.JSONSchemaProps, options Options) Groundwork {
-	if props == nil || options.NonStructural || deeper(props, MaxDepth) {
+	if props == nil || options.NonStructural || written.Deeper(props, MaxDepth) {
 		return Groundwork{}
 	}
 	s, err := build(props)
-	if err != nil || len(structuralErrors(path, props)) > 0 {
+	if err != nil || len(written.StructuralErrors(path, props)) > 0 {
 		return Groundwork{}
 	}
-	c := keywords{tolerance: options.Tolerance, defaults: true, unsupported: new(int), faulty: map[string]bool{}}
-	return Groundwork{Schema: s, Defaults: defaultErrors(path, s, options), Keywords: c.check(path, props, true), Faulty: c.faulty}
+	faulty := map[string]bool{}
+	found := written.KeywordErrors(path, props, options.leniency(), faulty)
+	return Groundwork{Schema: s, Defaults: defaultErrors(path, s, options), Keywords: found, Faulty: faulty}
 }

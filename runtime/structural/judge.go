@@ -1,13 +1,15 @@
 package structural
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/keelson-dev/keelson/runtime/structural/internal/formats"
+	"github.com/keelson-dev/keelson/runtime/structural/internal/jsonvalue"
+	"github.com/keelson-dev/keelson/runtime/structural/internal/word"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	openapierrors "k8s.io/kube-openapi/pkg/validation/errors"
 	"k8s.io/kube-openapi/pkg/validation/validate"
@@ -38,15 +40,12 @@ func (s *Schema) errors(path *field.Path, value any, j judge, was former) field.
 	}
 	switch {
 	case !effort.spent():
-		return fieldErrors(path, found.errs)
-	case was.known && unchanged(value, was.value): // a finalizer can be taken away from it
+		return jsonvalue.FieldErrors(path, found.errs)
+	case was.known && jsonvalue.Unchanged(value, was.value): // a finalizer can be taken away from it
 		return nil
 	}
 	return tooMuch(path)
 }
-
-// maxErrors is how many errors are reported of one value.
-const maxErrors = 1000
 
 // judge finds out what is wrong with a value. It follows the steps of kube-openapi's validation one by one, because the
 // errors of anyOf and oneOf are those of the branch with most steps passed.
@@ -68,7 +67,7 @@ type findings struct {
 
 func (f *findings) add(errs ...error) {
 	for _, err := range errs {
-		if len(f.errs) < maxErrors {
+		if len(f.errs) < jsonvalue.MaxErrors {
 			f.errs = append(f.errs, err)
 		}
 	}
@@ -85,22 +84,6 @@ func (f *findings) check(err *openapierrors.Validation) {
 	if err != nil {
 		f.add(err)
 	}
-}
-
-// maxShownPath is how long the path of an error may be. Every value that is judged has one, with the names of all around it.
-const maxShownPath = 8 << 10
-
-// below is the path of what is in a value: step comes behind at, unless the path is so long already that it ends before.
-func below(at, step string) string {
-	if len(at)+len(step) <= maxShownPath {
-		return at + step
-	}
-	const more = "..."
-	if strings.HasSuffix(at, more) {
-		return at
-	}
-	room := max(maxShownPath-len(at), 0)
-	return at + strings.ToValidUTF8(step[:room], "") + more
 }
 
 // in is the place that kube-openapi's errors name.
@@ -146,8 +129,8 @@ func (j judge) value(s *Schema, v any, at string, was former) findings {
 
 func (j judge) null(s *Schema, at string) findings {
 	var f findings
-	if types := j.types(s); len(types) > 0 && !s.Nullable && !slices.Contains(types, typeNull) {
-		f.check(openapierrors.InvalidType(at, in, strings.Join(types, ","), typeNull))
+	if types := j.types(s); len(types) > 0 && !s.Nullable && !slices.Contains(types, word.Null) {
+		f.check(openapierrors.InvalidType(at, in, strings.Join(types, ","), word.Null))
 	} else {
 		f.steps++
 	}
@@ -180,9 +163,9 @@ func (j judge) present(s *Schema, v any, at string, was former) findings {
 			return f
 		}
 		f.check(w.textError(v, at))
-		if format := j.format(s); textFormat(format) {
+		if format := j.format(s); formats.IsText(format) {
 			f.steps++
-			if hasFormat := new(formats).check(format); hasFormat != nil && !hasFormat(v) {
+			if hasFormat := new(formats.Checks).Check(format); hasFormat != nil && !hasFormat(v) {
 				f.check(openapierrors.InvalidType(at, in, format, v))
 			}
 		}
@@ -209,23 +192,20 @@ func (j judge) enumError(f *findings, w *Values, v any, at string) {
 	if j.effort.tell(w.enumBytes) {
 		f.check(openapierrors.EnumFail(at, in, v, w.Enum))
 	} else {
-		f.add(errNotTold)
+		f.add(jsonvalue.ErrNotTold)
 	}
 }
-
-// errNotTold stands for an error of which there is no more to say than of others before it.
-var errNotTold = errors.New("there are more errors")
 
 // typeOf judges the type of what is not null.
 func (j judge) typeOf(s *Schema, v any, at string) error {
 	types, format := j.types(s), j.format(s)
-	actual, actualFormat := jsonType(v)
-	number, hasInteger := slices.Contains(types, typeNumber), slices.Contains(types, typeInteger)
-	fits := slices.Contains(types, actual) || actual == typeInteger && number
-	if v, ok := v.(float64); ok && hasInteger && almostWhole(v) {
+	actual, actualFormat := jsonvalue.TypeOf(v)
+	number, hasInteger := slices.Contains(types, word.Number), slices.Contains(types, word.Integer)
+	fits := slices.Contains(types, actual) || actual == word.Integer && number
+	if v, ok := v.(float64); ok && hasInteger && jsonvalue.IsAlmostWhole(v) {
 		fits = true
 	}
-	textual := actual == typeString || actual == typeArray
+	textual := actual == word.String || actual == word.Array
 	switch {
 	case !textual && format != "" && !fits && actualFormat != format:
 		return openapierrors.InvalidType(at, in, format, actualFormat)
@@ -233,25 +213,6 @@ func (j judge) typeOf(s *Schema, v any, at string) error {
 		return nil
 	}
 	return openapierrors.InvalidType(at, in, strings.Join(types, ","), actual)
-}
-
-// jsonType returns the JSON type of a value that is not null, and the format that it has as a number.
-func jsonType(v any) (string, string) {
-	switch v.(type) {
-	case string:
-		return typeString, ""
-	case int64:
-		return typeInteger, "int64"
-	case float64:
-		return typeNumber, "float64"
-	case bool:
-		return typeBoolean, ""
-	case []any:
-		return typeArray, ""
-	case map[string]any:
-		return typeObject, ""
-	}
-	return fmt.Sprintf("%T", v), "" // no decoded JSON
 }
 
 // textError tells the first thing that is wrong with a string.
@@ -269,7 +230,7 @@ func (w *Values) textError(v, at string) *openapierrors.Validation {
 	if w.pattern == nil {
 		return nil
 	}
-	re, err := w.pattern.compiled()
+	re, err := w.pattern.Compiled()
 	switch {
 	case err != nil:
 		return openapierrors.FailedPattern(at, in, fmt.Sprintf("%s, but pattern is invalid: %s", w.Pattern, err), v)
@@ -284,7 +245,7 @@ func (j judge) list(s *Schema, w *Values, v []any, at string, was former) findin
 	if s.Items != nil {
 		before := was.elements(s)
 		for i, item := range v {
-			f.merge(j.value(s.Items, item, below(at, "["+strconv.Itoa(i)+"]"), before(item)))
+			f.merge(j.value(s.Items, item, jsonvalue.Below(at, "["+strconv.Itoa(i)+"]"), before(item)))
 		}
 	}
 	if w.MinItems != nil {
@@ -319,7 +280,7 @@ func (j judge) object(s *Schema, w *Values, v map[string]any, at string, was for
 		case OthersForbidden:
 			f.check(openapierrors.PropertyNotAllowed(at, in, name))
 		case OthersDescribed:
-			f.merge(j.value(s.Additional, v[name], below(at, "."+name), was.member(name, at)))
+			f.merge(j.value(s.Additional, v[name], jsonvalue.Below(at, "."+name), was.member(name, at)))
 		}
 	}
 	for _, name := range names {
@@ -329,13 +290,13 @@ func (j judge) object(s *Schema, w *Values, v map[string]any, at string, was for
 		}
 		inside := name
 		if at != "" {
-			inside = below(at, "."+name)
+			inside = jsonvalue.Below(at, "."+name)
 		}
 		f.merge(j.value(property, v[name], inside, was.member(name, at)))
 	}
 	for _, name := range w.Required {
 		if _, ok := v[name]; !ok && j.effort.spend(judgeEffort) {
-			f.check(openapierrors.Required(below(at, "."+name), in))
+			f.check(openapierrors.Required(jsonvalue.Below(at, "."+name), in))
 		}
 	}
 	return f
@@ -428,7 +389,7 @@ func (j judge) number(s *Schema, w *Values, v any, at string) findings {
 		number, format = (&Schema{Type: s.Type}).numberType(j.format(s))
 	}
 	f.add(errorsIn(validate.IsValueValidAgainstRange(v, number, format, "Checked", at))...)
-	float := asFloat(v)
+	float := jsonvalue.Float(v)
 	bound := func(bound *float64, name string, exact, loose func(float64) *openapierrors.Validation) {
 		if bound == nil {
 			return
@@ -460,4 +421,11 @@ func (j judge) number(s *Schema, w *Values, v any, at string) findings {
 			return validate.Maximum(at, in, float, limit, w.ExclusiveMaximum)
 		})
 	return f
+}
+
+func errorsIn(err error) []error {
+	if err == nil {
+		return nil
+	}
+	return []error{err}
 }

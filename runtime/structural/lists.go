@@ -1,11 +1,11 @@
 package structural
 
 import (
-	"encoding/json"
 	"maps"
-	"reflect"
 	"slices"
 
+	"github.com/keelson-dev/keelson/runtime/structural/internal/jsonvalue"
+	"github.com/keelson-dev/keelson/runtime/structural/internal/word"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -15,30 +15,10 @@ func (s *Schema) CheckLists(path *field.Path, value any) field.ErrorList {
 	if s.listsFit(value) {
 		return nil
 	}
-	var told told
+	var told jsonvalue.Errors
 	s.listErrors(&told, path, value)
-	return told.errs
+	return told.List
 }
-
-// told are errors about a value, as many as are told.
-type told struct {
-	errs  field.ErrorList
-	bytes int // of their texts
-}
-
-// maxErrorBytes is how long the errors about one value may be together. Each shows where it is, in the names of all around it, and
-// the value.
-const maxErrorBytes = 1 << 20
-
-// add adds an error unless there are enough.
-func (t *told) add(err *field.Error) {
-	if !t.full() {
-		t.errs = append(t.errs, err)
-		t.bytes += len(err.Field) + len(err.ErrorBody())
-	}
-}
-
-func (t *told) full() bool { return len(t.errs) >= maxErrors || t.bytes > maxErrorBytes }
 
 // CheckListsUpdate is CheckLists for a value that was old before. It tolerates everything if old is no better.
 func (s *Schema) CheckListsUpdate(path *field.Path, value, old any) field.ErrorList {
@@ -63,14 +43,14 @@ func (s *Schema) listsFit(value any) bool {
 		}
 	case []any:
 		switch s.ListType {
-		case listSet:
-			if len(v) > fewElements && len(repeated(v)) > 0 || len(v) <= fewElements && !distinct(v, equalAsJSON) {
+		case word.ListSet:
+			if len(v) > fewElements && len(jsonvalue.Repeated(v)) > 0 || len(v) <= fewElements && !jsonvalue.Distinct(v, jsonvalue.Equal) {
 				return false
 			}
-		case listMap:
+		case word.ListMap:
 			if len(v) > fewElements {
-				var found told
-				if s.keyErrors(&found, nil, v); len(found.errs) > 0 {
+				var found jsonvalue.Errors
+				if s.keyErrors(&found, nil, v); len(found.List) > 0 {
 					return false
 				}
 				break
@@ -80,24 +60,12 @@ func (s *Schema) listsFit(value any) bool {
 					return false
 				}
 			}
-			if !distinct(v, s.sameKeys) {
+			if !jsonvalue.Distinct(v, s.sameKeys) {
 				return false
 			}
 		}
 		for _, element := range v {
 			if !s.Items.listsFit(element) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// distinct says that surely no two elements of a short list are the same.
-func distinct(list []any, same func(a, b any) bool) bool {
-	for i, a := range list {
-		for _, b := range list[:i] {
-			if same(a, b) {
 				return false
 			}
 		}
@@ -112,40 +80,16 @@ func (s *Schema) sameKeys(a, b any) bool {
 	for _, name := range s.ListMapKeys {
 		v, inX := x[name]
 		w, inY := y[name]
-		if inX != inY || inX && !equalAsJSON(v, w) {
+		if inX != inY || inX && !jsonvalue.Equal(v, w) {
 			return false
 		}
 	}
 	return true
 }
 
-// equalAsJSON says that two values may be the same when they are written down.
-func equalAsJSON(a, b any) bool {
-	switch a := a.(type) {
-	case int64:
-		if f, ok := b.(float64); ok {
-			return f == float64(a)
-		}
-	case float64:
-		if i, ok := b.(int64); ok {
-			return a == float64(i)
-		}
-	case []any:
-		b, ok := b.([]any)
-		return ok && slices.EqualFunc(a, b, equalAsJSON)
-	case map[string]any:
-		b, ok := b.(map[string]any)
-		return ok && maps.EqualFunc(a, b, equalAsJSON)
-	}
-	if reflect.TypeOf(a) != reflect.TypeOf(b) {
-		return false
-	}
-	return a == b
-}
-
 // listErrors finds out what is wrong, if anything is.
-func (s *Schema) listErrors(told *told, path *field.Path, value any) {
-	if traitOf(s)&hasListType == 0 || told.full() {
+func (s *Schema) listErrors(told *jsonvalue.Errors, path *field.Path, value any) {
+	if traitOf(s)&hasListType == 0 || told.Full() {
 		return
 	}
 	switch v := value.(type) {
@@ -159,14 +103,14 @@ func (s *Schema) listErrors(told *told, path *field.Path, value any) {
 		}
 	case []any:
 		switch s.ListType {
-		case listSet:
-			for _, i := range repeated(v) {
-				if told.full() {
+		case word.ListSet:
+			for _, i := range jsonvalue.Repeated(v) {
+				if told.Full() {
 					return
 				}
-				told.add(field.Duplicate(path.Index(i), v[i]))
+				told.Add(field.Duplicate(path.Index(i), v[i]))
 			}
-		case listMap:
+		case word.ListMap:
 			s.keyErrors(told, path, v)
 		}
 		for i, element := range v {
@@ -176,12 +120,12 @@ func (s *Schema) listErrors(told *told, path *field.Path, value any) {
 }
 
 // keyErrors finds elements of a list of type map that have the keys of another.
-func (s *Schema) keyErrors(told *told, path *field.Path, list []any) {
+func (s *Schema) keyErrors(told *jsonvalue.Errors, path *field.Path, list []any) {
 	keys := make([]any, len(list))
 	for i, element := range list {
 		object, ok := element.(map[string]any)
 		if !ok && element != nil {
-			told.add(field.Invalid(path.Index(i), element, "must be an object for an array of list-type map"))
+			told.Add(field.Invalid(path.Index(i), element, "must be an object for an array of list-type map"))
 			return
 		}
 		key := map[string]any{}
@@ -203,36 +147,13 @@ func (s *Schema) keyErrors(told *told, path *field.Path, list []any) {
 			}
 		}
 	}
-	for _, i := range repeated(compared) {
-		if told.full() {
+	for _, i := range jsonvalue.Repeated(compared) {
+		if told.Full() {
 			return
 		}
-		told.add(field.Duplicate(path.Index(i), keys[i]))
+		told.Add(field.Duplicate(path.Index(i), keys[i]))
 	}
 }
 
 // absent stands for a key that an element does not have. It is not null.
 type absent struct{}
-
-// repeated returns the indexes of the elements that are there for the second time. Objects and lists are compared as they
-// are written down, others with their type: 1 and 1.0 are two elements, [1] and [1.0] are one.
-func repeated(list []any) []int {
-	scalars, texts := map[any]int{}, map[string]int{}
-	var second []int
-	for i, element := range list {
-		var times int
-		switch element.(type) {
-		case map[string]any, []any:
-			text, _ := json.Marshal(element) // decoded JSON can be encoded
-			texts[string(text)]++
-			times = texts[string(text)]
-		default:
-			scalars[element]++
-			times = scalars[element]
-		}
-		if times == 2 {
-			second = append(second, i)
-		}
-	}
-	return second
-}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/keelson-dev/keelson/runtime/structural/internal/word"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
@@ -20,7 +21,7 @@ import (
 // when the definition changes.
 func (s *Schema) MergeSchema(meta spec.Schema) *spec.Schema {
 	if s == nil {
-		s = &Schema{Type: typeObject}
+		s = &Schema{Type: word.Object}
 	}
 	schema := s.merge(meta)
 	addMeta(schema, meta)
@@ -79,7 +80,7 @@ func (s *Schema) mergeExtensions(schema *spec.Schema) {
 
 // addMeta gives an object what every object of Kubernetes has.
 func addMeta(schema *spec.Schema, meta spec.Schema) {
-	schema.SetProperty(apiVersion, *spec.StringProperty())
-	schema.SetProperty(kind, *spec.StringProperty())
-	schema.SetProperty(metadata, meta)
+	schema.SetProperty(word.APIVersion, *spec.StringProperty())
+	schema.SetProperty(word.Kind, *spec.StringProperty())
+	schema.SetProperty(word.Metadata, meta)
 }

@@ -1,11 +1,8 @@
 package structural
 
 import (
-	"slices"
-	"strconv"
-	"strings"
-
-	"k8s.io/apimachinery/pkg/util/validation/field"
+	"github.com/keelson-dev/keelson/runtime/structural/internal/jsonvalue"
+	"github.com/keelson-dev/keelson/runtime/structural/internal/word"
 )
 
 // Prune removes the members of objects that the schema does not specify, at any depth, and returns the paths of at most
@@ -17,10 +14,10 @@ import (
 // [Schema.PruneObject] for a whole object. Where the schema ends everything is unknown: of an object that is specified
 // to be any value, the members are removed.
 func (s *Schema) Prune(value any, report int) []string {
-	var room [16]step
+	var room [16]jsonvalue.Step
 	p := pruner{report: report, at: room[:0]}
 	p.prune(s, value)
-	return p.unknown.sorted(report)
+	return p.unknown.Sorted(report)
 }
 
 // PruneObject is Prune for a whole object, whose apiVersion, kind and metadata are not looked at.
@@ -28,38 +25,38 @@ func (s *Schema) PruneObject(object map[string]any, report int) []string {
 	if s == nil {
 		s = &Schema{}
 	}
-	var room [16]step
+	var room [16]jsonvalue.Step
 	p := pruner{report: report, resource: s, at: room[:0]}
 	p.prune(s, object)
-	return p.unknown.sorted(report)
+	return p.unknown.Sorted(report)
 }
 
 // pruner walks a value. It takes no memory as long as nothing is unknown.
 type pruner struct {
 	report   int
 	resource *Schema // the root, if that is an object with apiVersion, kind and metadata
-	at       trail
-	unknown  paths
+	at       jsonvalue.Trail
+	unknown  jsonvalue.Paths
 }
 
 func (p *pruner) prune(s *Schema, value any) {
 	switch v := value.(type) {
 	case map[string]any:
 		for name, member := range v {
-			if s != nil && (s.Embedded || s == p.resource) && isMeta(name) {
+			if s != nil && (s.Embedded || s == p.resource) && word.IsMeta(name) {
 				continue
 			}
 			switch next := s.member(name); {
 			case next != nil || s != nil && s.Others != OthersUnspecified:
-				p.at.enter(name)
+				p.at.Enter(name)
 				p.prune(next, member)
-				p.at.leave()
+				p.at.Leave()
 			case s != nil && s.PreserveUnknown:
 			default:
-				if p.report > 0 && (!isMeta(name) || len(p.at) > 0) {
-					p.at.enter(name)
-					p.unknown.add(p.at.String(), p.report)
-					p.at.leave()
+				if p.report > 0 && (!word.IsMeta(name) || len(p.at) > 0) {
+					p.at.Enter(name)
+					p.unknown.Add(p.at.String(), p.report)
+					p.at.Leave()
 				}
 				delete(v, name)
 			}
@@ -89,72 +86,9 @@ func (p *pruner) elements(s *Schema, list []any, preserve bool) {
 	for i, element := range list {
 		switch element.(type) {
 		case map[string]any, []any:
-			p.at.enterIndex(i)
+			p.at.EnterIndex(i)
 			p.prune(items, element)
-			p.at.leave()
+			p.at.Leave()
 		}
 	}
-}
-
-// trail is where a walk is in a value.
-type trail []step
-
-type step struct {
-	name  string
-	index int  // of an element, or -1
-	key   bool // name is the key of a map, not a property
-}
-
-func (t *trail) enter(name string)    { *t = append(*t, step{name: name, index: -1}) }
-func (t *trail) enterKey(name string) { *t = append(*t, step{name: name, index: -1, key: true}) }
-func (t *trail) enterIndex(i int)     { *t = append(*t, step{index: i}) }
-func (t *trail) leave()               { *t = (*t)[:len(*t)-1] }
-
-// path is the trail as field errors write it, from a root.
-func (t trail) path(root *field.Path) *field.Path {
-	for _, step := range t {
-		switch {
-		case step.index >= 0:
-			root = root.Index(step.index)
-		case step.key:
-			root = root.Key(step.name)
-		default:
-			root = root.Child(step.name)
-		}
-	}
-	return root
-}
-
-// String is the path of an unknown field. One longer than maxShownPath ends before.
-func (t trail) String() string {
-	var text strings.Builder
-	for i, step := range t {
-		if text.Len()+len(step.name) > maxShownPath {
-			return below(text.String(), "."+step.name[:min(len(step.name), maxShownPath)])
-		}
-		if step.index >= 0 {
-			text.WriteString("[" + strconv.Itoa(step.index) + "]")
-			continue
-		}
-		if i > 0 {
-			text.WriteByte('.')
-		}
-		text.WriteString(step.name)
-	}
-	return text.String()
-}
-
-// paths are the first ones of many, in sorted order, whatever the order in which they come.
-type paths []string
-
-func (p *paths) add(path string, most int) {
-	*p = append(*p, path)
-	if len(*p) >= 2*most+64 {
-		*p = p.sorted(most)
-	}
-}
-
-func (p paths) sorted(most int) []string {
-	slices.Sort(p)
-	return p[:min(len(p), max(most, 0))]
 }

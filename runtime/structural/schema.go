@@ -1,7 +1,15 @@
 package structural
 
 import (
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/keelson-dev/keelson/runtime/structural/internal/formats"
+	"github.com/keelson-dev/keelson/runtime/structural/internal/word"
+	"github.com/keelson-dev/keelson/runtime/structural/internal/written"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // Schema says what a JSON value may be. It is a tree: what is specified in it directly is the structure, which says what
@@ -87,7 +95,7 @@ type Values struct {
 
 	texts      map[string]struct{} // the texts in Enum, if it is long; else nil
 	enumBytes  int64               // of Enum in an error, about
-	pattern    *pattern
+	pattern    *formats.Pattern
 	format     string            // Format if it is known for the type, else ""
 	hasFormat  func(string) bool // nil: every string has it
 	impossible bool              // no number is valid, for a bound does not fit the type
@@ -115,36 +123,57 @@ func traitOf(s *Schema) trait {
 func (s *Schema) types() []string {
 	switch {
 	case s.IntOrString:
-		return []string{typeInteger, typeString}
+		return []string{word.Integer, word.String}
 	case s.Type != "":
 		return []string{s.Type}
 	}
 	return nil
 }
 
-// The names of JSON types.
-const (
-	typeObject  = "object"
-	typeArray   = "array"
-	typeString  = "string"
-	typeInteger = "integer"
-	typeNumber  = "number"
-	typeBoolean = "boolean"
-	typeNull    = "null"
-)
+// At returns the schema that a simple path leads to, and the path as field errors write it: ".spec.color" is that of a
+// selectable field or of a scale subresource. Each name is one of a property, or any one where only additional properties
+// are described. Elements of lists cannot be reached. With brackets also ['name'] is understood, as in the
+// fieldPath of a rule; a backslash escapes there.
+//
+// The errors have the words of kube-apiserver. An empty path leads to s.
+func (s *Schema) At(path string, brackets bool) (*field.Path, *Schema, error) {
+	var at *field.Path
+	err := written.Follow(path, brackets, func(name string) bool {
+		switch {
+		case s == nil:
+			return false
+		case s.Properties[name] != nil:
+			at, s = at.Child(name), s.Properties[name]
+		case s.Properties == nil && s.Others != OthersUnspecified:
+			at, s = at.Key(name), s.Additional
+		default:
+			return false
+		}
+		return true
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return at, s, nil
+}
 
-// Names with a meaning of their own in objects and schemas.
-const (
-	listSet    = "set"
-	listMap    = "map"
-	atomic     = "atomic"
-	granular   = "granular"
-	apiVersion = "apiVersion"
-	kind       = "kind"
-	metadata   = "metadata"
-)
+// All returns s and the schemas of the structure below it, sorted, each before those below it, with their paths in the
+// schema: properties[spec].items. path is that of s. What is inside of Values is no structure.
+func (s *Schema) All(path *field.Path) iter.Seq2[*field.Path, *Schema] {
+	return func(yield func(*field.Path, *Schema) bool) { s.all(path, yield) }
+}
 
-// isMeta tells the members that every object has.
-func isMeta(name string) bool {
-	return name == apiVersion || name == kind || name == metadata
+func (s *Schema) all(path *field.Path, yield func(*field.Path, *Schema) bool) bool {
+	if s == nil {
+		return true
+	}
+	if !yield(path, s) || !s.Items.all(path.Child("items"), yield) || !s.Additional.all(path.Child("additionalProperties"), yield) {
+		return false
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		if !s.Properties[name].all(path.Child("properties").Key(name), yield) {
+			return false
+		}
+	}
+	return true
 }

@@ -2,10 +2,11 @@ package structural
 
 import (
 	"math"
-	"reflect"
 	"slices"
 	"unicode/utf8"
 
+	"github.com/keelson-dev/keelson/runtime/structural/internal/jsonvalue"
+	"github.com/keelson-dev/keelson/runtime/structural/internal/word"
 	"k8s.io/kube-openapi/pkg/validation/validate"
 )
 
@@ -29,7 +30,7 @@ func (s *Schema) allows(v any, effort *Effort) bool {
 			return false
 		}
 	case int64:
-		if s.Type != typeInteger && s.Type != typeNumber && !s.allowsAnyNumber() || s.Values != nil && !s.allowsInt(v) {
+		if s.Type != word.Integer && s.Type != word.Number && !s.allowsAnyNumber() || s.Values != nil && !s.allowsInt(v) {
 			return false
 		}
 	case float64:
@@ -37,15 +38,15 @@ func (s *Schema) allows(v any, effort *Effort) bool {
 			return false
 		}
 	case bool:
-		if !s.allowsPlain(typeBoolean) {
+		if !s.allowsPlain(word.Boolean) {
 			return false
 		}
 	case []any:
-		if !s.allowsPlain(typeArray) && !s.listPasses() || !s.allowsList(v, effort) {
+		if !s.allowsPlain(word.Array) && !s.listPasses() || !s.allowsList(v, effort) {
 			return false
 		}
 	case map[string]any:
-		if !s.allowsPlain(typeObject) || !s.allowsObject(v, effort) {
+		if !s.allowsPlain(word.Object) || !s.allowsObject(v, effort) {
 			return false
 		}
 	default:
@@ -60,7 +61,7 @@ func (s *Schema) allowsNull() bool {
 	if s.Values != nil && len(s.Values.Enum) > 0 {
 		return false
 	}
-	return s.Nullable || s.Type == "" && !s.IntOrString || s.Type == typeNull && !s.IntOrString
+	return s.Nullable || s.Type == "" && !s.IntOrString || s.Type == word.Null && !s.IntOrString
 }
 
 // allowsPlain is about values of a type that is never mixed up with others.
@@ -73,7 +74,7 @@ func (s *Schema) allowsPlain(jsonType string) bool {
 
 // allowsText is about the type of strings: a format without a type is one of strings.
 func (s *Schema) allowsText() bool {
-	return s.Type == typeString || s.IntOrString || s.Type == ""
+	return s.Type == word.String || s.IntOrString || s.Type == ""
 }
 
 // allowsAnyNumber is about schemas of numbers that have no type of numbers.
@@ -83,31 +84,20 @@ func (s *Schema) allowsAnyNumber() bool {
 
 // listPasses says that a list counts as a string with a format.
 func (s *Schema) listPasses() bool {
-	return (s.Type == typeString || s.Type == "") && !s.IntOrString && s.Values != nil && s.Values.format != ""
-}
-
-// wholeFloat says that a float is a whole number as far as JSON numbers are exact.
-func wholeFloat(v float64) bool {
-	const exact = 1<<53 - 1
-	return v == math.Trunc(v) && math.Abs(v) <= exact
-}
-
-// almostWhole is the same for kube-openapi, which leaves some room for rounding.
-func almostWhole(v float64) bool {
-	return wholeFloat(v) || validate.MultipleOf("", "", v, 1) == nil
+	return (s.Type == word.String || s.Type == "") && !s.IntOrString && s.Values != nil && s.Values.format != ""
 }
 
 func (s *Schema) allowsFloat(v float64) bool {
 	switch {
 	case s.IntOrString:
-		if !almostWhole(v) {
+		if !jsonvalue.IsAlmostWhole(v) {
 			return false
 		}
-	case s.Type == typeInteger:
-		if !wholeFloat(v) {
+	case s.Type == word.Integer:
+		if !jsonvalue.IsWhole(v) {
 			return false
 		}
-	case s.Type != typeNumber && !s.allowsAnyNumber():
+	case s.Type != word.Number && !s.allowsAnyNumber():
 		return false
 	}
 	w := s.Values
@@ -166,9 +156,9 @@ func (s *Schema) fitsFormat(v any, small bool) bool {
 func (s *Schema) numberType(format string) (string, string) {
 	switch {
 	case s.IntOrString:
-	case s.Type == typeInteger && (format == "int32" || format == "int64"), s.Type == typeNumber && (format == "float" || format == "double"):
+	case s.Type == word.Integer && (format == "int32" || format == "int64"), s.Type == word.Number && (format == "float" || format == "double"):
 		return s.Type, format
-	case s.Type == typeInteger, s.Type == typeNumber:
+	case s.Type == word.Integer, s.Type == word.Number:
 		return s.Type, ""
 	}
 	return "", ""
@@ -184,7 +174,7 @@ func (w *Values) allowsText(v string, effort *Effort) bool {
 			return false
 		}
 	}
-	return (w.pattern == nil || w.pattern.matches(v)) && (w.hasFormat == nil || w.hasFormat(v))
+	return (w.pattern == nil || w.pattern.Matches(v)) && (w.hasFormat == nil || w.hasFormat(v))
 }
 
 // textEffort is what judging a text needs.
@@ -192,7 +182,7 @@ func (w *Values) textEffort(v string) int64 {
 	n := int64(len(v))
 	effort := n / charactersEffort
 	if w.pattern != nil {
-		effort += n * int64(w.pattern.size) / patternEffort
+		effort += n * int64(w.pattern.Size) / patternEffort
 	}
 	if w.hasFormat != nil {
 		effort += n
@@ -296,39 +286,5 @@ func (w *Values) enumerates(v any, effort *Effort) bool {
 	if !effort.spend(int64(len(w.Enum)) / alternativeShare) {
 		return false
 	}
-	return slices.ContainsFunc(w.Enum, func(alternative any) bool { return isAlternative(v, alternative) })
-}
-
-// isAlternative compares a value with one of an enum: after it has become of the alternative's type, if Go converts it.
-func isAlternative(v, alternative any) bool {
-	if v == nil || alternative == nil {
-		return false
-	}
-	switch a := alternative.(type) {
-	case string:
-		switch v := v.(type) {
-		case string:
-			return v == a
-		case int64:
-			return reflect.ValueOf(v).Convert(reflect.TypeFor[string]()).String() == a // the character of that number
-		}
-		return false
-	case int64:
-		switch v := v.(type) {
-		case int64:
-			return v == a
-		case float64:
-			return int64(v) == a
-		}
-		return false
-	case float64:
-		switch v := v.(type) {
-		case int64:
-			return float64(v) == a
-		case float64:
-			return v == a
-		}
-		return false
-	}
-	return reflect.DeepEqual(v, alternative)
+	return slices.ContainsFunc(w.Enum, func(alternative any) bool { return jsonvalue.IsAlternative(v, alternative) })
 }

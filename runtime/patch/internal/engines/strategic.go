@@ -1,4 +1,4 @@
-package patch
+package engines
 
 import (
 	"errors"
@@ -12,13 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
-// StrategicMergePatch applies a strategic merge patch to doc, a JSON object, and returns the result. t is the Go
-// struct that doc is the JSON of: the tags patchStrategy and patchMergeKey of its fields say which lists are merged, and
-// by which key; all others are replaced. The directives are those of
-// https://github.com/kubernetes/community/blob/main/contributors/devel/sig-api-machinery/strategic-merge-patch.md.
-func StrategicMergePatch(doc, patch []byte, t reflect.Type) (result []byte, err error) {
+// Strategic applies a strategic merge patch to the JSON of a t.
+func Strategic(doc, patch []byte, t reflect.Type) (result []byte, refusal *Refusal) {
 	if t == nil || t.Kind() != reflect.Struct {
-		return nil, &Error{Code: http.StatusUnsupportedMediaType, Message: fmt.Sprintf("strategic merge patches need a Go struct, not %v", t)}
+		return nil, &Refusal{Code: http.StatusUnsupportedMediaType, Message: fmt.Sprintf("strategic merge patches need a Go struct, not %v", t)}
 	}
 	changes, err := decodeStrategic(patch)
 	if err != nil {
@@ -30,15 +27,15 @@ func StrategicMergePatch(doc, patch []byte, t reflect.Type) (result []byte, err 
 	}
 	defer func() { // directives of a wrong type are not all found before they are used
 		if p := recover(); p != nil {
-			result, err = nil, inapplicable(fmt.Errorf("%v", p))
+			result, refusal = nil, inapplicable(fmt.Errorf("%v", p))
 		}
 	}()
 	meta, err := strategicpatch.NewPatchMetaFromStruct(reflect.New(t).Interface())
 	if err != nil {
 		return nil, inapplicable(err)
 	}
-	if err := checkLists(object, changes, meta); err != nil {
-		return nil, err
+	if refusal := checkLists(object, changes, meta); refusal != nil {
+		return nil, refusal
 	}
 	merged, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(object, changes, meta)
 	if err != nil {
@@ -50,18 +47,14 @@ func StrategicMergePatch(doc, patch []byte, t reflect.Type) (result []byte, err 
 	return encode(map[string]any(merged))
 }
 
-// MaxListItems is about how many items a list may have that a strategic merge patch merges with one as long: the time
-// grows with the square. More are compared with fewer.
-const MaxListItems = 2000
-
 // checkLists refuses a patch that would take too long.
-func checkLists(object, changes map[string]any, meta strategicpatch.LookupPatchMeta) error {
+func checkLists(object, changes map[string]any, meta strategicpatch.LookupPatchMeta) *Refusal {
 	cost := listCost{longest: longestList(object)}
 	cost.add(changes, meta)
 	if cost.sum <= 2*MaxListItems*MaxListItems {
 		return nil
 	}
-	return &Error{
+	return &Refusal{
 		Code:    http.StatusRequestEntityTooLarge,
 		Message: fmt.Sprintf("a strategic merge patch can merge lists of some %d items; a merge patch replaces lists of any length", MaxListItems),
 	}
@@ -116,21 +109,21 @@ func longestList(v any) int {
 // decodeStrategic reads a JSON object with whole numbers as int64, by which merge keys are compared. Larger ones stay
 // texts, and so what they are.
 func decodeStrategic(text []byte) (map[string]any, error) {
-	object, err := decodeObject(text)
+	object, err := DecodeObject(text)
 	if err != nil {
 		return nil, err
 	}
-	if _, bad := withNumbers(object, true); bad != nil {
-		return nil, fmt.Errorf("%s: %s is larger than a number of 64 bits can be", bad.path(), bad.number)
+	if _, bad := WithNumbers(object, true); bad != nil {
+		return nil, fmt.Errorf("%s: %s is larger than a number of 64 bits can be", bad.Path(), bad.Number)
 	}
 	return object, nil
 }
 
 // strategicError tells a patch that does not fit the document from one that is none. kube-apiserver answers some of the
 // latter, such as an unknown directive, with 500.
-func strategicError(err error) error {
+func strategicError(err error) *Refusal {
 	if errors.Is(err, mergepatch.ErrNoListOfLists) {
 		return inapplicable(err)
 	}
-	return &Error{Code: http.StatusBadRequest, Message: err.Error()}
+	return &Refusal{Code: http.StatusBadRequest, Message: err.Error()}
 }

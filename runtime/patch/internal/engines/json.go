@@ -1,4 +1,4 @@
-package patch
+package engines
 
 import (
 	"encoding/json"
@@ -10,16 +10,15 @@ import (
 	"strings"
 )
 
-// JSONPatch applies a JSON Patch (RFC 6902) to doc, a JSON object, and returns the result: all operations or none.
-// It may be other than an object when an operation replaced the whole document.
-func JSONPatch(doc, patch []byte) ([]byte, error) {
-	operations, err := decodeOperations(patch)
-	if err != nil {
-		return nil, err
+// JSON applies a JSON Patch.
+func JSON(doc, patch []byte) ([]byte, *Refusal) {
+	operations, refusal := decodeOperations(patch)
+	if refusal != nil {
+		return nil, refusal
 	}
-	object, err := decodeDocument(doc)
-	if err != nil {
-		return nil, err
+	object, refusal := decodeDocument(doc)
+	if refusal != nil {
+		return nil, refusal
 	}
 	p := &patcher{root: object}
 	for i, op := range operations {
@@ -37,16 +36,16 @@ type operation struct {
 	value      any     // nil: null or missing
 }
 
-func decodeOperations(patch []byte) ([]operation, error) {
+func decodeOperations(patch []byte) ([]operation, *Refusal) {
 	if !json.Valid(patch) {
-		return nil, &Error{Code: http.StatusBadRequest, Message: "invalid JSON patch"}
+		return nil, &Refusal{Code: http.StatusBadRequest, Message: "invalid JSON patch"}
 	}
 	var members []map[string]json.RawMessage
 	if err := json.Unmarshal(patch, &members); err != nil {
 		return nil, undecodable(err)
 	}
 	if len(members) > MaxOperations {
-		return nil, &Error{
+		return nil, &Refusal{
 			Code:    http.StatusRequestEntityTooLarge,
 			Message: fmt.Sprintf("The allowed maximum operations in a JSON patch is %d, got %d", MaxOperations, len(members)),
 		}

@@ -1,4 +1,4 @@
-package structural
+package written
 
 import (
 	"cmp"
@@ -8,12 +8,13 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/keelson-dev/keelson/runtime/structural/internal/word"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// structuralErrors returns what keeps a schema from being structural, sorted.
-func structuralErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps) field.ErrorList {
+// StructuralErrors returns what keeps a schema from being structural, sorted.
+func StructuralErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps) field.ErrorList {
 	errs := structureErrors(path, props, atRoot)
 	errs = append(errs, completenessOfValues(path, path, props, props)...)
 	texts := make(map[*field.Error]string, len(errs))
@@ -40,7 +41,7 @@ func structureErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps, a
 	}
 	var errs field.ErrorList
 	items, additional := itemsOf(props), additionalOf(props)
-	if props.Type == typeArray && items == nil {
+	if props.Type == word.Array && items == nil {
 		errs = append(errs, field.Required(path.Child("items"), "must be specified"))
 	}
 	errs = append(errs, structureErrors(path.Child("items"), items, inItems)...)
@@ -77,7 +78,7 @@ func typeErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps, at lev
 	switch {
 	case props.XEmbeddedResource && props.Type == "":
 		errs = append(errs, field.Required(path.Child("type"), embedded))
-	case props.XEmbeddedResource && props.Type != typeObject:
+	case props.XEmbeddedResource && props.Type != word.Object:
 		errs = append(errs, field.Invalid(path.Child("type"), props.Type, embedded))
 	case props.Type == "" && !props.XIntOrString && !preserve:
 		errs = append(errs, field.Required(path.Child("type"), string(at)))
@@ -85,7 +86,7 @@ func typeErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps, at lev
 	if props.XEmbeddedResource && props.AdditionalProperties != nil {
 		errs = append(errs, field.Forbidden(path.Child("additionalProperties"), "must not be used if x-kubernetes-embedded-resource is set"))
 	}
-	if at == atRoot && props.Type != "" && props.Type != typeObject {
+	if at == atRoot && props.Type != "" && props.Type != word.Object {
 		errs = append(errs, field.Invalid(path.Child("type"), props.Type, "must be object at the root"))
 	}
 	return errs
@@ -95,17 +96,17 @@ func typeErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps, at lev
 func metadataErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps, at level) field.ErrorList {
 	var errs field.ErrorList
 	resource := at == atRoot || props.XEmbeddedResource
-	for _, name := range []string{kind, apiVersion} {
-		if property, ok := props.Properties[name]; ok && resource && property.Type != typeString {
+	for _, name := range []string{word.Kind, word.APIVersion} {
+		if property, ok := props.Properties[name]; ok && resource && property.Type != word.String {
 			errs = append(errs, field.Invalid(path.Child("properties").Key(name).Child("type"), property.Type, "must be string"))
 		}
 	}
-	meta, ok := props.Properties[metadata]
+	meta, ok := props.Properties[word.Metadata]
 	if !ok {
 		return errs
 	}
-	path = path.Child("properties").Key(metadata)
-	if resource && meta.Type != typeObject {
+	path = path.Child("properties").Key(word.Metadata)
+	if resource && meta.Type != word.Object {
 		errs = append(errs, field.Invalid(path.Child("type"), meta.Type, "must be object"))
 	}
 	if at == atRoot && !namesOnly(meta) {
@@ -128,7 +129,7 @@ func namesOnly(meta apiextensionsv1.JSONSchemaProps) bool {
 // isBlank says that a schema says nothing.
 func isBlank(props apiextensionsv1.JSONSchemaProps) bool {
 	props.Enum, props.AllOf, props.AnyOf, props.OneOf = none(props.Enum), none(props.AllOf), none(props.AnyOf), none(props.OneOf)
-	if value, err := decoded(props.Example); err == nil && value == nil {
+	if value, err := Decoded(props.Example); err == nil && value == nil {
 		props.Example = nil
 	}
 	return reflect.ValueOf(props).IsZero()
@@ -144,7 +145,7 @@ func none[T any](list []T) []T {
 
 // isIntOrString recognizes the two alternatives of an int-or-string, in which types are allowed.
 func isIntOrString(anyOf []apiextensionsv1.JSONSchemaProps) bool {
-	if len(anyOf) != 2 || anyOf[0].Type != typeInteger || anyOf[1].Type != typeString {
+	if len(anyOf) != 2 || anyOf[0].Type != word.Integer || anyOf[1].Type != word.String {
 		return false
 	}
 	for _, branch := range anyOf {
@@ -195,7 +196,7 @@ func nestedErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps, anyO
 		errs = append(errs, nestedErrors(path.Child("properties").Key(name), &property, false)...)
 	}
 	const empty, undefined, off = "must be empty to be structural", "must be undefined to be structural", "must be false to be structural"
-	value, _ := decoded(props.Default) // build has decoded it
+	value, _ := Decoded(props.Default) // the compiler has decoded it
 	for _, forbidden := range []struct {
 		found  bool
 		word   string
@@ -219,8 +220,8 @@ func nestedErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps, anyO
 			errs = append(errs, field.Forbidden(path.Child(forbidden.word), forbidden.detail))
 		}
 	}
-	if _, ok := props.Properties[metadata]; ok {
-		errs = append(errs, field.Forbidden(path.Child("properties").Key(metadata), "must not be specified in a nested context"))
+	if _, ok := props.Properties[word.Metadata]; ok {
+		errs = append(errs, field.Forbidden(path.Child("properties").Key(word.Metadata), "must not be specified in a nested context"))
 	}
 	return errs
 }
@@ -254,18 +255,4 @@ func completeness(path, by *field.Path, structure, nested *apiextensionsv1.JSONS
 		}
 	}
 	return errs
-}
-
-func itemsOf(props *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
-	if props.Items == nil {
-		return nil
-	}
-	return props.Items.Schema
-}
-
-func additionalOf(props *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
-	if props.AdditionalProperties == nil {
-		return nil
-	}
-	return props.AdditionalProperties.Schema
 }

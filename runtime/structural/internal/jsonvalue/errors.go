@@ -1,4 +1,4 @@
-package structural
+package jsonvalue
 
 import (
 	"encoding/json"
@@ -9,20 +9,20 @@ import (
 	openapierrors "k8s.io/kube-openapi/pkg/validation/errors"
 )
 
-// fieldErrors makes field errors of what was found, each text once, and not more than maxErrorBytes of them.
-func fieldErrors(path *field.Path, found []error) field.ErrorList {
-	var all told
+// FieldErrors makes field errors of what was found, each text once, and not more than MaxErrorBytes of them.
+func FieldErrors(path *field.Path, found []error) field.ErrorList {
+	var all Errors
 	seen := map[string]bool{}
 	for _, err := range found {
-		if text := err.Error(); !seen[text] && !errors.Is(err, errNotTold) {
+		if text := err.Error(); !seen[text] && !errors.Is(err, ErrNotTold) {
 			seen[text] = true
-			all.add(fieldError(path, err))
+			all.Add(fieldError(path, err))
 		}
-		if all.full() {
+		if all.Full() {
 			break
 		}
 	}
-	return all.errs
+	return all.List
 }
 
 func fieldError(path *field.Path, err error) *field.Error {
@@ -72,3 +72,30 @@ func alternatives(values []any) []string {
 	}
 	return texts
 }
+
+// MaxErrors is how many errors are reported of one value.
+const MaxErrors = 1000
+
+// ErrNotTold stands for an error of which there is no more to say than of others before it.
+var ErrNotTold = errors.New("there are more errors")
+
+// Errors are errors about a value, as many as are told.
+type Errors struct {
+	List  field.ErrorList
+	bytes int // of their texts
+}
+
+// MaxErrorBytes is how long the errors about one value may be together. Each shows where it is, in the names of all around it, and
+// the value.
+const MaxErrorBytes = 1 << 20
+
+// Add adds an error unless there are enough.
+func (t *Errors) Add(err *field.Error) {
+	if !t.Full() {
+		t.List = append(t.List, err)
+		t.bytes += len(err.Field) + len(err.ErrorBody())
+	}
+}
+
+// Full says that no more errors are told.
+func (t *Errors) Full() bool { return len(t.List) >= MaxErrors || t.bytes > MaxErrorBytes }

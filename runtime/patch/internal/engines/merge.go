@@ -1,13 +1,12 @@
-package patch
+package engines
 
 import (
 	"errors"
 	"net/http"
 )
 
-// MergePatch applies a JSON Merge Patch (RFC 7386) to doc, a JSON object, and returns the result. The patch must
-// be an object too: a patch that replaces the whole document by something else makes no object of any kind.
-func MergePatch(doc, patch []byte) ([]byte, error) {
+// Merge applies a JSON Merge Patch.
+func Merge(doc, patch []byte) ([]byte, *Refusal) {
 	p, err := decode(patch)
 	if err != nil {
 		return nil, undecodable(err)
@@ -16,18 +15,18 @@ func MergePatch(doc, patch []byte) ([]byte, error) {
 	if !ok {
 		return nil, noObject(p)
 	}
-	object, err := decodeDocument(doc)
-	if err != nil {
-		return nil, err
+	object, refusal := decodeDocument(doc)
+	if refusal != nil {
+		return nil, refusal
 	}
 	merge(object, members)
 	return encode(object)
 }
 
 // noObject is the error for a merge patch of another type, of which kube-apiserver notices null last.
-func noObject(patch any) error {
+func noObject(patch any) *Refusal {
 	if patch == nil {
-		return &Error{Code: http.StatusBadRequest, Message: "Invalid JSON Patch"}
+		return &Refusal{Code: http.StatusBadRequest, Message: "Invalid JSON Patch"}
 	}
 	return undecodable(errors.New("a merge patch must be a JSON object"))
 }

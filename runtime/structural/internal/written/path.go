@@ -1,47 +1,16 @@
-package structural
+package written
 
 import (
 	"errors"
 	"fmt"
-	"iter"
-	"maps"
-	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 )
-
-// At returns the schema that a simple path leads to, and the path as field errors write it: ".spec.color" is that of a
-// selectable field or of a scale subresource. Each name is one of a property, or any one where only additional properties
-// are described. Elements of lists cannot be reached. With brackets also ['name'] is understood, as in the
-// fieldPath of a rule; a backslash escapes there.
-//
-// The errors have the words of kube-apiserver. An empty path leads to s.
-func (s *Schema) At(path string, brackets bool) (*field.Path, *Schema, error) {
-	var at *field.Path
-	err := follow(path, brackets, func(name string) bool {
-		switch {
-		case s == nil:
-			return false
-		case s.Properties[name] != nil:
-			at, s = at.Child(name), s.Properties[name]
-		case s.Properties == nil && s.Others != OthersUnspecified:
-			at, s = at.Key(name), s.Additional
-		default:
-			return false
-		}
-		return true
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	return at, s, nil
-}
 
 // leads says that a path with brackets leads to a schema that is inside of another.
 func leads(path string, props *apiextensionsv1.JSONSchemaProps) bool {
-	return follow(path, true, func(name string) bool {
+	return Follow(path, true, func(name string) bool {
 		switch {
 		case props == nil:
 			return false
@@ -56,8 +25,8 @@ func leads(path string, props *apiextensionsv1.JSONSchemaProps) bool {
 	}) == nil
 }
 
-// follow calls enter with each name in a path, until that says that there is no such thing.
-func follow(path string, brackets bool, enter func(name string) bool) error {
+// Follow calls enter with each name in a path, until that says that there is no such thing.
+func Follow(path string, brackets bool, enter func(name string) bool) error {
 	for rest := path; rest != ""; {
 		var name string
 		var err error
@@ -158,25 +127,4 @@ func unquoted(text string) (string, error) {
 		name.WriteByte(meanings[which])
 	}
 	return name.String(), nil
-}
-
-// All returns s and the schemas of the structure below it, sorted, each before those below it, with their paths in the
-// schema: properties[spec].items. path is that of s. What is inside of Values is no structure.
-func (s *Schema) All(path *field.Path) iter.Seq2[*field.Path, *Schema] {
-	return func(yield func(*field.Path, *Schema) bool) { s.all(path, yield) }
-}
-
-func (s *Schema) all(path *field.Path, yield func(*field.Path, *Schema) bool) bool {
-	if s == nil {
-		return true
-	}
-	if !yield(path, s) || !s.Items.all(path.Child("items"), yield) || !s.Additional.all(path.Child("additionalProperties"), yield) {
-		return false
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
-		if !s.Properties[name].all(path.Child("properties").Key(name), yield) {
-			return false
-		}
-	}
-	return true
 }

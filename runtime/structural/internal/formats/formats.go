@@ -1,4 +1,5 @@
-package structural
+// Package formats judges texts: by the formats of strings, and by regular expressions.
+package formats
 
 import (
 	"regexp"
@@ -6,27 +7,29 @@ import (
 	"sync"
 	"time"
 
+	"github.com/keelson-dev/keelson/runtime/structural/internal/word"
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 )
 
-// formatKnown says whether a schema of the type enforces the format; the others mean nothing. The formats of strings are
+// Known says whether a schema of the type enforces the format; the others mean nothing. The formats of strings are
 // those of Kubernetes 1.37, dashes in their names do not count.
-func formatKnown(jsonType string, intOrString bool, format string) bool {
+func Known(jsonType string, intOrString bool, format string) bool {
 	if format == "" {
 		return false
 	}
 	switch {
-	case intOrString, jsonType == "", jsonType == typeString:
-		return textFormat(format)
-	case jsonType == typeInteger:
+	case intOrString, jsonType == "", jsonType == word.String:
+		return IsText(format)
+	case jsonType == word.Integer:
 		return format == "int32" || format == "int64"
-	case jsonType == typeNumber:
+	case jsonType == word.Number:
 		return format == "float" || format == "double"
 	}
 	return false
 }
 
-func textFormat(format string) bool {
+// IsText says that strings have the format.
+func IsText(format string) bool {
 	switch strings.ReplaceAll(format, "-", "") {
 	case "bsonobjectid", "byte", "cidr", "creditcard", "date", "datetime", "duration", "email", "hexcolor", "hostname",
 		"ipv4", "ipv6", "isbn", "isbn10", "isbn13", "k8slongname", "k8sshortname", "mac", "password", "rgbcolor", "ssn",
@@ -36,19 +39,19 @@ func textFormat(format string) bool {
 	return false
 }
 
-// formats has the checks of formats of strings for one schema. Those that kube-openapi has no function for go through a
+// Checks has the checks of formats of strings for one schema. Those that kube-openapi has no function for go through a
 // registry of formats, which works under a lock: it is the schema's own, so that schemas do not wait for each other.
-type formats struct{ registry strfmt.Registry }
+type Checks struct{ registry strfmt.Registry }
 
-// check returns the check of a format, nil if there is nothing to check.
-func (f *formats) check(format string) func(string) bool {
+// Check returns the check of a format, nil if there is nothing to check.
+func (f *Checks) Check(format string) func(string) bool {
 	switch strings.ReplaceAll(format, "-", "") {
 	case "bsonobjectid":
 		return strfmt.IsBSONObjectID
 	case "date":
 		return strfmt.IsDate
 	case "datetime":
-		return func(text string) bool { return isUTC(text) || strfmt.IsDateTime(text) }
+		return func(text string) bool { return IsUTC(text) || strfmt.IsDateTime(text) }
 	case "duration":
 		return strfmt.IsDuration
 	case "email":
@@ -70,7 +73,7 @@ func (f *formats) check(format string) func(string) bool {
 	case "password":
 		return nil
 	}
-	if !textFormat(format) {
+	if !IsText(format) {
 		return nil
 	}
 	if f.registry == nil {
@@ -80,8 +83,8 @@ func (f *formats) check(format string) func(string) bool {
 	return func(text string) bool { return registry.Validates(format, text) }
 }
 
-// isUTC recognizes a time as most are written, 2006-01-02T15:04:05Z.
-func isUTC(text string) bool {
+// IsUTC recognizes a time as most are written, 2006-01-02T15:04:05Z.
+func IsUTC(text string) bool {
 	if len(text) != len("2006-01-02T15:04:05Z") || text[len(text)-1] != 'Z' {
 		return false
 	}
@@ -89,23 +92,29 @@ func isUTC(text string) bool {
 	return err == nil
 }
 
-// pattern is a regular expression that is compiled when it is first needed: most of the schemas of a server are rarely
+// Pattern is a regular expression that is compiled when it is first needed: most of the schemas of a server are rarely
 // used, and a compiled expression is many times as large as its text.
-type pattern struct {
-	text string
-	size int       // instructions
+type Pattern struct {
+	Text string
+	Size int       // instructions
 	once sync.Once // guards the making of the others
 	re   *regexp.Regexp
 	err  error
 }
 
-func (p *pattern) compiled() (*regexp.Regexp, error) {
-	p.once.Do(func() { p.re, p.err = regexp.Compile(p.text) })
+// Refuse makes p an expression that no text matches, for the reason err. It comes before the first use.
+func (p *Pattern) Refuse(err error) {
+	p.once.Do(func() { p.err = err })
+}
+
+// Compiled returns the expression, compiled.
+func (p *Pattern) Compiled() (*regexp.Regexp, error) {
+	p.once.Do(func() { p.re, p.err = regexp.Compile(p.Text) })
 	return p.re, p.err
 }
 
-// matches is false for all texts if the expression is none.
-func (p *pattern) matches(text string) bool {
-	re, err := p.compiled()
+// Matches is false for all texts if the expression is none.
+func (p *Pattern) Matches(text string) bool {
+	re, err := p.Compiled()
 	return err == nil && re.MatchString(text)
 }

@@ -1,4 +1,4 @@
-package structural
+package written
 
 import (
 	"fmt"
@@ -8,10 +8,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// OpenAPI returns a schema as it is published: in the form of OpenAPI v3 with all that its author wrote, the texts included.
-// A null as default or example is none, and what no structural schema has is left out. It fails on a schema with a value that
-// is not JSON or that is nested deeper than [MaxDepth]. The result shares with props only numbers and rules, which nobody
-// may change in place. A nil schema gives nil.
+// OpenAPI returns a schema as it is published. The result shares with props only numbers and rules.
 func OpenAPI(props *apiextensionsv1.JSONSchemaProps) (*spec.Schema, error) {
 	return openAPI(props, 0)
 }
@@ -48,14 +45,14 @@ func openAPI(props *apiextensionsv1.JSONSchemaProps, depth int) (*spec.Schema, e
 
 // openAPIValues adds the values that are in a schema.
 func openAPIValues(s *spec.Schema, props *apiextensionsv1.JSONSchemaProps) (err error) {
-	if s.Default, err = decoded(props.Default); err != nil {
+	if s.Default, err = Decoded(props.Default); err != nil {
 		return err
 	}
-	if s.Example, err = decoded(props.Example); err != nil {
+	if s.Example, err = Decoded(props.Example); err != nil {
 		return err
 	}
 	for i := range props.Enum {
-		value, err := decoded(&props.Enum[i])
+		value, err := Decoded(&props.Enum[i])
 		if err != nil {
 			return err
 		}

@@ -1,100 +1,38 @@
-package structural
+package written
 
 import (
 	"fmt"
-	"iter"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/keelson-dev/keelson/runtime/structural/internal/word"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Warnings returns what is not wrong with a schema but worth telling its author: formats that mean nothing, each time they
-// are used, and sets that server-side apply cannot merge. In an update, those that the old schema had too are not told.
-func Warnings(props *apiextensionsv1.JSONSchemaProps) []string {
-	var warnings, sets []string
-	for node := range nodes(props) {
-		if node.Format != "" && !formatKnown(node.Type, false, node.Format) {
-			warnings = append(warnings, fmt.Sprintf("unrecognized format %q", node.Format))
-		}
-		items := itemsOf(node)
-		if node.XListType == nil || *node.XListType != listSet || items == nil || items.Type != typeObject && items.Type != typeArray {
-			continue
-		}
-		warning := fmt.Sprintf("x-kubernetes-list-type: set for items of type %q is not supported by server-side apply or CEL validation rules", items.Type)
-		if !slices.Contains(sets, warning) {
-			sets = append(sets, warning)
+// RootErrors holds the root against the keywords that are allowed with a status subresource.
+func RootErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps) field.ErrorList {
+	allowed := []string{
+		"Description", "Type", "Format", "Title", "Maximum", "ExclusiveMaximum", "Minimum", "ExclusiveMinimum", "MaxLength",
+		"MinLength", "Pattern", "MaxItems", "MinItems", "UniqueItems", "MultipleOf", "Required", "Items", "Properties",
+		"ExternalDocs", "Example", "XPreserveUnknownFields", "XValidations",
+	}
+	root := reflect.ValueOf(*props)
+	for i := range root.NumField() {
+		name := root.Type().Field(i).Name
+		switch {
+		case root.Field(i).IsZero():
+		case name == "Type" && props.Type != word.Object:
+			return field.ErrorList{field.Invalid(path.Child("type"), props.Type,
+				`only "object" is allowed as the type at the root of the schema if the status subresource is enabled`)}
+		case !slices.Contains(allowed, name):
+			return field.ErrorList{field.Invalid(path, *props,
+				fmt.Sprintf("only %v fields are allowed at the root of the schema if the status subresource is enabled", allowed))}
 		}
 	}
-	slices.Sort(sets)
-	return append(warnings, sets...)
-}
-
-// children returns the schemas directly inside a schema, those of maps sorted.
-func children(props *apiextensionsv1.JSONSchemaProps) iter.Seq[*apiextensionsv1.JSONSchemaProps] {
-	return func(yield func(*apiextensionsv1.JSONSchemaProps) bool) {
-		var all []*apiextensionsv1.JSONSchemaProps
-		if props.Items != nil {
-			all = append(all, props.Items.Schema)
-			all = appendAll(all, props.Items.JSONSchemas)
-		}
-		all = appendAll(all, props.AllOf)
-		all = appendAll(all, props.AnyOf)
-		all = appendAll(all, props.OneOf)
-		all = append(all, props.Not)
-		all = appendMap(all, props.Properties)
-		all = append(all, additionalOf(props))
-		all = appendMap(all, props.PatternProperties)
-		if props.AdditionalItems != nil {
-			all = append(all, props.AdditionalItems.Schema)
-		}
-		all = appendMap(all, props.Definitions)
-		for _, name := range slices.Sorted(maps.Keys(props.Dependencies)) {
-			all = append(all, props.Dependencies[name].Schema)
-		}
-		for _, child := range all {
-			if child != nil && !yield(child) {
-				return
-			}
-		}
-	}
-}
-
-func appendAll(all []*apiextensionsv1.JSONSchemaProps, more []apiextensionsv1.JSONSchemaProps) []*apiextensionsv1.JSONSchemaProps {
-	for i := range more {
-		all = append(all, &more[i])
-	}
-	return all
-}
-
-func appendMap(all []*apiextensionsv1.JSONSchemaProps, more map[string]apiextensionsv1.JSONSchemaProps) []*apiextensionsv1.JSONSchemaProps {
-	for _, name := range slices.Sorted(maps.Keys(more)) {
-		child := more[name]
-		all = append(all, &child)
-	}
-	return all
-}
-
-// nodes returns a schema and all inside it, each before those inside it.
-func nodes(props *apiextensionsv1.JSONSchemaProps) iter.Seq[*apiextensionsv1.JSONSchemaProps] {
-	return func(yield func(*apiextensionsv1.JSONSchemaProps) bool) { walk(props, yield) }
-}
-
-func walk(props *apiextensionsv1.JSONSchemaProps, yield func(*apiextensionsv1.JSONSchemaProps) bool) bool {
-	if props == nil {
-		return true
-	}
-	if !yield(props) {
-		return false
-	}
-	for child := range children(props) {
-		if !walk(child, yield) {
-			return false
-		}
-	}
-	return true
+	return nil
 }
 
 // isType says that OpenAPI has the type.
@@ -106,9 +44,32 @@ func typeNames() []string {
 	return strings.Fields("array boolean integer number object string")
 }
 
+// Leniency is what is not held against the keywords of schemas, because earlier schemas had it.
+type Leniency struct {
+	NonAtomicSets bool // lists of type set with objects or lists that are not atomic
+	LooseKeys     bool // keys of lists that are optional without default, or nullable; nullable elements of sets and maps
+	UnknownTypes  bool // types that OpenAPI does not have
+}
+
+// Add adds what a schema has, which may be nil.
+func (l *Leniency) Add(root *apiextensionsv1.JSONSchemaProps) {
+	for props := range nodes(root) {
+		l.NonAtomicSets = l.NonAtomicSets || nonAtomicSet(nil, props) != nil
+		l.LooseKeys = l.LooseKeys || len(looseKeys(nil, props)) > 0
+		l.UnknownTypes = l.UnknownTypes || props.Type != "" && !isType(props.Type)
+	}
+}
+
+// KeywordErrors checks the keywords of a schema and those inside. faulty gets the paths of schemas with errors in them or
+// below, unless it is nil.
+func KeywordErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps, tolerance Leniency, faulty map[string]bool) field.ErrorList {
+	c := keywords{tolerance: tolerance, defaults: true, unsupported: new(int), faulty: faulty}
+	return c.check(path, props, true)
+}
+
 // keywords checks the keywords of schemas, one by one, wherever they are.
 type keywords struct {
-	tolerance  Tolerance
+	tolerance  Leniency
 	defaults   bool   // are allowed
 	why        string // they are not
 	insideMeta bool   // the schema is one of apiVersion, kind or metadata
@@ -158,7 +119,7 @@ func compiles(props *apiextensionsv1.JSONSchemaProps) bool {
 	if props.XPreserveUnknownFields != nil && !*props.XPreserveUnknownFields || props.Items != nil && len(props.Items.JSONSchemas) > 0 {
 		return false
 	}
-	return unsupported(props) == nil
+	return Unsupported(props) == nil
 }
 
 func (c keywords) each(path *field.Path, all []apiextensionsv1.JSONSchemaProps) field.ErrorList {
@@ -184,7 +145,7 @@ func (c keywords) forbidden(path *field.Path, props *apiextensionsv1.JSONSchemaP
 	if props.Type != "" && !isType(props.Type) && !c.tolerance.UnknownTypes {
 		errs = append(errs, field.NotSupported(path.Child("type"), props.Type, typeNames()))
 	}
-	value, err := decoded(props.Default)
+	value, err := Decoded(props.Default)
 	if (value != nil || err != nil) && !c.defaults {
 		errs = append(errs, field.Forbidden(path.Child("default"), strings.TrimSpace("must not be set "+c.why)))
 	}
@@ -203,7 +164,7 @@ func (c keywords) forbidden(path *field.Path, props *apiextensionsv1.JSONSchemaP
 			errs = append(errs, field.Forbidden(path.Child(keyword.name), keyword.name+" is not supported"))
 		}
 	}
-	if props.Type == typeNull {
+	if props.Type == word.Null {
 		errs = append(errs, field.Forbidden(path.Child("type"), "type cannot be set to null, use nullable as an alternative"))
 	}
 	if props.Items != nil && len(props.Items.JSONSchemas) > 0 {
@@ -233,7 +194,7 @@ func (c keywords) members(path *field.Path, props *apiextensionsv1.JSONSchemaPro
 	}
 	for _, name := range slices.Sorted(maps.Keys(props.Properties)) {
 		property, inside := props.Properties[name], c
-		if (root || props.XEmbeddedResource) && isMeta(name) {
+		if (root || props.XEmbeddedResource) && word.IsMeta(name) {
 			inside.insideMeta = true
 			if root {
 				inside = inside.withoutDefaults("in top-level " + name)

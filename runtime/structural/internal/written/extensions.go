@@ -1,9 +1,10 @@
-package structural
+package written
 
 import (
 	"slices"
 	"strings"
 
+	"github.com/keelson-dev/keelson/runtime/structural/internal/word"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -15,19 +16,19 @@ func (c keywords) extensions(path *field.Path, props *apiextensionsv1.JSONSchema
 		errs = append(errs, field.Invalid(path.Child("x-kubernetes-preserve-unknown-fields"), false, "must be true or undefined"))
 	}
 	if mapType := props.XMapType; mapType != nil {
-		errs = append(errs, wrongType(path, props.Type, typeObject, "must be object if x-kubernetes-map-type is specified")...)
-		if *mapType != atomic && *mapType != granular {
-			errs = append(errs, field.NotSupported(path.Child("x-kubernetes-map-type"), *mapType, []string{atomic, granular}))
+		errs = append(errs, wrongType(path, props.Type, word.Object, "must be object if x-kubernetes-map-type is specified")...)
+		if *mapType != word.Atomic && *mapType != word.Granular {
+			errs = append(errs, field.NotSupported(path.Child("x-kubernetes-map-type"), *mapType, []string{word.Atomic, word.Granular}))
 		}
 	}
 	if listType := props.XListType; listType != nil {
-		if wrong := wrongType(path, props.Type, typeArray, "must be array if x-kubernetes-list-type is specified"); wrong != nil {
+		if wrong := wrongType(path, props.Type, word.Array, "must be array if x-kubernetes-list-type is specified"); wrong != nil {
 			errs = append(errs, wrong...)
 		} else if err := nonAtomicSet(path, props); err != nil && !c.tolerance.NonAtomicSets {
 			errs = append(errs, err)
 		}
-		if *listType != atomic && *listType != listSet && *listType != listMap {
-			errs = append(errs, field.NotSupported(path.Child("x-kubernetes-list-type"), *listType, []string{atomic, listSet, listMap}))
+		if *listType != word.Atomic && *listType != word.ListSet && *listType != word.ListMap {
+			errs = append(errs, field.NotSupported(path.Child("x-kubernetes-list-type"), *listType, []string{word.Atomic, word.ListSet, word.ListMap}))
 		}
 	}
 	errs = append(errs, keyErrors(path, props)...)
@@ -51,14 +52,14 @@ func wrongType(path *field.Path, is, want, why string) field.ErrorList {
 // nonAtomicSet finds a list of type set whose elements can be changed in part.
 func nonAtomicSet(path *field.Path, props *apiextensionsv1.JSONSchemaProps) *field.Error {
 	items := itemsOf(props)
-	if props.XListType == nil || *props.XListType != listSet || items == nil {
+	if props.XListType == nil || *props.XListType != word.ListSet || items == nil {
 		return nil
 	}
 	const why = "must be atomic as item of a list with x-kubernetes-list-type=set"
 	switch {
-	case items.Type == typeArray && items.XListType != nil && *items.XListType != atomic:
+	case items.Type == word.Array && items.XListType != nil && *items.XListType != word.Atomic:
 		return field.Invalid(path.Child("items").Child("x-kubernetes-list-type"), items.XListType, why)
-	case items.Type == typeObject && (items.XMapType == nil || *items.XMapType != atomic):
+	case items.Type == word.Object && (items.XMapType == nil || *items.XMapType != word.Atomic):
 		return field.Invalid(path.Child("items").Child("x-kubernetes-map-type"), items.XListType, why) // sic: the type of a list
 	}
 	return nil
@@ -67,7 +68,7 @@ func nonAtomicSet(path *field.Path, props *apiextensionsv1.JSONSchemaProps) *fie
 // keyErrors judges the keys of a list of type map.
 func keyErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps) field.ErrorList {
 	var errs field.ErrorList
-	isMap := props.XListType != nil && *props.XListType == listMap
+	isMap := props.XListType != nil && *props.XListType == word.ListMap
 	if len(props.XListMapKeys) > 0 && !isMap {
 		const why = "must be map if x-kubernetes-list-map-keys is non-empty"
 		if props.XListType == nil {
@@ -90,7 +91,7 @@ func keyErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps) field.E
 	switch {
 	case items == nil:
 		return append(errs, field.Invalid(path.Child("items"), props.Items, "must only have a single schema if x-kubernetes-list-type is map"))
-	case items.Type != typeObject:
+	case items.Type != word.Object:
 		return append(errs, field.Invalid(path.Child("items").Child("type"), items.Type, "must be object if parent array's x-kubernetes-list-type is map"))
 	}
 	for i, key := range props.XListMapKeys {
@@ -98,7 +99,7 @@ func keyErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps) field.E
 		switch {
 		case !ok:
 			errs = append(errs, field.Invalid(keys, props.XListMapKeys, "entries must all be names of item properties"))
-		case property.Type == typeArray || property.Type == typeObject: // sic: what is shown is the type of the element
+		case property.Type == word.Array || property.Type == word.Object: // sic: what is shown is the type of the element
 			errs = append(errs, field.Invalid(path.Child("items").Child("properties").Key(key).Child("type"), items.Type,
 				"must be a scalar type if parent array's x-kubernetes-list-type is map"))
 		}
@@ -112,7 +113,7 @@ func keyErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps) field.E
 // looseKeys finds elements of sets and maps that may be null, and keys that may be null or absent.
 func looseKeys(path *field.Path, props *apiextensionsv1.JSONSchemaProps) field.ErrorList {
 	items := itemsOf(props)
-	if items == nil || props.XListType == nil || *props.XListType != listSet && *props.XListType != listMap {
+	if items == nil || props.XListType == nil || *props.XListType != word.ListSet && *props.XListType != word.ListMap {
 		return nil
 	}
 	var errs field.ErrorList
@@ -120,7 +121,7 @@ func looseKeys(path *field.Path, props *apiextensionsv1.JSONSchemaProps) field.E
 	if items.Nullable {
 		errs = append(errs, field.Forbidden(path.Child("nullable"), "cannot be nullable when x-kubernetes-list-type is "+*props.XListType))
 	}
-	if *props.XListType != listMap {
+	if *props.XListType != word.ListMap {
 		return errs
 	}
 	for _, key := range props.XListMapKeys {
@@ -129,7 +130,7 @@ func looseKeys(path *field.Path, props *apiextensionsv1.JSONSchemaProps) field.E
 			continue
 		}
 		at := path.Child("properties").Key(key)
-		value, err := decoded(property.Default)
+		value, err := Decoded(property.Default)
 		if !slices.Contains(items.Required, key) && value == nil && err == nil {
 			errs = append(errs, field.Required(at.Child("default"),
 				"this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"))

@@ -1,4 +1,4 @@
-package structural
+package written
 
 import (
 	"crypto/sha256"
@@ -7,16 +7,12 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Fingerprint tells schemas apart. It is comparable; that of two schemas is the same, as far as SHA-256 goes, only if
-// [Compile] makes the same of them.
-type Fingerprint [sha256.Size]byte
-
-// FingerprintOf returns the fingerprint of a schema. Descriptions, titles, examples and links to documents do not count,
-// and neither does the order of properties. A nil schema has one too.
-func FingerprintOf(props *apiextensionsv1.JSONSchemaProps) (Fingerprint, error) {
+// Fingerprint returns the SHA-256 sum of what counts in a schema: not of descriptions, titles, examples, links to documents and the
+// order of properties.
+func Fingerprint(props *apiextensionsv1.JSONSchemaProps) ([sha256.Size]byte, error) {
 	text, err := json.Marshal(withoutDocs(props))
 	if err != nil {
-		return Fingerprint{}, err
+		return [sha256.Size]byte{}, err
 	}
 	return sha256.Sum256(text), nil
 }

@@ -1,4 +1,4 @@
-package structural
+package jsonvalue
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/keelson-dev/keelson/runtime/structural/internal/formats"
+	"github.com/keelson-dev/keelson/runtime/structural/internal/word"
 	"k8s.io/apimachinery/pkg/api/operation"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -20,20 +22,20 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// coerceMetadata makes the metadata of an object what is left of it in a metav1.ObjectMeta, and returns the paths below
+// CoerceMetadata makes the metadata of an object what is left of it in a metav1.ObjectMeta, and returns the paths below
 // metadata of what is not: at most report. Fields of a wrong type are an error, or are dropped if drop is set; metadata that
 // is no object is an error even then. Nothing is done if there is no metadata.
-func coerceMetadata(object map[string]any, drop bool, report int) ([]string, error) {
-	value, ok := object[metadata]
-	if !ok || isCanonical(value) {
+func CoerceMetadata(object map[string]any, drop bool, report int) ([]string, error) {
+	value, ok := object[word.Metadata]
+	if !ok || IsCanonical(value) {
 		return nil, nil
 	}
-	return recodeMetadata(object, drop, report)
+	return RecodeMetadata(object, drop, report)
 }
 
-// recodeMetadata is coerceMetadata for metadata that is there, by way of an ObjectMeta.
-func recodeMetadata(object map[string]any, drop bool, report int) ([]string, error) {
-	value := object[metadata]
+// RecodeMetadata is CoerceMetadata for metadata that is there, by way of an ObjectMeta.
+func RecodeMetadata(object map[string]any, drop bool, report int) ([]string, error) {
+	value := object[word.Metadata]
 	text, err := json.Marshal(value)
 	if err != nil {
 		return nil, err
@@ -55,7 +57,7 @@ func recodeMetadata(object map[string]any, drop bool, report int) ([]string, err
 	if err != nil {
 		return nil, err
 	}
-	object[metadata] = coerced
+	object[word.Metadata] = coerced
 	return unknown, nil
 }
 
@@ -105,9 +107,9 @@ func decodableMetadata(fields map[string]any, report int) (*metav1.ObjectMeta, [
 	return meta, unknown
 }
 
-// isCanonical says that metadata is surely as it would come out of an ObjectMeta. That of most objects is, and need not go
+// IsCanonical says that metadata is surely as it would come out of an ObjectMeta. That of most objects is, and need not go
 // through one.
-func isCanonical(value any) bool {
+func IsCanonical(value any) bool {
 	fields, ok := value.(map[string]any)
 	if !ok {
 		return false
@@ -159,7 +161,7 @@ func isText(v any) bool {
 // isTime says that a time is written as a metav1.Time writes it.
 func isTime(v any) bool {
 	text, ok := v.(string)
-	return ok && isUTC(text) && text != "0001-01-01T00:00:00Z" // which is no time at all
+	return ok && formats.IsUTC(text) && text != "0001-01-01T00:00:00Z" // which is no time at all
 }
 
 func isOwner(v any) bool {
@@ -167,7 +169,7 @@ func isOwner(v any) bool {
 	required := 0
 	for name, v := range owner {
 		switch name {
-		case apiVersion, kind, "name", "uid":
+		case word.APIVersion, word.Kind, "name", "uid":
 			if _, ok := v.(string); !ok {
 				return false
 			}
@@ -190,7 +192,7 @@ func isManagedFields(v any) bool {
 	}
 	for name, v := range entry {
 		switch name {
-		case "manager", "operation", apiVersion, "fieldsType", "subresource":
+		case "manager", "operation", word.APIVersion, "fieldsType", "subresource":
 			ok = isText(v)
 		case "time":
 			ok = isTime(v)
@@ -220,46 +222,19 @@ func isFieldSet(v any) bool {
 	return true
 }
 
-// ValidateEmbedded returns what is wrong with the apiVersion, kind and metadata of the embedded resources in a value. The
-// root is one only if the schema says so: the metadata of whole objects has rules of its own.
-func (s *Schema) ValidateEmbedded(path *field.Path, value any) field.ErrorList {
-	if traitOf(s)&hasEmbedded == 0 {
-		return nil
-	}
+// ValidateResource judges what an object has to have to be one of Kubernetes. A name is not required.
+func ValidateResource(path *field.Path, object map[string]any) field.ErrorList {
 	var errs field.ErrorList
-	switch v := value.(type) {
-	case map[string]any:
-		if s.Embedded {
-			errs = validateResource(path, v)
-		}
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			if property, ok := s.Properties[name]; ok {
-				errs = append(errs, property.ValidateEmbedded(path.Child(name), v[name])...)
-			} else {
-				errs = append(errs, s.Additional.ValidateEmbedded(path.Key(name), v[name])...)
-			}
-		}
-	case []any:
-		for i, element := range v {
-			errs = append(errs, s.Items.ValidateEmbedded(path.Index(i), element)...)
-		}
-	}
-	return errs
-}
-
-// validateResource judges what an object has to have to be one of Kubernetes. A name is not required.
-func validateResource(path *field.Path, object map[string]any) field.ErrorList {
-	var errs field.ErrorList
-	version, hasVersion := object[apiVersion]
-	kindOf, hasKind := object[kind]
+	version, hasVersion := object[word.APIVersion]
+	kindOf, hasKind := object[word.Kind]
 	if !hasVersion {
-		errs = append(errs, field.Required(path.Child(apiVersion), ""))
+		errs = append(errs, field.Required(path.Child(word.APIVersion), ""))
 	}
 	if !hasKind {
-		errs = append(errs, field.Required(path.Child(kind), ""))
+		errs = append(errs, field.Required(path.Child(word.Kind), ""))
 	}
 	if hasVersion {
-		if err := textError(path.Child(apiVersion), version, func(text string) string {
+		if err := textError(path.Child(word.APIVersion), version, func(text string) string {
 			if _, err := schema.ParseGroupVersion(text); err != nil {
 				return err.Error()
 			}
@@ -269,7 +244,7 @@ func validateResource(path *field.Path, object map[string]any) field.ErrorList {
 		}
 	}
 	if hasKind {
-		if err := textError(path.Child(kind), kindOf, func(text string) string {
+		if err := textError(path.Child(word.Kind), kindOf, func(text string) string {
 			if problems := utilvalidation.IsDNS1035Label(strings.ToLower(text)); len(problems) > 0 {
 				return "may have mixed case, but should otherwise match: " + strings.Join(problems, ",")
 			}
@@ -278,7 +253,7 @@ func validateResource(path *field.Path, object map[string]any) field.ErrorList {
 			errs = append(errs, err)
 		}
 	}
-	value, ok := object[metadata]
+	value, ok := object[word.Metadata]
 	if !ok {
 		return errs
 	}
@@ -288,13 +263,13 @@ func validateResource(path *field.Path, object map[string]any) field.ErrorList {
 		err = json.Unmarshal(text, meta)
 	}
 	if err != nil {
-		return append(errs, field.Invalid(path.Child(metadata), value, err.Error()))
+		return append(errs, field.Invalid(path.Child(word.Metadata), value, err.Error()))
 	}
 	if meta.Name == "" {
 		meta.Name = "unnamed" // whatever is allowed: templates have no names
 	}
 	return append(errs, validation.ValidateObjectMetaDeclaratively(context.Background(), operation.Create, meta, nil,
-		meta.Namespace != "", pathSegment, path.Child(metadata), true)...)
+		meta.Namespace != "", pathSegment, path.Child(word.Metadata), true)...)
 }
 
 // textError judges a text that may not be empty.

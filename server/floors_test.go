@@ -24,7 +24,6 @@ var climbing = map[string]int{
 	"runtime/roundtrip":            4,
 	"server/filters":               11,
 	"server/servertest/writemodel": 13,
-	"storage/bolt":                 185,
 	"storage/memory":               12,
 }
 

@@ -24,7 +24,6 @@ var climbing = map[string]int{
 	"runtime/roundtrip":            4,
 	"server/filters":               11,
 	"server/servertest/writemodel": 13,
-	"storage/memory":               12,
 }
 
 // TestFloors holds that the files of a package form floors, and calls go down: of the calls between files of a package, one in ten at

@@ -9,6 +9,8 @@ import (
 	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/servertest"
+	"github.com/keelson-dev/keelson/storage"
+	"github.com/keelson-dev/keelson/storage/memory"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -86,5 +88,41 @@ func TestCollectGarbageLater(t *testing.T) {
 			t.Errorf("%s: %s", name, body)
 		}
 		collectGarbage(t, srv)
+	}
+}
+
+// layered is a Backend around another one, whose powers it has.
+type layered struct{ storage.Backend }
+
+func (l layered) Unwrap() storage.Backend { return l.Backend }
+
+// unknowing is a Backend that never knows its revision, although it has the method.
+type unknowing struct{ storage.Backend }
+
+func (unknowing) Known() (revision int64, ok bool) { return 0, false }
+
+// The storage is the server's alone if its backend knows the revision without asking: nobody else writes.
+func TestSharesStorage(t *testing.T) {
+	t.Parallel()
+	own := func() storage.Backend { return memory.New(memory.Options{}) }
+	plain := func() storage.Backend { return struct{ storage.Backend }{own()} } // without powers
+	for name, c := range map[string]struct {
+		backend storage.Backend
+		want    bool
+	}{
+		"a backend that knows":           {own(), false},
+		"a backend that cannot know":     {plain(), true},
+		"a backend that does not know":   {unknowing{own()}, true},
+		"around a backend that knows":    {layered{layered{own()}}, false},
+		"around a backend that cannot":   {layered{plain()}, true},
+		"around a backend that does not": {layered{unknowing{own()}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := servertest.Start(t, server.Options{Storage: storage.Opened(c.backend)}, widgets())
+			if got := host(t, srv).SharesStorage(); got != c.want {
+				t.Errorf("SharesStorage() = %t, want %t", got, c.want)
+			}
+		})
 	}
 }

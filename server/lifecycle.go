@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"math"
 	"net"
 	"net/http"
 	"net/netip"
@@ -17,6 +18,7 @@ import (
 	"github.com/keelson-dev/keelson/server/handlers"
 	"github.com/keelson-dev/keelson/server/internal/transport"
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // Run listens on Serving.Listen and serves until ctx ends; see Serve.
@@ -114,14 +116,15 @@ func (s *Server) announce(ctx context.Context, url string) error {
 
 // waitReady returns when every check passes, or false as soon as ctx or the server ends.
 func (s *Server) waitReady(ctx context.Context) bool {
-	for wait := time.Millisecond; ; wait = min(2*wait, time.Second) {
+	pauses := wait.Backoff{Duration: time.Millisecond, Factor: 2, Steps: math.MaxInt, Cap: time.Second}
+	for {
 		err := s.CheckReady(ctx)
 		if err == nil || ctx.Err() != nil || s.life.Err() != nil {
 			return err == nil
 		}
 		s.opts.Observe.Logger.Warn("not ready yet", zap.Error(err))
 		select {
-		case <-time.After(wait):
+		case <-time.After(pauses.Step()):
 		case <-ctx.Done():
 		case <-s.life.Done():
 		}

@@ -1,10 +1,51 @@
 package bolt
 
 import (
+	"errors"
 	"math"
 
 	"github.com/keelson-dev/keelson/storage"
 )
+
+// errNothing rolls back a transaction that has nothing to write.
+var errNothing = errors.New("nothing to write")
+
+func (a *attempt) run(batch []*request) error {
+	if err := a.begin(); err != nil {
+		return err
+	}
+	if err := a.carry(); err != nil {
+		return err
+	}
+	if err := a.adopt(); err != nil {
+		return err
+	}
+	for _, r := range batch {
+		if err := a.apply(r); err != nil {
+			return err
+		}
+	}
+	limit := stepChanges
+	if len(batch) > 0 {
+		limit = 2*(max(len(batch), len(a.changes))+len(a.carried)) + 16 // keeps up with the writes, and delays them little
+	}
+	return a.end(limit)
+}
+
+func (a *attempt) apply(r *request) (err error) {
+	switch r.kind {
+	case write:
+		err = a.write(r)
+	case compact:
+		a.compact(r)
+	case probe:
+		a.dirty = true
+		a.wait(r, storage.CommitResult{}, nil)
+	case expire:
+		err = a.expire()
+	}
+	return err
+}
 
 // write applies one commit.
 func (a *attempt) write(r *request) error {
@@ -31,31 +72,6 @@ func (a *attempt) write(r *request) error {
 	return nil
 }
 
-// perform makes a commit whose condition holds.
-func (a *attempt) perform(c storage.Commit, was replaced) error {
-	ch := a.state.next(c, was, a.now)
-	a.dirty = true
-	a.changes = append(a.changes, ch)
-	return a.put(ch)
-}
-
-// put writes a change.
-func (a *attempt) put(c *change) error {
-	a.timed = a.timed || c.timed()
-	return a.txn.put(c)
-}
-
-// replaced is what a commit replaces when it finds a version of its key.
-func (t txn) replaced(found placed) (replaced, error) {
-	was := replaced{revision: found.live()}
-	if was.revision == 0 || !found.expiring {
-		return was, nil
-	}
-	e, err := t.change(was.revision)
-	was.expires = e.expires
-	return was, err
-}
-
 // conflict answers a commit whose key is at another revision: at once if that state is durable, whatever becomes
 // of this transaction, and else with it.
 func (a *attempt) conflict(r *request, found, live int64) error {
@@ -73,5 +89,60 @@ func (a *attempt) conflict(r *request, found, live int64) error {
 		return nil
 	}
 	a.wait(r, res, storage.ErrConflict)
+	return nil
+}
+
+// expire is expireDue's part in the transaction.
+func (a *attempt) expire() error {
+	due, next, err := a.due(expiring{}, a.now.Unix(), stepChanges)
+	if err != nil {
+		return err
+	}
+	for _, e := range due {
+		key, err := a.expiringKey(e)
+		if err != nil {
+			return err
+		}
+		found, err := a.version(key, math.MaxInt64)
+		if err == nil && found.live() != e.revision {
+			err = e.damaged(key)
+		}
+		if err == nil {
+			err = a.perform(storage.Commit{Key: key, Delete: true}, replaced{e.revision, e.at})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	a.looked, a.nextExpiry = true, next
+	return nil
+}
+
+// end forgets at most limit changes and writes the state, if there is anything to write.
+func (a *attempt) end(limit int) error {
+	if err := a.scrub(limit); err != nil {
+		return err
+	}
+	a.reserve()
+	if !a.dirty {
+		return errNothing
+	}
+	a.state.clean = 0
+	if err := a.setState(a.state); err != nil {
+		return err
+	}
+	if a.dropping {
+		if err := a.dropJournal(); err != nil {
+			return err
+		}
+	}
+	if a.timed {
+		if err := a.setClock(a.now.Unix()); err != nil {
+			return err
+		}
+	}
+	if a.opts.syncing != nil {
+		return a.opts.syncing(len(a.changes))
+	}
 	return nil
 }

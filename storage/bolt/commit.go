@@ -3,7 +3,6 @@ package bolt
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/keelson-dev/keelson/storage"
 )
@@ -18,52 +17,6 @@ const (
 	borrow              // have the file, and the writer with it, until returned is closed
 	expire              // delete what is due; the writer asks itself, and waits for no answer
 )
-
-// What becomes of a commit.
-type verdict int
-
-const (
-	applies   verdict = iota
-	conflicts         // its key is at another revision
-	idle              // there is nothing to delete
-)
-
-// judge decides about a commit whose key has a value of revision live, or, when that is 0, none.
-func judge(c storage.Commit, live int64) verdict {
-	switch {
-	case c.Expect != storage.AnyRevision && (c.Expect != live || c.Delete && live == 0):
-		return conflicts
-	case c.Delete && live == 0:
-		return idle
-	}
-	return applies
-}
-
-// replaced is the value that a commit replaces. The zero one is none.
-type replaced struct {
-	revision int64
-	expires  int64 // see change
-}
-
-// next gives a commit the next revision.
-func (s *state) next(c storage.Commit, was replaced, now time.Time) *change {
-	value := c.Value
-	if c.Delete {
-		value = nil
-	} else if value == nil {
-		value = []byte{}
-	}
-	s.revision++
-	s.total += int64(len(c.Key) + len(value))
-	ch := &change{
-		key: c.Key, value: value, revision: s.revision, deleted: c.Delete, total: s.total,
-		prevAt: was.revision, prevExpires: was.expires,
-	}
-	if c.TTL > 0 && !c.Delete {
-		ch.expires = deadline(now, c.TTL)
-	}
-	return ch
-}
 
 // request waits for the writer.
 type request struct {

@@ -61,18 +61,6 @@ func (h *history) next(revision int64) (at time.Time, ok bool) {
 	return at, true
 }
 
-// rest returns how long the writer may sleep when nothing is committed; false is for ever.
-func (w *writer) rest(now time.Time) (time.Duration, bool) {
-	at, ok := w.history.next(w.state.revision)
-	if w.due() && (!ok || w.retry.Before(at)) {
-		at, ok = w.retry, true
-	}
-	if e, expects := w.expiresAt(now); expects && (!ok || e.Before(at)) {
-		at, ok = e, true
-	}
-	return max(at.Sub(now), 0), ok
-}
-
 // outdated returns the revision up to which history has been given up or has become too old or too long.
 func (o *Options) outdated(s state, expired int64) int64 {
 	return max(s.compacted, expired, s.revision-o.WindowChanges)

@@ -4,10 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
-	"github.com/keelson-dev/keelson/storage"
 	"go.etcd.io/bbolt"
 )
 
@@ -76,9 +74,6 @@ func (t txn) schedule(c *change) error {
 	return err
 }
 
-// timed says that a change has, or replaces, a value with a TTL.
-func (c *change) timed() bool { return c.expires != 0 || c.prevExpires != 0 }
-
 // due returns the first entries behind one, at most limit, whose time has come, and the second of the one that follows
 // them, 0 if there is none.
 func (t txn) due(behind expiring, now int64, limit int) (due []expiring, next int64, err error) {
@@ -130,17 +125,6 @@ func (t txn) timetable() (tt timetable, err error) {
 	return tt, err
 }
 
-// expireDue deletes keys whose time has come, in a transaction of their own, and reports whether it did. There are at most
-// stepChanges in it: commits wait for one such transaction.
-func (w *writer) expireDue(now time.Time) bool {
-	if w.nextExpiry == 0 || w.nextExpiry > w.clock.tell().Unix() || now.Before(w.expiryRetry) {
-		return false
-	}
-	_, err := w.transact([]*request{{kind: expire}})
-	w.tried(now, err)
-	return err == nil
-}
-
 // tried notes how it went to delete keys whose time had come.
 func (w *writer) tried(now time.Time, err error) {
 	if err != nil {
@@ -176,65 +160,6 @@ func (w *writer) expiresAt(now time.Time) (at time.Time, ok bool) {
 	return at, true
 }
 
-// expire is expireDue's part in the transaction.
-func (a *attempt) expire() error {
-	due, next, err := a.due(expiring{}, a.now.Unix(), stepChanges)
-	if err != nil {
-		return err
-	}
-	for _, e := range due {
-		key, err := a.expiringKey(e)
-		if err != nil {
-			return err
-		}
-		found, err := a.version(key, math.MaxInt64)
-		if err == nil && found.live() != e.revision {
-			err = e.damaged(key)
-		}
-		if err == nil {
-			err = a.perform(storage.Commit{Key: key, Delete: true}, replaced{e.revision, e.at})
-		}
-		if err != nil {
-			return err
-		}
-	}
-	a.looked, a.nextExpiry = true, next
-	return nil
-}
-
-// expiry checks that the expiry bucket has no entries but those that the check of the index has looked for.
-func (c *checking) expiry(t txn) error {
-	n := 0
-	if b := t.expiry(); b != nil {
-		err := b.ForEach(func(k, v []byte) error {
-			n++
-			if _, err := decodeExpiring(k, v); err != nil {
-				return c.add(err)
-			}
-			return c.step()
-		})
-		if err != nil {
-			return err
-		}
-	}
-	if n != c.expiring && len(c.findings) == 0 {
-		return c.addf("expiry: it has %d entries, and %d keys expire", n, c.expiring)
-	}
-	return nil
-}
-
-// scheduled checks that the newest value of a key is in the expiry bucket if it has a TTL.
-func (c *checking) scheduled(t txn, revision int64, e entry) error {
-	if e.expires == 0 {
-		return nil
-	}
-	c.expiring++
-	if b := t.expiry(); b == nil || b.Get(expiring{e.expires, revision}.key()) == nil {
-		return c.addf("expiry: it does not have version %d of key %q, which expires", revision, e.key)
-	}
-	return nil
-}
-
 // readExpiry visits the expiry bucket for readAll.
 func (t txn) readExpiry() error {
 	b := t.expiry()
@@ -245,20 +170,4 @@ func (t txn) readExpiry() error {
 		_, err := decodeExpiring(k, v)
 		return err
 	})
-}
-
-// checkVersion makes sure that a file of a version has what belongs to it.
-func (t txn) checkVersion(version uint64) error {
-	journaled := t.tx.Bucket([]byte(journalBucket)) != nil
-	switch has := t.expiry() != nil; {
-	case journaled != (version == journalVersion):
-		return fmt.Errorf("%w: it has format version %d, and that it has a journal is %t", errDamaged, version, journaled)
-	case journaled: // the expiry bucket may be there
-	case has && version != expiringVersion:
-		return fmt.Errorf("%w: it has a bucket %q and format version %d", errDamaged, expiryBucket, version)
-	case !has && version == expiringVersion:
-		return fmt.Errorf("%w: a bucket is missing", errDamaged)
-	}
-	_, err := t.clock()
-	return err
 }

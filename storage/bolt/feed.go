@@ -230,15 +230,6 @@ func (f *feed) lookInFile() (found []*change, err error) {
 	return found, err
 }
 
-// newChange copies an entry out of its transaction.
-func (t txn) newChange(e entry, revision int64) (c *change, err error) {
-	c = &change{key: string(e.key), revision: revision, deleted: e.deleted, expires: e.expires, prevAt: e.prev}
-	if !e.deleted {
-		c.value, err = t.value(revision, e)
-	}
-	return c, err
-}
-
 // show makes the caller's slice of changes, with the previous values when the feed has them.
 func (f *feed) show(found []*change) ([]storage.Change, error) {
 	if f.prev {
@@ -307,31 +298,4 @@ func (f *feed) fail(err error) error {
 	defer f.tail.mu.Unlock()
 	f.end(err)
 	return f.err
-}
-
-// end makes the feed be over, unless it is already. The caller holds tail.mu.
-func (f *feed) end(err error) {
-	if f.err != nil {
-		return
-	}
-	f.err = err
-	f.idle = false
-	delete(f.tail.feeds, f)
-	if f.detach != nil {
-		f.detach()
-	}
-	f.signal()
-}
-
-// signal makes a waiting Next look again, or calls who has gone instead. The caller holds tail.mu.
-func (f *feed) signal() {
-	if again := f.rouse; again != nil {
-		f.rouse = nil
-		go again() // the goroutine is that of who gave it to Wake
-		return
-	}
-	select {
-	case f.wake <- struct{}{}:
-	default:
-	}
 }

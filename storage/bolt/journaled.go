@@ -22,20 +22,16 @@ const (
 // transaction that has failed everything does, until one succeeds: it may have left changes that nobody has seen. Its
 // fields belong to the writer's goroutine.
 type journaled struct {
-	*deferred          // its requests, rested and failed are not used
-	journal   *journal // nil while there is none, and when it must not be written any more
-	file      *os.File // of the journal; nil before there was one
-	durably   int64    // transactions there were
-	makeAt    time.Time
-	flushAt   time.Time // when the changes should be flushed
-	answers   []answer  // for the next batch to use again
+	pending
+	journal *journal // nil while there is none, and when it must not be written any more
+	file    *os.File // of the journal; nil before there was one
+	durably int64    // transactions there were
+	makeAt  time.Time
+	flushAt time.Time // when the changes should be flushed
+	answers []answer  // for the next batch to use again
 }
 
-func newJournaled(w *writer) *journaled {
-	j := &journaled{deferred: newDeferred(w)}
-	j.told = true
-	return j
-}
+func newJournaled(w *writer) *journaled { return &journaled{pending: newPending(w)} }
 
 // run works until the backend is closed and everything is written. What cannot be stays in the journal.
 func (j *journaled) run() {
@@ -50,7 +46,7 @@ func (j *journaled) run() {
 		}
 		expired := !closed && j.expireDue(now)
 		if j.flushDue(now) {
-			j.begin(now)
+			j.start(j.flush(now))
 		}
 		switch {
 		case len(batch) > 0, expired:
@@ -111,9 +107,6 @@ func (j *journaled) rest(now time.Time) (time.Duration, bool) {
 	return max(at.Sub(now), 0), ok
 }
 
-// unsettled says that there is something to write.
-func (j *journaled) unsettled() bool { return len(j.changes) > 0 || j.due() }
-
 // flushDue says that a flush should begin now: a half of the journal is full, or time has come.
 func (j *journaled) flushDue(now time.Time) bool {
 	switch {
@@ -127,8 +120,8 @@ func (j *journaled) flushDue(now time.Time) bool {
 
 // finished takes what a flush has written out of memory.
 func (j *journaled) finished(f *flush) {
+	j.flushing = nil
 	if f.err != nil && !errors.Is(f.err, errNothing) {
-		j.flushing = nil
 		j.wrong = f.err
 		j.b.setFailed(f.err)
 		j.retry = f.began.Add(flushRetry)
@@ -138,7 +131,10 @@ func (j *journaled) finished(f *flush) {
 		j.retry = f.began.Add(time.Second) // compaction has found nothing
 	}
 	j.flushAt = f.began.Add(journalTime)
-	j.deferred.finished(f)
+	j.b.setFailed(nil)
+	j.written(f)
+	f.changes = nil // Hooks.Committed has heard of them
+	j.tell(f.attempt, f.began)
 }
 
 // await ends the flush under way, if there is one.
@@ -269,7 +265,7 @@ func (j *journaled) quick(batch []*request, now time.Time) bool {
 	answers := j.answers[:0]
 	err := j.b.view(func(t txn) error {
 		for _, r := range batch {
-			res, err := j.deferred.commit(t, r.commit)
+			res, err := j.commit(t, r.commit, nil)
 			if err != nil && !errors.Is(err, storage.ErrConflict) {
 				return err
 			}
@@ -322,7 +318,7 @@ func (j *journaled) room(size int64, now time.Time) bool {
 	}
 	if j.journal.other() > j.state.revision {
 		if j.flushing == nil {
-			j.begin(now)
+			j.start(j.flush(now))
 		}
 		if j.await(); j.journal.other() > j.state.revision {
 			return false

@@ -7,27 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strconv"
-	"syscall"
-	"time"
 
 	"go.etcd.io/bbolt"
 	bbolterrors "go.etcd.io/bbolt/errors"
 )
-
-// Open looks twice, once to check and once to stay, and waits so long each time for another process to let go.
-const lockWait = 700 * time.Millisecond
-
-// mapSize is the address space a file is mapped into from the start, if there is so much: until it has grown to that
-// size, growing does not wait for readers. A larger file has four times its size.
-const mapSize = 4 << 30
-
-// dbFile is an open bbolt database and the file it is in.
-type dbFile struct {
-	*bbolt.DB
-	file *os.File
-}
 
 // openFile opens the file at path, which it creates if there is none, and returns what it says of itself.
 func openFile(path string, opts Options) (f *dbFile, s state, tt timetable, err error) {
@@ -140,23 +123,6 @@ func create(path string) error {
 	return nil
 }
 
-// place gives a complete file its name, unless there is another one of that name, which is fs.ErrExist. tmp is gone
-// afterwards.
-func place(tmp, path string) error {
-	linked := os.Link(tmp, path)
-	if linked != nil && !errors.Is(linked, fs.ErrExist) && !errors.Is(linked, fs.ErrNotExist) {
-		if _, err := os.Lstat(path); err == nil {
-			linked = fs.ErrExist
-		} else { // a filesystem without links
-			linked = os.Rename(tmp, path)
-		}
-	}
-	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return errors.Join(linked, syncDir(filepath.Dir(path)))
-}
-
 // initialise writes the buckets of an empty store, unless they are there.
 func initialise(path string) error {
 	f, err := openDB(path, openOptions{})
@@ -185,89 +151,75 @@ func addBuckets(tx *bbolt.Tx) error {
 	)
 }
 
-type openOptions struct {
-	readOnly   bool
-	statistics bool // have DB.Stats count
-}
-
-// openDB opens a bbolt file and locks it. Nothing is left open after an error.
-func openDB(path string, o openOptions) (*dbFile, error) {
-	size := int64(0)
-	if !o.readOnly && strconv.IntSize == 64 && runtime.GOOS != "windows" { // there, the file would have this size
-		size = mapSize
-		if info, err := os.Stat(path); err == nil {
-			size = max(size, 4*info.Size())
-		}
-	}
-	f, err := openMapped(path, o, int(size))
-	if errors.Is(err, syscall.ENOMEM) { // the address space of the process is limited
-		f, err = openMapped(path, o, 0)
-	}
+// settle writes what the journal of the file at path has into the trees and takes it away, in one transaction: whenever
+// the process is killed, the file is as it was or as it should be.
+func settle(path string) error {
+	f, err := openInPlace(path, openOptions{})
 	if err != nil {
-		return nil, err
-	}
-	f.AllocSize = minGrowth
-	return f, nil
-}
-
-// openInPlace is openDB for the file that has the name in the end: whoever waited for the lock may have got one on a
-// file that Shrink has replaced meanwhile.
-func openInPlace(path string, o openOptions) (*dbFile, error) {
-	for range 3 {
-		f, err := openDB(path, o)
-		if err != nil {
-			return nil, err
-		}
-		mine, err := f.file.Stat()
-		if err == nil {
-			there, missing := os.Stat(path)
-			if err = missing; err == nil && os.SameFile(mine, there) {
-				return f, nil
-			}
-		}
-		if err = errors.Join(err, f.Close()); err != nil {
-			return nil, err
-		}
-	}
-	return nil, errReplaced
-}
-
-func openMapped(path string, o openOptions, size int) (*dbFile, error) {
-	f := &dbFile{}
-	options := &bbolt.Options{
-		Timeout:         lockWait,
-		ReadOnly:        o.readOnly,
-		NoFreelistSync:  true, // the list is written by Close alone
-		FreelistType:    bbolt.FreelistMapType,
-		NoStatistics:    !o.statistics,
-		InitialMmapSize: size,
-		OpenFile: func(name string, flag int, mode os.FileMode) (file *os.File, err error) {
-			file, err = os.OpenFile(name, flag, mode)
-			f.file = file
-			return file, err
-		},
-	}
-	err := guard(func() (err error) {
-		f.DB, err = bbolt.Open(path, 0o600, options)
 		return err
-	})
-	if errors.Is(err, errDamaged) && f.file != nil {
-		_ = f.file.Close() // bbolt panicked, and has kept it and its lock
 	}
-	if err != nil {
-		return nil, err
+	update := func(fn func(txn) error) error {
+		return guard(func() error {
+			return f.Update(func(tx *bbolt.Tx) error {
+				t, err := newTxn(tx)
+				if err != nil {
+					return err
+				}
+				return fn(t)
+			})
+		})
 	}
-	return f, nil
+	write := func(t txn) error { return t.settle(f.file) }
+	// A killed process may have left a transaction that is not on the disk yet. The next one writes over the pages that it
+	// has freed, and those are still in use in what a power failure would bring back.
+	if err = f.Sync(); err == nil {
+		err = update(write)
+	}
+	if err != nil && noSpace(err) {
+		if update(txn.dropReserve) == nil {
+			err = update(write)
+		}
+	}
+	return errors.Join(err, f.Close())
 }
 
-// syncDir makes a new name in a directory durable. Windows has no such operation, and needs none.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
+func (t txn) settle(file *os.File) error {
+	s, err := checkContent(t.tx)
+	if err != nil {
+		return err
+	}
+	j, err := findJournal(t.tx, file)
+	if err != nil || j == nil {
+		return err
+	}
+	changes, clock, err := j.read(file, s)
+	if err != nil {
+		return err
+	}
+	if err := t.dropJournal(); err != nil {
+		return err
+	}
+	told, err := t.clock()
+	if err != nil {
+		return err
+	}
+	if len(changes) == 0 {
 		return nil
 	}
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
+	t.log.FillPercent, t.parts.FillPercent = 0.9, 0.9
+	timed := false
+	for _, c := range changes {
+		if err := t.put(c); err != nil {
+			return err
+		}
+		timed = timed || c.timed()
+		s.revision, s.total = c.revision, c.total
 	}
-	return errors.Join(f.Sync(), f.Close())
+	if timed && clock > told {
+		if err := t.setClock(clock); err != nil {
+			return err
+		}
+	}
+	s.clean = 0
+	return t.setState(s)
 }

@@ -1,7 +1,6 @@
 package bolt
 
 import (
-	"github.com/keelson-dev/keelson/storage"
 	"github.com/tidwall/btree"
 )
 
@@ -60,12 +59,4 @@ func (o *overlay) between(from, to string, at int64) (found []*change) {
 		return true
 	})
 	return found
-}
-
-// kv is the value that a change leaves, if it leaves one.
-func (c *change) kv() (storage.KV, bool) {
-	if c.deleted {
-		return storage.KV{}, false
-	}
-	return storage.KV{Key: c.key, Value: c.value, Revision: c.revision, Expiring: c.expires != 0}, true
 }

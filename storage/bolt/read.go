@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 
 	"github.com/keelson-dev/keelson/storage"
 	"go.etcd.io/bbolt"
@@ -18,18 +17,6 @@ const (
 	portionKeys  = 4096
 	portionBytes = 4 << 20
 )
-
-// guard runs fn and makes an error of a panic: bbolt panics on damaged pages, and a page that the disk cannot
-// deliver is a memory fault.
-func guard(fn func() error) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %v", errDamaged, p)
-		}
-	}()
-	return fn()
-}
 
 // view runs fn in a read transaction. What it sees may be newer than what is durable: callers read at a revision
 // that the tail has shown.

@@ -2,32 +2,9 @@ package bolt
 
 import (
 	"math"
-	"time"
 
 	"github.com/keelson-dev/keelson/storage"
 )
-
-// mayExpire says that keys may be deleted now: in memory there is room for that, and a hope that it comes to the disk.
-func (d *deferred) mayExpire() bool { return d.failed == nil && d.size < unflushedBytes }
-
-// expireDue deletes keys whose time has come, in memory as every commit, and reports whether it did. There are at most
-// stepChanges at once: commits wait for that.
-func (d *deferred) expireDue(now time.Time) bool {
-	if d.nextExpiry == 0 || d.nextExpiry > d.clock.tell().Unix() || now.Before(d.expiryRetry) || !d.mayExpire() {
-		return false
-	}
-	if d.reserveFor(stepChanges); d.failed != nil {
-		return false
-	}
-	first := len(d.changes)
-	err := d.b.view(func(t txn) error { return d.expire(t, d.clock.tell().Unix()) })
-	d.tried(now, err)
-	made := d.changes[first:]
-	if len(made) > 0 {
-		d.publish(made)
-	}
-	return len(made) > 0
-}
 
 // expire looks at the values that are not in the file yet first. Nothing is left of the limit for the file before all of
 // them that are due have been deleted: so whatever comes to the file later is due later than what was seen to there.

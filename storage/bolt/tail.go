@@ -4,7 +4,6 @@ import (
 	"sort"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/keelson-dev/keelson/storage"
 )
@@ -14,24 +13,6 @@ const (
 	tailChanges = 4096
 	tailBytes   = 4 << 20
 )
-
-// change is a change as all feeds share it.
-type change struct {
-	key      string
-	value    []byte
-	revision int64
-	deleted  bool
-	expires  int64 // the second since 1970 in which the value is to be deleted; 0: never
-	prevAt   int64 // revision of the value before; 0 if there was none
-	total    int64 // sizes of all changes ever written, up to this one; 0 when read from the file
-
-	prevExpires int64 // when the value before was to be deleted; 0 when read from the file
-
-	// prev is the value before, once a feed has needed it, or from the start if that value was not in the file.
-	prev atomic.Pointer[storage.KV]
-}
-
-func (c *change) size() int { return len(c.key) + len(c.value) }
 
 // shown is what everybody may see.
 type shown struct {
@@ -133,4 +114,31 @@ func (f *feed) notice(changes []*change) {
 		}
 	}
 	f.pos = max(f.pos, f.tail.shown.revision)
+}
+
+// end makes the feed be over, unless it is already. The caller holds tail.mu.
+func (f *feed) end(err error) {
+	if f.err != nil {
+		return
+	}
+	f.err = err
+	f.idle = false
+	delete(f.tail.feeds, f)
+	if f.detach != nil {
+		f.detach()
+	}
+	f.signal()
+}
+
+// signal makes a waiting Next look again, or calls who has gone instead. The caller holds tail.mu.
+func (f *feed) signal() {
+	if again := f.rouse; again != nil {
+		f.rouse = nil
+		go again() // the goroutine is that of who gave it to Wake
+		return
+	}
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
 }

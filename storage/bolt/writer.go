@@ -1,11 +1,8 @@
 package bolt
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/keelson-dev/keelson/storage"
@@ -23,9 +20,6 @@ const (
 	minGrowth = 256 << 10
 	maxGrowth = 16 << 20
 )
-
-// errNothing rolls back a transaction that has nothing to write.
-var errNothing = errors.New("nothing to write")
 
 // writer makes all changes to the file, in one goroutine. Its fields belong to that goroutine.
 type writer struct {
@@ -85,6 +79,18 @@ func (w *writer) run() {
 	}
 }
 
+// rest returns how long the writer may sleep when nothing is committed; false is for ever.
+func (w *writer) rest(now time.Time) (time.Duration, bool) {
+	at, ok := w.history.next(w.state.revision)
+	if w.due() && (!ok || w.retry.Before(at)) {
+		at, ok = w.retry, true
+	}
+	if e, expects := w.expiresAt(now); expects && (!ok || e.Before(at)) {
+		at, ok = e, true
+	}
+	return max(at.Sub(now), 0), ok
+}
+
 // commit answers a batch. On a full disk the deletions are tried once more without the rest, so that room can be
 // made.
 func (w *writer) commit(batch []*request) {
@@ -122,6 +128,17 @@ func (w *writer) lend(batch []*request) (others []*request) {
 		<-r.returned
 	}
 	return others
+}
+
+// expireDue deletes keys whose time has come, in a transaction of their own, and reports whether it did. There are at most
+// stepChanges in it: commits wait for one such transaction.
+func (w *writer) expireDue(now time.Time) bool {
+	if w.nextExpiry == 0 || w.nextExpiry > w.clock.tell().Unix() || now.Before(w.expiryRetry) {
+		return false
+	}
+	_, err := w.transact([]*request{{kind: expire}})
+	w.tried(now, err)
+	return err == nil
 }
 
 // transact applies the batch, and some compaction, in one durable transaction, publishes its changes and answers
@@ -188,16 +205,6 @@ func (w *writer) update(fn func(txn) error) error {
 	}
 }
 
-// noSpace recognises what the system says when there is no room. bbolt passes some of its errors on as text only.
-func noSpace(err error) bool {
-	for _, e := range []syscall.Errno{syscall.ENOSPC, syscall.EFBIG, syscall.EDQUOT} {
-		if errors.Is(err, e) || strings.Contains(err.Error(), e.Error()) {
-			return true
-		}
-	}
-	return false
-}
-
 // finish marks the file as cleanly closed and stores its list of free pages, so that the next Open need not find
 // them. Failing that, Open is slower, and the revisions go on after those reserved.
 func (w *writer) finish() {
@@ -219,27 +226,6 @@ func (w *writer) finish() {
 	})
 }
 
-// attempt is one transaction of the writer.
-type attempt struct {
-	txn
-	opts     *Options
-	durable  state     // before it
-	now      time.Time // by the clock
-	head     int64     // the newest revision shown
-	carried  []*change // up to there, which the file does not have
-	dropping bool      // see writer
-	outdated int64     // the newest revision known to be older than the window
-	state    state     // after it
-	dirty    bool      // there is something to write
-	changes  []*change
-	waiting  []answer // to be given when the transaction is durable
-	scrubbed int
-
-	timed      bool  // values with a TTL come or go
-	looked     bool  // for keys whose time has come
-	nextExpiry int64 // what was seen then: see writer
-}
-
 func (w *writer) attempt() *attempt {
 	a := &attempt{
 		opts: &w.b.opts, durable: w.state, now: w.clock.tell(), head: w.state.revision, outdated: w.history.expired,
@@ -249,135 +235,4 @@ func (w *writer) attempt() *attempt {
 		a.head = a.carried[n-1].revision
 	}
 	return a
-}
-
-// answer waits to be given.
-type answer struct {
-	*request
-	res storage.CommitResult
-	err error
-}
-
-func (a *attempt) deliver() {
-	for _, w := range a.waiting {
-		w.answer(w.res, w.err)
-	}
-}
-
-func (a *attempt) wait(r *request, res storage.CommitResult, err error) {
-	a.waiting = append(a.waiting, answer{r, res, err})
-}
-
-// begin reads the state. The file's is behind if Open has skipped revisions, until a transaction has said so.
-func (a *attempt) begin() (err error) {
-	a.state, err = a.txn.state()
-	if a.state.revision < a.durable.revision {
-		a.state.revision, a.state.compacted = a.durable.revision, a.durable.compacted
-	}
-	return err
-}
-
-// carry writes what the journal has, unless an earlier transaction did that failed after its last page had been written.
-func (a *attempt) carry() error {
-	there := a.state.revision
-	for _, c := range a.carried {
-		a.dirty = true
-		if c.revision <= there {
-			continue
-		}
-		if err := a.put(c); err != nil {
-			return err
-		}
-		a.state.revision, a.state.total = c.revision, c.total
-	}
-	return nil
-}
-
-func (a *attempt) run(batch []*request) error {
-	if err := a.begin(); err != nil {
-		return err
-	}
-	if err := a.carry(); err != nil {
-		return err
-	}
-	if err := a.adopt(); err != nil {
-		return err
-	}
-	for _, r := range batch {
-		if err := a.apply(r); err != nil {
-			return err
-		}
-	}
-	limit := stepChanges
-	if len(batch) > 0 {
-		limit = 2*(max(len(batch), len(a.changes))+len(a.carried)) + 16 // keeps up with the writes, and delays them little
-	}
-	return a.end(limit)
-}
-
-func (a *attempt) apply(r *request) (err error) {
-	switch r.kind {
-	case write:
-		err = a.write(r)
-	case compact:
-		a.compact(r)
-	case probe:
-		a.dirty = true
-		a.wait(r, storage.CommitResult{}, nil)
-	case expire:
-		err = a.expire()
-	}
-	return err
-}
-
-// end forgets at most limit changes and writes the state, if there is anything to write.
-func (a *attempt) end(limit int) error {
-	if err := a.scrub(limit); err != nil {
-		return err
-	}
-	a.reserve()
-	if !a.dirty {
-		return errNothing
-	}
-	a.state.clean = 0
-	if err := a.setState(a.state); err != nil {
-		return err
-	}
-	if a.dropping {
-		if err := a.dropJournal(); err != nil {
-			return err
-		}
-	}
-	if a.timed {
-		if err := a.setClock(a.now.Unix()); err != nil {
-			return err
-		}
-	}
-	if a.opts.syncing != nil {
-		return a.opts.syncing(len(a.changes))
-	}
-	return nil
-}
-
-// adopt finds changes of an earlier transaction that failed after its last page had been written, in the final
-// flush. Nobody has seen them; this transaction makes them durable, and they are published with it.
-func (a *attempt) adopt() error {
-	if a.state.revision == a.head {
-		return nil
-	}
-	a.dirty = true
-	c := a.log.Cursor()
-	for k, v := c.Seek(revisionKey(a.head + 1)); k != nil; k, v = c.Next() {
-		revision := int64(binary.BigEndian.Uint64(k))
-		e, err := decodeEntry(revision, v)
-		if err != nil {
-			return err
-		}
-		ch, err := a.newChange(e, revision)
-		if err != nil {
-			return err
-		}
-		a.changes = append(a.changes, ch)
-	}
-	return nil
 }

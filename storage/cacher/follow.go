@@ -13,7 +13,10 @@ import (
 const (
 	beatPeriod = 10 * time.Second // how often a quiet storage below is asked for progress
 	staleAfter = 3 * beatPeriod   // without an answer the cache is not fresh
-	maxPause   = 2 * time.Second  // between two attempts to fill the cache
+
+	// Between two attempts to fill the cache.
+	minPause = 10 * time.Millisecond
+	maxPause = 2 * time.Second
 )
 
 // start begins to fill the cache and to follow the storage below.

@@ -3,21 +3,23 @@ package cacher
 import (
 	"context"
 	"errors"
+	"math"
 	"runtime/pprof"
 	"time"
 
 	"github.com/keelson-dev/keelson/storage"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // follower is the one who fills the cache and follows the storage below. It is a goroutine that runs, or, where the feed
 // is a storage.Waker that has nothing to tell, a call that the feed owes: the cache at rest has no goroutine then. Either
 // is counted in Cacher.working, and one hands over to the other: so there is one at a time, and all here is its own.
 type follower struct {
-	feed  storage.Following // nil: it has to be connected
-	pause time.Duration     // before the last attempt to connect; 0: the storage below has told something since
-	again func()            // Cacher.again
-	heard time.Time         // when the storage below has told something last
-	busy  bool              // that is so often that one goroutine which waits is cheaper than one for each time
+	feed   storage.Following // nil: it has to be connected
+	pauses wait.Backoff      // before attempts to connect; zero: the storage below has told something since the last
+	again  func()            // Cacher.again
+	heard  time.Time         // when the storage below has told something last
+	busy   bool              // that is so often that one goroutine which waits is cheaper than one for each time
 }
 
 // restAfter is how long a busy follower waits before it is at rest.
@@ -39,9 +41,11 @@ func (c *Cacher) run() {
 		if c.life.Err() != nil || c.failed(feed, err) {
 			return
 		}
-		f.pause = min(max(2*f.pause, 10*time.Millisecond), maxPause)
+		if f.pauses.Duration == 0 {
+			f.pauses = wait.Backoff{Duration: minPause, Factor: 2, Steps: math.MaxInt, Cap: maxPause}
+		}
 		select {
-		case <-time.After(f.pause):
+		case <-time.After(f.pauses.Step()):
 		case <-c.life.Done():
 		}
 	}
@@ -167,7 +171,7 @@ func (c *Cacher) accept(f *follower, moves storage.Moves) error {
 		return errVoid
 	}
 	now := time.Now()
-	f.pause, f.busy, f.heard = 0, now.Sub(f.heard) < restAfter, now
+	f.pauses, f.busy, f.heard = wait.Backoff{}, now.Sub(f.heard) < restAfter, now
 	return nil
 }
 

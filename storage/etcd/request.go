@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // callOptions let a request wait for a connection within its time, and leave limits of size to etcd.
@@ -58,7 +59,7 @@ func (b *Backend) attempt(ctx context.Context, timeout time.Duration, l *link, a
 		defer cancel()
 	}
 	var cause error
-	for pause, refusals := firstPause, 0; ; {
+	for pauses, refusals := doubling(firstPause, longPause), 0; ; {
 		err := l.reached(limited)
 		if err == nil {
 			err = do(limited)
@@ -87,11 +88,13 @@ func (b *Backend) attempt(ctx context.Context, timeout time.Duration, l *link, a
 		case !bool(again) || !errors.Is(translate(err), storage.ErrUnavailable):
 			return translate(err)
 		}
-		if !sleep(limited, pause) {
-			continue // it fails at once, and says why
-		}
-		pause = min(2*pause, longPause)
+		sleep(limited, pauses.Step()) // if limited ends meanwhile, do fails at once, and says why
 	}
+}
+
+// doubling is how long to wait before the next attempt: twice as long each time, within bounds.
+func doubling(least, most time.Duration) wait.Backoff {
+	return wait.Backoff{Duration: least, Factor: 2, Steps: math.MaxInt, Cap: most}
 }
 
 // errUnreached is what reached says, with the cause.
@@ -108,13 +111,13 @@ func (l *link) reached(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok { // some of the time is left to find out the cause
 		patience = min(patience, time.Until(deadline)*3/4)
 	}
-	wait, cancel := context.WithTimeout(ctx, patience)
+	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for ; state != connectivity.Ready && state != connectivity.Shutdown; state = conn.GetState() {
 		if state == connectivity.Idle {
 			conn.Connect()
 		}
-		if !conn.WaitForStateChange(wait, state) {
+		if !conn.WaitForStateChange(within, state) {
 			return l.unreached(ctx)
 		}
 	}

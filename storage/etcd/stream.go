@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // A stream that was lost is opened again at once, and then after pauses that grow.
@@ -42,7 +43,7 @@ func (f *feed) run() {
 		f.b.mu.Unlock()
 	}()
 	j := &joiner{layout: f.b.layout, prev: f.w.Prev, after: f.w.From}
-	pause := time.Duration(0)
+	var pauses wait.Backoff // the zero one is none
 	for start := f.start; ; start = startAfter(j.after, 0) {
 		before := j.after
 		opened, err := f.follow(j, start)
@@ -54,17 +55,19 @@ func (f *feed) run() {
 			close(f.over)
 			return
 		case j.after != before:
-			pause = 0
-		case opened:
-			pause = min(pause, reopenPause)
+			pauses = wait.Backoff{}
+		case opened && pauses.Duration > 0:
+			pauses = doubling(reopenPause, reopenMost)
 		}
 		if hook := f.b.opts.Hooks.Reconnecting; hook != nil {
 			hook(f.w.Prefix, err)
 		}
-		if !sleep(f.ctx, pause) {
+		if !sleep(f.ctx, pauses.Step()) {
 			return
 		}
-		pause = min(max(2*pause, reopenPause), reopenMost)
+		if pauses.Duration == 0 {
+			pauses = doubling(reopenPause, reopenMost)
+		}
 	}
 }
 

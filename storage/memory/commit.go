@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"container/heap"
 	"context"
 	"time"
 
@@ -77,6 +78,25 @@ func (b *Backend) apply(c storage.Commit, it *item, found bool, now time.Time) {
 	b.quiet.wake(c.Key, b.revision)
 }
 
+// expire deletes what is due and sets the timer again.
+func (b *Backend) expire() {
+	defer b.expiring.Done()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.done {
+		return
+	}
+	b.expiry.armed = time.Time{}
+	for now := time.Now(); len(b.expiry.due) > 0 && !b.expiry.due[0].at.After(now); {
+		d := heap.Pop(&b.expiry.due).(deadline)
+		it, ok := b.items.Get(d.key)
+		if ok && !it.now.deleted && it.now.revision == d.revision {
+			b.apply(storage.Commit{Key: d.key, Delete: true}, it, true, now)
+		}
+	}
+	b.arm()
+}
+
 // Compact implements storage.Compactor.
 func (b *Backend) Compact(ctx context.Context, revision int64) error {
 	if err := ctx.Err(); err != nil {
@@ -90,7 +110,7 @@ func (b *Backend) Compact(ctx context.Context, revision int64) error {
 	case revision > b.revision:
 		return storage.ErrFuture
 	case revision <= b.log.floor:
-		return b.expired(revision)
+		return b.log.expired(revision)
 	}
 	for b.log.floor < revision {
 		b.forget()

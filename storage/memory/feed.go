@@ -41,7 +41,7 @@ func (b *Backend) Watch(ctx context.Context, w storage.WatchRange) (storage.Feed
 	case b.done:
 		return nil, storage.ErrClosed
 	case w.From < b.log.floor:
-		return nil, b.expired(w.From)
+		return nil, b.log.expired(w.From)
 	}
 	f := &feed{b: b, w: w, ctx: ctx, wake: make(chan struct{}, 1), closed: make(chan struct{})}
 	f.settle(w.From)
@@ -131,7 +131,7 @@ func (f *feed) over() error {
 	case f.ctx.Err() != nil:
 		return f.ctx.Err()
 	case f.first != 0 && f.first <= f.b.log.floor:
-		return f.b.expired(f.first - 1)
+		return f.b.log.expired(f.first - 1)
 	}
 	return nil
 }

@@ -60,6 +60,10 @@ func (l *changelog) after(revision int64) []entry {
 	return l.entries[i:]
 }
 
+func (l *changelog) expired(revision int64) error {
+	return &storage.ExpiredError{Revision: revision, Oldest: l.floor}
+}
+
 func (e *entry) change(prev bool) storage.Change {
 	v := e.version
 	c := storage.Change{Key: e.item.key, Value: v.value, Revision: e.revision, Deleted: v.deleted, Expiring: v.expiring}
@@ -67,4 +71,35 @@ func (e *entry) change(prev bool) storage.Change {
 		c.Prev = e.prev
 	}
 	return c
+}
+
+// item is one key's versions. It stays in the tree while any state of the window has the key.
+type item struct {
+	key string
+	now version
+	old []version // of the window and the one before it, oldest first
+}
+
+// version is one key's value from a revision on.
+type version struct {
+	revision int64
+	value    []byte
+	deleted  bool
+	expiring bool // it has a TTL
+}
+
+func (i *item) kv(v version) storage.KV {
+	return storage.KV{Key: i.key, Value: v.value, Revision: v.revision, Expiring: v.expiring}
+}
+
+// at returns the version at a revision, and false when there was none.
+func (i *item) at(revision int64) (version, bool) {
+	v := i.now
+	for n := len(i.old); v.revision > revision; n-- {
+		if n == 0 {
+			return version{}, false
+		}
+		v = i.old[n-1]
+	}
+	return v, !v.deleted
 }

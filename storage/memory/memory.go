@@ -92,21 +92,6 @@ func (b *Backend) Health(context.Context) error {
 	return nil
 }
 
-// at checks that the state at a revision can be read and returns which it is. The caller holds mu.
-func (b *Backend) at(revision int64) (int64, error) {
-	switch {
-	case b.done:
-		return 0, storage.ErrClosed
-	case revision == 0:
-		return b.revision, nil
-	case revision > b.revision:
-		return 0, storage.ErrFuture
-	case revision < b.log.floor:
-		return 0, b.expired(revision)
-	}
-	return revision, nil
-}
-
 // Known implements storage.Knower.
 func (b *Backend) Known() (revision int64, ok bool) {
 	b.mu.RLock()
@@ -125,8 +110,4 @@ func (b *Backend) Oldest(ctx context.Context) (int64, error) {
 		return 0, storage.ErrClosed
 	}
 	return b.log.floor, nil
-}
-
-func (b *Backend) expired(revision int64) error {
-	return &storage.ExpiredError{Revision: revision, Oldest: b.log.floor}
 }

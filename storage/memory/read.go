@@ -7,35 +7,19 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// item is one key's versions. It stays in the tree while any state of the window has the key.
-type item struct {
-	key string
-	now version
-	old []version // of the window and the one before it, oldest first
-}
-
-// version is one key's value from a revision on.
-type version struct {
-	revision int64
-	value    []byte
-	deleted  bool
-	expiring bool // it has a TTL
-}
-
-func (i *item) kv(v version) storage.KV {
-	return storage.KV{Key: i.key, Value: v.value, Revision: v.revision, Expiring: v.expiring}
-}
-
-// at returns the version at a revision, and false when there was none.
-func (i *item) at(revision int64) (version, bool) {
-	v := i.now
-	for n := len(i.old); v.revision > revision; n-- {
-		if n == 0 {
-			return version{}, false
-		}
-		v = i.old[n-1]
+// at checks that the state at a revision can be read and returns which it is. The caller holds mu.
+func (b *Backend) at(revision int64) (int64, error) {
+	switch {
+	case b.done:
+		return 0, storage.ErrClosed
+	case revision == 0:
+		return b.revision, nil
+	case revision > b.revision:
+		return 0, storage.ErrFuture
+	case revision < b.log.floor:
+		return 0, b.log.expired(revision)
 	}
-	return v, !v.deleted
+	return revision, nil
 }
 
 // Get implements storage.Backend.

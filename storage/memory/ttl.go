@@ -3,8 +3,6 @@ package memory
 import (
 	"container/heap"
 	"time"
-
-	"github.com/keelson-dev/keelson/storage"
 )
 
 // expiry is what is to be deleted when. One timer, set for the earliest deadline, belongs to it; Close stops the
@@ -60,23 +58,4 @@ func (b *Backend) disarm() {
 		b.expiring.Done()
 	}
 	b.expiry.timer, b.expiry.armed = nil, time.Time{}
-}
-
-// expire deletes what is due and sets the timer again.
-func (b *Backend) expire() {
-	defer b.expiring.Done()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.done {
-		return
-	}
-	b.expiry.armed = time.Time{}
-	for now := time.Now(); len(b.expiry.due) > 0 && !b.expiry.due[0].at.After(now); {
-		d := heap.Pop(&b.expiry.due).(deadline)
-		it, ok := b.items.Get(d.key)
-		if ok && !it.now.deleted && it.now.revision == d.revision {
-			b.apply(storage.Commit{Key: d.key, Delete: true}, it, true, now)
-		}
-	}
-	b.arm()
 }

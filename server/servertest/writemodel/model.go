@@ -86,11 +86,9 @@ func newModel(k Kind, scheme *apiruntime.Scheme, types managedfields.TypeConvert
 	return m, err
 }
 
-// predict says what a request leads to while live, nil for none, is stored.
+// predict says what a request leads to while live, nil for none, is stored. Requests to /scale are the scaler's.
 func (m *model) predict(r request, live map[string]any) (outcome, error) {
 	switch {
-	case r.scale:
-		return m.scaler.predict(r, live)
 	case r.method == http.MethodPost && live != nil:
 		return outcome{code: http.StatusConflict}, nil
 	case r.method == http.MethodPost:

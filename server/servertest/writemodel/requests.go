@@ -85,6 +85,36 @@ func (w *writer) begin(r *request) {
 	}
 }
 
+// rescale makes a request to the object's Scale.
+func (w *writer) rescale(r *request, live map[string]any) {
+	r.status, r.scale = false, true
+	scale := map[string]any{
+		"apiVersion": "autoscaling/v1", "kind": "Scale",
+		"metadata": map[string]any{"name": w.name, "namespace": namespace},
+		"spec":     map[string]any{"replicas": int64(w.IntN(4))},
+	}
+	if r.method = http.MethodPatch; w.chance(10) {
+		scale["metadata"].(map[string]any)["resourceVersion"] = pick(w.generator, "1", live["metadata"].(map[string]any)["resourceVersion"].(string))
+	}
+	switch w.IntN(4) {
+	case 0:
+		r.method = http.MethodPut
+	case 1:
+		delete(scale, "metadata")
+		r.contentType = string(types.MergePatchType)
+	case 2:
+		r.contentType, r.body = string(types.JSONPatchType), w.encode([]any{map[string]any{"op": "add", "path": "/spec/replicas", "value": w.IntN(4)}})
+		return
+	case 3:
+		r.contentType, r.force = string(types.ApplyPatchType), w.chance(40)
+		r.manager = pick(w.generator, "kubectl", "apply-a", "apply-b")
+		if w.chance(15) {
+			delete(scale, "spec")
+		}
+	}
+	r.body = w.encode(scale)
+}
+
 // annotate makes what kubectl apply sends.
 func (w *writer) annotate(obj map[string]any) {
 	metadata := obj["metadata"].(map[string]any)

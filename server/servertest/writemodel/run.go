@@ -161,7 +161,11 @@ const logged = 3
 func (s *session) step() {
 	r := s.writer.next(s.now)
 	s.log = append(s.log, fmt.Sprintf("%s %s status=%t scale=%t manager=%q force=%t dryRun=%t: %s", r.method, r.contentType, r.status, r.scale, r.managerName(), r.force, r.dryRun, r.body))
-	want, err := s.model.predict(r, s.now)
+	predict := s.model.predict
+	if r.scale {
+		predict = s.model.scaler.predict
+	}
+	want, err := predict(r, s.now)
 	if err != nil {
 		s.t.Errorf("model: %v", err)
 		return

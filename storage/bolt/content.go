@@ -1,0 +1,117 @@
+package bolt
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"go.etcd.io/bbolt"
+)
+
+// check reads the file without changing it. A file that was not closed is read as a whole, because bbolt will do
+// so next, in a goroutine whose panics nobody could catch. journaled says that the file has a journal.
+func check(path string) (journaled bool, err error) {
+	f, err := openDB(path, openOptions{readOnly: true})
+	if err != nil {
+		return false, err
+	}
+	err = guard(func() error {
+		return f.View(func(tx *bbolt.Tx) error {
+			if err := f.whole(tx); err != nil {
+				return err
+			}
+			if err := f.walk(tx, pageWalk{report: damaged, shallow: true}); err != nil {
+				return err
+			}
+			s, err := checkContent(tx)
+			journaled = err == nil && tx.Bucket([]byte(journalBucket)) != nil
+			if err != nil || s.clean != 0 {
+				return err
+			}
+			if err := f.walk(tx, pageWalk{report: damaged}); err != nil {
+				return err
+			}
+			return readAll(tx)
+		})
+	})
+	return journaled, errors.Join(err, f.Close())
+}
+
+// checkContent makes sure that the file is one of this package and of a version it knows.
+func checkContent(tx *bbolt.Tx) (state, error) {
+	meta := tx.Bucket([]byte(metaBucket))
+	if meta == nil || string(meta.Get([]byte(formatKey))) != formatName {
+		return state{}, errForeign
+	}
+	version := meta.Get([]byte(versionKey))
+	if len(version) != 8 {
+		return state{}, fmt.Errorf("%w: no format version", errDamaged)
+	}
+	n := binary.BigEndian.Uint64(version)
+	if n < formatVersion || n > journalVersion {
+		return state{}, fmt.Errorf("it has format version %d, and this release knows versions %d to %d only: use a release "+
+			"that knows it", n, formatVersion, journalVersion)
+	}
+	if meta.Get([]byte(unfinishedKey)) != nil {
+		return state{}, errUnfinished
+	}
+	t, err := newTxn(tx)
+	if err == nil {
+		err = t.checkVersion(n)
+	}
+	if err != nil {
+		return state{}, err
+	}
+	return t.state()
+}
+
+// checkVersion makes sure that a file of a version has what belongs to it.
+func (t txn) checkVersion(version uint64) error {
+	journaled := t.tx.Bucket([]byte(journalBucket)) != nil
+	switch has := t.expiry() != nil; {
+	case journaled != (version == journalVersion):
+		return fmt.Errorf("%w: it has format version %d, and that it has a journal is %t", errDamaged, version, journaled)
+	case journaled: // the expiry bucket may be there
+	case has && version != expiringVersion:
+		return fmt.Errorf("%w: it has a bucket %q and format version %d", errDamaged, expiryBucket, version)
+	case !has && version == expiringVersion:
+		return fmt.Errorf("%w: a bucket is missing", errDamaged)
+	}
+	_, err := t.clock()
+	return err
+}
+
+// damaged is a pageWalk's report that ends it.
+func damaged(err error) error { return fmt.Errorf("%w: %w", errDamaged, err) }
+
+// readAll visits everything in the file, and so makes a damaged page known.
+func readAll(tx *bbolt.Tx) error {
+	t, err := newTxn(tx)
+	if err != nil {
+		return err
+	}
+	err = t.index.ForEach(func(k, v []byte) error {
+		_, _, err := splitIndexKey(k)
+		if err == nil && len(v) != 1 {
+			err = fmt.Errorf("%w: version %q", errDamaged, k)
+		}
+		return err
+	})
+	if err == nil {
+		err = t.readExpiry()
+	}
+	if err != nil {
+		return err
+	}
+	return t.log.ForEach(func(k, v []byte) error {
+		if len(k) != 8 {
+			return fmt.Errorf("%w: revision %q", errDamaged, k)
+		}
+		revision := int64(binary.BigEndian.Uint64(k))
+		e, err := decodeEntry(revision, v)
+		if err == nil && e.split {
+			_, err = t.value(revision, e)
+		}
+		return err
+	})
+}

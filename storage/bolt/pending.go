@@ -1,0 +1,177 @@
+package bolt
+
+import (
+	"errors"
+	"math"
+	"time"
+
+	"github.com/keelson-dev/keelson/storage"
+)
+
+const (
+	// changeBytes is what a pending change takes besides its key and value, about.
+	changeBytes = 256
+	// flushRetry is how long a failed flush rests.
+	flushRetry = time.Second
+)
+
+// pending has the commits that a writer has applied in memory, on top of the file's content. One flush at a time writes
+// what has come to the file. The fields belong to the writer's goroutine.
+type pending struct {
+	*writer
+	now      state     // as it is shown; writer.state is as it is in the file, durably
+	changes  []*change // of the revisions between these two
+	size     int       // of the changes
+	overlay  *overlay  // the changes by key
+	flushing chan *flush
+}
+
+func newPending(w *writer) pending {
+	return pending{writer: w, now: w.state, overlay: newOverlay()}
+}
+
+// flush is one transaction that writes pending changes, made in a goroutine of its own.
+type flush struct {
+	*attempt
+	began    time.Time
+	requests []*request
+	err      error
+}
+
+// flush returns a flush of all changes, to be started.
+func (p *pending) flush(now time.Time) *flush {
+	f := &flush{attempt: p.attempt(), began: now}
+	f.head = p.now.revision
+	f.changes = p.changes[:len(p.changes):len(p.changes)]
+	return f
+}
+
+// start runs a flush, which comes out of flushing when it has ended.
+func (p *pending) start(f *flush) {
+	done := make(chan *flush, 1)
+	p.flushing = done
+	go func() {
+		f.err = p.update(f.run)
+		done <- f
+	}()
+}
+
+// run is the transaction. What an earlier one has left that failed at its last step is written once more.
+func (f *flush) run(t txn) error {
+	f.txn = t
+	if err := f.attempt.begin(); err != nil {
+		return err
+	}
+	for _, c := range f.changes {
+		if err := f.put(c); err != nil {
+			return err
+		}
+		f.state.revision, f.state.total = c.revision, c.total
+		f.dirty = true
+	}
+	for _, r := range f.requests {
+		if err := f.apply(r); err != nil {
+			return err
+		}
+	}
+	return f.end(2*len(f.changes) + stepChanges)
+}
+
+// unsettled says that there is something to write.
+func (p *pending) unsettled() bool { return len(p.changes) > 0 || p.due() }
+
+// written takes the changes of a flush that has succeeded, or had nothing to write, out of memory and answers its requests.
+func (p *pending) written(f *flush) {
+	if !errors.Is(f.err, errNothing) {
+		p.state, p.dropping = f.state, p.dropping && !f.dropping
+		p.now.compacted = f.state.compacted
+	}
+	n := 0
+	for ; n < len(p.changes) && p.changes[n].revision <= p.state.revision; n++ {
+		p.size -= p.changes[n].size() + changeBytes
+		p.overlay.versions.Delete(p.changes[n])
+		p.changes[n] = nil
+	}
+	p.changes = p.changes[n:]
+	p.publish(nil)
+	f.deliver()
+}
+
+// publish shows the changes and what there is now.
+func (p *pending) publish(changes []*change) {
+	p.b.tail.publish(changes, shown{
+		revision: p.now.revision,
+		floor:    p.now.compacted,
+		flushed:  p.state.revision,
+		overlay:  p.overlay.published(),
+	})
+}
+
+// commit applies one commit in memory. If failed is not nil, it is the answer to what would be a change.
+func (p *pending) commit(t txn, c storage.Commit, failed error) (storage.CommitResult, error) {
+	was, unflushed, err := p.current(t, c.Key)
+	if err != nil {
+		return storage.CommitResult{}, err
+	}
+	switch judge(c, was.revision) {
+	case conflicts:
+		return p.conflict(t, c.Key, was.revision, unflushed)
+	case idle:
+		return storage.CommitResult{Revision: p.now.revision}, nil
+	}
+	if failed != nil {
+		return storage.CommitResult{}, failed
+	}
+	p.perform(c, was, unflushed)
+	return storage.CommitResult{Revision: p.now.revision}, nil
+}
+
+// perform makes a commit whose condition holds.
+func (p *pending) perform(c storage.Commit, was replaced, unflushed *change) {
+	var now time.Time
+	if c.TTL > 0 {
+		now = p.clock.tell()
+	}
+	ch := p.now.next(c, was, now)
+	if unflushed != nil && was.revision != 0 {
+		kv, _ := unflushed.kv()
+		ch.prev.Store(&kv)
+	}
+	p.changes = append(p.changes, ch)
+	p.size += ch.size() + changeBytes
+	p.overlay.versions.Set(ch)
+	p.nextExpiry = sooner(p.nextExpiry, ch.expires)
+}
+
+// current returns what there is of a key, and the change that wrote it, or deleted it, if that is not in the file yet.
+func (p *pending) current(t txn, key string) (was replaced, unflushed *change, err error) {
+	if c := p.overlay.version(key, math.MaxInt64); c != nil {
+		if !c.deleted {
+			was = replaced{c.revision, c.expires}
+		}
+		return was, c, nil
+	}
+	found, err := t.version(key, math.MaxInt64)
+	if err != nil {
+		return was, nil, err
+	}
+	was, err = t.replaced(found)
+	return was, nil, err
+}
+
+// conflict makes the answer to a commit whose key is at another revision.
+func (p *pending) conflict(t txn, key string, live int64, unflushed *change) (storage.CommitResult, error) {
+	res := storage.CommitResult{Revision: p.now.revision, Found: live != 0}
+	switch {
+	case live == 0:
+	case unflushed != nil:
+		res.Current, _ = unflushed.kv()
+	default:
+		kv, err := t.kvAt(key, live)
+		if err != nil {
+			return storage.CommitResult{}, err
+		}
+		res.Current = kv
+	}
+	return res, storage.ErrConflict
+}

@@ -92,7 +92,7 @@ type Policy struct {
 	// Authorizer says who may do what, before what extensions add (Host.Authorize); nil: system:masters may do
 	// everything, everybody may read /healthz, /livez, /readyz and /version, and who is authenticated discovery and OpenAPI.
 	// Any other takes the place of all that: authz.Union(a, authz.Masters(), authz.AllowPaths("/healthz", "/livez", "/readyz"))
-	// still has an administrator, and answers probes.
+	// still has an administrator, and answers probes. To add rules to the server's own use Host.Authorize.
 	Authorizer authz.Authorizer
 	// Admission judges and completes changes to every kind, with what extensions add (Host.Admit), in the order of
 	// admission.Order. Plug-ins without a name get one. nil accepts all.

@@ -85,7 +85,9 @@ type Policy struct {
 	// add users to the administrator use Host.Authenticate.
 	Authenticator authn.Authenticator
 	// WrapAuthenticator is given the whole authenticator, and returns what the server asks instead, which must not be nil; nil
-	// is no change.
+	// is no change. authn.Union(authn.AuthenticatedGroup(a), whole) adds the users that a knows, and leaves the administrator:
+	// in that order, as the whole authenticator takes a request without a credential that it looks for as one of
+	// system:anonymous.
 	WrapAuthenticator func(authn.Authenticator) authn.Authenticator
 	// Audiences are those the server identifies as, for tokens that name theirs; nil is none.
 	Audiences []string

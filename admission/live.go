@@ -59,7 +59,7 @@ func (l *Live) Now() Chain {
 
 // Order lists the plug-ins of kube-apiserver in the order in which it asks them, see
 // https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/: those before the plug-ins of other names, and
-// those after them. The slices are the caller's own.
+// those after them. PodGroupWorkloadExists and JobValidation are of versions after 1.37. The slices are the caller's own.
 func Order() (before, after []string) {
 	return []string{
 			"AlwaysAdmit", "NamespaceAutoProvision", "NamespaceLifecycle", "NamespaceExists", "LimitPodHardAntiAffinityTopology",

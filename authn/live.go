@@ -11,8 +11,9 @@ import (
 // Live is an authenticator whose members come and go while it is asked; each is known by its name. They are asked as those
 // of a [Union] are, in kube-apiserver's order, which this package's names list ([RequestHeader] and the others), and
 // members of other names after those, in the order in which they came first. A member that takes a request for one of
-// system:anonymous does not keep the members after it from knowing the user. A request is asked of one [Live.Now]. The zero Live is empty and has no opinion. All methods may be called concurrently; a Live must not be
-// copied.
+// system:anonymous does not keep the members after it from knowing the user. A request is asked of one [Live.Now].
+//
+// The zero Live is empty and has no opinion. All methods may be called concurrently; a Live must not be copied.
 type Live struct{ members live.Members[Authenticator] }
 
 // ErrMember is wrapped by the error of a Set without a name or an authenticator.

@@ -67,24 +67,37 @@
 //
 // Without Policy.Authenticator the users are those of [Serving].Credentials: one administrator, by client certificate or
 // bearer token, in the group system:masters. A request without a credential is that of system:anonymous. Without
-// Policy.Authorizer system:masters may do everything, everybody may read /healthz, /livez, /readyz and /version, and who is authenticated may
-// read discovery and OpenAPI (/api, /apis, /openapi). Impersonation is refused.
+// Policy.Authorizer system:masters may do everything, everybody may read /healthz, /livez, /readyz and /version, and who
+// is authenticated may read discovery and OpenAPI (/api, /apis, /openapi). Impersonation is refused.
 //
-// Policy is live. An extension adds to it, also while the server serves, by the methods of its [Host]:
+// Policy is live: it can be added to and changed while the server serves, by the methods of a [Host]:
 //
 //	Authenticate  an authenticator, asked before that of the options, in kube-apiserver's order
 //	Authorize     an authorizer, asked after those there are
 //	Admit         admission plug-ins, in kube-apiserver's order
 //	Control       another flow controller
 //
-// RemoveAuthenticator, RemoveAuthorizer and RemovePlugin take members away again (see the example of [Host]). Each member has a name, by which it is
-// replaced and removed, and by which /readyz tells that it is not ready. Until an authenticator is ready, requests with the
-// credentials that it is for are answered with 401; until an authorizer by stored objects is, it abstains, or, if it could deny, it denies with an error; until a
-// plug-in is ready the requests that it handles wait, ten seconds at most, and are refused.
+// RemoveAuthenticator, RemoveAuthorizer and RemovePlugin take members away again. A [Server] has none of these methods:
+// [Server.Install] gives the Host to an [Extension], and a program without one of its own writes an [ExtensionFunc]:
+//
+//	err := srv.Install(server.ExtensionFunc(func(h *server.Host) error {
+//		return h.Authorize("example.com/readers", readers)
+//	}))
+//
+// What one Install adds is seen by requests all at once. The Host may be kept, and its methods called at any time. See the
+// example of [Host], and that of [Server.Install].
+//
+// Policy.Authorizer takes the place of the server's own authorizers, system:masters included; Authorize leaves those there
+// are in force. Each member has a name, by which it is replaced and removed, and by which /readyz tells that it is not ready.
+// Until an authenticator is ready, requests with the credentials that it is for are answered with 401; until an authorizer
+// by stored objects is, it abstains, or, if it could deny, it denies with an error; until a plug-in is ready the requests
+// that it handles wait, ten seconds at most, and are refused.
 //
 // A request is decided by one state of all policy, taken before it is authenticated: who makes it, whose turn it is, its
-// authorization, its admission, and whether an update may create. It has all that an Install, or a later call of a method of the
-// Host, has changed, or nothing of it. A write that was acknowledged counts for every request that begins afterwards on this server.
+// authorization, its admission, and whether an update may create. It has all that an Install, or a later call of a method
+// of the Host, has changed, or nothing of it. A write that was acknowledged counts for every request that begins afterwards
+// on this server.
+//
 // [Host.Readers] reads the objects of all kinds; a strategy reads another kind by its call:
 //
 //	airport, err := runtime.Read[*Airport](call).Get(call, "", flight.Spec.To, runtime.Freshness{})

@@ -20,6 +20,44 @@ type Booth = runtime.Resource[struct {
 	Size int32 `json:"size,omitempty"`
 }, struct{}]
 
+// A program adds an authorizer to its server while that serves.
+func ExampleServer_Install() {
+	srv, err := server.New(server.Options{Groups: []server.Group{{
+		Name:     "fair.example.com",
+		Versions: []server.Version{{Name: "v1", Resources: []server.Resource{server.Kind("Booth", server.KindOptions[*Booth]{})}}},
+	}}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = srv.Close() }()
+
+	list := func() {
+		w := httptest.NewRecorder()
+		srv.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/apis/fair.example.com/v1/booths", nil))
+		fmt.Println(w.Code, http.StatusText(w.Code))
+	}
+	list()
+
+	visitors := authz.Func(func(_ context.Context, a authz.Attributes) (authz.Verdict, string, error) {
+		if a.APIGroup == "fair.example.com" && a.IsReadOnly() {
+			return authz.Allow, "everybody may look", nil
+		}
+		return authz.NoOpinion, "", nil
+	})
+	err = srv.Install(server.ExtensionFunc(func(h *server.Host) error {
+		return h.Authorize("example.com/visitors", visitors)
+	}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	list()
+	// Output:
+	// 403 Forbidden
+	// 200 OK
+}
+
 // An extension adds users of a token file, an authorizer and an admission plug-in. The Host may be kept, to change the policy
 // while the server serves.
 func ExampleHost() {

@@ -29,14 +29,15 @@ type Extension interface {
 	Install(h *Host) error
 }
 
-// ExtensionFunc is a function that is an Extension.
+// ExtensionFunc is a function that is an Extension: see the example of Server.Install.
 type ExtensionFunc func(h *Host) error
 
 // Install implements Extension.
 func (f ExtensionFunc) Install(h *Host) error { return f(h) }
 
-// Host is what an Extension may do to the server that installs it. It may be kept, and used as long as the server lives. All
-// methods may be called concurrently.
+// Host is what an Extension may do to the server that installs it. Only Server.Install gives one out: a program that changes
+// the policy of its server does so in an ExtensionFunc, or keeps the Host that the function was given. It may be used as long
+// as the server lives. All methods may be called concurrently.
 //
 // The names of authenticators, authorizers and plug-ins are shared by all extensions: one that is added under a name that
 // exists takes the place of the other, whoever has added that, and so replaces a plug-in of the server's own. Names with a domain
@@ -46,7 +47,8 @@ type Host struct {
 	i *installation
 }
 
-// Install adds an extension. It may be called at any time before the server ends, also while it serves.
+// Install adds an extension, at any time before the server ends, also while it serves. It is how a program comes to a Host,
+// whose methods are the live policy of the server: see ExtensionFunc.
 func (s *Server) Install(e Extension) error {
 	if err := s.life.Err(); err != nil {
 		return errors.New("server: Install: the server has ended")
@@ -102,8 +104,8 @@ func (h *Host) Withdraw(resources ...schema.GroupResource) error {
 // Replace ends serving resources, of which some may not be served, and serves groups, in one step: no request comes
 // between, and if anything is wrong all stays as it was. Watches of the resources end, as do those of Withdraw; other
 // requests under way finish with what they began with. During Install that step is at its end, and then a request that was
-// authenticated before it and reaches the resource after it is answered with 429 and Retry-After. Kinds that come back have a Group.Scheme of their own, for those in
-// the server's scheme are known there until they are withdrawn.
+// authenticated before it and reaches the resource after it is answered with 429 and Retry-After. Kinds that come back have
+// a Group.Scheme of their own, for those in the server's scheme are known there until they are withdrawn.
 func (h *Host) Replace(resources []schema.GroupResource, groups ...Group) error {
 	return h.s.set.Exchange(h.i.change, resources, described(groups))
 }

@@ -85,14 +85,16 @@ type Policy struct {
 	// add users to the administrator use Host.Authenticate.
 	Authenticator authn.Authenticator
 	// WrapAuthenticator is given the whole authenticator, and returns what the server asks instead, which must not be nil; nil
-	// is no change.
+	// is no change. authn.Union(authn.AuthenticatedGroup(a), whole) adds the users that a knows, and leaves the administrator:
+	// in that order, as the whole authenticator takes a request without a credential that it looks for as one of
+	// system:anonymous.
 	WrapAuthenticator func(authn.Authenticator) authn.Authenticator
 	// Audiences are those the server identifies as, for tokens that name theirs; nil is none.
 	Audiences []string
 	// Authorizer says who may do what, before what extensions add (Host.Authorize); nil: system:masters may do
 	// everything, everybody may read /healthz, /livez, /readyz and /version, and who is authenticated discovery and OpenAPI.
 	// Any other takes the place of all that: authz.Union(a, authz.Masters(), authz.AllowPaths("/healthz", "/livez", "/readyz"))
-	// still has an administrator, and answers probes.
+	// still has an administrator, and answers probes. To add rules to the server's own use Host.Authorize.
 	Authorizer authz.Authorizer
 	// Admission judges and completes changes to every kind, with what extensions add (Host.Admit), in the order of
 	// admission.Order. Plug-ins without a name get one. nil accepts all.

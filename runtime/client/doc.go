@@ -54,6 +54,10 @@
 //   - Exactly is answered from a bounded log of changes. States from before the last list are Expired.
 //   - Live asks the server. The objects it returns are not those that are kept.
 //   - Changes has a bounded log too, which is kept when the objects are listed again, so that no deletion is lost.
+//   - Changed may be later than the newest change, and may grow without one, since a list tells what has changed, and not
+//     when. After the first list Changed is the revision of that list, after a later list that has found changes the revision of
+//     that one, and after objects that were dropped are loaded anew it grows even if they are the same. An index that is checked
+//     against Changed is then made again for nothing. It never misses a change that the Reader knows.
 //   - Field selectors beyond metadata.name and metadata.namespace are asked of the server, whatever the freshness; at an exact
 //     revision they are refused.
 //

@@ -59,7 +59,7 @@ func (r *reader) Ready(context.Context) error {
 	return nil
 }
 
-// Changed implements runtime.Reader.
+// Changed implements runtime.Reader. After a list it may be later than the newest change: the package comment says when.
 func (r *reader) Changed() int64 {
 	if v := r.view(); v.state != nil {
 		return v.changed

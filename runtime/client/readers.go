@@ -172,7 +172,8 @@ func (r *Readers) KindOf(t reflect.Type) (kind schema.GroupVersionKind, ok bool)
 	return r.opts.Scheme.Hub(k.GVK.GroupKind())
 }
 
-// pauses are how long to wait before what failed is tried again: between half of what doubles from failure to failure and all of it.
+// pauses are how long to wait before what failed is tried again: between half of what doubles from failure to failure and all
+// of it.
 func (o *ReadersOptions) pauses() wait.Backoff {
 	return wait.Backoff{Duration: o.BackoffMin / 2, Factor: 2, Jitter: 1, Steps: math.MaxInt, Cap: o.BackoffMax / 2}
 }

@@ -42,6 +42,30 @@ func TestLateEvents(t *testing.T) {
 	}
 }
 
+// What a list has found counts as changed at the revision of the list. Only objects that are loaded anew count as changed
+// without a change.
+func TestChangedAfterLists(t *testing.T) {
+	h := &history{limits: limits{objects: 3, bytes: 100, changes: 10, logBytes: 100}}
+	for _, step := range []struct {
+		what    string
+		do      func()
+		changed int64
+	}{
+		{"the first list", func() { h.replace(&load{items: map[string]*item{"\x00b": itemAt("b", 90)}}, 100, 0) }, 100},
+		{"a list of the same", func() { h.replace(&load{items: map[string]*item{"\x00b": itemAt("b", 90)}}, 110, 100) }, 100},
+		{"a bookmark", func() { h.progress(115) }, 100},
+		{"a list with a change", func() { h.replace(&load{items: map[string]*item{"\x00b": itemAt("b", 116)}}, 120, 115) }, 120},
+		{"a list of the same after objects were dropped", func() {
+			h.reset()
+			h.replace(&load{items: map[string]*item{"\x00b": itemAt("b", 116)}}, 130, 0)
+		}, 130},
+	} {
+		if step.do(); h.changed != step.changed {
+			t.Errorf("after %s: changed at %d; want %d", step.what, h.changed, step.changed)
+		}
+	}
+}
+
 // The log is bounded by its changes and by the bytes that it keeps alive, and a published state does not change.
 func TestLogIsBounded(t *testing.T) {
 	h := &history{limits: limits{objects: 10, bytes: 1000, changes: 5, logBytes: 30}}

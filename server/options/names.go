@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/keelson-dev/keelson/admission"
 )
 
 // modes are kube-apiserver's authorization modes.
@@ -39,51 +41,29 @@ type plugin struct {
 
 // plugins are kube-apiserver's admission plug-ins, in the order in which they run.
 func plugins() []plugin {
-	return []plugin{
-		{"AlwaysAdmit", false},
-		{"NamespaceAutoProvision", false},
-		{"NamespaceLifecycle", true},
-		{"NamespaceExists", false},
-		{"LimitPodHardAntiAffinityTopology", false},
-		{"LimitRanger", true},
-		{"ServiceAccount", true},
-		{"NodeRestriction", false},
-		{"TaintNodesByCondition", true},
-		{"AlwaysPullImages", false},
-		{"ImagePolicyWebhook", false},
-		{"PodSecurity", true},
-		{"PodNodeSelector", false},
-		{"Priority", true},
-		{"DefaultTolerationSeconds", true},
-		{"PodTolerationRestriction", false},
-		{"EventRateLimit", false},
-		{"ExtendedResourceToleration", false},
-		{"DefaultStorageClass", true},
-		{"StorageObjectInUseProtection", true},
-		{"PodGroupProtection", true},
-		{"OwnerReferencesPermissionEnforcement", false},
-		{"PersistentVolumeClaimResize", true},
-		{"RuntimeClass", true},
-		{"CertificateApproval", true},
-		{"CertificateSigning", true},
-		{"ClusterTrustBundleAttest", true},
-		{"CertificateSubjectRestriction", true},
-		{"DefaultIngressClass", true},
-		{"DenyServiceExternalIPs", false},
-		{"PodTopologyLabels", true},
-		{"NodeDeclaredFeatureValidator", true},
-		{"PodResizeValidator", true},
-		{"MutatingAdmissionPolicy", true},
-		{"MutatingAdmissionWebhook", true},
-		{"ValidatingAdmissionPolicy", true},
-		{"ValidatingAdmissionWebhook", true},
-		{"ResourceQuota", true},
-		{"AlwaysDeny", false},
+	before, after := admission.Order()
+	on := onByDefault()
+	var all []plugin
+	for _, name := range append(before, after...) {
+		all = append(all, plugin{name, slices.Contains(on, name)})
+	}
+	return all
+}
+
+// onByDefault are the admission plug-ins that kube-apiserver runs unless they are disabled.
+func onByDefault() []string {
+	return []string{
+		"CertificateApproval", "CertificateSigning", "CertificateSubjectRestriction", "ClusterTrustBundleAttest",
+		"DefaultIngressClass", "DefaultStorageClass", "DefaultTolerationSeconds", "JobValidation", "LimitRanger",
+		"MutatingAdmissionPolicy", "MutatingAdmissionWebhook", "NamespaceLifecycle", "NodeDeclaredFeatureValidator",
+		"PersistentVolumeClaimResize", "PodGroupProtection", "PodGroupWorkloadExists", "PodResizeValidator", "PodSecurity",
+		"PodTopologyLabels", "Priority", "ResourceQuota", "RuntimeClass", "ServiceAccount", "StorageObjectInUseProtection",
+		"TaintNodesByCondition", "ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook",
 	}
 }
 
-// checkPlugins finds the admission plug-ins that are on, and names those that were enabled and are not available. That one is
-// disabled which is not available needs no mention.
+// checkPlugins finds the admission plug-ins that are on, and names those that were enabled and are not available. Plug-ins that are
+// disabled and not available are not mentioned.
 func (o *Options) checkPlugins(p Program) error {
 	all := plugins()
 	known := func(name string) bool {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/server/options"
 )
 
@@ -80,6 +81,45 @@ func TestWithoutEffect(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got.WithoutEffect); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// The flags know the plug-ins that admission.Order lists, and have them in its order.
+func TestPluginsAreThoseOfAdmission(t *testing.T) {
+	before, after := admission.Order()
+	order := slices.Concat(before, after)
+	offByDefault := []string{
+		"AlwaysAdmit", "AlwaysDeny", "AlwaysPullImages", "DenyServiceExternalIPs", "EventRateLimit", "ExtendedResourceToleration",
+		"ImagePolicyWebhook", "LimitPodHardAntiAffinityTopology", "NamespaceAutoProvision", "NamespaceExists", "NodeRestriction",
+		"OwnerReferencesPermissionEnforcement", "PodNodeSelector", "PodTolerationRestriction",
+	}
+	all := program
+	all.AdmissionPlugins = slices.Sorted(slices.Values(order))
+	if unique := slices.Compact(slices.Clone(all.AdmissionPlugins)); len(unique) != len(order) {
+		t.Fatalf("admission.Order lists %d plug-ins, of which %d differ", len(order), len(unique))
+	}
+	for _, c := range []struct {
+		flag string
+		want func(name string) bool
+	}{
+		{"--enable-admission-plugins=" + strings.Join(all.AdmissionPlugins, ","), func(string) bool { return true }},
+		{"--disable-admission-plugins=" + strings.Join(all.AdmissionPlugins, ","), func(string) bool { return false }},
+		{"--v=0", func(name string) bool { return !slices.Contains(offByDefault, name) }},
+	} {
+		got, err := options.Parse(all, []string{"--storage-file=objects.db", c.flag})
+		if err != nil {
+			t.Errorf("%s: %v", c.flag, err)
+			continue
+		}
+		want := slices.DeleteFunc(slices.Clone(order), func(name string) bool { return !c.want(name) })
+		if diff := cmp.Diff(want, got.AdmissionPlugins, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: %s", c.flag, diff)
+		}
+	}
+	for _, name := range offByDefault {
+		if !slices.Contains(order, name) {
+			t.Errorf("%s is not in admission.Order", name)
+		}
 	}
 }
 

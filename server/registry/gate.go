@@ -69,16 +69,25 @@ func (g Gate) Connecter(c Connecter) Connecter {
 	return gatedConnecter{g, c}
 }
 
-// admit asks the mutators, which may change obj, and then shows the validators copies. What is charged for an attempt that is
-// refused is undone. The request it returns is nil where nothing judges.
-func (g Gate) admit(call *Call, op admission.Operation, name string, obj, old, opts runtime.Object) (*admission.Request, error) {
+// request returns what admission is shown of a call, without the objects. It is nil if no plug-in handles the request.
+func (g Gate) request(call *Call, op admission.Operation, name string, opts runtime.Object) *admission.Request {
 	chain := call.Policy.Plugins
 	if len(chain) == 0 {
-		return nil, nil
+		return nil
 	}
 	req := call.admission(op, name)
 	req.Kind, req.Resource, req.Subresource, req.Namespace, req.Options = g.Kind, g.Resource, g.Subresource, call.Namespace, opts
 	req.SentKind, req.SentResource = cmp.Or(g.SentKind, g.Kind), cmp.Or(g.SentResource, g.Resource)
+	if !chain.Mutates(req) && !chain.Validates(req) {
+		return nil
+	}
+	return req
+}
+
+// judge asks the mutators, which may change obj, and then shows the validators copies. What is charged for an attempt that is
+// refused is undone. The request is not nil.
+func (g Gate) judge(call *Call, req *admission.Request, obj, old runtime.Object) error {
+	chain, name := call.Policy.Plugins, req.Name
 	req.Show(obj, old, false)
 	err := chain.Mutate(call, req)
 	obj = req.Object()
@@ -90,7 +99,16 @@ func (g Gate) admit(call *Call, op admission.Operation, name string, obj, old, o
 	if err != nil {
 		req.Undo(call, 0)
 	}
-	return req, refused(err, req.SentResource.GroupResource(), name)
+	return refused(err, req.SentResource.GroupResource(), name)
+}
+
+// admit makes the request and has it judged. The request is nil if no plug-in handles it.
+func (g Gate) admit(call *Call, op admission.Operation, name string, obj, opts runtime.Object) (*admission.Request, error) {
+	req := g.request(call, op, name, opts)
+	if req == nil {
+		return nil, nil
+	}
+	return req, g.judge(call, req, obj, nil)
 }
 
 // orZero returns a copy of the options of a verb, which may be nil.
@@ -120,7 +138,7 @@ func (c gatedCreater) Create(call *Call, obj runtime.Object, opts *metav1.Create
 	if m, ok := obj.(metav1.Object); ok {
 		name = m.GetName()
 	}
-	req, err := c.gate.admit(call, admission.Create, name, obj, nil, opts)
+	req, err := c.gate.admit(call, admission.Create, name, obj, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -151,20 +169,21 @@ func (u gatedUpdater) Update(call *Call, name string, update ObjectUpdate, opts 
 	judged := func(inner *Call, current runtime.Object) (runtime.Object, error) {
 		last.restart(call)
 		inner = inner.updating()
-		op, old := admission.Create, runtime.Object(nil)
-		var options runtime.Object = creating(opts)
+		op, options := admission.Create, runtime.Object(creating(opts))
 		if current != nil {
 			op, options = admission.Update, opts
-			if len(call.Policy.Plugins) > 0 {
-				old = current.DeepCopyObject()
-			}
+		}
+		req, old := u.gate.request(call, op, name, options), runtime.Object(nil)
+		if req != nil && current != nil {
+			old = current.DeepCopyObject() // update may change current
 		}
 		obj, err := update(inner, current)
 		if err != nil {
 			return nil, err
 		}
-		if last.req, err = u.gate.admit(call, op, name, obj, old, options); last.req != nil {
-			obj = last.req.Object()
+		if req != nil {
+			last.req, err = req, u.gate.judge(call, req, obj, old)
+			obj = req.Object()
 		}
 		last.asked = err == nil // what becomes of obj is not known here
 		return obj, err
@@ -186,7 +205,7 @@ func (d gatedDeleter) Delete(call *Call, name string, opts *metav1.DeleteOptions
 		return nil, false, err
 	}
 	o.DryRun, opts = call.dryRun(o.DryRun), &o
-	req, err := d.gate.admit(call, admission.Delete, name, nil, nil, opts)
+	req, err := d.gate.admit(call, admission.Delete, name, nil, opts)
 	if err != nil {
 		return nil, false, err
 	}
@@ -212,7 +231,7 @@ func (d gatedCollectionDeleter) DeleteCollection(call *Call, opts *metav1.Delete
 		return nil, err
 	}
 	o.DryRun, opts = call.dryRun(o.DryRun), &o
-	req, err := d.gate.admit(call, admission.Delete, "", nil, nil, opts)
+	req, err := d.gate.admit(call, admission.Delete, "", nil, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +252,7 @@ func (c gatedConnecter) Connect(call *Call, name, subpath string, r *http.Reques
 	if err != nil {
 		return nil, err
 	}
-	req, err := c.gate.admit(call, admission.Connect, name, nil, nil, nil)
+	req, err := c.gate.admit(call, admission.Connect, name, nil, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -1,9 +1,21 @@
 // Package kinds serves the kinds of k8s.io/api that kube-apiserver stores.
 //
-// They are served as their Go types say, with the names, scopes, /status and keys in the storage of kube-apiserver, and without its defaults,
-// validation, field selectors and columns. Of the subresources there is /status alone. Of the versions these are missing, which
-// convert to others with losses or by way of annotations: HorizontalPodAutoscaler of autoscaling/v1 and PodCertificateRequest of
-// certificates.k8s.io/v1beta1.
+// They are served as their Go types say, with the names, scopes, /status and keys in the storage of kube-apiserver, and without
+// its defaults, validation, field selectors and columns.
+//
+// # What is not served yet
+//
+// Of what kube-apiserver 1.37 serves with --runtime-config=api/all=true these are missing:
+//
+//   - What is not stored: selfsubjectreviews and tokenreviews of authentication.k8s.io/v1; localsubjectaccessreviews,
+//     selfsubjectaccessreviews, selfsubjectrulesreviews and subjectaccessreviews of authorization.k8s.io/v1; bindings and
+//     componentstatuses of v1.
+//   - apiservices of apiregistration.k8s.io/v1, whose types are not in k8s.io/api.
+//   - Versions that convert to others with losses or by way of annotations: horizontalpodautoscalers of autoscaling/v1, and
+//     podcertificaterequests of certificates.k8s.io/v1beta1. Both are served in their other version.
+//   - All subresources other than /status: attach, binding, ephemeralcontainers, eviction, exec, log, portforward, proxy and
+//     resize of pods; proxy of nodes and services; token of serviceaccounts; scale of deployments, replicasets, statefulsets
+//     and replicationcontrollers; approval of certificatesigningrequests. (server/builtin serves namespaces/finalize.)
 package kinds
 
 import (

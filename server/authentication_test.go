@@ -1,0 +1,184 @@
+package server_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/runtime/client"
+	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/servertest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// A program that wraps the server's authenticator adds users by bearer token, before or behind the server's own, and the
+// administrator still logs in: by the kubeconfig, and by each of the two credentials in it. Users by another credential are added
+// before, for the server's own takes a request without a credential that it looks for as one of system:anonymous.
+func TestWrapAuthenticatorAddsUsers(t *testing.T) {
+	t.Parallel()
+	added := authn.AuthenticatedGroup(authn.Union(
+		authn.BearerToken(authn.StaticTokens(map[string]authn.User{"token-of-anna": {Name: "anna"}})),
+		authn.Func(func(r *http.Request) (*authn.Response, error) {
+			if name := r.Header.Get("X-Badge"); name != "" {
+				return &authn.Response{User: authn.User{Name: name}}, nil
+			}
+			return nil, nil
+		}),
+	))
+	for _, tc := range []struct {
+		name  string
+		wrap  func(own authn.Authenticator) authn.Authenticator
+		badge string // whom a request with the badge of bert is made by
+	}{
+		{"before", func(own authn.Authenticator) authn.Authenticator { return authn.Union(added, own) }, "bert"},
+		{"behind", func(own authn.Authenticator) authn.Authenticator { return authn.Union(own, added) }, "system:anonymous"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			srv := run(t, server.Options{
+				Groups:  []server.Group{widgets()},
+				Serving: server.Serving{Kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")},
+				Policy:  server.Policy{WrapAuthenticator: tc.wrap},
+			})
+			admin, err := client.Kubeconfig(srv.kubeconfig, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			byToken, byCertificate, anna, stranger, nobody := admin, admin, admin, admin, admin
+			byToken.Cert, byToken.Key = nil, nil
+			byCertificate.Token = ""
+			for cfg, token := range map[*client.Config]string{&anna: "token-of-anna", &stranger: "wrong", &nobody: ""} {
+				cfg.Cert, cfg.Key, cfg.Token = nil, nil, token
+			}
+			if byToken.Token == "" || byCertificate.Cert == nil {
+				t.Fatalf("the kubeconfig lacks a token or a certificate: %s", admin)
+			}
+			for who, cfg := range map[string]client.Config{"the administrator": admin, "the administrator's token": byToken, "the administrator's certificate": byCertificate} {
+				if err := listWidgets(t, cfg); err != nil {
+					t.Errorf("%s: %v", who, err)
+				}
+			}
+			for want, cfg := range map[string]client.Config{
+				`403 widgets.example.com is forbidden: User "anna" cannot list resource`:             anna,
+				`403 widgets.example.com is forbidden: User "system:anonymous" cannot list resource`: nobody,
+				`401 Unauthorized`: stranger,
+			} {
+				var status apierrors.APIStatus
+				if err := listWidgets(t, cfg); !errors.As(err, &status) || !strings.HasPrefix(fmt.Sprint(status.Status().Code, " ", status.Status().Message), want) {
+					t.Errorf("%v; want %s", err, want)
+				}
+			}
+			if code, body := told(t, srv.client(t), "GET", srv.url+widgetsPath, "", "X-Badge", "bert"); code != http.StatusForbidden || !strings.Contains(body, `User \"`+tc.badge+`\"`) {
+				t.Errorf("the badge of bert: %d %s; want 403 for %s", code, body, tc.badge)
+			}
+			// Discovery is for members of system:authenticated.
+			c := clientOf(t, anna)
+			if _, err := c.Resource(t.Context(), schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}); err != nil {
+				t.Errorf("anna discovers: %v", err)
+			}
+		})
+	}
+}
+
+func clientOf(t *testing.T, cfg client.Config) *client.Client {
+	t.Helper()
+	c, err := client.New(cfg, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func listWidgets(t *testing.T, cfg client.Config) error {
+	t.Helper()
+	widgets := client.Target{Resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}, Namespace: "default"}
+	return clientOf(t, cfg).List(t.Context(), widgets, metav1.ListOptions{}, &metav1.PartialObjectMetadataList{})
+}
+
+// The cause of a 401 is in the log, under the audit id of the answer, and not in the answer. Neither has the credential. The log
+// gets at most ten lines a second, whatever clients do, and tells how many it did not get.
+func TestTheLogHasTheCauseOfA401(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zapcore.DebugLevel)
+		srv := servertest.Start(t, server.Options{Observe: server.Observe{Logger: zap.New(core)}}, widgets())
+		const cause, token = "the ticket 4711 has expired", "token-of-mallory"
+		long := strings.Repeat("x", 1<<20)
+		err := host(t, srv).Authenticate(authn.TokenWebhook, authn.Func(func(r *http.Request) (*authn.Response, error) {
+			switch r.Header.Get("Authorization") {
+			case "Bearer " + token:
+				return nil, errors.New(cause)
+			case "Bearer long":
+				return nil, errors.New(long)
+			}
+			return nil, nil
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := func() []observer.LoggedEntry {
+			return slices.DeleteFunc(logs.TakeAll(), func(e observer.LoggedEntry) bool { return e.Message != "unable to authenticate the request" })
+		}
+		get := func(token string) answer {
+			t.Helper()
+			a := roundTrip(t, srv.Anonymous(), "GET", srv.URL+widgetsPath, "", "Authorization", "Bearer "+token)
+			wantCode(t, http.StatusUnauthorized, a.code, a.body)
+			return a
+		}
+
+		a := get(token)
+		if text := fmt.Sprint(a.header, a.body); strings.Contains(text, "ticket") || strings.Contains(text, "4711") {
+			t.Errorf("the answer has the cause: %s", text)
+		}
+		got := lines()
+		if len(got) != 1 {
+			t.Fatalf("%d lines about one request", len(got))
+		}
+		fields := got[0].ContextMap()
+		if text := fmt.Sprint(fields["error"]); !strings.Contains(text, cause) || strings.Contains(fmt.Sprint(fields), token) {
+			t.Errorf("the line has the fields %v", fields)
+		}
+		if id := a.header.Get("Audit-Id"); id == "" || fields["audit-id"] != id {
+			t.Errorf("the line is of %v, and the answer of %q", fields["audit-id"], id)
+		}
+		if got[0].Level != zapcore.InfoLevel || fields["dropped"] != nil {
+			t.Errorf("the line is %+v", got[0])
+		}
+
+		time.Sleep(time.Second)
+		get("long")
+		if got := lines(); len(got) != 1 || len(fmt.Sprint(got[0].ContextMap()["error"])) > 2<<10 {
+			t.Errorf("%d lines about a long cause, or one that is long, too", len(got))
+		}
+
+		time.Sleep(time.Second)
+		for range 25 {
+			get(token)
+		}
+		if got := lines(); len(got) != 10 {
+			t.Errorf("%d lines about 25 requests of one second", len(got))
+		}
+		time.Sleep(time.Second)
+		get(token)
+		get(token)
+		if got := lines(); len(got) != 2 || got[0].ContextMap()["dropped"] != int64(15) || got[1].ContextMap()["dropped"] != nil {
+			t.Errorf("the lines of the next second are %+v; the first should tell of 15 that are missing", got)
+		}
+		// A request without a credential, which the authorizer refuses, is none of these.
+		if code, body := told(t, srv.Anonymous(), "GET", srv.URL+widgetsPath, ""); code != http.StatusForbidden || len(lines()) != 0 {
+			t.Errorf("somebody without a credential: %d %s, or a line about it", code, body)
+		}
+	})
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/server/crd/internal/definition"
+	"github.com/keelson-dev/keelson/server/internal/background"
 	"go.uber.org/zap"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,7 +61,7 @@ type cleanup struct {
 
 // run tries until it is done, the definition is gone, or ctx ends.
 func (d *cleanup) run(ctx context.Context) {
-	retry := doubling(mostWait)
+	retry := background.Doubling(leastWait, mostWait)
 	for failures := 0; ; failures++ {
 		err := d.pass(ctx)
 		if err == nil || ctx.Err() != nil || apierrors.IsNotFound(err) {
@@ -69,7 +70,7 @@ func (d *cleanup) run(ctx context.Context) {
 		if failures == 0 {
 			d.c.log.Warn("a definition cannot be deleted yet", zap.String("name", d.name), zap.Error(err))
 		}
-		pause(ctx, retry.Step())
+		background.Pause(ctx, retry.Step())
 	}
 }
 

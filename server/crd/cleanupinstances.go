@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/keelson-dev/keelson/server/internal/background"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -100,7 +101,7 @@ func (i *instances) deleteAlive(ctx context.Context) error {
 
 // deleteOne deletes an object as it was found. One that is gone, or in the place of which there is another, is no error.
 func (i *instances) deleteOne(ctx context.Context, one instance) (err error) {
-	defer i.c.caught(&err) // of a plug-in of the program's
+	defer i.c.panics.Caught(&err) // of a plug-in of the program's
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	namespace, name := "", one.key
@@ -126,7 +127,7 @@ func (i *instances) wait(ctx context.Context, until time.Time) error {
 	if err == nil || errors.Is(err, context.DeadlineExceeded) {
 		return nil
 	}
-	pause(ctx, leastWait) // the definition has changed, or the watch was too slow: they are listed anew
+	background.Pause(ctx, leastWait) // the definition has changed, or the watch was too slow: they are listed anew
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
 	}

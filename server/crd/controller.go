@@ -12,6 +12,7 @@ import (
 
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/crd/internal/definition"
+	"github.com/keelson-dev/keelson/server/internal/background"
 	"github.com/keelson-dev/keelson/server/registry"
 	"go.uber.org/zap"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -43,7 +44,7 @@ type controller struct {
 	status    *registry.StatusView
 	log       *zap.Logger
 	gate      *gate
-	panics    panics
+	panics    *background.Panics
 	shared    bool // there may be other servers of the storage
 
 	trouble atomic.Pointer[error] // why the last watch of the definitions ended
@@ -102,7 +103,7 @@ func (c *controller) nextRetry() <-chan time.Time {
 	}
 	switch {
 	case !failed:
-		c.retry = doubling(mostWait)
+		c.retry = background.Doubling(leastWait, mostWait)
 		c.retryAt = time.Time{}
 	case c.retryAt.IsZero():
 		c.retryAt = time.Now().Add(c.retry.Step())

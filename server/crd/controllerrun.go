@@ -2,6 +2,8 @@ package crd
 
 import (
 	"context"
+
+	"github.com/keelson-dev/keelson/server/internal/background"
 )
 
 // run works until ctx ends.
@@ -10,9 +12,9 @@ func (c *controller) run(ctx context.Context) {
 	defer c.work.Wait()
 	defer cancel()
 	c.life = ctx
-	batches := make(chan batch)
+	batches := make(chan background.Batch)
 	c.work.Go(func() { c.follow(ctx, batches) })
-	c.retry = doubling(mostWait)
+	c.retry = background.Doubling(leastWait, mostWait)
 	c.compareOthers()
 	for {
 		c.settle(ctx)

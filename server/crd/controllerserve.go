@@ -134,7 +134,7 @@ func (c *controller) isTaken(crd *apiextensionsv1.CustomResourceDefinition) stri
 
 // group makes what a definition serves.
 func (c *controller) group(crd *apiextensionsv1.CustomResourceDefinition) (g server.Group, err error) {
-	defer c.caught(&err)
+	defer c.panics.Caught(&err)
 	return c.parts.groupOf(crd)
 }
 
@@ -216,7 +216,7 @@ func (c *controller) whole(k *known) (crd *apiextensionsv1.CustomResourceDefinit
 	if !k.slim {
 		return k.crd, nil
 	}
-	defer c.caught(&err)
+	defer c.panics.Caught(&err)
 	ctx, cancel := context.WithTimeout(c.life, callTimeout)
 	defer cancel()
 	rec, err := c.registry.GetStored(as(ctx, ""), k.crd.Name)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server/crd/internal/definition"
+	"github.com/keelson-dev/keelson/server/internal/background"
 	"github.com/keelson-dev/keelson/server/registry"
 	"go.uber.org/zap"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -59,7 +60,7 @@ func (k *known) yields(now time.Time) bool {
 	}
 	if k.again.IsZero() {
 		if k.dispute == nil {
-			k.dispute = new(doubling(longestDispute))
+			k.dispute = new(background.Doubling(leastWait, longestDispute))
 		}
 		k.again = now.Add(k.dispute.Step())
 	}
@@ -140,7 +141,7 @@ func (c *controller) write(ctx context.Context, k *known, change func(crd *apiex
 // writeStatus changes the status of the definition with a uid, as it is stored now, with its finalizers. It returns a
 // NotFound if there is none, and the definition as it is stored then.
 func (c *controller) writeStatus(ctx context.Context, name string, uid types.UID, change func(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) bool) (crd *apiextensionsv1.CustomResourceDefinition, revision int64, err error) {
-	defer c.caught(&err) // of a plug-in of the program's
+	defer c.panics.Caught(&err) // of a plug-in of the program's
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	rec, _, err := c.status.UpdateRecord(as(ctx, ""), name, func(_ *registry.Call, current runtime.Object) (runtime.Object, error) {

@@ -4,13 +4,14 @@ import (
 	"context"
 	"slices"
 
+	"github.com/keelson-dev/keelson/server/internal/background"
 	"github.com/keelson-dev/keelson/storage"
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
 // drain takes what has come meanwhile, so that much that comes together is served together.
-func (c *controller) drain(batches <-chan batch) {
+func (c *controller) drain(batches <-chan background.Batch) {
 	for {
 		select {
 		case b := <-batches:
@@ -21,62 +22,27 @@ func (c *controller) drain(batches <-chan batch) {
 	}
 }
 
-// batch is events of the watch that came together.
-type batch struct {
-	events []storage.Event
-	// present names all definitions, at the end of the first events of a watch; nil otherwise.
-	present map[string]bool
-}
-
 // follow watches the definitions until ctx ends; when the watch ends it begins again.
-func (c *controller) follow(ctx context.Context, out chan<- batch) {
-	retry := doubling(mostWait)
-	for ctx.Err() == nil {
-		err := c.followOnce(ctx, out, func() { retry = doubling(mostWait) })
-		if ctx.Err() != nil {
-			return
-		}
-		c.trouble.Store(&err)
-		c.log.Debug("the watch of definitions begins again", zap.Error(err))
-		pause(ctx, retry.Step())
+func (c *controller) follow(ctx context.Context, out chan<- background.Batch) {
+	open := func(ctx context.Context) (storage.Watch, error) {
+		return c.registry.WatchRecords(as(ctx, ""), storage.WatchOptions{Initial: true})
 	}
-}
-
-func (c *controller) followOnce(ctx context.Context, out chan<- batch, began func()) error {
-	w, err := c.registry.WatchRecords(as(ctx, ""), storage.WatchOptions{Initial: true})
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	present := map[string]bool{}
-	for {
-		events, err := w.Next(ctx)
-		if err != nil {
-			return err
-		}
-		b := batch{events: slices.Clone(events)}
-		for _, e := range events {
-			if present == nil {
-				break
-			}
-			if e.Type != watch.Bookmark {
-				present[e.Record.Key] = true
-			} else if e.InitialEnd {
-				b.present, present = present, nil
-				began()
-			}
-		}
+	seen := func(b background.Batch) {
+		b.Events = slices.Clone(b.Events)
 		select {
 		case out <- b:
 		case <-ctx.Done():
-			return ctx.Err()
 		}
 	}
+	background.Follow(ctx, background.Doubling(leastWait, mostWait), open, seen, func(err error) {
+		c.trouble.Store(&err)
+		c.log.Debug("the watch of definitions begins again", zap.Error(err))
+	})
 }
 
 // observe keeps known up to date.
-func (c *controller) observe(b batch) {
-	for _, e := range b.events {
+func (c *controller) observe(b background.Batch) {
+	for _, e := range b.Events {
 		c.seen = max(c.seen, e.Record.Revision)
 		switch e.Type {
 		case watch.Bookmark:
@@ -99,9 +65,9 @@ func (c *controller) observe(b batch) {
 			c.update(crd, e.Record.Revision)
 		}
 	}
-	if b.present != nil {
+	if b.Present != nil {
 		for name, k := range c.known {
-			if !b.present[name] && k.crd != nil {
+			if !b.Present[name] && k.crd != nil {
 				c.gone(name, storage.Record{})
 			}
 		}

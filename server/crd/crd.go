@@ -13,6 +13,7 @@ import (
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/crd/conversion"
 	"github.com/keelson-dev/keelson/server/crd/internal/definition"
+	"github.com/keelson-dev/keelson/server/internal/background"
 	"go.uber.org/zap"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -123,7 +124,7 @@ func newController(h *server.Host, p *parts) (*controller, error) {
 		return nil, err
 	}
 	c := &controller{
-		parts: p, host: h, catalogue: h.Catalogue(), registry: r, status: status, log: p.opts.Logger,
+		parts: p, host: h, catalogue: h.Catalogue(), registry: r, status: status, log: p.opts.Logger, panics: background.NewPanics(p.opts.Logger, "work on definitions panicked"),
 		synced: make(chan struct{}), left: make(chan string), known: map[string]*known{}, leaving: map[*known]bool{}, groups: map[string]*namesakes{}, deletes: make(chan struct{}, maxDeletes),
 	}
 	c.gate = &gate{definitions: r}

@@ -19,6 +19,7 @@ import (
 	"github.com/klauspost/compress/flate"
 
 	celrules "github.com/keelson-dev/keelson/runtime/cel/rules"
+	"github.com/keelson-dev/keelson/server/internal/background"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
@@ -183,7 +184,7 @@ func (l *library) run(ctx context.Context) {
 			return
 		}
 		for left := true; left && ctx.Err() == nil; left = l.sweep() {
-			pause(ctx, restAfter)
+			background.Pause(ctx, restAfter)
 		}
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/keelson-dev/keelson/server/catalogue"
-
 	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/catalogue"
 	"github.com/keelson-dev/keelson/server/crd/internal/definition"
+	"github.com/keelson-dev/keelson/server/crd/internal/serving"
 	"github.com/keelson-dev/keelson/server/internal/background"
 	"github.com/keelson-dev/keelson/server/registry"
 	"go.uber.org/zap"
@@ -37,7 +37,7 @@ const (
 // objects of those that are being deleted. Every server of a storage has one; they do the same things, and what one has
 // done already is nothing to do for another.
 type controller struct {
-	parts     *parts
+	groups    *serving.Groups
 	host      *server.Host
 	catalogue *catalogue.Catalogue
 	registry  *registry.Registry
@@ -53,17 +53,17 @@ type controller struct {
 	deletes chan struct{}         // holds a token for each object that is being deleted
 
 	// What follows belongs to the goroutine of run.
-	life     context.Context // that of run
-	work     sync.WaitGroup
-	known    map[string]*known
-	complete bool                  // all definitions have been seen once
-	seen     int64                 // the revision up to which changes were seen
-	leaving  map[*known]bool       // those of known that are
-	groups   map[string]*namesakes // the definitions that there are, by group
-	others   map[string]*used      // by group: the names of what others serve
-	changed  <-chan struct{}       // closed when others is to be looked at anew
-	retry    wait.Backoff
-	retryAt  time.Time // when what failed is tried again; zero: nothing failed
+	life      context.Context // that of run
+	work      sync.WaitGroup
+	known     map[string]*known
+	complete  bool                  // all definitions have been seen once
+	seen      int64                 // the revision up to which changes were seen
+	leaving   map[*known]bool       // those of known that are
+	namesakes map[string]*namesakes // the definitions that there are, by group
+	others    map[string]*used      // by group: the names of what others serve
+	changed   <-chan struct{}       // closed when others is to be looked at anew
+	retry     wait.Backoff
+	retryAt   time.Time // when what failed is tried again; zero: nothing failed
 }
 
 // known is one definition. Its crd is never changed, but replaced: when all is done for it, by one without the schemas, which

@@ -4,10 +4,9 @@ import (
 	"maps"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-
 	"github.com/keelson-dev/keelson/server/crd/internal/definition"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -33,10 +32,10 @@ func withoutEmpty(names []string) []string {
 
 // enter adds a definition to its group, by the names of its crd.
 func (c *controller) enter(k *known) {
-	g := c.groups[k.crd.Spec.Group]
+	g := c.namesakes[k.crd.Spec.Group]
 	if g == nil {
 		g = &namesakes{members: map[*known]bool{}, resources: map[string]map[*known]bool{}, kinds: map[string]map[*known]bool{}}
-		c.groups[k.crd.Spec.Group] = g
+		c.namesakes[k.crd.Spec.Group] = g
 	}
 	g.members[k] = true
 	each := func(in map[string]map[*known]bool, names []string) {
@@ -58,7 +57,7 @@ func (c *controller) exit(k *known) {
 	if k.crd == nil {
 		return
 	}
-	g := c.groups[k.crd.Spec.Group]
+	g := c.namesakes[k.crd.Spec.Group]
 	if g == nil {
 		return
 	}
@@ -76,13 +75,13 @@ func (c *controller) exit(k *known) {
 		each(g.kinds, kindNames(names))
 	}
 	if len(g.members) == 0 {
-		delete(c.groups, k.crd.Spec.Group)
+		delete(c.namesakes, k.crd.Spec.Group)
 	}
 }
 
 // look has the definitions of a group looked at.
 func (c *controller) look(group string) {
-	if g := c.groups[group]; g != nil {
+	if g := c.namesakes[group]; g != nil {
 		for k := range g.members {
 			k.dirty = true
 		}
@@ -92,7 +91,7 @@ func (c *controller) look(group string) {
 // lookFor has those definitions of a group looked at that ask for one of the names or have it, and those that are not served as
 // they ask to be, whatever that is for.
 func (c *controller) lookFor(group string, names ...apiextensionsv1.CustomResourceDefinitionNames) {
-	g := c.groups[group]
+	g := c.namesakes[group]
 	if g == nil {
 		return
 	}
@@ -117,7 +116,7 @@ func (c *controller) lookFor(group string, names ...apiextensionsv1.CustomResour
 func (c *controller) taken(k *known) *definition.Taken {
 	taken := &definition.Taken{}
 	group := k.crd.Spec.Group
-	g, u := c.groups[group], c.others[group]
+	g, u := c.namesakes[group], c.others[group]
 	first := func(other *known) bool {
 		return definition.IsTrue(other.crd, apiextensionsv1.Established) || rank(other) < rank(k)
 	}

@@ -13,7 +13,7 @@ import (
 
 // newNames is a controller that has nothing but definitions.
 func newNames() *controller {
-	return &controller{known: map[string]*known{}, leaving: map[*known]bool{}, groups: map[string]*namesakes{}, others: map[string]*used{}}
+	return &controller{known: map[string]*known{}, leaving: map[*known]bool{}, namesakes: map[string]*namesakes{}, others: map[string]*used{}}
 }
 
 // someNames asks for few different names, so that many definitions want the same.
@@ -91,8 +91,8 @@ func TestNamesakes(t *testing.T) {
 		for _, k := range c.known {
 			c.exit(k)
 		}
-		if len(c.groups) != 0 {
-			t.Fatalf("seed %d: all definitions are gone, and of %d groups something is left", seed, len(c.groups))
+		if len(c.namesakes) != 0 {
+			t.Fatalf("seed %d: all definitions are gone, and of %d groups something is left", seed, len(c.namesakes))
 		}
 	}
 }

@@ -135,7 +135,7 @@ func (c *controller) isTaken(crd *apiextensionsv1.CustomResourceDefinition) stri
 // group makes what a definition serves.
 func (c *controller) group(crd *apiextensionsv1.CustomResourceDefinition) (g server.Group, err error) {
 	defer c.panics.Caught(&err)
-	return c.parts.groupOf(crd)
+	return c.groups.Of(crd)
 }
 
 // replace serves all changes, or none.
@@ -207,7 +207,7 @@ func (c *controller) withdraw(k *known) {
 		c.log.Error("what a definition defined cannot be withdrawn", zap.String("resource", k.served.resource.String()), zap.Error(err))
 	}
 	c.gate.withdrawn(k.served.resource)
-	c.parts.forget(k.served.resource.String())
+	c.groups.Forget(k.served.resource.String())
 	k.served = nil
 }
 

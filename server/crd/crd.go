@@ -13,6 +13,7 @@ import (
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/crd/conversion"
 	"github.com/keelson-dev/keelson/server/crd/internal/definition"
+	"github.com/keelson-dev/keelson/server/crd/internal/serving"
 	"github.com/keelson-dev/keelson/server/internal/background"
 	"go.uber.org/zap"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -45,13 +46,6 @@ func New(o Options) server.Extension {
 
 type extension struct{ opts Options }
 
-// parts are what all definitions of one server share.
-type parts struct {
-	opts     Options
-	webhooks *webhooks
-	schemas  *library
-}
-
 // checkName is that of the health check.
 const checkName = "customresourcedefinitions"
 
@@ -83,13 +77,15 @@ func (e extension) Install(h *server.Host) error {
 	if err != nil {
 		return fmt.Errorf("crd: %w", err)
 	}
-	hooks, err := newWebhooks(h.Metrics(), e.opts)
+	groups, err := serving.New(compiler, h.Metrics(), serving.Options{
+		Conversions: e.opts.Conversions, Webhooks: e.opts.Webhooks, WebhookConversion: e.opts.WebhookConversion,
+	})
 	if err != nil {
 		return fmt.Errorf("crd: %w", err)
 	}
-	c, err := newController(h, &parts{opts: e.opts, webhooks: hooks, schemas: newLibrary(compiler)})
+	c, err := newController(h, groups, e.opts.Logger)
 	if err != nil {
-		hooks.close()
+		groups.Close()
 		return fmt.Errorf("crd: %w", err)
 	}
 	err = h.Admit(admission.Plugin{
@@ -102,9 +98,9 @@ func (e extension) Install(h *server.Host) error {
 	if err != nil {
 		return fmt.Errorf("crd: %w", err)
 	}
-	h.Go(c.parts.schemas.run)
+	h.Go(groups.Run)
 	h.Go(c.run)
-	h.OnClose(hooks.close) // requests under way may need them
+	h.OnClose(groups.Close) // requests under way may need them
 	select {
 	case <-c.synced:
 	case <-time.After(firstSight):
@@ -114,7 +110,7 @@ func (e extension) Install(h *server.Host) error {
 }
 
 // newController returns a controller that is yet to run.
-func newController(h *server.Host, p *parts) (*controller, error) {
+func newController(h *server.Host, groups *serving.Groups, log *zap.Logger) (*controller, error) {
 	r, err := h.Registry(definitions())
 	if err != nil {
 		return nil, err
@@ -124,8 +120,8 @@ func newController(h *server.Host, p *parts) (*controller, error) {
 		return nil, err
 	}
 	c := &controller{
-		parts: p, host: h, catalogue: h.Catalogue(), registry: r, status: status, log: p.opts.Logger, panics: background.NewPanics(p.opts.Logger, "work on definitions panicked"),
-		synced: make(chan struct{}), left: make(chan string), known: map[string]*known{}, leaving: map[*known]bool{}, groups: map[string]*namesakes{}, deletes: make(chan struct{}, maxDeletes),
+		groups: groups, host: h, catalogue: h.Catalogue(), registry: r, status: status, log: log, panics: background.NewPanics(log, "work on definitions panicked"),
+		synced: make(chan struct{}), left: make(chan string), known: map[string]*known{}, leaving: map[*known]bool{}, namesakes: map[string]*namesakes{}, deletes: make(chan struct{}, maxDeletes),
 	}
 	c.gate = &gate{definitions: r}
 	c.shared = h.SharesStorage()

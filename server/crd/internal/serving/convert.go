@@ -1,4 +1,4 @@
-package crd
+package serving
 
 import (
 	"context"
@@ -64,24 +64,24 @@ func (c converter) converts() bool { return c.one != nil || c.all != nil }
 // A webhook that cannot be called, because of what the definition says of it, is an error for as long as nobody has used what is
 // defined. A definition that was established all the same, by another server, has its objects served in the version that
 // they are stored in.
-func (p *parts) converterOf(crd *apiextensionsv1.CustomResourceDefinition) (converter, error) {
+func (g *Groups) converterOf(crd *apiextensionsv1.CustomResourceDefinition) (converter, error) {
 	kind := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Status.AcceptedNames.Kind}
-	if convert := p.opts.Conversions[kind]; convert != nil {
-		p.webhooks.forget(crd.Name)
+	if convert := g.conversions[kind]; convert != nil {
+		g.webhooks.forget(crd.Name)
 		return converter{one: convert}, nil
 	}
 	if crd.Spec.Conversion == nil || crd.Spec.Conversion.Strategy != apiextensionsv1.WebhookConverter {
-		p.webhooks.forget(crd.Name)
+		g.webhooks.forget(crd.Name)
 		return converter{}, nil
 	}
-	hook, err := p.webhooks.Webhook(crd)
+	hook, err := g.webhooks.Webhook(crd)
 	switch {
 	case err == nil:
 		return converter{all: hook.Convert}, nil
 	case definition.IsTrue(crd, apiextensionsv1.Established):
 		return converter{all: failing(fmt.Sprintf("conversion webhook for %s cannot be called: %v", kind, err))}, nil
 	}
-	return converter{}, fmt.Errorf("definition %s cannot be served: its conversion webhook cannot be called: %w", crd.Name, err)
+	return converter{}, fmt.Errorf("its conversion webhook cannot be called: %w", err)
 }
 
 // failing is a conversion that fails with a message for clients.

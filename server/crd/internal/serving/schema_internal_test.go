@@ -1,4 +1,4 @@
-package crd
+package serving
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	celrules "github.com/keelson-dev/keelson/runtime/cel/rules"
+	"github.com/prometheus/client_golang/prometheus"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -208,7 +209,11 @@ func TestGroupRefused(t *testing.T) {
 			t.Parallel()
 			d := defined(t, plain, plain)
 			c.change(d)
-			_, err := groupOf(d, converter{}, libraryOf(t))
+			groups, err := New(libraryOf(t).compiler, prometheus.NewRegistry(), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = groups.Of(d)
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), d.Name)) {
 				t.Errorf("%v, want %q", err, c.want)
 			}

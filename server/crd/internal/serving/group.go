@@ -1,4 +1,4 @@
-package crd
+package serving
 
 import (
 	"errors"
@@ -16,27 +16,18 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// groupOf makes what a definition defines: a group of one resource in all its versions, those that are stored and not
-// served included, in a scheme of its own, under the names that were accepted. Objects are stored in the version that the
-// definition says. convert is the conversion between the versions; all has the schemas of all definitions. Nothing
-// of crd is kept.
-//
-// It is an error if the definition is one that cannot be served, which is not told to whoever wrote it: only one that was stored
-// by somebody else is.
+// groupOf is Groups.Of. convert is the conversion between the versions; all has the schemas of all definitions.
 func groupOf(crd *apiextensionsv1.CustomResourceDefinition, convert converter, all *library) (server.Group, error) {
-	fail := func(err error) (server.Group, error) {
-		return server.Group{}, fmt.Errorf("definition %s cannot be served: %w", crd.Name, err)
-	}
 	hub := definition.StorageVersion(crd)
 	if hub == nil {
-		return fail(errors.New("no version is the one that is stored"))
+		return server.Group{}, errors.New("no version is the one that is stored")
 	}
 	if errs := definition.Unsupported(crd); len(errs) > 0 {
-		return fail(errs.ToAggregate())
+		return server.Group{}, errs.ToAggregate()
 	}
 	schemas, err := all.schemasOf(crd)
 	if err != nil {
-		return fail(err)
+		return server.Group{}, err
 	}
 	group := server.Group{Name: crd.Spec.Group, Scheme: runtime.NewScheme()}
 	r := &rules{
@@ -122,19 +113,4 @@ func deprecation(crd *apiextensionsv1.CustomResourceDefinition, v apiextensionsv
 		return text
 	}
 	return text + fmt.Sprintf("; use %s/%s %s", crd.Spec.Group, newest, crd.Spec.Names.Kind)
-}
-
-// groupOf makes what a definition defines: see the function of that name. The webhook of a definition is kept until it
-// is forgotten.
-func (p *parts) groupOf(crd *apiextensionsv1.CustomResourceDefinition) (server.Group, error) {
-	convert, err := p.converterOf(crd)
-	if err != nil {
-		return server.Group{}, err
-	}
-	return groupOf(crd, convert, p.schemas)
-}
-
-// forget drops what is kept of the definition of a name.
-func (p *parts) forget(name string) {
-	p.webhooks.forget(name)
 }

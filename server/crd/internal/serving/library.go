@@ -1,4 +1,4 @@
-package crd
+package serving
 
 import (
 	"bytes"
@@ -16,10 +16,9 @@ import (
 	"time"
 	"weak"
 
-	"github.com/klauspost/compress/flate"
-
 	celrules "github.com/keelson-dev/keelson/runtime/cel/rules"
 	"github.com/keelson-dev/keelson/server/internal/background"
+	"github.com/klauspost/compress/flate"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 

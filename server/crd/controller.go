@@ -10,13 +10,13 @@ import (
 
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/catalogue"
+	"github.com/keelson-dev/keelson/server/crd/internal/cleanup"
 	"github.com/keelson-dev/keelson/server/crd/internal/definition"
 	"github.com/keelson-dev/keelson/server/crd/internal/serving"
+	"github.com/keelson-dev/keelson/server/crd/internal/stored"
 	"github.com/keelson-dev/keelson/server/internal/background"
-	"github.com/keelson-dev/keelson/server/registry"
 	"go.uber.org/zap"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
@@ -24,8 +24,6 @@ const (
 	// What fails is tried again after a time that grows between these.
 	leastWait = 50 * time.Millisecond
 	mostWait  = 10 * time.Second
-	// callTimeout bounds one call to the storage. What hangs for longer is an error, and tried again.
-	callTimeout = 30 * time.Second
 	// headStart is how long servers with a common storage have to serve what was accepted before it is established. It is
 	// five seconds in kube-apiserver.
 	headStart = 250 * time.Millisecond
@@ -37,20 +35,17 @@ const (
 // objects of those that are being deleted. Every server of a storage has one; they do the same things, and what one has
 // done already is nothing to do for another.
 type controller struct {
-	groups    *serving.Groups
-	host      *server.Host
-	catalogue *catalogue.Catalogue
-	registry  *registry.Registry
-	status    *registry.StatusView
-	log       *zap.Logger
-	gate      *gate
-	panics    *background.Panics
-	shared    bool // there may be other servers of the storage
+	groups      *serving.Groups
+	host        *server.Host
+	catalogue   *catalogue.Catalogue
+	definitions *stored.Definitions
+	cleanup     *cleanup.Cleanup
+	log         *zap.Logger
+	shared      bool // there may be other servers of the storage
 
 	trouble atomic.Pointer[error] // why the last watch of the definitions ended
 	synced  chan struct{}         // closed when all definitions found first are served
 	left    chan string           // names of definitions that are gone, and of whose objects nothing is left either
-	deletes chan struct{}         // holds a token for each object that is being deleted
 
 	// What follows belongs to the goroutine of run.
 	life      context.Context // that of run
@@ -182,6 +177,3 @@ func (c *controller) takeDirty() []*known {
 	})
 	return out
 }
-
-// timestamp is now as metadata has it: in UTC and whole seconds.
-func timestamp() metav1.Time { return metav1.NewTime(time.Now().UTC().Truncate(time.Second)) }

@@ -171,7 +171,7 @@ func (c *controller) compareOthers() {
 		if own[kind.Resource.GroupResource()] {
 			continue
 		}
-		c.gate.forget(kind.Resource.GroupResource())
+		c.cleanup.Gate.Forget(kind.Resource.GroupResource())
 		for _, gvk := range kind.Kinds {
 			u := now[gvk.Group]
 			if u == nil {

@@ -1,7 +1,6 @@
 package crd
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -134,7 +133,7 @@ func (c *controller) isTaken(crd *apiextensionsv1.CustomResourceDefinition) stri
 
 // group makes what a definition serves.
 func (c *controller) group(crd *apiextensionsv1.CustomResourceDefinition) (g server.Group, err error) {
-	defer c.panics.Caught(&err)
+	defer c.definitions.Panics.Caught(&err)
 	return c.groups.Of(crd)
 }
 
@@ -147,12 +146,12 @@ func (c *controller) replace(changes ...change) error {
 	var groups []server.Group
 	for _, one := range changes {
 		gone, groups = append(gone, one.next.resource), append(groups, one.group)
-		c.gate.watch(one.next.resource, definition.IsTerminating(one.of.crd))
+		c.cleanup.Gate.Guard(one.next.resource, definition.IsTerminating(one.of.crd))
 	}
 	if err := c.host.Replace(gone, groups...); err != nil {
 		for _, one := range changes {
 			if one.of.served == nil {
-				c.gate.forget(one.next.resource)
+				c.cleanup.Gate.Forget(one.next.resource)
 			}
 		}
 		return err
@@ -182,7 +181,7 @@ func (c *controller) closeTerminating(k *known) {
 		return
 	}
 	closing := definition.IsTerminating(k.crd)
-	c.gate.watch(k.served.resource, closing)
+	c.cleanup.Gate.Guard(k.served.resource, closing)
 	if closing == k.served.closing {
 		return
 	}
@@ -206,25 +205,18 @@ func (c *controller) withdraw(k *known) {
 	if err := c.host.Withdraw(k.served.resource); err != nil {
 		c.log.Error("what a definition defined cannot be withdrawn", zap.String("resource", k.served.resource.String()), zap.Error(err))
 	}
-	c.gate.withdrawn(k.served.resource)
+	c.cleanup.Gate.Withdraw(k.served.resource)
 	c.groups.Forget(k.served.resource.String())
 	k.served = nil
 }
 
 // whole returns a definition with its schemas. One that is stored otherwise by now is an error: the change will be seen.
-func (c *controller) whole(k *known) (crd *apiextensionsv1.CustomResourceDefinition, err error) {
+func (c *controller) whole(k *known) (*apiextensionsv1.CustomResourceDefinition, error) {
 	if !k.slim {
 		return k.crd, nil
 	}
-	defer c.panics.Caught(&err)
-	ctx, cancel := context.WithTimeout(c.life, callTimeout)
-	defer cancel()
-	rec, err := c.registry.GetStored(as(ctx, ""), k.crd.Name)
+	crd, err := c.definitions.Get(c.life, k.crd.Name)
 	if err != nil {
-		return nil, err
-	}
-	obj, err := c.registry.Decode(rec)
-	if crd, err = definitionOf(obj, err); err != nil {
 		return nil, err
 	}
 	if crd.UID != k.crd.UID || digestOf(crd) != k.spec {

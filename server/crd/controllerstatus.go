@@ -4,15 +4,13 @@ import (
 	"context"
 	"time"
 
-	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server/crd/internal/definition"
+	"github.com/keelson-dev/keelson/server/crd/internal/stored"
 	"github.com/keelson-dev/keelson/server/internal/background"
-	"github.com/keelson-dev/keelson/server/registry"
 	"go.uber.org/zap"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // name keeps what the status of a definition says of its names, its schemas and its approval. One that is being deleted
@@ -113,13 +111,13 @@ func (c *controller) establish(ctx context.Context, k *known) {
 
 // write changes the status of a definition, and nothing else, from what it is now, and reports whether it is as it should be. What fails is
 // tried again later.
-func (c *controller) write(ctx context.Context, k *known, change func(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) bool) bool {
+func (c *controller) write(ctx context.Context, k *known, change stored.Change) bool {
 	trial := *k.crd // of which change changes the status
 	k.crd.Status.DeepCopyInto(&trial.Status)
-	if !change(&trial, timestamp()) {
+	if !change(&trial, stored.Now()) {
 		return true
 	}
-	crd, revision, err := c.writeStatus(ctx, k.crd.Name, k.crd.UID, change)
+	crd, revision, err := c.definitions.WriteStatus(ctx, k.crd.Name, k.crd.UID, change)
 	switch {
 	case err == nil:
 		c.update(crd, revision)
@@ -136,31 +134,6 @@ func (c *controller) write(ctx context.Context, k *known, change func(crd *apiex
 		c.log.Log(level, "the status of a definition cannot be written yet", zap.String("name", k.crd.Name), zap.Error(err))
 	}
 	return err == nil
-}
-
-// writeStatus changes the status of the definition with a uid, as it is stored now, with its finalizers. It returns a
-// NotFound if there is none, and the definition as it is stored then.
-func (c *controller) writeStatus(ctx context.Context, name string, uid types.UID, change func(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) bool) (crd *apiextensionsv1.CustomResourceDefinition, revision int64, err error) {
-	defer c.panics.Caught(&err) // of a plug-in of the program's
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	rec, _, err := c.status.UpdateRecord(as(ctx, ""), name, func(_ *registry.Call, current runtime.Object) (runtime.Object, error) {
-		crd, err := definitionOf(current, nil)
-		if err != nil {
-			return nil, err
-		}
-		if crd.UID != uid {
-			return nil, apierrors.NewNotFound(definitions(), name)
-		}
-		change(crd, timestamp())
-		return crd, nil
-	}, nil)
-	if err != nil {
-		return nil, 0, err
-	}
-	obj, err := c.registry.Decode(rec)
-	crd, err = definitionOf(obj, err)
-	return crd, rec.Revision, err
 }
 
 // update keeps a definition as it is at a revision, unless it is known as it was later.

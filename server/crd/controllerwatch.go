@@ -24,9 +24,6 @@ func (c *controller) drain(batches <-chan background.Batch) {
 
 // follow watches the definitions until ctx ends; when the watch ends it begins again.
 func (c *controller) follow(ctx context.Context, out chan<- background.Batch) {
-	open := func(ctx context.Context) (storage.Watch, error) {
-		return c.registry.WatchRecords(as(ctx, ""), storage.WatchOptions{Initial: true})
-	}
 	seen := func(b background.Batch) {
 		b.Events = slices.Clone(b.Events)
 		select {
@@ -34,7 +31,7 @@ func (c *controller) follow(ctx context.Context, out chan<- background.Batch) {
 		case <-ctx.Done():
 		}
 	}
-	background.Follow(ctx, background.Doubling(leastWait, mostWait), open, seen, func(err error) {
+	background.Follow(ctx, background.Doubling(leastWait, mostWait), c.definitions.Watch, seen, func(err error) {
 		c.trouble.Store(&err)
 		c.log.Debug("the watch of definitions begins again", zap.Error(err))
 	})
@@ -53,8 +50,7 @@ func (c *controller) observe(b background.Batch) {
 				k.dirty = true // that this was written here, seen now
 				continue
 			}
-			obj, err := c.registry.Decode(e.Record)
-			crd, err := definitionOf(obj, err)
+			crd, err := c.definitions.Decode(e.Record)
 			if err != nil {
 				c.log.Error("a definition cannot be read", zap.String("name", e.Record.Key), zap.Error(err))
 				continue

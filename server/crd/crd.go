@@ -12,9 +12,10 @@ import (
 	"github.com/keelson-dev/keelson/runtime/webhook"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/crd/conversion"
+	"github.com/keelson-dev/keelson/server/crd/internal/cleanup"
 	"github.com/keelson-dev/keelson/server/crd/internal/definition"
 	"github.com/keelson-dev/keelson/server/crd/internal/serving"
-	"github.com/keelson-dev/keelson/server/internal/background"
+	"github.com/keelson-dev/keelson/server/crd/internal/stored"
 	"go.uber.org/zap"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -52,11 +53,6 @@ const checkName = "customresourcedefinitions"
 // firstSight bounds how long Install waits until what was defined before is served.
 const firstSight = 3 * time.Second
 
-// definitions is the resource of the definitions themselves.
-func definitions() schema.GroupResource {
-	return schema.GroupResource{Group: apiextensionsv1.GroupName, Resource: "customresourcedefinitions"}
-}
-
 // Install implements server.Extension. It waits some seconds at most for the definitions that are stored to be served; from
 // then on the health check customresourcedefinitions tells.
 func (e extension) Install(h *server.Host) error {
@@ -89,7 +85,7 @@ func (e extension) Install(h *server.Host) error {
 		return fmt.Errorf("crd: %w", err)
 	}
 	err = h.Admit(admission.Plugin{
-		Name: "CustomResourceLifecycle", Mutator: c.gate,
+		Name: "CustomResourceLifecycle", Mutator: c.cleanup.Gate,
 		Handles: admission.Handles{Operations: []admission.Operation{admission.Create, admission.Delete}},
 	})
 	if err == nil {
@@ -111,21 +107,14 @@ func (e extension) Install(h *server.Host) error {
 
 // newController returns a controller that is yet to run.
 func newController(h *server.Host, groups *serving.Groups, log *zap.Logger) (*controller, error) {
-	r, err := h.Registry(definitions())
+	definitions, err := stored.New(h, log)
 	if err != nil {
 		return nil, err
 	}
-	status, err := r.Status()
-	if err != nil {
-		return nil, err
-	}
-	c := &controller{
-		groups: groups, host: h, catalogue: h.Catalogue(), registry: r, status: status, log: log, panics: background.NewPanics(log, "work on definitions panicked"),
-		synced: make(chan struct{}), left: make(chan string), known: map[string]*known{}, leaving: map[*known]bool{}, namesakes: map[string]*namesakes{}, deletes: make(chan struct{}, maxDeletes),
-	}
-	c.gate = &gate{definitions: r}
-	c.shared = h.SharesStorage()
-	return c, nil
+	return &controller{
+		groups: groups, definitions: definitions, cleanup: cleanup.New(h, definitions, log), host: h, catalogue: h.Catalogue(), log: log, shared: h.SharesStorage(),
+		synced: make(chan struct{}), left: make(chan string), known: map[string]*known{}, leaving: map[*known]bool{}, namesakes: map[string]*namesakes{},
+	}, nil
 }
 
 // check is the health check: nil from the time on at which all definitions that were found first are served.

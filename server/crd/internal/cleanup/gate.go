@@ -1,4 +1,4 @@
-package crd
+package cleanup
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/admission"
-	"github.com/keelson-dev/keelson/server/registry"
+	"github.com/keelson-dev/keelson/server/crd/internal/stored"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -20,10 +20,10 @@ const rememberDeletes = 30 * time.Second
 // now.
 const rememberGone = 5 * time.Minute
 
-// gate is the admission plug-in that refuses creates of what a definition defines that is being deleted. All methods may
-// be called concurrently.
-type gate struct {
-	definitions *registry.Registry
+// Gate is the admission plug-in that refuses creates of what a definition defines that is being deleted. All methods may
+// be called concurrently. New makes one.
+type Gate struct {
+	definitions *stored.Definitions
 
 	mu sync.Mutex // guards of and what is in it
 	of map[schema.GroupResource]*guarded
@@ -38,8 +38,8 @@ type guarded struct {
 	idle    []chan struct{}
 }
 
-// watch guards a resource, and says whether creates are refused.
-func (g *gate) watch(resource schema.GroupResource, closed bool) {
+// Guard guards a resource, and says whether creates are refused.
+func (g *Gate) Guard(resource schema.GroupResource, closed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.of == nil {
@@ -56,8 +56,8 @@ func (g *gate) watch(resource schema.GroupResource, closed bool) {
 	one.closed = closed
 }
 
-// withdrawn refuses creates of a resource that is served no longer.
-func (g *gate) withdrawn(resource schema.GroupResource) {
+// Withdraw refuses creates of a resource that is served no longer.
+func (g *Gate) Withdraw(resource schema.GroupResource) {
 	now := time.Now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -71,15 +71,15 @@ func (g *gate) withdrawn(resource schema.GroupResource) {
 	}
 }
 
-// forget ends guarding a resource, of which others may make objects from now on.
-func (g *gate) forget(resource schema.GroupResource) {
+// Forget ends guarding a resource, of which others may make objects from now on.
+func (g *Gate) Forget(resource schema.GroupResource) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.of, resource)
 }
 
 // guards reports whether a resource is served for a definition.
-func (g *gate) guards(resource schema.GroupResource) bool {
+func (g *Gate) guards(resource schema.GroupResource) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	one := g.of[resource]
@@ -88,7 +88,7 @@ func (g *gate) guards(resource schema.GroupResource) bool {
 
 // wait returns when no create of a resource is under way, or the context's error. It is for one that is closed: creates that
 // come later are waited for as well.
-func (g *gate) wait(ctx context.Context, resource schema.GroupResource) error {
+func (g *Gate) wait(ctx context.Context, resource schema.GroupResource) error {
 	g.mu.Lock()
 	one := g.of[resource]
 	if one == nil || one.creates == 0 {
@@ -107,9 +107,9 @@ func (g *gate) wait(ctx context.Context, resource schema.GroupResource) error {
 }
 
 // Mutate implements admission.Mutator. It judges, and changes nothing.
-func (g *gate) Mutate(ctx context.Context, r *admission.Request) error {
+func (g *Gate) Mutate(ctx context.Context, r *admission.Request) error {
 	switch {
-	case r.Operation == admission.Delete && r.Resource.GroupResource() == definitions():
+	case r.Operation == admission.Delete && r.Resource.GroupResource() == stored.Resource():
 		g.suspect(r.Name)
 	case r.Operation == admission.Create:
 		return g.judge(ctx, r)
@@ -118,7 +118,7 @@ func (g *gate) Mutate(ctx context.Context, r *admission.Request) error {
 }
 
 // suspect remembers that a definition may be about to be deleted.
-func (g *gate) suspect(name string) {
+func (g *Gate) suspect(name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if one := g.of[schema.ParseGroupResource(name)]; one != nil {
@@ -127,11 +127,11 @@ func (g *gate) suspect(name string) {
 }
 
 // judge refuses a create, or counts it until ctx ends.
-func (g *gate) judge(ctx context.Context, r *admission.Request) error {
+func (g *Gate) judge(ctx context.Context, r *admission.Request) error {
 	resource := r.Resource.GroupResource()
 	closed, suspect := g.begin(ctx, resource)
 	if suspect && !closed {
-		rec, err := g.definitions.GetStored(as(ctx, ""), resource.String())
+		rec, err := g.definitions.Record(ctx, resource.String())
 		switch {
 		case apierrors.IsNotFound(err):
 			closed = true
@@ -148,7 +148,7 @@ func (g *gate) judge(ctx context.Context, r *admission.Request) error {
 }
 
 // begin counts a create unless it is to be refused.
-func (g *gate) begin(ctx context.Context, resource schema.GroupResource) (closed, suspect bool) {
+func (g *Gate) begin(ctx context.Context, resource schema.GroupResource) (closed, suspect bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	one := g.of[resource]
@@ -164,7 +164,7 @@ func (g *gate) begin(ctx context.Context, resource schema.GroupResource) (closed
 }
 
 // end takes one create off those under way.
-func (g *gate) end(one *guarded) {
+func (g *Gate) end(one *guarded) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if one.creates--; one.creates > 0 {

@@ -1,4 +1,4 @@
-package crd
+package cleanup
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/server/crd/internal/stored"
 	"github.com/keelson-dev/keelson/server/internal/background"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
@@ -26,9 +28,14 @@ const (
 	maxFailures = 10
 )
 
+// Kinds has the registries of what is served; a *server.Host.
+type Kinds interface {
+	Registry(resource schema.GroupResource) (*registry.Registry, error)
+}
+
 // instances are the objects of a definition as they were found.
 type instances struct {
-	c        *controller
+	c        *Cleanup
 	registry *registry.Registry
 	revision int64
 	alive    []instance      // those that are yet to be deleted
@@ -42,17 +49,17 @@ type instance struct {
 }
 
 // instances lists the objects of a definition, which has to be served here.
-func (c *controller) instances(ctx context.Context, resource schema.GroupResource) (*instances, error) {
-	r, err := c.host.Registry(resource)
+func (c *Cleanup) instances(ctx context.Context, resource schema.GroupResource) (*instances, error) {
+	r, err := c.kinds.Registry(resource)
 	if err != nil {
 		return nil, fmt.Errorf("unable to find a custom resource client for %s: %w", resource, err)
 	}
-	if !c.gate.guards(resource) { // it may be somebody else's
+	if !c.Gate.guards(resource) { // it may be somebody else's
 		return nil, fmt.Errorf("unable to find a custom resource client for %s: it is not served by its definition", resource)
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, stored.CallTimeout)
 	defer cancel()
-	page, err := r.ListRecords(as(ctx, ""), storage.ListOptions{})
+	page, err := r.ListRecords(registry.NewCall(ctx, authn.System(), ""), storage.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -101,14 +108,14 @@ func (i *instances) deleteAlive(ctx context.Context) error {
 
 // deleteOne deletes an object as it was found. One that is gone, or in the place of which there is another, is no error.
 func (i *instances) deleteOne(ctx context.Context, one instance) (err error) {
-	defer i.c.panics.Caught(&err) // of a plug-in of the program's
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer i.c.definitions.Panics.Caught(&err) // of a plug-in of the program's
+	ctx, cancel := context.WithTimeout(ctx, stored.CallTimeout)
 	defer cancel()
 	namespace, name := "", one.key
 	if i.registry.Namespaced() {
 		namespace, name, _ = strings.Cut(one.key, "/")
 	}
-	_, _, err = i.registry.DeleteRecord(as(ctx, namespace), name, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &one.uid}})
+	_, _, err = i.registry.DeleteRecord(registry.NewCall(ctx, authn.System(), namespace), name, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &one.uid}})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
@@ -119,7 +126,7 @@ func (i *instances) deleteOne(ctx context.Context, one instance) (err error) {
 func (i *instances) wait(ctx context.Context, until time.Time) error {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
-	w, err := i.registry.WatchRecords(as(ctx, ""), storage.WatchOptions{From: i.revision})
+	w, err := i.registry.WatchRecords(registry.NewCall(ctx, authn.System(), ""), storage.WatchOptions{From: i.revision})
 	if err == nil {
 		defer w.Close()
 		err = i.follow(ctx, w)

@@ -1,4 +1,4 @@
-package crd
+package cleanup
 
 import (
 	"context"
@@ -8,59 +8,38 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/server/crd/internal/definition"
+	"github.com/keelson-dev/keelson/server/crd/internal/stored"
 	"github.com/keelson-dev/keelson/server/internal/background"
 	"go.uber.org/zap"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // patience is how long the objects of a definition may take to go, held by their finalizers, before its condition says so.
 const patience = time.Minute
 
-// clean begins to delete the objects of a definition that is being deleted, unless that is under way.
-func (c *controller) clean(ctx context.Context, k *known) {
-	if k.cleaning != nil || k.crd.DeletionTimestamp == nil || !slices.Contains(k.crd.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
-		return
-	}
-	d := &cleanup{
-		c: c, name: k.crd.Name, uid: k.crd.UID, resource: resourceOf(k.crd),
-		established: definition.IsTrue(k.crd, apiextensionsv1.Established),
-		served:      k.served != nil || definition.IsTrue(k.crd, apiextensionsv1.Established),
-		overlaps:    reserved(resourceOf(k.crd)) || c.isTaken(k.crd) != "",
-	}
-	ctx, k.cleaning = context.WithCancel(ctx)
-	c.work.Go(func() { d.run(ctx) })
-}
-
-// resourceOf returns the resource of a definition.
-func resourceOf(crd *apiextensionsv1.CustomResourceDefinition) schema.GroupResource {
-	return schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural}
-}
+// What fails is tried again after a time that grows between these.
+const (
+	leastWait = 50 * time.Millisecond
+	mostWait  = 10 * time.Second
+)
 
 // reserved reports whether a resource is one whose objects are never those of a definition, as in kube-apiserver.
 func reserved(resource schema.GroupResource) bool {
-	return resource == definitions() || resource == schema.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"}
+	return resource == stored.Resource() || resource == schema.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"}
 }
 
-// cleanup deletes the objects of one definition that is being deleted, and lets it go. It begins anew when it is cut off, and
-// several servers may do it at the same time.
-type cleanup struct {
-	c           *controller
-	name        string
-	uid         types.UID
-	resource    schema.GroupResource
-	established bool
-	served      bool // it may have objects
-	overlaps    bool // they would be those of somebody else
-
+// deletion is the work on one definition.
+type deletion struct {
+	*Cleanup
+	Definition
 	stage definition.Deletion // what the condition was told last
 }
 
 // run tries until it is done, the definition is gone, or ctx ends.
-func (d *cleanup) run(ctx context.Context) {
+func (d *deletion) run(ctx context.Context) {
 	retry := background.Doubling(leastWait, mostWait)
 	for failures := 0; ; failures++ {
 		err := d.pass(ctx)
@@ -68,23 +47,23 @@ func (d *cleanup) run(ctx context.Context) {
 			return
 		}
 		if failures == 0 {
-			d.c.log.Warn("a definition cannot be deleted yet", zap.String("name", d.name), zap.Error(err))
+			d.log.Warn("a definition cannot be deleted yet", zap.String("name", d.Name), zap.Error(err))
 		}
 		background.Pause(ctx, retry.Step())
 	}
 }
 
 // pass does all of it once.
-func (d *cleanup) pass(ctx context.Context) error {
+func (d *deletion) pass(ctx context.Context) error {
 	stage := definition.NeverEstablished
 	switch {
-	case d.overlaps:
+	case d.Overlaps || reserved(d.Resource):
 		stage = definition.OverlapsBuiltIn
-	case d.served:
+	case d.Served:
 		if err := d.deleteObjects(ctx); err != nil {
 			return err
 		}
-		if d.established {
+		if d.Established {
 			stage = definition.DeletionCompleted
 		}
 	}
@@ -93,7 +72,7 @@ func (d *cleanup) pass(ctx context.Context) error {
 	if err := d.tell(ctx, stage, ""); err != nil {
 		return err
 	}
-	_, _, err := d.c.writeStatus(ctx, d.name, d.uid, func(crd *apiextensionsv1.CustomResourceDefinition, _ metav1.Time) bool {
+	_, _, err := d.definitions.WriteStatus(ctx, d.Name, d.UID, func(crd *apiextensionsv1.CustomResourceDefinition, _ metav1.Time) bool {
 		crd.Finalizers = slices.DeleteFunc(crd.Finalizers, func(f string) bool { return f == apiextensionsv1.CustomResourceCleanupFinalizer })
 		return true
 	})
@@ -101,11 +80,11 @@ func (d *cleanup) pass(ctx context.Context) error {
 }
 
 // tell keeps the condition Terminating.
-func (d *cleanup) tell(ctx context.Context, stage definition.Deletion, detail string) error {
+func (d *deletion) tell(ctx context.Context, stage definition.Deletion, detail string) error {
 	if d.stage == stage && detail == "" {
 		return nil
 	}
-	_, _, err := d.c.writeStatus(ctx, d.name, d.uid, func(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) bool {
+	_, _, err := d.definitions.WriteStatus(ctx, d.Name, d.UID, func(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) bool {
 		if c := definition.Condition(crd, apiextensionsv1.Terminating); c != nil && c.Reason == string(definition.DeletionCompleted) {
 			return false // another server was faster
 		}
@@ -118,7 +97,7 @@ func (d *cleanup) tell(ctx context.Context, stage definition.Deletion, detail st
 }
 
 // deleteObjects deletes all objects, and returns when there are none. What fails is told in the condition.
-func (d *cleanup) deleteObjects(ctx context.Context) error {
+func (d *deletion) deleteObjects(ctx context.Context) error {
 	if d.stage == "" {
 		if err := d.tell(ctx, definition.DeletionInProgress, ""); err != nil {
 			return err
@@ -152,12 +131,12 @@ func (d *cleanup) deleteObjects(ctx context.Context) error {
 }
 
 // deleteAll deletes all objects there are. It returns those that are left; nil: none.
-func (d *cleanup) deleteAll(ctx context.Context) (*instances, error) {
-	if err := d.c.gate.wait(ctx, d.resource); err != nil {
+func (d *deletion) deleteAll(ctx context.Context) (*instances, error) {
+	if err := d.Gate.wait(ctx, d.Resource); err != nil {
 		return nil, err
 	}
 	for {
-		found, err := d.c.instances(ctx, d.resource)
+		found, err := d.instances(ctx, d.Resource)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("could not list instances: %w", err)

@@ -2,14 +2,29 @@ package crd
 
 import (
 	"context"
+	"slices"
 
+	"github.com/keelson-dev/keelson/server/crd/internal/cleanup"
 	"github.com/keelson-dev/keelson/server/crd/internal/definition"
 	"github.com/keelson-dev/keelson/storage"
-	"go.uber.org/zap"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
+
+// clean begins to delete the objects of a definition that is being deleted, unless that is under way.
+func (c *controller) clean(ctx context.Context, k *known) {
+	if k.cleaning != nil || k.crd.DeletionTimestamp == nil || !slices.Contains(k.crd.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
+		return
+	}
+	d := cleanup.Definition{
+		Name: k.crd.Name, UID: k.crd.UID, Resource: schema.GroupResource{Group: k.crd.Spec.Group, Resource: k.crd.Spec.Names.Plural},
+		Established: definition.IsTrue(k.crd, apiextensionsv1.Established),
+		Served:      k.served != nil || definition.IsTrue(k.crd, apiextensionsv1.Established),
+		Overlaps:    c.isTaken(k.crd) != "",
+	}
+	ctx, k.cleaning = context.WithCancel(ctx)
+	c.work.Go(func() { c.cleanup.Run(ctx, d) })
+}
 
 // gone forgets a definition that is gone, whose names become free. last is how it was last; zero: nobody saw that.
 func (c *controller) gone(name string, last storage.Record) {
@@ -19,8 +34,7 @@ func (c *controller) gone(name string, last storage.Record) {
 	}
 	was := k.crd
 	if !last.Body.IsZero() {
-		obj, err := c.registry.Decode(last)
-		if crd, err := definitionOf(obj, err); err == nil {
+		if crd, err := c.definitions.Decode(last); err == nil {
 			was = crd
 		}
 	}
@@ -36,8 +50,14 @@ func (c *controller) gone(name string, last storage.Record) {
 		k.leaving = true
 		c.leaving[k] = true
 		resource := k.served.resource
-		c.gate.watch(resource, true)
-		c.work.Go(func() { c.sweep(c.life, resource, name) })
+		c.cleanup.Gate.Guard(resource, true)
+		c.work.Go(func() {
+			c.cleanup.Sweep(c.life, resource, name)
+			select {
+			case c.left <- name:
+			case <-c.life.Done():
+			}
+		})
 	default: // who took the finalizer away by hand wants to keep the objects
 		c.withdraw(k)
 		delete(c.known, name)
@@ -58,33 +78,4 @@ func (c *controller) leave(name string) {
 	if k.crd == nil {
 		delete(c.known, name)
 	}
-}
-
-// sweep deletes what creates of this server left after another had seen the last object go, and says that it is done. If there
-// is a definition of that name again, what is there may be that one's, and stays.
-func (c *controller) sweep(ctx context.Context, resource schema.GroupResource, name string) {
-	if err := c.sweepOnce(ctx, resource, name); err != nil && ctx.Err() == nil {
-		c.log.Warn("objects of a definition that is gone could not be looked for", zap.String("name", name), zap.Error(err))
-	}
-	select {
-	case c.left <- name:
-	case <-ctx.Done():
-	}
-}
-
-func (c *controller) sweepOnce(ctx context.Context, resource schema.GroupResource, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	if err := c.gate.wait(ctx, resource); err != nil {
-		return err
-	}
-	found, err := c.instances(ctx, resource)
-	if err != nil || len(found.alive) == 0 {
-		return err
-	}
-	// After the list: what it shows was there before a definition that is made now.
-	if _, err = c.registry.GetStored(as(ctx, ""), name); apierrors.IsNotFound(err) {
-		err = found.deleteAlive(ctx)
-	}
-	return err
 }

@@ -1,7 +1,6 @@
 package crd
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -12,10 +11,9 @@ import (
 	"github.com/keelson-dev/keelson/runtime/webhook"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/crd/conversion"
-	"github.com/keelson-dev/keelson/server/crd/internal/cleanup"
+	"github.com/keelson-dev/keelson/server/crd/internal/controller"
 	"github.com/keelson-dev/keelson/server/crd/internal/definition"
 	"github.com/keelson-dev/keelson/server/crd/internal/serving"
-	"github.com/keelson-dev/keelson/server/crd/internal/stored"
 	"go.uber.org/zap"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -79,54 +77,28 @@ func (e extension) Install(h *server.Host) error {
 	if err != nil {
 		return fmt.Errorf("crd: %w", err)
 	}
-	c, err := newController(h, groups, e.opts.Logger)
+	c, err := controller.New(h, groups, e.opts.Logger)
 	if err != nil {
 		groups.Close()
 		return fmt.Errorf("crd: %w", err)
 	}
 	err = h.Admit(admission.Plugin{
-		Name: "CustomResourceLifecycle", Mutator: c.cleanup.Gate,
+		Name: "CustomResourceLifecycle", Mutator: c.Gate(),
 		Handles: admission.Handles{Operations: []admission.Operation{admission.Create, admission.Delete}},
 	})
 	if err == nil {
-		err = h.Check(server.Check{Name: checkName, ReadyOnly: true, Check: c.check})
+		err = h.Check(server.Check{Name: checkName, ReadyOnly: true, Check: c.Check})
 	}
 	if err != nil {
 		return fmt.Errorf("crd: %w", err)
 	}
 	h.Go(groups.Run)
-	h.Go(c.run)
+	h.Go(c.Run)
 	h.OnClose(groups.Close) // requests under way may need them
 	select {
-	case <-c.synced:
+	case <-c.Synced():
 	case <-time.After(firstSight):
 		e.opts.Logger.Warn("the custom resources that are defined are not all served yet")
 	}
 	return nil
-}
-
-// newController returns a controller that is yet to run.
-func newController(h *server.Host, groups *serving.Groups, log *zap.Logger) (*controller, error) {
-	definitions, err := stored.New(h, log)
-	if err != nil {
-		return nil, err
-	}
-	return &controller{
-		groups: groups, definitions: definitions, cleanup: cleanup.New(h, definitions, log), host: h, catalogue: h.Catalogue(), log: log, shared: h.SharesStorage(),
-		synced: make(chan struct{}), left: make(chan string), known: map[string]*known{}, leaving: map[*known]bool{}, namesakes: map[string]*namesakes{},
-	}, nil
-}
-
-// check is the health check: nil from the time on at which all definitions that were found first are served.
-func (c *controller) check(context.Context) error {
-	select {
-	case <-c.synced:
-		return nil
-	default:
-	}
-	const yet = "the custom resources that are defined are not all served yet"
-	if err := c.trouble.Load(); err != nil {
-		return fmt.Errorf("%s: %w", yet, *err)
-	}
-	return errors.New(yet)
 }

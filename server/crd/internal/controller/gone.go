@@ -1,4 +1,4 @@
-package crd
+package controller
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 )
 
 // clean begins to delete the objects of a definition that is being deleted, unless that is under way.
-func (c *controller) clean(ctx context.Context, k *known) {
+func (c *Controller) clean(ctx context.Context, k *known) {
 	if k.cleaning != nil || k.crd.DeletionTimestamp == nil || !slices.Contains(k.crd.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
 		return
 	}
@@ -27,7 +27,7 @@ func (c *controller) clean(ctx context.Context, k *known) {
 }
 
 // gone forgets a definition that is gone, whose names become free. last is how it was last; zero: nobody saw that.
-func (c *controller) gone(name string, last storage.Record) {
+func (c *Controller) gone(name string, last storage.Record) {
 	k := c.known[name]
 	if k == nil || k.crd == nil {
 		return
@@ -65,7 +65,7 @@ func (c *controller) gone(name string, last storage.Record) {
 }
 
 // leave withdraws what a definition defined that is gone, after the last of its objects.
-func (c *controller) leave(name string) {
+func (c *Controller) leave(name string) {
 	k := c.known[name]
 	if k == nil || !k.leaving {
 		return

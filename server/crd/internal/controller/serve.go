@@ -1,4 +1,4 @@
-package crd
+package controller
 
 import (
 	"crypto/sha256"
@@ -46,7 +46,7 @@ type change struct {
 
 // serve has the server serve what the definitions define, as far as their status says that they are served. What has not
 // changed is not touched; all that has changes at once, unless something is wrong with it.
-func (c *controller) serve(work []*known) {
+func (c *Controller) serve(work []*known) {
 	var changes []change
 	for _, k := range work {
 		if !c.isToServe(k) {
@@ -101,13 +101,13 @@ func (c *controller) serve(work []*known) {
 
 // isToServe reports whether a definition is to be served by its status. A conflict leaves one without names of its own
 // that was never established.
-func (c *controller) isToServe(k *known) bool {
+func (c *Controller) isToServe(k *known) bool {
 	names := k.crd.Status.AcceptedNames
 	return definition.IsServed(k.crd) && names.Plural != "" && names.Singular != "" && names.Kind != "" && names.ListKind != ""
 }
 
 // waits reports whether a definition has the kind of one that is gone, and that is yet to be withdrawn. It is looked at then.
-func (c *controller) waits(k *known) bool {
+func (c *Controller) waits(k *known) bool {
 	for other := range c.leaving {
 		if other.served.resource.Group == k.crd.Spec.Group && other.served.names.Kind == k.crd.Status.AcceptedNames.Kind {
 			return true
@@ -118,7 +118,7 @@ func (c *controller) waits(k *known) bool {
 
 // isTaken says which name that a definition was accepted with others have that are served here: the program may have come to
 // serve a kind that was defined before. Its objects are not the definition's. "" is none.
-func (c *controller) isTaken(crd *apiextensionsv1.CustomResourceDefinition) string {
+func (c *Controller) isTaken(crd *apiextensionsv1.CustomResourceDefinition) string {
 	c.freshen()
 	u, names := c.others[crd.Spec.Group], crd.Status.AcceptedNames
 	switch {
@@ -132,13 +132,13 @@ func (c *controller) isTaken(crd *apiextensionsv1.CustomResourceDefinition) stri
 }
 
 // group makes what a definition serves.
-func (c *controller) group(crd *apiextensionsv1.CustomResourceDefinition) (g server.Group, err error) {
+func (c *Controller) group(crd *apiextensionsv1.CustomResourceDefinition) (g server.Group, err error) {
 	defer c.definitions.Panics.Caught(&err)
 	return c.groups.Of(crd)
 }
 
 // replace serves all changes, or none.
-func (c *controller) replace(changes ...change) error {
+func (c *Controller) replace(changes ...change) error {
 	if len(changes) == 0 {
 		return nil
 	}
@@ -164,7 +164,7 @@ func (c *controller) replace(changes ...change) error {
 
 // refuse tells once that a definition cannot be served as it is. What was served of it goes on being served. It is tried again
 // when the definition changes, or what others serve.
-func (c *controller) refuse(k *known, why string) {
+func (c *Controller) refuse(k *known, why string) {
 	if k.refused == why {
 		return
 	}
@@ -176,7 +176,7 @@ func (c *controller) refuse(k *known, why string) {
 func closingVerbs() []string { return []string{"delete", "deletecollection", "get", "list", "watch"} }
 
 // closeTerminating refuses creates of what a definition defines that is being deleted, and has discovery show that.
-func (c *controller) closeTerminating(k *known) {
+func (c *Controller) closeTerminating(k *known) {
 	if k.served == nil {
 		return
 	}
@@ -197,7 +197,7 @@ func (c *controller) closeTerminating(k *known) {
 }
 
 // withdraw ends serving what is served of a definition.
-func (c *controller) withdraw(k *known) {
+func (c *Controller) withdraw(k *known) {
 	k.refused = ""
 	if k.served == nil {
 		return
@@ -211,7 +211,7 @@ func (c *controller) withdraw(k *known) {
 }
 
 // whole returns a definition with its schemas. One that is stored otherwise by now is an error: the change will be seen.
-func (c *controller) whole(k *known) (*apiextensionsv1.CustomResourceDefinition, error) {
+func (c *Controller) whole(k *known) (*apiextensionsv1.CustomResourceDefinition, error) {
 	if !k.slim {
 		return k.crd, nil
 	}

@@ -1,4 +1,4 @@
-package crd
+package controller
 
 import (
 	"maps"
@@ -31,7 +31,7 @@ func withoutEmpty(names []string) []string {
 }
 
 // enter adds a definition to its group, by the names of its crd.
-func (c *controller) enter(k *known) {
+func (c *Controller) enter(k *known) {
 	g := c.namesakes[k.crd.Spec.Group]
 	if g == nil {
 		g = &namesakes{members: map[*known]bool{}, resources: map[string]map[*known]bool{}, kinds: map[string]map[*known]bool{}}
@@ -53,7 +53,7 @@ func (c *controller) enter(k *known) {
 }
 
 // exit takes a definition out of its group, before its crd changes.
-func (c *controller) exit(k *known) {
+func (c *Controller) exit(k *known) {
 	if k.crd == nil {
 		return
 	}
@@ -80,7 +80,7 @@ func (c *controller) exit(k *known) {
 }
 
 // look has the definitions of a group looked at.
-func (c *controller) look(group string) {
+func (c *Controller) look(group string) {
 	if g := c.namesakes[group]; g != nil {
 		for k := range g.members {
 			k.dirty = true
@@ -90,7 +90,7 @@ func (c *controller) look(group string) {
 
 // lookFor has those definitions of a group looked at that ask for one of the names or have it, and those that are not served as
 // they ask to be, whatever that is for.
-func (c *controller) lookFor(group string, names ...apiextensionsv1.CustomResourceDefinitionNames) {
+func (c *Controller) lookFor(group string, names ...apiextensionsv1.CustomResourceDefinitionNames) {
 	g := c.namesakes[group]
 	if g == nil {
 		return
@@ -113,7 +113,7 @@ func (c *controller) lookFor(group string, names ...apiextensionsv1.CustomResour
 }
 
 // taken returns the names that a definition may not have, of those that it asks for or has.
-func (c *controller) taken(k *known) *definition.Taken {
+func (c *Controller) taken(k *known) *definition.Taken {
 	taken := &definition.Taken{}
 	group := k.crd.Spec.Group
 	g, u := c.namesakes[group], c.others[group]
@@ -158,7 +158,7 @@ func (u *used) equal(other *used) bool {
 }
 
 // compareOthers looks at what others serve, and has the definitions looked at in whose groups that changed.
-func (c *controller) compareOthers() {
+func (c *Controller) compareOthers() {
 	c.changed = c.catalogue.Changed()
 	own := map[schema.GroupResource]bool{}
 	for _, k := range c.known {
@@ -200,7 +200,7 @@ func (c *controller) compareOthers() {
 }
 
 // freshen looks at what others serve if it may have changed since.
-func (c *controller) freshen() {
+func (c *Controller) freshen() {
 	select {
 	case <-c.changed:
 		c.compareOthers()

@@ -1,4 +1,4 @@
-package crd
+package controller
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 )
 
 // drain takes what has come meanwhile, so that much that comes together is served together.
-func (c *controller) drain(batches <-chan background.Batch) {
+func (c *Controller) drain(batches <-chan background.Batch) {
 	for {
 		select {
 		case b := <-batches:
@@ -23,7 +23,7 @@ func (c *controller) drain(batches <-chan background.Batch) {
 }
 
 // follow watches the definitions until ctx ends; when the watch ends it begins again.
-func (c *controller) follow(ctx context.Context, out chan<- background.Batch) {
+func (c *Controller) follow(ctx context.Context, out chan<- background.Batch) {
 	seen := func(b background.Batch) {
 		b.Events = slices.Clone(b.Events)
 		select {
@@ -38,7 +38,7 @@ func (c *controller) follow(ctx context.Context, out chan<- background.Batch) {
 }
 
 // observe keeps known up to date.
-func (c *controller) observe(b background.Batch) {
+func (c *Controller) observe(b background.Batch) {
 	for _, e := range b.Events {
 		c.seen = max(c.seen, e.Record.Revision)
 		switch e.Type {

@@ -1,21 +1,13 @@
-package crd
+package controller
 
 import (
 	"cmp"
 	"context"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/keelson-dev/keelson/server"
-	"github.com/keelson-dev/keelson/server/catalogue"
-	"github.com/keelson-dev/keelson/server/crd/internal/cleanup"
 	"github.com/keelson-dev/keelson/server/crd/internal/definition"
-	"github.com/keelson-dev/keelson/server/crd/internal/serving"
-	"github.com/keelson-dev/keelson/server/crd/internal/stored"
 	"github.com/keelson-dev/keelson/server/internal/background"
-	"go.uber.org/zap"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
@@ -30,36 +22,6 @@ const (
 	// longestDispute is the longest time after which a server says again what another one does not agree with.
 	longestDispute = 10 * time.Minute
 )
-
-// controller follows the stored definitions of a server, has it serve what they define, keeps their status, and deletes the
-// objects of those that are being deleted. Every server of a storage has one; they do the same things, and what one has
-// done already is nothing to do for another.
-type controller struct {
-	groups      *serving.Groups
-	host        *server.Host
-	catalogue   *catalogue.Catalogue
-	definitions *stored.Definitions
-	cleanup     *cleanup.Cleanup
-	log         *zap.Logger
-	shared      bool // there may be other servers of the storage
-
-	trouble atomic.Pointer[error] // why the last watch of the definitions ended
-	synced  chan struct{}         // closed when all definitions found first are served
-	left    chan string           // names of definitions that are gone, and of whose objects nothing is left either
-
-	// What follows belongs to the goroutine of run.
-	life      context.Context // that of run
-	work      sync.WaitGroup
-	known     map[string]*known
-	complete  bool                  // all definitions have been seen once
-	seen      int64                 // the revision up to which changes were seen
-	leaving   map[*known]bool       // those of known that are
-	namesakes map[string]*namesakes // the definitions that there are, by group
-	others    map[string]*used      // by group: the names of what others serve
-	changed   <-chan struct{}       // closed when others is to be looked at anew
-	retry     wait.Backoff
-	retryAt   time.Time // when what failed is tried again; zero: nothing failed
-}
 
 // known is one definition. Its crd is never changed, but replaced: when all is done for it, by one without the schemas, which
 // take some ten times the memory of their JSON.
@@ -85,7 +47,7 @@ type known struct {
 }
 
 // nextRetry returns when something is to be looked at though nothing has changed; nil: nothing is.
-func (c *controller) nextRetry() <-chan time.Time {
+func (c *Controller) nextRetry() <-chan time.Time {
 	var next time.Time
 	failed := false
 	for _, k := range c.known {
@@ -113,7 +75,7 @@ func (c *controller) nextRetry() <-chan time.Time {
 }
 
 // retryDue has looked at what nextRetry was for.
-func (c *controller) retryDue() {
+func (c *Controller) retryDue() {
 	now := time.Now()
 	failed := !c.retryAt.IsZero() && !now.Before(c.retryAt)
 	if failed {
@@ -150,7 +112,7 @@ func established(all []*known) []*known {
 }
 
 // ready says that all definitions found first are served.
-func (c *controller) ready() {
+func (c *Controller) ready() {
 	select {
 	case <-c.synced:
 	default:
@@ -159,7 +121,7 @@ func (c *controller) ready() {
 }
 
 // takeDirty returns the definitions to be looked at: first those whose names were accepted first, then as they were made.
-func (c *controller) takeDirty() []*known {
+func (c *Controller) takeDirty() []*known {
 	var out []*known
 	for _, k := range c.known {
 		if k.dirty && k.crd != nil && !k.leaving {

@@ -1,4 +1,4 @@
-package crd
+package controller
 
 import (
 	"fmt"
@@ -12,8 +12,8 @@ import (
 )
 
 // newNames is a controller that has nothing but definitions.
-func newNames() *controller {
-	return &controller{known: map[string]*known{}, leaving: map[*known]bool{}, namesakes: map[string]*namesakes{}, others: map[string]*used{}}
+func newNames() *Controller {
+	return &Controller{known: map[string]*known{}, leaving: map[*known]bool{}, namesakes: map[string]*namesakes{}, others: map[string]*used{}}
 }
 
 // someNames asks for few different names, so that many definitions want the same.
@@ -27,7 +27,7 @@ func someNames(r *rand.Rand, n int) apiextensionsv1.CustomResourceDefinitionName
 }
 
 // takenOfAll is what taken returns, found by asking all definitions and not those of the names.
-func takenOfAll(c *controller, k *known) *definition.Taken {
+func takenOfAll(c *Controller, k *known) *definition.Taken {
 	taken := &definition.Taken{}
 	if u := c.others[k.crd.Spec.Group]; u != nil {
 		for name := range u.names {

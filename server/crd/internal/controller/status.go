@@ -1,4 +1,4 @@
-package crd
+package controller
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 
 // name keeps what the status of a definition says of its names, its schemas and its approval. One that is being deleted
 // keeps the names it has, until it is gone.
-func (c *controller) name(ctx context.Context, k *known) {
+func (c *Controller) name(ctx context.Context, k *known) {
 	if k.crd.DeletionTimestamp != nil {
 		k.again = time.Time{}
 		return
@@ -78,7 +78,7 @@ func hasItsNames(crd *apiextensionsv1.CustomResourceDefinition) bool {
 // establish says of a definition that it is established, when it is served here, and when all that was accepted before
 // its names was seen: of two servers that accepted the same names one has to step back. Other servers have some time to
 // serve it, too. Of one that cannot be served it says why.
-func (c *controller) establish(ctx context.Context, k *known) {
+func (c *Controller) establish(ctx context.Context, k *known) {
 	if k.refused != "" && k.crd.DeletionTimestamp == nil && definition.IsTrue(k.crd, apiextensionsv1.NamesAccepted) &&
 		(k.said != k.refused || !definition.IsNotServed(k.crd)) { // another server's words are as good
 		done := c.write(ctx, k, func(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) bool {
@@ -111,7 +111,7 @@ func (c *controller) establish(ctx context.Context, k *known) {
 
 // write changes the status of a definition, and nothing else, from what it is now, and reports whether it is as it should be. What fails is
 // tried again later.
-func (c *controller) write(ctx context.Context, k *known, change stored.Change) bool {
+func (c *Controller) write(ctx context.Context, k *known, change stored.Change) bool {
 	trial := *k.crd // of which change changes the status
 	k.crd.Status.DeepCopyInto(&trial.Status)
 	if !change(&trial, stored.Now()) {
@@ -137,7 +137,7 @@ func (c *controller) write(ctx context.Context, k *known, change stored.Change) 
 }
 
 // update keeps a definition as it is at a revision, unless it is known as it was later.
-func (c *controller) update(crd *apiextensionsv1.CustomResourceDefinition, revision int64) {
+func (c *Controller) update(crd *apiextensionsv1.CustomResourceDefinition, revision int64) {
 	k := c.known[crd.Name]
 	if k == nil {
 		k = &known{}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/keelson-dev/keelson/server/crd"
 	"github.com/keelson-dev/keelson/server/servertest"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -90,7 +89,7 @@ func newBoxes(t testing.TB, change ...func(*apiextensionsv1.CustomResourceDefini
 	for _, f := range change {
 		f(d)
 	}
-	group, err := crd.GroupOf(d, convertBox)
+	group, err := groupOf(d, convertBox)
 	if err != nil {
 		t.Fatal(err)
 	}

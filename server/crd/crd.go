@@ -1,7 +1,6 @@
 package crd
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -12,7 +11,9 @@ import (
 	"github.com/keelson-dev/keelson/runtime/webhook"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/crd/conversion"
+	"github.com/keelson-dev/keelson/server/crd/internal/controller"
 	"github.com/keelson-dev/keelson/server/crd/internal/definition"
+	"github.com/keelson-dev/keelson/server/crd/internal/serving"
 	"go.uber.org/zap"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -44,23 +45,11 @@ func New(o Options) server.Extension {
 
 type extension struct{ opts Options }
 
-// parts are what all definitions of one server share.
-type parts struct {
-	opts     Options
-	webhooks *webhooks
-	schemas  *library
-}
-
 // checkName is that of the health check.
 const checkName = "customresourcedefinitions"
 
 // firstSight bounds how long Install waits until what was defined before is served.
 const firstSight = 3 * time.Second
-
-// definitions is the resource of the definitions themselves.
-func definitions() schema.GroupResource {
-	return schema.GroupResource{Group: apiextensionsv1.GroupName, Resource: "customresourcedefinitions"}
-}
 
 // Install implements server.Extension. It waits some seconds at most for the definitions that are stored to be served; from
 // then on the health check customresourcedefinitions tells.
@@ -82,65 +71,34 @@ func (e extension) Install(h *server.Host) error {
 	if err != nil {
 		return fmt.Errorf("crd: %w", err)
 	}
-	hooks, err := newWebhooks(h.Metrics(), e.opts)
+	groups, err := serving.New(compiler, h.Metrics(), serving.Options{
+		Conversions: e.opts.Conversions, Webhooks: e.opts.Webhooks, WebhookConversion: e.opts.WebhookConversion,
+	})
 	if err != nil {
 		return fmt.Errorf("crd: %w", err)
 	}
-	c, err := newController(h, &parts{opts: e.opts, webhooks: hooks, schemas: newLibrary(compiler)})
+	c, err := controller.New(h, groups, e.opts.Logger)
 	if err != nil {
-		hooks.close()
+		groups.Close()
 		return fmt.Errorf("crd: %w", err)
 	}
 	err = h.Admit(admission.Plugin{
-		Name: "CustomResourceLifecycle", Mutator: c.gate,
+		Name: "CustomResourceLifecycle", Mutator: c.Gate(),
 		Handles: admission.Handles{Operations: []admission.Operation{admission.Create, admission.Delete}},
 	})
 	if err == nil {
-		err = h.Check(server.Check{Name: checkName, ReadyOnly: true, Check: c.check})
+		err = h.Check(server.Check{Name: checkName, ReadyOnly: true, Check: c.Check})
 	}
 	if err != nil {
 		return fmt.Errorf("crd: %w", err)
 	}
-	h.Go(c.parts.schemas.run)
-	h.Go(c.run)
-	h.OnClose(hooks.close) // requests under way may need them
+	h.Go(groups.Run)
+	h.Go(c.Run)
+	h.OnClose(groups.Close) // requests under way may need them
 	select {
-	case <-c.synced:
+	case <-c.Synced():
 	case <-time.After(firstSight):
 		e.opts.Logger.Warn("the custom resources that are defined are not all served yet")
 	}
 	return nil
-}
-
-// newController returns a controller that is yet to run.
-func newController(h *server.Host, p *parts) (*controller, error) {
-	r, err := h.Registry(definitions())
-	if err != nil {
-		return nil, err
-	}
-	status, err := r.Status()
-	if err != nil {
-		return nil, err
-	}
-	c := &controller{
-		parts: p, host: h, catalogue: h.Catalogue(), registry: r, status: status, log: p.opts.Logger,
-		synced: make(chan struct{}), left: make(chan string), known: map[string]*known{}, leaving: map[*known]bool{}, groups: map[string]*namesakes{}, deletes: make(chan struct{}, maxDeletes),
-	}
-	c.gate = &gate{definitions: r}
-	c.shared = h.SharesStorage()
-	return c, nil
-}
-
-// check is the health check: nil from the time on at which all definitions that were found first are served.
-func (c *controller) check(context.Context) error {
-	select {
-	case <-c.synced:
-		return nil
-	default:
-	}
-	const yet = "the custom resources that are defined are not all served yet"
-	if err := c.trouble.Load(); err != nil {
-		return fmt.Errorf("%s: %w", yet, *err)
-	}
-	return errors.New(yet)
 }

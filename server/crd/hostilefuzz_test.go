@@ -8,7 +8,6 @@ import (
 
 	celrules "github.com/keelson-dev/keelson/runtime/cel/rules"
 	"github.com/keelson-dev/keelson/runtime/structural"
-	"github.com/keelson-dev/keelson/server/crd"
 	"github.com/keelson-dev/keelson/server/crd/internal/definition"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
@@ -166,7 +165,7 @@ func FuzzHostile(f *testing.F) {
 				return
 			}
 			d.Status.AcceptedNames = d.Spec.Names
-			if _, err := crd.GroupOf(d, nil); err != nil {
+			if _, err := groupOf(d, nil); err != nil {
 				t.Errorf("accepted, but not served: %v", err)
 			}
 			if _, err := structural.OpenAPI(&root); err != nil {

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/keelson-dev/keelson/server"
-	"github.com/keelson-dev/keelson/server/crd"
 	"github.com/keelson-dev/keelson/server/servertest"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -88,7 +87,7 @@ func newHosted(t testing.TB) *hosted {
 // define serves d in the place of what is served under its name.
 func (h *hosted) define(d *apiextensionsv1.CustomResourceDefinition) {
 	h.t.Helper()
-	group, err := crd.GroupOf(d, nil)
+	group, err := groupOf(d, nil)
 	if err != nil {
 		h.t.Fatal(err)
 	}

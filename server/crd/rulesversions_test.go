@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/keelson-dev/keelson/server/crd"
 	"github.com/keelson-dev/keelson/server/servertest"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,7 +23,7 @@ func TestRulesOfVersions(t *testing.T) {
 		{Rule: "!has(self.size) || self.size != 4", Message: "no boxes of size 4"},
 	}
 	d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"] = spec
-	group, err := crd.GroupOf(d, func(in *unstructured.Unstructured, to schema.GroupVersion) (*unstructured.Unstructured, error) {
+	group, err := groupOf(d, func(in *unstructured.Unstructured, to schema.GroupVersion) (*unstructured.Unstructured, error) {
 		if height, _, _ := unstructured.NestedInt64(in.Object, "spec", "box", "height"); to.Version == "v1" && height == 13 {
 			return nil, errors.New("13 is not converted")
 		}

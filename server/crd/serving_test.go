@@ -14,9 +14,14 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/keelson-dev/keelson/server/crd"
+	"github.com/keelson-dev/keelson/runtime"
+	celrules "github.com/keelson-dev/keelson/runtime/cel/rules"
+	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/crd/internal/serving"
 	"github.com/keelson-dev/keelson/server/servertest"
+	"github.com/prometheus/client_golang/prometheus"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 )
 
@@ -48,10 +53,24 @@ func definitionText(t testing.TB, text string) *apiextensionsv1.CustomResourceDe
 	return d
 }
 
+// groupOf makes what a definition defines, whose objects convert converts; nil: they differ in their apiVersion.
+func groupOf(d *apiextensionsv1.CustomResourceDefinition, convert runtime.ConvertUntyped) (server.Group, error) {
+	compiler, err := celrules.NewCompiler()
+	if err != nil {
+		return server.Group{}, err
+	}
+	kind := schema.GroupKind{Group: d.Spec.Group, Kind: d.Status.AcceptedNames.Kind}
+	groups, err := serving.New(compiler, prometheus.NewRegistry(), serving.Options{Conversions: map[schema.GroupKind]runtime.ConvertUntyped{kind: convert}})
+	if err != nil {
+		return server.Group{}, err
+	}
+	return groups.Of(d)
+}
+
 // serveDefinition serves what a definition defines, and nothing else.
 func serveDefinition(t testing.TB, d *apiextensionsv1.CustomResourceDefinition) *servertest.Server {
 	t.Helper()
-	group, err := crd.GroupOf(d, nil)
+	group, err := groupOf(d, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

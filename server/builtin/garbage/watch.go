@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/server/catalogue"
-
+	"github.com/keelson-dev/keelson/server/internal/background"
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,11 +24,11 @@ var errWithdrawn = errors.New("garbage: the kind is not served any more")
 // watch shows the graph the objects of a kind until ctx ends, or it turns out that they cannot be watched. k may only be
 // given to the graph.
 func (r *run) watch(ctx context.Context, k *kind, resource schema.GroupResource) {
-	caught := &panics{resource: resource, log: r.log}
+	panics := panicsOf(r.log, resource)
 	pauses := doubling(watchFirst, watchMost)
 	for failures := 0; ; failures++ {
 		began := time.Now()
-		synced, err := r.show(ctx, k, resource, caught)
+		synced, err := r.show(ctx, k, resource, panics)
 		if ctx.Err() != nil {
 			return
 		}
@@ -60,9 +60,14 @@ func (r *run) watch(ctx context.Context, k *kind, resource schema.GroupResource)
 	}
 }
 
+// panicsOf makes errors of the panics of one kind.
+func panicsOf(log *zap.Logger, resource schema.GroupResource) *background.Panics {
+	return background.NewPanics(log.With(zap.String("resource", resource.String())), "garbage collector: a call panicked")
+}
+
 // show shows the graph all objects of a kind and then their changes, until something fails. synced says that it was shown
 // all of them.
-func (r *run) show(ctx context.Context, k *kind, resource schema.GroupResource, p *panics) (synced bool, err error) {
+func (r *run) show(ctx context.Context, k *kind, resource schema.GroupResource, p *background.Panics) (synced bool, err error) {
 	r.watchedMu.Lock()
 	objects := r.watched[resource]
 	r.watchedMu.Unlock()
@@ -92,13 +97,13 @@ func (r *run) show(ctx context.Context, k *kind, resource schema.GroupResource, 
 	}
 }
 
-func beginWatch(ctx context.Context, objects *catalogue.Objects, p *panics) (w *catalogue.Watch, err error) {
-	defer p.caught(&err)
+func beginWatch(ctx context.Context, objects *catalogue.Objects, p *background.Panics) (w *catalogue.Watch, err error) {
+	defer p.Caught(&err)
 	return objects.Watch(ctx)
 }
 
-func nextEvents(ctx context.Context, w *catalogue.Watch, p *panics) (events []catalogue.Event, err error) {
-	defer p.caught(&err)
+func nextEvents(ctx context.Context, w *catalogue.Watch, p *background.Panics) (events []catalogue.Event, err error) {
+	defer p.Caught(&err)
 	return w.Next(ctx)
 }
 
@@ -134,7 +139,7 @@ func (r *run) serve(ctx context.Context, served []catalogue.Kind) {
 	w.mu.Lock()
 	clear(w.objects)
 	for i := range served {
-		w.objects[infos[i].resource] = bounded{served[i].Objects, &panics{resource: infos[i].resource, log: r.log}}
+		w.objects[infos[i].resource] = bounded{served[i].Objects, panicsOf(r.log, infos[i].resource)}
 	}
 	w.graph.serve(infos)
 	now := make(map[*kind]schema.GroupResource, len(infos))

@@ -3,15 +3,12 @@ package garbage
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/keelson-dev/keelson/server/catalogue"
-
+	"github.com/keelson-dev/keelson/server/internal/background"
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,55 +36,32 @@ const (
 // called here as they are for a request, which would be answered with 500.
 type bounded struct {
 	objects
-	panics *panics
-}
-
-// panics logs those of one kind.
-type panics struct {
-	resource schema.GroupResource
-	log      *zap.Logger
-	told     atomic.Int64 // when one was last logged as an error, in seconds of Unix
-}
-
-// caught, when it is deferred, makes a panic an error, and logs it with the stack: as an error once in loudEvery, since
-// what panics for one object does for thousands.
-func (p *panics) caught(err *error) {
-	v := recover()
-	if v == nil {
-		return
-	}
-	*err = fmt.Errorf("garbage: panic: %v", v)
-	level, now, told := zap.DebugLevel, time.Now().Unix(), p.told.Load()
-	if now-told >= int64(loudEvery/time.Second) && p.told.CompareAndSwap(told, now) {
-		level = zap.ErrorLevel
-	}
-	p.log.Log(level, "garbage collector: a call panicked", zap.String("panic", fmt.Sprint(v)),
-		zap.String("resource", p.resource.String()), zap.ByteString("stack", debug.Stack()))
+	panics *background.Panics
 }
 
 func (b bounded) Get(ctx context.Context, namespace, name string) (m *metav1.PartialObjectMetadata, err error) {
-	defer b.panics.caught(&err)
+	defer b.panics.Caught(&err)
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return b.objects.Get(ctx, namespace, name)
 }
 
 func (b bounded) List(ctx context.Context, namespace string) (items []metav1.PartialObjectMetadata, err error) {
-	defer b.panics.caught(&err)
+	defer b.panics.Caught(&err)
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	return b.objects.List(ctx, namespace)
 }
 
 func (b bounded) Change(ctx context.Context, namespace, name string, change func(m metav1.Object) error) (err error) {
-	defer b.panics.caught(&err)
+	defer b.panics.Caught(&err)
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return b.objects.Change(ctx, namespace, name, change)
 }
 
 func (b bounded) Delete(ctx context.Context, namespace, name string, opts *metav1.DeleteOptions) (err error) {
-	defer b.panics.caught(&err)
+	defer b.panics.Caught(&err)
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return b.objects.Delete(ctx, namespace, name, opts)

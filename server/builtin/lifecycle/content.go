@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/keelson-dev/keelson/server/catalogue"
-
+	"github.com/keelson-dev/keelson/server/internal/background"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,7 +53,7 @@ func first(k catalogue.Kind) int {
 
 // deleteKind deletes the objects of one kind. Those that are being deleted already are left to their finalizers.
 func (l *Lifecycle) deleteKind(ctx context.Context, k catalogue.Kind, ns *corev1.Namespace, out *left) (err error) {
-	defer l.caught(&err) // of a Storage of the program's
+	defer l.panics.Caught(&err) // of a Storage of the program's
 	namespace := ns.Name
 	objects, err := list(ctx, k, namespace)
 	if err != nil || len(objects) == 0 {
@@ -117,14 +117,14 @@ func deleteOne(ctx context.Context, k catalogue.Kind, namespace string, m *metav
 // sweep deletes what creates of this server have left in a namespace that is gone, after they have ended. If there is a
 // namespace of that name again, what is in it is that one's.
 func (l *Lifecycle) sweep(ctx context.Context, namespace string) {
-	retry := doubling(leastWait, mostWait)
+	retry := background.Doubling(leastWait, mostWait)
 	for failures := 0; ; failures++ {
 		err := l.sweepOnce(ctx, namespace)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
 		l.log.Log(loudness(failures), "a namespace that is gone could not be looked at yet", zap.String("namespace", namespace), zap.Error(err))
-		if !pause(ctx, retry.Step(), nil, nil) {
+		if !background.Pause(ctx, retry.Step()) {
 			return
 		}
 	}
@@ -158,7 +158,7 @@ func (l *Lifecycle) sweepOnce(ctx context.Context, namespace string) error {
 
 // sweepKind does so for one kind. again says that the namespace exists again, so that nothing is to be deleted.
 func (l *Lifecycle) sweepKind(ctx context.Context, k catalogue.Kind, namespace string) (again bool, err error) {
-	defer l.caught(&err) // of a Storage of the program's
+	defer l.panics.Caught(&err) // of a Storage of the program's
 	objects, err := list(ctx, k, namespace)
 	if err != nil || len(objects) == 0 {
 		return false, err

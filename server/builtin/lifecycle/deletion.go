@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/server/internal/background"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
 	"go.uber.org/zap"
@@ -117,7 +118,7 @@ func (d *deletions) keepOnly(present map[string]bool) {
 // empty works on one namespace until it is done, which leave has to agree to, or ctx ends.
 func (l *Lifecycle) empty(ctx context.Context, name string, wake <-chan struct{}, leave func() bool) {
 	defer l.gate.suspects.hold(name)()
-	retry := doubling(leastWait, mostWait)
+	retry := background.Doubling(leastWait, mostWait)
 	before := -1 // how many objects were there; -1: no pass was made
 	failures := 0
 	for ctx.Err() == nil {
@@ -137,7 +138,7 @@ func (l *Lifecycle) empty(ctx context.Context, name string, wake <-chan struct{}
 			before = 0
 			continue // all that was there went: the next pass is to show that there is nothing
 		case found != before:
-			retry = doubling(leastWait, mostWait)
+			retry = background.Doubling(leastWait, mostWait)
 		}
 		before = found
 		woken := wake
@@ -146,9 +147,14 @@ func (l *Lifecycle) empty(ctx context.Context, name string, wake <-chan struct{}
 		} else {
 			woken = nil // or telling of a failure, in words that are others each time, would be the reason for the next pass
 		}
-		if !pause(ctx, retry.Step(), changed, woken) {
-			return
+		timer := time.NewTimer(retry.Step())
+		select {
+		case <-timer.C:
+		case <-changed:
+		case <-woken:
+		case <-ctx.Done():
 		}
+		timer.Stop()
 	}
 }
 
@@ -158,7 +164,7 @@ const loudFrom = 5
 
 // pass does once what there is to do for a namespace. It reports whether that was all, or how many objects are there yet.
 func (l *Lifecycle) pass(ctx context.Context, name string) (done bool, found int, err error) {
-	defer l.caught(&err) // of a Storage of the program's
+	defer l.panics.Caught(&err) // of a Storage of the program's
 	ns, err := l.toEmpty(ctx, name)
 	if ns == nil || err != nil {
 		return err == nil, 0, err

@@ -2,21 +2,17 @@ package lifecycle
 
 import (
 	"context"
-	"math"
-	"sync/atomic"
 	"time"
 
-	"go.uber.org/zap/zapcore"
-
-	"github.com/keelson-dev/keelson/server/catalogue"
-
 	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/server/catalogue"
+	"github.com/keelson-dev/keelson/server/internal/background"
 	"github.com/keelson-dev/keelson/server/registry"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 var (
@@ -62,7 +58,7 @@ type Lifecycle struct {
 	system    system
 	following chan struct{} // closed when keep has seen all namespaces once, or has ended
 	passes    chan struct{} // holds a token for each pass, or sweep, over the content of a namespace
-	panicked  atomic.Int64  // when a panic was last logged as an error, in seconds of Unix
+	panics    *background.Panics
 }
 
 // controller is who empties namespaces, by the name that it has in Kubernetes.
@@ -72,26 +68,6 @@ func controller() *authn.User {
 
 // as returns a call of the controller's, about namespaces.
 func as(ctx context.Context) *registry.Call { return registry.NewCall(ctx, controller(), "") }
-
-// pause waits between attempts: for d, until one of the channels is closed or sent to, or until ctx ends, which it
-// reports as false. The channels may be nil.
-func pause(ctx context.Context, d time.Duration, changed, wake <-chan struct{}) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-changed:
-	case <-wake:
-	case <-ctx.Done():
-		return false
-	}
-	return true
-}
-
-// doubling is how long to wait before the next attempt: twice as long each time, within bounds.
-func doubling(least, most time.Duration) wait.Backoff {
-	return wait.Backoff{Duration: least, Factor: 2, Steps: math.MaxInt, Cap: most}
-}
 
 func loudness(failures int) zapcore.Level {
 	if failures+1 == loudFrom {

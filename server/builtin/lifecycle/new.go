@@ -7,6 +7,7 @@ import (
 	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/internal/background"
 	"github.com/keelson-dev/keelson/server/registry"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +31,7 @@ func install(h *server.Host, f *Finalizer, o Options) (*Lifecycle, error) {
 	if l.log == nil {
 		l.log = zap.NewNop()
 	}
+	l.panics = background.NewPanics(l.log, "work on namespaces panicked")
 	if l.typed, err = registry.For[*corev1.Namespace](r, authn.System()); err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/keelson-dev/keelson/server/internal/background"
 	"github.com/keelson-dev/keelson/storage"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
@@ -68,7 +69,7 @@ func (l *Lifecycle) makeSystem(ctx context.Context) error {
 }
 
 func (l *Lifecycle) makeNamespace(ctx context.Context, name string) (err error) {
-	defer l.caught(&err) // of a plug-in of the program's
+	defer l.panics.Caught(&err) // of a plug-in of the program's
 	_, err = l.typed.Create(ctx, "", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	return err
 }
@@ -95,7 +96,7 @@ func (l *Lifecycle) keep(ctx context.Context) {
 
 // keepSystem makes the system namespaces whenever they are to be looked at, again and again until it succeeds.
 func (l *Lifecycle) keepSystem(ctx context.Context) {
-	retry := doubling(systemLeast, systemMost)
+	retry := background.Doubling(systemLeast, systemMost)
 	for {
 		select {
 		case <-l.system.kick:
@@ -108,11 +109,11 @@ func (l *Lifecycle) keepSystem(ctx context.Context) {
 				break
 			}
 			l.log.Log(loudness(failures), "system namespaces could not be made yet", zap.Error(err))
-			if !pause(ctx, retry.Step(), nil, nil) {
+			if !background.Pause(ctx, retry.Step()) {
 				return
 			}
 		}
-		retry = doubling(systemLeast, systemMost)
+		retry = background.Doubling(systemLeast, systemMost)
 	}
 }
 

@@ -1,0 +1,163 @@
+package cleanup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/server/crd/internal/stored"
+	"github.com/keelson-dev/keelson/server/internal/background"
+	"github.com/keelson-dev/keelson/server/registry"
+	"github.com/keelson-dev/keelson/storage"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+const (
+	// maxDeletes is how many objects are being deleted at the same time, of all definitions.
+	maxDeletes = 16
+	// maxFailures is how many failures to delete an object are told together.
+	maxFailures = 10
+)
+
+// Kinds has the registries of what is served; a *server.Host.
+type Kinds interface {
+	Registry(resource schema.GroupResource) (*registry.Registry, error)
+}
+
+// instances are the objects of a definition as they were found.
+type instances struct {
+	c        *Cleanup
+	registry *registry.Registry
+	revision int64
+	alive    []instance      // those that are yet to be deleted
+	held     map[string]bool // by key: those that are being deleted, and held by finalizers
+}
+
+// instance is one object.
+type instance struct {
+	key string
+	uid types.UID
+}
+
+// instances lists the objects of a definition, which has to be served here.
+func (c *Cleanup) instances(ctx context.Context, resource schema.GroupResource) (*instances, error) {
+	r, err := c.kinds.Registry(resource)
+	if err != nil {
+		return nil, fmt.Errorf("unable to find a custom resource client for %s: %w", resource, err)
+	}
+	if !c.Gate.guards(resource) { // it may be somebody else's
+		return nil, fmt.Errorf("unable to find a custom resource client for %s: it is not served by its definition", resource)
+	}
+	ctx, cancel := context.WithTimeout(ctx, stored.CallTimeout)
+	defer cancel()
+	page, err := r.ListRecords(registry.NewCall(ctx, authn.System(), ""), storage.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	out := &instances{c: c, registry: r, revision: page.Revision, held: map[string]bool{}}
+	for rec := range page.Records {
+		if isAlive(rec) {
+			out.alive = append(out.alive, instance{rec.Key, types.UID(rec.Body.Field("metadata.uid"))})
+		} else {
+			out.held[rec.Key] = true
+		}
+	}
+	return out, nil
+}
+
+// isAlive reports whether an object is not being deleted.
+func isAlive(rec storage.Record) bool { return rec.Body.Field("metadata.deletionTimestamp") == "" }
+
+// deleteAlive deletes the objects that are alive, several at the same time. It returns what failed.
+func (i *instances) deleteAlive(ctx context.Context) error {
+	var (
+		work   sync.WaitGroup
+		mu     sync.Mutex // guards failed
+		failed []error
+	)
+	for _, one := range i.alive {
+		select {
+		case i.c.deletes <- struct{}{}:
+		case <-ctx.Done():
+			work.Wait()
+			return ctx.Err()
+		}
+		work.Go(func() {
+			defer func() { <-i.c.deletes }()
+			if err := i.deleteOne(ctx, one); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				if len(failed) < maxFailures {
+					failed = append(failed, err)
+				}
+			}
+		})
+	}
+	work.Wait()
+	return utilerrors.NewAggregate(failed)
+}
+
+// deleteOne deletes an object as it was found. One that is gone, or in the place of which there is another, is no error.
+func (i *instances) deleteOne(ctx context.Context, one instance) (err error) {
+	defer i.c.definitions.Panics.Caught(&err) // of a plug-in of the program's
+	ctx, cancel := context.WithTimeout(ctx, stored.CallTimeout)
+	defer cancel()
+	namespace, name := "", one.key
+	if i.registry.Namespaced() {
+		namespace, name, _ = strings.Cut(one.key, "/")
+	}
+	_, _, err = i.registry.DeleteRecord(registry.NewCall(ctx, authn.System(), namespace), name, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &one.uid}})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// wait returns when the objects that are held have gone, when others have come, or at a time.
+func (i *instances) wait(ctx context.Context, until time.Time) error {
+	ctx, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	w, err := i.registry.WatchRecords(registry.NewCall(ctx, authn.System(), ""), storage.WatchOptions{From: i.revision})
+	if err == nil {
+		defer w.Close()
+		err = i.follow(ctx, w)
+	}
+	if err == nil || errors.Is(err, context.DeadlineExceeded) {
+		return nil
+	}
+	background.Pause(ctx, leastWait) // the definition has changed, or the watch was too slow: they are listed anew
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return ctx.Err()
+	}
+	return nil
+}
+
+func (i *instances) follow(ctx context.Context, w storage.Watch) error {
+	for len(i.held) > 0 {
+		events, err := w.Next(ctx)
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			switch {
+			case e.Type == watch.Bookmark:
+			case e.Type == watch.Deleted:
+				delete(i.held, e.Record.Key)
+			case isAlive(e.Record):
+				return nil
+			default:
+				i.held[e.Record.Key] = true
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,177 @@
+package serving
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/webhook"
+	"github.com/keelson-dev/keelson/server/crd/conversion"
+	"github.com/keelson-dev/keelson/server/crd/internal/definition"
+	"github.com/keelson-dev/keelson/server/request"
+	"github.com/prometheus/client_golang/prometheus"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// webhooks are the conversion webhooks of one server. All methods may be called concurrently.
+type webhooks struct {
+	*conversion.Factory
+	caller  *webhook.Caller
+	metrics *webhookMetrics
+}
+
+// newWebhooks returns webhooks that are told of in metrics.
+func newWebhooks(in prometheus.Registerer, o Options) (*webhooks, error) {
+	m, err := newWebhookMetrics(in)
+	if err != nil {
+		return nil, err
+	}
+	options := o.WebhookConversion
+	options.Hooks = m.hooks(options.Hooks)
+	caller := webhook.New(o.Webhooks)
+	return &webhooks{conversion.New(caller, options), caller, m}, nil
+}
+
+// forget drops what there is of the definition of a name.
+func (w *webhooks) forget(name string) {
+	w.Forget(name)
+	w.metrics.forget(name)
+}
+
+// close ends calls under way, and waits for them. It may be called again.
+func (w *webhooks) close() {
+	w.Close()
+	w.caller.Close()
+}
+
+// converter makes objects of one version of a custom resource those of another. One of its functions is set at most; without,
+// objects of two versions differ in their apiVersion.
+type converter struct {
+	one runtime.ConvertUntyped    // the program's
+	all runtime.ConvertAllUntyped // a webhook's
+}
+
+func (c converter) converts() bool { return c.one != nil || c.all != nil }
+
+// converterOf returns what converts the objects of a definition: the program's function for its kind, if there is one, before
+// anything that the definition says.
+//
+// A webhook that cannot be called, because of what the definition says of it, is an error for as long as nobody has used what is
+// defined. A definition that was established all the same, by another server, has its objects served in the version that
+// they are stored in.
+func (g *Groups) converterOf(crd *apiextensionsv1.CustomResourceDefinition) (converter, error) {
+	kind := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Status.AcceptedNames.Kind}
+	if convert := g.conversions[kind]; convert != nil {
+		g.webhooks.forget(crd.Name)
+		return converter{one: convert}, nil
+	}
+	if crd.Spec.Conversion == nil || crd.Spec.Conversion.Strategy != apiextensionsv1.WebhookConverter {
+		g.webhooks.forget(crd.Name)
+		return converter{}, nil
+	}
+	hook, err := g.webhooks.Webhook(crd)
+	switch {
+	case err == nil:
+		return converter{all: hook.Convert}, nil
+	case definition.IsTrue(crd, apiextensionsv1.Established):
+		return converter{all: failing(fmt.Sprintf("conversion webhook for %s cannot be called: %v", kind, err))}, nil
+	}
+	return converter{}, fmt.Errorf("its conversion webhook cannot be called: %w", err)
+}
+
+// failing is a conversion that fails with a message for clients.
+func failing(message string) runtime.ConvertAllUntyped {
+	err := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Message: message, Code: http.StatusInternalServerError}}
+	return func(context.Context, []*unstructured.Unstructured, schema.GroupVersion) ([]*unstructured.Unstructured, error) {
+		return nil, err
+	}
+}
+
+// explained is a conversion that, where it fails or panics, says what is wrong with the object by the rules of its version, if
+// anything is. A request's object is converted before it is validated, and who converts may stumble over what is not valid.
+func (c converter) explained(kind schema.GroupKind, r *rules) converter {
+	if c.one != nil {
+		c.one = explainedOne(kind, c.one, r)
+	}
+	if c.all != nil {
+		c.all = explainedAll(kind, c.all, r)
+	}
+	return c
+}
+
+func explainedOne(kind schema.GroupKind, convert runtime.ConvertUntyped, r *rules) runtime.ConvertUntyped {
+	return func(in *unstructured.Unstructured, to schema.GroupVersion) (out *unstructured.Unstructured, err error) {
+		before := in.DeepCopy()
+		returned := false
+		defer func() {
+			if returned && err == nil {
+				return
+			}
+			s := r.versions[before.GroupVersionKind().Version].schema
+			if s == nil {
+				return
+			}
+			if errs := s.structure().Validate(nil, before.Object); len(errs) > 0 {
+				_ = recover() // the object is to blame
+				out, err = nil, apierrors.NewInvalid(kind, before.GetName(), errs)
+			}
+		}()
+		if out, err = convert(in, to); err == nil && out != nil {
+			err = r.conform([]*unstructured.Unstructured{out}, to)
+		}
+		returned = true
+		return out, err
+	}
+}
+
+// explainedAll is explained for a webhook, which only the objects of creates are explained for: an update is judged by what was
+// stored, which needs the webhook too.
+func explainedAll(kind schema.GroupKind, convert runtime.ConvertAllUntyped, r *rules) runtime.ConvertAllUntyped {
+	return func(ctx context.Context, in []*unstructured.Unstructured, to schema.GroupVersion) ([]*unstructured.Unstructured, error) {
+		out, err := convert(ctx, in, to)
+		if err == nil {
+			return out, r.conform(out, to)
+		}
+		if to.Version != r.hub || !r.creates(ctx) || ctx.Err() != nil {
+			return nil, err
+		}
+		for _, obj := range in {
+			version := obj.GroupVersionKind().Version
+			if _, ok := r.versions[version]; !ok {
+				continue
+			}
+			if errs := r.judge(ctx, version, obj); len(errs) > 0 {
+				return nil, apierrors.NewInvalid(kind, obj.GetName(), errs)
+			}
+		}
+		return nil, err
+	}
+}
+
+// conform drops from objects of the hub what its schema does not specify, as it is of those of other versions.
+func (r *rules) conform(all []*unstructured.Unstructured, to schema.GroupVersion) error {
+	hub, ok := r.versions[r.hub]
+	if !ok || to.Version != r.hub {
+		return nil
+	}
+	for _, obj := range all {
+		if err := runtime.Normalize(obj); err != nil {
+			return err
+		}
+		if _, err := hub.schema.Conform(obj.Object, false, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// creates reports whether ctx is that of a request that creates an object.
+func (r *rules) creates(ctx context.Context) bool {
+	info := request.InfoFrom(ctx)
+	return info != nil && info.Verb == "create" && info.APIGroup == r.resource.Group && info.Resource == r.resource.Resource
+}

@@ -57,9 +57,9 @@ func (l *Live) Now() Chain {
 	return chain
 }
 
-// Order lists the plug-ins of kube-apiserver in the order in which it asks them, see
+// Order lists the plug-ins of kube-apiserver 1.37 in the order in which it asks them, see
 // https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/: those before the plug-ins of other names, and
-// those after them. PodGroupWorkloadExists and JobValidation are of versions after 1.37. The slices are the caller's own.
+// those after them. The slices are the caller's own.
 func Order() (before, after []string) {
 	return []string{
 			"AlwaysAdmit", "NamespaceAutoProvision", "NamespaceLifecycle", "NamespaceExists", "LimitPodHardAntiAffinityTopology",
@@ -68,8 +68,8 @@ func Order() (before, after []string) {
 			"ExtendedResourceToleration", "DefaultStorageClass", "StorageObjectInUseProtection", "PodGroupProtection",
 			"OwnerReferencesPermissionEnforcement", "PersistentVolumeClaimResize", "RuntimeClass", "CertificateApproval",
 			"CertificateSigning", "ClusterTrustBundleAttest", "CertificateSubjectRestriction", "DefaultIngressClass",
-			"DenyServiceExternalIPs", "PodTopologyLabels", "PodGroupWorkloadExists", "NodeDeclaredFeatureValidator",
-			"JobValidation", "PodResizeValidator",
+			"DenyServiceExternalIPs", "PodTopologyLabels", "NodeDeclaredFeatureValidator",
+			"PodResizeValidator",
 		}, []string{
 			"MutatingAdmissionPolicy", "MutatingAdmissionWebhook", "ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook",
 			"ResourceQuota", "AlwaysDeny",

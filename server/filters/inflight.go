@@ -8,6 +8,7 @@ import (
 
 	"github.com/keelson-dev/keelson/flowcontrol"
 	"github.com/keelson-dev/keelson/server/request"
+	"github.com/keelson-dev/keelson/server/response"
 )
 
 // InFlight bounds how many requests are served at the same time, reads and writes apart, and answers those beyond
@@ -42,7 +43,7 @@ func FlowControl(turns flowcontrol.Controller, told ...func(r *http.Request)) Fi
 func turnAway(w http.ResponseWriter, r *http.Request, err error, told []func(*http.Request)) {
 	var rejection *flowcontrol.RejectedError
 	if !errors.As(err, &rejection) {
-		WriteStatus(w, r, err)
+		response.Error(w, r, err)
 		return
 	}
 	for _, tell := range told {

@@ -42,7 +42,7 @@ type passage struct {
 	group           *WaitGroup    // that counts the request; nil: none here
 	panics          *zap.Logger   // of a Recover that has begun the passage
 	came            *http.Request // what that was given; also of a Timeout's handlerRun
-	answer          response      // what w is once it is watched
+	answer          recorder      // what w is once it is watched
 	until           deadlineContext
 	header          [2]string // values of the header
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/server/request"
+	"github.com/keelson-dev/keelson/server/response"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // Timeout answers when the deadline of a request's context passes ([Deadline] sets it) before its handler has: with
@@ -109,7 +111,7 @@ func (h *handlerRun) serve(next http.Handler) {
 func (h *handlerRun) conclude(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case h.returned && h.writer.silent() && errors.Is(r.Context().Err(), context.DeadlineExceeded):
-		WriteStatus(w, r, errTimeout()) // it gave up, which must not look like an empty success
+		response.Error(w, r, errTimeout()) // it gave up, which must not look like an empty success
 	case h.returned:
 		h.writer.flushHeader()
 	case h.panicked == nil || isAbort(h.panicked.value): // runtime.Goexit: nobody knows what is missing
@@ -148,5 +150,9 @@ func writeTimeout(w http.ResponseWriter, r *http.Request) {
 		// it answers at once, and then ends the handler's read.
 		w.Header().Set("Connection", "close")
 	}
-	WriteStatus(w, r, errTimeout())
+	response.Error(w, r, errTimeout())
+}
+
+func errTimeout() error {
+	return apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
 }

@@ -22,7 +22,6 @@ import (
 var climbing = map[string]int{
 	"runtime/patch":                8,
 	"runtime/roundtrip":            4,
-	"server/filters":               11,
 	"server/servertest/writemodel": 13,
 	"storage/bolt":                 185,
 	"storage/memory":               12,

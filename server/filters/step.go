@@ -30,6 +30,10 @@ func steps(do stepFunc) Filter {
 // ServeHTTP implements http.Handler.
 func (s *step) ServeHTTP(w http.ResponseWriter, r *http.Request) { begin(w, r).to(s) }
 
+// around is a filter that does something after the handlers behind it too, with the passage of the filters before it: serve goes
+// on to them itself.
+type around interface{ serve(p *passage) }
+
 // passage is one request on its way through filters of this package that stand behind each other, in one goroutine. It is the
 // context of the request too, so that what they find out takes one place and not one for each. What filters beyond one of
 // somebody else, or beyond a [Timeout], find out has another.
@@ -69,10 +73,7 @@ func (p *passage) to(next http.Handler) {
 				return
 			}
 			next = h.next
-		case *logged:
-			h.serve(p)
-			return
-		case *metered:
+		case around:
 			h.serve(p)
 			return
 		default:

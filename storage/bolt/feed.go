@@ -31,7 +31,7 @@ type feed struct {
 	idle     bool   // nothing that concerns this feed is published and undelivered
 	progress bool   // asked for and not yet given
 	err      error  // why the feed is over
-	rouse    func() // given to Wake and not yet called
+	onWake   func() // given to Wake and not yet called
 }
 
 var _ storage.Waker = (*feed)(nil)
@@ -130,7 +130,7 @@ func (f *feed) sleep(again func()) bool {
 	if f.err != nil || f.progress || !f.idle {
 		return false
 	}
-	f.rouse = again
+	f.onWake = again
 	return true
 }
 
@@ -325,8 +325,8 @@ func (f *feed) end(err error) {
 
 // signal makes a waiting Next look again, or calls who has gone instead. The caller holds tail.mu.
 func (f *feed) signal() {
-	if again := f.rouse; again != nil {
-		f.rouse = nil
+	if again := f.onWake; again != nil {
+		f.onWake = nil
 		go again() // the goroutine is that of who gave it to Wake
 		return
 	}

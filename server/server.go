@@ -112,7 +112,7 @@ func (s *Server) open() error {
 	s.inFlight = flowcontrol.NewInFlight(s.opts.Limits.MaxReadsInFlight, s.opts.Limits.MaxWritesInFlight)
 	s.policy.change(false, func(m *members) { m.turns = s.inFlight })
 	s.openMetrics()
-	s.health = &health{logger: s.opts.Observe.Logger, told: s.metrics.Checked}
+	s.health = &health{logger: s.opts.Observe.Logger, onCheck: s.metrics.Checked}
 	s.health.add(s.standardChecks()...)
 	s.health.add(s.opts.Observe.Checks...)
 	s.checkOptions()

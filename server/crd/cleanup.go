@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// patience is how long the objects of a definition may take to go, held by their finalizers, before its condition says so.
-const patience = time.Minute
+// goneWithin is how long the objects of a definition may take to go, held by their finalizers, before its condition says so.
+const goneWithin = time.Minute
 
 // clean begins to delete the objects of a definition that is being deleted, unless that is under way.
 func (c *controller) clean(ctx context.Context, k *known) {
@@ -123,7 +123,7 @@ func (d *cleanup) deleteObjects(ctx context.Context) error {
 			return err
 		}
 	}
-	for late := time.Now().Add(patience); ; {
+	for late := time.Now().Add(goneWithin); ; {
 		left, err := d.deleteAll(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -137,7 +137,7 @@ func (d *cleanup) deleteObjects(ctx context.Context) error {
 		until := late
 		if !time.Now().Before(late) {
 			stage, detail = definition.DeletionCheck, context.DeadlineExceeded.Error()
-			until = time.Now().Add(patience)
+			until = time.Now().Add(goneWithin)
 		}
 		if stage != d.stage {
 			if err := d.tell(ctx, stage, detail); err != nil {

@@ -46,7 +46,7 @@ type bounded struct {
 type panics struct {
 	resource schema.GroupResource
 	log      *zap.Logger
-	told     atomic.Int64 // when one was last logged as an error, in seconds of Unix
+	loggedAt atomic.Int64 // when one was last logged as an error, in seconds of Unix
 }
 
 // caught, when it is deferred, makes a panic an error, and logs it with the stack: as an error once in loudEvery, since
@@ -57,8 +57,8 @@ func (p *panics) caught(err *error) {
 		return
 	}
 	*err = fmt.Errorf("garbage: panic: %v", v)
-	level, now, told := zap.DebugLevel, time.Now().Unix(), p.told.Load()
-	if now-told >= int64(loudEvery/time.Second) && p.told.CompareAndSwap(told, now) {
+	level, now, loggedAt := zap.DebugLevel, time.Now().Unix(), p.loggedAt.Load()
+	if now-loggedAt >= int64(loudEvery/time.Second) && p.loggedAt.CompareAndSwap(loggedAt, now) {
 		level = zap.ErrorLevel
 	}
 	p.log.Log(level, "garbage collector: a call panicked", zap.String("panic", fmt.Sprint(v)),

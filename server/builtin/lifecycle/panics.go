@@ -20,8 +20,8 @@ func (l *Lifecycle) caught(err *error) {
 		return
 	}
 	*err = fmt.Errorf("panic: %v", v)
-	level, now, told := zap.DebugLevel, time.Now().Unix(), l.panicked.Load()
-	if now-told >= int64(panicsEvery/time.Second) && l.panicked.CompareAndSwap(told, now) {
+	level, now, loggedAt := zap.DebugLevel, time.Now().Unix(), l.panicked.Load()
+	if now-loggedAt >= int64(panicsEvery/time.Second) && l.panicked.CompareAndSwap(loggedAt, now) {
 		level = zap.ErrorLevel
 	}
 	l.log.Log(level, "work on namespaces panicked", zap.String("panic", fmt.Sprint(v)), zap.ByteString("stack", debug.Stack()))

@@ -27,7 +27,7 @@ func (s *Set) Publish(c *Change, policy func() (installed int64)) error {
 	}
 	since := policy()
 	for r, verbs := range c.shown {
-		r.shown, r.said.discovery = verbs, nil
+		r.shown, r.cached.discovery = verbs, nil
 	}
 	if len(c.routes) > 0 {
 		s.route(c, since, gone)

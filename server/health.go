@@ -23,8 +23,8 @@ type Check struct {
 // health serves /healthz, /livez and /readyz, in the form of
 // https://kubernetes.io/docs/reference/using-api/health-checks/.
 type health struct {
-	logger *zap.Logger
-	told   func(name, endpoint string, err error) // of each check that is made
+	logger  *zap.Logger
+	onCheck func(name, endpoint string, err error) // of each check that is made
 
 	mu     sync.RWMutex // guards checks
 	checks []Check
@@ -84,7 +84,7 @@ func (h *health) all(endpoint string) http.HandlerFunc {
 				continue
 			}
 			err := c.Check(r.Context())
-			h.told(c.Name, endpoint, err)
+			h.onCheck(c.Name, endpoint, err)
 			if err != nil {
 				fmt.Fprintf(&report, "[-]%s failed: reason withheld\n", c.Name)
 				fmt.Fprintf(&failures, "%s: %v; ", c.Name, err)
@@ -131,7 +131,7 @@ func (h *health) one(endpoint, name string, w http.ResponseWriter, r *http.Reque
 	}
 	healthHeaders(w)
 	err := checks[i].Check(r.Context())
-	h.told(name, endpoint, err)
+	h.onCheck(name, endpoint, err)
 	if err != nil {
 		w.WriteHeader(http.StatusInternalServerError)
 		fmt.Fprintf(w, "internal server error: %v\n", err)

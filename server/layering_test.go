@@ -76,6 +76,7 @@ var barredImports = []struct {
 }{
 	{"server/registry", modulePath + "/server/request", "a registry is told everything by the Call, and reads no values from a context"},
 	{"server/registry", modulePath + "/server/handlers", "handlers drive a registry, which knows no HTTP"},
+	{"server/handlers", modulePath + "/server/filters", "filters surround handlers; errors are answered with server/response"},
 }
 
 // Names that say nothing about what is inside.
@@ -359,6 +360,7 @@ func TestLayeringRules(t *testing.T) {
 		{"storage/a.go", `package storage; import "` + modulePath + `/storage/storagetest"`, "it is for tests"},
 		{"server/registry/a.go", `package registry; import "` + modulePath + `/server/request"`, "reads no values from a context"},
 		{"server/registry/a.go", `package registry; import "` + modulePath + `/server/handlers"`, "knows no HTTP"},
+		{"server/handlers/a.go", `package handlers; import "` + modulePath + `/server/filters"`, "filters surround handlers"},
 		{"server/registry/a_test.go", `package registry_test; import "` + modulePath + `/server/request"`, ""},
 		{"server/registry/strategytest/a.go", `package strategytest; import "` + modulePath + `/server/request"`, ""},
 		{"server/a.go", `package server; func init() {}`, "func init"},

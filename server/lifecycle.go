@@ -147,9 +147,9 @@ func (s *Server) drain(hs *http.Server) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.opts.Limits.RequestTimeout)
 	defer cancel()
 	s.requests.Close()
-	quiet := make(chan struct{})
+	drained := make(chan struct{})
 	go func() {
-		defer close(quiet)
+		defer close(drained)
 		if s.requests.Wait(ctx) != nil {
 			return // out of time, or all connections are closed
 		}
@@ -163,7 +163,7 @@ func (s *Server) drain(hs *http.Server) {
 		_ = hs.Close() // its error is that of listeners, closed by Shutdown already
 	}
 	cancel()
-	<-quiet
+	<-drained
 }
 
 // Close ends a server that is not run: watches end, background work is waited for, caches and storage are closed. Run and

@@ -112,12 +112,12 @@ func (s *Server) open() error {
 	s.inFlight = flowcontrol.NewInFlight(s.opts.Limits.MaxReadsInFlight, s.opts.Limits.MaxWritesInFlight)
 	s.policy.change(false, func(m *members) { m.turns = s.inFlight })
 	s.openMetrics()
-	s.health = &health{logger: s.opts.Observe.Logger, told: s.metrics.Checked}
+	s.health = &health{logger: s.opts.Observe.Logger, onCheck: s.metrics.Checked}
 	s.health.add(s.standardChecks()...)
 	s.health.add(s.opts.Observe.Checks...)
 	s.checkOptions()
-	s.discovery = discovery.New(discovery.Options{Error: filters.WriteStatus, CBOR: s.opts.CBOR})
-	s.openapi = openapi.New(openapi.Options{Title: "Kubernetes", Version: s.version.GitVersion, Error: filters.WriteStatus})
+	s.discovery = discovery.New(discovery.Options{CBOR: s.opts.CBOR})
+	s.openapi = openapi.New(openapi.Options{Title: "Kubernetes", Version: s.version.GitVersion})
 	s.fixed = newFixed(s)
 	s.set = apiset.New(s.setOptions())
 	s.policy.readers = s.set.Readers()

@@ -1,7 +1,6 @@
 package discovery
 
 import (
-	"net/http"
 	"sync"
 	"sync/atomic"
 
@@ -54,9 +53,6 @@ type Subresource struct {
 
 // Options refines a Service. The zero Options is valid.
 type Options struct {
-	// Error answers a request that cannot be served; err is an apimachinery StatusError (404, 405, 406). nil
-	// answers with err's text as text/plain.
-	Error func(w http.ResponseWriter, r *http.Request, err error)
 	// ServerAddress is the host:port that /api names as the server's own. Empty names the host the client asked
 	// for.
 	ServerAddress string
@@ -75,9 +71,6 @@ type Service struct {
 
 // New returns a Service that serves no groups yet.
 func New(o Options) *Service {
-	if o.Error == nil {
-		o.Error = writeText
-	}
 	s := &Service{opts: o, formats: formats(o)}
 	s.Set(nil)
 	return s

@@ -12,12 +12,13 @@ import (
 
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/server/request"
+	"github.com/keelson-dev/keelson/server/response"
 )
 
 // ServeHTTP answers GET and HEAD for /api, /apis and the roots of groups and versions; any other path is 404.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		s.opts.Error(w, r, refusal(r, http.StatusMethodNotAllowed))
+		response.Refuse(w, r, http.StatusMethodNotAllowed)
 		return
 	}
 	st, path := s.state.Load(), strings.TrimSuffix(r.URL.Path, "/")
@@ -27,13 +28,13 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		doc, found = once(func() []byte { return encode(s.apiVersions(st, r)) }), true
 	}
 	if !found {
-		s.opts.Error(w, r, refusal(r, http.StatusNotFound))
+		response.Refuse(w, r, http.StatusNotFound)
 		return
 	}
 	w.Header().Add("Vary", "Accept")
 	accept, ok := negotiate(r, s.formats, root)
 	if !ok {
-		s.opts.Error(w, r, codec.NotAcceptable(s.formats, false))
+		response.Error(w, r, codec.NotAcceptable(s.formats, false))
 		return
 	}
 	if accept.As.Empty() {
@@ -86,7 +87,7 @@ func (s *Service) write(w http.ResponseWriter, r *http.Request, doc document, ac
 	value, _ := doc()
 	body, err := accept.Format.FromJSON(value, request.Pretty(r, accept.Pretty))
 	if err != nil {
-		s.opts.Error(w, r, apierrors.NewInternalError(err))
+		response.Error(w, r, apierrors.NewInternalError(err))
 		return
 	}
 	w.Header().Set("Content-Type", contentType)
@@ -118,18 +119,4 @@ func matches(header []string, etag string) bool {
 		}
 	}
 	return false
-}
-
-// refusal is the error of a request for which nothing is served.
-func refusal(r *http.Request, code int) error {
-	return apierrors.NewGenericServerResponse(code, strings.ToLower(r.Method), schema.GroupResource{}, "", "", 0, false)
-}
-
-// writeText is the Error of the zero Options.
-func writeText(w http.ResponseWriter, _ *http.Request, err error) {
-	code := http.StatusInternalServerError
-	if status, ok := err.(apierrors.APIStatus); ok {
-		code = int(status.Status().Code)
-	}
-	http.Error(w, err.Error(), code)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/server/request"
+	"github.com/keelson-dev/keelson/server/response"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
@@ -47,7 +48,7 @@ func Authenticate(a authn.Authenticator, o AuthenticateOptions) Filter {
 			if o.Failed != nil {
 				o.Failed(p.r, err)
 			}
-			WriteStatus(p.w, p.r, apierrors.NewUnauthorized("Unauthorized"))
+			response.Error(p.w, p.r, apierrors.NewUnauthorized("Unauthorized"))
 			return false
 		}
 		p.who = &resp.User

@@ -7,6 +7,7 @@ import (
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/server/request"
+	"github.com/keelson-dev/keelson/server/response"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -29,7 +30,7 @@ func Authorize(a authz.Authorizer) Filter {
 			http.Error(p.w, authz.EscapeHTML(fmt.Sprintf("Internal Server Error: %q: %s", p.r.RequestURI, authz.Shorten(err.Error()))), http.StatusInternalServerError)
 		default:
 			p.w.Header().Set("X-Content-Type-Options", "nosniff")
-			WriteStatus(p.w, p.r, authz.Forbidden(attributes, reason))
+			response.Error(p.w, p.r, authz.Forbidden(attributes, reason))
 		}
 		return false
 	})

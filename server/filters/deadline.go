@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/server/request"
+	"github.com/keelson-dev/keelson/server/response"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
@@ -31,7 +32,7 @@ func Deadline(longest time.Duration) Filter {
 		}
 		timeout, err := requestedTimeout(p.r, longest)
 		if err != nil {
-			WriteStatus(p.w, p.r, err)
+			response.Error(p.w, p.r, err)
 			return false
 		}
 		from := p.values.Received

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/keelson-dev/keelson/server/response"
 )
 
 // deadlineWriter is the ResponseWriter of a handler from which the response may be taken away at any time. It has
@@ -18,7 +20,7 @@ type deadlineWriter struct {
 	header  http.Header // the handler's own, until the response begins
 	writing atomic.Bool // bytes are on their way to the client
 	failing atomic.Bool // the header is that of an error; written under mu
-	answer  response    // what the handler has answered, whether it is let or not; the handler's own
+	answer  recorder    // what the handler has answered, whether it is let or not; the handler's own
 
 	mu       sync.Mutex // guards all below, and is held while w is used by the handler
 	w        http.ResponseWriter
@@ -36,7 +38,7 @@ func (d *deadlineWriter) init(w http.ResponseWriter) {
 }
 
 // seen is for the filters around the handler, which run in its goroutine.
-func (d *deadlineWriter) seen() *response { return &d.answer }
+func (d *deadlineWriter) seen() *recorder { return &d.answer }
 
 // forHandler returns d with the powers that what is beneath has.
 func (d *deadlineWriter) forHandler() http.ResponseWriter {
@@ -68,12 +70,12 @@ func (d *deadlineWriter) WriteHeader(code int) {
 	d.w.WriteHeader(code)
 }
 
-// because implements causer, unless the response has been taken away.
-func (d *deadlineWriter) because(err error) {
+// SetCause is for response.SetCause. It does nothing once the response has been taken away.
+func (d *deadlineWriter) SetCause(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.expired {
-		tellCause(d.w, err)
+		response.SetCause(d.w, err)
 	}
 }
 

@@ -15,7 +15,7 @@
 // [RequestInfo] has put in the context, or resolve it themselves; Authorize and InFlight go by the user that
 // [Authenticate] has put there.
 //
-// Filters answer errors with [WriteStatus]: a Kubernetes Status in the format the client accepts.
+// Filters answer errors with [response.Error]: a Kubernetes Status in the format the client accepts.
 //
 // What wraps the http.ResponseWriter keeps its powers: Flush and, where the connection has it (HTTP/1.1), Hijack,
 // directly and through http.ResponseController.

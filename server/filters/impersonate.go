@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/keelson-dev/keelson/server/response"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -29,14 +30,14 @@ func RefuseImpersonation() Filter {
 		case !asked:
 			return true
 		case as == "":
-			WriteStatus(p.w, p.r, apierrors.NewBadRequest("the request has impersonation headers without impersonating a user name; set Impersonate-User, or remove them"))
+			response.Error(p.w, p.r, apierrors.NewBadRequest("the request has impersonation headers without impersonating a user name; set Impersonate-User, or remove them"))
 		default:
 			who := "system:anonymous"
 			if u := p.user(); u != nil {
 				who = u.Name
 			}
 			why := fmt.Sprintf("User %q cannot impersonate resource %q in API group %q at the cluster scope: this server knows no impersonation", who, "users", "")
-			WriteStatus(p.w, p.r, apierrors.NewForbidden(schema.GroupResource{Resource: "users"}, as, errors.New(why)))
+			response.Error(p.w, p.r, apierrors.NewForbidden(schema.GroupResource{Resource: "users"}, as, errors.New(why)))
 		}
 		return false
 	})

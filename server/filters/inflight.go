@@ -8,6 +8,7 @@ import (
 
 	"github.com/keelson-dev/keelson/flowcontrol"
 	"github.com/keelson-dev/keelson/server/request"
+	"github.com/keelson-dev/keelson/server/response"
 )
 
 // InFlight bounds how many requests are served at the same time, reads and writes apart, and answers those beyond
@@ -17,8 +18,8 @@ func InFlight(reads, writes int) Filter { return FlowControl(flowcontrol.NewInFl
 
 // FlowControl lets requests pass when it is their turn, and answers those that are turned away with 429 and
 // Retry-After. Long-running requests pass at once. turns is
-// given the attributes of the request without selectors. Each of told is called for a request that is turned away.
-func FlowControl(turns flowcontrol.Controller, told ...func(r *http.Request)) Filter {
+// given the attributes of the request without selectors. Each of onReject is called for a request that is turned away.
+func FlowControl(turns flowcontrol.Controller, onReject ...func(r *http.Request)) Filter {
 	return steps(func(p *passage, next http.Handler) bool {
 		info, ok := p.info()
 		if !ok {
@@ -29,7 +30,7 @@ func FlowControl(turns flowcontrol.Controller, told ...func(r *http.Request)) Fi
 		}
 		release, err := turns.Admit(p.r.Context(), info.Attributes(p.user()))
 		if err != nil {
-			turnAway(p.w, p.r, err, told)
+			turnAway(p.w, p.r, err, onReject)
 			return false
 		}
 		defer release()
@@ -39,15 +40,13 @@ func FlowControl(turns flowcontrol.Controller, told ...func(r *http.Request)) Fi
 }
 
 // turnAway answers in plain text, as kube-apiserver does: under load not even a Status is made.
-func turnAway(w http.ResponseWriter, r *http.Request, err error, told []func(*http.Request)) {
+func turnAway(w http.ResponseWriter, r *http.Request, err error, onReject []func(*http.Request)) {
 	var rejection *flowcontrol.RejectedError
 	if !errors.As(err, &rejection) {
-		WriteStatus(w, r, err)
+		response.Error(w, r, err)
 		return
 	}
-	for _, tell := range told {
-		tell(r)
-	}
+	callEach(onReject, r)
 	seconds := max(1, int((rejection.RetryAfter+time.Second-1)/time.Second))
 	w.Header().Set("Retry-After", strconv.Itoa(seconds))
 	http.Error(w, "Too many requests, please try again later.", http.StatusTooManyRequests)

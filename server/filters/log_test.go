@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/server/filters"
+	"github.com/keelson-dev/keelson/server/response"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
@@ -47,7 +48,7 @@ func TestLogTellsFailuresThatSomebodySees(t *testing.T) {
 func TestLogTellsTheCause(t *testing.T) {
 	core, logged := observer.New(zapcore.DebugLevel)
 	h := filters.Chain(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		filters.WriteStatus(w, r, errors.New("the sea is rough"))
+		response.Error(w, r, errors.New("the sea is rough"))
 	}), filters.Log(zap.New(core)), filters.RequestInfo(), filters.Deadline(time.Minute), filters.Timeout())
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), "GET", "/apis/a.b/v1/xs", http.NoBody))
 	lines := logged.All()

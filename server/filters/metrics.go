@@ -75,7 +75,7 @@ func unfinished(panicked any, ctx context.Context, w watched, serving Serving) {
 }
 
 // final is the code of the answer of a handler that has returned.
-func (r *response) final(ctx context.Context) int {
+func (r *recorder) final(ctx context.Context) int {
 	switch {
 	case r.code != 0:
 		return r.code

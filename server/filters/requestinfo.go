@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/keelson-dev/keelson/server/request"
+	"github.com/keelson-dev/keelson/server/response"
 )
 
 // RequestInfo finds out once what a request wants ([request.Resolve]) and puts it in the context, for all filters
@@ -12,7 +13,7 @@ func RequestInfo() Filter {
 	return steps(func(p *passage, _ http.Handler) bool {
 		info, err := request.Resolve(p.r)
 		if err != nil {
-			WriteStatus(p.w, p.r, err)
+			response.Error(p.w, p.r, err)
 			return false
 		}
 		p.values.Info = info
@@ -28,7 +29,7 @@ func (p *passage) info() (*request.Info, bool) {
 	}
 	info, err := request.Resolve(p.r)
 	if err != nil {
-		WriteStatus(p.w, p.r, err)
+		response.Error(p.w, p.r, err)
 		return nil, false
 	}
 	return info, true

@@ -30,6 +30,10 @@ func steps(do stepFunc) Filter {
 // ServeHTTP implements http.Handler.
 func (s *step) ServeHTTP(w http.ResponseWriter, r *http.Request) { begin(w, r).to(s) }
 
+// around is a filter that does something after the handlers behind it too, with the passage of the filters before it: serve goes
+// on to them itself.
+type around interface{ serve(p *passage) }
+
 // passage is one request on its way through filters of this package that stand behind each other, in one goroutine. It is the
 // context of the request too, so that what they find out takes one place and not one for each. What filters beyond one of
 // somebody else, or beyond a [Timeout], find out has another.
@@ -42,7 +46,7 @@ type passage struct {
 	group           *WaitGroup    // that counts the request; nil: none here
 	panics          *zap.Logger   // of a Recover that has begun the passage
 	came            *http.Request // what that was given; also of a Timeout's handlerRun
-	answer          response      // what w is once it is watched
+	answer          recorder      // what w is once it is watched
 	until           deadlineContext
 	header          [2]string // values of the header
 }
@@ -69,10 +73,7 @@ func (p *passage) to(next http.Handler) {
 				return
 			}
 			next = h.next
-		case *logged:
-			h.serve(p)
-			return
-		case *metered:
+		case around:
 			h.serve(p)
 			return
 		default:

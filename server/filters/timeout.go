@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/server/request"
+	"github.com/keelson-dev/keelson/server/response"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // Timeout answers when the deadline of a request's context passes ([Deadline] sets it) before its handler has: with
@@ -21,8 +23,8 @@ import (
 // does not wait for it, but a [WaitGroup] around the filter does, and a panic in it is told to the [Recover] around.
 // A handler that is just writing an error may finish. A request whose client has gone is not answered, and its handler is waited for.
 //
-// Each of told is called for a request that the filter answers or aborts in its handler's place.
-func Timeout(told ...func(r *http.Request)) Filter {
+// Each of onTimeout is called for a request that the filter answers or aborts in its handler's place.
+func Timeout(onTimeout ...func(r *http.Request)) Filter {
 	timers := new(sync.Pool) // of *time.Timer
 	return steps(func(p *passage, next http.Handler) bool {
 		w, r, ctx := p.w, p.r, p.r.Context()
@@ -31,7 +33,7 @@ func Timeout(told ...func(r *http.Request)) Filter {
 			return true
 		}
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) { // spent before the handler could begin
-			tellAll(told, r)
+			callEach(onTimeout, r)
 			writeTimeout(w, r)
 			return false
 		}
@@ -44,7 +46,7 @@ func Timeout(told ...func(r *http.Request)) Filter {
 			select {
 			case <-run.done:
 			case <-ctx.Done():
-				if errors.Is(ctx.Err(), context.DeadlineExceeded) && run.expire(w, r, told) {
+				if errors.Is(ctx.Err(), context.DeadlineExceeded) && run.expire(w, r, onTimeout) {
 					return false
 				}
 				<-run.done
@@ -109,7 +111,7 @@ func (h *handlerRun) serve(next http.Handler) {
 func (h *handlerRun) conclude(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case h.returned && h.writer.silent() && errors.Is(r.Context().Err(), context.DeadlineExceeded):
-		WriteStatus(w, r, errTimeout()) // it gave up, which must not look like an empty success
+		response.Error(w, r, errTimeout()) // it gave up, which must not look like an empty success
 	case h.returned:
 		h.writer.flushHeader()
 	case h.panicked == nil || isAbort(h.panicked.value): // runtime.Goexit: nobody knows what is missing
@@ -121,12 +123,12 @@ func (h *handlerRun) conclude(w http.ResponseWriter, r *http.Request) {
 
 // expire takes the response from the handler and answers in its place. false says that the
 // handler has just finished, or is about to.
-func (h *handlerRun) expire(w http.ResponseWriter, r *http.Request, told []func(*http.Request)) bool {
+func (h *handlerRun) expire(w http.ResponseWriter, r *http.Request, onTimeout []func(*http.Request)) bool {
 	begun, ok := h.writer.expire(h.group.hold)
 	if !ok {
 		return false
 	}
-	tellAll(told, r)
+	callEach(onTimeout, r)
 	if begun {
 		panic(http.ErrAbortHandler)
 	}
@@ -134,9 +136,9 @@ func (h *handlerRun) expire(w http.ResponseWriter, r *http.Request, told []func(
 	return true
 }
 
-func tellAll(told []func(*http.Request), r *http.Request) {
-	for _, tell := range told {
-		tell(r)
+func callEach(fs []func(*http.Request), r *http.Request) {
+	for _, f := range fs {
+		f(r)
 	}
 }
 
@@ -148,5 +150,9 @@ func writeTimeout(w http.ResponseWriter, r *http.Request) {
 		// it answers at once, and then ends the handler's read.
 		w.Header().Set("Connection", "close")
 	}
-	WriteStatus(w, r, errTimeout())
+	response.Error(w, r, errTimeout())
+}
+
+func errTimeout() error {
+	return apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/server/filters"
+	"github.com/keelson-dev/keelson/server/response"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
@@ -134,7 +135,7 @@ func TestTimeoutHandlerHeedsContext(t *testing.T) {
 		"silently": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 		"saying so": func(w http.ResponseWriter, r *http.Request) {
 			<-r.Context().Done()
-			filters.WriteStatus(w, r, r.Context().Err())
+			response.Error(w, r, r.Context().Err())
 		},
 		"slowly": func(w http.ResponseWriter, r *http.Request) {
 			time.Sleep(500 * time.Millisecond)

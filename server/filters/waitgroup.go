@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/keelson-dev/keelson/server/internal/transport"
+	"github.com/keelson-dev/keelson/server/response"
 
 	"github.com/keelson-dev/keelson/server/request"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,7 +32,7 @@ func (g *WaitGroup) Filter() Filter {
 		}
 		counted := !request.IsLongRunning(info)
 		if counted && !g.count.Enter() || !counted && !g.count.IsOpen() {
-			WriteStatus(p.w, p.r, errShuttingDown())
+			response.Error(p.w, p.r, errShuttingDown())
 			return false
 		}
 		if !counted {

@@ -166,7 +166,7 @@ type Resource struct {
 	write       time.Duration
 	warnings    []string
 	stop        stopper
-	patience    transport.Patience // of writes of watches
+	writeLimit  transport.WriteLimit // of writes of watches
 	hooks       Hooks
 	zippers     sync.Pool // of *gzip.Writer, for watches
 	joiners     sync.Pool // of *gzipparts.Writer, for bodies

@@ -58,7 +58,7 @@ func New(o Options) (*Resource, error) {
 	if r.write == 0 {
 		r.write = DefaultWriteTimeout
 	}
-	r.patience.Limit = r.write
+	r.writeLimit.Limit = r.write
 	if o.Table == nil {
 		o.Table, _ = o.Storage.(registry.Tabler)
 	}

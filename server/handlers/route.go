@@ -10,6 +10,7 @@ import (
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/server/request"
+	"github.com/keelson-dev/keelson/server/response"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 )
@@ -34,7 +35,7 @@ func (r *Resource) route(w http.ResponseWriter, req *http.Request) {
 	if info == nil {
 		var err error
 		if info, err = request.Resolve(req); err != nil {
-			writeError(w, req, err)
+			response.Error(w, req, err)
 			return
 		}
 		ctx = request.WithInfo(ctx, info)

@@ -53,8 +53,8 @@ func (s *httpSink) begin() {
 	}
 	s.w.WriteHeader(http.StatusOK)
 	s.under = new(transport.Write)
-	s.patience.Join(s.under, s.control)
-	s.patience.Begins(s.under)
+	s.writeLimit.Join(s.under, s.control)
+	s.writeLimit.Begins(s.under)
 	s.wrote(s.control.Flush())
 }
 
@@ -67,14 +67,14 @@ func (s *httpSink) buffer() *[]byte {
 
 func (s *httpSink) event() error {
 	if len(*s.buf) > gzipThreshold {
-		s.patience.Begins(s.under)
+		s.writeLimit.Begins(s.under)
 		s.wrote(s.write())
 	}
 	return nil
 }
 
 func (s *httpSink) flush() error {
-	s.patience.Begins(s.under)
+	s.writeLimit.Begins(s.under)
 	s.wrote(s.send())
 	s.release()
 	return nil
@@ -115,7 +115,7 @@ func (s *httpSink) write() error {
 // wrote ends a write that has returned err. A client that has blocked it for longer than it may, or is gone, has its
 // connection aborted.
 func (s *httpSink) wrote(err error) {
-	inTime := s.patience.Ends(s.under)
+	inTime := s.writeLimit.Ends(s.under)
 	if !inTime || err != nil && !errors.Is(err, http.ErrNotSupported) {
 		s.buf, s.gz = nil, nil // a write of HTTP/2 that has failed may be reading them still
 		panic(http.ErrAbortHandler)
@@ -136,7 +136,7 @@ func (s *httpSink) release() {
 
 func (s *httpSink) close() {
 	if s.under != nil {
-		s.patience.Leave(s.under)
+		s.writeLimit.Leave(s.under)
 		s.under = nil
 	}
 	s.release()

@@ -17,6 +17,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server/handlers/internal/wire"
 	"github.com/keelson-dev/keelson/server/registry"
+	"github.com/keelson-dev/keelson/server/response"
 	"github.com/keelson-dev/keelson/storage"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -134,7 +135,7 @@ func (w *watching) finish(ctx context.Context, err error) {
 	if ctx.Err() != nil || errors.Is(err, storage.ErrClosed) || errors.Is(err, errSinkClosed) {
 		return
 	}
-	status := watchStatus(err)
+	status := response.Status(err)
 	frame := w.out.buffer()
 	text, err := w.writer.AppendEvent(*frame, string(apiwatch.Error), wire.Item{Object: &status})
 	if err != nil {

@@ -1,7 +1,6 @@
 package openapi
 
 import (
-	"net/http"
 	"reflect"
 	"sync"
 	"sync/atomic"
@@ -71,9 +70,6 @@ type Options struct {
 	MediaTypes []string
 	// StreamTypes are the media types of watches; nil is application/json;stream=watch.
 	StreamTypes []string
-	// Error answers a request that cannot be served; err is an apimachinery StatusError (404, 405, 406, 500). nil
-	// answers with err's text as text/plain.
-	Error func(w http.ResponseWriter, r *http.Request, err error)
 }
 
 // Service serves /openapi/v2 and /openapi/v3 and all below. Make one with [New]. All methods may be called
@@ -99,9 +95,6 @@ func New(o Options) *Service {
 	}
 	if o.StreamTypes == nil {
 		o.StreamTypes = []string{"application/json;stream=watch"}
-	}
-	if o.Error == nil {
-		o.Error = writeText
 	}
 	s := &Service{opts: o, program: sync.OnceValue(programID)}
 	s.Set(nil)

@@ -34,7 +34,7 @@ func (o operation) asSpec(gv GroupVersion) *spec.Operation {
 		ID: o.id + gv.camel() + o.rest, Tags: []string{gv.tag()}, Description: o.description,
 		Parameters: o.parameters, Consumes: []string{"*/*"}, Produces: o.produces, Schemes: []string{"https"},
 		Responses: &spec.Responses{ResponsesProps: spec.ResponsesProps{StatusCodeResponses: map[int]spec.Response{
-			http.StatusUnauthorized: response(http.StatusUnauthorized, ""),
+			http.StatusUnauthorized: responseOf(http.StatusUnauthorized, ""),
 		}}},
 	}}
 	if o.bodyTypes != nil {
@@ -44,7 +44,7 @@ func (o operation) asSpec(gv GroupVersion) *spec.Operation {
 		op.Parameters = append(op.Parameters, bodyParameter(o.body, o.method != http.MethodDelete))
 	}
 	for code, definition := range o.responses {
-		op.Responses.StatusCodeResponses[code] = response(code, definition)
+		op.Responses.StatusCodeResponses[code] = responseOf(code, definition)
 	}
 	if o.action != "" {
 		op.AddExtension(extensionAction, o.action)
@@ -53,7 +53,7 @@ func (o operation) asSpec(gv GroupVersion) *spec.Operation {
 	return op
 }
 
-func response(code int, definition string) spec.Response {
+func responseOf(code int, definition string) spec.Response {
 	r := spec.Response{ResponseProps: spec.ResponseProps{Description: http.StatusText(code)}}
 	switch definition {
 	case "":

@@ -10,9 +10,9 @@ import (
 
 	"github.com/munnerz/goautoneg"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/keelson-dev/keelson/server/request"
+	"github.com/keelson-dev/keelson/server/response"
 )
 
 const (
@@ -24,7 +24,7 @@ const (
 // ServeHTTP answers GET and HEAD for /openapi/v2, /openapi/v3 and the documents below it; any other path is 404.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		s.opts.Error(w, r, refusal(r, http.StatusMethodNotAllowed))
+		response.Refuse(w, r, http.StatusMethodNotAllowed)
 		return
 	}
 	st := s.state.Load()
@@ -37,7 +37,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		key, ok := strings.CutPrefix(path, "/openapi/v3/")
 		d := st.documents[key]
 		if !ok || d == nil {
-			s.opts.Error(w, r, refusal(r, http.StatusNotFound))
+			response.Refuse(w, r, http.StatusNotFound)
 			return
 		}
 		s.serveV3(w, r, key, d.get())
@@ -46,7 +46,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *Service) serveIndex(w http.ResponseWriter, r *http.Request, e *encoded) {
 	if e.err != nil {
-		s.opts.Error(w, r, apierrors.NewInternalError(e.err))
+		response.Error(w, r, apierrors.NewInternalError(e.err))
 		return
 	}
 	s.write(w, r, e, e.json, mediaTypeJSON)
@@ -74,11 +74,11 @@ func (s *Service) serveDocument(w http.ResponseWriter, r *http.Request, e *encod
 	mediaType, ok := negotiate(r, protobuf)
 	switch {
 	case e.err != nil:
-		s.opts.Error(w, r, apierrors.NewInternalError(e.err))
+		response.Error(w, r, apierrors.NewInternalError(e.err))
 	case !ok:
 		w.Header().Del("Cache-Control")
 		w.Header().Del("Expires")
-		s.opts.Error(w, r, refusal(r, http.StatusNotAcceptable))
+		response.Refuse(w, r, http.StatusNotAcceptable)
 	case mediaType == protobuf:
 		s.write(w, r, e, e.protobuf, mediaType)
 	default:
@@ -102,7 +102,7 @@ func (s *Service) write(w http.ResponseWriter, r *http.Request, e *encoded, p pa
 	} else {
 		var err error
 		if text, err = p.text(); err != nil {
-			s.opts.Error(w, r, apierrors.NewInternalError(err))
+			response.Error(w, r, apierrors.NewInternalError(err))
 			return
 		}
 	}
@@ -137,18 +137,4 @@ func address(key, hash string) string {
 		u.RawQuery = url.Values{"hash": {hash}}.Encode()
 	}
 	return u.String()
-}
-
-// refusal is the error of a request for which nothing is served.
-func refusal(r *http.Request, code int) error {
-	return apierrors.NewGenericServerResponse(code, strings.ToLower(r.Method), apischema.GroupResource{}, "", "", 0, false)
-}
-
-// writeText is the Error of the zero Options.
-func writeText(w http.ResponseWriter, _ *http.Request, err error) {
-	code := http.StatusInternalServerError
-	if status, ok := err.(apierrors.APIStatus); ok {
-		code = int(status.Status().Code)
-	}
-	http.Error(w, err.Error(), code)
 }

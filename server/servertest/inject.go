@@ -3,7 +3,6 @@ package servertest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -16,8 +15,8 @@ import (
 
 	"github.com/keelson-dev/keelson/authn"
 
-	"github.com/keelson-dev/keelson/server/filters"
 	"github.com/keelson-dev/keelson/server/request"
+	"github.com/keelson-dev/keelson/server/response"
 	"github.com/keelson-dev/keelson/storage"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -181,7 +180,7 @@ func (f *fate) wait(w http.ResponseWriter, r *http.Request) bool {
 		panic(http.ErrAbortHandler)
 	case <-r.Context().Done():
 		// In the words of a handler; where it was the deadline, the filter that watches it answers, or has.
-		filters.WriteStatus(w, r, apierrors.NewTimeoutError(fmt.Sprintf("request did not complete within requested timeout - %v", r.Context().Err()), 0))
+		response.Error(w, r, r.Context().Err())
 		return false
 	}
 }
@@ -200,9 +199,9 @@ func (f *injected) answer(w http.ResponseWriter, r *http.Request) {
 	case f.Drop:
 		panic(http.ErrAbortHandler)
 	case f.Expired:
-		filters.WriteStatus(w, r, expiredList(r.URL.Query()))
+		response.Error(w, r, expiredList(r.URL.Query()))
 	default:
-		filters.WriteStatus(w, r, f.Error)
+		response.Error(w, r, f.Error)
 	}
 }
 
@@ -242,7 +241,7 @@ func (unread) Flush() {}
 func (i *interceptor) befall(now *interception, w http.ResponseWriter, r *http.Request, info *request.Info, next http.Handler) {
 	user := authn.UserFrom(r.Context())
 	if len(now.mistakes) > 0 {
-		filters.WriteStatus(w, r, errors.Join(now.mistakes...))
+		response.Error(w, r, errors.Join(now.mistakes...))
 		return
 	}
 	f := fate{interceptor: i, info: info}

@@ -29,14 +29,14 @@ type Server struct {
 	CA    []byte
 	Token string
 
-	listener  *listener
-	intercept interceptor
-	users     users
-	label     string        // of the goroutines that the server starts
-	patience  time.Duration // how long its end may take; set before it can be asked to end
-	close     func() error
-	tls       *tls.Config
-	shared    *http.Transport // of all Clients
+	listener   *listener
+	intercept  interceptor
+	users      users
+	label      string        // of the goroutines that the server starts
+	closeLimit time.Duration // how long its end may take; set before it can be asked to end
+	close      func() error
+	tls        *tls.Config
+	shared     *http.Transport // of all Clients
 
 	mu      sync.Mutex // guards below
 	network string     // the address that Listen opened; "": none
@@ -84,7 +84,7 @@ func Run(o server.Options, parts ...server.Extension) (*Server, error) {
 }
 
 func run(name string, o server.Options, parts []server.Extension) (*Server, error) {
-	s := &Server{URL: "https://" + host, listener: newListener(), patience: endsWithin}
+	s := &Server{URL: "https://" + host, listener: newListener(), closeLimit: endsWithin}
 	s.label = fmt.Sprintf("%s@%p", name, s)
 	ready, served := make(chan struct{}), make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -117,7 +117,7 @@ func run(name string, o server.Options, parts []server.Extension) (*Server, erro
 	defer timer.Stop()
 	select {
 	case <-ready:
-		s.patience += cmp.Or(o.Limits.RequestTimeout, time.Minute) // its default
+		s.closeLimit += cmp.Or(o.Limits.RequestTimeout, time.Minute) // its default
 		return s, nil
 	case <-timer.C:
 		return nil, fmt.Errorf("the server is not ready after %s: %w", readyWithin, errors.Join(s.unready(ctx), s.Close()))
@@ -130,14 +130,14 @@ func run(name string, o server.Options, parts []server.Extension) (*Server, erro
 // await waits for the server's end, which is under way, and returns its error; false: it does not end, and the error says
 // what is at work still.
 func (s *Server) await(end <-chan error) (ended bool, err error) {
-	timer := time.NewTimer(s.patience)
+	timer := time.NewTimer(s.closeLimit)
 	defer timer.Stop()
 	select {
 	case err := <-end:
 		return true, err
 	case <-timer.C:
 		return false, fmt.Errorf("the server does not end. After %s these goroutines of it are left, one of which does not return when its context or its request ends:\n%s",
-			s.patience, labelled(s.label))
+			s.closeLimit, labelled(s.label))
 	}
 }
 
@@ -174,10 +174,10 @@ func (s *Server) build(o server.Options, parts []server.Extension, ready chan<- 
 	if o.Serving.CloseDelay == 0 {
 		o.Serving.CloseDelay = time.Millisecond // for net/http to write what handlers have answered
 	}
-	told := o.Serving.Ready
+	onReady := o.Serving.Ready
 	o.Serving.Ready = func(url, kubeconfig string) {
-		if told != nil {
-			told(url, kubeconfig)
+		if onReady != nil {
+			onReady(url, kubeconfig)
 		}
 		close(ready)
 	}

@@ -31,7 +31,7 @@ type feed struct {
 	idle     bool   // nothing that concerns this feed is published and undelivered
 	progress bool   // asked for and not yet given
 	err      error  // why the feed is over
-	rouse    func() // given to Wake and not yet called
+	onWake   func() // given to Wake and not yet called
 }
 
 var _ storage.Waker = (*feed)(nil)
@@ -130,7 +130,7 @@ func (f *feed) sleep(again func()) bool {
 	if f.err != nil || f.progress || !f.idle {
 		return false
 	}
-	f.rouse = again
+	f.onWake = again
 	return true
 }
 

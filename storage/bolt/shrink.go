@@ -23,8 +23,8 @@ func compactCopy(path string) string { return path + ".keelson-shrink" }
 // shrink puts a compact copy in the place of the file at path, if more than half of that is free. The file stays
 // locked until it has been replaced, the copy is complete and flushed before that, and a rename happens or does not:
 // whenever the process is killed, one of the two is there and whole. Only a file that cannot be opened is an error;
-// told hears of others.
-func shrink(path string, told func(before, after int64, err error)) error {
+// onShrink hears of others.
+func shrink(path string, onShrink func(before, after int64, err error)) error {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return err
@@ -35,8 +35,8 @@ func shrink(path string, told func(before, after int64, err error)) error {
 	}
 	before, after, tried, err := old.shrink(path)
 	closed := old.Close()
-	if told != nil && tried {
-		told(before, after, err)
+	if onShrink != nil && tried {
+		onShrink(before, after, err)
 	}
 	return closed
 }

@@ -132,8 +132,8 @@ func (f *feed) end(err error) {
 
 // signal makes a waiting Next look again, or calls who has gone instead. The caller holds tail.mu.
 func (f *feed) signal() {
-	if again := f.rouse; again != nil {
-		f.rouse = nil
+	if again := f.onWake; again != nil {
+		f.onWake = nil
 		go again() // the goroutine is that of who gave it to Wake
 		return
 	}

@@ -100,8 +100,8 @@ type Cacher struct {
 	waiters  []*waiter
 	progress progress
 	timer    *time.Timer // of the next beat
-	quiet    quiet
-	woken    []*watcher // quiet no more, and to be nudged by rouse
+	idle     idle
+	woken    []*watcher // idle no more, and to be nudged by nudgeWoken
 	asking   []*watcher // for a bookmark at the next progress mark
 	reminder reminder
 	watchers int

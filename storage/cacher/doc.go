@@ -36,7 +36,7 @@
 //
 // A watch is a position in the log. It is listed under what it selects (everything, a namespace, a name, a value of
 // an index) until a change concerns it; then it reads on at its own pace. Only a watch that has an unread change of
-// its own which leaves the window ends, with an *ExpiredError; a quiet one stays, however much happens elsewhere. A
+// its own which leaves the window ends, with an *ExpiredError; an idle one stays, however much happens elsewhere. A
 // watch that begins with the state goes on even if the window passes meanwhile: it is then sent the difference to a
 // later state before the bookmark that ends its initial events.
 //

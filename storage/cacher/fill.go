@@ -120,7 +120,7 @@ func (c *Cacher) replay(feed storage.Following, from, target int64) (reached int
 		c.apply(moves.Moves)
 		c.trim()
 		c.mu.Unlock()
-		c.rouse()
+		c.nudgeWoken()
 		reached = max(reached, moves.Progress)
 	}
 	return reached, nil

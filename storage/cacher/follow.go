@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	beatPeriod = 10 * time.Second // how often a quiet storage below is asked for progress
+	beatPeriod = 10 * time.Second // how often an idle storage below is asked for progress
 	staleAfter = 3 * beatPeriod   // without an answer the cache is not fresh
 
 	// Between two attempts to fill the cache.
@@ -69,7 +69,7 @@ func (c *Cacher) failed(feed storage.Following, err error) (closed bool) {
 		c.loaded, c.cut = false, err
 		c.published.Store(nil)
 		c.changed.Store(0)
-		c.quiet.each(func(w *watcher) { w.nudge() })
+		c.idle.each(func(w *watcher) { w.nudge() })
 	}
 	return false
 }
@@ -105,8 +105,8 @@ func (c *Cacher) forget(ended error) {
 	}
 	c.waiters, c.asking = nil, nil
 	c.progress.asked = false
-	c.quiet.each(func(w *watcher) { w.nudge() })
-	c.quiet = quiet{}
+	c.idle.each(func(w *watcher) { w.nudge() })
+	c.idle = idle{}
 }
 
 // mark is what the cache knows before a read of the store.
@@ -141,7 +141,7 @@ func (c *Cacher) filled(feed storage.Following, reached int64, began time.Time) 
 // recovered notes that the storage below has been heard of. The caller holds mu.
 func (c *Cacher) recovered() { c.problem, c.answered = nil, time.Now() }
 
-// apply makes changes. The caller holds mu, and calls rouse without it.
+// apply makes changes. The caller holds mu, and calls nudgeWoken without it.
 func (c *Cacher) apply(moves []storage.Move) {
 	now, budget := time.Now().UnixNano(), c.budget()
 	for i := range moves {
@@ -158,7 +158,7 @@ func (c *Cacher) apply(moves []storage.Move) {
 			ch.was = c.state.put(c.edition, ch.is)
 		}
 		c.reminder.appended += c.log.add(seg, ch, now)
-		c.woken = c.quiet.wake(ch, c.woken)
+		c.woken = c.idle.wake(ch, c.woken)
 	}
 }
 
@@ -190,13 +190,13 @@ func (c *Cacher) trim() {
 	}
 	formed := c.log.formed.Load()
 	if r := &c.reminder; r.appended+formed-r.formed > budget/reminders {
-		c.quiet.each(func(w *watcher) { w.remind(r.reached[0]) })
+		c.idle.each(func(w *watcher) { w.remind(r.reached[0]) })
 		copy(r.reached[:], r.reached[1:])
 		r.appended, r.formed, r.reached[len(r.reached)-1] = 0, formed, c.reached.Load()
 	}
 }
 
-// reminders is how often within a window the cache looks for quiet watches that have to be told the revision.
+// reminders is how often within a window the cache looks for idle watches that have to be told the revision.
 const reminders = 16
 
 // reminder finds the watches that have not been told a revision for a part of the window.
@@ -215,7 +215,7 @@ func (c *Cacher) beat() {
 	c.timer.Reset(beatPeriod)
 }
 
-// tick drops what is too old and watches that are abandoned, and asks a quiet storage below whether it is still there.
+// tick drops what is too old and watches that are abandoned, and asks an idle storage below whether it is still there.
 func (c *Cacher) tick() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -223,7 +223,7 @@ func (c *Cacher) tick() {
 		return // whoever fills it begins anew
 	}
 	c.trim()
-	for _, w := range c.quiet.abandoned() {
+	for _, w := range c.idle.abandoned() {
 		w.goes()
 	}
 	if time.Since(c.answered) >= beatPeriod {
@@ -287,11 +287,11 @@ func (c *Cacher) ready(ctx context.Context) error {
 	if loading == nil {
 		return nil
 	}
-	patience := time.NewTimer(c.opts.ReadWait)
-	defer patience.Stop()
+	timer := time.NewTimer(c.opts.ReadWait)
+	defer timer.Stop()
 	select {
 	case <-loading:
-	case <-patience.C: // the storage below has to answer
+	case <-timer.C: // the storage below has to answer
 	case <-ctx.Done():
 		return ctx.Err()
 	}

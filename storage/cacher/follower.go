@@ -177,7 +177,7 @@ func (c *Cacher) accept(f *follower, moves storage.Moves) error {
 
 // take adds what a feed tells; false when the feed is void.
 func (c *Cacher) take(feed storage.Following, m storage.Moves) bool {
-	defer c.rouse()
+	defer c.nudgeWoken()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.feed != feed {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-func (q *quiet) wakeClass(cl class, ch *change, woken []*watcher) []*watcher {
+func (q *idle) wakeClass(cl class, ch *change, woken []*watcher) []*watcher {
 	m := q.classes[cl]
 	if m == nil {
 		return woken
@@ -23,9 +23,9 @@ func (q *quiet) wakeClass(cl class, ch *change, woken []*watcher) []*watcher {
 	return woken
 }
 
-// rouse nudges the watches that have been woken. The caller does not hold c.mu: each of them takes it, and would else
+// nudgeWoken nudges the watches that have been woken. The caller does not hold c.mu: each of them takes it, and would else
 // wait for the caller, and after that for one another.
-func (c *Cacher) rouse() {
+func (c *Cacher) nudgeWoken() {
 	c.mu.Lock()
 	woken := c.woken
 	c.woken = nil
@@ -78,9 +78,9 @@ func (c *Cacher) serve(changed bool) {
 	c.askLater()
 }
 
-// wake gives a change to the watches that it concerns, and appends them to woken. They are quiet no more, and have to be
+// wake gives a change to the watches that it concerns, and appends them to woken. They are idle no more, and have to be
 // nudged.
-func (q *quiet) wake(ch *change, woken []*watcher) []*watcher {
+func (q *idle) wake(ch *change, woken []*watcher) []*watcher {
 	if len(q.classes) == 0 {
 		return woken
 	}
@@ -109,7 +109,7 @@ func (q *quiet) wake(ch *change, woken []*watcher) []*watcher {
 }
 
 // wakeIndexed gives a change to all who wait for a value of an index.
-func (q *quiet) wakeIndexed(ch *change, woken []*watcher) []*watcher {
+func (q *idle) wakeIndexed(ch *change, woken []*watcher) []*watcher {
 	for cl := range q.classes {
 		if cl.kind == indexed {
 			woken = q.wakeClass(cl, ch, woken)

@@ -28,12 +28,12 @@ type watcher struct {
 	epoch     int64
 	wake      chan struct{} // capacity 1: look again
 
-	// Guarded by c.mu while the watch is in c.quiet; used by Next alone otherwise.
+	// Guarded by c.mu while the watch is in c.idle; used by Next alone otherwise.
 	from int64 // changes up to this revision have been shown, or need not be
 	told int64 // the last revision that its reader was told
 
 	// Guarded by c.mu.
-	first  int64       // revision of the first change that has not been looked at; 0: none concerns it, and it is in c.quiet
+	first  int64       // revision of the first change that has not been looked at; 0: none concerns it, and it is in c.idle
 	mates  *classmates // those of its class there, since it was there first
 	slot   int         // place among them
 	asked  bool        // for a bookmark, which becomes due with the next progress mark

@@ -29,7 +29,7 @@ func (w *watcher) nextChanges() (wait bool) {
 	return false
 }
 
-// advance passes by the changes that do not concern the watch. So it is quiet while its reader is busy with those that
+// advance passes by the changes that do not concern the watch. So it is idle while its reader is busy with those that
 // did, and changes elsewhere cannot outrun it. The caller holds c.mu.
 func (w *watcher) advance() {
 	if w.ended == nil {
@@ -38,7 +38,7 @@ func (w *watcher) advance() {
 }
 
 // scan looks at the changes that have not been looked at, until visit refuses one, which counts as not looked at, or
-// the watch is at the end of the log, where it is quiet. The caller holds c.mu, which is free while there are many to
+// the watch is at the end of the log, where it is idle. The caller holds c.mu, which is free while there are many to
 // look at.
 func (w *watcher) scan(visit func(*change) bool) {
 	c := w.c
@@ -113,18 +113,18 @@ func (w *watcher) over() error {
 }
 
 // settle places a watch that has looked at all changes up to w.from: at the next one, or, when there is none, among
-// the quiet watches. The caller holds c.mu.
+// the idle watches. The caller holds c.mu.
 func (w *watcher) settle() {
 	if w.from < w.c.log.floor {
 		w.first = w.from + 1 // what followed is gone
 		return
 	}
 	if w.first = w.c.log.next(w.from); w.first == 0 && !w.closed {
-		w.c.quiet.add(w)
+		w.c.idle.add(w)
 	}
 }
 
-// bookmark appends the bookmark that is due, if it is. The caller holds c.mu, and the watch is quiet.
+// bookmark appends the bookmark that is due, if it is. The caller holds c.mu, and the watch is idle.
 func (w *watcher) bookmark() bool {
 	reached := w.c.reached.Load()
 	if !w.due || reached < w.from {
@@ -225,7 +225,7 @@ func (w *watcher) goes() bool {
 	w.gone = true
 	c.watchers--
 	if w.epoch == c.epoch.Load() && w.first == 0 {
-		c.quiet.remove(w)
+		c.idle.remove(w)
 	}
 	return true
 }

@@ -107,11 +107,11 @@ func (l *link) reached(ctx context.Context) error {
 	if state == connectivity.Ready {
 		return nil
 	}
-	patience := connectTime
+	limit := connectTime
 	if deadline, ok := ctx.Deadline(); ok { // some of the time is left to find out the cause
-		patience = min(patience, time.Until(deadline)*3/4)
+		limit = min(limit, time.Until(deadline)*3/4)
 	}
-	within, cancel := context.WithTimeout(ctx, patience)
+	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for ; state != connectivity.Ready && state != connectivity.Shutdown; state = conn.GetState() {
 		if state == connectivity.Idle {

@@ -75,7 +75,7 @@ func (b *Backend) apply(c storage.Commit, it *item, found bool, now time.Time) {
 	if v.expiring {
 		b.expireAt(c.Key, v.revision, now.Add(c.TTL))
 	}
-	b.quiet.wake(c.Key, b.revision)
+	b.idle.wake(c.Key, b.revision)
 }
 
 // expire deletes what is due and sets the timer again.

@@ -13,7 +13,7 @@
 // # How it works
 //
 // An ordered tree maps a key to its versions, newest last; a log holds the commits of the window in order. A feed
-// is a position in that log. A feed which has read all that concerns it is listed under its prefix as quiet, and
+// is a position in that log. A feed which has read all that concerns it is listed under its prefix as idle, and
 // the next commit with that prefix notes its revision in the feed and wakes it; so a feed expires only when a
 // change that it should have shown leaves the window, however much happens elsewhere.
 package memory

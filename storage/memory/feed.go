@@ -21,11 +21,11 @@ type feed struct {
 	once   sync.Once       // closes closed
 
 	// Guarded by b.mu.
-	first    int64       // revision of the first unread change that concerns the feed; 0: none, and the feed is in b.quiet
+	first    int64       // revision of the first unread change that concerns the feed; 0: none, and the feed is in b.idle
 	progress bool        // asked for
 	ended    error       // what every later Next returns
-	rouse    func()      // given to Wake and not yet called: then there is nothing to read, and the feed is in b.quiet
-	detach   func() bool // stops watching ctx for rouse; nil: nobody does
+	onWake   func()      // given to Wake and not yet called: then there is nothing to read, and the feed is in b.idle
+	detach   func() bool // stops watching ctx for onWake; nil: nobody does
 }
 
 var _ storage.Waker = (*feed)(nil)
@@ -104,7 +104,7 @@ func (f *feed) Wake(fn func()) bool {
 	if f.ended != nil || f.first != 0 || f.progress || f.over() != nil {
 		return false
 	}
-	f.rouse = fn
+	f.onWake = fn
 	if f.detach == nil {
 		f.detach = context.AfterFunc(f.ctx, f.expire)
 	}
@@ -137,7 +137,7 @@ func (f *feed) over() error {
 }
 
 // settle places a feed that has read up to a revision: at its next unread change, or, when there is none, among the
-// quiet feeds. It returns the progress that this is. The caller holds b.mu.
+// idle feeds. It returns the progress that this is. The caller holds b.mu.
 func (f *feed) settle(reached int64) int64 {
 	f.first = 0
 	if reached < f.b.revision {
@@ -149,7 +149,7 @@ func (f *feed) settle(reached int64) int64 {
 			}
 		}
 	}
-	f.b.quiet.add(f)
+	f.b.idle.add(f)
 	return f.b.revision
 }
 
@@ -174,7 +174,7 @@ func (f *feed) Close() {
 
 // leave takes the feed, which is over, off all lists. The caller holds b.mu.
 func (f *feed) leave() {
-	f.b.quiet.remove(f)
+	f.b.idle.remove(f)
 	if f.detach != nil {
 		f.detach()
 	}
@@ -182,8 +182,8 @@ func (f *feed) leave() {
 
 // nudge calls who waits for the feed, in Next or not. The caller holds b.mu.
 func (f *feed) nudge() {
-	if fn := f.rouse; fn != nil {
-		f.rouse = nil
+	if fn := f.onWake; fn != nil {
+		f.onWake = nil
 		go fn() // the goroutine is that of who gave it to Wake
 		return
 	}
@@ -193,13 +193,13 @@ func (f *feed) nudge() {
 	}
 }
 
-// quiet holds the feeds that have nothing unread, by prefix. Its zero value is empty.
-type quiet struct {
+// idle holds the feeds that have nothing unread, by prefix. Its zero value is empty.
+type idle struct {
 	prefixes map[string]map[*feed]struct{}
 	lengths  map[int]int // how many prefixes have this length
 }
 
-func (q *quiet) add(f *feed) {
+func (q *idle) add(f *feed) {
 	feeds := q.prefixes[f.w.Prefix]
 	if feeds == nil {
 		if q.prefixes == nil {
@@ -212,7 +212,7 @@ func (q *quiet) add(f *feed) {
 	feeds[f] = struct{}{}
 }
 
-func (q *quiet) remove(f *feed) {
+func (q *idle) remove(f *feed) {
 	feeds, ok := q.prefixes[f.w.Prefix]
 	if !ok {
 		return
@@ -223,16 +223,16 @@ func (q *quiet) remove(f *feed) {
 	}
 }
 
-func (q *quiet) forget(prefix string) {
+func (q *idle) forget(prefix string) {
 	delete(q.prefixes, prefix)
 	if q.lengths[len(prefix)]--; q.lengths[len(prefix)] == 0 {
 		delete(q.lengths, len(prefix))
 	}
 }
 
-// wake gives the change of a key to the quiet feeds that it concerns: those which begin after it is made, or
-// earlier. They are quiet no more.
-func (q *quiet) wake(key string, revision int64) {
+// wake gives the change of a key to the idle feeds that it concerns: those which begin after it is made, or
+// earlier. They are idle no more.
+func (q *idle) wake(key string, revision int64) {
 	for n := range q.lengths {
 		if n > len(key) {
 			continue
@@ -257,7 +257,7 @@ func (q *quiet) wake(key string, revision int64) {
 }
 
 // nudgeAll lets all who wait look again.
-func (q *quiet) nudgeAll() {
+func (q *idle) nudgeAll() {
 	for _, feeds := range q.prefixes {
 		for f := range feeds {
 			f.nudge()

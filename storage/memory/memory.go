@@ -41,7 +41,7 @@ type Backend struct {
 	items    btree.Map[string, *item]
 	dead     int // items whose current version is a deletion
 	log      changelog
-	quiet    quiet
+	idle     idle
 	expiry   expiry
 
 	expiring sync.WaitGroup // the expiry timer, from being set until its run is over
@@ -71,8 +71,8 @@ func (b *Backend) Close() error {
 		b.disarm()
 		b.items.Clear()
 		b.expiry.due = nil
-		b.quiet.nudgeAll()
-		b.log, b.quiet = changelog{floor: b.revision}, quiet{}
+		b.idle.nudgeAll()
+		b.log, b.idle = changelog{floor: b.revision}, idle{}
 	}
 	b.mu.Unlock()
 	b.expiring.Wait()

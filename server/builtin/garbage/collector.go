@@ -139,9 +139,9 @@ func (r *run) loud(l *lane) bool {
 	r.queueMu.Lock()
 	defer r.queueMu.Unlock()
 	now := time.Now()
-	if !l.told.IsZero() && now.Sub(l.told) < loudEvery {
+	if !l.loggedAt.IsZero() && now.Sub(l.loggedAt) < loudEvery {
 		return false
 	}
-	l.told = now
+	l.loggedAt = now
 	return true
 }

@@ -36,11 +36,11 @@ func newQueue() *queue {
 
 // lane is the objects of one kind.
 type lane struct {
-	kind    schema.GroupResource
-	ready   []*item
-	running int
-	turn    bool      // it is in turns
-	told    time.Time // when a failure was last logged as a warning
+	kind     schema.GroupResource
+	ready    []*item
+	running  int
+	turn     bool      // it is in turns
+	loggedAt time.Time // when a failure was last logged as a warning
 }
 
 type item struct {

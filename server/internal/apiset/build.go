@@ -44,11 +44,11 @@ type served struct {
 	objects storage.Interface  // of a hub: where its objects are, below the cache; nil if it has a Storage of its own
 	cache   *cacher.Cacher     // of a hub that has one; closed by the Set
 	shown   []string           // the verbs that discovery shows, if not all of the handler; guarded by the set's mu
-	said    published
-	// tenancy counts the requests to the kind in all its versions, so that the cache they read from is closed after the last of
+	cached  published
+	// inFlight counts the requests to the kind in all its versions, so that the cache they read from is closed after the last of
 	// them when the kind is served no longer, or otherwise.
-	tenancy *transport.Count
-	policy  admission.Source // decides about what a Storage of its own is asked in process
+	inFlight *transport.Count
+	policy   admission.Source // decides about what a Storage of its own is asked in process
 	// Guarded by the set's mu:
 	by      *Change // that serves it when it is published, or withdraws it then; nil: none
 	pending bool    // not published yet
@@ -78,16 +78,16 @@ func (s *Set) add(groups []Group) ([]*served, map[schema.GroupVersionResource]ht
 func (s *Set) routes(added []*served) (map[schema.GroupVersionResource]http.Handler, error) {
 	routes := map[schema.GroupVersionResource]http.Handler{}
 	stores := map[schema.GroupResource]*registry.Registry{}
-	tenancies := map[schema.GroupVersionKind]*transport.Count{}
+	inFlight := map[schema.GroupVersionKind]*transport.Count{}
 	// The hubs first: they bring the strategy and the storage that the other versions share, perhaps of another group.
 	for _, r := range slices.SortedStableFunc(slices.Values(added), hubFirst) {
 		if _, ok := routes[r.gvr]; ok {
 			return nil, fmt.Errorf("server: %s is served twice", r.gvr)
 		}
-		if tenancies[r.hub] == nil {
-			tenancies[r.hub] = new(transport.Count)
+		if inFlight[r.hub] == nil {
+			inFlight[r.hub] = new(transport.Count)
 		}
-		r.tenancy = tenancies[r.hub]
+		r.inFlight = inFlight[r.hub]
 		if err := s.build(r, stores); err != nil {
 			return nil, fmt.Errorf("server: resource %s: %w", r.gvr, err)
 		}

@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/keelson-dev/keelson/server/filters"
 	"github.com/keelson-dev/keelson/server/request"
+	"github.com/keelson-dev/keelson/server/response"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -27,7 +27,7 @@ func (s *Set) Publish(c *Change, policy func() (installed int64)) error {
 	}
 	since := policy()
 	for r, verbs := range c.shown {
-		r.shown, r.said.discovery = verbs, nil
+		r.shown, r.cached.discovery = verbs, nil
 	}
 	if len(c.routes) > 0 {
 		s.route(c, since, gone)
@@ -67,7 +67,7 @@ func (s *Set) route(c *Change, since int64, gone []*served) {
 // askAgain answers a request that is decided by a policy without the guards of what it has reached: the resource has been replaced
 // while the request was on its way.
 func askAgain(w http.ResponseWriter, r *http.Request) {
-	filters.WriteStatus(w, r, apierrors.NewTooManyRequests("the resource has been replaced while the request was on its way, please try again", 1))
+	response.Error(w, r, apierrors.NewTooManyRequests("the resource has been replaced while the request was on its way, please try again", 1))
 }
 
 // DecidedSince serves by h the requests that are decided by the policy as of so many installations or later, and by before

@@ -47,8 +47,8 @@ func (s *Set) discoveryGroups() []discovery.Group {
 
 // discovered describes a resource for discovery. The caller holds the set's mu.
 func (r *served) discovered() discovery.Resource {
-	if r.said.discovery != nil {
-		return *r.said.discovery
+	if r.cached.discovery != nil {
+		return *r.cached.discovery
 	}
 	d := &discovery.Resource{
 		Plural: r.Plural, Singular: r.Singular, Namespaced: r.Namespaced, Kind: r.Kind,
@@ -60,7 +60,7 @@ func (r *served) discovered() discovery.Resource {
 	for _, name := range r.subNames() {
 		d.Subresources = append(d.Subresources, discovery.Subresource{Name: name, Kind: r.subs[name].Kind, Verbs: r.handler.Verbs(name)})
 	}
-	r.said.discovery = d
+	r.cached.discovery = d
 	return *d
 }
 
@@ -86,8 +86,8 @@ func (s *Set) openAPIVersions() []openapi.GroupVersion {
 
 // described describes a resource for OpenAPI. The caller holds the set's mu.
 func (r *served) described() openapi.Resource {
-	if r.said.openapi != nil {
-		return *r.said.openapi
+	if r.cached.openapi != nil {
+		return *r.cached.openapi
 	}
 	o := &openapi.Resource{
 		Plural: r.Plural, Kind: r.gvk, Namespaced: r.Namespaced, Verbs: r.handler.Verbs(""),
@@ -103,7 +103,7 @@ func (r *served) described() openapi.Resource {
 		}
 		o.Subresources = append(o.Subresources, sub)
 	}
-	r.said.openapi = o
+	r.cached.openapi = o
 	return *o
 }
 
@@ -147,15 +147,15 @@ func (r *served) shownVerbs() []string {
 func (s *Set) metered() []metrics.Resource {
 	out := make([]metrics.Resource, 0, 2*len(s.served))
 	for r := range s.public() {
-		if r.said.metrics == nil {
-			r.said.metrics = []metrics.Resource{{GroupVersionResource: r.gvr, Deprecated: r.Deprecated != "", Connect: connectMethods(r.Custom)}}
+		if r.cached.metrics == nil {
+			r.cached.metrics = []metrics.Resource{{GroupVersionResource: r.gvr, Deprecated: r.Deprecated != "", Connect: connectMethods(r.Custom)}}
 			for _, name := range r.subNames() {
-				r.said.metrics = append(r.said.metrics, metrics.Resource{
+				r.cached.metrics = append(r.cached.metrics, metrics.Resource{
 					GroupVersionResource: r.gvr, Subresource: name, Deprecated: r.Deprecated != "", Connect: connectMethods(r.subs[name].Storage),
 				})
 			}
 		}
-		out = append(out, r.said.metrics...)
+		out = append(out, r.cached.metrics...)
 	}
 	return out
 }
@@ -193,7 +193,7 @@ func (s *Set) catalogued() []catalogue.Kind {
 
 // catalogued describes a kind by one of its versions, but for Kinds. The caller holds the set's mu.
 func (r *served) catalogued() catalogue.Kind {
-	if r.said.kind == nil {
+	if r.cached.kind == nil {
 		k := &catalogue.Kind{Kind: r.gvk, Resource: r.gvr, Namespaced: r.Namespaced, Singular: r.Singular, ShortNames: r.ShortNames, ListKind: r.gvk.Kind + "List"}
 		if kind := r.scheme.Lookup(r.gvk); kind != nil {
 			k.ListKind = kind.ListGVK.Kind
@@ -203,7 +203,7 @@ func (r *served) catalogued() catalogue.Kind {
 			Kind: r.gvk, Resource: r.gvr.GroupResource(), Namespaced: r.Namespaced, Registry: registryOf(r), Storage: r.Custom, Life: r.life,
 			Gate: registry.Gate{Admission: r.policy, Kind: r.hub, Resource: r.hub.GroupVersion().WithResource(r.gvr.Resource)},
 		})
-		r.said.kind = k
+		r.cached.kind = k
 	}
-	return *r.said.kind
+	return *r.cached.kind
 }

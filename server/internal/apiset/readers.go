@@ -131,7 +131,7 @@ func (rs *readers) succeed(before, next *source) {
 	case shown != nil:
 		before.over = true // next goes on with shown
 		next.before.Store(shown)
-	case before.asked.Load() && before.of.cache != nil && before.of.cache.Changed() > 0 && before.of.tenancy.Enter():
+	case before.asked.Load() && before.of.cache != nil && before.of.cache.Changed() > 0 && before.of.inFlight.Enter():
 		next.before.Store(before)
 	default:
 		return
@@ -157,7 +157,7 @@ func (rs *readers) take(next *source) {
 	rs.mu.Unlock()
 	rs.told.add(shown.told.n.Load()) // what is told from now on is not returned
 	next.floor.Store(rs.told.n.Load())
-	shown.of.tenancy.Leave()
+	shown.of.inFlight.Leave()
 }
 
 // kindReader is the Reader of a kind.

@@ -7,17 +7,17 @@ import (
 )
 
 // counted is the handler of a resource in the routes, nil for one that is not served. A request that was on its way to a
-// resource which is served otherwise by now goes where that is: the routes have changed before the tenancy ends.
+// resource which is served otherwise by now goes where that is: the routes have changed before its count closes.
 func (s *Set) counted(r *served) http.Handler {
 	if r.Unserved {
 		return nil
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if !r.tenancy.Enter() {
+		if !r.inFlight.Enter() {
 			s.Handler().ServeHTTP(w, req)
 			return
 		}
-		defer r.tenancy.Leave()
+		defer r.inFlight.Leave()
 		r.handler.ServeHTTP(w, req)
 	})
 }
@@ -27,8 +27,8 @@ func (s *Set) counted(r *served) http.Handler {
 func (s *Set) retire(gone []*served) {
 	caches := map[*transport.Count]*served{} // of each kind the version that has the cache, if one has
 	for _, r := range gone {
-		if r.cache != nil || caches[r.tenancy] == nil {
-			caches[r.tenancy] = r
+		if r.cache != nil || caches[r.inFlight] == nil {
+			caches[r.inFlight] = r
 		}
 	}
 	for t, r := range caches {

@@ -23,7 +23,7 @@ func (s *Set) ShowVerbs(c *Change, resource schema.GroupResource, verbs []string
 			c.shown[r] = slices.Clone(verbs)
 			continue
 		}
-		r.shown, r.said.discovery = slices.Clone(verbs), nil
+		r.shown, r.cached.discovery = slices.Clone(verbs), nil
 	}
 	if !found {
 		return fmt.Errorf("server: ShowVerbs: %s is not served; want its group and plural, such as widgets.example.com", resource)

@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// patience is how long the objects of a definition may take to go, held by their finalizers, before its condition says so.
-const patience = time.Minute
+// goneWithin is how long the objects of a definition may take to go, held by their finalizers, before its condition says so.
+const goneWithin = time.Minute
 
 // What fails is tried again after a time that grows between these.
 const (
@@ -103,7 +103,7 @@ func (d *deletion) deleteObjects(ctx context.Context) error {
 			return err
 		}
 	}
-	for late := time.Now().Add(patience); ; {
+	for late := time.Now().Add(goneWithin); ; {
 		left, err := d.deleteAll(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -117,7 +117,7 @@ func (d *deletion) deleteObjects(ctx context.Context) error {
 		until := late
 		if !time.Now().Before(late) {
 			stage, detail = definition.DeletionCheck, context.DeadlineExceeded.Error()
-			until = time.Now().Add(patience)
+			until = time.Now().Add(goneWithin)
 		}
 		if stage != d.stage {
 			if err := d.tell(ctx, stage, detail); err != nil {

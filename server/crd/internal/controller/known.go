@@ -34,11 +34,11 @@ type known struct {
 	checked  int64         // the generation whose schemas were looked at for the status
 	dirty    bool          // it is to be looked at
 	failed   bool          // it is to be looked at again, when some time has passed
-	told     bool          // a failure was logged since the last success
+	logged   bool          // a failure was logged since the last success
 	due      time.Time     // when it may be established, if it waits for that
 	served   *served       // what is served of it; nil: nothing
 	refused  string        // why it could not be served, as it was last logged
-	said     string        // the last of these that this server has put into the status
+	written  string        // the last of these that this server has put into the status
 	accepted int64         // the generation whose names this server has accepted; 0: none
 	again    time.Time     // when it says so again although another server has refused them
 	dispute  *wait.Backoff // of again

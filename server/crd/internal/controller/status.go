@@ -80,12 +80,12 @@ func hasItsNames(crd *apiextensionsv1.CustomResourceDefinition) bool {
 // serve it, too. Of one that cannot be served it says why.
 func (c *Controller) establish(ctx context.Context, k *known) {
 	if k.refused != "" && k.crd.DeletionTimestamp == nil && definition.IsTrue(k.crd, apiextensionsv1.NamesAccepted) &&
-		(k.said != k.refused || !definition.IsNotServed(k.crd)) { // another server's words are as good
+		(k.written != k.refused || !definition.IsNotServed(k.crd)) { // another server's words are as good
 		done := c.write(ctx, k, func(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) bool {
 			return definition.SetNotServed(crd, k.refused, now)
 		})
 		if done {
-			k.said = k.refused
+			k.written = k.refused
 		}
 	}
 	if k.served == nil || k.refused != "" || k.crd.DeletionTimestamp != nil || c.seen < k.claim ||
@@ -121,16 +121,16 @@ func (c *Controller) write(ctx context.Context, k *known, change stored.Change) 
 	switch {
 	case err == nil:
 		c.update(crd, revision)
-		k.told = false
+		k.logged = false
 		k.dirty = false // by what was done here there is nothing to do; what others did is seen by the watch
 	case apierrors.IsNotFound(err) || ctx.Err() != nil: // its end will be seen
 	default:
 		k.failed = true
 		level := zap.WarnLevel
-		if k.told {
+		if k.logged {
 			level = zap.DebugLevel
 		}
-		k.told = true
+		k.logged = true
 		c.log.Log(level, "the status of a definition cannot be written yet", zap.String("name", k.crd.Name), zap.Error(err))
 	}
 	return err == nil

@@ -20,17 +20,17 @@ const (
 	indexed              // value is that of the index
 )
 
-// quiet holds the watches that have no unread change that concerns them, by their class. The zero quiet is empty.
+// idle holds the watches that have no unread change that concerns them, by their class. The zero idle is empty.
 // Its owner's lock guards it and what it says of watches.
-type quiet struct {
+type idle struct {
 	classes map[class]*classmates
 	memo    [2]memo // of what a change changes, for those who are asked whether it concerns them
 }
 
-// classmates are the watches of a class that are quiet.
+// classmates are the watches of a class that are idle.
 type classmates struct{ list []*watcher }
 
-func (q *quiet) add(w *watcher) {
+func (q *idle) add(w *watcher) {
 	if q.classes == nil {
 		q.classes = map[class]*classmates{}
 	}
@@ -45,7 +45,7 @@ func (q *quiet) add(w *watcher) {
 }
 
 // remove takes out a watch that is listed.
-func (q *quiet) remove(w *watcher) {
+func (q *idle) remove(w *watcher) {
 	m := w.mates
 	if m == nil {
 		return
@@ -64,7 +64,7 @@ func (q *quiet) remove(w *watcher) {
 }
 
 // each calls f for every watch.
-func (q *quiet) each(f func(*watcher)) {
+func (q *idle) each(f func(*watcher)) {
 	for _, m := range q.classes {
 		for _, w := range m.list {
 			f(w)
@@ -73,7 +73,7 @@ func (q *quiet) each(f func(*watcher)) {
 }
 
 // abandoned returns the watches whose context has ended and which nobody has read or closed since.
-func (q *quiet) abandoned() (all []*watcher) {
+func (q *idle) abandoned() (all []*watcher) {
 	q.each(func(w *watcher) {
 		if w.ctx.Err() != nil {
 			all = append(all, w)

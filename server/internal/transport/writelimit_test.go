@@ -23,11 +23,11 @@ func (p *patient) SetWriteDeadline(time.Time) error {
 	return nil
 }
 
-// TestPatience: each write has its time from its own beginning, to the nanosecond, whatever others do.
-func TestPatience(t *testing.T) {
+// TestWriteLimit: each write has its time from its own beginning, to the nanosecond, whatever others do.
+func TestWriteLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 10 * time.Second
-		p := &Patience{Limit: limit}
+		p := &WriteLimit{Limit: limit}
 		var w [4]Write
 		var to [4]patient
 		for i := range w {
@@ -78,9 +78,9 @@ func TestPatience(t *testing.T) {
 	})
 }
 
-// TestPatienceForEver: without a limit nobody looks.
-func TestPatienceForEver(t *testing.T) {
-	p := &Patience{Limit: -1}
+// TestWriteLimitForEver: without a limit nobody looks.
+func TestWriteLimitForEver(t *testing.T) {
+	p := &WriteLimit{Limit: -1}
 	var w Write
 	p.Join(&w, http.NewResponseController(httptest.NewRecorder()))
 	p.Begins(&w)
@@ -90,10 +90,10 @@ func TestPatienceForEver(t *testing.T) {
 	p.Leave(&w)
 }
 
-// TestPatienceOfMany: writes that are in time are not given up, however they come and go.
-func TestPatienceOfMany(t *testing.T) {
+// TestWriteLimitOfMany: writes that are in time are not given up, however they come and go.
+func TestWriteLimitOfMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &Patience{Limit: time.Second}
+		p := &WriteLimit{Limit: time.Second}
 		var all sync.WaitGroup
 		for i := range 50 {
 			all.Go(func() {

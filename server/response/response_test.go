@@ -1,14 +1,16 @@
-package filters_test
+package response_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 
-	"github.com/keelson-dev/keelson/server/filters"
+	"github.com/keelson-dev/keelson/server/response"
+	"github.com/keelson-dev/keelson/storage"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -47,7 +49,7 @@ status: Failure
 const notFoundProtobuf = "k8s\x00\n\f\n\x02v1\x12\x06Status\x12`\n\x06\n\x00\x12\x00\x1a\x00\x12\aFailure\x1a!widgets.example.com \"a\" not found" +
 	"\"\bNotFound*\x1d\n\x01a\x12\vexample.com\x1a\awidgets(\x002\x000\x94\x03\x1a\x00\"\x00"
 
-func TestWriteStatusFormat(t *testing.T) {
+func TestErrorFormat(t *testing.T) {
 	notFound := apierrors.NewNotFound(schema.GroupResource{Group: "example.com", Resource: "widgets"}, "a")
 	for _, tc := range []struct{ name, query, accept, agent, mediaType, want string }{
 		{"default", "", "", "", "application/json", notFoundJSON},
@@ -78,14 +80,14 @@ func TestWriteStatusFormat(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		w.Header().Set("Etag", "of what did not come")
-		filters.WriteStatus(w, r, notFound)
+		response.Error(w, r, notFound)
 		if w.Code != 404 || w.Header().Get("Content-Type") != tc.mediaType || w.Body.String() != tc.want || w.Header().Get("Etag") != "" {
 			t.Errorf("%s: %d %v\n%s\nwant\n%s", tc.name, w.Code, w.Header(), w.Body, tc.want)
 		}
 	}
 }
 
-func TestWriteStatusErrors(t *testing.T) {
+func TestErrorStatus(t *testing.T) {
 	wrapped := fmt.Errorf("while listing: %w", apierrors.NewBadRequest("bad"))
 	for _, tc := range []struct {
 		name    string
@@ -97,16 +99,24 @@ func TestWriteStatusErrors(t *testing.T) {
 	}{
 		{"plain", errors.New("oops <&>"), 500, "", "oops <&>", ""},
 		{"wrapped", wrapped, 400, "BadRequest", "bad", ""},
-		{"deadline", fmt.Errorf("get: %w", context.DeadlineExceeded), 504, "Timeout", "Timeout: request did not complete within the allotted timeout", ""},
+		{"deadline", fmt.Errorf("get: %w", context.DeadlineExceeded), 504, "Timeout", "Timeout: request did not complete within requested timeout - get: context deadline exceeded", ""},
+		{"client gone", context.Canceled, 504, "Timeout", "Timeout: request did not complete within requested timeout - context canceled", ""},
 		{"too many", apierrors.NewTooManyRequests("later", 7), 429, "TooManyRequests", "later", "7"},
 		{"large version", apierrors.NewTimeoutError("Too large resource version", 1), 504, "Timeout", "Timeout: Too large resource version", "1"},
+		{"history gone", fmt.Errorf("watch: %w", &storage.ExpiredError{Revision: 3, Oldest: 7}), 410, "Expired", "too old resource version: 3 (7)", ""},
+		{"future", fmt.Errorf("list: %w", &storage.FutureError{Requested: 9, Current: 7}), 504, "Timeout", "Timeout: Too large resource version: 9, current: 7", "1"},
+		{"unreadable", fmt.Errorf("list: %w", &storage.UnreadableError{Key: "a", Err: errors.New("rot")}), 500, metav1.StatusReasonStoreReadError, `stored object "a" cannot be read: rot`, ""},
+		{"no storage", fmt.Errorf("get: %w", storage.ErrUnavailable), 503, "ServiceUnavailable", "get: storage is unavailable", ""},
 		{"no code", &apierrors.StatusError{ErrStatus: metav1.Status{Message: "m"}}, 500, "", "m", ""},
 		{"impossible code", &apierrors.StatusError{ErrStatus: metav1.Status{Code: 7, Message: "m"}}, 500, "", "m", ""},
 		{"nil", nil, 500, "", "an error was to be answered, but there is none", ""},
 	} {
 		w := httptest.NewRecorder()
-		filters.WriteStatus(w, httptest.NewRequest(http.MethodGet, "/", nil), tc.err)
-		s := status(t, w.Body)
+		response.Error(w, httptest.NewRequest(http.MethodGet, "/", nil), tc.err)
+		var s metav1.Status
+		if err := json.Unmarshal(w.Body.Bytes(), &s); err != nil {
+			t.Fatal(err)
+		}
 		if w.Code != tc.code || int(s.Code) != tc.code || s.Status != "Failure" || s.Reason != tc.reason || s.Message != tc.message ||
 			w.Header().Get("Retry-After") != tc.retry || s.Kind != "Status" || s.APIVersion != "v1" {
 			t.Errorf("%s: %d %v %+v", tc.name, w.Code, w.Header(), s)
@@ -114,7 +124,7 @@ func TestWriteStatusErrors(t *testing.T) {
 	}
 	for code, wantBody := range map[int32]bool{204: false, 0: true} {
 		w := httptest.NewRecorder()
-		filters.WriteStatus(w, httptest.NewRequest(http.MethodGet, "/", nil), &apierrors.StatusError{ErrStatus: metav1.Status{Status: "Success", Code: code}})
+		response.Error(w, httptest.NewRequest(http.MethodGet, "/", nil), &apierrors.StatusError{ErrStatus: metav1.Status{Status: "Success", Code: code}})
 		if (w.Body.Len() > 0) != wantBody || (code == 0 && w.Code != 200) || (code != 0 && w.Code != int(code)) {
 			t.Errorf("success with code %d: %d %q", code, w.Code, w.Body)
 		}

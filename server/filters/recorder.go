@@ -9,7 +9,7 @@ import (
 // watched is a ResponseWriter that knows what became of the response.
 type watched interface {
 	http.ResponseWriter
-	seen() *response
+	seen() *recorder
 }
 
 // watch makes the writer of p a watched one: it stays what it is if it is one already, so that any number of filters costs one
@@ -27,27 +27,9 @@ func (p *passage) watch() watched {
 	return w
 }
 
-// causer is a ResponseWriter that wants to know why the server fails a request.
-type causer interface{ because(err error) }
-
-// tellCause tells the writers around a response, as far as they can be reached, why the server fails the request.
-func tellCause(w http.ResponseWriter, err error) {
-	for w != nil {
-		if c, ok := w.(causer); ok {
-			c.because(err)
-			return
-		}
-		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
-		if !ok {
-			return
-		}
-		w = u.Unwrap()
-	}
-}
-
-// response remembers the status and the size of what is written through it. Its powers other than these are reached by
+// recorder remembers the status and the size of what is written through it. Its powers other than these are reached by
 // Unwrap.
-type response struct {
+type recorder struct {
 	http.ResponseWriter
 	code     int   // 0: nothing has been written
 	size     int64 // of the body, as it is sent
@@ -55,26 +37,26 @@ type response struct {
 	cause    error // why the code is 500 or more, if that was said
 }
 
-func (r *response) seen() *response { return r }
+func (r *recorder) seen() *recorder { return r }
 
 // begun reports whether it is too late for another answer.
-func (r *response) begun() bool { return r.code != 0 || r.hijacked }
+func (r *recorder) begun() bool { return r.code != 0 || r.hijacked }
 
 // note remembers the code of a response that begins, if it does.
-func (r *response) note(code int) {
+func (r *recorder) note(code int) {
 	if r.code == 0 && (code >= 200 || code == http.StatusSwitchingProtocols) { // the others of 1xx announce a further one
 		r.code = code
 	}
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (r *response) WriteHeader(code int) {
+func (r *recorder) WriteHeader(code int) {
 	r.note(code)
 	r.ResponseWriter.WriteHeader(code)
 }
 
 // Write implements http.ResponseWriter.
-func (r *response) Write(p []byte) (int, error) {
+func (r *recorder) Write(p []byte) (int, error) {
 	r.note(http.StatusOK)
 	n, err := r.ResponseWriter.Write(p)
 	r.size += int64(n)
@@ -82,22 +64,22 @@ func (r *response) Write(p []byte) (int, error) {
 }
 
 // Flush implements http.Flusher.
-func (r *response) Flush() { _ = r.FlushError() } // http.Flusher has no way to say it
+func (r *recorder) Flush() { _ = r.FlushError() } // http.Flusher has no way to say it
 
 // FlushError is Flush for http.ResponseController.
-func (r *response) FlushError() error {
+func (r *recorder) FlushError() error {
 	r.note(http.StatusOK)
 	return http.NewResponseController(r.ResponseWriter).Flush()
 }
 
-// because implements causer.
-func (r *response) because(err error) { r.cause = err }
+// SetCause is for response.SetCause.
+func (r *recorder) SetCause(err error) { r.cause = err }
 
 // Unwrap is for http.ResponseController.
-func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// hijackable is a response whose connection can be taken over.
-type hijackable struct{ *response }
+// hijackable is a recorder whose connection can be taken over.
+type hijackable struct{ *recorder }
 
 // Hijack implements http.Hijacker.
 func (r *hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) {

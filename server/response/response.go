@@ -1,0 +1,76 @@
+// Package response answers a request with a Kubernetes Status, in a format that the client accepts:
+//
+//	response.Error(w, r, apierrors.NewNotFound(widgets, name))
+//
+// [Status] makes a Status of any error, and [Error] writes it. Both are the place where errors become what clients see of
+// them, in answers and in the ERROR events of watches.
+package response
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/keelson-dev/keelson/runtime/codec"
+	"github.com/keelson-dev/keelson/server/request"
+)
+
+// Error answers with the [Status] of err. The format is one that the request accepts: JSON, YAML, protobuf or, see [WithCBOR],
+// CBOR; or else indented JSON, so that no client is left without the reason. JSON is indented for ?pretty and for people (curl,
+// wget, browsers). A Status that says when to try again sets Retry-After; one with code 204 has no body. The response must not
+// have begun.
+func Error(w http.ResponseWriter, r *http.Request, err error) {
+	status := Status(err)
+	if status.Code >= http.StatusInternalServerError {
+		SetCause(w, err)
+	}
+	h := w.Header()
+	for _, name := range []string{"Content-Length", "Content-Encoding", "Etag"} { // of an answer that did not come
+		h.Del(name)
+	}
+	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
+	}
+	if status.Code == http.StatusNoContent {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	mediaType, body := encode(r, status)
+	h.Set("Content-Type", mediaType)
+	w.WriteHeader(int(status.Code))
+	_, _ = w.Write(body) // a client that has gone needs no answer
+}
+
+// Refuse answers a request for which nothing is served with code and the words of apimachinery for it.
+func Refuse(w http.ResponseWriter, r *http.Request, code int) {
+	Error(w, r, apierrors.NewGenericServerResponse(code, strings.ToLower(r.Method), schema.GroupResource{}, "", "", 0, false))
+}
+
+func encode(r *http.Request, status metav1.Status) (mediaType string, body []byte) {
+	text, err := json.Marshal(&status)
+	if err != nil { // a Status is texts and numbers
+		return "text/plain; charset=utf-8", []byte(status.Message + "\n")
+	}
+	formats := []codec.Format{codec.JSON(), codec.YAML(), codec.Protobuf()}
+	if servesCBOR(r.Context()) {
+		formats = append(formats, codec.CBOR())
+	}
+	accept, ok := codec.NegotiateResponse(r.Header.Get("Accept"), formats, codec.Limits{})
+	if !ok {
+		accept = codec.Accept{Format: codec.JSON(), Pretty: true}
+	}
+	if f, is := accept.Format.(*codec.ProtobufFormat); is {
+		body, err = f.Encode(&status, metav1.Unversioned.WithKind("Status"))
+	} else {
+		body, err = accept.Format.FromJSON(text, request.Pretty(r, accept.Pretty))
+	}
+	if err != nil {
+		return codec.JSON().MediaType(), append(text, '\n')
+	}
+	return accept.Format.MediaType(), body
+}

@@ -60,11 +60,11 @@ func (r *reader) Ready(context.Context) error {
 }
 
 // Changed implements runtime.Reader.
-func (r *reader) Changed() int64 {
+func (r *reader) Changed() runtime.LastChange {
 	if v := r.view(); v.state != nil {
-		return v.changed
+		return runtime.LastChange{Revision: v.changed, Generation: v.generation}
 	}
-	return 0
+	return runtime.LastChange{}
 }
 
 // loaded returns a view with objects, for the first of which it waits as long as nothing failed.

@@ -53,7 +53,7 @@ type state struct {
 	// Changes after a revision are known from changesFrom on, and states from exactFrom on: what a list found to be different
 	// has happened at some time before that list.
 	changesFrom, exactFrom int64
-	// replaced is the last revision of a history that the server does not have any more; 0 is none.
+	// replaced is the last revision of what was forgotten, or of a history that the server does not have any more; 0 is none.
 	replaced int64
 }
 
@@ -125,7 +125,7 @@ func (l limits) check(objects, bytes int) error {
 
 // reset forgets everything but which revisions and generations there were.
 func (h *history) reset() {
-	*h = history{limits: h.limits, state: state{replaced: h.replaced, generation: h.generation}}
+	*h = history{limits: h.limits, state: state{replaced: max(h.replaced, h.revision), generation: h.generation}}
 }
 
 // replace makes the state what a list of a revision says. before was the state's revision when the list was asked for: a

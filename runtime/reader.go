@@ -23,12 +23,14 @@ import (
 // concurrently.
 //
 // When the schema of a kind changes while it is served, a Reader goes on with what it has until the new objects are
-// loaded. When the kind is no longer served, every method returns an error that wraps ErrNotReady.
+// loaded: then Changed returns another Generation, and Changes since a revision of before returns all objects. When the kind
+// is no longer served, every method returns an error that wraps ErrNotReady.
 //
 // Some kinds are not kept in memory: those without a cache, and those with a Storage of their own. Each read of such a kind asks
 // the store, Ready says whether the store answers, and Changed is the revision of the whole store, which grows with writes to
 // other kinds, or always 0. A Reader of another server goes on with what it has while that server cannot be reached; Ready
-// then returns an error that does not wrap ErrNotReady.
+// then returns an error that does not wrap ErrNotReady. It does not learn of a schema that changes there: an object stays as
+// that server sent it when the object was last written, or when all objects were loaded.
 type Reader[T Object] interface {
 	// Get returns one object. namespace is "" for a cluster-scoped kind, and is not for any other.
 	Get(ctx context.Context, namespace, name string, at Freshness) (T, error)
@@ -36,24 +38,33 @@ type Reader[T Object] interface {
 	// caller's own.
 	List(ctx context.Context, q Query) (Listed[T], error)
 	// Changes returns what has changed after the revision since, up to the state that at asks for: of each object that
-	// changed, its last state. since is the Revision of an earlier Listed or Changes; 0, and a revision too long ago,
-	// return all objects and say so in Reset. It does not wait for changes. An error that wraps [ErrUnreadable] comes with
-	// the changes: an object that cannot be read is Deleted in them. A caller that can go on without such objects does, and
-	// is told of each once; any other takes it as an error.
+	// changed, its last state. since is the Revision of an earlier Listed or Changes; 0, a revision too long ago, and one
+	// that was returned with objects of another Generation return all objects and say so in Reset. It does not wait for
+	// changes. An error that wraps [ErrUnreadable] comes with the changes: an object that cannot be read is Deleted in
+	// them. A caller that can go on without such objects does, and is told of each once; any other takes it as an error.
 	Changes(ctx context.Context, since int64, at Freshness) (Changes[T], error)
-	// Changed returns the revision of the newest change to the kind that is known: a Cached read shows it, or a later
-	// one. It costs next to nothing, so that an index of the objects can be checked against it at every request.
+	// Changed returns the newest change to the kind that is known: a Cached read shows it, or a later one. It costs next
+	// to nothing, so that an index of the objects can be checked against it at every request.
 	//
-	// An index is current if Changed returns what it returned before the index was read, and if that is not 0. Changed is 0
-	// as long as nothing is loaded, also while the objects are loaded anew: then nothing is known of changes, those
-	// acknowledged by this server included, and a Cached read says what is current. It may become smaller, when the store
-	// was set back to an older state: only equality says that nothing has changed. (A store that was set back and has come
-	// to the very revision of before between two looks is not noticed.) An index of several kinds keeps the value of each
-	// kind: the highest may be the same while another one has changed.
-	Changed() int64
+	// An index is current if Changed returns what it returned before the index was read, and if the Revision of that is not
+	// 0. It is 0 as long as nothing is loaded, also while the objects are loaded anew: then nothing is known of changes,
+	// those acknowledged by this server included, and a Cached read says what is current. It may become smaller, when the
+	// store was set back to an older state: only equality says that nothing has changed. (A store that was set back and has
+	// come to the very revision of before between two looks is not noticed.) An index of several kinds keeps the value of
+	// each kind: the highest Revision may be the same while another one has changed.
+	Changed() LastChange
 	// Ready returns nil when Cached reads can be answered from memory, and otherwise why they cannot. It has the objects
 	// loaded if nothing has yet, and does not wait for that.
 	Ready(ctx context.Context) error
+}
+
+// LastChange says which change to a kind is the newest one that is known. In the zero LastChange none is.
+type LastChange struct {
+	// Revision is that of the newest write to the kind.
+	Revision int64
+	// Generation differs when the objects were made anew although none was written: by another schema, with other defaults
+	// or of another Go type. It is no revision, and only equality of two Generations of one kind has a meaning.
+	Generation int64
 }
 
 // ErrNotReady is wrapped by the errors of a Reader whose objects are not loaded, or not any more, or whose kind is not served.
@@ -69,8 +80,8 @@ var ErrUnreadable = errors.New("stored objects cannot be read")
 //   - [AtLeast]: a state at that revision or later. It waits for that state, and times out as a request would.
 //   - [Live]: the most recent state of the store, by a linearizable read.
 //   - [Exactly]: the state at that revision, for which it waits like AtLeast. It is for kinds whose objects mean something
-//     only together, which are read at one revision: the highest of what Changed returns for each of them, if that is 0
-//     for none. A state that is not retained any more is a StatusError with the reason Expired.
+//     only together, which are read at one revision: the highest Revision that Changed returns for each of them, if that
+//     is 0 for none. A state that is not retained any more is a StatusError with the reason Expired.
 //
 // A Reader of another server has Cached and AtLeast from what it has watched so far: writes of this server to that other
 // one are shown after their event has arrived.
@@ -244,7 +255,7 @@ func (r typedReader[T]) Changes(ctx context.Context, since int64, at Freshness) 
 	return out, unreadable
 }
 
-func (r typedReader[T]) Changed() int64                  { return r.of.Changed() }
+func (r typedReader[T]) Changed() LastChange             { return r.of.Changed() }
 func (r typedReader[T]) Ready(ctx context.Context) error { return r.of.Ready(ctx) }
 
 // noReader is a Reader that cannot read.
@@ -257,5 +268,5 @@ func (r noReader[T]) List(context.Context, Query) (Listed[T], error) { return Li
 func (r noReader[T]) Changes(context.Context, int64, Freshness) (Changes[T], error) {
 	return Changes[T]{}, r.err
 }
-func (r noReader[T]) Changed() int64              { return 0 }
+func (r noReader[T]) Changed() LastChange         { return LastChange{} }
 func (r noReader[T]) Ready(context.Context) error { return r.err }

@@ -42,7 +42,7 @@ func TestReader(t *testing.T) {
 		code, body := call(t, srv.Client(), "POST", srv.URL+widgetsPath, widget(i))
 		wantCode(t, 201, code, body)
 		l, err := typed.List(t.Context(), runtime.Query{Namespace: "default"})
-		if err != nil || len(l.Items) != i+1 || l.Revision < early.Changed() {
+		if err != nil || len(l.Items) != i+1 || l.Revision < early.Changed().Revision {
 			t.Fatalf("after %s was created: %d objects at %d, %v", name, len(l.Items), l.Revision, err)
 		}
 	}
@@ -67,8 +67,8 @@ func TestReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = early.List(t.Context(), runtime.Query{})
-	if _, ok := srv.Readers().KindOf(reflect.TypeFor[Widget]()); ok || !errors.Is(err, runtime.ErrNotReady) || early.Changed() != 0 {
-		t.Errorf("after Withdraw: %v, Changed is %d, its Go type is known: %v", err, early.Changed(), ok)
+	if _, ok := srv.Readers().KindOf(reflect.TypeFor[Widget]()); ok || !errors.Is(err, runtime.ErrNotReady) || early.Changed().Revision != 0 {
+		t.Errorf("after Withdraw: %v, Changed is %v, its Go type is known: %v", err, early.Changed(), ok)
 	}
 	if err := h.Serve(widgets()); err != nil {
 		t.Fatal(err)
@@ -100,14 +100,15 @@ func shapeKind(version string) schema.GroupVersionKind {
 
 // shapeIndex is what a policy keeps of shapes: the default of c, by name.
 type shapeIndex struct {
-	changed, revision int64
-	c                 map[string]string
+	changed  runtime.LastChange
+	revision int64
+	c        map[string]string
 }
 
 // update brings the index up to date if something has changed.
 func (x *shapeIndex) update(ctx context.Context, r runtime.Reader[runtime.Object]) error {
 	changed := r.Changed()
-	if changed == x.changed && changed != 0 {
+	if changed == x.changed && changed.Revision != 0 {
 		return nil
 	}
 	c, err := r.Changes(ctx, x.revision, runtime.Freshness{})
@@ -178,7 +179,7 @@ func TestReaderWhileTheSchemaChanges(t *testing.T) {
 			if err := r.Ready(t.Context()); err != nil {
 				return err
 			}
-			l, err := r.List(t.Context(), runtime.Query{At: runtime.Exactly(r.Changed())})
+			l, err := r.List(t.Context(), runtime.Query{At: runtime.Exactly(r.Changed().Revision)})
 			if err == nil && len(l.Items) < objects {
 				return fmt.Errorf("a list at a revision has %d objects", len(l.Items))
 			}
@@ -224,14 +225,64 @@ func TestReaderWhileTheSchemaChanges(t *testing.T) {
 		l, err := r.List(t.Context(), runtime.Query{})
 		return err == nil && len(l.Items) == objects && shapeDefault(l.Items[2]) == fmt.Sprint(replacements)
 	})
-	untypedAsk(t, srv, "PATCH", shapePath(1)+"/x0", "application/merge-patch+json", `{"spec":{"a":"last"}}`, 200)
 	if err := x.update(t.Context(), r); err != nil || len(x.c) != objects {
 		t.Fatalf("the index has %v, %v", x.c, err)
 	}
 	for name, c := range x.c {
-		if name != "x1" && name != "x0" && c != fmt.Sprint(replacements) {
+		if name != "x1" && c != fmt.Sprint(replacements) {
 			t.Errorf("%s has the default %q in the index, want that of the last schema", name, c)
 		}
+	}
+}
+
+// TestIndexAfterTheSchemaChanged: an index of the objects learns of another schema though no object is written: Changed
+// differs, and the changes since the index was read have all objects.
+func TestIndexAfterTheSchemaChanged(t *testing.T) {
+	t.Parallel()
+	for _, noCache := range []bool{false, true} {
+		t.Run(fmt.Sprint("noCache=", noCache), func(t *testing.T) {
+			t.Parallel()
+			const objects = 3
+			kind := func(c string) server.Group {
+				return shapes(func(o *untypedOptions, _ int) { o.NoCache = noCache }, specFields{"a": nil, "c": c})
+			}
+			srv := servertest.New(t, shapes(func(o *untypedOptions, _ int) { o.NoCache = noCache }, specFields{"a": nil}))
+			h := host(t, srv)
+			for i := range objects {
+				untypedAsk(t, srv, "POST", shapePath(1), "application/json", shape(1, fmt.Sprint("x", i), `,"spec":{"a":"1"}`), 201)
+			}
+			r := srv.Readers().Reader(shapeKind("v1"))
+			x := &shapeIndex{}
+			if err := x.update(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			for i, change := range []func(server.Group) error{
+				func(g server.Group) error { return h.Replace([]schema.GroupResource{shapesResource}, g) },
+				func(g server.Group) error { return h.Replace([]schema.GroupResource{shapesResource}, g) },
+				func(g server.Group) error { return errors.Join(h.Withdraw(shapesResource), h.Serve(g)) },
+				func(g server.Group) error { return h.Replace([]schema.GroupResource{shapesResource}, g) },
+			} {
+				want := fmt.Sprint(i)
+				if err := change(kind(want)); err != nil {
+					t.Fatal(err)
+				}
+				wait(t, "the schema is shown", func() bool {
+					l, err := r.List(t.Context(), runtime.Query{})
+					return err == nil && len(l.Items) == objects && shapeDefault(l.Items[0]) == want
+				})
+				if err := x.update(t.Context(), r); err != nil || len(x.c) != objects {
+					t.Fatalf("the index has %v, %v", x.c, err)
+				}
+				for name, c := range x.c {
+					if c != want {
+						t.Errorf("after change %d the index has %s with the default %q, want %q", i, name, c, want)
+					}
+				}
+				if l, err := r.List(t.Context(), runtime.Query{At: runtime.Exactly(r.Changed().Revision)}); err != nil || len(l.Items) != objects {
+					t.Errorf("exactly at Changed after change %d: %d objects, %v", i, len(l.Items), err)
+				}
+			}
+		})
 	}
 }
 
@@ -307,8 +358,8 @@ func TestReaderOfOwnStorage(t *testing.T) {
 			t.Errorf("Changes after %d: %+v, %v", since, c, err)
 		}
 	}
-	if err := r.Ready(t.Context()); err != nil || r.Changed() != 0 {
-		t.Errorf("Ready: %v, Changed is %d", err, r.Changed())
+	if err := r.Ready(t.Context()); err != nil || r.Changed().Revision != 0 {
+		t.Errorf("Ready: %v, Changed is %v", err, r.Changed())
 	}
 }
 
@@ -319,7 +370,7 @@ func TestReaderWithoutCache(t *testing.T) {
 	r := srv.Readers().Reader(shapeKind("v1"))
 	for i := range 3 {
 		untypedAsk(t, srv, "POST", shapePath(1), "application/json", shape(1, fmt.Sprint("x", i), `,"spec":{"a":"1"}`), 201)
-		c, err := r.Changes(t.Context(), r.Changed(), runtime.Freshness{})
+		c, err := r.Changes(t.Context(), r.Changed().Revision, runtime.Freshness{})
 		if err != nil || !c.Reset || len(c.All) != i+1 {
 			t.Errorf("Changes: %+v, %v, want a Reset with %d objects", c, err, i+1)
 		}

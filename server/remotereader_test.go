@@ -104,7 +104,7 @@ func TestRemoteReader(t *testing.T) {
 			t.Errorf("typed: %v %v", got, err)
 		}
 		// Of several kinds the states of one revision are read, though nothing happens to one of them.
-		at := max(boats.Changed(), typed.Changed())
+		at := max(boats.Changed().Revision, typed.Changed().Revision)
 		for _, r := range []interface {
 			Changes(context.Context, int64, runtime.Freshness) (runtime.Changes[runtime.Object], error)
 		}{boats, readers.Reader(corev1.SchemeGroupVersion.WithKind("ConfigMap"))} {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,8 +32,8 @@ type Authorizer struct {
 // state is what a reading brought.
 type state struct {
 	policy  *Policy
-	changed [4]int64 // Changed of each kind before the reading: the state is current as long as they are that
-	since   [4]int64 // where the next reading of each kind begins
+	changed [4]runtime.LastChange // Changed of each kind before the reading: the state is current as long as they are that
+	since   [4]int64              // where the next reading of each kind begins
 }
 
 // failure is a reading that failed.
@@ -123,7 +122,7 @@ func (a *Authorizer) policy(ctx context.Context) *Policy {
 // isCurrent reports whether nothing has changed since s was read. What is not loaded may have changed.
 func (a *Authorizer) isCurrent(s *state) bool {
 	for i := range a.kinds {
-		if changed := a.kinds[i].objects.Changed(); changed == 0 || changed != s.changed[i] {
+		if changed := a.kinds[i].objects.Changed(); changed.Revision == 0 || changed != s.changed[i] {
 			return false
 		}
 	}
@@ -261,7 +260,7 @@ func (a *Authorizer) update(ctx context.Context) *Policy {
 func (a *Authorizer) read(ctx context.Context, s *state) (next *state, unreadable, err error) {
 	from, revision := *s, a.newest
 	for range maxReadings {
-		var changed [4]int64
+		var changed [4]runtime.LastChange
 		for i := range a.kinds {
 			changed[i] = a.kinds[i].objects.Changed()
 		}
@@ -285,10 +284,10 @@ func (a *Authorizer) read(ctx context.Context, s *state) (next *state, unreadabl
 }
 
 // newest returns a revision that is no older than any change that is known. A kind that is not loaded is asked.
-func (a *Authorizer) newest(ctx context.Context, changed [4]int64) (int64, error) {
-	revision := slices.Max(changed[:])
+func (a *Authorizer) newest(ctx context.Context, changed [4]runtime.LastChange) (revision int64, err error) {
 	for i := range a.kinds {
-		if changed[i] > 0 {
+		if changed[i].Revision > 0 {
+			revision = max(revision, changed[i].Revision)
 			continue
 		}
 		got, err := a.kinds[i].revision(ctx, runtime.Freshness{})
@@ -301,7 +300,7 @@ func (a *Authorizer) newest(ctx context.Context, changed [4]int64) (int64, error
 }
 
 // stored returns the revision of the store, and has every kind find out whether the store was set back.
-func (a *Authorizer) stored(ctx context.Context, _ [4]int64) (revision int64, err error) {
+func (a *Authorizer) stored(ctx context.Context, _ [4]runtime.LastChange) (revision int64, err error) {
 	for i := range a.kinds {
 		got, err := a.kinds[i].revision(ctx, runtime.Live())
 		if err != nil {

@@ -75,6 +75,26 @@ func TestPinFollowsChanges(t *testing.T) { // not parallel: it counts allocation
 	}
 }
 
+// Roles that are made anew, though none was written, are read anew.
+func TestAnotherGeneration(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.put(clusterRole("pods", rule("get", "core", "pods", "")), clusterBinding("pods", "pods", "User/u"))
+	a := follow(t, w, rbac.Options{})
+	if !allowed(t.Context(), a, "u") {
+		t.Error("the role does not allow")
+	}
+	w.set(func() {
+		roles := w.kinds["ClusterRole"]
+		roles.log[0].Object = clusterRole("pods", rule("get", "core", "secrets", ""))
+		roles.floor = w.revision
+		roles.generation.Add(1)
+	})
+	if allowed(t.Context(), a, "u") {
+		t.Error("the role allows as it was made before")
+	}
+}
+
 // What has not changed is shared by policies, and keeps none of them in memory.
 func TestOldPoliciesAreLetGo(t *testing.T) {
 	t.Parallel()

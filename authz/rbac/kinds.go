@@ -13,7 +13,7 @@ import (
 type kind struct {
 	name    string
 	objects interface {
-		Changed() int64
+		Changed() runtime.LastChange
 		Ready(ctx context.Context) error
 	}
 	// changes reads what has changed after a revision.

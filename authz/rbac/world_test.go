@@ -32,14 +32,15 @@ type world struct {
 }
 
 type worldKind struct {
-	of      *world
-	kind    string
-	changed atomic.Int64
-	reads   atomic.Int64 // calls of Changes
-	expired func()       // called when Changes answers Expired; may be nil
-	asked   func()       // called when Changes is asked for a state that is not Exactly one; may be nil
-	log     []entry
-	floor   int64 // changes after it are known
+	of         *world
+	kind       string
+	changed    atomic.Int64
+	generation atomic.Int64
+	reads      atomic.Int64 // calls of Changes
+	expired    func()       // called when Changes answers Expired; may be nil
+	asked      func()       // called when Changes is asked for a state that is not Exactly one; may be nil
+	log        []entry
+	floor      int64 // changes after it are known
 }
 
 // entry is the state of an object from a revision on.
@@ -215,7 +216,9 @@ func (k *worldKind) Changes(ctx context.Context, since int64, at runtime.Freshne
 }
 
 // Changed implements runtime.Reader.
-func (k *worldKind) Changed() int64 { return k.changed.Load() }
+func (k *worldKind) Changed() runtime.LastChange {
+	return runtime.LastChange{Revision: k.changed.Load(), Generation: k.generation.Load()}
+}
 
 // Ready implements runtime.Reader.
 func (k *worldKind) Ready(context.Context) error {

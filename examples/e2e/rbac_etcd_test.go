@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/examples/e2e/harness"
@@ -17,6 +18,7 @@ import (
 	"github.com/keelson-dev/keelson/server/builtin"
 	"github.com/keelson-dev/keelson/server/builtin/rbac"
 	"github.com/keelson-dev/keelson/server/servertest"
+	"github.com/keelson-dev/keelson/server/servertest/policychange"
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/storage/etcd"
 )
@@ -26,12 +28,18 @@ const rbacGroup = "/apis/rbac.authorization.k8s.io/v1"
 // replica starts a server with roles and ConfigMaps, whose objects are in an etcd.
 func replica(t *testing.T, endpoint string) *servertest.Server {
 	t.Helper()
+	return replicaOf(t, endpoint, rbac.New(rbac.Options{}))
+}
+
+// replicaOf is replica with another extension for roles.
+func replicaOf(t *testing.T, endpoint string, roles apiserver.Extension) *servertest.Server {
+	t.Helper()
 	return servertest.Start(t, apiserver.Options{
 		Storage: func(ctx context.Context) (storage.Backend, error) {
 			return etcd.Open(ctx, etcd.Options{Endpoints: []string{endpoint}})
 		},
 		Groups: []apiserver.Group{{Versions: []apiserver.Version{{Name: "v1", Resources: []apiserver.Resource{builtin.ConfigMap()}}}}},
-	}, rbac.New(rbac.Options{}))
+	}, roles)
 }
 
 // send sends a request, and returns the code and the body of the answer. It may be called in any goroutine.
@@ -159,4 +167,13 @@ func TestRevocationByAnotherServer(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A writer that changes roles and bindings through one server of an etcd never makes a request see half of a change: not at
+// that server, and not at another one, where the events of each kind arrive by themselves.
+func TestNoHalfChangesAtAnotherServer(t *testing.T) {
+	t.Parallel()
+	endpoint := harness.StartEtcd(t)
+	slowly := policychange.Slowly(60*time.Millisecond, rbac.ClusterRole(), rbac.ClusterRoleBinding(), rbac.Role(), rbac.RoleBinding())
+	policychange.Run(t, replica(t, endpoint), replicaOf(t, endpoint, slowly), policychange.Options{Changes: 15})
 }

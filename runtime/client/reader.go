@@ -59,12 +59,13 @@ func (r *reader) Ready(context.Context) error {
 	return nil
 }
 
-// Changed implements runtime.Reader. After a list it may be later than the newest change: the package comment says when.
-func (r *reader) Changed() int64 {
+// Changed implements runtime.Reader. After a list its revision may be later than that of the newest change: the package comment
+// says when.
+func (r *reader) Changed() runtime.LastChange {
 	if v := r.view(); v.state != nil {
-		return v.changed
+		return runtime.LastChange{Revision: v.changed, Generation: v.generation}
 	}
-	return 0
+	return runtime.LastChange{}
 }
 
 // loaded returns a view with objects, for the first of which it waits as long as nothing failed.

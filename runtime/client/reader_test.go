@@ -114,7 +114,7 @@ func TestReadsAndFollows(t *testing.T) {
 		rev, got := list(t, r, runtime.Query{})
 		want(t, "list", got, []string{"red/z=blue", "red-sea/a=red", "red-sea/b=red", "red-sea/c=red", "red-sea/d=red", "red-sea/e=red"})
 		want(t, "revision", rev, 106)
-		want(t, "Changed", r.Changed(), 106)
+		want(t, "Changed", r.Changed().Revision, 106)
 		if err := r.Ready(t.Context()); err != nil {
 			t.Error(err)
 		}

@@ -46,12 +46,14 @@ type state struct {
 	items    *btree.Map[string, *item] // only read; Copy would write to it
 	revision int64
 	changed  int64 // the revision of the newest change that is known
+	// generation grows when the objects are loaded without a look at those of before.
+	generation int64
 
 	log []entry // by revision
 	// Changes after a revision are known from changesFrom on, and states from exactFrom on: what a list found to be different
 	// has happened at some time before that list.
 	changesFrom, exactFrom int64
-	// replaced is the last revision of a history that the server does not have any more; 0 is none.
+	// replaced is the last revision of what was forgotten, or of a history that the server does not have any more; 0 is none.
 	replaced int64
 }
 
@@ -121,9 +123,9 @@ func (l limits) check(objects, bytes int) error {
 	return nil
 }
 
-// reset forgets everything but which revisions there were.
+// reset forgets everything but which revisions and generations there were.
 func (h *history) reset() {
-	*h = history{limits: h.limits, state: state{replaced: h.replaced}}
+	*h = history{limits: h.limits, state: state{replaced: max(h.replaced, h.revision), generation: h.generation}}
 }
 
 // replace makes the state what a list of a revision says. before was the state's revision when the list was asked for: a
@@ -143,7 +145,7 @@ func (h *history) replace(l *load, revision, before int64) {
 
 func (h *history) begin(l *load, revision int64) {
 	h.state = state{items: new(btree.Map[string, *item]), revision: revision, changed: revision,
-		changesFrom: revision, exactFrom: revision, replaced: h.replaced}
+		changesFrom: revision, exactFrom: revision, replaced: h.replaced, generation: h.generation + 1}
 	for k, i := range l.items {
 		h.items.Set(k, i)
 	}

@@ -90,3 +90,29 @@ func TestLogIsBounded(t *testing.T) {
 		t.Error("too many bytes are kept")
 	}
 }
+
+// Objects that are loaded anew are of another generation, and changes since a revision of before have all of them: though the
+// server is at the same revision, it may make them by another schema.
+func TestLoadedAnew(t *testing.T) {
+	h := &history{limits: limits{objects: 3, bytes: 100, changes: 10, logBytes: 100}}
+	all := func() *load { return &load{items: map[string]*item{"\x00b": itemAt("b", 99)}, bytes: 10} }
+	h.replace(all(), 100, 0)
+	first := h.publish()
+	h.replace(all(), 100, 100)
+	if s := h.publish(); s.changed != first.changed || s.generation != first.generation || len(s.changes(100, 100).All) != 0 {
+		t.Errorf("listed again: changed at %d of generation %d, was %d of %d", s.changed, s.generation, first.changed, first.generation)
+	}
+	h.reset()
+	h.replace(all(), 100, 0)
+	again := h.publish()
+	if again.changed != first.changed || again.generation == first.generation {
+		t.Errorf("loaded anew: changed at %d of generation %d, was %d of %d", again.changed, again.generation, first.changed, first.generation)
+	}
+	h.reset()
+	h.replace(all(), 99, 0) // and the server was set back
+	for _, s := range []*state{again, h.publish()} {
+		if c := s.changes(100, s.revision); !c.Reset || len(c.All) != 1 || c.Revision != s.revision {
+			t.Errorf("changes since: %+v, want a Reset with one object", c)
+		}
+	}
+}

@@ -44,12 +44,7 @@ func TestReaderWhileTheDefinitionChanges(t *testing.T) {
 		}
 		all := ""
 		for _, obj := range l.Items {
-			u, ok := obj.(*unstructured.Unstructured)
-			if !ok {
-				return "", fmt.Errorf("an object is a %T", obj)
-			}
-			grade, _, _ := unstructured.NestedString(u.Object, "grade")
-			all += grade + " "
+			all += gradeOf(obj) + " "
 		}
 		return all, nil
 	}
@@ -68,7 +63,7 @@ func TestReaderWhileTheDefinitionChanges(t *testing.T) {
 			if _, err := r.Get(t.Context(), "default", "b1", runtime.Freshness{}); err != nil {
 				t.Errorf("Get: %v", err)
 			}
-			if r.Changed() == 0 {
+			if r.Changed().Revision == 0 {
 				t.Error("Changed is 0")
 			}
 		}
@@ -83,4 +78,63 @@ func TestReaderWhileTheDefinitionChanges(t *testing.T) {
 			return err == nil && got == want
 		}, func() string { return "the schema " + want + "is shown" })
 	}
+}
+
+// TestIndexWhileTheDefinitionChanges: an index of the objects has the last schema in the end, though a definition is changed
+// again before its change is served, so that nothing is written between one schema and the next.
+func TestIndexWhileTheDefinitionChanges(t *testing.T) {
+	t.Parallel()
+	const objects, rounds, changes = 3, 30, 3
+	s := newSite(t, nil)
+	s.establish(definitionOf("boats", "Boat"))
+	for i := range objects {
+		s.want(http.StatusCreated, "POST", "/apis/example.com/v1/namespaces/default/boats", object("Boat", fmt.Sprint("b", i)))
+	}
+	r := s.srv.Readers().Reader(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Boat"})
+	index, changed, since := map[string]string{}, runtime.LastChange{}, int64(0)
+	update := func() {
+		now := r.Changed()
+		if now == changed && now.Revision != 0 {
+			return
+		}
+		c, err := r.Changes(t.Context(), since, runtime.Freshness{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range c.All {
+			index[one.Name] = gradeOf(one.Object)
+		}
+		changed, since = now, c.Revision
+	}
+	for round := range rounds {
+		last := ""
+		for i := range changes {
+			last = fmt.Sprint("g", round, "-", i)
+			d := s.get("boats.example.com")
+			withDefault(last)(d)
+			s.want(http.StatusOK, "PUT", crdsPath+"/"+d.Name, text(t, d))
+			update()
+		}
+		eventually(t, func() bool {
+			update()
+			l, err := r.List(t.Context(), runtime.Query{})
+			return err == nil && len(l.Items) == objects && gradeOf(l.Items[0]) == last
+		}, func() string { return "the schema with " + last + " is shown" })
+		update()
+		for i := range objects {
+			if grade := index[fmt.Sprint("b", i)]; grade != last {
+				t.Errorf("the index has b%d with the grade %q, want %q", i, grade, last)
+			}
+		}
+	}
+}
+
+// gradeOf returns what withDefault gives an object.
+func gradeOf(obj runtime.Object) string {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return fmt.Sprintf("a %T", obj)
+	}
+	grade, _, _ := unstructured.NestedString(u.Object, "grade")
+	return grade
 }

@@ -23,7 +23,7 @@ func BenchmarkChanged(b *testing.B) {
 	g := benched(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if g.Changed() == 0 {
+		if g.Changed().Revision == 0 {
 			b.Fatal("it is not filled")
 		}
 	}

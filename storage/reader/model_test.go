@@ -219,7 +219,7 @@ func listCached(t *testing.T, g *gadgets, h *history) error {
 		acked = max(acked, revision)
 	}
 	h.mu.Unlock()
-	before := g.Changed()
+	before := g.Changed().Revision
 	l, err := g.List(t.Context(), runtime.Query{})
 	if err != nil {
 		return fmt.Errorf("List: %w", err)
@@ -233,7 +233,7 @@ func listCached(t *testing.T, g *gadgets, h *history) error {
 
 // listExactly reads all at the newest change.
 func listExactly(t *testing.T, g *gadgets, h *history) error {
-	at := g.Changed()
+	at := g.Changed().Revision
 	if at == 0 {
 		return nil // it is not filled yet
 	}
@@ -322,7 +322,7 @@ func writePair(t *testing.T, roles, bindings storage.Interface, i int) {
 }
 
 func readPairs(t *testing.T, roles, bindings *gadgets, acked int64) error {
-	at := runtime.Exactly(max(roles.Changed(), bindings.Changed()))
+	at := runtime.Exactly(max(roles.Changed().Revision, bindings.Changed().Revision))
 	names := map[string]bool{}
 	l, err := roles.List(t.Context(), runtime.Query{At: at})
 	if err != nil {

@@ -230,8 +230,11 @@ func (r *Reader) delta(ctx context.Context, since int64, at storage.Read) (stora
 	return storage.Whole(ctx, r.store, at)
 }
 
-// Changed implements runtime.Reader. Over a storage.Differ it takes no lock.
-func (r *Reader) Changed() int64 {
+// Changed implements runtime.Reader. Over a storage.Differ it takes no lock. The Generation is always 0: the storage makes
+// all objects in the same way.
+func (r *Reader) Changed() runtime.LastChange { return runtime.LastChange{Revision: r.changed()} }
+
+func (r *Reader) changed() int64 {
 	if r.differ != nil {
 		return r.differ.Changed()
 	}

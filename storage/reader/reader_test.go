@@ -160,17 +160,17 @@ func TestChanged(t *testing.T) {
 	t.Parallel()
 	b := backends["memory"](t)
 	g := open(t, b, "gadgets", 5*time.Millisecond, cacher.Options{}, reader.Options{})
-	if n := g.Changed(); n != 0 {
+	if n := g.Changed().Revision; n != 0 {
 		t.Errorf("before it is filled: %d, want 0", n)
 	}
 	g.fill(t)
 	for i := range 20 {
 		r := mustPut(t, g.cache, "ns/a", fmt.Sprint("c", i))
-		if n := g.Changed(); n != r {
+		if n := g.Changed().Revision; n != r {
 			t.Fatalf("after a write at %d: %d", r, n)
 		}
 	}
-	last := g.Changed()
+	last := g.Changed().Revision
 	mustPut(t, g.cache, "ns/a", "c19") // no change
 	if _, err := g.cache.Create(t.Context(), "ns/b", gadget("ns/b"), storage.WriteOptions{DryRun: true}); err != nil {
 		t.Fatal(err)
@@ -183,11 +183,11 @@ func TestChanged(t *testing.T) {
 	if _, err := b.Commit(t.Context(), storage.Commit{Key: "/aside", Value: []byte("x")}); err != nil {
 		t.Fatal(err)
 	}
-	if n := g.Changed(); n != last {
+	if n := g.Changed().Revision; n != last {
 		t.Errorf("without a change: %d, want %d", n, last)
 	}
 	other := mustPut(t, g.store, "ns/c", "red") // of another server
-	eventually(t, "the change of another server is known", func() bool { return g.Changed() == other })
+	eventually(t, "the change of another server is known", func() bool { return g.Changed().Revision == other })
 	if l := g.list(t, runtime.Query{}); l.Revision < other || len(l.Items) != 2 {
 		t.Errorf("a list after that: %s at %d", texts(l.Items), l.Revision)
 	}
@@ -334,7 +334,7 @@ func TestReady(t *testing.T) {
 	if _, err := g.Get(t.Context(), "ns", "a", runtime.Freshness{}); !errors.Is(err, runtime.ErrNotReady) {
 		t.Errorf("Get after Close: %v, want ErrNotReady", err)
 	}
-	if n := g.Changed(); n != 0 {
+	if n := g.Changed().Revision; n != 0 {
 		t.Errorf("Changed after Close: %d, want 0", n)
 	}
 }
@@ -350,8 +350,8 @@ func TestWithoutCache(t *testing.T) {
 	g := &gadgets{Reader: r, store: store}
 	r1 := mustPut(t, store, "ns/a", "red")
 	one, err := g.Get(t.Context(), "ns", "a", runtime.Freshness{})
-	if err != nil || revisionOf(one) != r1 || g.Changed() != r1 || g.Ready(t.Context()) != nil {
-		t.Errorf("%v, %v; Changed is %d, Ready %v", one, err, g.Changed(), g.Ready(t.Context()))
+	if err != nil || revisionOf(one) != r1 || g.Changed().Revision != r1 || g.Ready(t.Context()) != nil {
+		t.Errorf("%v, %v; Changed is %d, Ready %v", one, err, g.Changed().Revision, g.Ready(t.Context()))
 	}
 	r2 := mustPut(t, store, "ns/b", "red")
 	for _, since := range []int64{0, r1, r2} {
@@ -437,7 +437,7 @@ func TestSetBack(t *testing.T) {
 			return err == nil && len(l.Items) == 1 && strings.HasPrefix(texts(l.Items), "ns/a=new@")
 		})
 		for range 5 { // which are past the revision of before
-			mustPut(t, g.cache, "ns/c", fmt.Sprint("c", g.Changed()))
+			mustPut(t, g.cache, "ns/c", fmt.Sprint("c", g.Changed().Revision))
 		}
 		c := g.changes(t, was.Revision, runtime.Freshness{})
 		if !c.Reset || len(c.All) != 2 || c.Revision <= was.Revision {

@@ -2,9 +2,7 @@ package rbac_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -14,48 +12,19 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/authn"
-	authzrbac "github.com/keelson-dev/keelson/authz/rbac"
-	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/builtin"
 	"github.com/keelson-dev/keelson/server/builtin/rbac"
 	"github.com/keelson-dev/keelson/server/servertest"
+	"github.com/keelson-dev/keelson/server/servertest/policychange"
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/storage/bolt"
 	"github.com/keelson-dev/keelson/storage/memory"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
-	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // What a change of the policy means for requests of others that are under way all the time.
-
-// clients is how many send requests at the same time.
-const clients = 16
-
-// grant is a role and a binding of it.
-type grant struct{ rolePath, role, bindingPath, binding string }
-
-// grantTo is a ClusterRole and its ClusterRoleBinding, or a Role and its RoleBinding, that let a user get and list one
-// resource. Both have the name.
-func grantTo(user, name string, namespaced bool, resource string) grant {
-	g := grant{
-		group + "/clusterroles", roleOf(name, resource),
-		group + "/clusterrolebindings", `{"metadata":{"name":"NAME"},"roleRef":{"kind":"ClusterRole","name":"NAME"},"subjects":[{"kind":"User","name":"USER"}]}`,
-	}
-	if namespaced {
-		g.rolePath, g.bindingPath = group+"/namespaces/ns/roles", group+"/namespaces/ns/rolebindings"
-		g.binding = strings.Replace(g.binding, `"ClusterRole"`, `"Role"`, 1)
-	}
-	g.binding = strings.NewReplacer("NAME", name, "USER", user).Replace(g.binding)
-	return g
-}
-
-// roleOf is a role for one resource.
-func roleOf(name, resource string) string {
-	return fmt.Sprintf(`{"metadata":{"name":%q},"rules":[{"verbs":["get","list"],"apiGroups":[""],"resources":[%q]}]}`, name, resource)
-}
 
 // epochs are the states of a policy that a writer changes. An epoch is even while a change is under way; of the others each
 // second one allows.
@@ -95,7 +64,7 @@ func (e *epochs) change(write func()) {
 	e.now.Add(1)
 	write()
 	epoch := e.now.Add(1)
-	for n := 0; n < 2*clients; {
+	for n := 0; n < 2*policychange.Clients; {
 		if <-e.seen == epoch {
 			n++
 		}
@@ -126,21 +95,21 @@ func TestRevocationOnAFile(t *testing.T) {
 	user := srv.AddUser(authn.User{Name: "u"})
 	done := make(chan struct{})
 	var all sync.WaitGroup
-	for range clients {
+	for range policychange.Clients {
 		all.Go(func() { e.ask(srv.ClientOf(user), maps, done) })
 	}
 	admin := srv.Client()
 	for i := range 16 {
-		g := grantTo("u", fmt.Sprint("g-", i), i%2 == 0, "configmaps")
+		g := policychange.GrantTo("u", fmt.Sprint("g-", i), i%2 == 0, "configmaps")
 		e.change(func() {
-			must(t, admin, "POST", srv.URL+g.bindingPath, g.binding)
-			must(t, admin, "POST", srv.URL+g.rolePath, g.role)
+			must(t, admin, "POST", srv.URL+g.BindingPath, g.Binding)
+			must(t, admin, "POST", srv.URL+g.RolePath, g.Role)
 		})
 		e.change(func() {
 			if i%4 < 2 {
-				must(t, admin, "DELETE", fmt.Sprint(srv.URL, g.rolePath, "/g-", i), "")
+				must(t, admin, "DELETE", fmt.Sprint(srv.URL, g.RolePath, "/g-", i), "")
 			} else {
-				must(t, admin, "DELETE", fmt.Sprint(srv.URL, g.bindingPath, "/g-", i), "")
+				must(t, admin, "DELETE", fmt.Sprint(srv.URL, g.BindingPath, "/g-", i), "")
 			}
 		})
 	}
@@ -150,14 +119,14 @@ func TestRevocationOnAFile(t *testing.T) {
 	for _, namespaced := range []bool{false, true} {
 		for _, what := range []string{"kept", "role", "binding"} {
 			name := fmt.Sprint(what, "-", namespaced)
-			g := grantTo(name, name, namespaced, "configmaps")
-			must(t, admin, "POST", srv.URL+g.bindingPath, g.binding)
-			must(t, admin, "POST", srv.URL+g.rolePath, g.role)
+			g := policychange.GrantTo(name, name, namespaced, "configmaps")
+			must(t, admin, "POST", srv.URL+g.BindingPath, g.Binding)
+			must(t, admin, "POST", srv.URL+g.RolePath, g.Role)
 			switch what {
 			case "role":
-				must(t, admin, "DELETE", srv.URL+g.rolePath+"/"+name, "")
+				must(t, admin, "DELETE", srv.URL+g.RolePath+"/"+name, "")
 			case "binding":
-				must(t, admin, "DELETE", srv.URL+g.bindingPath+"/"+name, "")
+				must(t, admin, "DELETE", srv.URL+g.BindingPath+"/"+name, "")
 			}
 		}
 	}
@@ -229,33 +198,9 @@ func TestNamesThatAreTooLong(t *testing.T) {
 	}
 }
 
-// slowly is the extension of this package, with an authorizer that takes its time between the kinds: most readings meet writes.
-type slowly struct{}
-
-// Install implements server.Extension.
-func (slowly) Install(h *server.Host) error {
-	a, err := authzrbac.New(slowReaders{h.Readers()}, authzrbac.Options{})
-	if err != nil {
-		return err
-	}
-	kinds := []server.Resource{rbac.ClusterRole(), rbac.ClusterRoleBinding(), rbac.Role(), rbac.RoleBinding()}
-	err = h.Serve(server.Group{Name: rbacv1.GroupName, Versions: []server.Version{{Name: "v1", Resources: kinds}}})
-	return errors.Join(err, h.Authorize(rbac.Name, a))
-}
-
-type slowReaders struct{ runtime.Readers }
-
-func (r slowReaders) Reader(kind schema.GroupVersionKind) runtime.Reader[runtime.Object] {
-	return slowReader{r.Readers.Reader(kind)}
-}
-
-type slowReader struct {
-	runtime.Reader[runtime.Object]
-}
-
-func (r slowReader) Changes(ctx context.Context, since int64, at runtime.Freshness) (runtime.Changes[runtime.Object], error) {
-	time.Sleep(rand.N(2 * time.Millisecond))
-	return r.Reader.Changes(ctx, since, at)
+// kinds are those that the extension serves.
+func kinds() []server.Resource {
+	return []server.Resource{rbac.ClusterRole(), rbac.ClusterRoleBinding(), rbac.Role(), rbac.RoleBinding()}
 }
 
 // shared is a storage of two servers, which neither closes.
@@ -264,91 +209,24 @@ type shared struct{ storage.Backend }
 func (shared) Close() error { return nil }
 
 // A writer that changes roles and bindings one after the other never makes a request see a part of its changes without those
-// of before: alice may list ConfigMaps at every revision, and mallory at none. Half of the requests go to another server than
-// the writer's: that one answers a write only when it has read the policy of before, so that none comes while it reads.
+// of before. Half of the requests go to another server than the writer's: that one answers a write only when it has read the
+// policy of before, so that none comes while it reads.
 func TestNoHalfChanges(t *testing.T) {
 	t.Parallel()
-	backend := memory.New(memory.Options{})
-	t.Cleanup(func() { backend.Close() })
-	srv := start(t, server.Options{Storage: storage.Opened(shared{backend})})
-	other := servertest.Start(t, server.Options{Storage: storage.Opened(shared{backend})}, mapsOnly(), slowly{})
-	admin := srv.Client()
-	for _, namespaced := range []bool{false, true} {
-		t.Run(fmt.Sprint("namespaced=", namespaced), func(t *testing.T) {
-			alice, mallory := fmt.Sprint("alice-", namespaced), fmt.Sprint("mallory-", namespaced)
-			// alice's grant moves from one pair of objects to another: the new pair is complete before the old one goes.
-			way := func(i int) (string, grant) {
-				name := fmt.Sprint("way-", namespaced, "-", i%3)
-				return name, grantTo(alice, name, namespaced, "configmaps")
+	for name, open := range map[string]storage.Opener{
+		"memory": storage.Opened(memory.New(memory.Options{})),
+		"bolt":   openBolt(filepath.Join(t.TempDir(), "db")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			backend, err := open(t.Context())
+			if err != nil {
+				t.Fatal(err)
 			}
-			_, g := way(0)
-			must(t, admin, "POST", srv.URL+g.rolePath, g.role)
-			must(t, admin, "POST", srv.URL+g.bindingPath, g.binding)
-			// mallory's role has other resources while it is bound, and has ConfigMaps while it is not.
-			trap := fmt.Sprint("trap-", namespaced)
-			m := grantTo(mallory, trap, namespaced, "secrets")
-			must(t, admin, "POST", srv.URL+m.rolePath, m.role)
-			must(t, admin, "POST", srv.URL+m.bindingPath, m.binding)
-
-			// The other server has heard of them when its clients begin.
-			early := other.ClientOf(other.AddUser(authn.User{Name: alice}))
-			for ask(t, early, "GET", other.URL+"/api/v1/namespaces/ns/configmaps", "").code != http.StatusOK {
-				continue
-			}
-
-			done := make(chan struct{})
-			var asking, writing sync.WaitGroup
-			var asked [4]atomic.Int64
-			for i := range clients {
-				name, want := alice, 200
-				if i%2 == 1 {
-					name, want = mallory, 403
-				}
-				at := srv
-				if i%4 < 2 {
-					at = other
-				}
-				client := at.ClientOf(at.AddUser(authn.User{Name: name}))
-				asking.Go(func() {
-					for {
-						if got := ask(t, client, "GET", at.URL+"/api/v1/namespaces/ns/configmaps", ""); got.code != want {
-							t.Errorf("%s: %d %s, want %d", name, got.code, got.message, want)
-						}
-						asked[i%4].Add(1)
-						select {
-						case <-done:
-							return
-						default:
-						}
-					}
-				})
-			}
-			writing.Go(func() {
-				for i := range 60 {
-					old, before := way(i)
-					_, next := way(i + 1)
-					must(t, admin, "POST", srv.URL+next.rolePath, next.role)
-					must(t, admin, "POST", srv.URL+next.bindingPath, next.binding)
-					must(t, admin, "DELETE", srv.URL+before.bindingPath+"/"+old, "")
-					must(t, admin, "DELETE", srv.URL+before.rolePath+"/"+old, "")
-				}
-			})
-			writing.Go(func() {
-				for range 60 {
-					must(t, admin, "DELETE", srv.URL+m.bindingPath+"/"+trap, "")
-					must(t, admin, "PUT", srv.URL+m.rolePath+"/"+trap, roleOf(trap, "configmaps"))
-					must(t, admin, "PUT", srv.URL+m.rolePath+"/"+trap, roleOf(trap, "secrets"))
-					must(t, admin, "POST", srv.URL+m.bindingPath, m.binding)
-				}
-			})
-			writing.Wait()
-			close(done)
-			asking.Wait()
-			for i := range asked {
-				if asked[i].Load() < 10 {
-					t.Errorf("there were only %d requests of a kind: it shows nothing", asked[i].Load())
-				}
-			}
+			t.Cleanup(func() { backend.Close() })
+			srv := start(t, server.Options{Storage: storage.Opened(shared{backend})})
+			other := servertest.Start(t, server.Options{Storage: storage.Opened(shared{backend})}, mapsOnly(), policychange.Slowly(2*time.Millisecond, kinds()...))
+			policychange.Run(t, srv, other, policychange.Options{})
 		})
 	}
 }

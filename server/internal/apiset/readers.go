@@ -46,7 +46,7 @@ type readers struct {
 	mu      sync.RWMutex // guards the maps; it is held for a moment, and after the set's mu
 	kinds   map[schema.GroupVersionKind]*source
 	types   map[reflect.Type][]schema.GroupVersionKind // hubs, by the Go types of all their versions
-	version atomic.Int64                               // grows with every change of the maps
+	version atomic.Int64                               // grows with every change of the maps; written under mu
 
 	told    highest        // the revisions that sources have told which are gone
 	takings sync.WaitGroup // sources that are to take the place of others
@@ -82,7 +82,7 @@ func (rs *readers) exchange(gone, added []*served, retired map[*served]bool) {
 	after := map[schema.GroupVersionKind]*source{} // by hub
 	for _, r := range added {
 		if after[r.hub] == nil || r.gvk == r.hub {
-			after[r.hub] = newSource(r)
+			after[r.hub] = newSource(r, rs.version.Load()+1)
 		}
 	}
 	for _, r := range added {
@@ -97,8 +97,12 @@ func (rs *readers) exchange(gone, added []*served, retired map[*served]bool) {
 	}
 	rs.version.Add(1)
 	for _, b := range before {
-		if b != nil {
-			rs.told.add(b.told.n.Load())
+		if b == nil {
+			continue
+		}
+		rs.told.add(b.told.n.Load())
+		if shown := b.before.Load(); shown != nil {
+			rs.told.add(shown.told.n.Load())
 		}
 	}
 	for _, next := range after {
@@ -142,7 +146,7 @@ func (rs *readers) succeed(before, next *source) {
 
 // take waits until the cache of next is filled, or will not be, and shows next instead of what was before.
 func (rs *readers) take(next *source) {
-	err := next.of.cache.Fill(next.of.life)
+	_ = next.of.cache.Fill(next.of.life) // if it fails, reads of next say why
 	rs.mu.Lock()
 	if next.over {
 		rs.mu.Unlock()
@@ -150,12 +154,9 @@ func (rs *readers) take(next *source) {
 	}
 	next.over = true
 	shown := next.before.Load()
-	if err == nil {
-		next.began.Store(next.of.cache.Stats().Revision)
-	}
 	next.before.Store(nil)
-	rs.mu.Unlock()
 	rs.told.add(shown.told.n.Load()) // what is told from now on is not returned
+	rs.mu.Unlock()
 	next.floor.Store(rs.told.n.Load())
 	shown.of.inFlight.Leave()
 }
@@ -279,17 +280,17 @@ func (r *kindReader) Changes(ctx context.Context, since int64, at runtime.Freshn
 }
 
 // Changed implements runtime.Reader.
-func (r *kindReader) Changed() int64 {
+func (r *kindReader) Changed() runtime.LastChange {
 	for {
 		s, _ := r.now()
 		if s == nil {
-			return 0
+			return runtime.LastChange{}
 		}
-		if revision := s.reader().Changed(); revision > 0 {
-			return max(revision, s.began.Load())
+		if last := s.reader().Changed(); last.Revision > 0 {
+			return runtime.LastChange{Revision: last.Revision, Generation: s.generation}
 		}
 		if r.settled(s) { // and not closed because it was replaced
-			return 0
+			return runtime.LastChange{}
 		}
 	}
 }

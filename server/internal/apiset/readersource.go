@@ -24,7 +24,8 @@ type source struct {
 	over   bool         // before is shown no longer, or by another's leave; guarded by the readers' mu
 	told   highest      // the revisions in answers
 	floor  atomic.Int64 // the highest revision that others have told: all objects have changed since
-	began  atomic.Int64 // the revision at which it took the place of before; 0: of none
+
+	generation int64 // differs from those of all other sources of the kind
 
 	asked atomic.Bool // somebody reads
 	once  sync.Once   // sets read
@@ -32,8 +33,8 @@ type source struct {
 }
 
 // newSource returns the source of a hub. Its floor is to be set.
-func newSource(of *served) *source {
-	s := &source{of: of}
+func newSource(of *served, generation int64) *source {
+	s := &source{of: of, generation: generation}
 	s.floor.Store(math.MaxInt64)
 	return s
 }
@@ -190,7 +191,7 @@ func (c *customReader) Changes(ctx context.Context, _ int64, at runtime.Freshnes
 }
 
 // Changed implements runtime.Reader. Nothing is loaded, and nothing is known of changes.
-func (c *customReader) Changed() int64 { return 0 }
+func (c *customReader) Changed() runtime.LastChange { return runtime.LastChange{} }
 
 // Ready implements runtime.Reader.
 func (c *customReader) Ready(context.Context) error { return nil }
@@ -210,5 +211,5 @@ func (b brokenReader) Changes(context.Context, int64, runtime.Freshness) (runtim
 	return runtime.Changes[runtime.Object]{}, b.err
 }
 
-func (b brokenReader) Changed() int64              { return 0 }
+func (b brokenReader) Changed() runtime.LastChange { return runtime.LastChange{} }
 func (b brokenReader) Ready(context.Context) error { return b.err }

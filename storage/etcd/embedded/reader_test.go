@@ -58,7 +58,7 @@ func TestReader(t *testing.T) {
 					t.Errorf("Get: %v, %v, want revision %d", obj, err, record.Revision)
 					return
 				}
-				at := max(busyReader.Changed(), idleReader.Changed())
+				at := max(busyReader.Changed().Revision, idleReader.Changed().Revision)
 				if at < record.Revision {
 					t.Errorf("the newest revision is %d, and %d was acknowledged", at, record.Revision)
 				}

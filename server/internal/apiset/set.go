@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
@@ -16,37 +15,24 @@ import (
 	"github.com/keelson-dev/keelson/server/catalogue"
 	"github.com/keelson-dev/keelson/server/discovery"
 	"github.com/keelson-dev/keelson/server/internal/router"
-	"github.com/keelson-dev/keelson/server/metrics"
 	"github.com/keelson-dev/keelson/server/openapi"
-	"github.com/keelson-dev/keelson/storage"
-	"go.uber.org/zap"
 )
 
-// Options say what a Set needs of its server. Of a Set that only describes kinds, Scheme alone is needed; of one that makes
-// registries, Backend, Policy, Metrics and Logger are as well.
+// Options say what a Set needs of its server.
 type Options struct {
+	Stores
+
 	Scheme  *runtime.Scheme
-	Backend storage.Backend    // stays the caller's
-	Formats []codec.Format     // of objects, the default first
-	Forms   *storage.FormCache // what is made of all kinds' records; nil: nothing is kept
+	Formats []codec.Format // of objects, the default first
 	// Life ends when the server does.
-	Life context.Context
-
-	Policy     admission.Source
+	Life       context.Context
 	Authorizer authz.Authorizer // of create-on-update
-	// CollectsGarbage says whether a garbage collector looks after the objects; nil is no.
-	CollectsGarbage func() bool
-	Now             func() time.Time
 
-	MaxObjectBytes  int
 	MaxBodyBytes    int64
 	MinWatchTimeout time.Duration
-	CacheWindow     time.Duration
 
 	Discovery *discovery.Service
 	OpenAPI   *openapi.Service
-	Metrics   *metrics.Registry
-	Logger    *zap.Logger
 	// NotFound answers requests of resources that are not served.
 	NotFound http.Handler
 }

@@ -10,7 +10,9 @@ import (
 	"sync/atomic"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/keelson-dev/keelson/server/filters"
 	"github.com/keelson-dev/keelson/server/request"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // fixed serves the paths that are no API resources.
@@ -112,10 +114,24 @@ func (f *fixed) discovery(w http.ResponseWriter, r *http.Request) {
 		f.s.discovery.ServeHTTP(w, r)
 		return
 	}
-	http.Error(w, "404 page not found", http.StatusNotFound)
+	if !f.s.set.NotFound(w, r) {
+		http.Error(w, "404 page not found", http.StatusNotFound)
+	}
 }
 
-func (f *fixed) notFound(w http.ResponseWriter, _ *http.Request) { f.index(w, http.StatusNotFound) }
+// notFound is the last answer, after the not-found handlers of extensions.
+func (f *fixed) notFound(w http.ResponseWriter, r *http.Request) {
+	if !f.s.set.NotFound(w, r) {
+		f.index(w, http.StatusNotFound)
+	}
+}
+
+// refuse answers for discovery and OpenAPI what they cannot serve. The not-found handlers of extensions come before a 404.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	if !apierrors.IsNotFound(err) || !s.set.NotFound(w, r) {
+		filters.WriteStatus(w, r, err)
+	}
+}
 
 // index lists the paths of the server.
 func (f *fixed) index(w http.ResponseWriter, code int) {

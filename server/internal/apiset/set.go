@@ -16,6 +16,7 @@ import (
 	"github.com/keelson-dev/keelson/server/discovery"
 	"github.com/keelson-dev/keelson/server/internal/router"
 	"github.com/keelson-dev/keelson/server/openapi"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Options say what a Set needs of its server.
@@ -51,6 +52,8 @@ type Set struct {
 	kinds   []catalogue.Kind // of served; nil: they are to be made
 	retired map[*served]bool // served no longer, with a cache that requests still read from
 	ended   bool             // nothing may be added any more
+
+	delegated map[schema.GroupVersion]delegation
 }
 
 // Errors of a Set that is to change.
@@ -68,7 +71,7 @@ var (
 
 // New returns a Set that serves nothing. Close it, if anything is added.
 func New(o Options) *Set {
-	return &Set{opts: o, scheme: o.Scheme, models: patch.NewModels(o.Scheme), retired: map[*served]bool{}, change: make(chan struct{})}
+	return &Set{opts: o, scheme: o.Scheme, models: patch.NewModels(o.Scheme), retired: map[*served]bool{}, change: make(chan struct{}), delegated: map[schema.GroupVersion]delegation{}}
 }
 
 // Handler serves requests of the resources, whose info must be in their context, and leaves all others to Options.NotFound.

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/keelson-dev/keelson/server/catalogue"
-
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"

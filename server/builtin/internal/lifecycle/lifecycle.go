@@ -6,13 +6,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.uber.org/zap/zapcore"
-
-	"github.com/keelson-dev/keelson/server/catalogue"
-
 	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/server/catalogue"
 	"github.com/keelson-dev/keelson/server/registry"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"

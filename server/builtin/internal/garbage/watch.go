@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/server/catalogue"
-
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/server/catalogue"
-
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"

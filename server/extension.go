@@ -14,10 +14,12 @@ import (
 	"github.com/keelson-dev/keelson/flowcontrol"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server/catalogue"
+	"github.com/keelson-dev/keelson/server/internal/router"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Extension adds a capability to a server. Install is called once, by Server.Install. Until it returns nothing that it adds can
@@ -39,7 +41,7 @@ func (f ExtensionFunc) Install(h *Host) error { return f(h) }
 // the policy of its server does so in an ExtensionFunc, or keeps the Host that the function was given. It may be used as long
 // as the server lives. All methods may be called concurrently.
 //
-// The names of authenticators, authorizers and plug-ins are shared by all extensions: one that is added under a name that
+// The names of authenticators, authorizers, plug-ins and not-found handlers are shared by all extensions: one that is added under a name that
 // exists takes the place of the other, whoever has added that, and so replaces a plug-in of the server's own. Names with a domain
 // of the program's, such as "example.com/limit", are nobody else's. To remove what is not there is no error.
 type Host struct {
@@ -108,6 +110,27 @@ func (h *Host) Withdraw(resources ...schema.GroupResource) error {
 // a Group.Scheme of their own, for those in the server's scheme are known there until they are withdrawn.
 func (h *Host) Replace(resources []schema.GroupResource, groups ...Group) error {
 	return h.s.set.Exchange(h.i.change, resources, described(groups))
+}
+
+// Delegate has a handler answer all requests of a group version, such as one of an API server behind this one: those below
+// /apis/<group>/<version>, or /api/<version> for the core group, and the version's discovery document there. It replaces the
+// handler that was given before. A group version is either delegated or served by the server itself: where one is, the other is
+// refused with ErrServed, unless the same Install withdraws it. What /apis, /apis/<group> and OpenAPI list is what the server
+// serves itself.
+//
+// The handler gets what has been authenticated, and authorized by its path, as any other request; admission is up to the handler. A
+// path that could be read in two ways, with "//", ".." or an encoded slash in it, is answered with 404, so that the handler finds in
+// it what was authorized.
+func (h *Host) Delegate(gv schema.GroupVersion, handler http.Handler) error {
+	if len(validation.IsDNS1123Subdomain(gv.Group)) > 0 && gv.Group != "" || len(validation.IsDNS1035Label(gv.Version)) > 0 || handler == nil {
+		return fmt.Errorf("server: Host.Delegate %q: want a group version such as example.com/v1, and a handler", gv)
+	}
+	return h.s.set.Delegate(h.i.change, gv, handler)
+}
+
+// RemoveDelegate ends the delegation of a group version, if it is delegated. Requests under way finish.
+func (h *Host) RemoveDelegate(gv schema.GroupVersion) error {
+	return h.s.set.Delegate(h.i.change, gv, nil)
 }
 
 // ShowVerbs has discovery show these verbs of a served resource and no others, in all its versions, for objects that are
@@ -241,6 +264,22 @@ func (h *Host) Handle(path string, handler http.Handler) error {
 		return fmt.Errorf("server: path %q: the handler is nil", path)
 	}
 	return h.i.handle(path, handler)
+}
+
+// NotFound adds a function, or replaces the one of that name, which is asked about requests, authorized ones, that would be answered
+// with 404 since there is no such resource, delegate or path, nor such a document of discovery or OpenAPI. It answers the request and
+// returns true, or returns false, having written nothing, when the request is not its own: then the next is asked, in the order in
+// which they were added.
+func (h *Host) NotFound(name string, serve func(w http.ResponseWriter, r *http.Request) bool) error {
+	if name == "" || serve == nil {
+		return fmt.Errorf("server: Host.NotFound %q: want a name and a function", name)
+	}
+	return h.s.set.AddNotFound(h.i.change, router.NotFound{Name: name, Serve: serve})
+}
+
+// RemoveNotFound takes away the function of that name which NotFound has added, if there is one.
+func (h *Host) RemoveNotFound(name string) error {
+	return h.s.set.AddNotFound(h.i.change, router.NotFound{Name: name})
 }
 
 // Go runs work in the background until it returns, which it must soon after ctx ends; the server waits for it

@@ -112,10 +112,20 @@ func (f *fixed) discovery(w http.ResponseWriter, r *http.Request) {
 		f.s.discovery.ServeHTTP(w, r)
 		return
 	}
-	http.Error(w, "404 page not found", http.StatusNotFound)
+	if !f.s.notFound(w, r) {
+		http.Error(w, "404 page not found", http.StatusNotFound)
+	}
 }
 
-func (f *fixed) notFound(w http.ResponseWriter, _ *http.Request) { f.index(w, http.StatusNotFound) }
+// notFound is the last answer, after the not-found handlers of extensions.
+func (f *fixed) notFound(w http.ResponseWriter, r *http.Request) {
+	if !f.s.notFound(w, r) {
+		f.index(w, http.StatusNotFound)
+	}
+}
+
+// notFound has the not-found handlers of extensions answer a request, and reports whether one has.
+func (s *Server) notFound(w http.ResponseWriter, r *http.Request) bool { return s.set.NotFound(w, r) }
 
 // index lists the paths of the server.
 func (f *fixed) index(w http.ResponseWriter, code int) {

@@ -130,7 +130,7 @@ func TestInstalledKindIsGuardedFromTheFirst(t *testing.T) {
 func TestRequestOfBeforeDoesNotReachWhatIsInstalled(t *testing.T) {
 	t.Parallel()
 	const group = "late.example.com"
-	came, goesOn := make(chan struct{}, 2), make(chan struct{})
+	came, goesOn := make(chan struct{}, 5), make(chan struct{})
 	// Behind "policy", and before the routes.
 	wait := func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -145,7 +145,7 @@ func TestRequestOfBeforeDoesNotReachWhatIsInstalled(t *testing.T) {
 		return append(list, server.NamedFilter{Name: "wait", Filter: wait})
 	}}})
 	var all sync.WaitGroup
-	paths := []string{stampPath(group), "/late"}
+	paths := []string{stampPath(group), "/late", "/apis/far.example.com/v1/things", "/nowhere", "/apis/nowhere.example.com/v1/things"}
 	for _, path := range paths {
 		all.Go(func() {
 			if code, body := told(t, srv.Client(), "POST", srv.URL+path, stamp(group, `"name":"early"`), "X-Wait", "1"); code != 404 {
@@ -157,7 +157,9 @@ func TestRequestOfBeforeDoesNotReachWhatIsInstalled(t *testing.T) {
 		<-came
 	}
 	err := srv.Install(server.ExtensionFunc(func(h *server.Host) error {
-		return errors.Join(guarded(group).Install(h), h.Handle("/late", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
+		return errors.Join(guarded(group).Install(h), h.Handle("/late", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})),
+			h.Delegate(farVersion, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})),
+			h.NotFound("late", func(http.ResponseWriter, *http.Request) bool { return true }))
 	}))
 	if err != nil {
 		t.Error(err)
@@ -167,8 +169,10 @@ func TestRequestOfBeforeDoesNotReachWhatIsInstalled(t *testing.T) {
 	if code, body := told(t, srv.Client(), "POST", srv.URL+paths[0], stamp(group, `"name":"a"`)); code != 403 || !strings.Contains(body, "judged") {
 		t.Errorf("afterwards: %d %s", code, body)
 	}
-	if code, body := told(t, srv.Client(), "POST", srv.URL+"/late", ""); code != 200 {
-		t.Errorf("afterwards: %d %s", code, body)
+	for _, path := range paths[1:] {
+		if code, body := told(t, srv.Client(), "POST", srv.URL+path, ""); code != 200 {
+			t.Errorf("afterwards: %s: %d %s", path, code, body)
+		}
 	}
 }
 

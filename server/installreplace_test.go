@@ -251,6 +251,10 @@ func TestHostOfAFailedInstall(t *testing.T) {
 			"CollectGarbage":      h.CollectGarbage(),
 			"Check":               h.Check(server.Check{Name: "late", Check: func(context.Context) error { return failure }}),
 			"Handle":              h.Handle("/extra", http.NotFoundHandler()),
+			"Delegate":            h.Delegate(farVersion, http.NotFoundHandler()),
+			"RemoveDelegate":      h.RemoveDelegate(farVersion),
+			"NotFound":            h.NotFound("late", func(http.ResponseWriter, *http.Request) bool { return true }),
+			"RemoveNotFound":      h.RemoveNotFound("late"),
 			"Registry":            func() error { _, err := h.Registry(stampsResource); return err }(),
 		} {
 			if err == nil || !strings.Contains(err.Error(), "Install has failed") {

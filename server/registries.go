@@ -74,11 +74,11 @@ func (r *Registries) Open(b storage.Backend, kind schema.GroupVersionKind) (*Sto
 	if err != nil {
 		return nil, err
 	}
-	o := apiset.Options{
+	stores := apiset.Stores{
 		Backend: b, Policy: policy, MaxObjectBytes: r.opts.Limits.MaxObjectBytes, Now: r.opts.Now, Metrics: r.metrics, Logger: r.opts.Observe.Logger,
 	}
-	policy.readers = r.kinds.Readers(o)
-	opened, err := r.kinds.Open(o, kind)
+	policy.readers = r.kinds.Readers(stores)
+	opened, err := r.kinds.Open(stores, kind)
 	if err != nil {
 		return nil, err
 	}

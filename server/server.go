@@ -116,8 +116,8 @@ func (s *Server) open() error {
 	s.health.add(s.standardChecks()...)
 	s.health.add(s.opts.Observe.Checks...)
 	s.checkOptions()
-	s.discovery = discovery.New(discovery.Options{CBOR: s.opts.CBOR})
-	s.openapi = openapi.New(openapi.Options{Title: "Kubernetes", Version: s.version.GitVersion})
+	s.discovery = discovery.New(discovery.Options{CBOR: s.opts.CBOR, NotFound: s.notFound})
+	s.openapi = openapi.New(openapi.Options{Title: "Kubernetes", Version: s.version.GitVersion, NotFound: s.notFound})
 	s.fixed = newFixed(s)
 	s.set = apiset.New(s.setOptions())
 	s.policy.readers = s.set.Readers()
@@ -134,10 +134,13 @@ func (s *Server) open() error {
 func (s *Server) setOptions() apiset.Options {
 	l := s.opts.Limits
 	return apiset.Options{
-		Scheme: s.scheme, Backend: s.backend, Formats: s.formats, Forms: s.forms, Life: s.life,
-		Policy: s.policy, Authorizer: pinned{s.policy}, CollectsGarbage: s.collects.Load, Now: s.opts.Now,
-		MaxObjectBytes: l.MaxObjectBytes, MaxBodyBytes: l.MaxBodyBytes, MinWatchTimeout: l.MinWatchTimeout, CacheWindow: l.CacheWindow,
-		Discovery: s.discovery, OpenAPI: s.openapi, Metrics: s.metrics, Logger: s.opts.Observe.Logger, NotFound: s.fixed,
+		Stores: apiset.Stores{
+			Backend: s.backend, Policy: s.policy, CollectsGarbage: s.collects.Load, Now: s.opts.Now, MaxObjectBytes: l.MaxObjectBytes,
+			CacheWindow: l.CacheWindow, Forms: s.forms, Metrics: s.metrics, Logger: s.opts.Observe.Logger,
+		},
+		Scheme: s.scheme, Formats: s.formats, Life: s.life, Authorizer: pinned{s.policy},
+		MaxBodyBytes: l.MaxBodyBytes, MinWatchTimeout: l.MinWatchTimeout,
+		Discovery: s.discovery, OpenAPI: s.openapi, NotFound: s.fixed,
 	}
 }
 

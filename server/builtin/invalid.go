@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/keelson-dev/keelson/server/builtin/garbage"
+	"github.com/keelson-dev/keelson/server/builtin/internal/garbage"
 	"github.com/keelson-dev/keelson/server/registry"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/keelson-dev/keelson/server"
-	"github.com/keelson-dev/keelson/server/builtin/lifecycle"
+	"github.com/keelson-dev/keelson/server/builtin/internal/lifecycle"
 	"github.com/keelson-dev/keelson/server/registry"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -13,11 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Namespace returns the kind Namespace for v1 of the core group, as kube-apiserver serves it. finalizer serves its
-// subresource finalize, and is to be opened by lifecycle.Install.
+// Namespace returns the kind Namespace for v1 of the core group, as kube-apiserver serves it. finalize is the Storage of
+// its subresource finalize.
 //
 // See https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/namespace-v1/.
-func Namespace(finalizer *lifecycle.Finalizer) server.Resource {
+func Namespace(finalize any) server.Resource {
 	return server.Kind("Namespace", server.KindOptions[*corev1.Namespace]{
 		ShortNames:       []string{"ns"},
 		ClusterScoped:    true,
@@ -29,7 +29,7 @@ func Namespace(finalizer *lifecycle.Finalizer) server.Resource {
 			{Name: "Status", Description: "The status of the namespace", Value: func(ns *corev1.Namespace) any { return string(ns.Status.Phase) }},
 			ageColumn[*corev1.Namespace](),
 		},
-		Subresources: map[string]server.Subresource{"finalize": {Storage: finalizer}},
+		Subresources: map[string]server.Subresource{"finalize": {Storage: finalize}},
 	})
 }
 

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"net/http"
 	"sync"
 	"sync/atomic"
 
@@ -58,6 +59,8 @@ type Options struct {
 	ServerAddress string
 	// CBOR serves the documents as application/cbor too.
 	CBOR bool
+	// NotFound answers a request for which there is no document, and reports whether it has. nil, or false: the answer is 404.
+	NotFound func(w http.ResponseWriter, r *http.Request) bool
 }
 
 // Service serves discovery at /api, at /apis, and at the roots of groups and versions below them. Make one with

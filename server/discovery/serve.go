@@ -28,7 +28,9 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		doc, found = once(func() []byte { return encode(s.apiVersions(st, r)) }), true
 	}
 	if !found {
-		response.Refuse(w, r, http.StatusNotFound)
+		if s.opts.NotFound == nil || !s.opts.NotFound(w, r) {
+			response.Refuse(w, r, http.StatusNotFound)
+		}
 		return
 	}
 	w.Header().Add("Vary", "Accept")

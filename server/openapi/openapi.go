@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"net/http"
 	"reflect"
 	"sync"
 	"sync/atomic"
@@ -70,6 +71,8 @@ type Options struct {
 	MediaTypes []string
 	// StreamTypes are the media types of watches; nil is application/json;stream=watch.
 	StreamTypes []string
+	// NotFound answers a request for which there is no document, and reports whether it has. nil, or false: the answer is 404.
+	NotFound func(w http.ResponseWriter, r *http.Request) bool
 }
 
 // Service serves /openapi/v2 and /openapi/v3 and all below. Make one with [New]. All methods may be called

@@ -37,7 +37,9 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		key, ok := strings.CutPrefix(path, "/openapi/v3/")
 		d := st.documents[key]
 		if !ok || d == nil {
-			response.Refuse(w, r, http.StatusNotFound)
+			if s.opts.NotFound == nil || !s.opts.NotFound(w, r) {
+				response.Refuse(w, r, http.StatusNotFound)
+			}
 			return
 		}
 		s.serveV3(w, r, key, d.get())

@@ -1,27 +1,21 @@
 package apiset
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 
 	"github.com/keelson-dev/keelson/admission"
-	"github.com/keelson-dev/keelson/server/internal/transport"
-
 	"github.com/keelson-dev/keelson/runtime"
-	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/runtime/patch"
 	apischema "github.com/keelson-dev/keelson/runtime/schema"
 	"github.com/keelson-dev/keelson/server/handlers"
+	"github.com/keelson-dev/keelson/server/internal/transport"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/storage/cacher"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // served is one resource in one version, as it is served.
@@ -58,10 +52,7 @@ type served struct {
 // add makes all that is needed to serve groups beside those that are served, and returns it and its routes. With an error
 // nothing is left of it. The caller holds mu.
 func (s *Set) add(groups []Group) ([]*served, map[schema.GroupVersionResource]http.Handler, error) {
-	added, err := s.describe(groups)
-	if err == nil {
-		err = s.checkVersions(added)
-	}
+	added, err := describer{s.scheme, s.models, s.served}.kinds(groups)
 	var routes map[schema.GroupVersionResource]http.Handler
 	if err == nil {
 		routes, err = s.routes(added)
@@ -96,121 +87,6 @@ func (s *Set) routes(added []*served) (map[schema.GroupVersionResource]http.Hand
 	return routes, nil
 }
 
-func (s *Set) isServed(gvr schema.GroupVersionResource) bool {
-	return slices.ContainsFunc(s.served, func(r *served) bool { return r.gvr == gvr })
-}
-
-// describe registers the types and conversions of groups and lists their resources, in each group the hubs first. With an
-// error it lists what was registered until then.
-func (s *Set) describe(groups []Group) ([]*served, error) {
-	lists := make([][]*served, len(groups))
-	for i, g := range groups {
-		var err error
-		if lists[i], err = s.describeGroup(g); err != nil {
-			return slices.Concat(lists...), fmt.Errorf("server: group %q: %w", g.Name, err)
-		}
-	}
-	if err := s.join(groups, slices.Concat(lists...)); err != nil {
-		return slices.Concat(lists...), err
-	}
-	for _, list := range lists {
-		for _, r := range list {
-			r.hub, _ = r.scheme.Hub(r.gvk.GroupKind())
-		}
-		slices.SortStableFunc(list, hubFirst)
-	}
-	return slices.Concat(lists...), nil
-}
-
-// join adds the conversions of groups, after the types of all: a hub may be in another group.
-func (s *Set) join(groups []Group, added []*served) error {
-	var apart []*served
-	for _, r := range added {
-		if !r.scheme.Converts(r.gvk) {
-			apart = append(apart, r)
-		}
-	}
-	defer func() {
-		for _, r := range apart {
-			r.joined = r.scheme.Converts(r.gvk)
-		}
-	}()
-	for _, g := range groups {
-		for _, c := range g.Conversions {
-			if c == nil {
-				return fmt.Errorf("server: group %q: a conversion is the zero Conversion; make it with server.Convert", g.Name)
-			}
-			if err := c(cmp.Or(g.Scheme, s.scheme)); err != nil {
-				return fmt.Errorf("server: group %q: %w", g.Name, err)
-			}
-		}
-	}
-	return nil
-}
-
-// describeGroup registers a group's types and lists its resources; with an error, those that were registered until then.
-func (s *Set) describeGroup(g Group) ([]*served, error) {
-	if g.Name != "" && len(validation.IsDNS1123Subdomain(g.Name)) > 0 {
-		return nil, errors.New("the name must be a DNS name such as example.com, or empty for the core group")
-	}
-	scheme, models := s.scheme, s.models
-	if g.Scheme != nil {
-		scheme, models = g.Scheme, patch.NewModels(g.Scheme)
-	}
-	var out []*served
-	for _, v := range g.Versions {
-		gv := schema.GroupVersion{Group: g.Name, Version: v.Name}
-		if len(validation.IsDNS1035Label(v.Name)) > 0 {
-			return out, fmt.Errorf("version %q: a version's name is letters, digits and '-', such as v1 or v1beta1", v.Name)
-		}
-		docs := &apischema.Docs{}
-		if v.Docs != nil {
-			var err error
-			if docs, err = apischema.ParseDocs(v.Docs); err != nil {
-				return out, fmt.Errorf("version %s: Docs: %w", v.Name, err)
-			}
-		}
-		for _, r := range v.Resources {
-			if err := r.check(gv); err != nil {
-				return out, err
-			}
-			one := &served{Resource: r, gvr: gv.WithResource(r.Plural), gvk: gv.WithKind(r.Kind), docs: docs, scheme: scheme, models: models}
-			if s.isServed(one.gvr) { // said before the kind is: that it is known would be no help
-				return out, fmt.Errorf("%s %w", one.gvr.GroupResource(), ErrServed)
-			}
-			known := scheme.Lookup(one.gvk) != nil
-			if err := r.Register(scheme, one.gvk); err != nil {
-				return out, err
-			}
-			if !known {
-				one.own = append(one.own, one.gvk)
-			}
-			if d, ok := r.Table.(Described); ok {
-				one.Table = d.DescribedBy(docs)
-			}
-			out = append(out, one)
-			if scheme.Lookup(one.gvk).Untyped() {
-				continue // there is nothing that could be wrong
-			}
-			if err := apischema.Check(apischema.Kind{GVK: one.gvk, Type: r.GoType, Docs: docs}); err != nil {
-				return out, fmt.Errorf("resource %s in %s: %w", r.Plural, gv, err)
-			}
-		}
-	}
-	return out, checkHubs(out)
-}
-
-// hubFirst orders versions: hubs before others.
-func hubFirst(a, b *served) int {
-	spoke := func(r *served) int {
-		if r.gvk == r.hub {
-			return 0
-		}
-		return 1
-	}
-	return cmp.Compare(spoke(a), spoke(b))
-}
-
 // build makes the handler of one resource, and its registry when this is the hub.
 func (s *Set) build(r *served, stores map[schema.GroupResource]*registry.Registry) error {
 	var err error
@@ -238,7 +114,7 @@ func (s *Set) build(r *served, stores map[schema.GroupResource]*registry.Registr
 		Hooks:             s.opts.Metrics.Handlers(r.gvr),
 	}
 	if r.Custom == nil {
-		if opts.Storage, err = s.store(r, stores, opts.Subresources); err != nil {
+		if opts.Storage, err = s.opts.store(r, stores, opts.Subresources); err != nil {
 			return err
 		}
 	}
@@ -273,89 +149,4 @@ func (s *Set) build(r *served, stores map[schema.GroupResource]*registry.Registr
 	r.subs = opts.Subresources
 	r.handler, err = handlers.New(opts)
 	return err
-}
-
-// store returns the registry of a stored resource, which the versions of a kind share in all its groups, and adds the
-// subresources it serves.
-func (s *Set) store(r *served, stores map[schema.GroupResource]*registry.Registry, subs map[string]handlers.Subresource) (any, error) {
-	at := schema.GroupResource{Group: r.hub.Group, Resource: r.Plural}
-	reg := stores[at]
-	if reg == nil {
-		if r.gvk != r.hub {
-			return nil, fmt.Errorf("its hub %s is not served with it; serve all versions of a kind in one call", r.hub)
-		}
-		var err error
-		if reg, err = s.newRegistry(r); err != nil {
-			return nil, err
-		}
-		stores[at] = reg
-	}
-	if r.gvr.Group != at.Group {
-		reg = reg.As(r.gvr.GroupResource())
-	}
-	if r.Schema != nil {
-		var err error
-		if reg, err = reg.In(r.gvk.GroupVersion(), !r.NoStatus, r.Scale); err != nil {
-			return nil, err
-		}
-	}
-	r.reg = reg
-	if reg.HasStatus() && registry.HasStatus(r.GoType) { // a version need not have the status its hub has
-		view, err := reg.Status()
-		if err != nil {
-			return nil, err
-		}
-		subs["status"] = handlers.Subresource{Kind: r.gvk, Storage: view}
-	}
-	if r.Scale != nil {
-		view, err := reg.ScaleView(*r.Scale)
-		if err != nil {
-			return nil, err
-		}
-		if err := RegisterOnce[*autoscalingv1.Scale](r.scheme, autoscalingv1.SchemeGroupVersion.WithKind("Scale"), runtime.KindOptions[*autoscalingv1.Scale]{}); err != nil {
-			return nil, err
-		}
-		subs["scale"] = handlers.Subresource{Kind: autoscalingv1.SchemeGroupVersion.WithKind("Scale"), Storage: view}
-	}
-	return reg, nil
-}
-
-func (s *Set) newRegistry(r *served) (*registry.Registry, error) {
-	typed, err := codec.NewTyped(r.scheme, r.stored)
-	if err != nil {
-		return nil, err
-	}
-	store, err := storage.NewStore(s.opts.Backend, storage.StoreOptions{
-		Prefix:         "/registry/" + r.path(),
-		Codec:          typed,
-		Namespaced:     r.Namespaced,
-		Fields:         r.Selectable,
-		FieldPaths:     r.scheme.FieldPaths(r.gvk.GroupKind()),
-		MaxObjectBytes: s.opts.MaxObjectBytes,
-		TTL:            r.TTL,
-		Hooks:          s.opts.Metrics.Store(r.gvr.GroupResource()),
-	})
-	if err != nil {
-		return nil, err
-	}
-	r.objects = store
-	objects, err := s.cached(r, store)
-	if err != nil {
-		return nil, err
-	}
-	return registry.New(registry.Options{
-		Scheme:     r.scheme,
-		Kind:       r.gvk,
-		Resource:   r.gvr.GroupResource(),
-		Singular:   r.Singular,
-		Namespaced: r.Namespaced,
-		Storage:    objects,
-		Strategy:   r.Strategy,
-		Policy:     s.opts.Policy,
-		NoStatus:   r.NoStatus,
-		Scale:      r.Scale,
-
-		GarbageCollection: s.opts.CollectsGarbage,
-		Now:               s.opts.Now,
-	})
 }

@@ -19,12 +19,12 @@ const (
 )
 
 // cached returns what the registry of r stores in: a cache over store, unless the kind is to have none.
-func (s *Set) cached(r *served, store storage.Interface) (storage.Interface, error) {
+func (s Stores) cached(r *served, store storage.Interface) (storage.Interface, error) {
 	if r.NoCache {
 		return store, nil
 	}
-	logger := s.opts.Logger.With(zap.Stringer("resource", r.gvr.GroupResource()))
-	hooks := s.opts.Metrics.Cache(r.gvr.GroupResource())
+	logger := s.Logger.With(zap.Stringer("resource", r.gvr.GroupResource()))
+	hooks := s.Metrics.Cache(r.gvr.GroupResource())
 	count := hooks.Void
 	hooks.Void = func(why error) {
 		count(why)
@@ -35,8 +35,8 @@ func (s *Set) cached(r *served, store storage.Interface) (storage.Interface, err
 		Namespaced:  r.Namespaced,
 		IndexFields: r.IndexFields,
 		IndexLabels: r.IndexLabels,
-		Window:      s.opts.CacheWindow,
-		Forms:       s.opts.Forms,
+		Window:      s.CacheWindow,
+		Forms:       s.Forms,
 		Hooks:       hooks,
 	})
 	return r.cache, err

@@ -1,18 +1,18 @@
 package apiset
 
 import (
-	"net/http"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"github.com/keelson-dev/keelson/server/internal/router"
 )
 
 // Change is what an extension changes of a Set: collected while it is installed, then published in one step or abandoned. What it
 // changes after that is seen at once. A nil Change is one that is published. The mutex of the Set guards it.
 type Change struct {
-	phase  phase
-	routes map[schema.GroupVersionResource]http.Handler // nil: served no longer
-	shown  map[*served][]string                         // of ShowVerbs
+	phase    phase
+	routes   router.Routes        // nil: served no longer
+	notFound []router.NotFound    // in their order; those without a function are to go
+	shown    map[*served][]string // of ShowVerbs
 }
 
 // phase is how far a Change is.
@@ -26,7 +26,7 @@ const (
 
 // Begin returns a Change that collects.
 func (s *Set) Begin() *Change {
-	return &Change{routes: map[schema.GroupVersionResource]http.Handler{}, shown: map[*served][]string{}}
+	return &Change{routes: router.Routes{}, shown: map[*served][]string{}}
 }
 
 // collects reports whether what c changes is published later.

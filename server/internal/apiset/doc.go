@@ -8,6 +8,7 @@
 // alone, until [Set.Publish] shows it in one step or [Set.Abandon] takes it back.
 //
 // One mutex, that of the Set, guards what is served; requests do not take it. Floors, from the top: exchange and publish, which
-// change the Set; build and describe, which make what is added; published, which tells of it; readers; and resource, which says what
-// a kind is.
+// change the Set; delegate, which keeps what others serve; build, which makes what is added; stores, which opens registries, and
+// describe, which registers kinds; published, which tells of what is served; readers; and resource, which says what a kind is.
+// [Kinds], which nothing serves, are of describe and stores alone: there is no Set behind them.
 package apiset

@@ -47,6 +47,9 @@ func (s *Set) exchange(what string, c *Change, resources []schema.GroupResource,
 	case c.abandoned():
 		return nil, ErrAbandoned
 	}
+	if err := s.checkDelegated(c, groups); err != nil {
+		return nil, err
+	}
 	before := s.served
 	var gone, left []*served
 	routes := map[schema.GroupVersionResource]http.Handler{}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/patch"
 	"github.com/keelson-dev/keelson/server/handlers"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
@@ -17,21 +18,16 @@ import (
 // Kinds are the kinds of groups that nothing serves: registered in a scheme, and checked as Exchange checks them. All methods may be
 // called concurrently.
 type Kinds struct {
-	scheme *runtime.Scheme
-	all    []*served
+	all []*served
 }
 
 // Describe registers the kinds and conversions of groups in a scheme.
 func Describe(scheme *runtime.Scheme, groups []Group) (*Kinds, error) {
-	s := New(Options{Scheme: scheme})
-	all, err := s.describe(groups)
+	all, err := describer{scheme: scheme, models: patch.NewModels(scheme)}.kinds(groups)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkVersions(all); err != nil {
-		return nil, err
-	}
-	return &Kinds{scheme, all}, nil
+	return &Kinds{all}, nil
 }
 
 // Stored lists the kinds that are stored in a backend, in all their versions.
@@ -53,8 +49,8 @@ type Opened struct {
 	Scale    *registry.ScaleView  // likewise
 }
 
-// Open makes the registry of a kind, of any version, over o.Backend, without a cache.
-func (k *Kinds) Open(o Options, kind schema.GroupVersionKind) (*Opened, error) {
+// Open makes the registry of a kind, of any version, over s.Backend, without a cache.
+func (k *Kinds) Open(s Stores, kind schema.GroupVersionKind) (*Opened, error) {
 	asked := k.kind(kind)
 	switch {
 	case asked == nil:
@@ -62,7 +58,6 @@ func (k *Kinds) Open(o Options, kind schema.GroupVersionKind) (*Opened, error) {
 	case asked.Custom != nil:
 		return nil, fmt.Errorf("server: registry of %s: %w", kind, errNoRegistry)
 	}
-	s := k.over(o)
 	stores := map[schema.GroupResource]*registry.Registry{}
 	out := &Opened{}
 	for _, gvk := range slices.Compact([]schema.GroupVersionKind{asked.hub, kind}) {
@@ -84,16 +79,10 @@ func (k *Kinds) Open(o Options, kind schema.GroupVersionKind) (*Opened, error) {
 	return out, nil
 }
 
-// over returns a Set of the kinds' scheme, which serves nothing.
-func (k *Kinds) over(o Options) *Set {
-	o.Scheme = k.scheme
-	return New(o)
-}
-
 // openOne returns r with a registry, and its subresources.
-func (s *Set) openOne(r *served, stores map[schema.GroupResource]*registry.Registry) (*served, map[string]handlers.Subresource, error) {
+func (s Stores) openOne(r *served, stores map[schema.GroupResource]*registry.Registry) (*served, map[string]handlers.Subresource, error) {
 	one := *r
-	one.NoCache, one.policy = true, s.opts.Policy
+	one.NoCache, one.policy = true, s.Policy
 	subs := map[string]handlers.Subresource{}
 	_, err := s.store(&one, stores, subs)
 	return &one, subs, err
@@ -106,15 +95,15 @@ func (k *Kinds) kind(gvk schema.GroupVersionKind) *served {
 	return nil
 }
 
-// Readers read the kinds in o.Backend, past any cache.
-func (k *Kinds) Readers(o Options) runtime.Readers {
-	return &backendReaders{of: k, set: k.over(o), read: map[schema.GroupVersionKind]runtime.Reader[runtime.Object]{}}
+// Readers read the kinds in s.Backend, past any cache.
+func (k *Kinds) Readers(s Stores) runtime.Readers {
+	return &backendReaders{of: k, stores: s, read: map[schema.GroupVersionKind]runtime.Reader[runtime.Object]{}}
 }
 
 // backendReaders implements runtime.Readers for Kinds over one backend.
 type backendReaders struct {
-	of  *Kinds
-	set *Set // by which open makes registries
+	of     *Kinds
+	stores Stores
 
 	mu   sync.Mutex                                                 // guards read
 	read map[schema.GroupVersionKind]runtime.Reader[runtime.Object] // by hub
@@ -158,10 +147,10 @@ func (b *backendReaders) open(hub schema.GroupVersionKind) (runtime.Reader[runti
 		return nil, fmt.Errorf("its hub %s is no kind of the Groups", hub)
 	case r.Custom != nil:
 		one := *r
-		one.policy = b.set.opts.Policy
+		one.policy = b.stores.Policy
 		return one.newReader(), nil
 	}
-	one, _, err := b.set.openOne(r, map[schema.GroupResource]*registry.Registry{})
+	one, _, err := b.stores.openOne(r, map[schema.GroupResource]*registry.Registry{})
 	if err != nil {
 		return nil, err
 	}

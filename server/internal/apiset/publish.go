@@ -8,7 +8,6 @@ import (
 	"github.com/keelson-dev/keelson/server/request"
 	"github.com/keelson-dev/keelson/server/response"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Publish has requests see what a Change has collected. policy publishes what guards that, and returns the number of installations
@@ -29,9 +28,7 @@ func (s *Set) Publish(c *Change, policy func() (installed int64)) error {
 	for r, verbs := range c.shown {
 		r.shown, r.cached.discovery = verbs, nil
 	}
-	if len(c.routes) > 0 {
-		s.route(c, since, gone)
-	}
+	s.route(c, since)
 	for _, r := range added {
 		r.pending, r.unread, r.by = false, false, nil
 	}
@@ -40,28 +37,30 @@ func (s *Set) Publish(c *Change, policy func() (installed int64)) error {
 	if len(c.routes)+len(c.shown) > 0 {
 		s.changed()
 	}
-	c.routes, c.shown = nil, nil
+	c.routes, c.notFound, c.shown = nil, nil, nil
 	s.mu.Unlock()
 	s.retire(gone)
 	return nil
 }
 
 // route has requests reach what was added, and not what is gone. The caller holds mu.
-func (s *Set) route(c *Change, since int64, gone []*served) {
-	replaced := map[schema.GroupVersionResource]bool{}
-	for _, r := range gone {
-		replaced[r.gvr] = !r.Unserved
-	}
-	for gvr, h := range c.routes {
+func (s *Set) route(c *Change, since int64) {
+	for key, h := range c.routes {
 		switch {
 		case h == nil:
-		case replaced[gvr]:
-			c.routes[gvr] = DecidedSince(since, h, http.HandlerFunc(askAgain))
+		case s.router.Serves(key):
+			c.routes[key] = DecidedSince(since, h, http.HandlerFunc(askAgain))
 		default:
-			c.routes[gvr] = DecidedSince(since, h, s.opts.NotFound)
+			c.routes[key] = DecidedSince(since, h, s.opts.NotFound)
+		}
+		s.settle(key, h != nil)
+	}
+	for i, n := range c.notFound {
+		if n.Serve != nil {
+			c.notFound[i].Serve = func(w http.ResponseWriter, r *http.Request) bool { return decided(r, since) && n.Serve(w, r) }
 		}
 	}
-	s.router.Set(c.routes)
+	s.router.Set(c.routes, c.notFound...)
 }
 
 // askAgain answers a request that is decided by a policy without the guards of what it has reached: the resource has been replaced
@@ -74,12 +73,18 @@ func askAgain(w http.ResponseWriter, r *http.Request) {
 // those that are on their way with an older one.
 func DecidedSince(installed int64, h, before http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if taken := request.PolicyFrom(r.Context()); taken != nil && taken.Installed < installed {
+		if !decided(r, installed) {
 			before.ServeHTTP(w, r)
 			return
 		}
 		h.ServeHTTP(w, r)
 	})
+}
+
+// decided reports whether a request is decided by the policy as of so many installations or later.
+func decided(r *http.Request, installed int64) bool {
+	taken := request.PolicyFrom(r.Context())
+	return taken == nil || taken.Installed >= installed
 }
 
 // Abandon takes back what a Change has collected, after which it changes nothing any more. The caller calls release when no work
@@ -95,6 +100,7 @@ func (s *Set) Abandon(c *Change) (release func()) {
 	s.served = slices.DeleteFunc(slices.Clone(s.served), func(r *served) bool { return slices.Contains(added, r) })
 	s.readers.exchange(slices.DeleteFunc(slices.Clone(added), unread), nil, s.retired)
 	s.forget(added)
+	s.undelegate(c)
 	s.changed()
 	return func() { closeCaches(added) }
 }

@@ -15,10 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Readers reads the objects of what the server serves, past authentication, authorization, admission and flow control.
-// It is good for as long as the server. A Reader of a stored kind reads from the cache that requests are answered from;
-// see package storage/reader for what it returns, and for kinds with NoCache. A kind with a Storage of the program's own is
-// asked each time, as far as that is a registry.Getter and a registry.Lister.
+// Readers is server.Server.Readers.
 func (s *Set) Readers() runtime.Readers { return readersOf{s} }
 
 // readersOf implements runtime.Readers.

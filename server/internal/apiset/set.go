@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
@@ -16,37 +15,25 @@ import (
 	"github.com/keelson-dev/keelson/server/catalogue"
 	"github.com/keelson-dev/keelson/server/discovery"
 	"github.com/keelson-dev/keelson/server/internal/router"
-	"github.com/keelson-dev/keelson/server/metrics"
 	"github.com/keelson-dev/keelson/server/openapi"
-	"github.com/keelson-dev/keelson/storage"
-	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Options say what a Set needs of its server. Of a Set that only describes kinds, Scheme alone is needed; of one that makes
-// registries, Backend, Policy, Metrics and Logger are as well.
+// Options say what a Set needs of its server.
 type Options struct {
+	Stores
+
 	Scheme  *runtime.Scheme
-	Backend storage.Backend    // stays the caller's
-	Formats []codec.Format     // of objects, the default first
-	Forms   *storage.FormCache // what is made of all kinds' records; nil: nothing is kept
+	Formats []codec.Format // of objects, the default first
 	// Life ends when the server does.
-	Life context.Context
-
-	Policy     admission.Source
+	Life       context.Context
 	Authorizer authz.Authorizer // of create-on-update
-	// CollectsGarbage says whether a garbage collector looks after the objects; nil is no.
-	CollectsGarbage func() bool
-	Now             func() time.Time
 
-	MaxObjectBytes  int
 	MaxBodyBytes    int64
 	MinWatchTimeout time.Duration
-	CacheWindow     time.Duration
 
 	Discovery *discovery.Service
 	OpenAPI   *openapi.Service
-	Metrics   *metrics.Registry
-	Logger    *zap.Logger
 	// NotFound answers requests of resources that are not served.
 	NotFound http.Handler
 }
@@ -65,6 +52,8 @@ type Set struct {
 	kinds   []catalogue.Kind // of served; nil: they are to be made
 	retired map[*served]bool // served no longer, with a cache that requests still read from
 	ended   bool             // nothing may be added any more
+
+	delegated map[schema.GroupVersion]delegation
 }
 
 // Errors of a Set that is to change.
@@ -82,7 +71,7 @@ var (
 
 // New returns a Set that serves nothing. Close it, if anything is added.
 func New(o Options) *Set {
-	return &Set{opts: o, scheme: o.Scheme, models: patch.NewModels(o.Scheme), retired: map[*served]bool{}, change: make(chan struct{})}
+	return &Set{opts: o, scheme: o.Scheme, models: patch.NewModels(o.Scheme), retired: map[*served]bool{}, change: make(chan struct{}), delegated: map[schema.GroupVersion]delegation{}}
 }
 
 // Handler serves requests of the resources, whose info must be in their context, and leaves all others to Options.NotFound.

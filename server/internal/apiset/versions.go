@@ -10,19 +10,19 @@ import (
 
 // checkVersions refuses resources that do not fit together: versions of one kind that disagree about what they
 // share, and kinds that would be stored in one place.
-func (s *Set) checkVersions(added []*served) error {
+func (d describer) checkVersions(added []*served) error {
 	if err := chooseStored(added); err != nil {
 		return err
 	}
 	for _, r := range added {
-		if other := s.otherPlural(r, added); other != nil {
+		if other := d.otherPlural(r, added); other != nil {
 			return fmt.Errorf("server: kind %s is served as %s and as %s; a kind has one resource: give the other a kind and a Go type of its own", r.gvk, other.gvr.GroupResource(), r.gvr.GroupResource())
 		}
 		if r.Custom != nil {
 			continue
 		}
 		if r.gvk != r.hub {
-			if err := s.checkSpoke(r, added); err != nil {
+			if err := checkSpoke(r, added); err != nil {
 				return fmt.Errorf("server: resource %s: %w", r.gvr, err)
 			}
 			if i := slices.IndexFunc(added, func(o *served) bool { return o.gvk == r.hub }); i >= 0 {
@@ -33,7 +33,7 @@ func (s *Set) checkVersions(added []*served) error {
 		if r.Renamed != nil {
 			return fmt.Errorf("server: resource %s: it is the hub, whose names the RenamedFields of other versions lead to; remove its own, and list the fields in SelectableFields", r.gvr)
 		}
-		if other := s.storedNear(r, added); other != nil {
+		if other := d.storedNear(r, added); other != nil {
 			return fmt.Errorf("server: %s would be stored in the same place as %s, %q: give one of them another StoragePath", r.gvr, other.gvr, other.path())
 		}
 	}
@@ -61,8 +61,8 @@ func union(a, b []string) []string {
 }
 
 // otherPlural returns a resource of the same kind and version under another name, or nil.
-func (s *Set) otherPlural(r *served, added []*served) *served {
-	for _, o := range slices.Concat(s.served, added) {
+func (d describer) otherPlural(r *served, added []*served) *served {
+	for _, o := range slices.Concat(d.served, added) {
 		if o.gvk == r.gvk && o.Plural != r.Plural {
 			return o
 		}
@@ -107,7 +107,7 @@ func chooseStored(added []*served) error {
 }
 
 // checkSpoke refuses a version that does not fit its hub.
-func (s *Set) checkSpoke(r *served, added []*served) error {
+func checkSpoke(r *served, added []*served) error {
 	i := slices.IndexFunc(added, func(o *served) bool { return o.gvk == r.hub })
 	if i < 0 {
 		return nil // store says so, unless another call has served the hub
@@ -144,9 +144,9 @@ func (s *Set) checkSpoke(r *served, added []*served) error {
 }
 
 // storedNear returns another kind whose place in the backend is that of r, or above or below it, or nil.
-func (s *Set) storedNear(r *served, added []*served) *served {
+func (d describer) storedNear(r *served, added []*served) *served {
 	mine := r.path() + "/"
-	for _, o := range slices.Concat(s.served, added) {
+	for _, o := range slices.Concat(d.served, added) {
 		if o == r || o.Custom != nil || o.gvk != o.hub || o.gvk == r.gvk || o.gvr == r.gvr {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 
@@ -58,9 +59,93 @@ func TestTableFindsAndForgets(t *testing.T) {
 	if got := ask(h, "/apis/example.com/v1/widgets"); got != "rest" {
 		t.Errorf("after removal: %s", got)
 	}
-	if got := fmt.Sprint(table.Resources()); got != fmt.Sprint([]schema.GroupVersionResource{pods, gadgets}) {
-		t.Errorf("resources: %s", got)
+	if got := ask(h, "/apis/example.com/v1/gadgets") + ask(h, "/api/v1/pods"); got != "gadgetspods" {
+		t.Errorf("what stays, and what is new: %s", got)
 	}
+}
+
+func TestGroupVersionAsAWhole(t *testing.T) {
+	var table router.Table
+	h := table.Handler(text("rest"))
+	whole := router.Routes{{Group: "example.com", Version: "v1"}: text("whole"), {Version: "v2"}: text("core")}
+	table.Set(router.Routes{widgets: text("widgets"), pods: text("pods")})
+	table.Set(whole)
+	for path, want := range map[string]string{
+		"/apis/example.com/v1":                              "whole",
+		"/apis/example.com/v1/":                             "whole",
+		"/apis/example.com/v1/widgets":                      "whole", // before the resource
+		"/apis/example.com/v1/namespaces/a/others/b/status": "whole",
+		"/api/v2":                      "core",
+		"/api/v2/pods":                 "core",
+		"/api/v1/pods":                 "pods",
+		"/api/v1":                      "rest",
+		"/apis/example.com":            "rest",
+		"/apis/example.com/v2":         "rest",
+		"/apis/example.com/v2/widgets": "rest",
+		"/apis//v2":                    "rest",
+		"/apis//v2/pods":               "rest",
+		"/api/example.com/v1":          "rest",
+		// What a handler might read otherwise than who has authorized it.
+		"//apis/example.com/v1":                            "rest",
+		"/apis/example.com/v1//widgets":                    "rest",
+		"/apis/example.com/v1/namespaces//widgets":         "rest",
+		"/apis/example.com/v1/widgets/../others":           "rest",
+		"/apis/example.com/v1/widgets/a%2Fstatus":          "rest",
+		"/apis/example.com/v1/namespaces/a%2Fwidgets/b":    "rest",
+		"/apis/example.com/v1/namespaces/a%2Fothers":       "rest",
+		"/apis/example.com/v1/namespaces/a/widgets/%2E%2E": "rest",
+	} {
+		if got := ask(h, path); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
+	for key, want := range map[schema.GroupVersionResource]bool{
+		widgets: true, gadgets: true, pods: true, {Version: "v1", Resource: "nodes"}: false,
+		{Version: "v1"}: true, {Version: "v2"}: true, {Version: "v3"}: false,
+	} {
+		if got := table.Serves(key); got != want {
+			t.Errorf("serves %s: %t", key, got)
+		}
+	}
+	for key := range whole {
+		whole[key] = nil
+	}
+	table.Set(whole)
+	if got := ask(h, "/apis/example.com/v1/widgets") + ask(h, "/apis/example.com/v1"); got != "widgetsrest" {
+		t.Errorf("afterwards: %s", got)
+	}
+}
+
+func TestNotFoundChain(t *testing.T) {
+	var table router.Table
+	member := func(name, path, answer string) router.NotFound {
+		return router.NotFound{Name: name, Serve: func(w http.ResponseWriter, r *http.Request) bool {
+			if !strings.HasPrefix(r.URL.Path, path) {
+				return false
+			}
+			fmt.Fprint(w, answer)
+			return true
+		}}
+	}
+	h := table.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !table.NotFound(w, r) {
+			fmt.Fprint(w, "404")
+		}
+	}))
+	wants := func(what, a, ab, c, pods string) {
+		t.Helper()
+		got := fmt.Sprint(ask(h, "/a"), " ", ask(h, "/a/b"), " ", ask(h, "/c"), " ", ask(h, "/api/v1/pods"))
+		if want := fmt.Sprint(a, " ", ab, " ", c, " ", pods); got != want {
+			t.Errorf("%s: %s, want %s", what, got, want)
+		}
+	}
+	wants("empty", "404", "404", "404", "404")
+	table.Set(router.Routes{pods: text("pods")}, member("first", "/a/b", "1"), member("second", "/a", "2"))
+	wants("two", "2", "1", "404", "pods")
+	table.Set(nil, member("third", "/", "3"), member("first", "/a", "1"))
+	wants("the first replaced", "1", "1", "3", "pods")
+	table.Set(router.Routes{pods: nil}, router.NotFound{Name: "first"}, router.NotFound{Name: "none"})
+	wants("the first removed", "2", "2", "3", "2")
 }
 
 func TestTableChangesWhileItServes(t *testing.T) {

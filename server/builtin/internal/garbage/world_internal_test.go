@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/server/catalogue"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"

@@ -11,7 +11,7 @@ import (
 	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
-	"github.com/keelson-dev/keelson/server/builtin/garbage"
+	"github.com/keelson-dev/keelson/server/builtin/internal/garbage"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/server/servertest"
 	"go.uber.org/zap"

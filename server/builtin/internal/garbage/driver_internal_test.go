@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/server/catalogue"
-
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"

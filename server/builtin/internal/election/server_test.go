@@ -1,8 +1,7 @@
-package servertest_test
+package election_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -13,54 +12,12 @@ import (
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/builtin"
-	"github.com/keelson-dev/keelson/server/builtin/election"
+	"github.com/keelson-dev/keelson/server/builtin/internal/election"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/server/servertest"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
-
-const (
-	configMaps = "/api/v1/namespaces/default/configmaps"
-	events     = "/api/v1/namespaces/default/events"
-)
-
-// Kubernetes keeps an event for an hour.
-func TestEventsInABubble(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		srv := servertest.New(t, builtin.New(builtin.Options{}))
-		watch := hear(t, srv, events+"?watch=1&timeoutSeconds=86400")
-		ask(t, srv, "POST", events, `{"metadata":{"name":"e"},"involvedObject":{"kind":"ConfigMap","namespace":"default","name":"m"},"reason":"Seen"}`).want(201)
-		time.Sleep(time.Hour - time.Nanosecond)
-		ask(t, srv, "GET", events+"/e", "").want(200)
-		time.Sleep(time.Nanosecond)
-		synctest.Wait()
-		ask(t, srv, "GET", events+"/e", "").want(404)
-		watch.want(t, "0s ADDED e", "1h0m0s DELETED e")
-	})
-}
-
-// Once the server is at rest its controllers have done what there was to do.
-func TestControllersInABubble(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		srv := servertest.New(t, builtin.New(builtin.Options{}), widgets())
-		ask(t, srv, "POST", "/api/v1/namespaces", `{"metadata":{"name":"a"}}`).want(201)
-		ask(t, srv, "POST", widgetsOfA, `{"metadata":{"name":"w"}}`).want(201)
-		ask(t, srv, "POST", configMaps, `{"metadata":{"name":"owner"}}`).want(201)
-		owner := metaOf(t, ask(t, srv, "GET", configMaps+"/owner", "").want(200))
-		owned := `{"metadata":{"name":"owned","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"` + string(owner.UID) + `"}]}}`
-		ask(t, srv, "POST", configMaps, owned).want(201)
-		synctest.Wait()
-		ask(t, srv, "GET", configMaps+"/owned", "").want(200)
-
-		ask(t, srv, "DELETE", configMaps+"/owner", "").want(200)
-		ask(t, srv, "DELETE", "/api/v1/namespaces/a", "").want(200)
-		synctest.Wait()
-		ask(t, srv, "GET", configMaps+"/owned", "").want(404)
-		ask(t, srv, "GET", widgetsOfA+"/w", "").want(404)
-		ask(t, srv, "GET", "/api/v1/namespaces/a", "").want(404)
-	})
-}
 
 // mortal is how a candidate reaches the Leases until it is cut off.
 type mortal struct {
@@ -83,10 +40,10 @@ func (m *mortal) Update(ctx context.Context, namespace string, lease *coordinati
 }
 
 // A leader that is cut off leads until its deadline, of 10 s, and the next as soon as it sees the Lease 15 s old.
-func TestLeasesInABubble(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		var leases election.Leases
-		srv := servertest.New(t, builtin.New(builtin.Options{}), server.ExtensionFunc(func(h *server.Host) error {
+func TestLeasesOfAServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var leases *registry.Typed[*coordinationv1.Lease]
+		servertest.New(t, builtin.New(builtin.Options{}), server.ExtensionFunc(func(h *server.Host) error {
 			reg, err := h.Registry(schema.GroupResource{Group: coordinationv1.GroupName, Resource: "leases"})
 			if err != nil {
 				return err
@@ -113,22 +70,26 @@ func TestLeasesInABubble(t *testing.T) {
 				}
 			})
 		}
-		const crown = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/crown"
+		held := func(holder string) *coordinationv1.Lease {
+			lease, err := leases.Get(t.Context(), "kube-system", "crown")
+			if err != nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity != holder || lease.Spec.RenewTime == nil {
+				t.Fatalf("%v: %v, want it held by %q", err, lease, holder)
+			}
+			return lease
+		}
 		run("first", first)
 		synctest.Wait()
 		run("second", second)
 		time.Sleep(15*time.Minute + time.Second) // between two renewals
-		var lease coordinationv1.Lease
-		held := ask(t, srv, "GET", crown, "").want(200, `"holderIdentity":"first"`, `"leaseTransitions":0`)
-		if err := json.Unmarshal([]byte(held.body), &lease); err != nil || lease.Spec.RenewTime == nil {
-			t.Fatalf("%v: %s", err, held.body)
-		}
+		lease := held("first")
 		first.cut.Store(true)
 		time.Sleep(time.Minute)
-		ask(t, srv, "GET", crown, "").want(200, `"holderIdentity":"second"`, `"leaseTransitions":1`)
+		if n := held("second").Spec.LeaseTransitions; n == nil || *n != *lease.Spec.LeaseTransitions+1 {
+			t.Errorf("%v transitions", n)
+		}
 		stop()
 		running.Wait()
-		ask(t, srv, "GET", crown, "").want(200, `"holderIdentity":""`)
+		held("")
 		if len(reigns["first"]) != 2 || len(reigns["second"]) != 2 {
 			t.Fatalf("the reigns were %v, want one of each", reigns)
 		}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/keelson-dev/keelson/server/builtin/lifecycle"
+	"github.com/keelson-dev/keelson/server/builtin/internal/lifecycle"
 	"github.com/keelson-dev/keelson/storage"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"

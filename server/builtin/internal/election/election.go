@@ -8,13 +8,12 @@ import (
 	"os"
 	"time"
 
+	"github.com/google/uuid"
+	"go.uber.org/zap"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/google/uuid"
-	"go.uber.org/zap"
 )
 
 // Leases are where the Lease is: a *registry.Typed[*coordinationv1.Lease]. Update must refuse, with a Conflict, a Lease

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/server"
@@ -281,14 +283,26 @@ func TestADeletionIsCutOff(t *testing.T) {
 	}
 }
 
-// What cannot be deleted is told, and tried again.
+// What cannot be deleted is told, and tried again, also where a plug-in answers that something is not found.
 func TestADeletionThatFailsIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		why  error
+		want string
+	}{
+		"refused":   {errors.New("not now"), `widgets.example.com "one" is forbidden: not now`},
+		"not found": {apierrors.NewNotFound(schema.GroupResource{Resource: "others"}, "two"), `default/one cannot be deleted: others "two" not found`},
+	} {
+		t.Run(name, func(t *testing.T) { testADeletionThatFails(t, c.why, c.want) })
+	}
+}
+
+func testADeletionThatFails(t *testing.T, why error, text string) {
 	t.Parallel()
 	var good atomic.Bool
 	s := startSite(t, server.Options{Policy: server.Policy{
 		Admission: admission.Chain{{Validator: &obstinate{func(r *admission.Request) error {
 			if r.Operation == admission.Delete && r.Name == "one" && !good.Load() {
-				return errors.New("not now")
+				return why
 			}
 			return nil
 		}}}},
@@ -297,7 +311,7 @@ func TestADeletionThatFailsIsTold(t *testing.T) {
 	s.want(http.StatusCreated, "POST", widgetsPath, object("Widget", "one"))
 	s.want(http.StatusOK, "DELETE", crdsPath+"/widgets.example.com", "")
 	d := s.await("widgets.example.com", hasReason(apiextensionsv1.Terminating, "InstanceDeletionFailed"))
-	const want = `True InstanceDeletionFailed: could not issue all deletes: widgets.example.com "one" is forbidden: not now`
+	want := "True InstanceDeletionFailed: could not issue all deletes: " + text
 	if got := said(d, apiextensionsv1.Terminating); got != want {
 		t.Errorf("Terminating is %q, want %q", got, want)
 	}

@@ -101,7 +101,7 @@
 //     their own, from the same place in the storage. If the definition is not established yet they do not agree on its names,
 //     and its condition goes to and fro, more and more seldom: every ten minutes in the end.
 //   - What definitions and objects may cost is bounded, where kube-apiserver goes on for minutes or runs out of memory: see the
-//     sections on bounds of packages definition, structural and rules. An object that its defaults make larger than the storage
+//     sections on bounds of packages runtime/structural and runtime/cel/rules. An object that its defaults make larger than the storage
 //     takes is a 413. Series of metrics by the names of what was defined stay when it is gone, as there.
 //   - A column whose JSONPath does not parse ends the columns of its table, and is not refused, as in kube-apiserver.
 //   - The functions of [Options].Conversions get objects that are not validated yet; if one fails, and the object is invalid

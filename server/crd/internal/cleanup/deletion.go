@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // goneWithin is how long the objects of a definition may take to go, held by their finalizers, before its condition says so.
@@ -135,6 +136,7 @@ func (d *deletion) deleteAll(ctx context.Context) (*instances, error) {
 	if err := d.Gate.wait(ctx, d.Resource); err != nil {
 		return nil, err
 	}
+	var vanished map[types.UID]error
 	for {
 		found, err := d.instances(ctx, d.Resource)
 		switch {
@@ -145,8 +147,13 @@ func (d *deletion) deleteAll(ctx context.Context) (*instances, error) {
 		case len(found.alive) == 0:
 			return found, nil
 		}
-		if err := found.deleteAlive(ctx); err != nil {
+		err = found.notGone(vanished)
+		if err == nil {
+			err = found.deleteAlive(ctx)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("could not issue all deletes: %w", err)
 		}
+		vanished = found.vanished
 	}
 }

@@ -40,6 +40,9 @@ type instances struct {
 	revision int64
 	alive    []instance      // those that are yet to be deleted
 	held     map[string]bool // by key: those that are being deleted, and held by finalizers
+
+	mu       sync.Mutex          // guards vanished, while some are being deleted
+	vanished map[types.UID]error // what said that an object is gone, or that another is in its place
 }
 
 // instance is one object.
@@ -63,7 +66,7 @@ func (c *Cleanup) instances(ctx context.Context, resource schema.GroupResource) 
 	if err != nil {
 		return nil, err
 	}
-	out := &instances{c: c, registry: r, revision: page.Revision, held: map[string]bool{}}
+	out := &instances{c: c, registry: r, revision: page.Revision, held: map[string]bool{}, vanished: map[types.UID]error{}}
 	for rec := range page.Records {
 		if isAlive(rec) {
 			out.alive = append(out.alive, instance{rec.Key, types.UID(rec.Body.Field("metadata.uid"))})
@@ -106,7 +109,8 @@ func (i *instances) deleteAlive(ctx context.Context) error {
 	return utilerrors.NewAggregate(failed)
 }
 
-// deleteOne deletes an object as it was found. One that is gone, or in the place of which there is another, is no error.
+// deleteOne deletes an object as it was found. One that is gone, or in the place of which there is another, is no error. What says so
+// is kept: it may be a plug-in's answer about something else.
 func (i *instances) deleteOne(ctx context.Context, one instance) (err error) {
 	defer i.c.definitions.Panics.Caught(&err) // of a plug-in of the program's
 	ctx, cancel := context.WithTimeout(ctx, stored.CallTimeout)
@@ -117,9 +121,22 @@ func (i *instances) deleteOne(ctx context.Context, one instance) (err error) {
 	}
 	_, _, err = i.registry.DeleteRecord(registry.NewCall(ctx, authn.System(), namespace), name, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &one.uid}})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.vanished[one.uid] = err
 		return nil
 	}
 	return err
+}
+
+// notGone returns an error for an object that is alive although its deletion said before that it is gone.
+func (i *instances) notGone(before map[types.UID]error) error {
+	for _, one := range i.alive {
+		if err := before[one.uid]; err != nil {
+			return fmt.Errorf("%s cannot be deleted: %v", one.key, err) // no NotFound, which would be that of the definition
+		}
+	}
+	return nil
 }
 
 // wait returns when the objects that are held have gone, when others have come, or at a time.

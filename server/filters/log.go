@@ -7,13 +7,14 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/server/request"
 	"go.uber.org/zap"
 )
 
 // Log writes a line for each answer with a code of 500 or more, and none for all others, nor for one that nobody
 // waits for because the client has gone; panics are [Recover]'s. The line has the error, method, URI, code,
-// duration, audit ID and user agent. A nil log is silent.
+// duration, audit ID and user agent; of long texts the first KiB. A nil log is silent.
 func Log(log *zap.Logger) Filter {
 	if log == nil {
 		return func(next http.Handler) http.Handler { return next }
@@ -41,6 +42,10 @@ func (l *logged) serve(p *passage) {
 
 // failure is a function of its own so that the fields of the line take no room on the stack of every request.
 func (l *logged) failure(ctx context.Context, method string, url *url.URL, header http.Header, code int, cause error, took time.Duration) {
-	l.log.Error("a request failed", zap.Error(cause), zap.String("method", method), zap.String("uri", url.RequestURI()), zap.Int("code", code),
-		zap.Duration("duration", took), zap.String("auditID", request.AuditIDFrom(ctx)), zap.String("userAgent", header.Get("User-Agent")))
+	why := zap.Skip()
+	if cause != nil {
+		why = zap.String("error", authz.Shorten(cause.Error()))
+	}
+	l.log.Error("a request failed", why, zap.String("method", method), zap.String("uri", authz.Shorten(url.RequestURI())), zap.Int("code", code),
+		zap.Duration("duration", took), zap.String("auditID", request.AuditIDFrom(ctx)), zap.String("userAgent", authz.Shorten(header.Get("User-Agent"))))
 }

@@ -81,7 +81,11 @@ func split(u *url.URL) ([]string, error) {
 		}
 		return strings.Split(path, "/"), nil
 	}
-	path := strings.Trim(u.EscapedPath(), "/")
+	escaped := u.EscapedPath()
+	if escaped != u.RawPath && hasEncodedSlash(u.RawPath) { // u.RawPath is not valid: escaped is made of u.Path, without those
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the path %q has an encoded slash and a character that must be encoded", u.RawPath))
+	}
+	path := strings.Trim(escaped, "/")
 	if path == "" {
 		return nil, nil
 	}
@@ -94,6 +98,10 @@ func split(u *url.URL) ([]string, error) {
 		parts[i] = part
 	}
 	return parts, nil
+}
+
+func hasEncodedSlash(path string) bool {
+	return strings.Contains(path, "%2f") || strings.Contains(path, "%2F")
 }
 
 // hidesResource reports whether a plain path is below the API for whoever looks at the decoded path: permission for

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -277,8 +278,19 @@ func TestNotFoundHandlers(t *testing.T) {
 			t.Errorf("%s of somebody who may not: %s", path, got)
 		}
 	}
+	// What a handler that cleans paths would take for another one is nobody's.
+	for _, path := range []string{"/apis/../nope", "/apis/%2e%2e/nope", "/apis//nope.example.com", "/./nope", "/nope/../../secret"} {
+		if got := askRaw(t, srv, path); !strings.HasPrefix(got, "404") && !strings.HasPrefix(got, "403") {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+	for _, path := range []string{"/%68ealthz", "/%76ersion", "/%61pis"} { // what is authorized as a path is served as that
+		if got := askRaw(t, srv, path); !strings.HasPrefix(got, "200 ") {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
 	if n := asked.Load() - before; n != 0 {
-		t.Errorf("handlers are asked %d times about what is there, or forbidden", n)
+		t.Errorf("handlers are asked %d times about what is there, forbidden, or read in two ways", n)
 	}
 	h := host(t, srv)
 	if err := h.NotFound("apis", serve("/nope", "third")); err != nil {
@@ -294,4 +306,24 @@ func TestNotFoundHandlers(t *testing.T) {
 	if h.NotFound("", serve("/", "")) == nil || h.NotFound("name", nil) == nil {
 		t.Error("a handler without a name, or nil, is taken")
 	}
+}
+
+// askRaw sends a path as it is written.
+func askRaw(t *testing.T, srv *servertest.Server, path string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.URL.Opaque = path
+	resp, err := srv.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(resp.StatusCode, " ", string(body))
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -28,8 +29,13 @@ func newFixed(s *Server) *fixed {
 	return f
 }
 
-// ServeHTTP implements http.Handler.
+// ServeHTTP implements http.Handler. Requests are routed by the decoded path, by which they were authorized.
 func (f *fixed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.RawPath != "" {
+		route := chi.NewRouteContext()
+		route.RoutePath = r.URL.Path
+		r = r.WithContext(context.WithValue(r.Context(), chi.RouteCtxKey, route))
+	}
 	f.current.Load().ServeHTTP(w, r)
 }
 

@@ -70,7 +70,8 @@ type (
 )
 
 // Opener is the Storage of a subresource that wants the registry of its resource, as Connect of one needs to read the object.
-// Open is called before the first request, once for each version that has the subresource.
+// Open is called before the first request, once for each version that has the subresource. It must not change what the server
+// serves, nor ask the server what that is.
 type Opener interface {
 	Open(r *Registry) error
 }

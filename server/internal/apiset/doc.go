@@ -7,7 +7,7 @@
 // once. With one, which an extension has while it is installed, all that is exchanged is prepared, and seen by that extension
 // alone, until [Set.Publish] shows it in one step or [Set.Abandon] takes it back.
 //
-// One mutex, that of the Set, guards what is served; requests do not take it. Floors, from the top: exchange and publish, which
+// One mutex, that of the Set, guards what is served; requests do not take it, but for the last one of a kind that was replaced. Floors, from the top: exchange and publish, which
 // change the Set; delegate, which keeps what others serve; build, which makes what is added; stores, which opens registries, and
 // describe, which registers kinds; published, which tells of what is served; readers; and resource, which says what a kind is.
 // [Kinds], which nothing serves, are of describe and stores alone: there is no Set behind them.

@@ -11,24 +11,29 @@ import (
 
 // Withdraw takes resources out of what is served, in all their versions: all of them, or none and the error says why.
 func (s *Set) Withdraw(c *Change, resources []schema.GroupResource) error {
-	s.mu.Lock()
 	gone, err := s.take(c, resources)
-	s.mu.Unlock()
 	s.retire(gone)
 	return err
 }
 
 // Exchange serves groups in the place of resources, of which some may not be served.
 func (s *Set) Exchange(c *Change, resources []schema.GroupResource, groups []Group) error {
-	s.mu.Lock()
-	gone, err := s.exchange("Replace", c, resources, groups)
-	s.mu.Unlock()
+	gone, err := s.replace(c, resources, groups)
 	s.retire(gone)
 	return err
 }
 
-// take is Withdraw, but for the caches. The caller holds mu.
+// replace is Exchange, but for the caches of what is gone.
+func (s *Set) replace(c *Change, resources []schema.GroupResource, groups []Group) ([]*served, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock() // a function of the program's may panic
+	return s.exchange("Replace", c, resources, groups)
+}
+
+// take is Withdraw, but for the caches of what is gone.
 func (s *Set) take(c *Change, resources []schema.GroupResource) ([]*served, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, gr := range resources {
 		if !slices.ContainsFunc(s.served, func(r *served) bool { return c.sees(r) && r.gvr.GroupResource() == gr }) {
 			return nil, fmt.Errorf("server: Withdraw: %s is not served; want its group and plural, such as widgets.example.com", gr)

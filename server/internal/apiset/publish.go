@@ -14,13 +14,21 @@ import (
 // of the policy with it: requests that are decided by an older one are not let in. It is called after nothing can fail any
 // more, and must not call the Set. With an error nothing has happened.
 func (s *Set) Publish(c *Change, policy func() (installed int64)) error {
+	gone, err := s.publish(c, policy)
+	s.retire(gone)
+	return err
+}
+
+// publish is Publish, but for the caches of what is gone.
+func (s *Set) publish(c *Change, policy func() (installed int64)) (gone []*served, err error) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.ended {
-		s.mu.Unlock()
-		return fmt.Errorf("server: %w", ErrEnded)
+		return nil, fmt.Errorf("server: %w", ErrEnded)
 	}
 	c.phase = phasePublished
-	gone, added := s.leaves(c), s.comes(c)
+	added := s.comes(c)
+	gone = s.leaves(c)
 	if len(gone) > 0 || slices.ContainsFunc(added, unread) {
 		s.readers.exchange(gone, slices.DeleteFunc(slices.Clone(added), func(r *served) bool { return !r.unread }), s.retired)
 	}
@@ -38,9 +46,7 @@ func (s *Set) Publish(c *Change, policy func() (installed int64)) error {
 		s.changed()
 	}
 	c.routes, c.notFound, c.shown = nil, nil, nil
-	s.mu.Unlock()
-	s.retire(gone)
-	return nil
+	return gone, nil
 }
 
 // route has requests reach what was added, and not what is gone. The caller holds mu.
@@ -56,8 +62,18 @@ func (s *Set) route(c *Change, since int64) {
 		s.settle(key, h != nil)
 	}
 	for i, n := range c.notFound {
-		if n.Serve != nil {
-			c.notFound[i].Serve = func(w http.ResponseWriter, r *http.Request) bool { return decided(r, since) && n.Serve(w, r) }
+		if n.Serve == nil {
+			continue
+		}
+		replaces := s.router.Answers(n.Name)
+		c.notFound[i].Serve = func(w http.ResponseWriter, r *http.Request) bool {
+			switch {
+			case decided(r, since):
+				return n.Serve(w, r)
+			case replaces: // the function of before may have been the one to answer
+				askAgain(w, r)
+			}
+			return replaces
 		}
 	}
 	s.router.Set(c.routes, c.notFound...)

@@ -74,7 +74,7 @@ func (s *Set) End() {
 	s.ended = true
 }
 
-// Close closes all caches, after End. It is called when no request is under way.
+// Close closes all caches, after End. It is called when no request is under way, or when those that are were given up.
 func (s *Set) Close() {
 	s.readers.takings.Wait()
 	s.mu.Lock()

@@ -90,6 +90,11 @@ func (t *Table) Serves(key schema.GroupVersionResource) bool {
 	return false
 }
 
+// Answers reports whether the chain of not-found handlers has one of that name.
+func (t *Table) Answers(name string) bool {
+	return slices.ContainsFunc(t.now().notFound, func(n NotFound) bool { return n.Name == name })
+}
+
 // Lookup returns the handler of a request, or nil when nothing is served there.
 func (t *Table) Lookup(info *request.Info) http.Handler {
 	routes := t.now().routes
@@ -147,7 +152,12 @@ func (t *Table) Handler(rest http.Handler) http.Handler {
 	})
 }
 
-// NotFound has the chain of not-found handlers answer a request that nobody serves, and reports whether one has.
+// NotFound has the chain of not-found handlers answer a request that nobody serves, and reports whether one has. A path that is
+// not plain is nobody's: a handler that cleans it would serve what was not authorized.
 func (t *Table) NotFound(w http.ResponseWriter, r *http.Request) bool {
+	info := request.InfoFrom(r.Context())
+	if info == nil || !plain(info) {
+		return false
+	}
 	return slices.ContainsFunc(t.now().notFound, func(n NotFound) bool { return n.Serve(w, r) })
 }

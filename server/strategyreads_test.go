@@ -107,3 +107,60 @@ func TestStrategiesAndPluginsReadOtherKinds(t *testing.T) {
 		t.Errorf("a call of the program's own: %v", err)
 	}
 }
+
+// board is a kind that is computed from airports.
+type board struct{}
+
+type Board = runtime.Resource[struct {
+	Airports int `json:"airports"`
+}, struct{}]
+
+func (board) Get(call *registry.Call, name string, _ *metav1.GetOptions) (runtime.Object, error) {
+	all, err := runtime.Read[*Airport](call).List(call, runtime.Query{})
+	if err != nil {
+		return nil, err
+	}
+	b := &Board{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: call.Namespace, ResourceVersion: "1"}}
+	b.Spec.Airports = len(all.Items)
+	return b, nil
+}
+
+func (board) Watch(call *registry.Call, _ *metav1.ListOptions) (registry.ObjectWatch, error) {
+	obj, err := board{}.Get(call, "departures", nil)
+	return &once{obj}, err
+}
+
+// once is a watch of one event.
+type once struct{ obj runtime.Object }
+
+func (o *once) Next(ctx context.Context) (registry.ObjectEvent, error) {
+	if obj := o.obj; obj != nil {
+		o.obj = nil
+		return registry.ObjectEvent{Type: "ADDED", Object: obj}, nil
+	}
+	<-ctx.Done()
+	return registry.ObjectEvent{}, ctx.Err()
+}
+
+func (*once) Close() {}
+
+// A Storage of the program's own reads other kinds, in a watch as in a get.
+func TestOwnStorageReadsOtherKinds(t *testing.T) {
+	t.Parallel()
+	const group = "air.example.com"
+	srv := servertest.New(t, server.Group{Name: group, Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
+		server.Kind("Airport", server.KindOptions[*Airport]{ClusterScoped: true}),
+		server.Kind("Board", server.KindOptions[*Board]{Storage: board{}}),
+	}}}})
+	c := srv.Client()
+	code, body := call(t, c, "POST", srv.URL+"/apis/"+group+"/v1/airports", `{"metadata":{"name":"muc"}}`)
+	wantCode(t, 201, code, body)
+	const boards = "/apis/" + group + "/v1/namespaces/default/boards"
+	for _, path := range []string{boards + "/departures", boards + "?watch=1&timeoutSeconds=1"} {
+		code, body = call(t, c, "GET", srv.URL+path, "")
+		wantCode(t, 200, code, body)
+		if !strings.Contains(body, `"airports":1`) {
+			t.Errorf("%s: %s", path, body)
+		}
+	}
+}

@@ -99,26 +99,6 @@ func (e *endpoint) converted(ctx context.Context, it wire.Item) wire.Item {
 	return t.items[0]
 }
 
-// remembered returns an item, stored in the hub version, of which the call may know already what it is in the version of the URL.
-func (c *call) remembered(it wire.Item) wire.Item {
-	hub, ok := c.scheme.Hub(c.Kind.GroupKind())
-	if !ok || it.Gone || !c.isConverted(it) || !it.Record.Body.InVersion(hub.GroupVersion().String()) || !c.ctx.HasForms() {
-		return it
-	}
-	rec := it
-	it.Made = func() (runtime.Object, error) {
-		obj, err := c.Object(rec)
-		if err == nil {
-			obj, err = c.shown(c.ctx, obj)
-		}
-		if err != nil { // said as it is of all that is read
-			return c.Object(c.converted(c.ctx, rec))
-		}
-		return obj, nil
-	}
-	return it
-}
-
 // inRuns returns items that are converted in runs, if they have to be.
 func (e *endpoint) inRuns(ctx context.Context, items iter.Seq[wire.Item]) iter.Seq[wire.Item] {
 	if e.many == nil {

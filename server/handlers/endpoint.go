@@ -3,6 +3,7 @@ package handlers
 import (
 	"slices"
 
+	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/patch"
 	"github.com/keelson-dev/keelson/server/handlers/internal/wire"
@@ -14,7 +15,8 @@ import (
 type endpoint struct {
 	*Resource
 	*wire.Objects
-	sub     string // "" for the resource itself
+	policy  admission.Source // nil: there is none
+	sub     string           // "" for the resource itself
 	forms   *wire.Forms
 	verbs   []string
 	only    []string // the verbs that may be served; nil: all

@@ -94,7 +94,7 @@ func newEndpoint(r *Resource, sub string, o Subresource, of wire.Objects, only [
 		return nil, fmt.Errorf("handlers: Formats: %w", err)
 	}
 	e.discover(o.Storage)
-	if o.Admission != nil {
+	if e.policy = o.Admission; o.Admission != nil {
 		e.guard(o.Admission)
 	}
 	e.listVerbs()

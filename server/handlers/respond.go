@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server/handlers/internal/wire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -35,4 +36,24 @@ func (c *call) respondList(lm metav1.ListMeta, src source, f wire.Form) error {
 	err := c.newListWriter(f, src).respond(c, lm, buf)
 	c.giveBuffer(buf) // as in respondOne
 	return err
+}
+
+// remembered returns an item, stored in the hub version, of which the call may know already what it is in the version of the URL.
+func (c *call) remembered(it wire.Item) wire.Item {
+	hub, ok := c.scheme.Hub(c.Kind.GroupKind())
+	if !ok || it.Gone || !c.isConverted(it) || !it.Record.Body.InVersion(hub.GroupVersion().String()) || !c.ctx.HasForms() {
+		return it
+	}
+	rec := it
+	it.Made = func() (runtime.Object, error) {
+		obj, err := c.Object(rec)
+		if err == nil {
+			obj, err = c.shown(c.ctx, obj)
+		}
+		if err != nil { // said as it is of all that is read
+			return c.Object(c.converted(c.ctx, rec))
+		}
+		return obj, nil
+	}
+	return it
 }

@@ -163,8 +163,11 @@ func (w *watching) begin(ctx context.Context) error {
 
 func (w *watching) open(ctx context.Context) (err error) {
 	if w.recordWatcher == nil {
-		opts := w.asked.ListOptions
-		w.objects, err = w.watcher.Watch(w.ctx.WithContext(ctx), &opts)
+		opts, call := w.asked.ListOptions, w.ctx.WithContext(ctx)
+		if w.policy != nil { // that of the request is gone, so that no watch under way holds it
+			call.Policy = w.policy.Policy(ctx)
+		}
+		w.objects, err = w.watcher.Watch(call, &opts)
 		return err
 	}
 	opts, err := w.storageWatch(w.asked)
@@ -352,6 +355,10 @@ func (w *watching) serveWebSocket(ctx context.Context) {
 	conn.SetReadLimit(-1) // nothing that is read is kept
 	ctx, cancel := context.WithCancel(ctx)
 	gone := make(chan struct{})
+	defer func() { // also after a panic of the program's
+		_ = raw.Close()
+		<-gone
+	}()
 	go func() {
 		defer close(gone)
 		defer cancel()
@@ -366,5 +373,4 @@ func (w *watching) serveWebSocket(ctx context.Context) {
 	w.run(ctx, &socketSink{conn: conn, raw: raw, writer: &w.writer, limit: w.Resource.write})
 	_ = raw.SetDeadline(time.Now().Add(socketCloseTime)) // a client may send one message for ever
 	_ = conn.Close(websocket.StatusNormalClosure, "")
-	<-gone
 }

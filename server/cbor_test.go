@@ -66,6 +66,7 @@ func events(count int) func(io.Reader) ([]byte, error) {
 func TestCBORIsTheJSON(t *testing.T) {
 	t.Parallel()
 	srv := servertest.Start(t, server.Options{Groups: goldenGroups(), CBOR: true})
+	installBuiltin(t, srv)
 	// ask reads an answer as read does.
 	ask := func(method, path, contentType, accept, body string, read func(io.Reader) ([]byte, error)) (int, http.Header, string) {
 		t.Helper()

@@ -4,7 +4,7 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// overlay is what is shown and not in the file yet: the versions of keys in order, the newest of a key first. One
+// overlay is what is shown and not in the trees of the file yet: the versions of keys in order, the newest of a key first. One
 // that was published never changes. A nil overlay is empty.
 type overlay struct {
 	versions *btree.BTreeG[*change]

@@ -18,7 +18,7 @@ const (
 type shown struct {
 	revision int64 // the newest one
 	floor    int64 // history below is forgotten, even if it is still here
-	flushed  int64 // later changes are in memory only; revision, except with SyncInterval
+	flushed  int64 // later changes are in memory, and in the journal if there is one, but not in the trees of the file
 	overlay  *overlay
 }
 

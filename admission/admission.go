@@ -72,8 +72,8 @@ type Policy struct {
 	Plugins Chain
 	// Readers read the objects that policy goes by; nil: there are none.
 	Readers runtime.Readers
-	// Installed is how many installations of extensions the server has had, whose policy this has: what a later one serves
-	// is not served to the request.
+	// Installed is the number of Installs that this policy includes. A request that it decides does not reach what later ones
+	// serve.
 	Installed int64
 	// State is what else the Source knows of the policy, for itself; a watch that is under way keeps none.
 	State any

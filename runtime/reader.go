@@ -174,7 +174,7 @@ type Readers interface {
 	KindOf(t reflect.Type) (kind schema.GroupVersionKind, ok bool)
 }
 
-// Read returns the Reader of the kind whose Go type is T:
+// Read returns the Reader of the kind whose Go type, that of its hub version, is T:
 //
 //	airport, err := runtime.Read[*Airport](call).Get(ctx, "", "muc", runtime.Freshness{})
 //

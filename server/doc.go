@@ -85,17 +85,20 @@
 //	}))
 //
 // What one Install adds is seen by requests all at once. The Host may be kept, and its methods called at any time. See the
-// example of [Host], and that of [Server.Install].
+// examples of [Host] and of [Server.Install] (example_test.go).
+//
+// [Host.Delegate] has a handler answer a whole group version, such as that of a server behind this one, and [Host.NotFound] adds
+// functions that are asked before the answer 404. Both get requests that are authorized.
 //
 // Policy.Authorizer takes the place of the server's own authorizers, system:masters included; Authorize leaves those there
 // are in force. Each member has a name, by which it is replaced and removed, and by which /readyz tells that it is not ready.
 // Until an authenticator is ready, requests with the credentials that it is for are answered with 401; until an authorizer
-// by stored objects is, it abstains, or, if it could deny, it denies with an error; until a plug-in is ready the requests
-// that it handles wait, ten seconds at most, and are refused.
+// by stored objects is, it abstains, or, if it could deny, it denies with an error; requests that a plug-in handles wait for it
+// ten seconds at most; if it is not ready by then, they are refused with 403.
 //
 // A request is decided by one state of all policy, taken before it is authenticated: who makes it, whose turn it is, its
-// authorization, its admission, and whether an update may create. It has all that an Install, or a later call of a method
-// of the Host, has changed, or nothing of it. A write that was acknowledged counts for every request that begins afterwards
+// authorization, its admission, and whether an update may create. It sees each Install, and each later call of a method
+// of the Host, as a whole or not at all. A write that was acknowledged counts for every request that begins afterwards
 // on this server.
 //
 // [Host.Readers] reads the objects of all kinds; a strategy reads another kind by its call:

@@ -13,6 +13,7 @@ import (
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // A Booth is for the example.
@@ -96,6 +97,7 @@ func ExampleHost() {
 			h.Authorize("example.com/builders", builders),
 			h.Admit(admission.Plugin{Name: "example.com/small", Validator: small, Handles: admission.Handles{
 				Operations: []admission.Operation{admission.Create, admission.Update},
+				Resources:  []schema.GroupResource{{Group: "fair.example.com", Resource: "booths"}}, // whose objects are *Booth
 			}}),
 		)
 	}))

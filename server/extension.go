@@ -105,8 +105,8 @@ func (h *Host) Withdraw(resources ...schema.GroupResource) error {
 
 // Replace ends serving resources, of which some may not be served, and serves groups, in one step: no request comes
 // between, and if anything is wrong all stays as it was. Watches of the resources end, as do those of Withdraw; other
-// requests under way finish with what they began with. During Install that step is at its end, and then a request that was
-// authenticated before it and reaches the resource after it is answered with 429 and Retry-After. Kinds that come back have
+// requests under way finish with what they began with. Called during Install, it takes effect when Install returns. A request that
+// was authenticated before that and reaches the resource after it is answered with 429 and Retry-After. Kinds that come back have
 // a Group.Scheme of their own, for those in the server's scheme are known there until they are withdrawn.
 func (h *Host) Replace(resources []schema.GroupResource, groups ...Group) error {
 	return h.s.set.Exchange(h.i.change, resources, described(groups))
@@ -120,7 +120,8 @@ func (h *Host) Replace(resources []schema.GroupResource, groups ...Group) error 
 //
 // The handler gets what has been authenticated, and authorized by its path, as any other request; admission is up to the handler. A
 // path that could be read in two ways, with "//", ".." or an encoded slash in it, is answered with 404, so that the handler finds in
-// it what was authorized.
+// it what was authorized. The user is authn.UserFrom of the request's context; the credential is not passed on. Since discovery does
+// not list a delegated version, kubectl finds its resources by --raw only.
 func (h *Host) Delegate(gv schema.GroupVersion, handler http.Handler) error {
 	if len(validation.IsDNS1123Subdomain(gv.Group)) > 0 && gv.Group != "" || len(validation.IsDNS1035Label(gv.Version)) > 0 || handler == nil {
 		return fmt.Errorf("server: Host.Delegate %q: want a group version such as example.com/v1, and a handler", gv)
@@ -269,7 +270,8 @@ func (h *Host) Handle(path string, handler http.Handler) error {
 // NotFound adds a function, or replaces the one of that name, which is asked about requests, authorized ones, that would be answered
 // with 404 since there is no such resource, delegate or path, nor such a document of discovery or OpenAPI. It answers the request and
 // returns true, or returns false, having written nothing, when the request is not its own: then the next is asked, in the order in
-// which they were added.
+// which they were added. What a function writes before it returns false is sent before the 404. A path that could be read in two
+// ways, as for Delegate, is answered with 404 without asking.
 func (h *Host) NotFound(name string, serve func(w http.ResponseWriter, r *http.Request) bool) error {
 	if name == "" || serve == nil {
 		return fmt.Errorf("server: Host.NotFound %q: want a name and a function", name)

@@ -65,7 +65,7 @@ type Server struct {
 	closers []func()   // of Host.OnClose
 }
 
-// ErrServed is wrapped by the error of a Serve that brings what is served.
+// ErrServed is wrapped by the error of Serve, Replace or Delegate when what is to be served is served already.
 var ErrServed = apiset.ErrServed
 
 // New makes a server: it opens the storage, makes or reads the credentials and registers the groups. The caller

@@ -4,8 +4,9 @@
 //
 // All flags of kube-apiserver 1.37 are accepted, and their values are checked for their types. Some of them have effect: their
 // values are the fields of [Options]. The others have none yet, and [Options.WithoutEffect] names those that were given: a
-// program should print them when it starts. Where that would let requests pass which the flag is given to stop, the flag or the
-// value is an error instead. A flag that kube-apiserver does not have is an error, but for --storage-file, which is ours.
+// program should print them when it starts. What is not available of authorization (--authorization-config, and modes of
+// --authorization-mode) is an error instead, for without it requests would pass that are to be stopped. Admission plug-ins,
+// --runtime-config, TLS versions, encryption at rest and audit are among the flags without effect: do not rely on them. A flag that kube-apiserver does not have is an error, but for --storage-file, which is ours.
 //
 // A flag gets its effect in the table of this package, by a field of Options, and in the program.
 package options

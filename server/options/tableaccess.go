@@ -51,7 +51,7 @@ func authorizationFlags() []flag {
 
 func admissionFlags() []flag {
 	return []flag{
-		{name: "enable-admission-plugins", kind: "strings", help: "Admission plug-ins to use beside those that are used by default, which are the ones kube-apiserver uses by default.", effect: func(o *Options) any { return &o.enable }},
+		{name: "enable-admission-plugins", kind: "strings", help: "Admission plug-ins to use beside those that kube-apiserver uses by default, of which the program has those that the end of this help names.", effect: func(o *Options) any { return &o.enable }},
 		{name: "disable-admission-plugins", kind: "strings", help: "Admission plug-ins not to use.", effect: func(o *Options) any { return &o.disable }},
 		{name: "admission-control", kind: "strings", help: "The admission plug-ins to use, in kube-apiserver's old form."},
 		{name: "admission-control-config-file", kind: "string", help: "File that configures admission plug-ins."},

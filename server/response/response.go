@@ -46,7 +46,7 @@ func Error(w http.ResponseWriter, r *http.Request, err error) {
 	_, _ = w.Write(body) // a client that has gone needs no answer
 }
 
-// Refuse answers a request for which nothing is served with code and the words of apimachinery for it.
+// Refuse answers with an HTTP status code and the text of apimachinery for it.
 func Refuse(w http.ResponseWriter, r *http.Request, code int) {
 	Error(w, r, apierrors.NewGenericServerResponse(code, strings.ToLower(r.Method), schema.GroupResource{}, "", "", 0, false))
 }

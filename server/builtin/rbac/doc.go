@@ -12,5 +12,7 @@
 //     administrator. Let only those write them who are; kube-apiserver's verbs escalate and bind have no effect.
 //   - There are no roles or bindings until somebody creates them: none of kube-apiserver's own, such as cluster-admin and
 //     system:discovery, is made. Members of system:masters may do everything without.
+//   - There are no access reviews and there is no impersonation: kubectl auth can-i and --as do not work. Try a request with
+//     the user's token.
 //   - An aggregationRule is validated and stored, and no controller fills in the rules.
 package rbac

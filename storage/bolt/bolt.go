@@ -98,14 +98,14 @@ type Backend struct {
 	file *os.File // of db, to be read while a transaction of db is open
 	tail *tail
 
-	mu      sync.Mutex // guards pending, closed, failed, stuck and refuses
-	pending []*request
-	closed  bool
-	failed  error // why the last transaction failed; nil after one that did not
-	stuck   error // why keys do not expire: the file is damaged
-	refuses error // why nothing can be written any more: Load has failed
+	mu       sync.Mutex // guards requests, closed, failed, stuck and refuses
+	requests []*request
+	closed   bool
+	failed   error // why the last transaction failed; nil after one that did not
+	stuck    error // why keys do not expire: the file is damaged
+	refuses  error // why nothing can be written any more: Load has failed
 
-	wake    chan struct{} // tells the writer that pending or closed has changed; holds one token
+	wake    chan struct{} // tells the writer that requests or closed has changed; holds one token
 	stopped chan struct{} // closed when the writer has ended
 	lost    error         // what the writer could not write in the end; set before stopped is closed
 	once    sync.Once     // closes

@@ -73,7 +73,7 @@ func (b *Backend) submit(ctx context.Context, r *request) (storage.CommitResult,
 		}
 		return storage.CommitResult{}, err
 	}
-	b.pending = append(b.pending, r)
+	b.requests = append(b.requests, r)
 	b.mu.Unlock()
 	b.signal()
 	select {
@@ -83,8 +83,8 @@ func (b *Backend) submit(ctx context.Context, r *request) (storage.CommitResult,
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if i := slices.Index(b.pending, r); i >= 0 {
-		b.pending = slices.Delete(b.pending, i, i+1)
+	if i := slices.Index(b.requests, r); i >= 0 {
+		b.requests = slices.Delete(b.requests, i, i+1)
 	}
 	return storage.CommitResult{}, ctx.Err()
 }
@@ -102,13 +102,13 @@ func (b *Backend) take() (batch []*request, closed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n, size := 0, 0
-	for n < len(b.pending) && n < batchChanges && size < batchBytes {
-		size += b.pending[n].size()
+	for n < len(b.requests) && n < batchChanges && size < batchBytes {
+		size += b.requests[n].size()
 		n++
 	}
-	batch, b.pending = b.pending[:n:n], b.pending[n:]
-	if len(b.pending) == 0 {
-		b.pending = nil
+	batch, b.requests = b.requests[:n:n], b.requests[n:]
+	if len(b.requests) == 0 {
+		b.requests = nil
 	}
 	return batch, b.closed
 }

@@ -60,7 +60,7 @@ func (b *Backend) Path() string { return b.path }
 func (b *Backend) Pending() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.pending)
+	return len(b.requests)
 }
 
 // Versions counts what the log and the index hold.

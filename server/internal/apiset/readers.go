@@ -45,8 +45,8 @@ type readers struct {
 	types   map[reflect.Type][]schema.GroupVersionKind // hubs, by the Go types of all their versions
 	version atomic.Int64                               // grows with every change of the maps; written under mu
 
-	told    highest        // the revisions that sources have told which are gone
-	takings sync.WaitGroup // sources that are to take the place of others
+	answered highest        // the revisions in answers of sources that are gone
+	takings  sync.WaitGroup // sources that are to take the place of others
 }
 
 // highest is the highest number that it was given.
@@ -97,14 +97,14 @@ func (rs *readers) exchange(gone, added []*served, retired map[*served]bool) {
 		if b == nil {
 			continue
 		}
-		rs.told.add(b.told.n.Load())
+		rs.answered.add(b.answered.n.Load())
 		if shown := b.before.Load(); shown != nil {
-			rs.told.add(shown.told.n.Load())
+			rs.answered.add(shown.answered.n.Load())
 		}
 	}
 	for _, next := range after {
 		if next.before.Load() == nil {
-			next.floor.Store(rs.told.n.Load())
+			next.floor.Store(rs.answered.n.Load())
 		}
 	}
 }
@@ -152,9 +152,9 @@ func (rs *readers) take(next *source) {
 	next.over = true
 	shown := next.before.Load()
 	next.before.Store(nil)
-	rs.told.add(shown.told.n.Load()) // what is told from now on is not returned
+	rs.answered.add(shown.answered.n.Load()) // what is answered from now on is not returned
 	rs.mu.Unlock()
-	next.floor.Store(rs.told.n.Load())
+	next.floor.Store(rs.answered.n.Load())
 	shown.of.inFlight.Leave()
 }
 
@@ -245,7 +245,7 @@ func (r *kindReader) List(ctx context.Context, q runtime.Query) (runtime.Listed[
 		if next != nil && failed(err) {
 			l, err = next.reader().List(ctx, q)
 		}
-		s.told.add(l.Revision)
+		s.answered.add(l.Revision)
 		switch {
 		case r.settled(s):
 			return l, err
@@ -266,7 +266,7 @@ func (r *kindReader) Changes(ctx context.Context, since int64, at runtime.Freshn
 		if next != nil && failed(err) {
 			c, err = next.changes(ctx, since, at)
 		}
-		s.told.add(c.Revision)
+		s.answered.add(c.Revision)
 		switch {
 		case r.settled(s):
 			return c, err

@@ -19,11 +19,11 @@ import (
 
 // source reads the objects of a kind, in all its versions, as they are served for a time.
 type source struct {
-	of     *served // the hub
-	before atomic.Pointer[source]
-	over   bool         // before is shown no longer, or by another's leave; guarded by the readers' mu
-	told   highest      // the revisions in answers
-	floor  atomic.Int64 // the highest revision that others have told: all objects have changed since
+	of       *served // the hub
+	before   atomic.Pointer[source]
+	over     bool         // before is shown no longer, or by another's leave; guarded by the readers' mu
+	answered highest      // the revisions in answers
+	floor    atomic.Int64 // the highest revision in answers of others: all objects have changed since
 
 	generation int64 // differs from those of all other sources of the kind
 
@@ -59,7 +59,7 @@ func (s *source) scope(namespace string, named bool) error {
 	return nil
 }
 
-// changes is that of the reader; what others have told is no state that it knows changes since.
+// changes is that of the reader; a revision that others have answered with is no state that it knows changes since.
 func (s *source) changes(ctx context.Context, since int64, at runtime.Freshness) (runtime.Changes[runtime.Object], error) {
 	if since <= s.floor.Load() {
 		since = 0

@@ -78,12 +78,12 @@ func New(o Options) *Set {
 func (s *Set) Handler() http.Handler { return s.router.Handler(s.opts.NotFound) }
 
 // Catalogue says what is served.
-func (s *Set) Catalogue() *catalogue.Catalogue { return catalogue.New(told{s}) }
+func (s *Set) Catalogue() *catalogue.Catalogue { return catalogue.New(listed{s}) }
 
-// told implements catalogue.Source.
-type told struct{ s *Set }
+// listed implements catalogue.Source.
+type listed struct{ s *Set }
 
-func (t told) Kinds() []catalogue.Kind {
+func (t listed) Kinds() []catalogue.Kind {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	if t.s.kinds == nil {
@@ -92,7 +92,7 @@ func (t told) Kinds() []catalogue.Kind {
 	return t.s.kinds
 }
 
-func (t told) Changed() <-chan struct{} {
+func (t listed) Changed() <-chan struct{} {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	return t.s.change

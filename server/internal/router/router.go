@@ -3,6 +3,9 @@
 // A [Table] maps group, version and resource to handlers, or a group version as a whole to one, and has a chain of handlers for
 // what nobody serves. It is replaced whole, atomically, while requests are being served ([Table.Set]): a request that has found
 // its handler keeps it. Paths that are no resources belong to an ordinary router of fixed paths, beside the table.
+//
+// The chain of not-found handlers is asked last, by [Table.NotFound]: the router of fixed paths calls it where it has no such path,
+// no such check of health, and no such resource, and discovery and OpenAPI where they have no such document.
 package router
 
 import (

@@ -29,7 +29,7 @@ func (s *Server) chain() []NamedFilter {
 		{"cache-control", filters.CacheControl()},                 // answers must not be cached, refusals included
 		{"in-flight-wait", s.requests.Filter()},                   // shutdown lets what passed here finish, and nothing else in
 		{"deadline", filters.Deadline(o.Limits.RequestTimeout)},   // the time authentication takes counts
-		{"timeout", filters.Timeout(m.TimedOut)},                  // answers when the deadline passes below
+		{"timeout", filters.Timeout(m.TimedOut)},                  // answers when the deadline passes; what is below runs in a goroutine of its own
 		{"warnings", filters.Warnings()},                          // collects from all below, and writes headers
 		{"policy", filters.Policy(s.policy)},                      // one state of all policy for the rest of the request
 		{"authenticate", filters.Authenticate(m.Authenticator(s.authenticator), filters.AuthenticateOptions{

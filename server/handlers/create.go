@@ -10,12 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// writeLimit bounds the time of one write, whatever the request's own deadline.
-const writeLimit = 34 * time.Second
+// changeTime bounds the time of one create, update, patch or delete, whatever the request's own deadline.
+const changeTime = 34 * time.Second
 
 // limit gives the call the deadline of a write; the function releases what that holds.
 func (c *call) limit() context.CancelFunc {
-	ctx, cancel := context.WithTimeout(c.ctx.Context, writeLimit)
+	ctx, cancel := context.WithTimeout(c.ctx.Context, changeTime)
 	c.ctx.Context, c.r = ctx, c.r.WithContext(ctx)
 	return cancel
 }

@@ -164,7 +164,7 @@ func (w *watching) begin(ctx context.Context) error {
 func (w *watching) open(ctx context.Context) (err error) {
 	if w.recordWatcher == nil {
 		opts, call := w.asked.ListOptions, w.ctx.WithContext(ctx)
-		if w.policy != nil { // that of the request is gone, so that no watch under way holds it
+		if w.policy != nil { // the filters have let go of that of the request, so that no watch under way holds it
 			call.Policy = w.policy.Policy(ctx)
 		}
 		w.objects, err = w.watcher.Watch(call, &opts)

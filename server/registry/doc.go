@@ -25,8 +25,8 @@
 //
 // # Writes
 //
-// A write walks, in this order: system metadata; mutating admission; what the endpoint may not change is put back;
-// the strategy's Prepare; validation of metadata, of struct tags (package constraint) and of the strategy; warnings;
+// A write walks, in this order: what only the server sets is wiped; mutating admission; what the endpoint may not change is put
+// back; defaults; of a new object its name, uid and times; the strategy's Prepare; validation of metadata, of struct tags (package constraint) and of the strategy; warnings;
 // Canonicalize; validating admission on copies, made for plug-ins that look; storage. An update does all of this again when
 // another write came between, so the functions it calls must bear being called again. A request that names a
 // resourceVersion is never applied to another one: it ends with 409 Conflict.

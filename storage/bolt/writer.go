@@ -21,7 +21,9 @@ const (
 	maxGrowth = 16 << 20
 )
 
-// writer makes all changes to the file, in one goroutine. Its fields belong to that goroutine.
+// writer makes all changes to the file, in one goroutine. Its fields belong to that goroutine. With NoSync it runs itself; with
+// SyncAlways it is the lower part of a journaled (journaled.go), with SyncInterval of a deferred (interval.go), which show
+// changes before they are in the trees of the file (pending.go).
 type writer struct {
 	b       *Backend
 	state   state // as of the last transaction known to be durable (written, with NoSync)

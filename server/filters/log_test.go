@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,5 +55,28 @@ func TestLogTellsTheCause(t *testing.T) {
 	lines := logged.All()
 	if len(lines) != 1 || lines[0].ContextMap()["error"] != "the sea is rough" {
 		t.Errorf("%v", lines)
+	}
+}
+
+// What a client sends makes no line longer than a few KiB.
+func TestLogCutsLongTexts(t *testing.T) {
+	core, logged := observer.New(zapcore.DebugLevel)
+	long := strings.Repeat("x", 1<<20)
+	h := filters.Log(zap.New(core))(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		response.SetCause(w, errors.New(long))
+		w.WriteHeader(http.StatusInternalServerError)
+	}))
+	r := httptest.NewRequestWithContext(t.Context(), "GET", "/apis?x="+long, http.NoBody)
+	r.Header.Set("User-Agent", long)
+	h.ServeHTTP(httptest.NewRecorder(), r)
+	for _, line := range logged.All() {
+		for name, value := range line.ContextMap() {
+			if text, ok := value.(string); ok && len(text) > 1<<10 {
+				t.Errorf("%s has %d bytes", name, len(text))
+			}
+		}
+	}
+	if n := logged.Len(); n != 1 {
+		t.Errorf("%d lines, want 1", n)
 	}
 }

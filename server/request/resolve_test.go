@@ -299,3 +299,21 @@ func BenchmarkResolve(b *testing.B) {
 		}
 	}
 }
+
+// A path with an encoded slash that is not encoded as a whole could be split in two ways.
+func TestEncodedSlashBesideWhatMustBeEncoded(t *testing.T) {
+	for path, refused := range map[string]bool{
+		"/apis/g/v/widgets/a%2fstatus<": true, "/apis/g%2Fv/widgets|": true, "/api/v1/namespaces%2fw/pods/c^": true,
+		"/apis/g/v/widgets/a<": false, "/apis/g/v/widgets/a%2fstatus": false,
+	} {
+		r := httptest.NewRequest("GET", "/", nil)
+		u, err := url.ParseRequestURI(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.URL = u
+		if _, err := request.Resolve(r); (err != nil) != refused || err != nil && !apierrors.IsBadRequest(err) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}

@@ -164,3 +164,31 @@ func TestOwnStorageReadsOtherKinds(t *testing.T) {
 		}
 	}
 }
+
+// panicking is the Storage of a subresource that cannot be opened.
+type panicking struct{ board }
+
+func (panicking) Open(*registry.Registry) error { panic("no") }
+
+// A panic in a program's Open ends that Install, and nothing else.
+func TestAPanicOfAnOpener(t *testing.T) {
+	t.Parallel()
+	srv := servertest.New(t)
+	airports := func(opts server.KindOptions[*Airport]) server.Group {
+		return server.Group{Name: "air.example.com", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{server.Kind("Airport", opts)}}}}
+	}
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("Install has hidden the panic")
+			}
+		}()
+		_ = srv.Install(server.ExtensionFunc(func(h *server.Host) error {
+			return h.Serve(airports(server.KindOptions[*Airport]{Subresources: map[string]server.Subresource{"board": {Storage: panicking{}}}}))
+		}))
+	}()
+	flights := server.Group{Name: "sky.example.com", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{server.Kind("Flight", server.KindOptions[*Flight]{})}}}}
+	if err := host(t, srv).Serve(flights); err != nil {
+		t.Errorf("what comes after: %v", err)
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"math"
 	"net"
 	"net/http"
 	"net/netip"
@@ -16,9 +15,9 @@ import (
 
 	"github.com/keelson-dev/keelson/server/credentials"
 	"github.com/keelson-dev/keelson/server/handlers"
+	"github.com/keelson-dev/keelson/server/internal/background"
 	"github.com/keelson-dev/keelson/server/internal/transport"
 	"go.uber.org/zap"
-	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // Run listens on Serving.Listen and serves until ctx ends; see Serve.
@@ -116,7 +115,7 @@ func (s *Server) announce(ctx context.Context, url string) error {
 
 // waitReady returns when every check passes, or false as soon as ctx or the server ends.
 func (s *Server) waitReady(ctx context.Context) bool {
-	pauses := wait.Backoff{Duration: time.Millisecond, Factor: 2, Steps: math.MaxInt, Cap: time.Second}
+	pauses := background.Doubling(time.Millisecond, time.Second)
 	for {
 		err := s.CheckReady(ctx)
 		if err == nil || ctx.Err() != nil || s.life.Err() != nil {

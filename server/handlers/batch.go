@@ -150,7 +150,7 @@ func (l *listWriter) blocksInRuns() iter.Seq[block] {
 			ready = ready[:0]
 			return true
 		}
-		t := l.newRun(l.ctx)
+		t := l.newRun(l.Context())
 		for b := range l.blocks {
 			if !b.forms.Has(key) {
 				run, from := t, len(t.items)
@@ -167,7 +167,7 @@ func (l *listWriter) blocksInRuns() iter.Seq[block] {
 			if !flush() {
 				return
 			}
-			t = l.newRun(l.ctx)
+			t = l.newRun(l.Context())
 		}
 		flush()
 	}

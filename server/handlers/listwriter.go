@@ -89,7 +89,6 @@ type listWriter struct {
 	*endpoint
 	wire.Writer
 	source
-	ctx     context.Context
 	comma   string
 	textKey any  // of the joined items of a block; nil: they are not kept
 	zipKey  any  // of the same compressed; nil: they are not kept
@@ -99,7 +98,7 @@ type listWriter struct {
 }
 
 func (c *call) newListWriter(f wire.Form, src source) *listWriter {
-	l := &listWriter{endpoint: c.endpoint, source: src, ctx: c.ctx.Context}
+	l := &listWriter{endpoint: c.endpoint, source: src}
 	l.Begin(c.ctx.Context, c.Objects, f)
 	l.sure = l.Sure(src.bytes != nil)
 	l.textKey, l.zipKey = l.BlockKeys(l.sure)

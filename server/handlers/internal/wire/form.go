@@ -34,13 +34,10 @@ const (
 
 // Forms are the forms in which the objects of an endpoint are answered.
 type Forms struct {
-	kind     schema.GroupVersionKind
-	offered  []codec.Format // the default first
-	own      []codec.Format // those of offered that have the objects themselves; the others have their metadata alone
-	untyped  bool
-	usual    map[usual]codec.Accept
-	protobuf string // the media type of which Own is asked
-	isOwn    bool   // own has protobuf
+	objects *Objects
+	offered []codec.Format // the default first
+	own     []codec.Format // those of offered that have the objects themselves; the others have their metadata alone
+	usual   map[usual]codec.Accept
 }
 
 // usual is an Accept header that many clients send, of a request for a stream or for another answer.
@@ -52,17 +49,14 @@ type usual struct {
 // NewForms returns the Forms of objects in formats, the default first. A format that is none of those of package codec is an
 // error.
 func NewForms(o *Objects, formats []codec.Format) (*Forms, error) {
-	f := &Forms{kind: o.Kind, offered: formats, own: formats, untyped: o.Untyped()}
+	f := &Forms{objects: o, offered: formats}
 	for _, format := range formats {
 		if encodingOf(format, false) == nil {
 			return nil, fmt.Errorf("objects cannot be written as %s; want some of JSON, YAML, CBOR and protobuf", format.MediaType())
 		}
-		if p, is := format.(*codec.ProtobufFormat); is {
-			f.protobuf, f.isOwn = p.MediaType(), o.Known != nil && p.Has(o.Known.Type)
+		if p, is := format.(*codec.ProtobufFormat); !is || o.Known != nil && p.Has(o.Known.Type) {
+			f.own = append(f.own, format)
 		}
-	}
-	if !f.isOwn {
-		f.own = slices.DeleteFunc(slices.Clone(formats), codec.IsProtobuf)
 	}
 	f.usual = f.negotiateUsual()
 	return f, nil
@@ -103,7 +97,7 @@ func (f *Forms) Negotiate(r *http.Request, answer Answer) (Form, error) {
 	if !ok {
 		_, named := codec.NegotiateResponse(asked, f.offered, f.limits(false))
 		formats := f.own
-		if f.untyped { // kube-apiserver names protobuf for custom resources, which have it for their metadata alone
+		if f.objects.Untyped() { // kube-apiserver names protobuf for custom resources, which have it for their metadata alone
 			formats = f.offered
 		}
 		return Form{}, codec.NotAcceptable(formats, named) // of what was named, those that are streamed
@@ -111,9 +105,9 @@ func (f *Forms) Negotiate(r *http.Request, answer Answer) (Form, error) {
 	out := Form{encoding: encodingOf(accept.Format, request.Pretty(r, accept.Pretty)), as: accept.As}
 	switch {
 	case out.as.Kind == partialKind && answer == ManyObjects:
-		return out, notAcceptable(fmt.Sprintf("you requested PartialObjectMetadata, but the requested object is a list (*%s.%sList)", f.kind.Version, f.kind.Kind))
+		return out, notAcceptable(fmt.Sprintf("you requested PartialObjectMetadata, but the requested object is a list (*%s.%sList)", f.objects.Kind.Version, f.objects.Kind.Kind))
 	case out.as.Kind == partialListKind && answer != ManyObjects:
-		return out, notAcceptable(fmt.Sprintf("you requested PartialObjectMetadataList, but the requested object is not a list (*%s.%s)", f.kind.Version, f.kind.Kind))
+		return out, notAcceptable(fmt.Sprintf("you requested PartialObjectMetadataList, but the requested object is not a list (*%s.%s)", f.objects.Kind.Version, f.objects.Kind.Kind))
 	case out.as.Kind == tableKind:
 		var err error
 		out.include, err = tableOptions(r.URL.Query())
@@ -152,7 +146,9 @@ func (f *Forms) negotiateUsual() map[usual]codec.Accept {
 }
 
 // hasOwn reports whether the objects themselves can be asked for in a media type. Metadata alone can in any.
-func (f *Forms) hasOwn(mediaType string) bool { return f.isOwn || mediaType != f.protobuf }
+func (f *Forms) hasOwn(mediaType string) bool {
+	return slices.ContainsFunc(f.own, func(o codec.Format) bool { return o.MediaType() == mediaType })
+}
 
 // hasView reports whether a view can be asked for in a media type. Tables exist only as text.
 func hasView(gvk schema.GroupVersionKind, mediaType string) bool {

@@ -41,7 +41,7 @@ type Reader[T Object] interface {
 	// changed, its last state. since is the Revision of an earlier Listed or Changes; 0, a revision too long ago, and one
 	// that was returned with objects of another Generation return all objects and say so in Reset. It does not wait for
 	// changes. An error that wraps [ErrUnreadable] comes with the changes: an object that cannot be read is Deleted in
-	// them. A caller that can go on without such objects does, and is told of each once; any other takes it as an error.
+	// them. It is returned once for each such object: a caller that can do without these objects goes on, any other fails.
 	Changes(ctx context.Context, since int64, at Freshness) (Changes[T], error)
 	// Changed returns the newest change to the kind that is known: a Cached read shows it, or a later one. It costs next
 	// to nothing, so that an index of the objects can be checked against it at every request.

@@ -283,7 +283,7 @@ func TestADeletionIsCutOff(t *testing.T) {
 	}
 }
 
-// What cannot be deleted is told, and tried again, also where a plug-in answers that something is not found.
+// A condition says which objects cannot be deleted, and their deletion is tried again, also if a plug-in answers NotFound.
 func TestADeletionThatFailsIsTold(t *testing.T) {
 	for name, c := range map[string]struct {
 		why  error

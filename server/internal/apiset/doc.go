@@ -17,7 +17,7 @@
 // or, with an error, Begin and Abandon.
 //
 // One mutex, that of the Set, guards what is served; requests do not take it, but for the last one of a kind that was replaced. Floors, from the top: exchange and publish, which
-// change the Set; delegate, which keeps what others serve; build, which makes what is added; stores, which opens registries, and
+// change the Set; delegate, which keeps the handlers of delegated group versions; build, which makes what is added; stores, which opens registries, and
 // describe, which registers kinds; published, which tells of what is served; readers; and resource, which says what a kind is.
 // Beside them: change, how far a Change is; forget, what is to be forgotten of what is gone; versions, verbs and kinds, what is checked
 // of a kind; caches and stored, what of a kind is in memory and in the storage; migrate, which rewrites that.

@@ -17,7 +17,7 @@ type Batch struct {
 }
 
 // Follow shows to seen every record as it is, and then every change, until ctx ends. When the watch ends, or cannot be opened,
-// ended is told why, and the watch begins again after a pause of retry, from the beginning.
+// ended is called with the error, and a new watch begins after a pause of retry, with all records.
 func Follow(ctx context.Context, retry wait.Backoff, open func(context.Context) (storage.Watch, error), seen func(Batch), ended func(error)) {
 	pauses := retry
 	for ctx.Err() == nil {

@@ -79,7 +79,7 @@ const MaxErrors = 1000
 // ErrNotTold stands for an error of which there is no more to say than of others before it.
 var ErrNotTold = errors.New("there are more errors")
 
-// Errors are errors about a value, as many as are told.
+// Errors are the errors about a value, up to the number that is reported.
 type Errors struct {
 	List  field.ErrorList
 	bytes int // of their texts
@@ -97,5 +97,5 @@ func (t *Errors) Add(err *field.Error) {
 	}
 }
 
-// Full says that no more errors are told.
+// Full says that no more errors are reported.
 func (t *Errors) Full() bool { return len(t.List) >= MaxErrors || t.bytes > MaxErrorBytes }

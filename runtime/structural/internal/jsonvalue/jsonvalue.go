@@ -1,5 +1,5 @@
 // Package jsonvalue is about values that are decoded JSON, whatever their schema: how they are compared, where something is in
-// them, what errors are told about them, and the metadata of objects.
+// them, the errors about them, and the metadata of objects.
 package jsonvalue
 
 import (

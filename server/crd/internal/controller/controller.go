@@ -47,7 +47,7 @@ type Controller struct {
 	seen      int64                 // the revision up to which changes were seen
 	leaving   map[*known]bool       // those of known that are
 	namesakes map[string]*namesakes // the definitions that there are, by group
-	others    map[string]*used      // by group: the names of what others serve
+	others    map[string]*used      // by group: the names of resources that are served and not defined
 	changed   <-chan struct{}       // closed when others is to be looked at anew
 	retry     wait.Backoff
 	retryAt   time.Time // when what failed is tried again; zero: nothing failed

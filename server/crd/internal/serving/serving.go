@@ -55,8 +55,8 @@ func New(compiler *celrules.Compiler, metrics prometheus.Registerer, o Options) 
 // included, in a scheme of its own, under the names that were accepted. Objects are stored in the version that the definition
 // says. Nothing of crd is kept; its webhook is, until it is forgotten.
 //
-// It is an error if the definition is one that cannot be served, which is not told to whoever wrote it: only one that was stored
-// by somebody else is.
+// Of returns an error for a definition that cannot be served. This server stores no such definition; another program may have
+// written it to the storage.
 func (g *Groups) Of(crd *apiextensionsv1.CustomResourceDefinition) (server.Group, error) {
 	convert, err := g.converterOf(crd)
 	var group server.Group

@@ -30,7 +30,8 @@ type Objects struct {
 	Columns registry.Tabler
 	// Kept keeps what records are written as in other forms than the stored one; nil: nothing but what an Item keeps itself.
 	Kept *storage.FormCache
-	// Seed is of the hashes by which records are told apart in Kept. What is kept holds the Seed, and nothing else of Objects.
+	// Seed seeds the hashes of records that are part of the keys of Kept. The keys hold a reference to Seed, and to nothing
+	// else of Objects.
 	Seed *maphash.Seed
 
 	// Version is the apiVersion of Kind, and Known is Kind in Scheme; nil if it is not there. NewObjects sets both.

@@ -14,7 +14,16 @@
 //	}
 //	defer release()
 //
-// The rules are those of https://kubernetes.io/docs/concepts/cluster-administration/flow-control/.
+// A [Budget] bounds what is held rather than how many ask: bytes, watches or connections, in all, by user and by address:
+//
+//	watches := flowcontrol.NewBudget("watches", flowcontrol.Bounds{All: 10000, User: 5000, Address: -1})
+//	share, err := watches.Take(flowcontrol.Holder{User: user.Name, Address: address}, 1)
+//	if err != nil {
+//		return err // a *RejectedError
+//	}
+//	defer share.Release()
+//
+// The rules of turns are those of https://kubernetes.io/docs/concepts/cluster-administration/flow-control/.
 package flowcontrol
 
 import (

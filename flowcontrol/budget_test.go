@@ -1,0 +1,216 @@
+package flowcontrol_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/netip"
+	"sync"
+	"testing"
+
+	"github.com/keelson-dev/keelson/flowcontrol"
+)
+
+func take(t *testing.T, b *flowcontrol.Budget, h flowcontrol.Holder, n int64, want string) flowcontrol.Share {
+	t.Helper()
+	s, err := b.Take(h, n)
+	var rejected *flowcontrol.RejectedError
+	switch {
+	case want == "" && err != nil:
+		t.Fatalf("%+v takes %d: %v", h, n, err)
+	case want != "" && (!errors.As(err, &rejected) || rejected.Reason != want || rejected.RetryAfter <= 0):
+		t.Fatalf("%+v takes %d: %v, want %q", h, n, err, want)
+	}
+	return s
+}
+
+func TestBudgetHasThreeBounds(t *testing.T) {
+	b := flowcontrol.NewBudget("watches", flowcontrol.Bounds{All: 10, User: 4, Address: 7})
+	here, there := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	alice := take(t, b, flowcontrol.Holder{User: "alice", Address: here}, 4, "")
+	take(t, b, flowcontrol.Holder{User: "alice", Address: there}, 1, "too many watches of one user: the limit is 4")
+	bob := take(t, b, flowcontrol.Holder{User: "bob", Address: here}, 3, "")
+	take(t, b, flowcontrol.Holder{User: "carol", Address: here}, 1, "too many watches from one address: the limit is 7")
+	carol := take(t, b, flowcontrol.Holder{User: "carol", Address: there}, 3, "")
+	take(t, b, flowcontrol.Holder{}, 1, "too many watches in all: the limit is 10")
+	if err := carol.Grow(1); err == nil {
+		t.Error("a share grew beyond the bound in all")
+	}
+	if carol.Held() != 3 {
+		t.Errorf("after a Grow that failed: %d", carol.Held())
+	}
+	alice.Shrink(3)
+	if err := carol.Grow(1); err != nil {
+		t.Error(err)
+	}
+	if err := carol.Grow(1); err == nil {
+		t.Error("a share grew beyond the bound of its user")
+	}
+	alice.Release()
+	alice.Release()
+	bob.Release()
+	carol.Release()
+	if held := b.Held(); held != 0 {
+		t.Errorf("%d held after all were released", held)
+	}
+	if peak, after := b.Peak(), b.Peak(); peak != 10 || after != 0 {
+		t.Errorf("peaks %d and %d, want 10 and 0", peak, after)
+	}
+	if got := b.Rejected(); got != 5 {
+		t.Errorf("%d rejected, want 5", got)
+	}
+}
+
+func TestBudgetWithoutBounds(t *testing.T) {
+	for _, b := range []*flowcontrol.Budget{nil, flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: -1, User: -1, Address: -1})} {
+		s := take(t, b, flowcontrol.Holder{User: "alice"}, math.MaxInt64/2, "")
+		if err := s.Grow(1); err != nil {
+			t.Error(err)
+		}
+		s.Shrink(1)
+		s.Release()
+		if b.Held() != 0 {
+			t.Errorf("%d held", b.Held())
+		}
+	}
+	var none flowcontrol.Share
+	none.Shrink(1)
+	none.Release()
+	if err := none.Grow(1); err != nil {
+		t.Error(err)
+	}
+}
+
+// A number so large that a sum overflows is beyond every bound.
+func TestBudgetDoesNotOverflow(t *testing.T) {
+	b := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: 10, User: -1, Address: -1})
+	s := take(t, b, flowcontrol.Holder{}, 5, "")
+	take(t, b, flowcontrol.Holder{}, math.MaxInt64, "too many bytes in all: the limit is 10")
+	s.Release()
+}
+
+func TestBudgetCountsNetworks(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		same bool
+	}{
+		{"192.0.2.1", "::ffff:192.0.2.1", true},
+		{"192.0.2.1", "192.0.2.2", false},
+		{"2001:db8::1", "2001:db8::ffff:2", true},
+		{"2001:db8::1", "2001:db8:0:1::1", false},
+		{"fe80::1%eth0", "fe80::1%eth1", true},
+	} {
+		b := flowcontrol.NewBudget("connections", flowcontrol.Bounds{All: -1, User: -1, Address: 1})
+		s := take(t, b, flowcontrol.Holder{Address: netip.MustParseAddr(test.a)}, 1, "")
+		other, err := b.Take(flowcontrol.Holder{Address: netip.MustParseAddr(test.b)}, 1)
+		if (err != nil) != test.same {
+			t.Errorf("%s and %s: %v, want one address: %t", test.a, test.b, err, test.same)
+		}
+		other.Release()
+		s.Release()
+	}
+}
+
+// Many holders take and give back at random: no bound is passed at any time, and nothing is left.
+func TestBudgetModel(t *testing.T) {
+	bounds := flowcontrol.Bounds{All: 200, User: 60, Address: 50}
+	b := flowcontrol.NewBudget("bytes", bounds)
+	var (
+		mu        sync.Mutex
+		users     [5]int64
+		addresses [7]int64
+	)
+	count := func(u, a int, n int64, surely bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		users[u] += n
+		addresses[a] += n
+		if surely && (users[u] > bounds.User || addresses[a] > bounds.Address) {
+			t.Errorf("user %d, address %d", users[u], addresses[a])
+		}
+	}
+	var all sync.WaitGroup
+	for worker := range 8 {
+		all.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(worker), 1))
+			for range 2000 {
+				u, a := random.IntN(len(users)), random.IntN(len(addresses))
+				h := flowcontrol.Holder{User: fmt.Sprint(u), Address: netip.AddrFrom4([4]byte{192, 0, 2, byte(a)})}
+				s, err := b.Take(h, random.Int64N(20))
+				if err != nil {
+					continue
+				}
+				count(u, a, s.Held(), true)
+				for range random.IntN(4) {
+					n := random.Int64N(10)
+					if random.IntN(2) == 0 {
+						if s.Grow(n) == nil {
+							count(u, a, n, true)
+						}
+						continue
+					}
+					count(u, a, -min(n, s.Held()), false) // before it is given back: counted too low for a moment, never too high
+					s.Shrink(n)
+				}
+				count(u, a, -s.Held(), false)
+				s.Release()
+			}
+		})
+	}
+	all.Wait()
+	if b.Held() != 0 || b.Peak() > bounds.All || b.Rejected() == 0 {
+		t.Errorf("%d held, peak %d, %d rejected", b.Held(), b.Peak(), b.Rejected())
+	}
+}
+
+// A budget forgets holders that hold nothing: the memory is bounded by who holds something.
+func TestBudgetForgets(t *testing.T) {
+	b := flowcontrol.NewBudget("watches", flowcontrol.Bounds{All: 10, User: 1, Address: -1})
+	kept := take(t, b, flowcontrol.Holder{User: "kept"}, 1, "")
+	for i := range 1000 {
+		h := flowcontrol.Holder{User: fmt.Sprint(i), Address: netip.AddrFrom4([4]byte{192, 0, byte(i >> 8), byte(i)})}
+		s := take(t, b, h, 1, "")
+		take(t, b, h, 1, "too many watches of one user: the limit is 1")
+		s.Release()
+	}
+	if users, addresses := b.Holders(); users != 1 || addresses != 0 {
+		t.Errorf("%d users and %d addresses, want 1 and 0", users, addresses)
+	}
+	kept.Release()
+}
+
+func TestBoundsWithDefaults(t *testing.T) {
+	got := flowcontrol.Bounds{All: 5, User: -1}.WithDefaults(flowcontrol.Bounds{All: 1, User: 2, Address: 3})
+	if want := (flowcontrol.Bounds{All: 5, User: -1, Address: 3}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestBudgetAllocates(t *testing.T) {
+	b := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: 10, User: 10, Address: 10})
+	h := flowcontrol.Holder{User: "alice", Address: netip.MustParseAddr("192.0.2.1")}
+	first := take(t, b, h, 1, "")
+	defer first.Release()
+	if n := testing.AllocsPerRun(100, func() {
+		s, _ := b.Take(h, 1)
+		s.Release()
+	}); n > 0 {
+		t.Errorf("%v allocations for a share of who holds one already", n)
+	}
+}
+
+func BenchmarkBudget(b *testing.B) {
+	budget := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: -1, User: -1, Address: -1})
+	h := flowcontrol.Holder{User: "alice", Address: netip.MustParseAddr("192.0.2.1")}
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			s, err := budget.Take(h, 1)
+			if err != nil {
+				b.Fatal(err)
+			}
+			s.Release()
+		}
+	})
+}

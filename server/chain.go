@@ -24,6 +24,7 @@ func (s *Server) chain() []NamedFilter {
 		{"recover", filters.Recover(o.Observe.Logger, m.Aborted)}, // around all others: a panic anywhere is one failed request
 		{"audit-id", filters.AuditID()},                           // before anything can answer: every answer carries it
 		{"received-at", filters.ReceivedAt(time.Now)},             // deadlines count from here, by the real clock
+		{"address", filters.Address(o.Serving.Proxies)},           // before anything that is bounded by address
 		{"request-info", filters.RequestInfo()},                   // what all below ask for
 		{"log", filters.Log(o.Observe.Logger)},                    // sees the final code of every answer below
 		{"cache-control", filters.CacheControl()},                 // answers must not be cached, refusals included

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -65,6 +66,11 @@ type Serving struct {
 	// CloseDelay is how long, at the end, connections without a request stay open, so that clients can read how
 	// their last ones ended; 0 is 2 s (net/http closes those of HTTP/2 after 1 s).
 	CloseDelay time.Duration
+	// Proxies are the addresses of proxies in front of the server. A request that comes through them counts for the last address in
+	// its header X-Forwarded-For that is none of theirs, and their connections are not bounded by address. Proxies that are not
+	// named here count as one client for each of their addresses. Name only proxies that append the address of their client to
+	// the header, or replace it: a client behind others chooses for whom its requests count.
+	Proxies []netip.Prefix
 	// Filters rearranges the filter chain, outermost first; nil leaves it as Chain lists it. The slice is the function's
 	// own. Filters may be added behind "authorize". Up to there the members of the slice have no Filter: they may be left
 	// out or moved, but for those that guard the server (see Guards), and nothing is added. See TrustFilters.

@@ -25,7 +25,7 @@ type AuthenticateOptions struct {
 // Authenticate finds out who makes a request and puts the user in the context. A request that a fails for, or has no
 // opinion of, or whose user has no name, is answered with 401, without the reason. Warnings of the response are shown to the client, and its audit
 // annotations recorded ([request.Annotate]). Behind the filter the request has no credentials any more
-// ([authn.StripCredentials]). On HTTP/2, an answer to a user that is unknown or anonymous ends the connection, so that a
+// ([authn.StripCredentials]), and what it takes counts for the user ([request.HolderFrom]). On HTTP/2, an answer to a user that is unknown or anonymous ends the connection, so that a
 // client which opens streams only to cancel them pays for a connection each time (CVE-2023-44487).
 func Authenticate(a authn.Authenticator, o AuthenticateOptions) Filter {
 	return steps(func(p *passage, _ http.Handler) bool {
@@ -51,7 +51,7 @@ func Authenticate(a authn.Authenticator, o AuthenticateOptions) Filter {
 			response.Error(p.w, p.r, apierrors.NewUnauthorized("Unauthorized"))
 			return false
 		}
-		p.who = &resp.User
+		p.who, p.values.Holder.User = &resp.User, resp.User.Name
 		for _, text := range resp.Warnings {
 			request.Warn(p, text)
 		}

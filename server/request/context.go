@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/admission"
+	"github.com/keelson-dev/keelson/flowcontrol"
 )
 
 // Values are what the context of a request carries of it, as far as it is known. A context that has its own returns a
@@ -19,6 +20,8 @@ type Values struct {
 	Annotations *Annotations
 	// Policy is what decides about the request, taken once for all of it; nil: each decision takes its own.
 	Policy *admission.Policy
+	// Holder is for whom what the request takes counts, as far as that is known: see HolderFrom.
+	Holder flowcontrol.Holder
 }
 
 type valuesKey struct{}
@@ -88,6 +91,13 @@ func ReceivedFrom(ctx context.Context) (time.Time, bool) {
 		return v.Received, !v.Received.IsZero()
 	}
 	return time.Time{}, false
+}
+
+// WithHolder returns a context that says for whom what the request takes counts; see [HolderFrom].
+func WithHolder(ctx context.Context, h flowcontrol.Holder) context.Context {
+	c := with(ctx)
+	c.values.Holder = h
+	return c
 }
 
 // WithInfo returns a context that carries info.

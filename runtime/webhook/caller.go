@@ -18,19 +18,34 @@ import (
 // concurrently.
 type Options struct {
 	// Resolve returns the address ("10.0.0.1:8443") that serves a service now. It is called for each request. nil is
-	// <name>.<namespace>.svc:<port>, which the DNS of a cluster knows; what an error says is shown to clients.
+	// <name>.<namespace>.svc:<port>, which the DNS of a cluster knows.
 	Resolve func(ctx context.Context, namespace, name string, port int32) (address string, err error)
 	// Dial opens connections; nil is a net.Dialer that gives up after 30 seconds.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Proxy returns the proxy for a request, or nil; nil is http.ProxyFromEnvironment, which uses none for this machine.
+	// DialFilter returns an error for an address that must not be connected to, such as "127.0.0.1:22" or "[fd00::1]:443" of the
+	// network "tcp4" or "tcp6"; nil lets everything pass. It is asked between the resolving of a name and the connecting, for
+	// each address, so that a name which resolves to another address the next time does not pass by it. A Dial of the
+	// program's is asked first, and the filter for the remote address of the connection that it returned, to which nothing has
+	// been sent. A proxy is what is connected to: the filter does not see what that connects to.
+	DialFilter func(network, address string) error
+	// Proxy returns the proxy for a request, or nil. A nil Proxy is none with a DialFilter, and http.ProxyFromEnvironment without
+	// one, which uses none for this machine.
 	Proxy func(*http.Request) (*url.URL, error)
+	// FollowRedirects has up to ten redirects followed, wherever they lead: this server then calls what the webhook wants it to,
+	// also what only this server reaches. Those from https to http are refused all the same. By default all redirects are.
+	FollowRedirects bool
+	// ShowErrors has the text of an Error be its Reason. Who may define webhooks, or read what they say, then learns which
+	// addresses and ports this server reaches, and what answers there. It is for servers whose clients may know.
+	ShowErrors bool
 	// Identify says who this server is to the webhook at hostPort ("hooks.example.com:443", "name.namespace.svc:8443"); nil
 	// is nobody. It is called when nothing is known of the webhook, and the answer is kept until that is so again.
 	Identify func(hostPort string) (Identity, error)
 	// Timeout bounds a call, the reading of the answer and all that it is asked for again included. 0 is 30 seconds.
 	Timeout time.Duration
-	// MaxAnswer bounds the bytes of an answer, after it was decompressed. 0 is 16 MiB.
+	// MaxAnswer bounds the bytes of an answer's body, as it is sent and after it was decompressed. 0 is 16 MiB.
 	MaxAnswer int64
+	// MaxHeader bounds the bytes of an answer's header. 0 is 64 KiB.
+	MaxHeader int64
 	// UserAgent is who webhooks see; "" is kube-apiserver-admission.
 	UserAgent string
 }
@@ -39,7 +54,7 @@ type Options struct {
 type Identity struct {
 	// Certificate returns the certificate that a new connection shows if it is asked for one; see tls.Config. nil has none.
 	Certificate func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
-	// Authorization returns the header of that name of a request ("Bearer ..."). It is not sent to whom a redirect leads
+	// Authorization returns the header of that name of a request ("Bearer ..."). It is not sent to where a redirect leads
 	// in another domain. nil and "" are none.
 	Authorization func(ctx context.Context) (string, error)
 }
@@ -47,6 +62,7 @@ type Identity struct {
 const (
 	defaultTimeout   = 30 * time.Second
 	defaultMaxAnswer = 16 << 20
+	defaultMaxHeader = 64 << 10
 	defaultUserAgent = "kube-apiserver-admission"
 	maxTransports    = 200
 	transportIdle    = 10 * time.Minute
@@ -77,15 +93,16 @@ func New(o Options) *Caller {
 	if o.MaxAnswer <= 0 {
 		o.MaxAnswer = defaultMaxAnswer
 	}
+	if o.MaxHeader <= 0 {
+		o.MaxHeader = defaultMaxHeader
+	}
 	if o.UserAgent == "" {
 		o.UserAgent = defaultUserAgent
 	}
-	if o.Proxy == nil {
+	if o.Proxy == nil && o.DialFilter == nil {
 		o.Proxy = http.ProxyFromEnvironment
 	}
-	if o.Dial == nil {
-		o.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
-	}
+	o.Dial = filteredDial(o.Dial, o.DialFilter)
 	c := &Caller{opts: o, transports: map[key]*list.Element{}}
 	c.life, c.end = context.WithCancelCause(context.Background())
 	c.conns = outbound.NewConnections(c.life, o.Dial)

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/keelson-dev/keelson/runtime/internal/outbound"
@@ -31,9 +33,17 @@ const maxRetries = 10
 // String says which webhook it is: the URL in quotes, or "the service name.namespace.svc:443".
 func (c *Client) String() string { return c.name }
 
-// Post sends JSON, and returns the body of the answer, which has a code of 200 to 206 and is not empty. See the package about
-// errors. The body must not change until Post returns, nor after that; it may be sent several times.
+// Post sends JSON, and returns the body of the answer, which has a code of 200 to 206 and is not empty. The error is an *Error.
+// The body must not change until Post returns, nor after that; it may be sent several times.
 func (c *Client) Post(ctx context.Context, body []byte) ([]byte, error) {
+	answer, err := c.post(ctx, body)
+	if err != nil {
+		return nil, c.Reject(err)
+	}
+	return answer, nil
+}
+
+func (c *Client) post(ctx context.Context, body []byte) ([]byte, error) {
 	t, release, err := c.caller.acquire(c.key, c.target)
 	if err != nil {
 		return nil, err
@@ -60,6 +70,7 @@ func (c *Client) try(ctx context.Context, t *transport, body []byte) (answer []b
 		return nil, nil, err
 	}
 	req.Header.Set("Accept", "application/json, */*")
+	req.Header.Set("Accept-Encoding", "gzip")
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", c.caller.opts.UserAgent)
 	if t.identity.Authorization != nil {
@@ -79,6 +90,9 @@ func (c *Client) try(ctx context.Context, t *transport, body []byte) (answer []b
 		return nil, nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
+	if isRedirect(resp) { // it was not followed
+		return nil, nil, c.problem(errRedirect)
+	}
 	if d, ok := outbound.RetryAfter(resp); ok && (resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= http.StatusInternalServerError) {
 		again = &d
 	}
@@ -114,7 +128,12 @@ func (c *Client) read(ctx context.Context, resp *http.Response, refused bool) ([
 	} else if resp.ContentLength > limit {
 		return nil, c.problem(tooLong(limit))
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
+	sent := &io.LimitedReader{R: resp.Body, N: limit + 1}
+	body, err := readAll(sent, resp.Header.Get("Content-Encoding"), limit+1)
+	long := sent.N <= 0 || int64(len(body)) > limit
+	if long {
+		err = nil // what is cut off may not decompress
+	}
 	if err == nil {
 		err = ctx.Err() // a server that is told to stop may end its answer as if it were whole
 	}
@@ -127,13 +146,28 @@ func (c *Client) read(ctx context.Context, resp *http.Response, refused bool) ([
 	if err != nil {
 		return nil, fmt.Errorf("unexpected error when reading response body. Please retry. Original error: %w", err)
 	}
-	if int64(len(body)) > limit {
+	if long {
 		if !refused {
 			return nil, c.problem(tooLong(limit))
 		}
-		body = body[:limit]
+		body = body[:min(int64(len(body)), limit)]
 	}
 	return body, nil
+}
+
+// readAll reads at most limit bytes of what was sent in an encoding: gzip, or else none.
+func readAll(sent io.Reader, encoding string, limit int64) ([]byte, error) {
+	if strings.EqualFold(encoding, "gzip") {
+		text, err := gzip.NewReader(sent)
+		if errors.Is(err, io.EOF) {
+			return nil, nil // nothing was sent
+		}
+		if err != nil {
+			return nil, err
+		}
+		sent = text
+	}
+	return io.ReadAll(io.LimitReader(sent, limit))
 }
 
 // errTimeout is why a call ends that has taken too long.

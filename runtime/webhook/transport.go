@@ -3,9 +3,14 @@ package webhook
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"syscall"
 	"time"
+
+	"github.com/keelson-dev/keelson/runtime/internal/outbound"
 )
 
 // transport is what reaches one target. Its connections stay for the next call.
@@ -21,10 +26,13 @@ type transport struct {
 
 const (
 	maxIdle       = 25 // connections to a target, as in kube-apiserver
+	maxRedirects  = 10 // as in net/http
 	idleTimeout   = 90 * time.Second
+	dialTimeout   = 30 * time.Second
 	tlsTimeout    = 10 * time.Second
 	http2Silence  = 30 * time.Second // after which a connection is asked whether it is alive,
 	http2PingTime = 15 * time.Second // and how long it has to answer
+	http2Ahead    = 512 << 10        // bytes of an answer that are read before they are wanted
 )
 
 func newTransport(c *Caller, k key, to *target) (*transport, error) {
@@ -38,7 +46,8 @@ func newTransport(c *Caller, k key, to *target) (*transport, error) {
 	secure := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: to.roots(), GetClientCertificate: t.identity.Certificate}
 	t.base = &http.Transport{
 		Proxy: c.opts.Proxy, DialContext: c.conns.Dial, TLSClientConfig: secure, TLSHandshakeTimeout: tlsTimeout,
-		MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idleTimeout,
+		MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idleTimeout, MaxResponseHeaderBytes: c.opts.MaxHeader,
+		DisableCompression: true, // asked for and done by try and read, which bound what is read of it
 	}
 	var rt http.RoundTripper = t.base
 	if to.service != nil {
@@ -51,12 +60,64 @@ func newTransport(c *Caller, k key, to *target) (*transport, error) {
 	t.base.Protocols.SetHTTP1(true)
 	if to.local() {
 		t.base.Protocols.SetHTTP2(true)
-		t.base.HTTP2 = &http.HTTP2Config{SendPingTimeout: http2Silence, PingTimeout: http2PingTime}
+		t.base.HTTP2 = &http.HTTP2Config{SendPingTimeout: http2Silence, PingTimeout: http2PingTime, MaxReceiveBufferPerStream: http2Ahead}
 	} else {
 		secure.NextProtos = []string{"http/1.1"}
 	}
-	t.client = &http.Client{Transport: rt}
+	t.client = &http.Client{Transport: rt, CheckRedirect: noRedirect}
+	if c.opts.FollowRedirects {
+		t.client.CheckRedirect = secureRedirect
+	}
 	return t, nil
+}
+
+// errRedirect is the reason of a call that was answered with a redirect. The words are those that the aggregator of
+// kube-apiserver has for it.
+var errRedirect = errors.New("the webhook attempted to redirect this request, which is not permitted")
+
+// noRedirect takes a redirect for the answer.
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// secureRedirect follows redirects as net/http does without a function, but none to where anybody may read along.
+func secureRedirect(req *http.Request, via []*http.Request) error {
+	switch {
+	case req.URL.Scheme == "http":
+		return errors.New("the webhook redirects from https to http, which is not permitted")
+	case len(via) >= maxRedirects:
+		return fmt.Errorf("stopped after %d redirects", maxRedirects)
+	}
+	return nil
+}
+
+// isRedirect reports whether an answer says that another URL has it.
+func isRedirect(resp *http.Response) bool {
+	return resp.StatusCode >= 300 && resp.StatusCode <= 399 && resp.Header.Get("Location") != ""
+}
+
+// filteredDial returns a function that dials what a filter lets pass. Both may be nil.
+func filteredDial(dial outbound.Dial, filter func(network, address string) error) outbound.Dial {
+	if dial == nil {
+		d := &net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}
+		if filter != nil {
+			d.Control = func(network, address string, _ syscall.RawConn) error { return filter(network, address) }
+		}
+		return d.DialContext
+	}
+	if filter == nil {
+		return dial
+	}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		remote := conn.RemoteAddr()
+		if err := filter(remote.Network(), remote.String()); err != nil {
+			_ = conn.Close()
+			return nil, err
+		}
+		return conn, nil
+	}
 }
 
 // resolving sends requests to where a service is at that time.

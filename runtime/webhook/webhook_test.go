@@ -36,11 +36,21 @@ func clientOf(t testing.TB, caller *webhook.Caller, cfg webhook.Config) *webhook
 	return client
 }
 
-// wantError checks that an error has a text in it.
+// reasonOf returns what a call failed for.
+func reasonOf(t testing.TB, err error) error {
+	t.Helper()
+	var call *webhook.Error
+	if !errors.As(err, &call) {
+		t.Fatalf("error %T %v, want a *webhook.Error", err, err)
+	}
+	return call.Reason
+}
+
+// wantError checks that the reason of an error has a text in it.
 func wantError(t testing.TB, err error, want string) {
 	t.Helper()
-	if err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("error %v, want one with %q", err, want)
+	if reason := reasonOf(t, err); !strings.Contains(reason.Error(), want) {
+		t.Errorf("reason %v, want one with %q", reason, want)
 	}
 }
 
@@ -202,7 +212,7 @@ func TestRetries(t *testing.T) {
 			say(c.code, "no", "Retry-After", c.after)(w, r)
 		})
 		client, _ := newClient(t, h, webhook.Options{Timeout: 12 * time.Hour})
-		if _, err := client.Post(t.Context(), []byte("{}")); !c.reason(err) || attempts.Load() != c.want {
+		if _, err := client.Post(t.Context(), []byte("{}")); !c.reason(reasonOf(t, err)) || attempts.Load() != c.want {
 			t.Errorf("%d, Retry-After %q: %v after %d attempts, want %d", c.code, c.after, err, attempts.Load(), c.want)
 		}
 	}
@@ -301,7 +311,7 @@ func TestIdentity(t *testing.T) {
 	wantError(t, err, "no token")
 }
 
-// What this server is to a webhook is not told to whom that redirects.
+// Where redirects are followed, what this server is to a webhook is not told to another one.
 func TestRedirect(t *testing.T) {
 	t.Parallel()
 	other := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -312,7 +322,7 @@ func TestRedirect(t *testing.T) {
 	h.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, strings.Replace(other.URL, "127.0.0.1", "localhost", 1), http.StatusTemporaryRedirect)
 	})
-	caller := webhook.New(webhook.Options{Identify: func(string) (webhook.Identity, error) {
+	caller := webhook.New(webhook.Options{FollowRedirects: true, Identify: func(string) (webhook.Identity, error) {
 		return webhook.Identity{Authorization: func(context.Context) (string, error) { return "Bearer secret", nil }}, nil
 	}})
 	t.Cleanup(caller.Close)

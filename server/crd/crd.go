@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/admission"
+	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/runtime"
 	celrules "github.com/keelson-dev/keelson/runtime/cel/rules"
 	"github.com/keelson-dev/keelson/runtime/webhook"
@@ -15,6 +16,7 @@ import (
 	"github.com/keelson-dev/keelson/server/crd/internal/definition"
 	"github.com/keelson-dev/keelson/server/crd/internal/serving"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -31,7 +33,8 @@ type Options struct {
 	// WebhookConversion bounds what is asked of conversion webhooks, and what is remembered of their answers. Its Hooks are called
 	// besides those of the server's metrics.
 	WebhookConversion conversion.Options
-	// Logger gets what fails and is tried again, and definitions that cannot be served; nil is silent.
+	// Logger gets what fails and is tried again, definitions that cannot be served, and why calls of conversion webhooks failed,
+	// of which at most 10 lines a second; nil is silent.
 	Logger *zap.Logger
 }
 
@@ -71,8 +74,10 @@ func (e extension) Install(h *server.Host) error {
 	if err != nil {
 		return fmt.Errorf("crd: %w", err)
 	}
+	conversions := e.opts.WebhookConversion
+	conversions.Hooks.Called = logCalls(e.opts.Logger, conversions.Hooks.Called)
 	groups, err := serving.New(compiler, h.Metrics(), serving.Options{
-		Conversions: e.opts.Conversions, Webhooks: e.opts.Webhooks, WebhookConversion: e.opts.WebhookConversion,
+		Conversions: e.opts.Conversions, Webhooks: e.opts.Webhooks, WebhookConversion: conversions,
 	})
 	if err != nil {
 		return fmt.Errorf("crd: %w", err)
@@ -102,3 +107,23 @@ func (e extension) Install(h *server.Host) error {
 	}
 	return nil
 }
+
+// logCalls returns a hook that writes why a call of a webhook failed, which clients are not told, and calls another one, which may
+// be nil. Clients cause calls, and webhooks write the texts: both are bounded.
+func logCalls(log *zap.Logger, besides func(conversion.Call)) func(conversion.Call) {
+	log = log.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+		return zapcore.NewSamplerWithOptions(core, time.Second, maxCallLines, 0)
+	}))
+	return func(c conversion.Call) {
+		if c.Err != nil {
+			log.Warn("a call of a conversion webhook failed", zap.String("definition", c.Definition), zap.Int("objects", c.Objects),
+				zap.Duration("took", c.Took), zap.String("error", authz.Shorten(c.Err.Error())))
+		}
+		if besides != nil {
+			besides(c)
+		}
+	}
+}
+
+// maxCallLines is how many lines a second there are about calls that failed.
+const maxCallLines = 10

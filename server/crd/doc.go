@@ -44,9 +44,10 @@
 // whoever wrote it cannot read.
 //
 // Nothing is converted for requests in the stored version, and of lists and watches in another only what nobody has wanted before.
-// A webhook that is slow, lies or is away costs those who need it: each is answered with 500 and what is wrong, by kube-apiserver's
-// words, a watch ends with that, too many who wait are answered with 429, and nothing is stored or deleted. All others go on as
-// ever: the stored version, other kinds, the definition itself, which can be changed and deleted. When the definition says
+// A webhook that is slow, lies or is away costs those who need it: each is answered with 500 and, by kube-apiserver's words,
+// what the webhook said was wrong; if something else is, that is in the log, see package conversion. A watch ends with that, too
+// many who wait are answered with 429, and nothing is stored or deleted. All others go on as ever: the stored version, other
+// kinds, the definition itself, which can be changed and deleted. When the definition says
 // something else of its webhook, that is called from then on, and nothing is shown that the one before has made.
 //
 // # Many definitions

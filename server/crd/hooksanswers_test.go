@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/keelson-dev/keelson/runtime/webhook"
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/crd"
 	"github.com/keelson-dev/keelson/server/servertest"
@@ -253,7 +254,7 @@ func TestHookAnswers(t *testing.T) {
 		want[name] = text
 	}
 	h := startHooks(t)
-	srv := servertest.Start(t, server.Options{}, crd.New(crd.Options{}))
+	srv := servertest.Start(t, server.Options{}, crd.New(crd.Options{Webhooks: webhook.Options{ShowErrors: true}}))
 	for _, p := range hookPlays() {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()

@@ -178,7 +178,7 @@ func TestClose(t *testing.T) {
 	caller := webhook.New(webhook.Options{Timeout: 24 * time.Hour})
 	var told atomic.Int64
 	f := conversion.New(caller, conversion.Options{MaxCalls: 1, Hooks: conversion.Hooks{
-		Called: func(string, int, conversion.Failure, time.Duration) {
+		Called: func(conversion.Call) {
 			time.Sleep(20 * time.Millisecond) // which Close waits for
 			told.Add(1)
 		},

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/google/uuid"
+	"github.com/keelson-dev/keelson/runtime/webhook"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -133,9 +134,13 @@ func (w *Webhook) do(c *call) {
 	case began.Sub(c.queued) > maxQueued:
 		c.fail(&problem{whole: true, nobody: true, err: w.busy()})
 	default:
-		failure := w.ask(c)
+		told := Call{Definition: w.name, Objects: len(c.items)}
+		if p := w.ask(c); p != nil {
+			told.Failure, told.Err = p.failure, p.forLog()
+		}
 		if called := w.factory.opts.Hooks.Called; called != nil {
-			called(w.name, len(c.items), failure, time.Since(began))
+			told.Took = time.Since(began)
+			called(told)
 		}
 	}
 	w.mu.Lock()
@@ -156,24 +161,24 @@ func (w *Webhook) land(c *call) {
 	close(c.done)
 }
 
-// ask asks the webhook, and gives the items what they become.
-func (w *Webhook) ask(c *call) Failure {
+// ask asks the webhook, and gives the items what they become. It returns the first problem, or nil.
+func (w *Webhook) ask(c *call) *problem {
 	uid := types.UID(uuid.NewString())
 	answer, err := w.client.Post(w.factory.life, w.factory.reviews.request(w.review, uid, c.to, c.items))
 	if err != nil {
-		p := c.problem(CallFailure, "failed: %v", err)
-		p.nobody = errors.As(err, new(*url.Error)) || errors.Is(err, context.DeadlineExceeded)
+		p := c.rejected(CallFailure, err)
+		p.nobody = errors.As(p.reason, new(*url.Error)) || errors.Is(p.reason, context.DeadlineExceeded)
 		if w.factory.life.Err() != nil {
-			p = &problem{whole: true, nobody: true, err: errClosed()}
+			p.err = errClosed()
+			p.nobody = true
 		}
-		c.fail(p)
-		return CallFailure
+		return c.fail(p)
 	}
 	if len(answer) > bigAnswer {
 		w.factory.big.Lock()
 		defer w.factory.big.Unlock()
 	}
-	return w.factory.reviews.judge(w.review, uid, c, answer)
+	return w.factory.reviews.judge(w.review, uid, c, answer, w.client.Reject)
 }
 
 const (
@@ -183,33 +188,33 @@ const (
 	maxCrowd = 1000
 )
 
-// judge gives the items of a call what an answer has for them.
-func (r *reviews) judge(version string, uid types.UID, c *call, answer []byte) Failure {
+// judge gives the items of a call what an answer has for them. It returns the first problem, or nil. reject makes the error of an
+// answer that is none of a conversion webhook.
+func (r *reviews) judge(version string, uid types.UID, c *call, answer []byte, reject func(reason error) *webhook.Error) *problem {
 	if n := crowd(answer); n > len(c.items)+maxCrowd {
-		c.fail(c.problem(PartialResponse, "returned %d objects, expected %d", n, len(c.items)))
-		return PartialResponse
+		return c.fail(c.rejected(PartialResponse, reject(fmt.Errorf("returned %d objects, expected %d", n, len(c.items)))))
 	}
 	objects, err := r.converted(version, uid, answer)
-	if err != nil {
-		failure := MalformedResponse
-		if errors.As(err, new(unreadError)) {
-			failure = CallFailure
-		}
-		c.fail(c.problem(failure, "failed: %v", err))
-		return failure
+	switch {
+	case err == nil:
+	case errors.As(err, new(toldError)):
+		return c.fail(c.problem(MalformedResponse, "failed: %v", err))
+	case errors.As(err, new(unreadError)):
+		return c.fail(c.rejected(CallFailure, reject(err)))
+	default:
+		return c.fail(c.rejected(MalformedResponse, reject(err)))
 	}
 	if len(objects) != len(c.items) {
-		c.fail(c.problem(PartialResponse, "returned %d objects, expected %d", len(objects), len(c.items)))
-		return PartialResponse
+		return c.fail(c.problem(PartialResponse, "returned %d objects, expected %d", len(objects), len(c.items)))
 	}
-	var failure Failure
+	var first *problem
 	for n, i := range c.items {
 		i.take(objects[n], c.to)
-		if i.problem != nil && failure == "" {
-			failure = i.problem.failure
+		if first == nil {
+			first = i.problem
 		}
 	}
-	return failure
+	return first
 }
 
 // take judges what the webhook made of an item.
@@ -228,11 +233,22 @@ func (c *call) problem(failure Failure, format string, args ...any) *problem {
 	return p
 }
 
-// fail has all items of a call fail.
-func (c *call) fail(p *problem) {
+// rejected is a problem of all items of a call that has no usable answer. A *webhook.Error says to clients what they may know.
+func (c *call) rejected(failure Failure, err error) *problem {
+	p := c.problem(failure, "failed: %v", err)
+	p.reason = err
+	if call := (*webhook.Error)(nil); errors.As(err, &call) {
+		p.reason = call.Reason
+	}
+	return p
+}
+
+// fail has all items of a call fail, and returns the problem.
+func (c *call) fail(p *problem) *problem {
 	for _, i := range c.items {
 		i.problem = p
 	}
+	return p
 }
 
 // busy is the error of who is too many.

@@ -47,6 +47,7 @@ type problem struct {
 	whole   bool   // the problem is that of the call, and perhaps of another object in it
 	nobody  bool   // nobody answered
 	err     error  // is told instead of the text
+	reason  error  // is logged instead of the text
 }
 
 // problemOf is the problem of an object, or of a call whose first object that is.
@@ -60,6 +61,14 @@ func (p *problem) error() error {
 		return p.err
 	}
 	return failed(p.text)
+}
+
+// forLog is what the operator hears.
+func (p *problem) forLog() error {
+	if p.reason != nil {
+		return p.reason
+	}
+	return p.error()
 }
 
 // restored makes an object of what a webhook made of it: of its metadata, labels and annotations are the webhook's, and all

@@ -42,9 +42,19 @@
 //
 // # Errors
 //
-// What a webhook does wrong is an error of code 500 without a reason, as in kube-apiserver, with its text:
+// What a webhook does wrong is an error of code 500 without a reason, as in kube-apiserver, and with its text where the webhook
+// has answered: with a ConversionReview that has the uid of the request, or, in v1beta1, a result.
 //
-//	conversion webhook for example.com/v1, Kind=Widget failed: Post "https://hooks.example.com/convert?timeout=30s": ...
+//	conversion webhook for example.com/v1, Kind=Widget failed: the size must not be negative
+//	conversion webhook for example.com/v1, Kind=Widget returned 0 objects, expected 1
+//
+// Everything else is one text, unless webhook.Options.ShowErrors is set:
+//
+//	conversion webhook for example.com/v1, Kind=Widget failed: Post "https://hooks.example.com/convert?timeout=30s": no usable answer; the log of the server says why
+//
+// kube-apiserver goes on with what happened instead (connection refused, the code, the beginning of the body, why that is no
+// JSON), so that who may create a definition can ask it which hosts and ports there are in its network, and what they
+// answer. Here that is for the log: Hooks.Called is told, and package crd writes it. Package webhook says more.
 //
 // The kind is that of the object, also in a list, and there is one error for all objects that were wanted: of the first that
 // could not be converted. A call that fails is made again for who wanted only some of the objects in it, unless nobody answered.

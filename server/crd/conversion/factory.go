@@ -35,8 +35,19 @@ type Options struct {
 type Hooks struct {
 	// Converted is called when a call of Convert ends that had something to convert.
 	Converted func(Conversion)
-	// Called is called when a call to the webhook of a definition ends. failure is "" when it went well.
-	Called func(definition string, objects int, failure Failure, took time.Duration)
+	// Called is called when a call to the webhook of a definition ends.
+	Called func(Call)
+}
+
+// Call is one call to a webhook.
+type Call struct {
+	Definition string // its name, widgets.example.com
+	Objects    int    // that were sent
+	Took       time.Duration
+	Failure    Failure // "" when it went well
+	// Err is what was wrong, nil when nothing was. It is for the log of the server: it says what answered, or did not, which
+	// clients are not told, see package webhook. The webhook may have written any part of its text.
+	Err error
 }
 
 // Conversion is one call of Convert.

@@ -1,6 +1,7 @@
 package conversion_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -80,7 +81,7 @@ func webhookFor(t testing.TB, f *conversion.Factory, l lie, h *hooks) *conversio
 	return w
 }
 
-// What clients hear is what kube-apiserver tells them.
+// What clients hear is what kube-apiserver tells them, if that is wanted.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	want, all := readGolden(t), lies()
@@ -97,7 +98,7 @@ func TestGolden(t *testing.T) {
 			if !ok {
 				t.Fatal("kube-apiserver was not asked")
 			}
-			var options webhook.Options
+			options := webhook.Options{FollowRedirects: true, ShowErrors: true}
 			switch {
 			case strings.Contains(l.name, "hang-amid"):
 				options.Timeout = 5 * time.Second // in which there has to be the beginning of an answer
@@ -127,6 +128,51 @@ func TestGolden(t *testing.T) {
 			}
 			if a, b := asJSON(t, got), asJSON(t, want.Write); a != b {
 				t.Errorf("\n got %s\nwant %s", a, b)
+			}
+		})
+	}
+}
+
+// By default clients hear what a conversion webhook says, and otherwise nothing of what is there instead: that is for the log.
+func TestWhatClientsAreTold(t *testing.T) {
+	t.Parallel()
+	golden, all := readGolden(t), lies()
+	h := startHooks(t, all)
+	for _, l := range all {
+		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
+			var options webhook.Options
+			if strings.Contains(l.name, "hang") {
+				options.Timeout = 3 * time.Second
+			}
+			logged := make(chan conversion.Call, 1)
+			f := newFactory(t, options, conversion.Options{Hooks: conversion.Hooks{Called: func(c conversion.Call) { logged <- c }}})
+			_, err := webhookFor(t, f, l, h).Convert(t.Context(), []*unstructured.Unstructured{thing("a")}, v1)
+			call := <-logged
+			if (err == nil) != (call.Err == nil) || (err == nil) != (call.Failure == "") {
+				t.Fatalf("%v, and the log has %v, %s", err, call.Err, call.Failure)
+			}
+			if err == nil {
+				return
+			}
+			same := golden[l.name].Write.Message
+			nothing := fmt.Sprintf("conversion webhook for %s, Kind=Thing failed: Post %q: no usable answer; the log of the server says why",
+				v2, strings.ReplaceAll(h.url(l), "%2D", "-")+"?timeout="+cmp.Or(options.Timeout, 30*time.Second).String())
+			if path := strings.LastIndex(l.path, "/"); path >= 0 {
+				nothing, same = "", "" // the URL is cleaned, which is tested elsewhere
+			}
+			told := false
+			for _, words := range []string{"failure", "status-none", "status-odd", "status-message", "object", "metadata", "label", "annotation"} {
+				told = told || strings.HasPrefix(l.name, words) && l.name != "objects-object" // which does not decode
+			}
+			got := err.Error()
+			switch {
+			case told && anonymous(got, group) != same:
+				t.Errorf("clients are told\n%s\nwant\n%s", anonymous(got, group), same)
+			case !told && got != nothing && nothing != "":
+				t.Errorf("clients are told\n%s\nwant\n%s", got, nothing)
+			case !strings.HasPrefix(l.name, "redirect") && !strings.Contains(same, anonymous(call.Err.Error(), group)) && same != "":
+				t.Errorf("the log has\n%s\nwant it to be in\n%s", call.Err, same)
 			}
 		})
 	}

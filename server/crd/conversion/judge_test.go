@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/keelson-dev/keelson/runtime/webhook"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -32,7 +33,13 @@ func judged(t testing.TB, r *reviews, version string, answer []byte) (in []*unst
 		in = append(in, u)
 		c.items = append(c.items, &item{sent: sent, original: originalOf(u)})
 	}
-	return in, c, r.judge(version, "u1", c, answer)
+	reject := func(reason error) *webhook.Error {
+		return &webhook.Error{URL: "https://hooks.example.com", Reason: reason}
+	}
+	if p := r.judge(version, "u1", c, answer, reject); p != nil {
+		failure = p.failure
+	}
+	return in, c, failure
 }
 
 // FuzzAnswer has webhooks answer anything. Each object is either as it should be, or there is a problem that can be told, and what
@@ -109,7 +116,7 @@ func TestLongTexts(t *testing.T) {
 		}
 	}
 	_, c, failure := judged(t, r, "v1", []byte(strings.Repeat("- a\n", maxYAML/4+1)))
-	if got := c.items[0].problem.text; failure != CallFailure || !strings.HasSuffix(got, "failed: the answer is not JSON") {
+	if got := c.items[0].problem.forLog().Error(); failure != CallFailure || got != "the answer is not JSON" {
 		t.Errorf("%s: %s", failure, got)
 	}
 }

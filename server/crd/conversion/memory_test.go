@@ -123,8 +123,8 @@ func TestHooks(t *testing.T) {
 		Converted: func(c conversion.Conversion) {
 			tell("%s %s-%s %v: %d %d %d", c.Definition, c.From, c.To, c.Err != nil, c.Sent, c.Shared, c.Remembered)
 		},
-		Called: func(definition string, objects int, failure conversion.Failure, _ time.Duration) {
-			tell("call %s %d %q", definition, objects, failure)
+		Called: func(c conversion.Call) {
+			tell("call %s %d %q %v", c.Definition, c.Objects, c.Failure, c.Err)
 		},
 	}}, false)
 	wantNames(t, <-c.ask(t, "a", "b", "a"), "a", "b", "a")
@@ -134,10 +134,10 @@ func TestHooks(t *testing.T) {
 	wantStatus(t, (<-c.ask(t, "d")).err, 500, "returned 0 objects, expected 1")
 	const name = "things.things.w.example.com"
 	want := []string{
-		`call ` + name + ` 2 ""`, name + ` v2-v1 false: 2 1 0`,
-		`call ` + name + ` 1 ""`, name + ` v2-v1 false: 1 0 2`,
+		`call ` + name + ` 2 "" <nil>`, name + ` v2-v1 false: 2 1 0`,
+		`call ` + name + ` 1 "" <nil>`, name + ` v2-v1 false: 1 0 2`,
 		name + ` v2-v1 false: 0 0 1`,
-		`call ` + name + ` 1 "conversion_webhook_partial_response_failure"`, name + ` v2-v1 true: 1 0 0`,
+		`call ` + name + ` 1 "conversion_webhook_partial_response_failure" conversion webhook for ` + group + `/v2, Kind=Thing returned 0 objects, expected 1`, name + ` v2-v1 true: 1 0 0`,
 	}
 	mu.Lock()
 	defer mu.Unlock()

@@ -79,6 +79,9 @@ func (*reviews) request(version string, uid types.UID, to schema.GroupVersion, o
 // unreadError is an answer that cannot be read, as opposed to one that is read and is wrong.
 type unreadError struct{ error }
 
+// toldError is what a conversion webhook says, as opposed to what is wrong with an answer of whoever gave it.
+type toldError struct{ error }
+
 // crowd returns about how many objects there are in an answer: the most values that an array in the response has.
 func crowd(answer []byte) int {
 	const inResponse = 3 // the review, the response and the array are open
@@ -108,7 +111,8 @@ func crowd(answer []byte) int {
 	return most
 }
 
-// converted returns the objects in an answer, in JSON. None of them is nil, but any may be empty.
+// converted returns the objects in an answer, in JSON. None of them is nil, but any may be empty. Only a toldError is sure to be
+// the words of a conversion webhook: it had the uid of the request, or, in v1beta1, a result.
 func (r *reviews) converted(version string, uid types.UID, answer []byte) ([]runtime.RawExtension, error) {
 	if first := bytes.TrimLeft(answer, " \t\r\n"); len(answer) > maxYAML && (len(first) == 0 || first[0] != '{') {
 		return nil, unreadError{errors.New("the answer is not JSON")}
@@ -121,7 +125,11 @@ func (r *reviews) converted(version string, uid types.UID, answer []byte) ([]run
 		if review.Response == nil {
 			return nil, errors.New("no response provided")
 		}
-		return review.Response.ConvertedObjects, resultError(review.Response.Result)
+		err := resultError(review.Response.Result)
+		if err != nil && (review.Response.Result.Status != "" || review.Response.Result.Message != "") {
+			err = toldError{err}
+		}
+		return review.Response.ConvertedObjects, err
 	}
 	review := &apiextensionsv1.ConversionReview{}
 	if _, _, err := r.codec.Decode(answer, nil, review); err != nil {
@@ -137,7 +145,10 @@ func (r *reviews) converted(version string, uid types.UID, answer []byte) ([]run
 	if review.Response.UID != uid {
 		return nil, fmt.Errorf("expected response.uid=%q, got %q", uid, review.Response.UID)
 	}
-	return review.Response.ConvertedObjects, resultError(review.Response.Result)
+	if err := resultError(review.Response.Result); err != nil {
+		return nil, toldError{err}
+	}
+	return review.Response.ConvertedObjects, nil
 }
 
 // resultError is what a webhook says went wrong.

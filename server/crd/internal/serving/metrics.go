@@ -3,7 +3,6 @@ package serving
 import (
 	"errors"
 	"strconv"
-	"time"
 
 	"github.com/keelson-dev/keelson/server/crd/conversion"
 	"github.com/prometheus/client_golang/prometheus"
@@ -78,15 +77,15 @@ func (m *webhookMetrics) hooks(besides conversion.Hooks) conversion.Hooks {
 				besides.Converted(c)
 			}
 		},
-		Called: func(definition string, objects int, failure conversion.Failure, took time.Duration) {
+		Called: func(c conversion.Call) {
 			result := "success"
-			if failure != "" {
+			if c.Failure != "" {
 				result = "failure"
 			}
-			m.requests.WithLabelValues(result, string(failure)).Inc()
-			m.latency.WithLabelValues(result, string(failure)).Observe(took.Seconds())
+			m.requests.WithLabelValues(result, string(c.Failure)).Inc()
+			m.latency.WithLabelValues(result, string(c.Failure)).Observe(c.Took.Seconds())
 			if besides.Called != nil {
-				besides.Called(definition, objects, failure, took)
+				besides.Called(c)
 			}
 		},
 	}

@@ -24,10 +24,10 @@ func TestWebhookMetrics(t *testing.T) {
 	told := 0
 	h := m.hooks(conversion.Hooks{
 		Converted: func(conversion.Conversion) { told++ },
-		Called:    func(string, int, conversion.Failure, time.Duration) { told++ },
+		Called:    func(conversion.Call) { told++ },
 	})
-	h.Called("widgets.example.com", 3, "", time.Millisecond)
-	h.Called("widgets.example.com", 3, conversion.PartialResponse, time.Millisecond)
+	h.Called(conversion.Call{Definition: "widgets.example.com", Objects: 3, Took: time.Millisecond})
+	h.Called(conversion.Call{Definition: "widgets.example.com", Objects: 3, Failure: conversion.PartialResponse, Took: time.Millisecond})
 	h.Converted(conversion.Conversion{Definition: "widgets.example.com", From: "v1", To: "v2", Took: time.Second, Sent: 3, Remembered: 2})
 	h.Converted(conversion.Conversion{Definition: "gears.example.com", From: "v2", To: "v1", Err: errors.New("no"), Shared: 1})
 	if told != 4 {

@@ -28,6 +28,7 @@ func (s *Server) chain() []NamedFilter {
 		{"request-info", filters.RequestInfo()},                   // what all below ask for
 		{"log", filters.Log(o.Observe.Logger)},                    // sees the final code of every answer below
 		{"cache-control", filters.CacheControl()},                 // answers must not be cached, refusals included
+		{"origin", filters.Origin(o.Serving.AllowOrigin)},         // before a browser's certificate says who it is
 		{"in-flight-wait", s.requests.Filter()},                   // shutdown lets what passed here finish, and nothing else in
 		{"deadline", filters.Deadline(o.Limits.RequestTimeout)},   // the time authentication takes counts
 		{"timeout", filters.Timeout(m.TimedOut)},                  // answers when the deadline passes; what is below runs in a goroutine of its own

@@ -59,7 +59,7 @@ func startSwells(t *testing.T, opts server.Options) (*servertest.Server, swells)
 func TestChainHasEveryFilterInItsPlace(t *testing.T) {
 	t.Parallel()
 	want := []string{
-		"recover", "audit-id", "received-at", "address", "request-info", "log", "cache-control", "in-flight-wait",
+		"recover", "audit-id", "received-at", "address", "request-info", "log", "cache-control", "origin", "in-flight-wait",
 		"deadline", "timeout", "warnings", "policy", "authenticate", "impersonate", "in-flight", "authorize", "metrics",
 	}
 	srv, err := server.New(server.Options{})

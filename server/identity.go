@@ -22,7 +22,7 @@ func (s *Server) openCredentials() error {
 	if err != nil {
 		return err
 	}
-	s.creds, err = credentials.Open(credentials.Options{Dir: s.opts.Serving.Credentials, Host: host})
+	s.creds, err = credentials.Open(credentials.Options{Dir: s.opts.Serving.Credentials, Host: host, Renewed: s.certificateRenewed})
 	if err != nil {
 		return err
 	}
@@ -37,6 +37,15 @@ func (s *Server) openCredentials() error {
 		}
 	}
 	return nil
+}
+
+// certificateRenewed logs that clients are shown a new serving certificate.
+func (s *Server) certificateRenewed(until time.Time, err error) {
+	if err != nil {
+		s.opts.Observe.Logger.Error("the serving certificate was renewed, but could not be kept", zap.Time("until", until), zap.Error(err))
+		return
+	}
+	s.opts.Observe.Logger.Info("the serving certificate was renewed", zap.Time("until", until))
 }
 
 // unauthenticated logs why a request is answered with 401: some requests a second, and how many others there were.

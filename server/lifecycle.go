@@ -203,13 +203,11 @@ func (s *Server) tlsConfig() *tls.Config {
 	config := s.creds.TLSConfig()
 	config.NextProtos = []string{"h2", "http/1.1"}
 	if own := s.opts.Serving.Certificate; own != nil {
-		serving := config.Certificates[0]
-		config.Certificates = nil // or clients that name an address and no host would not be asked about
 		config.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 			if c, err := own(hello); c != nil || err != nil {
 				return c, err
 			}
-			return &serving, nil
+			return s.creds.Certificate(hello)
 		}
 	}
 	return config

@@ -51,11 +51,13 @@ type Serving struct {
 	Listen string
 	// Credentials is a directory (made with mode 0700 when missing) for the CA, the serving certificate and the
 	// administrator's client certificate and token, all made at first use and used again while they are valid.
-	// "" keeps them in memory: they end with the server.
+	// "" keeps them in memory: they end with the server. The serving certificate is made anew before its end while the server
+	// runs.
 	Credentials string
 	// Certificate is what TLS clients are shown, as in tls.Config.GetCertificate, instead of the serving certificate
 	// of Credentials, which they are shown when it is nil or returns nil. Clients of the kubeconfig trust the CA of
-	// Credentials only. It is called for each connection, by several goroutines at a time.
+	// Credentials only. It is called for each connection, by several goroutines at a time. credentials.FromFiles reads
+	// certificates that others renew.
 	Certificate func(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
 	// Kubeconfig is a file, rewritten when Run or Serve begins to serve, with which kubectl reaches the server as
 	// administrator; "" writes none. With Policy.Authenticator it needs Credentials, which that has to know.
@@ -71,6 +73,10 @@ type Serving struct {
 	// named here count as one client for each of their addresses. Name only proxies that append the address of their client to
 	// the header, or replace it: a client behind others chooses for whom its requests count.
 	Proxies []netip.Prefix
+	// AllowOrigin returns true for the origins ("https://console.example.com") whose web pages may open WebSockets to this
+	// server, besides its own: they then do so as the user whose certificate the browser has. nil allows none; clients that
+	// are no browsers send no origin. It is called by several goroutines at a time. See filters.Origin.
+	AllowOrigin func(origin string) bool
 	// Filters rearranges the filter chain, outermost first; nil leaves it as Chain lists it. The slice is the function's
 	// own. Filters may be added behind "authorize". Up to there the members of the slice have no Filter: they may be left
 	// out or moved, but for those that guard the server (see Guards), and nothing is added. See TrustFilters.

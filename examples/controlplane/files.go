@@ -13,6 +13,7 @@ import (
 
 	"github.com/keelson-dev/keelson/server/credentials"
 	"github.com/keelson-dev/keelson/server/options"
+	"go.uber.org/zap"
 )
 
 // files is what the certificates and keys of the flags and of --cert-dir are for.
@@ -26,14 +27,14 @@ type files struct {
 }
 
 // openFiles reads the files, and makes those of --cert-dir that are missing and needed.
-func openFiles(o *options.Options) (*files, error) {
-	given, err := givenCertificate(o)
+func openFiles(o *options.Options, log *zap.Logger) (*files, error) {
+	given, err := givenCertificate(o, log)
 	if err != nil {
 		return nil, err
 	}
 	f := &files{}
 	if given != nil {
-		f.serving = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return given, nil }
+		f.serving = given
 		if givesUsers(o) {
 			return f, nil
 		}
@@ -62,21 +63,28 @@ func certificateFiles(dir string) (cert, key string) {
 	return filepath.Join(dir, "apiserver.crt"), filepath.Join(dir, "apiserver.key")
 }
 
-// givenCertificate reads the serving certificate that the flags name, or the one in --cert-dir. It is nil if there is none, or if
-// this program has made it.
-func givenCertificate(o *options.Options) (*tls.Certificate, error) {
+// givenCertificate shows the serving certificate of the files that the flags name, or of those in --cert-dir, which are read
+// again when they change. It is nil if there is none, or if this program has made it.
+func givenCertificate(o *options.Options, log *zap.Logger) (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
+	failed := func(err error) {
+		log.Error("the serving certificate cannot be read again; the one from before is served", zap.Error(err))
+	}
 	if o.TLSCertFile != "" {
-		return readPair("--tls-cert-file", o.TLSCertFile, "--tls-private-key-file", o.TLSPrivateKeyFile)
+		show, err := credentials.FromFiles(o.TLSCertFile, o.TLSPrivateKeyFile, failed)
+		if err != nil {
+			return nil, fmt.Errorf("--tls-cert-file %s and --tls-private-key-file %s: %w", o.TLSCertFile, o.TLSPrivateKeyFile, err)
+		}
+		return show, nil
 	}
 	cert, key := certificateFiles(o.CertDir)
 	if made(o.CertDir, cert) || missing(cert) && missing(key) {
 		return nil, nil
 	}
-	pair, err := tls.LoadX509KeyPair(cert, key)
+	show, err := credentials.FromFiles(cert, key, failed)
 	if err != nil {
 		return nil, fmt.Errorf("--cert-dir: %s and %s: %w", cert, key, err)
 	}
-	return &pair, nil
+	return show, nil
 }
 
 // readPair reads the certificate and the private key of the files that two flags name.

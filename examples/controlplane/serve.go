@@ -71,7 +71,7 @@ func serverOptions(o *options.Options, log *zap.Logger) (server.Options, error) 
 	if err != nil {
 		return server.Options{}, err
 	}
-	own, err := openFiles(o)
+	own, err := openFiles(o, log)
 	if err != nil {
 		return server.Options{}, err
 	}

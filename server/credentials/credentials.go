@@ -21,8 +21,11 @@ type Options struct {
 	User string
 	// Groups are the administrator's groups; nil is system:masters, who may do everything.
 	Groups []string
-	// Now is the clock; nil is time.Now.
+	// Now is the clock; nil is time.Now. It is called concurrently.
 	Now func() time.Time
+	// Renewed is called when Bundle.Certificate has made a new serving certificate, with the end of that and the error of keeping
+	// it in Dir. With an error the certificate is used all the same. nil is not called.
+	Renewed func(until time.Time, err error)
 }
 
 func (o Options) withDefaults() Options {
@@ -46,9 +49,9 @@ func (o Options) path(name string) string {
 	return filepath.Join(o.Dir, name)
 }
 
-// Bundle is a set of credentials that fit together. It is not changed after Open, and its users must not change it.
+// Bundle is a set of credentials that fit together. Its fields are not changed after Open, and its users must not change them.
 type Bundle struct {
-	// Serving is the server's certificate with its key, ready for a tls.Config.
+	// Serving is the server's certificate with its key, as Open has found or made it. A server that lasts shows Certificate.
 	Serving tls.Certificate
 	// ClientCAs verifies client certificates, and the server's.
 	ClientCAs *x509.CertPool
@@ -61,6 +64,8 @@ type Bundle struct {
 	// User and Groups are whom the client certificate names, and whom the token stands for.
 	User   string
 	Groups []string
+
+	serving *serving
 }
 
 // Open reads the credentials under o.Dir and makes what is missing or no longer valid. Errors name the file and
@@ -81,7 +86,8 @@ func Open(o Options) (*Bundle, error) {
 	if err != nil {
 		return nil, err
 	}
-	serving, err := ca.open(o.path("serving.pem"), servingProfile(hosts), now)
+	shown := &serving{ca: ca, path: o.path("serving.pem"), want: servingProfile(hosts), now: o.Now, renewed: o.Renewed}
+	server, err := ca.open(shown.path, shown.want, now)
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +99,10 @@ func Open(o Options) (*Bundle, error) {
 	if err != nil {
 		return nil, err
 	}
+	first := newServed(server, now)
+	shown.current.Store(first)
 	return &Bundle{
-		Serving:       tls.Certificate{Certificate: [][]byte{serving.cert.Raw}, PrivateKey: serving.key, Leaf: serving.cert},
+		Serving:       first.cert,
 		ClientCAs:     ca.pool(),
 		CAPEM:         bytes.Clone(ca.certPEM),
 		ClientCertPEM: client.certPEM,
@@ -102,18 +110,19 @@ func Open(o Options) (*Bundle, error) {
 		Token:         token,
 		User:          o.User,
 		Groups:        o.Groups,
+		serving:       shown,
 	}, nil
 }
 
-// TLSConfig returns a new configuration for the server. Clients are asked for a certificate but need none, and one
+// TLSConfig returns a new configuration for the server, which shows Certificate. Clients are asked for a certificate but need none, and one
 // that they show is not verified by the handshake: that is the authenticator's part, which can answer 401.
 //
 // It names no authorities to clients: many would then keep a certificate of another one to themselves, and be taken
 // for anonymous instead of being told.
 func (b *Bundle) TLSConfig() *tls.Config {
 	return &tls.Config{
-		MinVersion:   tls.VersionTLS12,
-		Certificates: []tls.Certificate{b.Serving},
-		ClientAuth:   tls.RequestClientCert,
+		MinVersion:     tls.VersionTLS12,
+		GetCertificate: b.Certificate,
+		ClientAuth:     tls.RequestClientCert,
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"io/fs"
 	"net"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -213,6 +215,140 @@ func TestExpiry(t *testing.T) {
 		t.Error("the token has changed")
 	}
 	wantVerified(t, last, start.Add(11*365*day))
+}
+
+// A server that runs for years has a certificate that is valid, of the authority that its clients know.
+func TestServingCertificateIsRenewed(t *testing.T) {
+	const day = 24 * time.Hour
+	dir := filepath.Join(t.TempDir(), "pki")
+	start := time.Now()
+	var after, renewals atomic.Int64
+	now := func() time.Time { return start.Add(time.Duration(after.Load())) }
+	b := open(t, credentials.Options{Dir: dir, Now: now, Renewed: func(until time.Time, err error) {
+		renewals.Add(1)
+		if err != nil || until.Before(now()) {
+			t.Errorf("renewed until %v, %v", until, err)
+		}
+	}})
+	shown := func() *x509.Certificate {
+		t.Helper()
+		client, conn := net.Pipe()
+		server := tls.Server(conn, b.TLSConfig())
+		done := make(chan error, 1)
+		go func() { done <- server.Handshake() }()
+		c := tls.Client(client, &tls.Config{RootCAs: b.ClientCAs, ServerName: "localhost", Time: now, MinVersion: tls.VersionTLS12})
+		if err := errors.Join(c.Handshake(), <-done); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = client.Close(), conn.Close()
+		return c.ConnectionState().PeerCertificates[0]
+	}
+	if !shown().Equal(b.Serving.Leaf) {
+		t.Error("another certificate is shown than that of Open")
+	}
+	after.Store(int64(330 * day))
+	if !shown().Equal(b.Serving.Leaf) || renewals.Load() != 0 {
+		t.Error("renewed long before the end")
+	}
+	for n, d := range []time.Duration{340 * day, 2 * 365 * day, 9*365*day + 200*day} { // near the end, and long after
+		after.Store(int64(d))
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() { _, _ = b.Certificate(nil) })
+		}
+		all.Wait()
+		leaf := shown()
+		if got := renewals.Load(); got != int64(n+1) || leaf.NotAfter.Before(now().Add(30*day)) {
+			t.Errorf("after %v: %d renewals, until %v", d, got, leaf.NotAfter)
+		}
+		if again := open(t, credentials.Options{Dir: dir, Now: now}); !again.Serving.Leaf.Equal(leaf) {
+			t.Errorf("after %v: what is shown is not kept", d)
+		}
+	}
+	before := renewals.Load()
+	after.Store(int64(10*365*day - 20*day)) // the authority ends soon, and so does what it issues
+	for range 5 {
+		shown()
+	}
+	if got := renewals.Load() - before; got > 1 {
+		t.Errorf("%d renewals in an instant", got)
+	}
+}
+
+// A certificate that cannot be kept is used all the same, and made once.
+func TestServingCertificateThatIsNotKept(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "pki")
+	start := time.Now()
+	var after atomic.Int64
+	var problems []error
+	b := open(t, credentials.Options{
+		Dir: dir, Now: func() time.Time { return start.Add(time.Duration(after.Load())) },
+		Renewed: func(_ time.Time, err error) { problems = append(problems, err) },
+	})
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	after.Store(int64(2 * 365 * 24 * time.Hour))
+	for range 3 {
+		c, err := b.Certificate(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Leaf.Verify(x509.VerifyOptions{Roots: b.ClientCAs, CurrentTime: start.Add(time.Duration(after.Load())), DNSName: "localhost"}); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(problems) != 1 || problems[0] == nil {
+		t.Errorf("told of %v", problems)
+	}
+}
+
+func TestFromFiles(t *testing.T) {
+	dir := t.TempDir()
+	certFile, keyFile := filepath.Join(dir, "cert"), filepath.Join(dir, "key")
+	if _, err := credentials.FromFiles(certFile, keyFile, nil); err == nil || !strings.Contains(err.Error(), certFile) {
+		t.Error(err)
+	}
+	stamp := time.Now()
+	put := func(path string, content []byte) {
+		t.Helper()
+		write(t, path, content)
+		stamp = stamp.Add(time.Second) // whatever the clock of the files can tell
+		if err := os.Chtimes(path, stamp, stamp); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, second := open(t, credentials.Options{}), open(t, credentials.Options{})
+	put(certFile, first.ClientCertPEM)
+	put(keyFile, first.ClientKeyPEM)
+	var problems []error
+	get, err := credentials.FromFiles(certFile, keyFile, func(err error) { problems = append(problems, err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := func(certPEM []byte, told int) {
+		t.Helper()
+		for range 3 {
+			if c, err := get(nil); err != nil || !bytes.Equal(c.Certificate[0], parse(t, certPEM).Raw) {
+				t.Errorf("another certificate, %v", err)
+			}
+		}
+		if len(problems) != told {
+			t.Errorf("told of %v, want %d", problems, told)
+		}
+	}
+	want(first.ClientCertPEM, 0)
+	put(certFile, second.ClientCertPEM)
+	want(first.ClientCertPEM, 1) // its key is not there yet
+	put(keyFile, second.ClientKeyPEM)
+	want(second.ClientCertPEM, 1)
+	if err := os.Remove(keyFile); err != nil {
+		t.Fatal(err)
+	}
+	want(second.ClientCertPEM, 2)
+	put(keyFile, first.ClientKeyPEM)
+	put(certFile, first.ClientCertPEM)
+	want(first.ClientCertPEM, 2)
 }
 
 func TestDamagedOrForeignCertificatesAreReissued(t *testing.T) {

@@ -23,6 +23,9 @@
 // damaged ca.pem or token is an error, because making a new one would shut out who holds the old credentials; an
 // authority that is about to expire is replaced, because it would shut them out anyway.
 //
+// The serving certificate is issued anew while the server runs, too: see [Bundle.Certificate]. The administrator's certificate is so
+// by Open alone; the token beside it in the kubeconfig does not expire. Certificates in files that others write are [FromFiles].
+//
 // This package checks nobody's credentials; package authn's authenticators do, given ClientCAs and Token.
 //
 // Certificates follow RFC 5280, the kubeconfig is that of

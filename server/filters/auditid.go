@@ -2,22 +2,34 @@ package filters
 
 import (
 	"crypto/rand"
+	"fmt"
 	"net/http"
 
 	"github.com/google/uuid"
+	"github.com/keelson-dev/keelson/server/response"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
+// maxAuditID bounds the ID that a client gives its request, in bytes. kube-apiserver has no bound, and logs the first 64 of it.
+const maxAuditID = 256
+
 // AuditID gives each request an ID, that of its Audit-ID header or a new UUID, puts it in the context, and shows it
-// in the Audit-Id header of the answer, so that a client can name the request to whoever reads logs.
+// in the Audit-Id header of the answer, so that a client can name the request to whoever reads logs. A request whose own ID is
+// longer than 256 bytes is answered with 400: each of its lines in logs and audit would have it.
 func AuditID() Filter {
 	return steps(func(p *passage, _ http.Handler) bool {
-		id := p.r.Header.Get("Audit-Id")
-		if id == "" {
+		given := p.r.Header.Get("Audit-Id")
+		id := given
+		if given == "" || len(given) > maxAuditID {
 			id = newID()
 		}
 		p.header[0] = id
 		p.w.Header()["Audit-Id"] = p.header[0:1:1]
 		p.values.AuditID = id
+		if len(given) > maxAuditID {
+			response.Error(p.w, p.r, apierrors.NewBadRequest(fmt.Sprintf("the Audit-ID header has %d bytes: it may have at most %d", len(given), maxAuditID)))
+			return false
+		}
 		return true
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -67,6 +68,77 @@ func TestAuditID(t *testing.T) {
 	r.Header.Set("Audit-ID", "mine")
 	if w := serve(filters.AuditID(), h, r); w.Header().Get("Audit-Id") != "mine" || inner != "mine" {
 		t.Errorf("answer %q, context %q", w.Header().Get("Audit-Id"), inner)
+	}
+}
+
+// An ID that a client gives is bounded: a longer one is in no header, no context and no log.
+func TestLongAuditID(t *testing.T) {
+	for length, want := range map[int]int{73: 200, 256: 200, 257: 400, 1 << 20: 400} {
+		id, inner := strings.Repeat("x", length), ""
+		r := httptest.NewRequest(http.MethodGet, "/version", nil)
+		r.Header.Set("Audit-ID", id)
+		w := serve(filters.AuditID(), func(_ http.ResponseWriter, r *http.Request) { inner = request.AuditIDFrom(r.Context()) }, r)
+		got := w.Header().Get("Audit-Id")
+		switch {
+		case w.Code != want:
+			t.Errorf("%d bytes: %d, want %d", length, w.Code, want)
+		case want == 200 && (got != id || inner != id):
+			t.Errorf("%d bytes: answer %q, context %q", length, got, inner)
+		case want == 400:
+			s := status(t, w.Body)
+			if message := fmt.Sprintf("the Audit-ID header has %d bytes: it may have at most 256", length); s.Message != message || s.Reason != metav1.StatusReasonBadRequest {
+				t.Errorf("%+v, want %q", s, message)
+			}
+			if len(got) != 36 || inner != "" {
+				t.Errorf("%d bytes: answer %q, context %q", length, got, inner)
+			}
+		}
+	}
+}
+
+func TestOrigin(t *testing.T) {
+	console := func(origin string) bool { return origin == "https://console.example.com" }
+	for _, c := range []struct {
+		origin string
+		plain  bool // the request came by HTTP
+		allow  func(string) bool
+		want   int
+	}{
+		{"", false, nil, 200},
+		{"https://api.example.com:6443", false, nil, 200},
+		{"https://API.example.com:6443", false, nil, 200},
+		{"http://api.example.com:6443", false, nil, 403},
+		{"http://api.example.com:6443", true, nil, 200},
+		{"https://api.example.com:6443", true, nil, 200}, // a proxy has decrypted it
+		{"https://api.example.com", false, nil, 403},
+		{"https://api.example.com:6443.evil.example.org", false, nil, 403},
+		{"https://evil.example.org/?api.example.com:6443", false, nil, 403},
+		{"https://console.example.com", false, nil, 403},
+		{"https://console.example.com", false, console, 200},
+		{"https://elsewhere.example.com", false, console, 403},
+		{"null", false, console, 403},
+		{"null", false, func(origin string) bool { return origin == "null" }, 200},
+		{"%zz", false, console, 403},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "https://api.example.com:6443/api/v1/pods?watch=1", nil)
+		if c.plain {
+			r.TLS = nil
+		}
+		if c.origin != "" {
+			r.Header.Set("Origin", c.origin)
+		}
+		if w := serve(filters.Origin(c.allow), ok, r); w.Code != 200 {
+			t.Errorf("%+v: %d without a WebSocket", c, w.Code)
+		}
+		r.Header.Set("Connection", "keep-alive, Upgrade")
+		r.Header.Set("Upgrade", "websocket")
+		if w := serve(filters.Origin(c.allow), ok, r); w.Code != c.want {
+			t.Errorf("%+v: %d %s", c, w.Code, w.Body)
+		}
+		r.Header["Origin"] = append([]string{"https://api.example.com:6443"}, r.Header["Origin"]...) // all of them count
+		if w := serve(filters.Origin(c.allow), ok, r); w.Code != c.want {
+			t.Errorf("%+v, after another one: %d %s", c, w.Code, w.Body)
+		}
 	}
 }
 

@@ -345,7 +345,7 @@ func (w *watching) serveWebSocket(ctx context.Context) {
 	}
 	conn, err := websocket.Accept(&hijacked{raw, rw, http.Header{"Content-Type": {w.writer.StreamType()}}}, w.r, &websocket.AcceptOptions{
 		Subprotocols:       offered(w.r.Header),
-		InsecureSkipVerify: true, // pages of any origin, as in kube-apiserver: authentication is by a token, which no browser adds by itself
+		InsecureSkipVerify: true, // of the origin: filters.Origin does that, for all that WebSockets are opened to
 	})
 	if err != nil { // the client has been told
 		_ = rw.Flush()

@@ -77,8 +77,10 @@ func (c *frameConn) hold(p []byte) {
 }
 
 func (c *frameConn) release() {
-	*c.held = (*c.held)[:0]
-	c.pool.Put(c.held)
+	if cap(*c.held) <= 2*mostHeld { // a client may want frames of 16 MiB: those are left to the garbage collector
+		*c.held = (*c.held)[:0]
+		c.pool.Put(c.held)
+	}
 	c.held = nil
 }
 

@@ -199,3 +199,17 @@ func TestFramesOfASlowReader(t *testing.T) {
 		}
 	})
 }
+
+// A buffer that a large frame has needed is not kept for the next ones.
+func TestFramesKeepNoLargeBuffer(t *testing.T) {
+	c := newFrames(&taken{})
+	whole := frame(0, 0, make([]byte, 1<<20))
+	for _, part := range [][]byte{whole[:9], whole[9:]} {
+		if _, err := c.Write(part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b, ok := c.pool.Get().(*[]byte); ok && cap(*b) > 2*mostHeld {
+		t.Errorf("a buffer of %d bytes is kept", cap(*b))
+	}
+}

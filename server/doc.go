@@ -108,6 +108,17 @@
 // Package github.com/keelson-dev/keelson/server/builtin/rbac serves roles and bindings and decides by them; package
 // github.com/keelson-dev/keelson/authz/rbac does so with roles given in Go.
 //
+// # Memory
+//
+// What a burst of requests took goes back to the operating system by itself: Go gives back what a collection has found free within
+// seconds, collects at least every two minutes, and empties the pools of buffers with two collections. None of these keeps a
+// buffer of more than a MiB. examples/hello, which takes 29 MB when it starts, took 441 MB while 64 clients sent it 192 bodies of 2.7
+// MB; one second after the last answer it took 122 MB, and 47 MB after two minutes without requests, with 9 MB in use. What stays
+// is kept on purpose: the objects of stored kinds, and what [Limits] bounds by CacheWindow and FormBytes.
+//
+// Where memory is limited, as in a container, set the environment variable GOMEMLIMIT to nine tenths of that: Go collects before
+// that is reached, in place of when the memory in use has doubled.
+//
 // # What will bite
 //
 //   - A handler mounted elsewhere sees client certificates only if that http.Server asks for them, and clients that

@@ -257,14 +257,21 @@ func moduleProblems(root fs.FS) []string {
 	return out
 }
 
-const goLine = "go 1.26.0"
+// goLine is the least Go that the modules need, and toolchainLine the one that they are tested with, which has the fixes of what
+// was found in the standard library until then. It is that of nobody who imports a module.
+const (
+	goLine        = "go 1.26.0"
+	toolchainLine = "toolchain go1.26.8"
+)
 
 // modFileProblems checks one go.mod or go.work, which is at p below the root.
 func modFileProblems(p, text string) []string {
 	var out []string
 	lines := directives(text)
-	if !slices.Contains(lines, goLine) {
-		out = append(out, fmt.Sprintf("%s: want %q", p, goLine))
+	for _, want := range []string{goLine, toolchainLine} {
+		if !slices.Contains(lines, want) {
+			out = append(out, fmt.Sprintf("%s: want %q", p, want))
+		}
 	}
 	dir, uses := path.Dir(p), false
 	up, err := filepath.Rel(filepath.FromSlash(dir), ".")
@@ -383,11 +390,12 @@ func TestLayeringRules(t *testing.T) {
 }
 
 func TestLayeringModuleRules(t *testing.T) {
-	const head = "module m\n\ngo 1.26.0\n\n"
+	const head = "module m\n\ngo 1.26.0\n\ntoolchain go1.26.8\n\n"
 	for _, c := range []struct{ path, text, want string }{
 		{"go.mod", head + "require (\n\tgo.uber.org/zap v1.0.0 // indirect\n)\n", ""},
-		{"go.mod", "module m\n\ngo 1.25\n", `want "go 1.26.0"`},
-		{"go.work", "go 1.27.0\n", `want "go 1.26.0"`},
+		{"go.mod", "module m\n\ngo 1.25\n\ntoolchain go1.26.8\n", `want "go 1.26.0"`},
+		{"go.mod", "module m\n\ngo 1.26.0\n", `want "toolchain go1.26.8"`},
+		{"go.work", "go 1.27.0\n\ntoolchain go1.26.8\n", `want "go 1.26.0"`},
 		{"go.mod", head + "replace a => b\n", "whoever imports the module"},
 		{"go.mod", head + "replace (\n\ta => b\n)\n", "whoever imports the module"},
 		{"go.mod", head + "// replace a => b\n", ""},

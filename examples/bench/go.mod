@@ -2,6 +2,8 @@ module github.com/keelson-dev/keelson/examples/bench
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/keelson-dev/keelson v0.0.0
 	github.com/keelson-dev/keelson/storage/etcd/embedded v0.0.0

@@ -2,6 +2,8 @@ module github.com/keelson-dev/keelson/examples/e2e
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/getkin/kin-openapi v0.152.0
 	github.com/go-logr/logr v1.4.4

@@ -2,6 +2,8 @@ module github.com/keelson-dev/keelson/examples/e2e/helm3
 
 go 1.26.0
 
+toolchain go1.26.8
+
 tool helm.sh/helm/v3/cmd/helm
 
 require (

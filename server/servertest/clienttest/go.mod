@@ -2,6 +2,8 @@ module github.com/keelson-dev/keelson/server/servertest/clienttest
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/go-logr/logr v1.4.4
 	github.com/keelson-dev/keelson v0.0.0

@@ -2,6 +2,8 @@ module github.com/keelson-dev/keelson/storage/etcd/embedded
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/coreos/go-semver v0.3.1
 	github.com/keelson-dev/keelson v0.0.0

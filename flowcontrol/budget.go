@@ -24,6 +24,16 @@ func (b Bounds) WithDefaults(defaults Bounds) Bounds {
 	return Bounds{All: or(b.All, defaults.All), User: or(b.User, defaults.User), Address: or(b.Address, defaults.Address)}
 }
 
+// Bound is one of the numbers of Bounds; the zero Bound is none of them.
+type Bound int
+
+// The numbers of Bounds.
+const (
+	BoundAll Bound = iota + 1
+	BoundUser
+	BoundAddress
+)
+
 // Holder is who holds a part of a Budget. The zero Holder counts in all only.
 type Holder struct {
 	// User is the name of a user, or "": then the bound of users does not hold.
@@ -33,6 +43,9 @@ type Holder struct {
 	// (https://www.rfc-editor.org/rfc/rfc4291#section-2.5.1), and those of IPv4 mapped to IPv6 as what they are.
 	Address netip.Addr
 }
+
+// Network returns what the address of h counts as, for which see Address.
+func (h Holder) Network() netip.Addr { return network(h.Address) }
 
 // Budget counts how much of one thing is held: bytes, watches or connections. Nobody waits: what would go beyond a bound is
 // turned away. All methods may be called concurrently, and cost the same however many holders there are. Make a Budget with
@@ -82,6 +95,26 @@ func (b *Budget) Take(h Holder, n int64) (Share, error) {
 		return Share{}, err
 	}
 	return s, nil
+}
+
+// Room returns the error that Take would return now, without counting it as a rejection: for a caller that can make room.
+func (b *Budget) Room(h Holder, n int64) error {
+	if b == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := Share{user: b.users[h.User], address: b.addresses[network(h.Address)]}
+	if h.User != "" && s.user == nil {
+		s.user = &tally{}
+	}
+	if h.Address.IsValid() && s.address == nil {
+		s.address = &tally{}
+	}
+	if err := b.fits(&s, n); err != nil {
+		return err
+	}
+	return nil
 }
 
 // Held returns how much is held.
@@ -173,20 +206,28 @@ func (s *Share) Release() {
 
 // add counts n more for a share, or says which bound is in the way. The caller holds mu.
 func (b *Budget) add(s *Share, n int64) error {
-	reject := func(whose string, bound int64) error {
+	if err := b.fits(s, n); err != nil {
 		b.rejected++
-		return &RejectedError{RetryAfter: time.Second, Reason: fmt.Sprintf("too many %s%s: the limit is %d", b.what, whose, bound)}
-	}
-	switch {
-	case beyond(b.held, n, b.bounds.All):
-		return reject(" in all", b.bounds.All)
-	case s.user != nil && beyond(s.user.held, n, b.bounds.User):
-		return reject(" of one user", b.bounds.User)
-	case s.address != nil && beyond(s.address.held, n, b.bounds.Address):
-		return reject(" from one address", b.bounds.Address)
+		return err
 	}
 	b.subtract(s, -n)
 	b.peak = max(b.peak, b.held)
+	return nil
+}
+
+// fits returns nil if n more fit for a share. The caller holds mu.
+func (b *Budget) fits(s *Share, n int64) *RejectedError {
+	reject := func(whose string, which Bound, bound int64) *RejectedError {
+		return &RejectedError{RetryAfter: time.Second, Bound: which, Reason: fmt.Sprintf("too many %s%s: the limit is %d", b.what, whose, bound)}
+	}
+	switch {
+	case beyond(b.held, n, b.bounds.All):
+		return reject(" in all", BoundAll, b.bounds.All)
+	case s.user != nil && beyond(s.user.held, n, b.bounds.User):
+		return reject(" of one user", BoundUser, b.bounds.User)
+	case s.address != nil && beyond(s.address.held, n, b.bounds.Address):
+		return reject(" from one address", BoundAddress, b.bounds.Address)
+	}
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/netip"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -142,6 +143,7 @@ func TestBudgetModel(t *testing.T) {
 					continue
 				}
 				count(u, a, s.Held(), true)
+				runtime.Gosched() // or, on a busy machine, one worker may be done before the next begins
 				for range random.IntN(4) {
 					n := random.Int64N(10)
 					if random.IntN(2) == 0 {
@@ -213,4 +215,45 @@ func BenchmarkBudget(b *testing.B) {
 			s.Release()
 		}
 	})
+}
+
+// Room says what Take would, and counts nothing.
+func TestRoom(t *testing.T) {
+	b := flowcontrol.NewBudget("things", flowcontrol.Bounds{All: 5, User: 3, Address: 2})
+	one, other := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	first, err := b.Take(flowcontrol.Holder{User: "a", Address: one}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := b.Take(flowcontrol.Holder{User: "b"}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		h    flowcontrol.Holder
+		n    int64
+		want flowcontrol.Bound
+	}{
+		{flowcontrol.Holder{}, 2, 0},
+		{flowcontrol.Holder{}, 3, flowcontrol.BoundAll},
+		{flowcontrol.Holder{User: "a", Address: other}, 1, 0},
+		{flowcontrol.Holder{User: "a", Address: other}, 2, flowcontrol.BoundUser},
+		{flowcontrol.Holder{User: "c", Address: one}, 1, flowcontrol.BoundAddress},
+		{flowcontrol.Holder{User: "c", Address: one}, 0, 0},
+		{flowcontrol.Holder{User: "c", Address: other}, 2, 0},
+	} {
+		var full *flowcontrol.RejectedError
+		if errors.As(b.Room(tc.h, tc.n), &full) != (tc.want != 0) || full != nil && full.Bound != tc.want {
+			t.Errorf("%d for %+v: %v, want bound %d", tc.n, tc.h, full, tc.want)
+		}
+	}
+	users, addresses := b.Holders()
+	if b.Held() != 3 || b.Rejected() != 0 || users != 2 || addresses != 1 {
+		t.Errorf("%d held, %d rejected, %d users, %d addresses", b.Held(), b.Rejected(), users, addresses)
+	}
+	first.Release()
+	second.Release()
+	if err := (*flowcontrol.Budget)(nil).Room(flowcontrol.Holder{}, 1); err != nil {
+		t.Error(err)
+	}
 }

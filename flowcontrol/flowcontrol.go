@@ -47,6 +47,8 @@ type RejectedError struct {
 	RetryAfter time.Duration
 	// Reason says which bound was reached.
 	Reason string
+	// Bound is the bound of a Budget that was reached.
+	Bound Bound
 }
 
 // Error implements error.

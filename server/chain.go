@@ -22,7 +22,9 @@ func (s *Server) chain() []NamedFilter {
 	o, m := s.opts, s.metrics
 	list := []NamedFilter{
 		{"recover", filters.Recover(o.Observe.Logger, m.Aborted)}, // around all others: a panic anywhere is one failed request
+		{"unread-body", filters.UnreadBody(0)},                    // before anything can answer without reading the body
 		{"audit-id", filters.AuditID()},                           // before anything can answer: every answer carries it
+		{"header-fields", filters.HeaderFields(maxHeaderFields)},  // before anything looks at them
 		{"received-at", filters.ReceivedAt(time.Now)},             // deadlines count from here, by the real clock
 		{"address", filters.Address(o.Serving.Proxies)},           // before anything that is bounded by address
 		{"request-info", filters.RequestInfo()},                   // what all below ask for
@@ -40,6 +42,7 @@ func (s *Server) chain() []NamedFilter {
 		{"impersonate", filters.RefuseImpersonation()},                    // before anything that depends on the user
 		{"in-flight", filters.FlowControl(turns{s.policy}, m.TurnedAway)}, // after who (masters pass), before the work of authorization
 		{"authorize", filters.Authorize(m.Authorizer(pinned{s.policy}))},  // past this point the request is authorized
+		{"long-running", filters.LongRunning(s.watches)},                  // behind authorization: whoever may not watch holds nothing
 		{"metrics", filters.Metrics(m)},                                   // last: what a handler answers is counted, and not what filters refuse
 	}
 	if o.CBOR {

@@ -59,8 +59,9 @@ func startSwells(t *testing.T, opts server.Options) (*servertest.Server, swells)
 func TestChainHasEveryFilterInItsPlace(t *testing.T) {
 	t.Parallel()
 	want := []string{
-		"recover", "audit-id", "received-at", "address", "request-info", "log", "cache-control", "origin", "in-flight-wait",
-		"deadline", "timeout", "warnings", "policy", "authenticate", "impersonate", "in-flight", "authorize", "metrics",
+		"recover", "unread-body", "audit-id", "header-fields", "received-at", "address", "request-info", "log", "cache-control", "origin",
+		"in-flight-wait", "deadline", "timeout", "warnings", "policy", "authenticate", "impersonate", "in-flight", "authorize",
+		"long-running", "metrics",
 	}
 	srv, err := server.New(server.Options{})
 	if err != nil {

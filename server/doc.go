@@ -122,7 +122,9 @@
 // # What will bite
 //
 //   - A handler mounted elsewhere sees client certificates only if that http.Server asks for them, and clients that
-//     stop reading an HTTP/2 connection hold it until that server's HTTP2.WriteByteTimeout.
+//     stop reading an HTTP/2 connection hold it until that server's HTTP2.WriteByteTimeout. How many connections there are is
+//     that server's to bound: see [Server.Handler].
+//   - A proxy in front of the server is one address, which may have half of all connections, unless Serving.Proxies names it.
 //   - Without Serving.Credentials the certificates and the token are new at every start.
 //   - A conversion that loses something loses it with the next write in any version, and nothing says so.
 //   - A stored kind that is asked for is kept in memory, whole; [KindOptions].NoCache is for one that is too large.

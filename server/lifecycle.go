@@ -61,19 +61,25 @@ func (s *Server) serveAt(ctx context.Context, ln net.Listener, host string) erro
 	}
 	errorLog = log.New(s.metrics.ServerErrors(errorLog.Writer()), errorLog.Prefix(), errorLog.Flags())
 	hs := &http.Server{
-		Handler:           s.handler,
+		Handler:           transport.Requests(s.handler),
 		ConnContext:       transport.ConnContext,
 		TLSConfig:         s.tlsConfig(),
-		ReadHeaderTimeout: 32 * time.Second,
+		ReadHeaderTimeout: s.opts.Limits.HeaderTimeout, // and that of TLS handshakes
 		IdleTimeout:       90 * time.Second,
-		MaxHeaderBytes:    1 << 20,
+		MaxHeaderBytes:    s.opts.Limits.MaxHeaderBytes,
 		ErrorLog:          errorLog,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 100},
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: 100,
+			// A connection keeps room for a frame as large as its client has announced one; 1 MiB is the default.
+			MaxReadFrameSize: 64 << 10,
+		},
 	}
 	// The deadline of a stream cannot end a write that blocks its whole connection: the time that is given here does.
 	h2 := transport.ServeHTTP2(hs, handlers.DefaultWriteTimeout)
 	failed := make(chan error, 1)
-	go func() { failed <- hs.ServeTLS(transport.NewListener(ln, handlers.DefaultWriteTimeout), "", "") }()
+	go func() {
+		failed <- hs.ServeTLS(transport.NewListener(ln, handlers.DefaultWriteTimeout, s.connections), "", "")
+	}()
 	err = s.announce(ctx, "https://"+host)
 	if err == nil {
 		select {

@@ -3,7 +3,11 @@ package server
 import (
 	"cmp"
 	"errors"
+	"math"
+	"runtime/debug"
 	"time"
+
+	"github.com/keelson-dev/keelson/flowcontrol"
 )
 
 // Limits bound what clients cost. The zero Limits has the defaults. Bounded without an option are the reason of an authorizer
@@ -31,15 +35,61 @@ type Limits struct {
 	// stored one, and the compressed blocks of lists, all kinds together. 0 is 64 MiB; negative keeps nothing, and what
 	// is asked for is made each time. The metrics keelson_form_cache_* tell what it is used for.
 	FormBytes int64
+	// Connections bounds the connections that Run and Serve accept, in all and by address, of which IPv6 addresses count by their
+	// first 64 bits. 0 is 10,000 in all, but at most one for each 128 KiB of the memory limit of the process (GOMEMLIMIT), and half
+	// of that by address; a negative number is no bound. User is not looked at. A connection beyond a bound takes the place of one
+	// without a request in flight, of those from the address that has the most: connections that were never authenticated go
+	// first where they are more than a quarter. Where there is none it is closed before the TLS handshake. A proxy in front of the
+	// server is one address: name it in Serving.Proxies.
+	Connections flowcontrol.Bounds
+	// Watches bounds the watches, and other requests that last, such as those of subresources that are streams, that are
+	// under way: in all, by user and by address; beyond that the answer is 429. 0 is 10,000 in all, but at most one for each
+	// 128 KiB of the memory limit of the process, half of that by user, and no bound by address; a negative number is no
+	// bound. The user is the one who was authenticated, whomever the request impersonates.
+	Watches flowcontrol.Bounds
+	// HeaderTimeout bounds a TLS handshake, and how long the header of a request may take over HTTP/1.1; 0 is 32 s. The connection is
+	// closed.
+	HeaderTimeout time.Duration
+	// MaxHeaderBytes bounds the header of a request, its first line included; 0 is 1 MiB. Beyond that the answer is 431, as it is
+	// for a request with more than 1000 different header fields.
+	MaxHeaderBytes int
+}
+
+// maxHeaderFields is how many different header fields a request may have: no client has a tenth of that.
+const maxHeaderFields = 1000
+
+// of128KiB returns most, or how often 128 KiB fit into the memory limit of the process if that is less.
+func of128KiB(most int64) int64 {
+	limit := debug.SetMemoryLimit(-1) // only reads it
+	if limit == math.MaxInt64 {
+		return most
+	}
+	return min(most, max(limit/(128<<10), 16))
+}
+
+// idleBytes is how much may be read of the connections without a request, all together: headers that have not come whole. A header
+// of many short lines takes 14 times as much memory when net/http has read it, and as much again on the way.
+func idleBytes() int64 {
+	const most = 8 << 20
+	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
+		return min(most, max(limit/320, 1<<20))
+	}
+	return most
 }
 
 // complete checks l and fills in what is left to its default.
 func (l Limits) complete() (Limits, error) {
 	l.RequestTimeout = cmp.Or(l.RequestTimeout, 60*time.Second)
 	l.MinWatchTimeout = cmp.Or(l.MinWatchTimeout, 30*time.Minute)
-	if l.RequestTimeout < 0 || l.MinWatchTimeout < 0 || l.CacheWindow < 0 {
-		return l, errors.New("server: Limits.RequestTimeout, Limits.MinWatchTimeout and Limits.CacheWindow must not be negative")
+	l.HeaderTimeout = cmp.Or(l.HeaderTimeout, 32*time.Second)
+	l.MaxHeaderBytes = cmp.Or(l.MaxHeaderBytes, 1<<20)
+	if l.RequestTimeout < 0 || l.MinWatchTimeout < 0 || l.CacheWindow < 0 || l.HeaderTimeout < 0 || l.MaxHeaderBytes < 0 {
+		return l, errors.New("server: Limits.RequestTimeout, Limits.MinWatchTimeout, Limits.CacheWindow, Limits.HeaderTimeout and " +
+			"Limits.MaxHeaderBytes must not be negative")
 	}
+	conns, watches := of128KiB(10_000), of128KiB(10_000)
+	l.Connections = l.Connections.WithDefaults(flowcontrol.Bounds{All: conns, User: -1, Address: conns / 2})
+	l.Watches = l.Watches.WithDefaults(flowcontrol.Bounds{All: watches, User: watches / 2, Address: -1})
 	l.FormBytes = cmp.Or(l.FormBytes, 64<<20)
 	l.MaxReadsInFlight = cmp.Or(l.MaxReadsInFlight, 400)
 	l.MaxWritesInFlight = cmp.Or(l.MaxWritesInFlight, 200)

@@ -1,6 +1,9 @@
 package server
 
 import (
+	"github.com/keelson-dev/keelson/flowcontrol"
+	"github.com/keelson-dev/keelson/server/handlers"
+	"github.com/keelson-dev/keelson/server/internal/transport"
 	"github.com/keelson-dev/keelson/server/metrics"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -17,6 +20,18 @@ func (s *Server) openMetrics() {
 	if s.forms != nil {
 		s.metrics.Forms(s.forms.Stats)
 	}
+}
+
+// openBudgets makes what counts what clients hold.
+func (s *Server) openBudgets() {
+	conns := flowcontrol.NewBudget("connections", s.opts.Limits.Connections)
+	s.connections = transport.NewConnections(conns, transport.ConnectionsOptions{
+		Proxies: s.opts.Serving.Proxies, IdleBytes: idleBytes(), StrangerTime: handlers.DefaultWriteTimeout,
+	})
+	s.watches = flowcontrol.NewBudget("watches", s.opts.Limits.Watches)
+	s.metrics.Budget("connections", conns)
+	s.metrics.Budget("watches", s.watches)
+	s.metrics.Displaced(s.connections.Displaced)
 }
 
 // serveMetrics serves the metrics to whom the authorizer lets have them.

@@ -17,12 +17,15 @@ import (
 // are kube-apiserver's etcd_request_duration_seconds and etcd_request_errors_total but for their names.
 func own() []string {
 	return []string{
+		"keelson_budget_held gauge {what}",
+		"keelson_budget_rejected_total counter {what}",
 		"keelson_cache_bytes gauge {group,resource}",
 		"keelson_cache_lag_revisions gauge {group,resource}",
 		"keelson_cache_log_bytes gauge {group,resource}",
 		"keelson_cache_log_changes gauge {group,resource}",
 		"keelson_cache_watchers gauge {group,resource}",
 		"keelson_cache_window_seconds gauge {group,resource}",
+		"keelson_connections_displaced_total counter {}",
 		"keelson_form_cache_bytes gauge {}",
 		"keelson_form_cache_evictions_total counter {}",
 		"keelson_form_cache_forms gauge {}",

@@ -17,6 +17,7 @@ import (
 	"github.com/keelson-dev/keelson/server/discovery"
 	"github.com/keelson-dev/keelson/server/filters"
 	"github.com/keelson-dev/keelson/server/internal/apiset"
+	"github.com/keelson-dev/keelson/server/internal/transport"
 	"github.com/keelson-dev/keelson/server/metrics"
 	"github.com/keelson-dev/keelson/server/openapi"
 	"github.com/keelson-dev/keelson/storage"
@@ -49,7 +50,10 @@ type Server struct {
 	handler   http.Handler
 	requests  *filters.WaitGroup // requests under way, watches aside
 	inFlight  *flowcontrol.InFlight
+	watches   *flowcontrol.Budget // of requests that last
 	metrics   *metrics.Registry
+
+	connections *transport.Connections
 
 	life       context.Context // ends when the server does: watches and background work end with it
 	end        context.CancelFunc
@@ -112,6 +116,7 @@ func (s *Server) open() error {
 	s.inFlight = flowcontrol.NewInFlight(s.opts.Limits.MaxReadsInFlight, s.opts.Limits.MaxWritesInFlight)
 	s.policy.change(false, func(m *members) { m.turns = s.inFlight })
 	s.openMetrics()
+	s.openBudgets()
 	s.health = &health{logger: s.opts.Observe.Logger, onCheck: s.metrics.Checked}
 	s.health.add(s.standardChecks()...)
 	s.health.add(s.opts.Observe.Checks...)
@@ -185,7 +190,11 @@ func (s *Server) Readers() runtime.Readers { return s.set.Readers() }
 // Catalogue says what the server serves.
 func (s *Server) Catalogue() *catalogue.Catalogue { return s.set.Catalogue() }
 
-// Handler is the whole server as an http.Handler, filter chain included. It works until the server ends.
+// Handler is the whole server as an http.Handler, filter chain included. It works until the server ends. The http.Server that it is
+// mounted in has to bound what its connections cost, which Run and Serve do by themselves: set ReadHeaderTimeout (which bounds TLS
+// handshakes too), IdleTimeout, MaxHeaderBytes, and HTTP2.MaxConcurrentStreams, HTTP2.MaxReadFrameSize and HTTP2.WriteByteTimeout,
+// and give it a listener that bounds how many connections there are. Leave ReadTimeout and WriteTimeout at 0: they would end
+// watches. Bodies that are not sent, and watches, are bounded there as well.
 func (s *Server) Handler() http.Handler { return s.handler }
 
 // Credentials are the CA, the serving certificate and the administrator's credentials of this server.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/server/internal/transport"
 	"github.com/keelson-dev/keelson/server/request"
 	"github.com/keelson-dev/keelson/server/response"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,6 +51,9 @@ func Authenticate(a authn.Authenticator, o AuthenticateOptions) Filter {
 			}
 			response.Error(p.w, p.r, apierrors.NewUnauthorized("Unauthorized"))
 			return false
+		}
+		if resp.User.Name != authn.AnonymousUser {
+			transport.ConnOf(p.r.Context()).Know()
 		}
 		p.who, p.values.Holder.User = &resp.User, resp.User.Name
 		for _, text := range resp.Warnings {

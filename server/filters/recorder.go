@@ -34,7 +34,8 @@ type recorder struct {
 	code     int   // 0: nothing has been written
 	size     int64 // of the body, as it is sent
 	hijacked bool
-	cause    error // why the code is 500 or more, if that was said
+	cause    error       // why the code is 500 or more, if that was said
+	body     *unreadBody // that is told when the response begins; may be nil
 }
 
 func (r *recorder) seen() *recorder { return r }
@@ -46,6 +47,9 @@ func (r *recorder) begun() bool { return r.code != 0 || r.hijacked }
 func (r *recorder) note(code int) {
 	if r.code == 0 && (code >= 200 || code == http.StatusSwitchingProtocols) { // the others of 1xx announce a further one
 		r.code = code
+		if r.body != nil && code >= 200 {
+			r.body.begins()
+		}
 	}
 }
 
@@ -70,6 +74,14 @@ func (r *recorder) Flush() { _ = r.FlushError() } // http.Flusher has no way to 
 func (r *recorder) FlushError() error {
 	r.note(http.StatusOK)
 	return http.NewResponseController(r.ResponseWriter).Flush()
+}
+
+// EnableFullDuplex is for http.ResponseController.
+func (r *recorder) EnableFullDuplex() error {
+	if r.body != nil {
+		r.body.duplex.Store(true)
+	}
+	return http.NewResponseController(r.ResponseWriter).EnableFullDuplex()
 }
 
 // SetCause is for response.SetCause.

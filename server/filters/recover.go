@@ -33,6 +33,9 @@ func (f *recovered) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.panics, p.came = f.log, r
 	rw := p.watch()
 	defer func() {
+		if p.share != nil {
+			p.share.Release()
+		}
 		if value := recover(); value != nil {
 			f.panicked(value, p, rw)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/flowcontrol"
 	"github.com/keelson-dev/keelson/server/request"
 	"go.uber.org/zap"
 )
@@ -42,11 +43,12 @@ type passage struct {
 	w               http.ResponseWriter // for who comes next
 	r               *http.Request       // the filters' own: they may change its fields, but not what these refer to; see letGo
 	values          request.Values
-	who             *authn.User   // nil: nobody has been authenticated here
-	group           *WaitGroup    // that counts the request; nil: none here
-	panics          *zap.Logger   // of a Recover that has begun the passage
-	came            *http.Request // what that was given; also of a Timeout's handlerRun
-	answer          recorder      // what w is once it is watched
+	who             *authn.User        // nil: nobody has been authenticated here
+	group           *WaitGroup         // that counts the request; nil: none here
+	panics          *zap.Logger        // of a Recover that has begun the passage
+	share           *flowcontrol.Share // that the Recover gives back; nil: none
+	came            *http.Request      // what that was given; also of a Timeout's handlerRun
+	answer          recorder           // what w is once it is watched
 	until           deadlineContext
 	header          [2]string // values of the header
 }

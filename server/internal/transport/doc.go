@@ -1,6 +1,6 @@
 // Package transport is what lies between an http.Server and its connections: HTTP/2 in few large writes ([ServeHTTP2]), answers
-// that are gathered into few large writes ([Listener]), the time that a client may block the writes of watches ([WriteLimit]), and
-// the count of those who are inside something that is to end ([Count]).
+// that are gathered into few large writes ([Listener]), the time that a client may block the writes of watches ([WriteLimit]), how many
+// connections there are ([Connections]), and the count of those who are inside something that is to end ([Count]).
 //
 // # Gathering
 //

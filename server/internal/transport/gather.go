@@ -15,6 +15,7 @@ type Conn struct {
 	net.Conn
 	from  *Listener
 	holds atomic.Int32
+	use
 
 	writing sync.Mutex  // guards all below, and is held while something is sent
 	buf     *[]byte     // what is kept; nil: nothing

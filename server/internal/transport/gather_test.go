@@ -73,7 +73,7 @@ func (o one) Accept() (net.Conn, error) { return o.conn, nil }
 
 func gathered(t *testing.T, below net.Conn) *transport.Conn {
 	t.Helper()
-	c, err := transport.NewListener(one{conn: below}, time.Second).Accept()
+	c, err := transport.NewListener(one{conn: below}, time.Second, nil).Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +292,7 @@ func TestHTTP2(t *testing.T) {
 		_, _ = w.Write(body)
 	}))
 	s.EnableHTTP2 = true
-	s.Listener = transport.NewListener(s.Listener, time.Second)
+	s.Listener = transport.NewListener(s.Listener, time.Second, nil)
 	s.Config.ConnContext = transport.ConnContext
 	s.StartTLS()
 	defer s.Close()

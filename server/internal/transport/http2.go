@@ -123,12 +123,11 @@ func mayCarryHTTP2(state tls.ConnectionState) bool {
 
 // withTLS lets requests over HTTP/2 have the state of their connection.
 func withTLS(next http.Handler) http.Handler {
+	if h, ok := next.(*requests); ok {
+		return &requests{next: h.next, h2: true}
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.TLS == nil {
-			if c, ok := r.Context().Value(frameKey{}).(*frameConn); ok {
-				r.TLS = c.state
-			}
-		}
+		completeTLS(r)
 		next.ServeHTTP(w, r)
 	})
 }

@@ -17,22 +17,29 @@ const (
 type Listener struct {
 	net.Listener
 	limit   time.Duration
-	buffers sync.Pool // of *[]byte
+	conns   *Connections // nil: not bounded
+	buffers sync.Pool    // of *[]byte
 }
 
 // NewListener returns a listener whose connections are *Conn. A client may block what a timer sends for as long as limit;
-// all other writes have the deadlines that are set for them.
-func NewListener(ln net.Listener, limit time.Duration) *Listener {
-	return &Listener{Listener: ln, limit: limit}
+// all other writes have the deadlines that are set for them. conns bounds the connections; nil does not.
+func NewListener(ln net.Listener, limit time.Duration, conns *Connections) *Listener {
+	return &Listener{Listener: ln, limit: limit, conns: conns}
 }
 
 // Accept implements net.Listener.
 func (l *Listener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
+	for {
+		below, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		c := &Conn{Conn: below, from: l}
+		if l.conns == nil || l.conns.admit(c) {
+			return c, nil
+		}
+		_ = below.Close() // nothing was written that could fail
 	}
-	return &Conn{Conn: c, from: l}, nil
 }
 
 type connKey struct{}

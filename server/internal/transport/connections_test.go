@@ -1,0 +1,389 @@
+package transport_test
+
+import (
+	"bufio"
+	"cmp"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/keelson-dev/keelson/flowcontrol"
+	"github.com/keelson-dev/keelson/server/internal/transport"
+	"golang.org/x/net/http2"
+)
+
+// bounded is a server whose connections are bounded. Its handler knows who asks for /known, and is in /wait until the test lets it
+// go.
+type bounded struct {
+	*httptest.Server
+	t       *testing.T
+	budget  *flowcontrol.Budget
+	conns   *transport.Connections
+	entered chan struct{} // told of each request for /wait
+	leave   chan struct{} // closed to let them go
+}
+
+func newBounded(t *testing.T, bounds flowcontrol.Bounds, o transport.ConnectionsOptions, headers ...time.Duration) *bounded {
+	t.Helper()
+	s := &bounded{t: t, budget: flowcontrol.NewBudget("connections", bounds), entered: make(chan struct{}), leave: make(chan struct{})}
+	s.conns = transport.NewConnections(s.budget, o)
+	s.Server = httptest.NewUnstartedServer(transport.Requests(http.HandlerFunc(s.handle)))
+	s.Config.ConnContext = transport.ConnContext
+	s.Config.ReadHeaderTimeout = cmp.Or(append(headers, time.Hour)...)
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.Listener = transport.NewListener(s.Listener, time.Minute, s.conns)
+	s.EnableHTTP2 = true
+	h2 := transport.ServeHTTP2(s.Config, time.Minute)
+	s.StartTLS()
+	t.Cleanup(func() {
+		select {
+		case <-s.leave:
+		default:
+			close(s.leave)
+		}
+		s.CloseClientConnections()
+		s.Close()
+		h2.End()
+	})
+	return s
+}
+
+func (s *bounded) handle(w http.ResponseWriter, r *http.Request) {
+	if strings.Contains(r.URL.Path, "known") {
+		transport.ConnOf(r.Context()).Know()
+	}
+	if strings.Contains(r.URL.Path, "wait") {
+		s.entered <- struct{}{}
+		<-s.leave
+	}
+	fmt.Fprint(w, "done")
+}
+
+// client is a connection of HTTP/1.1 over TLS.
+type client struct {
+	net.Conn // of TCP
+	tls      *tls.Conn
+	in       *bufio.Reader
+}
+
+// dial connects from 127.0.0.from without a handshake, and returns when the server has the connection, or has closed it.
+func (s *bounded) dial(from byte) *client {
+	s.t.Helper()
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, from)}}
+	c, err := d.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = c.Close() })
+	own := tls.Client(c, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}})
+	return &client{c, own, bufio.NewReader(own)}
+}
+
+// begin sends a request.
+func (c *client) begin(path string) error {
+	_, err := fmt.Fprintf(c.tls, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path)
+	return err
+}
+
+// end reads its answer.
+func (c *client) end() error {
+	resp, err := http.ReadResponse(c.in, nil)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	return err
+}
+
+func (c *client) ask(path string) error {
+	if err := c.begin(path); err != nil {
+		return err
+	}
+	return c.end()
+}
+
+// connect dials and is served a request.
+func (s *bounded) connect(from byte, path string) *client {
+	s.t.Helper()
+	c := s.dial(from)
+	if err := c.ask(path); err != nil {
+		s.t.Fatalf("%s from %d: %v", path, from, err)
+	}
+	return c
+}
+
+// gone returns when the server has closed c.
+func (s *bounded) gone(name string, c *client) {
+	s.t.Helper()
+	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if _, err := io.Copy(io.Discard, c.Conn); isTimeout(err) {
+		s.t.Errorf("%s is open", name)
+	}
+}
+
+// stays reports whether c is served.
+func (s *bounded) stays(name string, c *client, path string) {
+	s.t.Helper()
+	if err := c.ask(path); err != nil {
+		s.t.Errorf("%s: %v", name, err)
+	}
+}
+
+func isTimeout(err error) bool {
+	e, ok := err.(net.Error)
+	return ok && e.Timeout()
+}
+
+func inAll(n int64) flowcontrol.Bounds { return flowcontrol.Bounds{All: n, User: -1, Address: -1} }
+
+// However many connections somebody opens without asking for anything, before and after a handshake, in a header and after an
+// answer, there are never more than the bound, and whoever is known is served.
+func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
+	const most = 8
+	s := newBounded(t, inAll(most), transport.ConnectionsOptions{})
+	friend := s.connect(2, "/known")
+	s.budget.Peak()
+	for i := range 5 * most {
+		c := s.dial(byte(10 + i%3))
+		switch i % 4 {
+		case 1:
+			if err := c.tls.Handshake(); err != nil {
+				t.Fatal(err)
+			}
+		case 2:
+			if _, err := fmt.Fprint(c.tls, "GET / HTTP/1.1\r\nHost: x\r\n"); err != nil {
+				t.Fatal(err)
+			}
+		case 3:
+			if err := c.ask("/"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	s.stays("who is known", friend, "/known")
+	s.connect(2, "/known")
+	if peak := s.budget.Peak(); peak > most {
+		t.Errorf("%d connections, want at most %d", peak, most)
+	}
+	if n := s.conns.Displaced(); n < 3*most || s.budget.Rejected() != 0 {
+		t.Errorf("%d are displaced and %d rejected", n, s.budget.Rejected())
+	}
+}
+
+// A connection with a request of somebody known in flight keeps its place; the next one is turned away.
+func TestConnectionsInUseStay(t *testing.T) {
+	s := newBounded(t, inAll(2), transport.ConnectionsOptions{})
+	a, b := s.dial(2), s.dial(3)
+	for _, c := range []*client{a, b} {
+		if err := c.begin("/known/wait"); err != nil {
+			t.Fatal(err)
+		}
+		<-s.entered
+	}
+	s.gone("one too many", s.dial(4))
+	if s.budget.Rejected() != 1 || s.conns.Displaced() != 0 {
+		t.Errorf("%d are rejected and %d displaced", s.budget.Rejected(), s.conns.Displaced())
+	}
+	close(s.leave)
+	for _, c := range []*client{a, b} {
+		if err := c.end(); err != nil {
+			t.Error(err)
+		}
+	}
+	s.stays("the first", a, "/")
+	s.stays("the second", b, "/") // and is the one used last
+	s.connect(4, "/")             // takes the place of a
+	s.gone("the one idle for longer", a)
+	s.stays("the other", b, "/")
+}
+
+// A stranger's connection gives way even with a request in flight, if nothing of strangers is idle.
+func TestStrangersInUseGiveWay(t *testing.T) {
+	s := newBounded(t, inAll(2), transport.ConnectionsOptions{})
+	stranger, known := s.dial(2), s.dial(3)
+	for path, c := range map[string]*client{"/wait": stranger, "/known/wait": known} {
+		if err := c.begin(path); err != nil {
+			t.Fatal(err)
+		}
+		<-s.entered
+	}
+	third := s.dial(4)
+	s.gone("the stranger", stranger)
+	close(s.leave)
+	if err := known.end(); err != nil {
+		t.Error(err)
+	}
+	s.stays("the third", third, "/known")
+}
+
+// The place taken is of the address with the most connections, and there the one idle for the longest.
+func TestThePlaceTakenIsOfTheAddressWithTheMost(t *testing.T) {
+	s := newBounded(t, inAll(6), transport.ConnectionsOptions{})
+	few := s.connect(2, "/")
+	first, second := s.connect(3, "/"), s.connect(3, "/")
+	third := s.connect(3, "/")
+	s.stays("the first", first, "/") // and is the one used last
+	other, last := s.connect(2, "/"), s.connect(4, "/")
+	s.connect(5, "/")
+	s.gone("the second of the many", second)
+	for name, c := range map[string]*client{"few": few, "first": first, "third": third, "other": other, "last": last} {
+		s.stays(name, c, "/")
+	}
+}
+
+// A bound by address is about its connections alone; proxies have none.
+func TestConnectionsOfAnAddress(t *testing.T) {
+	s := newBounded(t, flowcontrol.Bounds{All: -1, User: -1, Address: 2}, transport.ConnectionsOptions{
+		Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.9/32")},
+	})
+	other := s.connect(2, "/")
+	a, b := s.connect(3, "/known"), s.connect(3, "/known")
+	c := s.connect(3, "/known")
+	s.gone("the oldest", a)
+	var behind []*client
+	for range 5 {
+		behind = append(behind, s.connect(9, "/"))
+	}
+	for i, c := range append(behind, other, b, c) {
+		s.stays(fmt.Sprint(i), c, "/")
+	}
+}
+
+// Strangers give way as long as they have more than a quarter, however few each has; below that whoever has the most does.
+func TestStrangersGiveWay(t *testing.T) {
+	s := newBounded(t, inAll(8), transport.ConnectionsOptions{})
+	var known []*client
+	for range 5 {
+		known = append(known, s.connect(2, "/known"))
+	}
+	strangers := []*client{s.connect(3, "/"), s.connect(4, "/"), s.connect(5, "/")}
+	s.connect(6, "/")
+	s.gone("the oldest stranger", strangers[0])
+	for _, c := range append(known, strangers[1:]...) {
+		s.stays("another", c, "/")
+	}
+
+	s = newBounded(t, inAll(8), transport.ConnectionsOptions{})
+	known = nil
+	for range 7 {
+		known = append(known, s.connect(2, "/known"))
+	}
+	stranger := s.connect(3, "/")
+	s.connect(4, "/")
+	s.gone("the oldest of the many", known[0])
+	s.stays("the stranger", stranger, "/")
+}
+
+// Headers that do not end are bounded all together, and who sends most of them goes first.
+func TestHeadersThatDoNotEnd(t *testing.T) {
+	const most = 64 << 10
+	s := newBounded(t, inAll(-1), transport.ConnectionsOptions{IdleBytes: most})
+	modest := s.connect(2, "/")
+	if _, err := fmt.Fprint(modest.tls, "GET / HTTP/1.1\r\nHost: x\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	line := strings.Repeat("a", 2000)
+	for range 8 {
+		c := s.dial(3)
+		if _, err := fmt.Fprint(c.tls, "GET / HTTP/1.1\r\nHost: x\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		for j := range 14 { // 28 kB, or until the connection is closed
+			if _, err := fmt.Fprintf(c.tls, "X%d: %s\r\n", j, line); err != nil {
+				break
+			}
+		}
+	}
+	for s.conns.Displaced() < 4 { // 8 of 24 KB each, and at most 64 stay
+		time.Sleep(time.Millisecond)
+	}
+	if _, err := fmt.Fprint(modest.tls, "\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := modest.end(); err != nil {
+		t.Error(err)
+	}
+	for range 20 { // what was asked counts no more
+		if _, err := fmt.Fprintf(modest.tls, "GET / HTTP/1.1\r\nHost: x\r\nX: %s%[1]s%[1]s%[1]s\r\n\r\n", line); err != nil {
+			t.Fatal(err)
+		}
+		if err := modest.end(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A stranger who does not read has its connection closed; who is known may take the time.
+func TestStrangersWhoDoNotRead(t *testing.T) {
+	s := newBounded(t, inAll(-1), transport.ConnectionsOptions{StrangerTime: 50 * time.Millisecond})
+	c := s.dial(2)
+	if err := c.tls.Handshake(); err != nil {
+		t.Fatal(err)
+	}
+	requests := []byte(strings.Repeat("GET / HTTP/1.1\r\nHost: x\r\n\r\n", 1000))
+	var err error
+	for err == nil { // until its answers fill all buffers
+		_, err = c.tls.Write(requests)
+	}
+	for s.budget.Held() > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	// Answers that come in time bound nothing that follows.
+	c = s.connect(2, "/")
+	time.Sleep(100 * time.Millisecond)
+	s.stays("a stranger who reads", c, "/")
+}
+
+// A handshake that does not end is ended, as is one after which nothing comes.
+func TestHandshakesThatDoNotEnd(t *testing.T) {
+	s := newBounded(t, inAll(-1), transport.ConnectionsOptions{}, 50*time.Millisecond)
+	s.gone("without a handshake", s.dial(2))
+	c := s.dial(2)
+	if _, err := c.Write([]byte{22, 3, 1, 2, 0, 1}); err != nil { // half of a record
+		t.Fatal(err)
+	}
+	s.gone("in a handshake", c)
+	for s.budget.Held() > 0 {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// Over HTTP/2 a stranger who never opens the window of a stream loses the stream.
+func TestWindowsThatAreNeverOpened(t *testing.T) {
+	s := newBounded(t, inAll(-1), transport.ConnectionsOptions{StrangerTime: 50 * time.Millisecond})
+	c, err := tls.Dial("tcp", s.Listener.Addr().String(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	framer := http2.NewFramer(c, c)
+	if _, err := io.WriteString(c, http2.ClientPreface); err != nil {
+		t.Fatal(err)
+	}
+	if err := framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}); err != nil {
+		t.Fatal(err)
+	}
+	const head = "\x82\x87\x84\x41\x01x" // GET https://x/
+	for i := range uint32(3) {
+		if err := framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 2*i + 1, BlockFragment: []byte(head), EndHeaders: true, EndStream: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for reset := 0; reset < 3; {
+		frame, err := framer.ReadFrame()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := frame.(*http2.RSTStreamFrame); ok {
+			reset++
+		}
+	}
+}

@@ -1,0 +1,35 @@
+package server
+
+import (
+	"math"
+	"runtime/debug"
+	"testing"
+
+	"github.com/keelson-dev/keelson/flowcontrol"
+)
+
+// What clients may hold goes by the memory that there is, unless it is said. The test is not parallel: the limit is of the process.
+func TestLimitsOfLittleMemory(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(before)
+	for _, tc := range []struct {
+		memory             int64
+		given              Limits
+		conns, watches     flowcontrol.Bounds
+		bytesOfUnaskedData int64
+	}{
+		{math.MaxInt64, Limits{}, flowcontrol.Bounds{All: 10_000, User: -1, Address: 5_000}, flowcontrol.Bounds{All: 10_000, User: 5_000, Address: -1}, 8 << 20},
+		{512 << 20, Limits{}, flowcontrol.Bounds{All: 4096, User: -1, Address: 2048}, flowcontrol.Bounds{All: 4096, User: 2048, Address: -1}, 512 << 20 / 320},
+		{1, Limits{}, flowcontrol.Bounds{All: 16, User: -1, Address: 8}, flowcontrol.Bounds{All: 16, User: 8, Address: -1}, 1 << 20},
+		{512 << 20, Limits{Connections: flowcontrol.Bounds{All: -1, Address: 7}, Watches: flowcontrol.Bounds{User: 9, Address: 5}},
+			flowcontrol.Bounds{All: -1, User: -1, Address: 7}, flowcontrol.Bounds{All: 4096, User: 9, Address: 5}, 512 << 20 / 320},
+	} {
+		debug.SetMemoryLimit(tc.memory)
+		l, err := tc.given.complete()
+		unasked := idleBytes()
+		debug.SetMemoryLimit(before)
+		if err != nil || l.Connections != tc.conns || l.Watches != tc.watches || unasked != tc.bytesOfUnaskedData {
+			t.Errorf("%d bytes: %+v, %+v, %d, %v", tc.memory, l.Connections, l.Watches, unasked, err)
+		}
+	}
+}

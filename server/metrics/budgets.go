@@ -1,0 +1,29 @@
+package metrics
+
+import (
+	"github.com/keelson-dev/keelson/flowcontrol"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Budget tells at each scrape how much is held of b, and how often somebody was turned away, with the label what. It is called once at most for each what.
+func (m *Registry) Budget(what string, b *flowcontrol.Budget) {
+	labels := prometheus.Labels{"what": what}
+	m.all.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "keelson_budget_held", ConstLabels: labels,
+			Help: "How much clients hold of what is bounded: connections, watches and others.",
+		}, func() float64 { return float64(b.Held()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "keelson_budget_rejected_total", ConstLabels: labels,
+			Help: "How often a client was turned away since it would have held more than a bound allows.",
+		}, func() float64 { return float64(b.Rejected()) }),
+	)
+}
+
+// Displaced tells at each scrape how many connections were closed to make room for others. It is called once at most.
+func (m *Registry) Displaced(count func() int64) {
+	m.all.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "keelson_connections_displaced_total",
+		Help: "Connections without a request that were closed to make room for others.",
+	}, func() float64 { return float64(count()) }))
+}

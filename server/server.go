@@ -49,6 +49,7 @@ type Server struct {
 	handler   http.Handler
 	requests  *filters.WaitGroup // requests under way, watches aside
 	inFlight  *flowcontrol.InFlight
+	bytes     *flowcontrol.Budget // held by requests
 	metrics   *metrics.Registry
 
 	life       context.Context // ends when the server does: watches and background work end with it
@@ -111,6 +112,7 @@ func (s *Server) open() error {
 	s.requests = filters.NewWaitGroup()
 	s.inFlight = flowcontrol.NewInFlight(s.opts.Limits.MaxReadsInFlight, s.opts.Limits.MaxWritesInFlight)
 	s.policy.change(false, func(m *members) { m.turns = s.inFlight })
+	s.bytes = flowcontrol.NewBudget("bytes held by requests", s.opts.Limits.Bytes)
 	s.openMetrics()
 	s.health = &health{logger: s.opts.Observe.Logger, onCheck: s.metrics.Checked}
 	s.health.add(s.standardChecks()...)
@@ -139,7 +141,7 @@ func (s *Server) setOptions() apiset.Options {
 			CacheWindow: l.CacheWindow, Forms: s.forms, Metrics: s.metrics, Logger: s.opts.Observe.Logger,
 		},
 		Scheme: s.scheme, Formats: s.formats, Life: s.life, Authorizer: pinned{s.policy},
-		MaxBodyBytes: l.MaxBodyBytes, MinWatchTimeout: l.MinWatchTimeout,
+		MaxBodyBytes: l.MaxBodyBytes, Bytes: s.bytes, MinWatchTimeout: l.MinWatchTimeout,
 		Discovery: s.discovery, OpenAPI: s.openapi, NotFound: s.fixed,
 	}
 }

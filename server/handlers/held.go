@@ -4,10 +4,10 @@ import (
 	"errors"
 	"io"
 	"math"
-	"net/netip"
 	"time"
 
 	"github.com/keelson-dev/keelson/flowcontrol"
+	"github.com/keelson-dev/keelson/server/request"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
@@ -41,10 +41,13 @@ func (c *call) hold(n int64) error {
 	return err
 }
 
-// holder is who makes the request, and from where.
+// holder is for whom the request counts: without filters around the handler the user that the storage is told.
 func (c *call) holder() flowcontrol.Holder {
-	from, _ := netip.ParseAddrPort(c.r.RemoteAddr) // the zero address of a request made in process
-	return flowcontrol.Holder{User: c.ctx.User.Name, Address: from.Addr()}
+	h := request.HolderFrom(c.r.Context())
+	if h.User == "" {
+		h.User = c.ctx.User.Name
+	}
+	return h
 }
 
 // release ends what the request holds.

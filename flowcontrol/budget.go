@@ -117,6 +117,14 @@ func (b *Budget) Room(h Holder, n int64) error {
 	return nil
 }
 
+// Bounds returns what NewBudget was given. A nil *Budget has none.
+func (b *Budget) Bounds() Bounds {
+	if b == nil {
+		return Bounds{All: -1, User: -1, Address: -1}
+	}
+	return b.bounds
+}
+
 // Held returns how much is held.
 func (b *Budget) Held() int64 {
 	if b == nil {

@@ -64,6 +64,13 @@ func TestBudgetHasThreeBounds(t *testing.T) {
 }
 
 func TestBudgetWithoutBounds(t *testing.T) {
+	none := flowcontrol.Bounds{All: -1, User: -1, Address: -1}
+	if got := (*flowcontrol.Budget)(nil).Bounds(); got != none {
+		t.Errorf("the bounds of no budget are %+v", got)
+	}
+	if got := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{User: 7}).Bounds(); got != (flowcontrol.Bounds{User: 7}) {
+		t.Errorf("the bounds are %+v", got)
+	}
 	for _, b := range []*flowcontrol.Budget{nil, flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: -1, User: -1, Address: -1})} {
 		s := take(t, b, flowcontrol.Holder{User: "alice"}, math.MaxInt64/2, "")
 		if err := s.Grow(1); err != nil {

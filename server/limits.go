@@ -26,6 +26,11 @@ type Limits struct {
 	MaxBodyBytes int64
 	// MaxObjectBytes bounds an encoded object; 0 is 1.5 MiB, as etcd has it.
 	MaxObjectBytes int
+	// Bytes bounds what requests hold in memory at the same time, in all, by user and by address, in bytes; beyond that the answer
+	// is 429. Counted are bodies above 16 KiB, with sixteen times their length for what is made of them, and what is read at
+	// once, about 2 MiB, of a list that no cache has. 0 in all is a quarter of GOMEMLIMIT if that is set, and else 512 MiB;
+	// 0 by user is half of what there is in all, and 0 by address is no bound; negative is no bound.
+	Bytes flowcontrol.Bounds
 	// CacheWindow is how long changes are kept in memory, for watches that resume and for lists of older states; 0 is
 	// 5 min. Watches that allow bookmarks get one each minute: with less than three minutes a client that was away may
 	// find that it cannot resume and has to list again. How much memory that may take is bounded too, at a quarter of
@@ -90,8 +95,23 @@ func (l Limits) complete() (Limits, error) {
 	conns, watches := of128KiB(10_000), of128KiB(10_000)
 	l.Connections = l.Connections.WithDefaults(flowcontrol.Bounds{All: conns, User: -1, Address: conns / 2})
 	l.Watches = l.Watches.WithDefaults(flowcontrol.Bounds{All: watches, User: watches / 2, Address: -1})
+	l.Bytes = bytesWithDefaults(l.Bytes)
 	l.FormBytes = cmp.Or(l.FormBytes, 64<<20)
 	l.MaxReadsInFlight = cmp.Or(l.MaxReadsInFlight, 400)
 	l.MaxWritesInFlight = cmp.Or(l.MaxWritesInFlight, 200)
 	return l, nil
+}
+
+// bytesWithDefaults fills in what is left to its default.
+func bytesWithDefaults(b flowcontrol.Bounds) flowcontrol.Bounds {
+	all := int64(512 << 20)
+	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
+		all = max(limit/4, 1)
+	}
+	b = b.WithDefaults(flowcontrol.Bounds{All: all, Address: -1})
+	user := int64(-1)
+	if b.All > 0 {
+		user = max(b.All/2, 1)
+	}
+	return b.WithDefaults(flowcontrol.Bounds{User: user})
 }

@@ -30,7 +30,9 @@ func (s *Server) openBudgets() {
 	})
 	s.watches = flowcontrol.NewBudget("watches", s.opts.Limits.Watches)
 	s.metrics.Budget("connections", conns)
+	s.bytes = flowcontrol.NewBudget("bytes held by requests", s.opts.Limits.Bytes)
 	s.metrics.Budget("watches", s.watches)
+	s.metrics.Budget("bytes", s.bytes)
 	s.metrics.Displaced(s.connections.Displaced)
 }
 

@@ -51,6 +51,7 @@ type Server struct {
 	requests  *filters.WaitGroup // requests under way, watches aside
 	inFlight  *flowcontrol.InFlight
 	watches   *flowcontrol.Budget // of requests that last
+	bytes     *flowcontrol.Budget // held by requests
 	metrics   *metrics.Registry
 
 	connections *transport.Connections
@@ -144,7 +145,7 @@ func (s *Server) setOptions() apiset.Options {
 			CacheWindow: l.CacheWindow, Forms: s.forms, Metrics: s.metrics, Logger: s.opts.Observe.Logger,
 		},
 		Scheme: s.scheme, Formats: s.formats, Life: s.life, Authorizer: pinned{s.policy},
-		MaxBodyBytes: l.MaxBodyBytes, MinWatchTimeout: l.MinWatchTimeout,
+		MaxBodyBytes: l.MaxBodyBytes, Bytes: s.bytes, MinWatchTimeout: l.MinWatchTimeout,
 		Discovery: s.discovery, OpenAPI: s.openapi, NotFound: s.fixed,
 	}
 }

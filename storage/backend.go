@@ -65,10 +65,24 @@ type Range struct {
 	From, To string
 	At       int64 // revision; 0 is the latest
 	Limit    int   // at most this many values; 0 is all
+	// Bytes, if positive, ends the values with the one by which they have so many bytes together, keys aside; Count is greater
+	// than their number if others follow.
+	Bytes int64
 	// CountOnly asks for Count alone.
 	CountOnly bool
-	// Uncounted says that of a Count above Limit nobody needs to know how far it is above, which may save much.
+	// Uncounted says that of a Count above the number of values nobody needs to know how far it is above, which may save much.
 	Uncounted bool
+}
+
+// Full reports whether no more values are asked for by r than so many, of so many bytes.
+func (r Range) Full(values int, bytes int64) bool {
+	return r.CountOnly || r.Limit > 0 && values >= r.Limit || r.Bytes > 0 && values > 0 && bytes >= r.Bytes
+}
+
+// Enough reports whether r asks for no more than so many values and the Count, of which there are more than values. values are
+// all that r asks for if there are others.
+func (r Range) Enough(values int, bytes, count int64) bool {
+	return r.Uncounted && !r.CountOnly && count > int64(values) && r.Full(values, bytes)
 }
 
 // RangeResult answers Range.

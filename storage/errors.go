@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"time"
 )
 
 // Errors of a Backend.
@@ -71,6 +72,16 @@ func (e *FutureError) Error() string {
 
 // Unwrap makes a FutureError an ErrFuture.
 func (e *FutureError) Unwrap() error { return ErrFuture }
+
+// FillingError is returned by List and Watch of a cache that is being filled, where to ask the storage below would be to read
+// all once more. The same call works when the cache is filled.
+type FillingError struct {
+	// RetryAfter is when to ask again, in whole seconds.
+	RetryAfter time.Duration
+}
+
+// Error implements error, with the words of kube-apiserver.
+func (e *FillingError) Error() string { return "storage is (re)initializing" }
 
 // RaiseError is returned by Raise and Copy when more empty commits would be needed than are allowed.
 type RaiseError struct {

@@ -91,18 +91,8 @@ type portions struct {
 
 // read reads the next portion, all at the revision of the first.
 func (p *portions) read(ctx context.Context) error {
-	r := Range{From: p.from, To: p.to, At: p.at, Limit: p.limit, Uncounted: true}
-	before := p.s.known.reached.Load()
-	res, err := p.s.backend.Range(ctx, r)
-	if err == nil && r.At == 0 {
-		p.s.known.saw(before, res.Revision)
-	}
-	if errors.Is(err, ErrFuture) {
-		if err := p.s.reach(ctx, p.at); err != nil {
-			return err
-		}
-		res, err = p.s.backend.Range(ctx, r)
-	}
+	r := Range{From: p.from, To: p.to, At: p.at, Limit: p.limit, Bytes: portionBytes, Uncounted: true}
+	res, err := p.s.rangeAt(ctx, r)
 	if err != nil {
 		return expired(err, p.at, "")
 	}

@@ -22,11 +22,11 @@ type Interface interface {
 	// Get returns one record, or ErrNotFound.
 	Get(ctx context.Context, key string, at Read) (Record, error)
 	// List returns the records that match, in key order. Errors: ErrBadContinue, an *ExpiredError, a
-	// *FutureError, an *UnreadableError.
+	// *FutureError, an *UnreadableError, of a cache a *FillingError.
 	List(ctx context.Context, opts ListOptions) (Page, error)
 	// Watch follows the records that match, until ctx ends or the watch is closed. Errors known before the first
 	// event are returned here: a From below the window is an *ExpiredError, an At that does not come a
-	// *FutureError. A From in the future is accepted, and only changes after it are shown.
+	// *FutureError, and a cache that is being filled a *FillingError. A From in the future is accepted, and only changes after it are shown.
 	Watch(ctx context.Context, opts WatchOptions) (Watch, error)
 	// Create stores obj under key, or returns ErrExists. obj is read, not kept; its resourceVersion is ignored.
 	Create(ctx context.Context, key string, obj runtime.Object, opts WriteOptions) (Record, error)
@@ -119,6 +119,19 @@ type ListOptions struct {
 	At       Read
 	Limit    int64  // at most this many records; 0 is all. Ignored with Match Any, as kube-apiserver does
 	Continue string // a token from an earlier Page
+
+	// Portion, if positive, is about how many bytes of records are read at once where they have to be read: a page that is
+	// longer comes in portions, see Page.Next. An Interface that has the records in memory, as a cache has, needs none.
+	Portion int64
+	// Account is asked before each portion is read; nil is nobody.
+	Account Account
+}
+
+// Account bounds what is held of lists that are read in portions.
+type Account interface {
+	// Hold is told that the reader of a list will hold, of the portion that is read next, about so many bytes, in place of what
+	// it was told before; once the portion is read it is told how many they are. An error ends the list, and is returned as it is.
+	Hold(bytes int64) error
 }
 
 // Page is the answer of List: a state of the store, not a copy of it.
@@ -134,6 +147,14 @@ type Page struct {
 	Version string
 	// Remaining is how many records follow this page; nil when unknown (there are selectors) or none follow.
 	Remaining *int64
+
+	// Next reads the next portion of the page: another Page at the same Revision, whose Count is that of the portion. The last
+	// portion has the page's Continue and Remaining, and no Next. It may be called more than once, later and by several
+	// goroutines; what it reads, others that read the same at that time share. Its errors are those of List: all the page
+	// is known to be readable only when the last portion is. nil: there is none, as ever without ListOptions.Portion.
+	Next func(ctx context.Context) (Page, error)
+	// Bytes is about what was read of the backend for this portion and is held by it; 0 where that is shared with a cache.
+	Bytes int64
 }
 
 // Block is a run of neighbouring records of a Page.

@@ -72,6 +72,7 @@ type Store struct {
 	knower  Knower // likewise, as the next two
 	history Historian
 	replay  Replayer
+	held    heldPortions
 	holder  bool   // the backend is a Holder
 	root    string // Prefix + "/"
 	known   knownRevisions

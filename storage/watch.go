@@ -47,11 +47,13 @@ type storeWatch struct {
 	closed    atomic.Bool
 
 	// Used by Next alone.
-	initial bool    // initial events and their end are still to be delivered
-	kvs     []KV    // those left
-	from    int64   // events up to this revision have been, or need not be, delivered
-	events  []Event // what Next returned last
-	ended   error   // what every later Next returns
+	initial bool     // initial events and their end are still to be delivered
+	rows    *portion // of them that were read last; nil: none was
+	row     int      // the next of rows
+	next    string   // the key after rows, of the backend
+	from    int64    // events up to this revision have been, or need not be, delivered
+	events  []Event  // what Next returned last
+	ended   error    // what every later Next returns
 }
 
 // begin reads the state from which the initial events are made.
@@ -64,12 +66,31 @@ func (w *storeWatch) begin(ctx context.Context, at Read) error {
 	case Exact:
 		return fmt.Errorf("storage: a watch cannot begin with the state at exactly one revision")
 	}
-	from, to := w.s.interval(w.scope)
-	res, err := w.s.backend.Range(ctx, Range{From: from, To: to})
-	if err != nil {
-		return err
+	w.initial, w.from = true, w.s.pinned()
+	w.next, _ = w.s.interval(w.scope)
+	err := w.read(ctx)
+	if errors.Is(err, ErrCompacted) && w.from > 0 { // history has overtaken the latest state
+		w.from = 0
+		err = w.read(ctx)
 	}
-	w.initial, w.kvs, w.from = true, res.KVs, res.Revision
+	return err
+}
+
+// initialBytes is how much of the initial events is read at once.
+const initialBytes = 1 << 20
+
+// read reads rows, all at the revision of the first.
+func (w *storeWatch) read(ctx context.Context) error {
+	r := Range{From: w.next, At: w.from, Limit: maxChunk, Bytes: initialBytes, Uncounted: true}
+	_, r.To = w.s.interval(w.scope)
+	rows, err := w.s.portion(ctx, r)
+	if err != nil {
+		return expired(err, w.from, "")
+	}
+	if n := rows.len(); n > 0 {
+		w.next = w.s.root + rows.key(w.s, n-1) + "\x00"
+	}
+	w.rows, w.row, w.from = rows, 0, rows.revision
 	return nil
 }
 
@@ -85,9 +106,9 @@ func (w *storeWatch) Next(ctx context.Context) ([]Event, error) {
 			return nil, w.ended
 		}
 		if w.initial {
-			w.next(ctx, w.nextInitial)
+			w.step(ctx, w.nextInitial)
 		} else {
-			w.next(ctx, w.nextChanges)
+			w.step(ctx, w.nextChanges)
 		}
 		if err := ctx.Err(); err != nil && len(w.events) == 0 && w.ended == nil {
 			return nil, err
@@ -96,8 +117,8 @@ func (w *storeWatch) Next(ctx context.Context) ([]Event, error) {
 	return w.events, nil
 }
 
-// next appends events by step. An error is kept for later when events came before it.
-func (w *storeWatch) next(ctx context.Context, step func(context.Context) error) {
+// step appends events by a step. An error is kept for later when events came before it.
+func (w *storeWatch) step(ctx context.Context, step func(context.Context) error) {
 	if w.closed.Load() {
 		w.ended = ErrClosed
 		return
@@ -112,24 +133,26 @@ func (w *storeWatch) nextInitial(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	for len(w.kvs) > 0 && len(w.events) < maxInitial {
-		kv := w.kvs[0]
-		w.kvs[0], w.kvs = KV{}, w.kvs[1:]
-		if !w.scope.Has(kv.Key[len(w.s.root):]) {
+	for ; w.row < w.rows.len() && len(w.events) < maxInitial; w.row++ {
+		if !w.scope.Has(w.rows.key(w.s, w.row)) {
 			continue
 		}
-		r, err := w.s.record(kv)
-		if err != nil {
-			return err
+		e := w.rows.entry(w.s, w.row)
+		if e.Unreadable != nil {
+			return e.Unreadable
 		}
-		if w.selection.Matches(r) {
-			w.events = append(w.events, Event{Type: watch.Added, Record: r})
+		if w.selection.Matches(e.Record) {
+			w.events = append(w.events, Event{Type: watch.Added, Record: e.Record})
 		}
 	}
-	if len(w.kvs) == 0 {
-		w.initial, w.kvs = false, nil
-		w.events = append(w.events, Event{Type: watch.Bookmark, Record: Record{Revision: w.from}, InitialEnd: true})
+	switch {
+	case w.row < w.rows.len():
+		return nil
+	case w.rows.count > int64(w.rows.len()):
+		return w.read(ctx)
 	}
+	w.initial, w.rows = false, nil
+	w.events = append(w.events, Event{Type: watch.Bookmark, Record: Record{Revision: w.from}, InitialEnd: true})
 	return nil
 }
 

@@ -35,7 +35,8 @@
 // CBOR (https://www.rfc-editor.org/rfc/rfc8949), each of them of the object, of its metadata alone, and the text forms of a
 // Table. Watches are not in YAML.
 //
-// A list in any form takes no more memory the longer it is: it is written while it is made. Whatever can fail is done
+// A list in any form takes no more memory the longer it is: it is written while it is made, and what no cache has of it is read
+// in portions of about 1 MiB. Whatever can fail is done
 // before the first byte of an answer, so that a long list of what is not bytes already is made twice. A failure after the
 // first byte aborts the connection, so that a client never takes half a list for a whole one.
 //
@@ -75,6 +76,7 @@ import (
 
 	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/authz"
+	"github.com/keelson-dev/keelson/flowcontrol"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/runtime/patch"
@@ -129,6 +131,11 @@ type Options struct {
 	Forms *storage.FormCache
 	// MaxBodyBytes limits request bodies; 0 is 3 MiB, negative is no limit.
 	MaxBodyBytes int64
+	// Budget bounds the bytes that requests hold: of a body above 16 KiB sixteen times its length, for what is made of it, from
+	// before it is read until the request ends; of a list that no cache has, what is read of it at once. Beyond that the answer is
+	// TooManyRequests. A body that would need more than a whole bound takes that. nil is no bound. Several resources may have
+	// the same.
+	Budget *flowcontrol.Budget
 	// MinRequestTimeout is the least time a watch lasts that asks for no timeoutSeconds; it lasts up to twice as
 	// long, at random. 0 is 30 minutes.
 	MinRequestTimeout time.Duration
@@ -162,6 +169,8 @@ type Resource struct {
 	namespaced  bool
 	formats     []codec.Format
 	maxBody     int64
+	budget      *flowcontrol.Budget
+	most        int64 // that one request can hold of budget
 	minTimeout  time.Duration
 	write       time.Duration
 	warnings    []string

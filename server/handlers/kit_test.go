@@ -55,6 +55,7 @@ type tune struct {
 	strategy registry.Strategy[*Widget]
 	handlers func(o *handlers.Options)
 	backend  memory.Options
+	wrap     func(storage.Backend) storage.Backend
 	kind     runtime.KindOptions[*Widget]
 }
 
@@ -67,7 +68,11 @@ func newHouse(t testing.TB, how tune) *house {
 	must(t, err)
 	backend := memory.New(how.backend)
 	t.Cleanup(func() { _ = backend.Close() })
-	store, err := storage.NewStore(backend, storage.StoreOptions{Prefix: "/registry/example.com/widgets", Codec: typed, Namespaced: true, Fields: how.kind.SelectableFields})
+	below := storage.Backend(backend)
+	if how.wrap != nil {
+		below = how.wrap(backend)
+	}
+	store, err := storage.NewStore(below, storage.StoreOptions{Prefix: "/registry/example.com/widgets", Codec: typed, Namespaced: true, Fields: how.kind.SelectableFields})
 	must(t, err)
 	reg, err := registry.New(registry.Options{
 		Scheme: scheme, Kind: gv.WithKind("Widget"), Resource: schema.GroupResource{Group: gv.Group, Resource: "widgets"},

@@ -49,9 +49,13 @@ func (c *call) list(l *listRequest) error {
 	if err != nil {
 		return err
 	}
+	opts.Portion, opts.Account = portionBytes, (*account)(c)
 	page, err := c.recordLister.ListRecords(c.ctx, opts)
 	if err != nil {
 		return err
+	}
+	if page.Next != nil {
+		c.first = page.Bytes
 	}
 	return c.respondPage(page, f)
 }

@@ -19,6 +19,9 @@ type source struct {
 	items  iter.Seq[wire.Item]
 	bytes  iter.Seq[storage.Record] // the same, when all are records in the version of the URL; else nil
 	blocks iter.Seq[block]          // nil: there are none
+	// portions of which the items are; nil: all are there. How many they are, and how the list ends, is known when they were
+	// walked once.
+	portions *portions
 }
 
 // block is a run of items. Its forms keep what is made of all of them; nil keeps nothing.
@@ -29,6 +32,10 @@ type block struct {
 
 // pageSource is what a page shows.
 func (e *endpoint) pageSource(ctx context.Context, page storage.Page) source {
+	if page.Next != nil {
+		p := &portions{ctx: ctx, first: page}
+		return source{items: e.inRuns(ctx, eachRecord(p.records)), portions: p}
+	}
 	src := source{count: page.Count, items: e.inRuns(ctx, eachRecord(page.Records))}
 	if e.shows(page) {
 		src.bytes = page.Records
@@ -43,6 +50,41 @@ func (e *endpoint) pageSource(ctx context.Context, page storage.Page) source {
 		}
 	}
 	return src
+}
+
+// portions are a page that is read while it is shown. One goroutine uses them.
+type portions struct {
+	ctx   context.Context
+	first storage.Page
+	final bool // they are walked for the last time: nothing is kept of what was shown
+
+	// Of the last walk:
+	count int
+	last  storage.Page // which has the end of the list
+	err   error        // why it has not come to the end
+}
+
+func (p *portions) records(yield func(storage.Record) bool) {
+	p.count, p.err = 0, nil
+	page := p.first
+	for {
+		for rec := range page.Records {
+			if p.count++; !yield(rec) {
+				return
+			}
+		}
+		if page.Next == nil {
+			page.Records = nil
+			p.last = page
+			return
+		}
+		if p.final {
+			p.first = storage.Page{}
+		}
+		if page, p.err = page.Next(p.ctx); p.err != nil {
+			return
+		}
+	}
 }
 
 // shows reports whether all records of a page are written in the version of the URL.
@@ -83,7 +125,8 @@ func objectSource(list []apiruntime.Object) source {
 }
 
 // listWriter writes a list, in memory that does not grow with it. Unless every item is bytes already, all are made before the
-// first byte is written, to be sure of each and of the size of all; what of it is neither small nor kept is made once more
+// first byte is written, to be sure of each and of the size of all; so is what comes in portions, to be sure that all can be
+// read, and is then read once more. What of it is neither small nor kept is made once more
 // when it is written.
 type listWriter struct {
 	*endpoint
@@ -100,7 +143,7 @@ type listWriter struct {
 func (c *call) newListWriter(f wire.Form, src source) *listWriter {
 	l := &listWriter{endpoint: c.endpoint, source: src}
 	l.Begin(c.ctx.Context, c.Objects, f)
-	l.sure = l.Sure(src.bytes != nil)
+	l.sure = src.portions == nil && l.Sure(src.bytes != nil)
 	l.textKey, l.zipKey = l.BlockKeys(l.sure)
 	return l
 }
@@ -118,6 +161,10 @@ func (l *listWriter) respond(c *call, lm metav1.ListMeta, buf *[]byte) error {
 	size, whole, err := l.prepare(buf, zip)
 	if err != nil {
 		return err
+	}
+	if p := l.portions; p != nil {
+		p.final, l.count = true, p.count
+		lm.Continue, lm.RemainingItemCount = p.last.Continue, p.last.Remaining
 	}
 	frame, err := l.Frame(lm, l.count, size)
 	if err != nil {
@@ -233,6 +280,9 @@ func (l *listWriter) walk(buf *[]byte, more func() bool) error {
 			if ok, err := each(it); !ok {
 				return err
 			}
+		}
+		if l.portions != nil {
+			return l.portions.err
 		}
 		return nil
 	}

@@ -38,6 +38,8 @@ func New(o Options) (*Resource, error) {
 		namespaced: o.Namespaced,
 		formats:    o.Formats,
 		maxBody:    o.MaxBodyBytes,
+		budget:     o.Budget,
+		most:       most(o.Budget),
 		minTimeout: o.MinRequestTimeout,
 		write:      o.WriteTimeout,
 		warnings:   slices.Clone(o.Warnings),

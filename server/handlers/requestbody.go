@@ -48,6 +48,15 @@ func (c *call) readBody() ([]byte, error) {
 		return nil, tooLarge(c.maxBody)
 	}
 	in := io.Reader(c.r.Body)
+	switch n := c.r.ContentLength; {
+	case c.budget == nil:
+	case n >= 0:
+		if err := c.holdBody(n); err != nil {
+			return nil, err
+		}
+	default:
+		in = &countedBody{Reader: in, c: c}
+	}
 	if c.maxBody > 0 {
 		in = io.LimitReader(in, c.maxBody+1)
 	}
@@ -56,6 +65,8 @@ func (c *call) readBody() ([]byte, error) {
 	switch {
 	case errors.As(err, &limited):
 		return nil, tooLarge(limited.Limit)
+	case apierrors.IsTooManyRequests(err):
+		return nil, err
 	case c.maxBody > 0 && int64(len(body)) > c.maxBody:
 		return nil, tooLarge(c.maxBody)
 	case err != nil && c.ctx.Err() != nil:

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/flowcontrol"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/server/request"
 	"github.com/keelson-dev/keelson/server/response"
@@ -22,10 +23,12 @@ type call struct {
 	r         *http.Request
 	ctx       *registry.Call // what the storage is told; its context is that of r, or ends before that
 	info      *request.Info
-	namespace string // "" for cluster-scoped resources and across all namespaces
-	name      string // "" for a collection
-	untracked bool   // the change is made without managedFields: it was too large with them
-	untold    error  // why managedFields could not be brought up to date
+	namespace string             // "" for cluster-scoped resources and across all namespaces
+	name      string             // "" for a collection
+	untracked bool               // the change is made without managedFields: it was too large with them
+	share     *flowcontrol.Share // of the budget; nil: none yet
+	first     int64              // bytes of the first portion of a list, which is kept beside the one read last
+	untold    error              // why managedFields could not be brought up to date
 }
 
 // route finds what a request is for and answers it.
@@ -51,6 +54,7 @@ func (r *Resource) route(w http.ResponseWriter, req *http.Request) {
 		request.Warn(ctx, text)
 	}
 	c := &call{endpoint: r.main, w: w, r: req, info: info, namespace: info.Namespace}
+	defer c.release()
 	if !r.namespaced {
 		c.namespace = ""
 	}

@@ -71,7 +71,23 @@ func (r *Registry) ListRecords(call *Call, opts storage.ListOptions) (storage.Pa
 	if err != nil {
 		return storage.Page{}, r.listStatus(err, opts.Continue != "")
 	}
+	page.Next = r.nextPortion(page.Next, opts.Continue != "")
 	return page, nil
+}
+
+// nextPortion returns a Page's Next whose errors, and those of the portions after it, are StatusErrors.
+func (r *Registry) nextPortion(next func(context.Context) (storage.Page, error), continued bool) func(context.Context) (storage.Page, error) {
+	if next == nil {
+		return nil
+	}
+	return func(ctx context.Context) (storage.Page, error) {
+		page, err := next(ctx)
+		if err != nil {
+			return storage.Page{}, r.listStatus(err, continued)
+		}
+		page.Next = r.nextPortion(page.Next, continued)
+		return page, nil
+	}
 }
 
 // WatchRecords implements RecordWatcher. The namespace of the call, if any, replaces the one in opts. Errors

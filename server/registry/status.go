@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -42,6 +43,7 @@ func (r *Registry) failure(err error, name string) error {
 	var (
 		expired    *storage.ExpiredError
 		future     *storage.FutureError
+		filling    *storage.FillingError
 		unreadable *storage.UnreadableError
 		conversion *runtime.ConversionError
 	)
@@ -54,6 +56,8 @@ func (r *Registry) failure(err error, name string) error {
 		return apierrors.NewAlreadyExists(r.resource, name)
 	case errors.As(err, &expired):
 		return apierrors.NewResourceExpired(expired.Error())
+	case errors.As(err, &filling):
+		return apierrors.NewTooManyRequests(filling.Error(), int(filling.RetryAfter/time.Second))
 	case errors.As(err, &future):
 		return tooLargeVersion(future)
 	case errors.As(err, &unreadable):

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/runtime"
@@ -123,6 +124,13 @@ func TestStorageErrors(t *testing.T) {
 			wantStatus(t, err, c.code, c.reason, c.message)
 		}
 	}
+	filling := failingRegistry(t, &storage.FillingError{RetryAfter: 7 * time.Second})
+	_, err := filling.ListRecords(ctx, storage.ListOptions{})
+	s := wantStatus(t, err, 429, metav1.StatusReasonTooManyRequests, "storage is (re)initializing")
+	equal(t, "retry", s.Details.RetryAfterSeconds, 7)
+	_, err = filling.WatchRecords(ctx, storage.WatchOptions{})
+	s = wantStatus(t, err, 429, metav1.StatusReasonTooManyRequests, "storage is (re)initializing")
+	equal(t, "retry of a watch", s.Details.RetryAfterSeconds, 7)
 	for _, plain := range []error{context.Canceled, errors.New("something else")} {
 		if _, err := failingRegistry(t, plain).GetRecord(ctx, "a", storage.Read{}); !errors.Is(err, plain) {
 			t.Errorf("got %v, want %v as it is", err, plain)

@@ -199,6 +199,7 @@ type scan struct {
 	next      []byte    // where in the index the next portion begins
 	unflushed []*change // what the file may not have: one change of a key each, in key order
 	res       storage.RangeResult
+	bytes     int64 // of the values in res
 }
 
 // portion goes on from next and reports whether the Range is complete.
@@ -256,7 +257,7 @@ func (s *scan) overlaid(key []byte) (found bool) {
 		s.unflushed = s.unflushed[1:]
 		found = key != nil && c.key == string(key)
 		if kv, live := c.kv(); live && s.wanted() {
-			s.res.KVs = append(s.res.KVs, kv)
+			s.add(kv)
 		}
 	}
 	return found
@@ -265,13 +266,16 @@ func (s *scan) overlaid(key []byte) (found bool) {
 // wanted counts a key and reports whether its value is asked for.
 func (s *scan) wanted() bool {
 	s.res.Count++
-	return !s.CountOnly && (s.Limit <= 0 || len(s.res.KVs) < s.Limit)
+	return !s.Full(len(s.res.KVs), s.bytes)
+}
+
+func (s *scan) add(kv storage.KV) {
+	s.res.KVs = append(s.res.KVs, kv)
+	s.bytes += int64(len(kv.Value))
 }
 
 // enough says that there is no need to count further.
-func (s *scan) enough() bool {
-	return s.Uncounted && !s.CountOnly && s.Limit > 0 && s.res.Count > int64(s.Limit)
-}
+func (s *scan) enough() bool { return s.Enough(len(s.res.KVs), s.bytes, s.res.Count) }
 
 // take counts a key and adds its value, which it finds with a cursor of the log, if it is wanted. It returns the
 // size of what it added.
@@ -287,6 +291,6 @@ func (s *scan) take(t txn, values *bbolt.Cursor, key []byte, revision int64) (in
 	if err != nil {
 		return 0, err
 	}
-	s.res.KVs = append(s.res.KVs, kv)
+	s.add(kv)
 	return len(kv.Value), nil
 }

@@ -30,6 +30,8 @@ type Options struct {
 	WindowBytes int64
 	// ReadWait is how long a read waits for a revision that the cache has not reached; 0 is 3 s.
 	ReadWait time.Duration
+	// FillWait is how long a list, a watch or a Get of a state that need not be the latest waits for the cache to be filled; 0 is 3 s.
+	FillWait time.Duration
 	// Forms keeps what readers make of the blocks of a list, such as their encodings; nil keeps nothing. Several caches may
 	// have the same.
 	Forms *storage.FormCache
@@ -38,8 +40,8 @@ type Options struct {
 }
 
 func (o Options) withDefaults() (Options, error) {
-	if o.Window < 0 || o.WindowBytes < 0 || o.ReadWait < 0 {
-		return o, errors.New("cacher: Window, WindowBytes and ReadWait must not be negative")
+	if o.Window < 0 || o.WindowBytes < 0 || o.ReadWait < 0 || o.FillWait < 0 {
+		return o, errors.New("cacher: Window, WindowBytes, ReadWait and FillWait must not be negative")
 	}
 	for _, names := range [][]string{o.IndexFields, o.IndexLabels} {
 		for i, name := range names {
@@ -53,6 +55,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.ReadWait == 0 {
 		o.ReadWait = 3 * time.Second
+	}
+	if o.FillWait == 0 {
+		o.FillWait = 3 * time.Second
 	}
 	return o, nil
 }
@@ -85,6 +90,8 @@ type Cacher struct {
 
 	mu       sync.Mutex // guards all below
 	ending   bool
+	empty    time.Time     // since when the cache is not filled
+	hopeless bool          // the last attempt to fill it met what it cannot keep: the next ones will, too
 	loading  chan struct{} // closed when the attempt to fill the cache, which is under way, ends; nil: none is
 	problem  error         // why the cache is not filled, or not fresh; nil: it is
 	answered time.Time     // when the storage below was last heard of

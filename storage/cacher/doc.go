@@ -26,7 +26,9 @@
 // A read of the most recent state is answered from memory once the cache is known to have reached the revision that
 // the store has by a linearizable read, which readers share. Get asks the store for the revision of the key alone. A
 // state within the window comes from memory, one before it from the storage below; so does everything while the cache
-// could not be filled, or has not caught up in [Options.ReadWait]. Updates begin with the cached object, and what
+// could not be filled, or has not caught up in [Options.ReadWait]. While the cache is being filled lists and watches wait for that,
+// and after [Options.FillWait] are a *storage.FillingError: after a start all clients come at once, and each of them would read all once
+// more. A Get, and a list that is limited and has no selectors, are then answered by the storage below. Updates begin with the cached object, and what
 // they then refuse or leave as it is is believed only of the current one.
 //
 // A read with the Match Acknowledged needs no revision of the store: it is answered from memory once the cache has the

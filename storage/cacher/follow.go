@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -27,7 +28,7 @@ func (c *Cacher) start() {
 		if c.ending {
 			return
 		}
-		c.loading = make(chan struct{})
+		c.loading, c.empty = make(chan struct{}), time.Now()
 		c.follower.again = c.again
 		c.working.Go(c.run)
 	})
@@ -61,11 +62,12 @@ func (c *Cacher) failed(feed storage.Following, err error) (closed bool) {
 	c.problem = err
 	c.doneLoading()
 	var unreadable *storage.UnreadableError
+	c.hopeless = errors.As(err, &unreadable)
 	switch {
 	case errors.Is(err, storage.ErrClosed):
 		c.forget(err)
 		return true
-	case c.loaded && errors.As(err, &unreadable): // a storage that is no storage.Source does not go on
+	case c.loaded && c.hopeless: // a storage that is no storage.Source does not go on
 		c.loaded, c.cut = false, err
 		c.published.Store(nil)
 		c.changed.Store(0)
@@ -90,7 +92,10 @@ func (c *Cacher) void(why error) {
 
 // forget empties the cache and ends all watches: with ended, or as expired when that is nil. The caller holds mu.
 func (c *Cacher) forget(ended error) {
-	c.loaded, c.ended, c.cut, c.feed = false, ended, nil, nil
+	if c.loaded {
+		c.empty = time.Now()
+	}
+	c.loaded, c.ended, c.cut, c.feed, c.hopeless = false, ended, nil, nil, false
 	c.published.Store(nil)
 	c.changed.Store(0)
 	c.reminder = reminder{}
@@ -127,7 +132,7 @@ func (c *Cacher) filled(feed storage.Following, reached int64, began time.Time) 
 	if c.ending {
 		return
 	}
-	c.loaded, c.feed = true, feed
+	c.loaded, c.feed, c.hopeless = true, feed, false
 	c.reached.Store(max(reached, c.log.last))
 	c.changed.Store(c.log.last)
 	c.recovered()
@@ -272,7 +277,25 @@ func (c *Cacher) compare(before mark, now int64) {
 
 func (c *Cacher) mark() mark { return mark{c.epoch.Load(), c.reached.Load()} }
 
-// ready returns when the cache is filled, an attempt to fill it has failed, or it takes longer than ReadWait.
+// filling returns a *storage.FillingError while the cache is being filled. nil: it is filled, or an attempt to fill it has failed
+// and the storage below may be able to answer.
+func (c *Cacher) filling() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.loaded || c.loading == nil || c.hopeless {
+		return nil
+	}
+	return &storage.FillingError{RetryAfter: retryAfter(time.Since(c.empty))}
+}
+
+// retryAfter is how long who is turned away waits, of a cache that has been empty for a time: as kube-apiserver has it
+// (https://kep.k8s.io/4568).
+func retryAfter(empty time.Duration) time.Duration {
+	const growth, least, most = 0.06, 1, 30 // of and in seconds
+	return time.Duration(min(max(math.Exp(growth*empty.Seconds()), least), most)) * time.Second
+}
+
+// ready returns when the cache is filled, an attempt to fill it has failed, or it takes longer than FillWait.
 func (c *Cacher) ready(ctx context.Context) error {
 	if c.life.Err() != nil {
 		return storage.ErrClosed
@@ -287,11 +310,11 @@ func (c *Cacher) ready(ctx context.Context) error {
 	if loading == nil {
 		return nil
 	}
-	timer := time.NewTimer(c.opts.ReadWait)
+	timer := time.NewTimer(c.opts.FillWait)
 	defer timer.Stop()
 	select {
 	case <-loading:
-	case <-timer.C: // the storage below has to answer
+	case <-timer.C:
 	case <-ctx.Done():
 		return ctx.Err()
 	}

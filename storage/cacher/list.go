@@ -12,14 +12,26 @@ import (
 // without selectors costs the same however many records it has.
 func (c *Cacher) List(ctx context.Context, opts storage.ListOptions) (storage.Page, error) {
 	l := listing{opts: opts, scope: opts.Scope(c.opts.Namespaced), indexes: &c.opts, limit: int(max(opts.Limit, 0))}
+	epoch := c.epoch.Load()
 	s, err := c.stateOf(ctx, &l)
+	if s == nil && err == nil && epoch != c.epoch.Load() && !l.isSmall() {
+		s, err = c.stateOf(ctx, &l) // it was found to be void, and is filled anew
+	}
 	switch {
 	case err != nil:
 		return storage.Page{}, err
 	case s == nil:
-		c.opts.Hooks.list(FromStorage)
-		epoch := c.epoch.Load()
 		opts.At = askedBelow(opts.At)
+		if err := c.filling(); err != nil {
+			if !l.isSmall() {
+				return storage.Page{}, err
+			}
+			if opts.At.Match == storage.Any {
+				opts.At = storage.Read{} // of any state the limit would not count
+			}
+		}
+		c.opts.Hooks.list(FromStorage)
+		epoch = c.epoch.Load()
 		page, err := c.below.List(ctx, opts)
 		c.know(epoch, page.Revision)
 		return page, err
@@ -45,6 +57,13 @@ type listing struct {
 	source    Source
 	index     string // that the rows are taken from; "" for none
 	evaluated int    // rows that were looked at, to choose from
+}
+
+// isSmall reports whether the storage below may answer while the cache is being filled: one object, or a page of a client that
+// goes on from there. Readers in this process ask for all that was acknowledged.
+func (l *listing) isSmall() bool {
+	_, one := l.scope.Single()
+	return one || l.opts.Limit > 0 && !l.opts.Selective() || l.opts.At.Match == storage.Acknowledged
 }
 
 // stateOf finds the state that is listed, and where in it the list begins; none when the storage below has to answer.

@@ -84,12 +84,15 @@ func (m *model) list1(w wish, o storage.ListOptions, from string, at storage.Rea
 	filled, voids := m.Stats().Filled, m.voids.Load()
 	p, err := m.List(m.patiently(), o)
 	m.note("List %s at %+v from %q, limit %d: revision %d, count %d, continue %v, %v", w.name, at, from, o.Limit, p.Revision, p.Count, p.Continue != "", err)
+	if m.filling(err) {
+		return p, err
+	}
 	lo, hi := m.bounds(at, p.Revision, err)
 	if hi < lo {
 		return p, err
 	}
 	limit := int(o.Limit)
-	if at.Match == storage.Any {
+	if at.Match == storage.Any && (filled || p.Continue == "") { // while the cache is filled the limit counts
 		limit = 0
 		if filled && err == nil && voids == m.voids.Load() {
 			m.any, m.anyVoids = p.Revision, voids
@@ -117,6 +120,16 @@ func (m *model) list1(w wish, o storage.ListOptions, from string, at storage.Rea
 		m.fatal("the list of %s at %d has %v remaining, want %d", w.name, p.Revision, p.Remaining, want.hidden)
 	}
 	return p, nil
+}
+
+// filling reports whether a read was turned away because the cache is being filled.
+func (m *model) filling(err error) bool {
+	var full *storage.FillingError
+	if !errors.As(err, &full) {
+		return false
+	}
+	m.counts["turned away"]++
+	return true
 }
 
 // wantUnreadable checks that a list had to fail in a state from lo to hi.

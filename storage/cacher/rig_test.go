@@ -1,6 +1,7 @@
 package cacher_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +63,7 @@ func newRig(t testing.TB, b storage.Backend, o cacher.Options) *rig {
 // open makes a new cache over what is below.
 func (r *rig) open(o cacher.Options) {
 	r.t.Helper()
-	o.Namespaced = true
+	o.Namespaced, o.FillWait = true, cmp.Or(o.FillWait, o.ReadWait)
 	c, err := cacher.New(r.source, o)
 	if err != nil {
 		r.t.Fatal(err)

@@ -286,7 +286,8 @@ func (r *rig) healed() {
 	r.drop("z/healed")
 }
 
-// While the cache is made anew reads are answered by the storage below, and Ready says why it is not ready.
+// While the cache is made anew, which takes long, small reads are answered by the storage below, others are turned away, and Ready
+// says why it is not ready.
 func TestSetBackAndSilent(t *testing.T) {
 	r, b, past := rewound(t, cacher.Options{ReadWait: 50 * time.Millisecond})
 	r.put("a/later", "red")
@@ -295,9 +296,12 @@ func TestSetBackAndSilent(t *testing.T) {
 	defer r.source.release()
 	r.put("b/x", "red") // so that there is something to replay
 	for range 3 {
-		p := r.list(storage.ListOptions{})
+		p := r.list(storage.ListOptions{Limit: 100})
 		if want := fmt.Sprintf("a/gone@%d a/kept@%d b/x@%d", past.Revision, past.Revision-1, past.Revision+1); shown(p) != want {
 			t.Errorf("the list is %q, want %q", shown(p), want)
+		}
+		if _, err := r.List(r.patiently(), storage.ListOptions{}); !errors.As(err, new(*storage.FillingError)) {
+			t.Errorf("a list without a limit: %v", err)
 		}
 		if _, err := r.Get(r.patiently(), "a/new", storage.Read{}); !errors.Is(err, storage.ErrNotFound) {
 			t.Errorf("Get of what is gone: %v", err)
@@ -309,10 +313,13 @@ func TestSetBackAndSilent(t *testing.T) {
 	if err := r.Ready(r.ctx); err == nil || !strings.Contains(err.Error(), "set back") {
 		t.Errorf("Ready is %v, want it to tell why", err)
 	}
-	w := r.watch(storage.WatchOptions{Selection: storage.Selection{Namespace: "b"}, From: past.Revision})
-	w.want(fmt.Sprintf("ADDED b/x@%d", past.Revision+1))
+	o := storage.WatchOptions{Selection: storage.Selection{Namespace: "b"}, From: past.Revision}
+	if _, err := r.Watch(r.patiently(), o); !errors.As(err, new(*storage.FillingError)) {
+		t.Errorf("a watch: %v", err)
+	}
 	r.source.release()
 	r.healed()
+	r.watch(o).want(fmt.Sprintf("ADDED b/x@%d", past.Revision+1))
 }
 
 // A reader that finds out while the cache is about to follow again does not leave it waiting for the past.

@@ -46,6 +46,9 @@ func (m *model) beginWatch(w wish, from int64) {
 	var err error
 	v.Watch, err = m.Watch(m.ctx, o)
 	m.note("Watch %s from %d, initial %v at %+v: %v", w.name, o.From, o.Initial, o.At, err)
+	if m.filling(err) {
+		return
+	}
 	if o.Initial {
 		v.initial, v.objects = true, map[string]string{}
 		if v.oldest, _ = m.bounds(o.At, 0, err); v.oldest > m.h.now {

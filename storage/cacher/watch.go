@@ -57,10 +57,16 @@ func (c *Cacher) Watch(ctx context.Context, opts storage.WatchOptions) (storage.
 	w.selective = opts.Selective()
 	w.class = c.classOf(opts.Selection, w.scope)
 	begun, err := w.begin(ctx, opts)
+	if !begun && err == nil && w.epoch != c.epoch.Load() {
+		begun, err = w.begin(ctx, opts) // the cache was found to be void, and is filled anew
+	}
 	if err != nil {
 		return nil, err
 	}
 	if !begun {
+		if err := c.filling(); err != nil {
+			return nil, err
+		}
 		return c.lend(ctx, opts)
 	}
 	c.opts.Hooks.watch(WatchBegan{Initial: opts.Initial, Resumed: !opts.Initial && opts.From != 0})

@@ -112,10 +112,12 @@ func (b *Backend) nothing(ctx context.Context, r storage.Range) (storage.RangeRe
 // scan is a Range under way.
 type scan struct {
 	storage.Range
-	b    *Backend
-	at   int64 // revision of all pages; 0 before the first
-	res  storage.RangeResult
-	seen sizing
+	b   *Backend
+	at  int64 // revision of all pages; 0 before the first
+	res storage.RangeResult
+	// bytes are those of the values in res.
+	bytes int64
+	seen  sizing
 }
 
 func (s *scan) run(ctx context.Context, in []interval) error {
@@ -140,7 +142,7 @@ func (s *scan) interval(ctx context.Context, in interval) error {
 	if s.Limit == 1 {
 		l = s.b.small
 	}
-	for page, first := s.b.sizes.of(s.To).page(), true; ; first = false {
+	for page, first := s.b.sizes.of(s.To).page(s.bytesLeft()), true; ; first = false {
 		req := &pb.RangeRequest{Key: in.from, RangeEnd: in.to, Limit: page}
 		if s.Limit > 0 {
 			req.Limit = min(page, int64(s.Limit-len(s.res.KVs)))
@@ -157,12 +159,20 @@ func (s *scan) interval(ctx context.Context, in interval) error {
 		if !res.More || s.full() {
 			return nil
 		}
-		page = last.page()
+		page = last.page(s.bytesLeft())
 		in.from = append(append(make([]byte, 0, 256), res.Kvs[len(res.Kvs)-1].Key...), 0)
 	}
 }
 
-func (s *scan) full() bool { return s.Limit > 0 && len(s.res.KVs) >= s.Limit }
+func (s *scan) full() bool { return s.Full(len(s.res.KVs), s.bytes) }
+
+// bytesLeft is how many bytes the next page should have.
+func (s *scan) bytesLeft() int64 {
+	if s.Bytes > 0 {
+		return min(s.Bytes-s.bytes, pageBytes)
+	}
+	return pageBytes
+}
 
 // page asks for a page and takes what it brings.
 func (s *scan) page(ctx context.Context, operation string, l *link, req *pb.RangeRequest, first bool) (*pb.RangeResponse, error) {
@@ -180,11 +190,18 @@ func (s *scan) page(ctx context.Context, operation string, l *link, req *pb.Rang
 			if s.Limit > 0 {
 				want = min(want, int64(s.Limit))
 			}
+			if s.Bytes > 0 {
+				want = min(want, max(req.Limit, int64(len(res.Kvs))))
+			}
 			s.res.KVs = make([]storage.KV, 0, want)
 		}
 	}
 	for _, v := range res.Kvs {
+		if s.full() {
+			break // the page has more bytes than were asked for
+		}
 		s.res.KVs = append(s.res.KVs, kv(s.b.layout.name(v.Key), v))
+		s.bytes += int64(len(v.Value))
 	}
 	return res, nil
 }

@@ -24,9 +24,9 @@ type sizing struct {
 	keys int64 // that were seen
 }
 
-// page returns how many keys the next page should have.
-func (s sizing) page() int64 {
-	return min(max(pageBytes/max(s.size, 1), pageMin), pageMax, max(s.keys*pageGrowth, pageFirst))
+// page returns how many keys the next page should have, to be of so many bytes.
+func (s sizing) page(bytes int64) int64 {
+	return min(max(bytes/max(s.size, 1), pageMin), pageMax, max(s.keys*pageGrowth, pageFirst))
 }
 
 // measured returns the sizing after a page, which has a key at least, of a range that has brought so many.

@@ -11,7 +11,7 @@ func TestPages(t *testing.T) {
 	for s, want := range map[sizing]int64{
 		{}: pageFirst, {100, 3}: 96, {100, 32}: 1024, {100, 1000}: 10_000, {4 << 10, 1000}: 4096, {1 << 20, 1000}: 16, {8 << 20, 1000}: 4,
 	} {
-		if got := s.page(); got != want {
+		if got := s.page(pageBytes); got != want {
 			t.Errorf("%+v: %d keys in a page, want %d", s, got, want)
 		}
 	}

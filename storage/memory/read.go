@@ -82,9 +82,10 @@ func (b *Backend) Range(ctx context.Context, r storage.Range) (storage.RangeResu
 		return res, nil
 	}
 	if fast {
-		res.KVs = make([]storage.KV, 0, limited(res.Count, r.Limit))
+		res.KVs = make([]storage.KV, 0, room(res.Count, r))
 	}
-	full := func() bool { return r.CountOnly || r.Limit > 0 && len(res.KVs) >= r.Limit }
+	bytes := int64(0)
+	full := func() bool { return r.Full(len(res.KVs), bytes) }
 	b.items.Ascend(r.From, func(key string, it *item) bool {
 		if r.To != "" && key >= r.To || fast && full() {
 			return false
@@ -95,24 +96,25 @@ func (b *Backend) Range(ctx context.Context, r storage.Range) (storage.RangeResu
 		}
 		if !full() {
 			res.KVs = append(res.KVs, it.kv(v))
+			bytes += int64(len(v.value))
 		}
 		if fast {
 			return true
 		}
 		res.Count++
-		return !enough(r, res.Count)
+		return !r.Enough(len(res.KVs), bytes, res.Count)
 	})
 	return res, nil
 }
 
-// enough says that there is no need to count further.
-func enough(r storage.Range, count int64) bool {
-	return r.Uncounted && !r.CountOnly && r.Limit > 0 && count > int64(r.Limit)
-}
-
-func limited(count int64, limit int) int64 {
-	if limit > 0 {
-		return min(count, int64(limit))
+// room is for how many values of count there is room from the start.
+func room(count int64, r storage.Range) int64 {
+	if r.Limit > 0 {
+		count = min(count, int64(r.Limit))
+	}
+	if r.Bytes > 0 {
+		const mean = 1 << 10 // about what a value has
+		count = min(count, max(r.Bytes/mean, 1))
 	}
 	return count
 }

@@ -495,6 +495,17 @@ var flaws = []flaw{
 		}
 		return res, err
 	}},
+	{name: "bytes are not bounded", red: "Read/values of so many bytes", list: func(b *flawed, ctx context.Context, r storage.Range) (storage.RangeResult, error) {
+		r.Bytes = 0
+		return b.Backend.Range(ctx, r)
+	}},
+	{name: "a list bounded by its bytes ends there", red: "Read/values of so many bytes", list: func(b *flawed, ctx context.Context, r storage.Range) (storage.RangeResult, error) {
+		res, err := b.Backend.Range(ctx, r)
+		if r.Bytes > 0 && !r.CountOnly {
+			res.Count = int64(len(res.KVs))
+		}
+		return res, err
+	}},
 	{name: "a stat of what was deleted", red: "Stat/present, missing", stat: func(b *flawed, ctx context.Context, key string) (storage.Stat, error) {
 		s, err := b.Backend.Stat(ctx, key)
 		if old, err := b.Backend.Get(ctx, key, s.At-1); err == nil && s.Revision == 0 {

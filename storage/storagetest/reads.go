@@ -135,6 +135,37 @@ var readTests = []backendTest{
 			}
 		}
 	}},
+	{"values of so many bytes", func(t *testing.T, b *backend) {
+		for i := range 12 {
+			b.put(fmt.Sprintf("k%02d", i), strings.Repeat("v", 100*(1+i%3)))
+		}
+		at := b.revision()
+		b.del("k11")
+		b.put("k03", strings.Repeat("w", 1000))
+		for _, at := range []int64{0, at} {
+			all := b.list(storage.Range{At: at})
+			for _, bytes := range []int64{1, 100, 101, 350, 1999, 2400, 5000} {
+				for _, r := range []storage.Range{{}, {Uncounted: true}, {Limit: 4}, {Limit: 100, Uncounted: true}} {
+					r.At, r.Bytes = at, bytes
+					var got []storage.KV
+					for rest := len(all.KVs); rest > 0; rest = len(all.KVs) - len(got) {
+						part := b.list(r)
+						if part.Revision != all.Revision || len(part.KVs) == 0 || !bounded(r, part, rest) {
+							t.Fatalf("Range(%+v) = %s, count %d at %d, of %d values that are left", r, versions(part.KVs), part.Count, part.Revision, rest)
+						}
+						got = append(got, part.KVs...)
+						r.From = part.KVs[len(part.KVs)-1].Key + "\x00"
+					}
+					if versions(got) != versions(all.KVs) {
+						t.Errorf("by %d bytes, %+v: %s; want %s", bytes, r, versions(got), versions(all.KVs))
+					}
+				}
+			}
+			if got := b.list(storage.Range{At: at, CountOnly: true, Bytes: 1}); got.Count != all.Count {
+				t.Errorf("count only at %d is %d, want %d", at, got.Count, all.Count)
+			}
+		}
+	}},
 	{"values carry their own revisions", func(t *testing.T, b *backend) {
 		want := map[string]int64{}
 		for i := range 5 {
@@ -271,6 +302,25 @@ func (b *backend) fill(n int) int {
 		b.t.FailNow()
 	}
 	return int(made.Load())
+}
+
+// bounded says whether part may be the answer to r, which has Bytes, where so many values are left.
+func bounded(r storage.Range, part storage.RangeResult, left int) bool {
+	n, bytes := len(part.KVs), int64(0)
+	for i, kv := range part.KVs {
+		if i > 0 && bytes >= r.Bytes {
+			return false // one more than is asked for
+		}
+		bytes += int64(len(kv.Value))
+	}
+	full := n == r.Limit || bytes >= r.Bytes
+	switch {
+	case n == left:
+		return part.Count == int64(n)
+	case r.Uncounted:
+		return full && part.Count > int64(n) && part.Count <= int64(left)
+	}
+	return full && part.Count == int64(left)
 }
 
 // counted says whether a range may have a count when an exact one is known.

@@ -106,6 +106,7 @@ func (s *Set) build(r *served, stores map[schema.GroupResource]*registry.Registr
 		Formats:           s.opts.Formats,
 		Forms:             s.opts.Forms,
 		MaxBodyBytes:      s.opts.MaxBodyBytes,
+		Budget:            s.opts.Bytes,
 		MinRequestTimeout: s.opts.MinWatchTimeout,
 		Warnings:          r.warnings(),
 		Authorizer:        s.opts.Authorizer,

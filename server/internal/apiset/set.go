@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/authz"
+	"github.com/keelson-dev/keelson/flowcontrol"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/runtime/patch"
@@ -30,6 +31,7 @@ type Options struct {
 	Authorizer authz.Authorizer // of create-on-update
 
 	MaxBodyBytes    int64
+	Bytes           *flowcontrol.Budget // held by requests
 	MinWatchTimeout time.Duration
 
 	Discovery *discovery.Service

@@ -40,6 +40,11 @@ const (
 	Anonymous  Metric = "anon"    // bytes of RSS that are no file's
 	HeapLive   Metric = "heap"    // bytes
 
+	Peak          Metric = "peak"       // most bytes of RSS
+	PeakAnonymous Metric = "peak anon"  // of RSS that is no file's
+	Asked         Metric = "asked"      // requests of a client until it had what it wanted, on average
+	MostAsked     Metric = "most asked" // requests of the client that made the most
+
 	RSSPerObject       Metric = "rss per object" // bytes beyond those of the idle server
 	AnonymousPerObject Metric = "anon per object"
 	HeapPerObject      Metric = "heap per object"

@@ -254,8 +254,14 @@ func (r Run) life(b *strings.Builder) {
 	}
 	for _, objects := range r.Plan.Objects {
 		title := count(float64(objects)) + " objects: "
+		informers := fmt.Sprintf("restart under %d informers, ", r.Plan.Informers)
 		lines = append(lines,
 			line{title + "restart to first LIST", scenario.FirstList, objects, figures.Time, seconds},
+			line{title + informers + "all synced", scenario.Storm, objects, figures.Time, seconds},
+			line{title + informers + "resident at most", scenario.Storm, objects, figures.Peak, bytesText},
+			line{title + informers + "resident at most, without files", scenario.Storm, objects, figures.PeakAnonymous, bytesText},
+			line{title + informers + "requests of each", scenario.Storm, objects, figures.Asked, count},
+			line{title + informers + "requests of one at most", scenario.Storm, objects, figures.MostAsked, count},
 			line{title + "resident", scenario.Filled, objects, figures.RSS, bytesText},
 			line{title + "live heap", scenario.Filled, objects, figures.HeapLive, bytesText},
 			line{title + "resident, without files", scenario.Filled, objects, figures.Anonymous, bytesText},

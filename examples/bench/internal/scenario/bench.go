@@ -70,6 +70,9 @@ func Run(ctx context.Context, dir string, plan Plan, opts Options, results *figu
 				b.try(ctx, s, objects, "session", func(ctx context.Context, s *server) error {
 					return b.session(ctx, s, objects, round)
 				})
+				b.try(ctx, s, objects, Storm, func(ctx context.Context, s *server) error {
+					return b.storm(ctx, s, objects, round)
+				})
 				b.try(ctx, s, objects, ListIndex, func(ctx context.Context, s *server) error {
 					return b.sessionWithIndex(ctx, s, objects, round)
 				})

@@ -27,6 +27,7 @@ type Plan struct {
 	Creates                 int           // at most so many in one measurement
 	Starts                  int           // on nothing
 	Settle                  time.Duration // before memory is looked at
+	Informers               int           // that come at once after a restart
 	Watchers                []int
 	StuckAmong              int           // of Watchers: that number is measured also with a reader that is stuck
 	Deliveries              int           // of one measurement at full speed, about
@@ -41,7 +42,7 @@ func Full() Plan {
 	return Plan{
 		Servers: figures.Servers(), Objects: []int{10_000, 100_000}, Only: regexp.MustCompile(""), Rounds: 3,
 		Get: 1200 * time.Millisecond, List: 2 * time.Second, Write: time.Second, Mixed: 2 * time.Second,
-		Creates: 3000, Starts: 5, Settle: 10 * time.Second,
+		Creates: 3000, Starts: 5, Settle: 10 * time.Second, Informers: 200,
 		Watchers: []int{100, 1000, 5000}, StuckAmong: 1000, Deliveries: 120_000, Paced: 4 * time.Second,
 	}
 }
@@ -51,7 +52,7 @@ func Quick() Plan {
 	p := Full()
 	p.Objects, p.Rounds = []int{1000, 5000}, 1
 	p.Get, p.List, p.Write, p.Mixed = 400*time.Millisecond, 500*time.Millisecond, 300*time.Millisecond, 600*time.Millisecond
-	p.Creates, p.Starts, p.Settle = 1000, 3, time.Second
+	p.Creates, p.Starts, p.Settle, p.Informers = 1000, 3, time.Second, 50
 	p.Deliveries, p.Paced = 40_000, 800*time.Millisecond
 	return p
 }
@@ -78,7 +79,7 @@ func (p Plan) Listers(objects int) int {
 // Scenarios returns the names of all scenarios.
 func (p Plan) Scenarios() []string {
 	names := []string{
-		Start, Binary, Idle, Filled, FirstList, GetUnset1, GetUnset16, GetAny1, GetAny16,
+		Start, Binary, Idle, Filled, FirstList, Storm, GetUnset1, GetUnset16, GetAny1, GetAny16,
 		ListUnset, ListAny, ListPaged, ListGzip, ListLabel, ListIndex,
 	}
 	for _, watchers := range p.Watchers {

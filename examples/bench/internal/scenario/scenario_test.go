@@ -28,7 +28,7 @@ func tiny(servers ...string) scenario.Plan {
 	p := scenario.Quick()
 	p.Servers, p.Objects = servers, []int{300}
 	p.Get, p.List, p.Write, p.Mixed = 20*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond
-	p.Creates, p.Starts, p.Settle = 200, 1, 10*time.Millisecond
+	p.Creates, p.Starts, p.Settle, p.Informers = 200, 1, 10*time.Millisecond, 5
 	p.Watchers, p.StuckAmong, p.Deliveries, p.Paced = []int{10}, 10, 500, 100*time.Millisecond
 	return p
 }
@@ -51,7 +51,7 @@ func TestEverythingIsMeasured(t *testing.T) {
 	}
 	perServer := []string{scenario.Start, scenario.Binary, scenario.Idle}
 	for _, name := range plan.Scenarios() {
-		if name == scenario.FirstList { // after a restart, which memory does not survive
+		if name == scenario.FirstList || name == scenario.Storm { // after a restart, which memory does not survive
 			continue
 		}
 		key := figures.Key{Scenario: name, Objects: 300, Server: figures.KeelsonMemory}
@@ -74,6 +74,23 @@ func TestEverythingIsMeasured(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Log(log.String())
+	}
+}
+
+// TestInformersComeBack restarts a server under informers.
+func TestInformersComeBack(t *testing.T) {
+	needsProc(t)
+	plan := tiny(figures.KeelsonBolt)
+	plan.Only = regexp.MustCompile("^" + scenario.Storm + "$")
+	var results figures.Results
+	if err := scenario.Run(t.Context(), t.TempDir(), plan, scenario.Options{Unstripped: true}, &results); err != nil {
+		t.Fatal(err)
+	}
+	for _, metric := range []figures.Metric{figures.Time, figures.Peak, figures.PeakAnonymous, figures.Asked, figures.MostAsked} {
+		key := figures.Key{Scenario: scenario.Storm, Objects: 300, Server: figures.KeelsonBolt, Metric: metric}
+		if value, ok := results.Median(key); !ok || value <= 0 {
+			t.Errorf("%s is %v, %v; %v", metric, value, ok, results.Failures())
+		}
 	}
 }
 

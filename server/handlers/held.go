@@ -1,0 +1,121 @@
+package handlers
+
+import (
+	"errors"
+	"io"
+	"math"
+	"time"
+
+	"github.com/keelson-dev/keelson/flowcontrol"
+	"github.com/keelson-dev/keelson/server/request"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+const (
+	// portionBytes is how much of a list that no cache has is read at once.
+	portionBytes = 1 << 20
+	// freeBody is the size up to which a body counts nothing: how many there are is bounded by the requests in flight.
+	freeBody = 16 << 10
+	// bodyWeight is how many bytes are counted for one of a body: the body, the object that is made of it and its encodings.
+	bodyWeight = 16
+)
+
+// hold counts n more bytes for the request until its end. The error is a TooManyRequests.
+func (c *call) hold(n int64) error {
+	if c.budget == nil || n <= 0 {
+		return nil
+	}
+	var err error
+	if c.share != nil {
+		err = c.share.Grow(n)
+	} else {
+		share := new(flowcontrol.Share)
+		if *share, err = c.budget.Take(c.holder(), n); err == nil {
+			c.share = share
+		}
+	}
+	var full *flowcontrol.RejectedError
+	if errors.As(err, &full) {
+		return apierrors.NewTooManyRequests(full.Error(), int(full.RetryAfter/time.Second))
+	}
+	return err
+}
+
+// holder is for whom the request counts: without filters around the handler the user that the storage is told.
+func (c *call) holder() flowcontrol.Holder {
+	h := request.HolderFrom(c.r.Context())
+	if h.User == "" {
+		h.User = c.ctx.User.Name
+	}
+	return h
+}
+
+// release ends what the request holds.
+func (c *call) release() {
+	if c.share != nil {
+		c.share.Release()
+	}
+}
+
+// account counts what a list has read and holds.
+type account call
+
+// Hold implements storage.Account. Of a list of several portions nothing is given back before its end: what is counted while it
+// is read for the first time, so that it can be refused, is enough for when it is sent.
+func (a *account) Hold(bytes int64) error {
+	c := (*call)(a)
+	if c.budget == nil {
+		return nil
+	}
+	more := min(c.first+bytes, c.most)
+	if c.share != nil {
+		more -= c.share.Held()
+	}
+	if more < 0 && c.first == 0 {
+		c.share.Shrink(-more)
+	}
+	return c.hold(more)
+}
+
+// most is the largest share that a request can have: one that would need more is served when nobody else holds anything.
+func most(b *flowcontrol.Budget) int64 {
+	all := b.Bounds()
+	out := int64(math.MaxInt64)
+	for _, bound := range []int64{all.All, all.User, all.Address} {
+		if bound >= 0 {
+			out = min(out, bound)
+		}
+	}
+	return max(out, 1)
+}
+
+// holdBody counts a body of which so many bytes are known.
+func (c *call) holdBody(n int64) error {
+	if n <= freeBody || c.budget == nil {
+		return nil
+	}
+	weight := c.most
+	if n < weight/bodyWeight {
+		weight = n * bodyWeight
+	}
+	if c.share != nil {
+		weight -= c.share.Held()
+	}
+	return c.hold(weight)
+}
+
+// countedBody is a body of unknown length, which is counted while it is read.
+type countedBody struct {
+	io.Reader
+	c    *call
+	read int64
+}
+
+func (b *countedBody) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	b.read += int64(n)
+	if full := b.c.holdBody(b.read); full != nil {
+		return n, full
+	}
+	return n, err
+}

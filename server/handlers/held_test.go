@@ -1,0 +1,309 @@
+package handlers_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/keelson-dev/keelson/flowcontrol"
+	"github.com/keelson-dev/keelson/server/handlers"
+	"github.com/keelson-dev/keelson/server/registry"
+	"github.com/keelson-dev/keelson/storage"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// atOnce is a registry whose lists are read at once, however long they are.
+type atOnce struct{ *registry.Registry }
+
+func (r atOnce) ListRecords(call *registry.Call, opts storage.ListOptions) (storage.Page, error) {
+	opts.Portion = 0
+	return r.Registry.ListRecords(call, opts)
+}
+
+// copying is a backend that gives each reader bytes of its own, as one that reads a file does.
+type copying struct {
+	storage.Backend
+	reads  atomic.Int64
+	broken atomic.Int64 // the read that fails; 0: none does
+}
+
+func (c *copying) Range(ctx context.Context, r storage.Range) (storage.RangeResult, error) {
+	if n := c.reads.Add(1); n == c.broken.Load() {
+		return storage.RangeResult{}, storage.ErrUnavailable
+	}
+	res, err := c.Backend.Range(ctx, r)
+	for i := range res.KVs {
+		res.KVs[i].Value = bytes.Clone(res.KVs[i].Value)
+	}
+	return res, err
+}
+
+// largeHouse is a house with n widgets of size bytes, and another handler of the same that reads lists at once.
+func largeHouse(t testing.TB, n, size int, budget *flowcontrol.Budget) (h *house, whole http.Handler, below *copying) {
+	t.Helper()
+	var opts handlers.Options
+	below = new(copying)
+	h = newHouse(t, tune{
+		handlers: func(o *handlers.Options) { o.Budget, opts = budget, *o },
+		wrap: func(b storage.Backend) storage.Backend {
+			below.Backend = b
+			return below
+		},
+	})
+	opts.Storage, opts.Budget = atOnce{h.registry}, nil
+	opts.Subresources = nil
+	var err error
+	whole, err = handlers.New(opts)
+	must(t, err)
+	data := strings.Repeat("x", size)
+	for i := range n {
+		body := fmt.Sprintf(`{"metadata":{"name":"w%05d","labels":{"odd":"%d"}},"spec":{"size":%d,"data":%q}}`, i, i%2, i, data)
+		if w := h.ask("POST", base, body); w.Code != http.StatusCreated {
+			t.Fatalf("POST: %d %s", w.Code, w.Body)
+		}
+	}
+	return h, whole, below
+}
+
+var age = regexp.MustCompile(`\b([0-9]+m)?[0-9]+s\b`)
+
+// A list that is read in portions is, in every form, the list that is read at once.
+func TestListsInPortions(t *testing.T) {
+	h, whole, below := largeHouse(t, 26, 100<<10, nil)
+	now, err := strconv.Atoi(h.now(t))
+	must(t, err)
+	for _, accept := range []string{
+		"", "application/yaml", "application/json;as=Table;v=v1;g=meta.k8s.io", "application/yaml;as=Table;v=v1;g=meta.k8s.io",
+		"application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io", "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
+	} {
+		queries := []string{"", "?limit=20", "?labelSelector=odd%3D1&limit=12", "?includeObject=Object"}
+		if accept == "" {
+			queries = append(queries, "?limit=25", "?limit=26", "?limit=5", "?limit=1000", "?labelSelector=odd%3D1", "?labelSelector=odd%3D2",
+				"?pretty=true", fmt.Sprintf("?resourceVersion=%d&resourceVersionMatch=Exact", now-5))
+		}
+		for _, query := range queries {
+			for _, zip := range []bool{false, true} {
+				if zip && query != "" && accept != "" {
+					continue
+				}
+				ask := func(handler http.Handler) (*httptest.ResponseRecorder, string) {
+					r := httptest.NewRequest("GET", base+query, http.NoBody)
+					if r.Header.Set("Accept", accept); zip {
+						r.Header.Set("Accept-Encoding", "gzip")
+					}
+					w := httptest.NewRecorder()
+					handler.ServeHTTP(w, r)
+					if w.Header().Get("Content-Encoding") != "gzip" {
+						return w, w.Body.String()
+					}
+					z, err := gzip.NewReader(w.Body)
+					must(t, err)
+					text, err := io.ReadAll(z)
+					must(t, err)
+					return w, string(text)
+				}
+				want, wantText := ask(whole)
+				got, gotText := ask(h)
+				if strings.Contains(accept, "Table") { // which tells how old things are
+					gotText, wantText = age.ReplaceAllString(gotText, "age"), age.ReplaceAllString(wantText, "age")
+					got.Header().Del("Content-Length")
+					want.Header().Del("Content-Length")
+				}
+				if got.Code != want.Code || gotText != wantText || fmt.Sprint(got.Header()) != fmt.Sprint(want.Header()) {
+					t.Errorf("%s as %q, zip %t: %d, %v, %d bytes; want %d, %v, %d bytes", query, accept, zip,
+						got.Code, got.Header(), len(gotText), want.Code, want.Header(), len(wantText))
+				}
+			}
+		}
+	}
+	below.reads.Store(0)
+	h.ask("GET", base, "")
+	if reads := below.reads.Load(); reads < 3 {
+		t.Errorf("a list of 2.6 MiB is read in %d portions", reads)
+	}
+}
+
+// What cannot be read is found before the first byte; what fails later aborts the answer.
+func TestPortionsThatFail(t *testing.T) {
+	h, _, below := largeHouse(t, 26, 100<<10, nil)
+	below.reads.Store(0)
+	h.ask("GET", base, "")
+	reads := below.reads.Load()
+	for n := int64(1); n <= reads; n++ {
+		runtime.GC() // what was read before is not shared
+		runtime.GC()
+		below.reads.Store(0)
+		below.broken.Store(n)
+		w := httptest.NewRecorder()
+		aborted := func() (aborted bool) {
+			defer func() {
+				if p := recover(); p != nil {
+					aborted = aborts(p)
+				}
+			}()
+			h.ServeHTTP(w, httptest.NewRequest("GET", base, http.NoBody))
+			return false
+		}()
+		switch {
+		case below.reads.Load() < n: // somebody's portion was there still
+		case aborted && w.Code == 200 && !strings.HasSuffix(w.Body.String(), "]}\n") && n > reads/2:
+		case !aborted && w.Code == http.StatusServiceUnavailable && decodeStatus(t, w.Body.Bytes()).Reason == metav1.StatusReasonServiceUnavailable:
+		default:
+			t.Errorf("read %d of %d fails: %d, aborted %t, %d bytes", n, reads, w.Code, aborted, w.Body.Len())
+		}
+	}
+}
+
+// unread is a ResponseWriter of a client that does not read.
+type unread struct {
+	head  http.Header
+	began func()
+	gone  <-chan struct{}
+}
+
+func (s *unread) Header() http.Header { return s.head }
+func (s *unread) WriteHeader(int)     {}
+func (s *unread) Write([]byte) (int, error) {
+	s.began()
+	<-s.gone
+	return 0, errors.New("the client is gone")
+}
+
+// Clients that do not read a list hold portions of it, which are counted. Not parallel: the heap is looked at.
+func TestStalledReadersHoldPortions(t *testing.T) {
+	const readers, n, size = 12, 64, 256 << 10 // 16 MiB
+	budget := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: 64 << 20, User: -1, Address: -1})
+	h, _, _ := largeHouse(t, n, size, budget)
+	if held := budget.Held(); held != 0 {
+		t.Fatalf("%d bytes are held by nobody", held)
+	}
+	for _, query := range []string{"", "?resourceVersion=" + h.now(t) + "&resourceVersionMatch=Exact", "?labelSelector=odd%3D1"} {
+		before := heap()
+		gone := make(chan struct{})
+		var began, all sync.WaitGroup
+		for range readers {
+			began.Add(1)
+			all.Go(func() {
+				defer func() { _ = recover() }() // the connection is aborted
+				w := &unread{head: http.Header{}, began: sync.OnceFunc(began.Done), gone: gone}
+				h.ServeHTTP(w, httptest.NewRequest("GET", base+query, http.NoBody))
+			})
+		}
+		began.Wait()
+		if grown := heap() - before; grown > readers*3<<20 {
+			t.Errorf("LIST%s: %d readers hold %d MiB of the heap", query, readers, grown>>20)
+		}
+		if held := budget.Held(); held < readers<<20 || held > readers*3<<20 {
+			t.Errorf("LIST%s: %d readers have %d KiB of the budget", query, readers, held>>10)
+		}
+		close(gone)
+		all.Wait()
+		if held := budget.Held(); held != 0 {
+			t.Errorf("LIST%s: %d bytes are held when all are gone", query, held)
+		}
+	}
+}
+
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// Who asks for a list while all bytes are held is told to come again.
+func TestListsBeyondTheBudget(t *testing.T) {
+	budget := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: 4 << 20, User: -1, Address: -1})
+	h, _, _ := largeHouse(t, 20, 256<<10, budget)
+	share, err := budget.Take(flowcontrol.Holder{}, 3<<20+1)
+	must(t, err)
+	w := h.ask("GET", base, "")
+	wantStatus(t, w, 429, metav1.StatusReasonTooManyRequests, "too many requests: too many bytes in all: the limit is 4194304")
+	if w.Header().Get("Retry-After") != "1" {
+		t.Errorf("Retry-After %q", w.Header().Get("Retry-After"))
+	}
+	share.Release()
+	if w := h.ask("GET", base, ""); w.Code != 200 || budget.Held() != 0 {
+		t.Errorf("%d, and %d bytes are held", w.Code, budget.Held())
+	}
+}
+
+// chunked is a body whose length is not told.
+type chunked struct{ io.Reader }
+
+// A body is counted with what is made of it, before it is read or, if its length is not known, while it is.
+func TestBodiesAreCounted(t *testing.T) {
+	const all = 4 << 20
+	budget := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: all, User: -1, Address: -1})
+	h := newHouse(t, tune{handlers: func(o *handlers.Options) { o.Budget = budget }})
+	names := 0
+	post := func(size int, hidden bool) *httptest.ResponseRecorder {
+		names++
+		head := fmt.Sprintf(`{"metadata":{"name":"w%d"},"spec":{"size":1,"data":"`, names)
+		text := head + strings.Repeat("x", size-len(head)-len(`"}}`)) + `"}}`
+		body := io.Reader(strings.NewReader(text))
+		if hidden {
+			body = chunked{body}
+		}
+		r := httptest.NewRequest("POST", base, body)
+		if hidden {
+			r.ContentLength = -1
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w
+	}
+	for _, hidden := range []bool{false, true} {
+		for _, c := range []struct {
+			size int
+			want int64 // counted
+		}{{1000, 0}, {16 << 10, 0}, {16<<10 + 1, 16 * (16<<10 + 1)}, {100 << 10, 1600 << 10}, {1 << 20, all}} {
+			budget.Peak()
+			if w := post(c.size, hidden); w.Code != 201 {
+				t.Errorf("a body of %d bytes: %d %.300s", c.size, w.Code, w.Body)
+			}
+			if peak := budget.Peak(); peak != c.want || budget.Held() != 0 {
+				t.Errorf("of a body of %d bytes, hidden %t, %d were counted, want %d; %d are held", c.size, hidden, peak, c.want, budget.Held())
+			}
+		}
+		share, err := budget.Take(flowcontrol.Holder{}, all-1<<20)
+		must(t, err)
+		for size, want := range map[int]int{1000: 201, 16 << 10: 201, 64 << 10: 201, 64<<10 + 1: 429, 1 << 20: 429} {
+			w := post(size, hidden)
+			if w.Code != want {
+				t.Errorf("a body of %d bytes, hidden %t: %d %.300s", size, hidden, w.Code, w.Body)
+			}
+			if want == 429 {
+				wantStatus(t, w, 429, metav1.StatusReasonTooManyRequests, "too many requests: too many bytes in all: the limit is 4194304")
+				if w.Header().Get("Retry-After") != "1" {
+					t.Errorf("Retry-After %q", w.Header().Get("Retry-After"))
+				}
+			}
+		}
+		share.Release()
+	}
+}
+
+// What one user holds does not keep another one out.
+func TestBytesOfUsers(t *testing.T) {
+	budget := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: 4 << 20, User: 2 << 20, Address: -1})
+	h := newHouse(t, tune{handlers: func(o *handlers.Options) { o.Budget = budget }})
+	share, err := budget.Take(flowcontrol.Holder{User: "system:anonymous"}, 2<<20)
+	must(t, err)
+	defer share.Release()
+	body := `{"metadata":{"name":"w"},"spec":{"size":1,"data":"` + strings.Repeat("x", 20<<10) + `"}}`
+	wantStatus(t, h.ask("POST", base, body), 429, metav1.StatusReasonTooManyRequests, "too many requests: too many bytes of one user: the limit is 2097152")
+}

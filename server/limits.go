@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"time"
+
+	"github.com/keelson-dev/keelson/runtime/selector"
+	"github.com/keelson-dev/keelson/server/request"
 )
 
 // Limits bound what clients cost. The zero Limits has the defaults. Bounded without an option are the reason of an authorizer
@@ -21,6 +24,10 @@ type Limits struct {
 	MaxBodyBytes int64
 	// MaxObjectBytes bounds an encoded object; 0 is 1.5 MiB, as etcd has it.
 	MaxObjectBytes int
+	// MaxSelectorRequirements bounds the requirements of a label selector, and those of a field selector, that a request sends;
+	// 0 is 400, negative is no bound. With it go the values in the sets of a label selector (a in (x,y)), ten for each
+	// requirement that there may be, and the bytes of the text, 160 for each: 4,000 and 64,000. More is answered with 400.
+	MaxSelectorRequirements int
 	// CacheWindow is how long changes are kept in memory, for watches that resume and for lists of older states; 0 is
 	// 5 min. Watches that allow bookmarks get one each minute: with less than three minutes a client that was away may
 	// find that it cannot resume and has to list again. How much memory that may take is bounded too, at a quarter of
@@ -43,4 +50,9 @@ func (l Limits) complete() (Limits, error) {
 	l.MaxReadsInFlight = cmp.Or(l.MaxReadsInFlight, 400)
 	l.MaxWritesInFlight = cmp.Or(l.MaxWritesInFlight, 200)
 	return l, nil
+}
+
+// resolver is what tells what requests want.
+func (l Limits) resolver() request.Resolver {
+	return request.Resolver{Selectors: selector.Limit(l.MaxSelectorRequirements)}
 }

@@ -78,6 +78,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/runtime/patch"
+	"github.com/keelson-dev/keelson/runtime/selector"
 	"github.com/keelson-dev/keelson/server/internal/transport"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
@@ -129,6 +130,8 @@ type Options struct {
 	Forms *storage.FormCache
 	// MaxBodyBytes limits request bodies; 0 is 3 MiB, negative is no limit.
 	MaxBodyBytes int64
+	// Selectors bounds the selectors of requests.
+	Selectors selector.Limit
 	// MinRequestTimeout is the least time a watch lasts that asks for no timeoutSeconds; it lasts up to twice as
 	// long, at random. 0 is 30 minutes.
 	MinRequestTimeout time.Duration
@@ -162,6 +165,8 @@ type Resource struct {
 	namespaced  bool
 	formats     []codec.Format
 	maxBody     int64
+	selectors   selector.Limit // of requests
+	watched     watchSelectors
 	minTimeout  time.Duration
 	write       time.Duration
 	warnings    []string

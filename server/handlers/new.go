@@ -38,6 +38,7 @@ func New(o Options) (*Resource, error) {
 		namespaced: o.Namespaced,
 		formats:    o.Formats,
 		maxBody:    o.MaxBodyBytes,
+		selectors:  o.Selectors,
 		minTimeout: o.MinRequestTimeout,
 		write:      o.WriteTimeout,
 		warnings:   slices.Clone(o.Warnings),

@@ -107,6 +107,7 @@ func (s *Set) build(r *served, stores map[schema.GroupResource]*registry.Registr
 		Forms:             s.opts.Forms,
 		MaxBodyBytes:      s.opts.MaxBodyBytes,
 		MinRequestTimeout: s.opts.MinWatchTimeout,
+		Selectors:         s.opts.Selectors,
 		Warnings:          r.warnings(),
 		Authorizer:        s.opts.Authorizer,
 		Stop:              r.life.Done(),

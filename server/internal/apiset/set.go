@@ -12,6 +12,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/runtime/patch"
+	"github.com/keelson-dev/keelson/runtime/selector"
 	"github.com/keelson-dev/keelson/server/catalogue"
 	"github.com/keelson-dev/keelson/server/discovery"
 	"github.com/keelson-dev/keelson/server/internal/router"
@@ -31,6 +32,7 @@ type Options struct {
 
 	MaxBodyBytes    int64
 	MinWatchTimeout time.Duration
+	Selectors       selector.Limit
 
 	Discovery *discovery.Service
 	OpenAPI   *openapi.Service

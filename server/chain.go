@@ -19,7 +19,7 @@ type NamedFilter struct {
 
 // chain is the filter chain, outermost first, with the reason why each filter stands where it does.
 func (s *Server) chain() []NamedFilter {
-	o, m := s.opts, s.metrics
+	o, m, resolver := s.opts, s.metrics, s.opts.Limits.resolver()
 	list := []NamedFilter{
 		{"recover", filters.Recover(o.Observe.Logger, m.Aborted)}, // around all others: a panic anywhere is one failed request
 		{"unread-body", filters.UnreadBody(0)},                    // before anything can answer without reading the body
@@ -27,7 +27,7 @@ func (s *Server) chain() []NamedFilter {
 		{"header-fields", filters.HeaderFields(maxHeaderFields)},  // before anything looks at them
 		{"received-at", filters.ReceivedAt(time.Now)},             // deadlines count from here, by the real clock
 		{"address", filters.Address(o.Serving.Proxies)},           // before anything that is bounded by address
-		{"request-info", filters.RequestInfo()},                   // what all below ask for
+		{"request-info", filters.RequestInfo(resolver)},           // what all below ask for
 		{"log", filters.Log(o.Observe.Logger)},                    // sees the final code of every answer below
 		{"cache-control", filters.CacheControl()},                 // answers must not be cached, refusals included
 		{"origin", filters.Origin(o.Serving.AllowOrigin)},         // before a browser's certificate says who it is

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/flowcontrol"
+	"github.com/keelson-dev/keelson/runtime/selector"
+	"github.com/keelson-dev/keelson/server/request"
 )
 
 // Limits bound what clients cost. The zero Limits has the defaults. Bounded without an option are the reason of an authorizer
@@ -31,6 +33,10 @@ type Limits struct {
 	// once, about 2 MiB, of a list that no cache has. 0 in all is a quarter of GOMEMLIMIT if that is set, and else 512 MiB;
 	// 0 by user is half of what there is in all, and 0 by address is no bound; negative is no bound.
 	Bytes flowcontrol.Bounds
+	// MaxSelectorRequirements bounds the requirements of a label selector, and those of a field selector, that a request sends;
+	// 0 is 400, negative is no bound. With it go the values in the sets of a label selector (a in (x,y)), ten for each
+	// requirement that there may be, and the bytes of the text, 160 for each: 4,000 and 64,000. More is answered with 400.
+	MaxSelectorRequirements int
 	// CacheWindow is how long changes are kept in memory, for watches that resume and for lists of older states; 0 is
 	// 5 min. Watches that allow bookmarks get one each minute: with less than three minutes a client that was away may
 	// find that it cannot resume and has to list again. How much memory that may take is bounded too, at a quarter of
@@ -114,4 +120,9 @@ func bytesWithDefaults(b flowcontrol.Bounds) flowcontrol.Bounds {
 		user = max(b.All/2, 1)
 	}
 	return b.WithDefaults(flowcontrol.Bounds{User: user})
+}
+
+// resolver is what tells what requests want.
+func (l Limits) resolver() request.Resolver {
+	return request.Resolver{Selectors: selector.Limit(l.MaxSelectorRequirements)}
 }

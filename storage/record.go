@@ -86,6 +86,15 @@ func (l *recordLabels) Get(label string) string {
 // Lookup implements labels.Labels.
 func (l *recordLabels) Lookup(label string) (string, bool) { return l.body.Label(label) }
 
+// Each yields every label, until yield returns false; see package runtime/selector.
+func (l *recordLabels) Each(yield func(label, value string) bool) {
+	for label, value := range l.body.Labels() {
+		if !yield(label, value) {
+			return
+		}
+	}
+}
+
 // String is the labels in the form of a selector that asks for all of them.
 func (l *recordLabels) String() string { return l.body.Labels().String() }
 

@@ -62,7 +62,7 @@ type Record struct {
 	Key      string // relative to the resource
 	Revision int64  // its resourceVersion; 0 for one that was not stored (dry run)
 	Body     codec.Document
-	Labels   labels.Labels // never nil; read lazily from Body, or a shared set
+	Labels   labels.Labels // never nil; read lazily from Body, or a shared set; has the method that selector.Labels asks for
 	// Fields answers metadata.name, metadata.namespace and the kind's selectable fields; shared.
 	Fields fields.Fields
 	// Stale says that the stored bytes are not Body (they come from another build or are sealed by an old key):

@@ -50,6 +50,66 @@ func (s steps) eval(e *evaluation, in []any) ([]any, error) {
 	return in, nil
 }
 
+// direct reports whether steps cannot fail, and look at one value at a time: then first is what they find first.
+func (s steps) direct() bool {
+	for _, next := range s {
+		switch next.(type) {
+		case member, all, descent:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// first returns the first value that direct steps lead to from v.
+func (e *evaluation) first(s steps, v any) (found any, ok bool) {
+	for i, next := range s {
+		if !e.spend(1) {
+			return nil, false
+		}
+		switch next := next.(type) {
+		case member:
+			object, _ := v.(map[string]any)
+			if v, ok = object[string(next)]; !ok {
+				return nil, false
+			}
+		case all:
+			if !e.spend(size(v)) {
+				return nil, false
+			}
+			for _, v := range below(v) {
+				if found, ok = e.first(s[i+1:], v); ok || e.fatal != nil {
+					return found, ok
+				}
+			}
+			return nil, false
+		case descent:
+			return e.firstBelow(s[i+1:], v)
+		}
+	}
+	return v, true
+}
+
+// firstBelow returns the first value that direct steps lead to from what descent finds in v.
+func (e *evaluation) firstBelow(s steps, v any) (found any, ok bool) {
+	if size(v) == 0 {
+		return nil, false
+	}
+	if found, ok = e.first(s, v); ok || e.fatal != nil {
+		return found, ok
+	}
+	if _, ok := v.(string); ok || !e.spend(size(v)) {
+		return nil, false
+	}
+	for _, v := range below(v) {
+		if found, ok = e.firstBelow(s, v); ok || e.fatal != nil {
+			return found, ok
+		}
+	}
+	return nil, false
+}
+
 // member is .name.
 type member string
 

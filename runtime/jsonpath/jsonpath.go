@@ -14,9 +14,11 @@ type Path struct {
 // Find returns what the path leads to in root, in order: nothing where something on the way is absent or null, or is no object
 // although a member of it is wanted. It is an error if something is no list although an element of it is wanted, if an element
 // is not there, or if values cannot be compared.
-func (p *Path) Find(root any) ([]any, error) {
+func (p *Path) Find(root any) ([]any, error) { return p.find(&evaluation{left: mostValues}, root) }
+
+// find is Find as an evaluation.
+func (p *Path) find(e *evaluation, root any) ([]any, error) {
 	var first []any
-	e := &evaluation{left: mostValues}
 	for i, action := range p.actions {
 		found, err := action.eval(e, []any{root})
 		if err = errors.Join(err, e.fatal); err != nil {

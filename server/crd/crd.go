@@ -33,9 +33,23 @@ type Options struct {
 	// WebhookConversion bounds what is asked of conversion webhooks, and what is remembered of their answers. Its Hooks are called
 	// besides those of the server's metrics.
 	WebhookConversion conversion.Options
+	// Rows bounds what the additionalPrinterColumns of definitions cost.
+	Rows RowLimits
 	// Logger gets what fails and is tried again, definitions that cannot be served, and why calls of conversion webhooks failed,
 	// of which at most 10 lines a second; nil is silent.
 	Logger *zap.Logger
+}
+
+// RowLimits bound what the columns of a definition show, and cost, of one object: definitions may have any number of columns, and
+// their paths may lead through all of an object. A cell that is cut short ends with "...", whatever the type of its column. The
+// zero RowLimits has the defaults; a negative bound is none. A quarter of Steps and of RowBytes is left to columns that need little.
+type RowLimits struct {
+	// Steps is how many values of the object the paths of all columns may come across, and texts may be made of; 0 is 65,536.
+	Steps int
+	// CellBytes is the length of one cell; 0 is 16 KiB.
+	CellBytes int
+	// RowBytes is the length of all cells; 0 is 128 KiB.
+	RowBytes int
 }
 
 // New returns the extension. It is installed once in a server, before it serves or while it does, and ends with it.
@@ -77,7 +91,7 @@ func (e extension) Install(h *server.Host) error {
 	conversions := e.opts.WebhookConversion
 	conversions.Hooks.Called = logCalls(e.opts.Logger, conversions.Hooks.Called)
 	groups, err := serving.New(compiler, h.Metrics(), serving.Options{
-		Conversions: e.opts.Conversions, Webhooks: e.opts.Webhooks, WebhookConversion: conversions,
+		Conversions: e.opts.Conversions, Webhooks: e.opts.Webhooks, WebhookConversion: conversions, Rows: serving.RowLimits(e.opts.Rows),
 	})
 	if err != nil {
 		return fmt.Errorf("crd: %w", err)

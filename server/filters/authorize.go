@@ -8,8 +8,6 @@ import (
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/server/request"
 	"github.com/keelson-dev/keelson/server/response"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 )
 
 // Authorize lets through what a allows the user of the context, which [Authenticate] has put there, and answers all
@@ -37,21 +35,18 @@ func Authorize(a authz.Authorizer) Filter {
 }
 
 // Attributes says in an authorizer's words what user wants with the request of info. A nil user is the zero User.
-// Selectors that do not parse are left out, so that nothing is allowed because of them.
+// Selectors that do not parse, or are too large, are left out, so that nothing is allowed because of them.
 func Attributes(user *authn.User, info *request.Info) authz.Attributes {
 	if user == nil {
 		user = &authn.User{}
 	}
 	a := info.Attributes(user)
-	if info.FieldSelector != "" {
-		if s, err := fields.ParseSelector(info.FieldSelector); err == nil {
-			a.FieldSelector = s.Requirements()
-		}
+	byFields, byLabels := info.Selectors()
+	if byFields != nil {
+		a.FieldSelector = byFields.Requirements()
 	}
-	if info.LabelSelector != "" {
-		if s, err := labels.Parse(info.LabelSelector); err == nil {
-			a.LabelSelector, _ = s.Requirements()
-		}
+	if byLabels != nil {
+		a.LabelSelector, _ = byLabels.Requirements()
 	}
 	return a
 }

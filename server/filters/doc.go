@@ -6,7 +6,7 @@
 //	h = filters.Chain(h,
 //		filters.Recover(logger),
 //		filters.AuditID(),
-//		filters.RequestInfo(),
+//		filters.RequestInfo(request.Resolver{}),
 //		filters.Authenticate(authenticator, filters.AuthenticateOptions{}),
 //		filters.Authorize(authorizer),
 //	)

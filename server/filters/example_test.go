@@ -31,7 +31,7 @@ func Example() {
 	srv := httptest.NewServer(filters.Chain(mux,
 		filters.Recover(nil),
 		filters.AuditID(),
-		filters.RequestInfo(),
+		filters.RequestInfo(request.Resolver{}),
 		filters.Authenticate(who, filters.AuthenticateOptions{}),
 		filters.Authorize(may),
 	))

@@ -157,7 +157,7 @@ func TestReceivedAt(t *testing.T) {
 }
 
 func TestRequestInfo(t *testing.T) {
-	w := serve(filters.RequestInfo(), func(_ http.ResponseWriter, r *http.Request) {
+	w := serve(filters.RequestInfo(request.Resolver{}), func(_ http.ResponseWriter, r *http.Request) {
 		if info := request.InfoFrom(r.Context()); info == nil || info.Resource != "widgets" || info.Verb != "list" {
 			t.Errorf("%+v", info)
 		}
@@ -165,7 +165,7 @@ func TestRequestInfo(t *testing.T) {
 	if w.Code != 200 {
 		t.Errorf("code %d", w.Code)
 	}
-	w = serve(filters.RequestInfo(), func(http.ResponseWriter, *http.Request) { t.Error("served") }, httptest.NewRequest(http.MethodGet, "/api/v1/watch", nil))
+	w = serve(filters.RequestInfo(request.Resolver{}), func(http.ResponseWriter, *http.Request) { t.Error("served") }, httptest.NewRequest(http.MethodGet, "/api/v1/watch", nil))
 	if s := status(t, w.Body); w.Code != 400 || s.Reason != "BadRequest" || s.Message != "unable to determine kind and namespace from url, /api/v1/watch" {
 		t.Errorf("%d %+v", w.Code, s)
 	}
@@ -322,6 +322,10 @@ func TestAuthorize(t *testing.T) {
 	get("/apis/g/v/widgets?fieldSelector=foo&labelSelector=a+in")
 	if got.FieldSelector != nil || got.LabelSelector != nil {
 		t.Errorf("selectors that do not parse: %+v", got)
+	}
+	get("/apis/g/v/widgets?fieldSelector=metadata.name%3Da" + strings.Repeat(",x%3Dy", 400) + "&labelSelector=a" + strings.Repeat(",a", 400))
+	if got.FieldSelector != nil || got.LabelSelector != nil || got.Name != "" {
+		t.Errorf("selectors that are too large: %d and %d requirements, name %q", len(got.FieldSelector), len(got.LabelSelector), got.Name)
 	}
 	verdict = authz.Deny
 	if s := status(t, get("/x").Body); s.Message != `forbidden: User "u" cannot get path "/x": because` || got.ResourceRequest || got.Path != "/x" {

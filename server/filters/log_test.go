@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/server/filters"
+	"github.com/keelson-dev/keelson/server/request"
 	"github.com/keelson-dev/keelson/server/response"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -50,7 +51,7 @@ func TestLogTellsTheCause(t *testing.T) {
 	core, logged := observer.New(zapcore.DebugLevel)
 	h := filters.Chain(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		response.Error(w, r, errors.New("the sea is rough"))
-	}), filters.Log(zap.New(core)), filters.RequestInfo(), filters.Deadline(time.Minute), filters.Timeout())
+	}), filters.Log(zap.New(core)), filters.RequestInfo(request.Resolver{}), filters.Deadline(time.Minute), filters.Timeout())
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), "GET", "/apis/a.b/v1/xs", http.NoBody))
 	lines := logged.All()
 	if len(lines) != 1 || lines[0].ContextMap()["error"] != "the sea is rough" {

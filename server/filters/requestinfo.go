@@ -7,11 +7,11 @@ import (
 	"github.com/keelson-dev/keelson/server/response"
 )
 
-// RequestInfo finds out once what a request wants ([request.Resolve]) and puts it in the context, for all filters
-// behind it and for the handlers. A path that cannot be understood is answered with its error.
-func RequestInfo() Filter {
+// RequestInfo finds out once what a request wants (by [request.Resolver.Resolve]) and puts it in the context, for all
+// filters behind it and for the handlers. A path that cannot be understood is answered with its error.
+func RequestInfo(by request.Resolver) Filter {
 	return steps(func(p *passage, _ http.Handler) bool {
-		info, err := request.Resolve(p.r)
+		info, err := by.Resolve(p.r)
 		if err != nil {
 			response.Error(p.w, p.r, err)
 			return false

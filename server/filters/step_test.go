@@ -20,7 +20,7 @@ import (
 func whole(h http.Handler) http.Handler {
 	tokens := authn.StaticTokens(map[string]authn.User{"s3cret": {Name: "admin", Groups: []string{authn.MastersGroup}}})
 	return filters.Chain(h,
-		filters.Recover(nil), filters.AuditID(), filters.ReceivedAt(nil), filters.RequestInfo(), filters.Log(zap.NewNop()), filters.CacheControl(),
+		filters.Recover(nil), filters.AuditID(), filters.ReceivedAt(nil), filters.RequestInfo(request.Resolver{}), filters.Log(zap.NewNop()), filters.CacheControl(),
 		filters.NewWaitGroup().Filter(), filters.Deadline(0), filters.Timeout(), filters.Warnings(),
 		filters.Authenticate(authn.BearerToken(tokens), filters.AuthenticateOptions{}), filters.InFlight(0, 0), filters.Authorize(authz.Masters()))
 }
@@ -49,7 +49,7 @@ func TestAnAbortedWatchIsTold(t *testing.T) {
 	t.Parallel()
 	var told *http.Request
 	h := filters.Chain(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
-		filters.Recover(nil, func(r *http.Request) { told = r }), filters.RequestInfo())
+		filters.Recover(nil, func(r *http.Request) { told = r }), filters.RequestInfo(request.Resolver{}))
 	defer func() {
 		if recover() == nil || told == nil || told.Method != http.MethodGet || told.URL.RawQuery != "watch=1" || request.InfoFrom(told.Context()) == nil {
 			t.Errorf("told of %+v", told)

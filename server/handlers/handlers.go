@@ -80,6 +80,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/runtime/patch"
+	"github.com/keelson-dev/keelson/runtime/selector"
 	"github.com/keelson-dev/keelson/server/internal/transport"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
@@ -136,6 +137,8 @@ type Options struct {
 	// TooManyRequests. A body that would need more than a whole bound takes that. nil is no bound. Several resources may have
 	// the same.
 	Budget *flowcontrol.Budget
+	// Selectors bounds the selectors of requests.
+	Selectors selector.Limit
 	// MinRequestTimeout is the least time a watch lasts that asks for no timeoutSeconds; it lasts up to twice as
 	// long, at random. 0 is 30 minutes.
 	MinRequestTimeout time.Duration
@@ -171,6 +174,8 @@ type Resource struct {
 	maxBody     int64
 	budget      *flowcontrol.Budget
 	most        int64 // that one request can hold of budget
+	selectors   selector.Limit // of requests
+	watched     watchSelectors
 	minTimeout  time.Duration
 	write       time.Duration
 	warnings    []string

@@ -40,6 +40,7 @@ func New(o Options) (*Resource, error) {
 		maxBody:    o.MaxBodyBytes,
 		budget:     o.Budget,
 		most:       most(o.Budget),
+		selectors:  o.Selectors,
 		minTimeout: o.MinRequestTimeout,
 		write:      o.WriteTimeout,
 		warnings:   slices.Clone(o.Warnings),

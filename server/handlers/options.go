@@ -5,6 +5,7 @@ import (
 	"net/url"
 
 	"github.com/keelson-dev/keelson/runtime/codec"
+	"github.com/keelson-dev/keelson/runtime/selector"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -104,7 +105,7 @@ func (c *call) listOptions(q url.Values, watch bool, name string) (*listRequest,
 	}
 	l.TypeMeta = optionsKind("ListOptions")
 	l.Watch = l.Watch || watch
-	if err := l.parseSelectors(); err != nil {
+	if err := l.parseSelectors(c.selectors); err != nil {
 		return nil, err
 	}
 	in := &internalversion.ListOptions{
@@ -122,15 +123,15 @@ func (c *call) listOptions(q url.Values, watch bool, name string) (*listRequest,
 	return l, c.selectFields(l, name)
 }
 
-func (l *listRequest) parseSelectors() error {
+func (l *listRequest) parseSelectors(limit selector.Limit) error {
 	var err error
 	if l.LabelSelector != "" {
-		if l.labels, err = labels.Parse(l.LabelSelector); err != nil {
+		if l.labels, err = limit.ParseLabels(l.LabelSelector); err != nil {
 			return apierrors.NewBadRequest(err.Error())
 		}
 	}
 	if l.FieldSelector != "" {
-		if l.fields, err = fields.ParseSelector(l.FieldSelector); err != nil {
+		if l.fields, err = limit.ParseFields(l.FieldSelector); err != nil {
 			return apierrors.NewBadRequest(err.Error())
 		}
 	}
@@ -168,7 +169,7 @@ func (c *call) selectFields(l *listRequest, name string) error {
 
 // selection is what a storage is asked to choose. A single name becomes a single key.
 func (c *call) selection(l *listRequest) storage.Selection {
-	s := storage.Selection{Namespace: c.namespace, Labels: l.labels, Fields: l.fields}
+	s := storage.Selection{Namespace: c.namespace, Labels: selector.Labels(l.labels), Fields: selector.Fields(l.fields)}
 	if l.fields != nil && (!c.namespaced || c.namespace != "") {
 		if name, ok := l.fields.RequiresExactMatch(metav1.ObjectNameField); ok && checkSegments(name, "") == nil {
 			s.Name = name

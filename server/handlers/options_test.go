@@ -1,11 +1,18 @@
 package handlers_test
 
 import (
+	"context"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
+	"github.com/keelson-dev/keelson/server/handlers"
+	"github.com/keelson-dev/keelson/server/registry"
+	"github.com/keelson-dev/keelson/storage"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -61,6 +68,11 @@ func TestQueryOptions(t *testing.T) {
 		{"GET", "/apis/example.com/v1/watch/namespaces/default/widgets/a?fieldSelector=metadata.name%3Db", "", 400, bad,
 			"fieldSelector metadata.name doesn't match requested name"},
 		{"DELETE", base + "?labelSelector=a+in", "", 400, bad, "unable to parse requirement: found '' expected: '('"},
+		{"GET", base + "?labelSelector=" + terms(401, "l%d"), "", 400, bad, "the label selector is too large: it has 401 requirements, and at most 400 are allowed"},
+		{"GET", base + "?watch=1&fieldSelector=" + terms(401, "metadata.name!%%3Dn%d"), "", 400, bad, "the field selector is too large: it has 401 requirements, and at most 400 are allowed"},
+		{"GET", "/apis/example.com/v1/watch/widgets?labelSelector=" + terms(401, "l%d"), "", 400, bad, "the label selector is too large: it has 401 requirements, and at most 400 are allowed"},
+		{"DELETE", base + "?labelSelector=n+in+(a," + terms(4000, "n%d") + ")", "", 400, bad, "the label selector is too large: it has 4001 values in its sets, and at most 4000 are allowed"},
+		{"DELETE", base + "?fieldSelector=metadata.name%3Da," + strings.Repeat("metadata.name%3Da,", 40_000), "", 400, bad, "the field selector is too large: it has 640016 bytes, and at most 64000 are allowed"},
 		{"GET", base + "?shardSelector=x", "", 400, bad, "shardSelector is not supported by this server"},
 		// dryRun, fieldManager, fieldValidation, force
 		{"POST", base + "?dryRun=foo", "{}", 422, invalid, options("CreateOptions", `dryRun: Unsupported value: ["foo"]: supported values: "All"`)},
@@ -95,6 +107,100 @@ func TestQueryOptions(t *testing.T) {
 	if got := decodeList(t, h.ask("GET", base, "")); len(got.Items) != 1 {
 		t.Errorf("refused requests changed something: %+v", got)
 	}
+}
+
+// terms returns n texts, joined by commas.
+func terms(n int, format string) string {
+	texts := make([]string, n)
+	for i := range texts {
+		texts[i] = fmt.Sprintf(format, i)
+	}
+	return strings.Join(texts, ",")
+}
+
+// What is within the bounds of selectors is answered as ever, and a Resource may have others.
+func TestLargeSelectors(t *testing.T) {
+	h := newHouse(t, tune{})
+	h.make(t, "a", "b", "n7")
+	for query, want := range map[string]string{
+		"labelSelector=" + terms(400, "!l%d"):                                     "a b n7",
+		"labelSelector=n+in+(a," + terms(3999, "n%d") + ")":                       "a n7",
+		"labelSelector=n+notin+(a," + terms(3999, "n%d") + ")":                    "b",
+		"fieldSelector=" + terms(399, "metadata.name!%%3Dn%d"):                    "a b",
+		"fieldSelector=metadata.name%3Da," + terms(399, "metadata.name!%%3Dn%d"):  "a",
+		"fieldSelector=metadata.name%3Dn7," + terms(399, "metadata.name!%%3Dn%d"): "",
+	} {
+		var got []string
+		for _, w := range decodeList(t, h.ask("GET", base+"?"+query, "")).Items {
+			got = append(got, w.Name)
+		}
+		if names := strings.Join(got, " "); names != want {
+			t.Errorf("%.40s...: %q, want %q", query, names, want)
+		}
+	}
+	few := newHouse(t, tune{handlers: func(o *handlers.Options) { o.Selectors = 2 }})
+	wantStatus(t, few.ask("GET", base+"?labelSelector=a,b,c", ""), 400, bad, "the label selector is too large: it has 3 requirements, and at most 2 are allowed")
+	more := newHouse(t, tune{handlers: func(o *handlers.Options) { o.Selectors = -1 }})
+	if w := more.ask("GET", base+"?labelSelector="+terms(401, "l%d"), ""); w.Code != 200 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// selected tells the selections of the watches of a registry.
+type selected struct {
+	*registry.Registry
+	mu  sync.Mutex
+	all []storage.Selection
+}
+
+func (s *selected) WatchRecords(call *registry.Call, opts storage.WatchOptions) (storage.Watch, error) {
+	s.mu.Lock()
+	s.all = append(s.all, opts.Selection)
+	s.mu.Unlock()
+	return s.Registry.WatchRecords(call, opts)
+}
+
+// Watches with equal selectors that are long have one of them, until the last is over.
+func TestWatchesShareSelectors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s *selected
+		h := newHouse(t, tune{handlers: func(o *handlers.Options) {
+			s = &selected{Registry: o.Storage.(*registry.Registry)}
+			o.Storage = s
+		}})
+		both := base + "?watch=1&labelSelector=" + terms(200, "!l%d") + "&fieldSelector=" + terms(100, "metadata.name!%%3Dn%d")
+		begin := func(target string) (end func()) {
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				h.ServeHTTP(newStream(), httptest.NewRequest("GET", target, http.NoBody).WithContext(ctx))
+			}()
+			synctest.Wait()
+			return func() { cancel(); <-done }
+		}
+		same := func(i, j int) bool {
+			return s.all[i].Labels == s.all[j].Labels && s.all[i].Fields == s.all[j].Fields
+		}
+		end0, end1 := begin(both), begin(both)
+		endOther := begin(both + "%2Cmetadata.name!%3Dx")
+		if !same(0, 1) || s.all[2].Labels != s.all[0].Labels || s.all[2].Fields == s.all[0].Fields {
+			t.Errorf("equal selectors are not shared, or others are: %p %p %p", s.all[0].Labels, s.all[1].Labels, s.all[2].Labels)
+		}
+		end0()
+		end2 := begin(both)
+		if !same(1, 3) {
+			t.Error("a selector is forgotten before the last watch with it is over")
+		}
+		end1()
+		end2()
+		endOther()
+		end3 := begin(both)
+		defer end3()
+		if same(3, 4) || s.all[4].Labels.String() != s.all[3].Labels.String() || s.all[4].Fields.String() != s.all[3].Fields.String() {
+			t.Error("a selector is kept when all watches with it are over")
+		}
+	})
 }
 
 func contentType(method string) string {

@@ -41,6 +41,7 @@ func (c *call) watch(l *listRequest) error {
 	ctx, cancel := context.WithDeadline(c.ctx.Context, w.end)
 	defer cancel()
 	defer c.stop.join(cancel)()
+	defer c.watched.share(l)()
 
 	if err := w.begin(ctx); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/server/filters"
 	"github.com/keelson-dev/keelson/server/metrics"
+	"github.com/keelson-dev/keelson/server/request"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -47,7 +48,7 @@ func BenchmarkRequest(b *testing.B) {
 	} {
 		b.Run(bc.name, func(b *testing.B) {
 			h := filters.Chain(answer, append([]filters.Filter{
-				filters.Recover(nil, m.Aborted), filters.ReceivedAt(time.Now), filters.RequestInfo(), filters.Log(nil),
+				filters.Recover(nil, m.Aborted), filters.ReceivedAt(time.Now), filters.RequestInfo(request.Resolver{}), filters.Log(nil),
 				filters.Authenticate(bc.authn, filters.AuthenticateOptions{}), filters.Authorize(bc.authz),
 			}, bc.last...)...)
 			r := httptest.NewRequest(http.MethodGet, "/apis/example.com/v1/namespaces/ns/widgets/a", nil)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/keelson-dev/keelson/server/filters"
 	"github.com/keelson-dev/keelson/server/metrics"
+	"github.com/keelson-dev/keelson/server/request"
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/storage/cacher"
 	"github.com/prometheus/client_golang/prometheus"
@@ -50,7 +51,7 @@ func want(t *testing.T, what string, got []string, want ...string) {
 
 // ask sends a request through a chain with the metrics around h, and returns what the client sees of a panic.
 func ask(m *metrics.Registry, method, path string, h http.HandlerFunc, around ...filters.Filter) (aborted bool) {
-	list := append([]filters.Filter{filters.Recover(nil, m.Aborted), filters.ReceivedAt(time.Now), filters.RequestInfo()}, around...)
+	list := append([]filters.Filter{filters.Recover(nil, m.Aborted), filters.ReceivedAt(time.Now), filters.RequestInfo(request.Resolver{})}, around...)
 	chain := filters.Chain(h, append(list, filters.Metrics(m))...)
 	defer func() { aborted = recover() != nil }()
 	chain.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(method, path, nil))

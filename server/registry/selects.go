@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"github.com/keelson-dev/keelson/runtime/selector"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -29,6 +30,7 @@ func Selects(opts *metav1.ListOptions) (func(m metav1.Object) bool, error) {
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
+	byLabels, byFields = selector.Labels(byLabels), selector.Fields(byFields)
 	return func(m metav1.Object) bool {
 		return byLabels.Matches(labels.Set(m.GetLabels())) &&
 			byFields.Matches(fields.Set{"metadata.name": m.GetName(), "metadata.namespace": m.GetNamespace()})

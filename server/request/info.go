@@ -3,6 +3,9 @@ package request
 import (
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/authz"
+	"github.com/keelson-dev/keelson/runtime/selector"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // Info is what a request's method and path say it wants. It is immutable once it is in a context.
@@ -25,8 +28,26 @@ type Info struct {
 	Parts []string
 	// Selectors of list, watch and deletecollection as sent, which may not parse; "" with a watch in the path.
 	FieldSelector, LabelSelector string
+	SelectorLimit                selector.Limit // by which Selectors parses them
 	// DeprecatedWatch marks the old form /watch/ in the path.
 	DeprecatedWatch bool
+}
+
+// Selectors parses FieldSelector and LabelSelector. One that is "", does not parse or is larger than SelectorLimit is nil.
+func (i *Info) Selectors() (fields.Selector, labels.Selector) {
+	var byFields fields.Selector
+	var byLabels labels.Selector
+	if i.FieldSelector != "" {
+		if s, err := i.SelectorLimit.ParseFields(i.FieldSelector); err == nil {
+			byFields = s
+		}
+	}
+	if i.LabelSelector != "" {
+		if s, err := i.SelectorLimit.ParseLabels(i.LabelSelector); err == nil {
+			byLabels = s
+		}
+	}
+	return byFields, byLabels
 }
 
 // Attributes says in an authorizer's words what user, who may be nil, wants with the request. Selectors, which cost a parse,

@@ -7,12 +7,22 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/keelson-dev/keelson/runtime/selector"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 )
+
+// Resolver resolves requests. The zero Resolver has the default limits.
+type Resolver struct {
+	// Selectors bounds the selectors of a collection. One that is larger is treated as one that does not parse: the handler
+	// refuses it, and nothing is allowed because of it before.
+	Selectors selector.Limit
+}
+
+// Resolve is [Resolver.Resolve] of the zero Resolver.
+func Resolve(r *http.Request) (*Info, error) { return Resolver{}.Resolve(r) }
 
 // Resolve reads a request's method, path and query. It never panics, and it judges form only: whether the resource
 // exists, and whether a name is a good one, is for others to say.
@@ -28,8 +38,8 @@ import (
 // The path is split as it was sent, before percent-decoding, so that %2F is a slash in a name, which no object may
 // have, and not the start of a subresource. Where it could only serve to make one path look like another, before
 // the resource, in it or in the subresource, it is an error. All errors are StatusErrors with code 400.
-func Resolve(r *http.Request) (*Info, error) {
-	info := &Info{Path: r.URL.Path}
+func (o Resolver) Resolve(r *http.Request) (*Info, error) {
+	info := &Info{Path: r.URL.Path, SelectorLimit: o.Selectors}
 	parts, err := split(r.URL)
 	if err != nil {
 		return nil, err
@@ -164,7 +174,7 @@ func (i *Info) readQuery(u *url.URL) {
 	case "get":
 		var watch bool
 		i.Verb = "list"
-		if i.Name, watch = collectionQuery(query); watch {
+		if i.Name, watch = i.collectionQuery(query); watch {
 			i.Verb = "watch"
 		}
 	case "delete":
@@ -177,7 +187,7 @@ func (i *Info) readQuery(u *url.URL) {
 
 // collectionQuery reads the options of a list. When they are not all readable only ?watch counts, for whoever
 // answers with the error.
-func collectionQuery(query url.Values) (name string, watch bool) {
+func (i *Info) collectionQuery(query url.Values) (name string, watch bool) {
 	if len(query) == 0 {
 		return "", false
 	}
@@ -185,10 +195,10 @@ func collectionQuery(query url.Values) (name string, watch bool) {
 	err := metav1.Convert_url_Values_To_v1_ListOptions(&query, &opts, nil)
 	var selector fields.Selector
 	if err == nil {
-		selector, err = fields.ParseSelector(opts.FieldSelector)
+		selector, err = i.SelectorLimit.ParseFields(opts.FieldSelector)
 	}
 	if err == nil {
-		_, err = labels.Parse(opts.LabelSelector)
+		_, err = i.SelectorLimit.ParseLabels(opts.LabelSelector)
 	}
 	if err != nil {
 		values := query["watch"]

@@ -195,6 +195,33 @@ func newRequest(t testing.TB, method, target string) *http.Request {
 	return r
 }
 
+// A selector beyond the limit is treated as one that does not parse.
+func TestResolveLimitsSelectors(t *testing.T) {
+	many := "metadata.name%3Da" + strings.Repeat(",x%3Dy", 400)
+	for _, tc := range []struct {
+		by    request.Resolver
+		query string
+		name  string
+		read  bool // the selector is
+	}{
+		{request.Resolver{}, "fieldSelector=metadata.name%3Da", "a", true},
+		{request.Resolver{}, "fieldSelector=" + many, "", false},
+		{request.Resolver{Selectors: 401}, "fieldSelector=" + many, "a", true},
+		{request.Resolver{Selectors: -1}, "fieldSelector=" + many, "a", true},
+		{request.Resolver{Selectors: 1}, "fieldSelector=metadata.name%3Da,x%3Dy", "", false},
+		{request.Resolver{}, "fieldSelector=metadata.name%3Da&labelSelector=a" + strings.Repeat(",a", 400), "", true},
+	} {
+		info, err := tc.by.Resolve(newRequest(t, "GET", "/apis/g/v/widgets?watch=true&"+tc.query))
+		if err != nil {
+			t.Fatal(err)
+		}
+		byFields, byLabels := info.Selectors()
+		if info.Verb != "watch" || info.Name != tc.name || (byFields != nil) != tc.read || byLabels != nil {
+			t.Errorf("%+v, %.60s: %s of %q, selectors %v and %v", tc.by, tc.query, info.Verb, info.Name, byFields, byLabels)
+		}
+	}
+}
+
 func TestResolveRefuses(t *testing.T) {
 	for target, want := range map[string]string{
 		"/api/v1/watch":                    "unable to determine kind and namespace from url, https://server/api/v1/watch",

@@ -165,6 +165,26 @@ func (s *labelSet) Lookup(label string) (value string, exists bool) {
 	return "", false
 }
 
+// Each yields every label, until yield returns false; see package runtime/selector.
+func (s *labelSet) Each(yield func(label, value string) bool) {
+	for label, value := range s.odd {
+		if !yield(label, value) {
+			return
+		}
+	}
+	if s.odd != nil {
+		return
+	}
+	for rest := s.text; len(rest) > 1; {
+		var label, value string
+		label, rest, _ = strings.Cut(rest[2:], `"`) // behind {" or ,"
+		value, rest, _ = strings.Cut(rest[2:], `"`) // behind :"
+		if !yield(label, value) {
+			return
+		}
+	}
+}
+
 // Has implements labels.Labels.
 func (s *labelSet) Has(label string) bool {
 	_, exists := s.Lookup(label)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/keelson-dev/keelson/runtime/codec"
@@ -28,6 +29,21 @@ func TestLabelSet(t *testing.T) {
 		want := d.Labels()
 		var all entries
 		got := all.set(storage.Record{Body: d})
+		each := labels.Set{}
+		got.Each(func(label, value string) bool {
+			each[label] = value
+			return true
+		})
+		if !maps.Equal(each, want) {
+			t.Errorf("%s: Each yields %v, want %v", text, each, want)
+		}
+		got.Each(func(string, string) bool {
+			each[""] += "."
+			return false
+		})
+		if got := each[""]; got != want[""]+strings.Repeat(".", min(len(want), 1)) {
+			t.Errorf("%s: Each goes on when it is to end: %s", text, got)
+		}
 		for _, label := range slices.Concat(asked, slices.Collect(maps.Keys(want))) {
 			value, ok := got.Lookup(label)
 			if wantValue, wantOK := want[label]; value != wantValue || ok != wantOK {

@@ -108,6 +108,7 @@ func (s *Set) build(r *served, stores map[schema.GroupResource]*registry.Registr
 		MaxBodyBytes:      s.opts.MaxBodyBytes,
 		Budget:            s.opts.Bytes,
 		MinRequestTimeout: s.opts.MinWatchTimeout,
+		Selectors:         s.opts.Selectors,
 		Warnings:          r.warnings(),
 		Authorizer:        s.opts.Authorizer,
 		Stop:              r.life.Done(),

@@ -13,6 +13,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/runtime/patch"
+	"github.com/keelson-dev/keelson/runtime/selector"
 	"github.com/keelson-dev/keelson/server/catalogue"
 	"github.com/keelson-dev/keelson/server/discovery"
 	"github.com/keelson-dev/keelson/server/internal/router"
@@ -33,6 +34,7 @@ type Options struct {
 	MaxBodyBytes    int64
 	Bytes           *flowcontrol.Budget // held by requests
 	MinWatchTimeout time.Duration
+	Selectors       selector.Limit
 
 	Discovery *discovery.Service
 	OpenAPI   *openapi.Service

@@ -1,7 +1,10 @@
 package serving
 
 import (
+	"fmt"
 	"reflect"
+	goruntime "runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,7 +39,7 @@ func TestCells(t *testing.T) {
 		".v.empty":   {"string": "", "date": "<unknown>"},
 	} {
 		for kind, want := range want {
-			c := newColumns([]apiextensionsv1.CustomResourceColumnDefinition{{Name: "V", Type: kind, JSONPath: path}})
+			c := newColumns([]apiextensionsv1.CustomResourceColumnDefinition{{Name: "V", Type: kind, JSONPath: path}}, RowLimits{})
 			got, err := c.Row(t.Context(), &unstructured.Unstructured{Object: object})
 			if err != nil || !reflect.DeepEqual(got, []any{"a", want}) {
 				t.Errorf("%s as %s: %#v, %v; want %#v", path, kind, got, err, want)
@@ -71,13 +74,108 @@ func TestColumns(t *testing.T) {
 	} {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel()
-			made := newColumns(c.additional)
+			made := newColumns(c.additional, RowLimits{})
 			if got := made.Columns(); !reflect.DeepEqual(got, c.want) {
 				t.Errorf("%+v\nwant %+v", got, c.want)
 			}
 			cells, err := made.Row(t.Context(), &unstructured.Unstructured{Object: map[string]any{}})
 			if err != nil || len(cells) != len(c.want) {
 				t.Errorf("a row has %v, %v", cells, err)
+			}
+		})
+	}
+}
+
+// wideObject has as many values as an object of some hundred kilobytes.
+func wideObject(n int) *unstructured.Unstructured {
+	list := make([]any, n)
+	for i := range list {
+		list[i] = map[string]any{"b": map[string]any{"c": int64(i)}}
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": "a"}, "spec": map[string]any{"list": list, "text": strings.Repeat("ü", n)},
+		"status": map[string]any{"ready": true, "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}},
+	}}
+}
+
+// columnsOf are n columns of a path, and behind them some that need little.
+func columnsOf(n int, kind, path string) (out []apiextensionsv1.CustomResourceColumnDefinition) {
+	for range n {
+		out = append(out, apiextensionsv1.CustomResourceColumnDefinition{Name: "Wide", Type: kind, JSONPath: path})
+	}
+	return append(out,
+		apiextensionsv1.CustomResourceColumnDefinition{Name: "Status", Type: "string", JSONPath: `.status.conditions[?(@.type=="Ready")].status`},
+		apiextensionsv1.CustomResourceColumnDefinition{Name: "Ready", Type: "boolean", JSONPath: ".status.ready"},
+	)
+}
+
+// However many columns there are, and whatever they ask for, a row takes no more steps and bytes than it may. A cell that is cut
+// short says so, in a column of any type, and columns that need little are shown.
+func TestRowsAreBounded(t *testing.T) { // not parallel: it counts bytes allocated
+	object := wideObject(20_000)
+	for _, of := range []struct {
+		kind, path string
+		limits     RowLimits
+		first      any // cell; nil: it is a text that is cut short
+		allocated  uint64
+	}{
+		{"string", ".spec..a", RowLimits{}, cutShort, 8 << 20},
+		{"integer", ".spec..a", RowLimits{}, cutShort, 8 << 20},
+		{"date", ".spec..a..b", RowLimits{}, cutShort, 8 << 20},
+		{"string", ".spec..c", RowLimits{}, "0", 8 << 20}, // and soon, though there are many
+		{"integer", ".spec.list[*].b.none", RowLimits{}, nil, 8 << 20},
+		{"string", ".spec", RowLimits{}, nil, 8 << 20},
+		{"string", ".spec.text", RowLimits{}, nil, 1 << 20},
+		{"string", ".spec.text", RowLimits{CellBytes: 6, RowBytes: 600}, "üüü...", 1 << 20},
+		{"date", ".spec.text", RowLimits{}, cutShort, 1 << 20},
+	} {
+		c := newColumns(columnsOf(50, of.kind, of.path), of.limits)
+		var before, after goruntime.MemStats
+		goruntime.ReadMemStats(&before)
+		cells, err := c.Row(t.Context(), object)
+		goruntime.ReadMemStats(&after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > of.allocated {
+			t.Errorf("%s: a row allocates %d bytes, want %d at most", of.path, allocated, of.allocated)
+		}
+		size := 0
+		for i, cell := range cells[1:51] {
+			text, _ := cell.(string)
+			size += len(strings.TrimSuffix(text, cutShort))
+			switch {
+			case of.first != nil && cell != of.first && (of.path == ".spec..a" || cell != cutShort):
+				t.Errorf("%s: cell %d is %v, want %v", of.path, i, cell, of.first)
+			case of.first == nil && of.kind == "string" && !strings.HasSuffix(text, cutShort):
+				t.Errorf("%s: cell %d of %d bytes does not say that it is cut short", of.path, i, len(text))
+			}
+		}
+		if size > 128<<10 {
+			t.Errorf("%s: the cells have %d bytes", of.path, size)
+		}
+		if cells[51] != "True" || cells[52] != true {
+			t.Errorf("%s: the cells behind are %v", of.path, cells[51:])
+		}
+	}
+	unbounded := newColumns(columnsOf(50, "string", ".spec.text"), RowLimits{Steps: -1, CellBytes: -1, RowBytes: -1})
+	cells, err := unbounded.Row(t.Context(), object)
+	if err != nil || cells[50] != strings.Repeat("ü", 20_000) {
+		t.Errorf("without bounds a cell has %d bytes, %v", len(fmt.Sprint(cells[50])), err)
+	}
+}
+
+// BenchmarkWideRow is a row of 50 columns of an object of some hundred kilobytes.
+func BenchmarkWideRow(b *testing.B) {
+	object := wideObject(40_000)
+	for _, path := range []string{".spec..a", ".spec", ".status.ready"} {
+		b.Run(path, func(b *testing.B) {
+			c := newColumns(columnsOf(50, "string", path), RowLimits{})
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := c.Row(b.Context(), object); err != nil {
+					b.Fatal(err)
+				}
 			}
 		})
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // groupOf is Groups.Of. convert is the conversion between the versions; all has the schemas of all definitions.
-func groupOf(crd *apiextensionsv1.CustomResourceDefinition, convert converter, all *library) (server.Group, error) {
+func groupOf(crd *apiextensionsv1.CustomResourceDefinition, convert converter, all *library, rows RowLimits) (server.Group, error) {
 	hub := definition.StorageVersion(crd)
 	if hub == nil {
 		return server.Group{}, errors.New("no version is the one that is stored")
@@ -37,7 +37,7 @@ func groupOf(crd *apiextensionsv1.CustomResourceDefinition, convert converter, a
 	convert = convert.explained(schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Status.AcceptedNames.Kind}, r)
 	newest := newest(crd)
 	for _, v := range crd.Spec.Versions {
-		o := versionOptions(crd, v, newest)
+		o := versionOptions(crd, v, newest, rows)
 		o.Schema, o.Convert, o.ConvertAll = schemas[v.Name], convert.one, convert.all
 		switch {
 		case v.Name == hub.Name:
@@ -54,7 +54,7 @@ func groupOf(crd *apiextensionsv1.CustomResourceDefinition, convert converter, a
 }
 
 // versionOptions are what a version says of itself, and the names that all versions share.
-func versionOptions(crd *apiextensionsv1.CustomResourceDefinition, v apiextensionsv1.CustomResourceDefinitionVersion, newest string) server.KindOptions[*unstructured.Unstructured] {
+func versionOptions(crd *apiextensionsv1.CustomResourceDefinition, v apiextensionsv1.CustomResourceDefinitionVersion, newest string, rows RowLimits) server.KindOptions[*unstructured.Unstructured] {
 	names := crd.Status.AcceptedNames
 	o := server.KindOptions[*unstructured.Unstructured]{
 		Plural: names.Plural, Singular: names.Singular, ListKind: names.ListKind,
@@ -62,7 +62,7 @@ func versionOptions(crd *apiextensionsv1.CustomResourceDefinition, v apiextensio
 		ClusterScoped: crd.Spec.Scope == apiextensionsv1.ClusterScoped,
 		Unserved:      !v.Served,
 		Deprecated:    deprecation(crd, v, newest),
-		Table:         newColumns(v.AdditionalPrinterColumns),
+		Table:         newColumns(v.AdditionalPrinterColumns, rows),
 		NoStatus:      v.Subresources == nil || v.Subresources.Status == nil,
 		Scale:         scaleOf(v),
 	}

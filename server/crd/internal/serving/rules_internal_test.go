@@ -34,7 +34,7 @@ func TestRulesAreCompiledOnce(t *testing.T) {
 	t.Parallel()
 	l := libraryOf(t)
 	d := defined(t, manyRules(), manyRules())
-	if _, err := groupOf(d, converter{}, l); err != nil {
+	if _, err := groupOf(d, converter{}, l, RowLimits{}); err != nil {
 		t.Fatal(err)
 	}
 	if len(l.compiled) != 0 {

@@ -26,12 +26,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Options says how objects are converted, as those of package crd do. The zero Options has no functions, and calls webhooks as
-// kube-apiserver does.
+// Options says how objects are converted and shown in tables, as those of package crd do. The zero Options has no functions, and
+// calls webhooks as kube-apiserver does.
 type Options struct {
 	Conversions       map[schema.GroupKind]runtime.ConvertUntyped // none is nil
 	Webhooks          webhook.Options
 	WebhookConversion conversion.Options
+	Rows              RowLimits
 }
 
 // Groups makes the groups of all definitions of one server. All methods may be called concurrently.
@@ -39,6 +40,7 @@ type Groups struct {
 	conversions map[schema.GroupKind]runtime.ConvertUntyped
 	webhooks    *webhooks
 	schemas     *library
+	rows        RowLimits
 }
 
 // New returns Groups whose rules are compiled by compiler, and whose metrics are registered in metrics. Its owner calls Run, and
@@ -48,7 +50,7 @@ func New(compiler *celrules.Compiler, metrics prometheus.Registerer, o Options) 
 	if err != nil {
 		return nil, err
 	}
-	return &Groups{conversions: o.Conversions, webhooks: hooks, schemas: newLibrary(compiler)}, nil
+	return &Groups{conversions: o.Conversions, webhooks: hooks, schemas: newLibrary(compiler), rows: o.Rows}, nil
 }
 
 // Of makes what a definition defines: a group of one resource in all its versions, those that are stored and not served
@@ -61,7 +63,7 @@ func (g *Groups) Of(crd *apiextensionsv1.CustomResourceDefinition) (server.Group
 	convert, err := g.converterOf(crd)
 	var group server.Group
 	if err == nil {
-		group, err = groupOf(crd, convert, g.schemas)
+		group, err = groupOf(crd, convert, g.schemas, g.rows)
 	}
 	if err != nil {
 		return server.Group{}, fmt.Errorf("definition %s cannot be served: %w", crd.Name, err)

@@ -1,0 +1,225 @@
+package jsonpath_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/keelson-dev/keelson/runtime/jsonpath"
+)
+
+func parsed(t testing.TB, path string) *jsonpath.Path {
+	t.Helper()
+	p, err := jsonpath.Parse(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// First is the first of what Find finds, or its error.
+func TestFirst(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	names := []string{"a", "b", "c"}
+	var made func(depth int) any
+	made = func(depth int) any {
+		switch kind := random.IntN(8); {
+		case depth > 0 && kind < 4:
+			object := map[string]any{}
+			for range random.IntN(4) {
+				object[names[random.IntN(3)]] = made(depth - 1)
+			}
+			return object
+		case depth > 0 && kind < 6:
+			list := make([]any, random.IntN(4))
+			for i := range list {
+				list[i] = made(depth - 1)
+			}
+			return list
+		}
+		return []any{nil, "", "text", int64(1), 1.5, true}[random.IntN(6)]
+	}
+	parts := []string{".a", ".b", ".c", ".*", "..a", "..b", "..", "[*]", "[0]", "[-1]", "[0:2]", "['a','b']", "[?(@.a)]", " 'text'", " 1"}
+	found := 0
+	for range 5_000 {
+		text := ""
+		for range 1 + random.IntN(4) {
+			text += parts[random.IntN(len(parts))]
+		}
+		p, err := jsonpath.Parse(text)
+		if err != nil {
+			continue
+		}
+		object := made(4)
+		want, wantErr := p.Find(object)
+		got, ok, err := jsonpath.NewBudget(1<<20).First(p, object)
+		switch {
+		case (err != nil) != (wantErr != nil) || ok != (len(want) > 0):
+			t.Fatalf("%s in %v: %v, %t, %v; want %v, %v", text, object, got, ok, err, want, wantErr)
+		case ok && !reflect.DeepEqual(got, want[0]):
+			t.Fatalf("%s in %v: %v, want the first of %v", text, object, got, want)
+		case ok:
+			found++
+		}
+	}
+	if found < 500 {
+		t.Errorf("only %d values were found", found)
+	}
+	if v, ok, err := jsonpath.NewBudget(10).First(new(jsonpath.Path), "x"); v != nil || ok || err != nil {
+		t.Errorf("the zero Path finds %v, %t, %v", v, ok, err)
+	}
+}
+
+// nested is an object with values below one another.
+func nested(depth int) any {
+	v := any(int64(1))
+	for range depth {
+		v = map[string]any{"b": v}
+	}
+	return v
+}
+
+// wide is a list of objects.
+func wide(n int) any {
+	list := make([]any, n)
+	for i := range list {
+		list[i] = map[string]any{"b": int64(i)}
+	}
+	return list
+}
+
+// The steps of a path with one .. are proportional to the values below it, however deep or wide they are, and those of a path to one
+// value to its length.
+func TestStepsAreLinear(t *testing.T) {
+	t.Parallel()
+	for _, of := range []struct {
+		path   string
+		object func(n int) any
+		each   int // steps for each of n; 0: as few for any n
+	}{
+		{"..a", nested, 3}, {"..a", wide, 3}, {".spec..a", func(n int) any { return map[string]any{"spec": wide(n)} }, 3},
+		{"[*].a", wide, 3}, {"[?(@.b==-1)].b", wide, 6},
+		{"..b", wide, 0}, {"[0].b", wide, 0}, {".b.b.b", nested, 0},
+	} {
+		p := parsed(t, of.path)
+		for _, n := range []int{10, 100, 10_000} {
+			b := jsonpath.NewBudget(1 << 20)
+			object := of.object(n)
+			if _, _, err := b.First(p, object); err != nil {
+				t.Fatal(err)
+			}
+			most := of.each*n + 20
+			if of.path == "..b" { // all that is in the list is counted before the first of it is looked at
+				most += n
+			}
+			if steps := 1<<20 - b.Left(); steps > most {
+				t.Errorf("%s: %d steps of %d values, want %d at most", of.path, steps, n, most)
+			}
+		}
+	}
+}
+
+// A Budget is for all paths together, and what the large ones leave is enough for small ones.
+func TestBudget(t *testing.T) {
+	t.Parallel()
+	object := map[string]any{"spec": wide(10_000), "metadata": map[string]any{"name": "a"}, "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}
+	b := jsonpath.NewBudget(40_000)
+	spent := 0
+	for range 50 {
+		if _, _, err := b.First(parsed(t, ".spec..a"), object); errors.Is(err, jsonpath.ErrSpent) {
+			spent++
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if spent != 50 && spent != 49 || b.Left() < 4_000 || b.Left() > 10_000 {
+		t.Errorf("%d of 50 paths were cut short, and %d steps of 40,000 are left", spent, b.Left())
+	}
+	for path, want := range map[string]any{".metadata.name": "a", `.conditions[?(@.type=="Ready")].status`: "True"} {
+		if got, ok, err := b.First(parsed(t, path), object); got != want || !ok || err != nil {
+			t.Errorf("%s: %v, %t, %v; want %v", path, got, ok, err, want)
+		}
+	}
+	for range 10_000 {
+		_, _, _ = b.First(parsed(t, ".metadata.name"), object)
+	}
+	if _, _, err := b.First(parsed(t, ".metadata.name"), object); !errors.Is(err, jsonpath.ErrSpent) || b.Left() != 0 {
+		t.Errorf("%v with %d steps left, want ErrSpent with none", err, b.Left())
+	}
+	if _, _, err := new(jsonpath.Budget).First(parsed(t, ".a"), object); !errors.Is(err, jsonpath.ErrSpent) {
+		t.Errorf("the zero Budget: %v", err)
+	}
+}
+
+// Budget.Text is Text, or as much of its beginning as there may be.
+func TestBudgetText(t *testing.T) {
+	t.Parallel()
+	object := decoded(t, sample)
+	for _, value := range []any{
+		nil, "", "text", "ünï", int64(3), 1e21, 0.5, true, []any{}, map[string]any{}, object, wide(100), nested(100), []any{nil, "<&>", "\xff", "\u2028"},
+		map[string]any{"ü\"": []any{map[string]any{}, "long " + strings.Repeat("ü", 300)}},
+	} {
+		want, err := jsonpath.Text(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for most := range len(want) + 2 {
+			got, whole := jsonpath.NewBudget(1<<20).Text(value, most)
+			if whole != (most >= len(want)) || !strings.HasPrefix(want, got) || len(got) > most || len(got) < min(most, len(want))-3 || !utf8.ValidString(got) {
+				t.Fatalf("%d bytes of %q are %q, whole %t", most, want, got, whole)
+			}
+		}
+		if text, whole := new(jsonpath.Budget).Text(value, 1000); strings.ContainsAny(want[:min(1, len(want))], "[{") && (whole && len(want) > 2 || len(text) > 2) {
+			t.Errorf("without steps %q is %q, whole %t", want, text, whole)
+		}
+	}
+	b := jsonpath.NewBudget(1 << 20)
+	if text, whole := b.Text(wide(100_000), 100); len(text) != 100 || whole || 1<<20-b.Left() > 100 {
+		t.Errorf("100 bytes of a long list take %d steps: %q", 1<<20-b.Left(), text)
+	}
+	large := map[string]any{}
+	for i := range 10_000 {
+		large[fmt.Sprint(i)] = i
+	}
+	if text, whole := jsonpath.NewBudget(1_000).Text([]any{int64(1), large}, 100); text != "[1," || whole {
+		t.Errorf("an object whose members are too many to be sorted is %q, %t", text, whole)
+	}
+}
+
+// BenchmarkRow is 50 paths of an object of about 800 KB, by one Budget, and each by Find.
+func BenchmarkRow(b *testing.B) {
+	list := make([]any, 20_000)
+	for i := range list {
+		list[i] = map[string]any{"b": map[string]any{"c": int64(i), "d": "x"}}
+	}
+	object := map[string]any{"spec": map[string]any{"list": list}}
+	for _, path := range []string{".spec..a", ".spec..c", ".spec", ".spec.list[*].b.c"} {
+		p := parsed(b, path)
+		b.Run(path+"/budget", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				budget := jsonpath.NewBudget(1 << 16)
+				for range 50 {
+					if v, ok, err := budget.First(p, object); ok && err == nil {
+						budget.Text(v, 16<<10)
+					}
+				}
+			}
+		})
+		b.Run(path+"/find", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				for range 50 {
+					if found, err := p.Find(object); err == nil && len(found) > 0 {
+						_, _ = jsonpath.Text(found[0])
+					}
+				}
+			}
+		})
+	}
+}

@@ -49,8 +49,11 @@ func openFile(path string, opts Options) (f *dbFile, s state, tt timetable, err 
 			return err
 		})
 	})
-	if err == nil && s.clean == 0 {
-		err = f.Sync() // a killed process may have left something that is not on the disk yet
+	if err == nil && (s.clean == 0 || opts.Sync != NoSync) {
+		err = f.Sync() // a killed process may have left something that is not on the disk yet, even its Close
+	}
+	if err == nil && opts.Sync != NoSync {
+		err = syncName(path)
 	}
 	if err != nil {
 		return nil, s, tt, errors.Join(err, f.Close())

@@ -159,15 +159,3 @@ func (w *writer) expiresAt(now time.Time) (at time.Time, ok bool) {
 	}
 	return at, true
 }
-
-// readExpiry visits the expiry bucket for readAll.
-func (t txn) readExpiry() error {
-	b := t.expiry()
-	if b == nil {
-		return nil
-	}
-	return b.ForEach(func(k, v []byte) error {
-		_, err := decodeExpiring(k, v)
-		return err
-	})
-}

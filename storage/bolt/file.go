@@ -159,14 +159,14 @@ func (f *dbFile) whole(tx *bbolt.Tx) error {
 }
 
 // walk visits the pages of a read transaction.
-func (f *dbFile) walk(tx *bbolt.Tx, w pageWalk) error {
+func (f *dbFile) walk(tx *bbolt.Tx, w *pageWalk) error {
 	var first firstPage
 	_, _ = tx.WriteTo(&first) // the one way to learn which meta page it has
 	m, err := parseMeta(first.page)
 	if err != nil {
 		return fmt.Errorf("%w: meta page: %w", errDamaged, err)
 	}
-	w.r, w.meta = f.file, m
+	w.r, w.meta, w.raw = f.file, m, first.page
 	return w.walk()
 }
 

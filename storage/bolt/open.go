@@ -78,7 +78,10 @@ func ensure(path string) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	if _, err := os.Lstat(path); err == nil {
+	if info, err := os.Lstat(path); err == nil {
+		if info.Mode()&fs.ModeSymlink == 0 {
+			return nil // another process has created it meanwhile
+		}
 		return errDangling
 	}
 	dir := filepath.Dir(path)
@@ -175,10 +178,12 @@ func settle(path string) error {
 	write := func(t txn) error { return t.settle(f.file) }
 	// A killed process may have left a transaction that is not on the disk yet. The next one writes over the pages that it
 	// has freed, and those are still in use in what a power failure would bring back.
+	f.NoFreelistSync = false // or it would have to be found once more
 	if err = f.Sync(); err == nil {
 		err = update(write)
 	}
 	if err != nil && noSpace(err) {
+		f.NoFreelistSync = true
 		if update(txn.dropReserve) == nil {
 			err = update(write)
 		}

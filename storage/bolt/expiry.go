@@ -159,3 +159,15 @@ func (w *writer) expiresAt(now time.Time) (at time.Time, ok bool) {
 	}
 	return at, true
 }
+
+// readExpiry makes sure that the expiry bucket has what it should have: an entry that cannot be would never come due.
+func (t txn) readExpiry() error {
+	b := t.expiry()
+	if b == nil {
+		return nil
+	}
+	return b.ForEach(func(k, v []byte) error {
+		_, err := decodeExpiring(k, v)
+		return err
+	})
+}

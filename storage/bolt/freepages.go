@@ -22,20 +22,20 @@ const walkers = 16
 // takes the place of the one that does not count. Others who have the file open meanwhile only look at it, or write the same.
 func (f *dbFile) listFree(tx *bbolt.Tx, s state) error {
 	w := &pageWalk{report: damaged, keys: true, helpers: make(chan struct{}, walkers-1)}
-	if err := f.walk(tx, w); err != nil || w.meta.freelist != noFreelist {
+	if err := f.walk(tx, w); err != nil {
 		return err
 	}
 	t, err := newTxn(tx)
 	if err == nil {
-		_, err = t.timetable()
+		err = t.readExpiry()
 	}
 	if err == nil {
 		err = f.checkJournal(t, s)
 	}
-	if err == nil {
-		err = f.writeFree(w)
+	if err != nil || w.meta.freelist != noFreelist {
+		return err
 	}
-	if err != nil && noSpace(err) {
+	if err = f.writeFree(w); err != nil && noSpace(err) {
 		return nil // bbolt will find them
 	}
 	return err

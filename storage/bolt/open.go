@@ -129,14 +129,17 @@ func create(path string) error {
 	return nil
 }
 
-// initialise writes the buckets of an empty store, unless they are there.
+// initialise writes the buckets of an empty store, unless they are there. What a killed process has left of one is made durable
+// first, as in settle.
 func initialise(path string) error {
 	f, err := openDB(path, openOptions{})
 	if err != nil {
 		return err
 	}
 	f.NoFreelistSync = false
-	err = guard(func() error { return f.Update(addBuckets) })
+	if err = f.Sync(); err == nil {
+		err = guard(func() error { return f.Update(addBuckets) })
+	}
 	return errors.Join(err, f.Close())
 }
 

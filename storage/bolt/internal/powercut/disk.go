@@ -156,14 +156,14 @@ func (d *Disk) namesAt(point int, kept func(*Event) bool) map[string]int {
 	return names
 }
 
-// chance says of one thing after the other whether it is kept: none, some or all of them, or those that came first. There
-// are at most n.
+// chance says of one thing after the other whether it is kept: those that came first, which may be none or all, or any. There are
+// at most n.
 func chance(r *rand.Rand, n int) func() bool {
 	if r.IntN(3) == 0 {
 		first := r.IntN(n + 1)
 		return func() bool { first--; return first >= 0 }
 	}
-	likely := []float64{0, 0.1, 0.5, 0.9, 1}[r.IntN(5)]
+	likely := []float64{0.1, 0.5, 0.9}[r.IntN(3)]
 	return func() bool { return r.Float64() < likely }
 }
 

@@ -8,8 +8,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// check reads the file without changing it. A file that was not closed is read as a whole, because bbolt will do
-// so next, in a goroutine whose panics nobody could catch. journaled says that the file has a journal.
+// check reads the file, and does not change one that it refuses. Of a file that was not closed all pages are looked at, to find
+// those that are free. journaled says that the file has a journal.
 func check(path string) (journaled bool, err error) {
 	f, err := openDB(path, openOptions{readOnly: true})
 	if err != nil {
@@ -20,7 +20,7 @@ func check(path string) (journaled bool, err error) {
 			if err := f.whole(tx); err != nil {
 				return err
 			}
-			if err := f.walk(tx, pageWalk{report: damaged, shallow: true}); err != nil {
+			if err := f.walk(tx, &pageWalk{report: damaged, shallow: true}); err != nil {
 				return err
 			}
 			s, err := checkContent(tx)
@@ -28,10 +28,7 @@ func check(path string) (journaled bool, err error) {
 			if err != nil || s.clean != 0 {
 				return err
 			}
-			if err := f.walk(tx, pageWalk{report: damaged}); err != nil {
-				return err
-			}
-			return readAll(tx)
+			return f.listFree(tx, s)
 		})
 	})
 	return journaled, errors.Join(err, f.Close())
@@ -83,35 +80,3 @@ func (t txn) checkVersion(version uint64) error {
 
 // damaged is a pageWalk's report that ends it.
 func damaged(err error) error { return fmt.Errorf("%w: %w", errDamaged, err) }
-
-// readAll visits everything in the file, and so makes a damaged page known.
-func readAll(tx *bbolt.Tx) error {
-	t, err := newTxn(tx)
-	if err != nil {
-		return err
-	}
-	err = t.index.ForEach(func(k, v []byte) error {
-		_, _, err := splitIndexKey(k)
-		if err == nil && len(v) != 1 {
-			err = fmt.Errorf("%w: version %q", errDamaged, k)
-		}
-		return err
-	})
-	if err == nil {
-		err = t.readExpiry()
-	}
-	if err != nil {
-		return err
-	}
-	return t.log.ForEach(func(k, v []byte) error {
-		if len(k) != 8 {
-			return fmt.Errorf("%w: revision %q", errDamaged, k)
-		}
-		revision := int64(binary.BigEndian.Uint64(k))
-		e, err := decodeEntry(revision, v)
-		if err == nil && e.split {
-			_, err = t.value(revision, e)
-		}
-		return err
-	})
-}

@@ -75,8 +75,9 @@
 // one that was not finished, and Open removes it.
 //
 // A transaction that stays open, of Snapshot or Verify, keeps the pages it sees; what is committed meanwhile needs
-// other ones. After an unclean stop, Open reads the whole file to find its free pages and damage, which takes time in
-// proportion to its size; after Close it does not, and damage shows when it is read, or with Verify. On a full disk a
+// other ones. After Close, Open reads a few pages, whatever the size of the file. After an unclean stop it looks at every page of
+// the trees once, several at a time, to find the free ones, which it lists in the file; values that have pages of their own
+// are not read (BENCHMARKS.md has times). Damage to a value shows when it is read, or with Verify. On a full disk a
 // failed commit reads the file's pages too. A file is mapped into 4 GiB of address space, or four times its size if
 // that is more. This takes no memory, but a process with a limit (ulimit -v) maps less, and then growing waits for
 // readers.

@@ -160,7 +160,7 @@ func (w *writer) expiresAt(now time.Time) (at time.Time, ok bool) {
 	return at, true
 }
 
-// readExpiry visits the expiry bucket for readAll.
+// readExpiry makes sure that the expiry bucket has what it should have: an entry that cannot be would never come due.
 func (t txn) readExpiry() error {
 	b := t.expiry()
 	if b == nil {

@@ -133,6 +133,19 @@ func syncDir(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
+// syncName makes the name of a file that is there durable: the process that gave it may have been killed before it did. Where
+// the directory cannot be read, or the system has no such operation, no process has given names with this package.
+func syncName(path string) error {
+	path, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		err = syncDir(filepath.Dir(path))
+	}
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL) {
+		return nil
+	}
+	return err
+}
+
 // whole makes sure that the file is as long as a transaction says.
 func (f *dbFile) whole(tx *bbolt.Tx) error {
 	info, err := f.file.Stat()
@@ -146,14 +159,14 @@ func (f *dbFile) whole(tx *bbolt.Tx) error {
 }
 
 // walk visits the pages of a read transaction.
-func (f *dbFile) walk(tx *bbolt.Tx, w pageWalk) error {
+func (f *dbFile) walk(tx *bbolt.Tx, w *pageWalk) error {
 	var first firstPage
 	_, _ = tx.WriteTo(&first) // the one way to learn which meta page it has
 	m, err := parseMeta(first.page)
 	if err != nil {
 		return fmt.Errorf("%w: meta page: %w", errDamaged, err)
 	}
-	w.r, w.meta = f.file, m
+	w.r, w.meta, w.raw = f.file, m, first.page
 	return w.walk()
 }
 

@@ -49,8 +49,11 @@ func openFile(path string, opts Options) (f *dbFile, s state, tt timetable, err 
 			return err
 		})
 	})
-	if err == nil && s.clean == 0 {
-		err = f.Sync() // a killed process may have left something that is not on the disk yet
+	if err == nil && (s.clean == 0 || opts.Sync != NoSync) {
+		err = f.Sync() // a killed process may have left something that is not on the disk yet, even its Close
+	}
+	if err == nil && opts.Sync != NoSync {
+		err = syncName(path)
 	}
 	if err != nil {
 		return nil, s, tt, errors.Join(err, f.Close())
@@ -75,7 +78,10 @@ func ensure(path string) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	if _, err := os.Lstat(path); err == nil {
+	if info, err := os.Lstat(path); err == nil {
+		if info.Mode()&fs.ModeSymlink == 0 {
+			return nil // another process has created it meanwhile
+		}
 		return errDangling
 	}
 	dir := filepath.Dir(path)
@@ -123,14 +129,17 @@ func create(path string) error {
 	return nil
 }
 
-// initialise writes the buckets of an empty store, unless they are there.
+// initialise writes the buckets of an empty store, unless they are there. What a killed process has left of one is made durable
+// first, as in settle.
 func initialise(path string) error {
 	f, err := openDB(path, openOptions{})
 	if err != nil {
 		return err
 	}
 	f.NoFreelistSync = false
-	err = guard(func() error { return f.Update(addBuckets) })
+	if err = f.Sync(); err == nil {
+		err = guard(func() error { return f.Update(addBuckets) })
+	}
 	return errors.Join(err, f.Close())
 }
 
@@ -172,10 +181,12 @@ func settle(path string) error {
 	write := func(t txn) error { return t.settle(f.file) }
 	// A killed process may have left a transaction that is not on the disk yet. The next one writes over the pages that it
 	// has freed, and those are still in use in what a power failure would bring back.
+	f.NoFreelistSync = false // or it would have to be found once more
 	if err = f.Sync(); err == nil {
 		err = update(write)
 	}
 	if err != nil && noSpace(err) {
+		f.NoFreelistSync = true
 		if update(txn.dropReserve) == nil {
 			err = update(write)
 		}

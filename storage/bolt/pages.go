@@ -8,6 +8,8 @@ import (
 	"hash/fnv"
 	"io"
 	"math"
+	"sync"
+	"sync/atomic"
 )
 
 // This file reads bbolt's pages without bbolt, which trusts them: a damaged one may make it panic in a goroutine of
@@ -25,10 +27,13 @@ const (
 
 	branchPage   = 1
 	leafPage     = 2
+	metaPage     = 4
 	freelistPage = 16
+	manyFree     = 0xFFFF // in a list of so many or more, its first entry is how many
 
 	noFreelist = math.MaxUint64
 	maxDepth   = 64 // of a tree
+	maxKey     = 32 << 10
 )
 
 // pageMeta is one of the two meta pages, of which the one with the higher txid counts.
@@ -94,18 +99,29 @@ func readMetas(r io.ReaderAt) (m pageMeta, damage, err error) {
 type pageWalk struct {
 	r       io.ReaderAt
 	meta    pageMeta
+	raw     []byte            // the meta page
 	seen    []uint64          // a bit for each page
 	shallow bool              // visit the root bucket alone, in which the other buckets are named
+	keys    bool              // read no values
 	stop    func() error      // asked now and then
 	report  func(error) error // gets what is wrong; an error ends the walk
-	wrongs  int               // reported
+
+	helpers chan struct{} // has a place for each goroutine that may visit subtrees beside the caller's; nil: none
+	helping sync.WaitGroup
+	failed  atomic.Pointer[error] // ends the visits of all
+
+	mu     sync.Mutex // guards wrongs, and calls of report
+	wrongs int        // reported
 }
 
 // walk visits all pages reachable from the meta page, and accounts for the others if there is a list of free ones.
 func (w *pageWalk) walk() error {
 	w.seen = make([]uint64, w.meta.pages/64+1)
 	if err := w.tree(w.meta.root, true, 0, nil, nil); err != nil {
-		return err
+		w.failed.CompareAndSwap(nil, &err)
+	}
+	if w.helping.Wait(); w.failed.Load() != nil {
+		return *w.failed.Load()
 	}
 	if w.shallow || w.meta.freelist == noFreelist || w.wrongs > 0 {
 		return nil
@@ -115,6 +131,8 @@ func (w *pageWalk) walk() error {
 
 // wrong reports something.
 func (w *pageWalk) wrong(id uint64, format string, args ...any) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.wrongs++
 	return w.report(fmt.Errorf("page %d: %s", id, fmt.Sprintf(format, args...)))
 }
@@ -125,16 +143,18 @@ func (w *pageWalk) take(id, n uint64) (ok bool, err error) {
 		return false, w.wrong(id, "it lies outside of the %d pages", w.meta.pages)
 	}
 	for i := id; i < id+n; i++ {
-		if w.seen[i/64]&(1<<(i%64)) != 0 {
+		if bit := uint64(1) << (i % 64); atomic.OrUint64(&w.seen[i/64], bit)&bit != 0 {
 			return false, w.wrong(i, "it is used twice")
 		}
-		w.seen[i/64] |= 1 << (i % 64)
 	}
 	return true, nil
 }
 
-// page reads a page with its overflow. nil is one that was reported.
-func (w *pageWalk) page(id uint64) ([]byte, error) {
+// page reads a page with its overflow, or without it if its first page is enough. nil is one that was reported.
+func (w *pageWalk) page(id uint64, first bool) ([]byte, error) {
+	if failed := w.failed.Load(); failed != nil {
+		return nil, *failed
+	}
 	if w.stop != nil {
 		if err := w.stop(); err != nil {
 			return nil, err
@@ -154,7 +174,7 @@ func (w *pageWalk) page(id uint64) ([]byte, error) {
 	if ok, err := w.take(id, 1+more); !ok {
 		return nil, err
 	}
-	if more > 0 {
+	if more > 0 && !first {
 		b = append(b, make([]byte, int64(more)*w.meta.pageSize)...)
 		if _, err := w.r.ReadAt(b[w.meta.pageSize:], int64(id+1)*w.meta.pageSize); err != nil {
 			return nil, w.wrong(id, "%v", err)
@@ -168,7 +188,7 @@ func (w *pageWalk) tree(id uint64, root bool, depth int, low, high []byte) error
 	if depth > maxDepth {
 		return w.wrong(id, "it lies %d levels deep", depth)
 	}
-	b, err := w.page(id)
+	b, err := w.page(id, w.keys && !root)
 	if b == nil || err != nil {
 		return err
 	}
@@ -189,12 +209,22 @@ type element struct {
 	key, val []byte
 }
 
-// elements reads the entries of a page, which must be in order and within bounds. It returns nil if they are not.
+// elements reads the entries of a page, which must be in order and within bounds. It returns nil if they are not. Where the
+// overflow was not read there are no values, and keys that stand there are read by themselves.
 func (w *pageWalk) elements(id uint64, b []byte, leaf bool, low, high []byte) ([]element, error) {
 	u32 := binary.NativeEndian.Uint32
 	count := int64(binary.NativeEndian.Uint16(b[10:]))
-	data := pageHeader + count*pageElement
-	if data > int64(len(b)) {
+	data, size := pageHeader+count*pageElement, int64(len(b))
+	if w.keys && size == w.meta.pageSize {
+		size *= 1 + int64(u32(b[12:]))
+	}
+	if data > int64(len(b)) && data <= size {
+		b = append(b, make([]byte, data-int64(len(b)))...)
+		if _, err := w.r.ReadAt(b[w.meta.pageSize:], int64(id+1)*w.meta.pageSize); err != nil {
+			return nil, w.wrong(id, "%v", err)
+		}
+	}
+	if data > size {
 		return nil, w.wrong(id, "it cannot have %d entries", count)
 	}
 	found := make([]element, 0, count)
@@ -208,10 +238,19 @@ func (w *pageWalk) elements(id uint64, b []byte, leaf bool, low, high []byte) ([
 		} else {
 			pos, ksize, e.page = int64(u32(h)), int64(u32(h[4:])), binary.NativeEndian.Uint64(h[8:])
 		}
-		if pos += at; pos < data || ksize == 0 || pos+ksize+vsize > int64(len(b)) {
+		switch pos += at; {
+		case pos < data || ksize == 0 || ksize > maxKey || pos+ksize+vsize > size:
 			return nil, w.wrong(id, "entry %d lies outside of it", i)
+		case pos+ksize+vsize <= int64(len(b)):
+			e.key, e.val = b[pos:pos+ksize], b[pos+ksize:pos+ksize+vsize]
+		case pos+ksize <= int64(len(b)):
+			e.key = b[pos : pos+ksize]
+		default:
+			e.key = make([]byte, ksize)
+			if _, err := w.r.ReadAt(e.key, int64(id)*w.meta.pageSize+pos); err != nil {
+				return nil, w.wrong(id, "%v", err)
+			}
 		}
-		e.key, e.val = b[pos:pos+ksize], b[pos+ksize:pos+ksize+vsize]
 		switch {
 		case i > 0 && bytes.Compare(found[i-1].key, e.key) >= 0,
 			low != nil && bytes.Compare(e.key, low) < 0,
@@ -236,10 +275,26 @@ func (w *pageWalk) branch(id uint64, b []byte, root bool, depth int, low, high [
 		if i+1 < len(found) {
 			end = found[i+1].key
 		}
-		if err := w.tree(e.page, root, depth+1, e.key, end); err != nil {
+		if err := w.subtree(e.page, root, depth+1, e.key, end); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// subtree is tree, in a goroutine of its own if there is a place for one.
+func (w *pageWalk) subtree(id uint64, root bool, depth int, low, high []byte) error {
+	select {
+	case w.helpers <- struct{}{}:
+	default:
+		return w.tree(id, root, depth, low, high)
+	}
+	w.helping.Go(func() {
+		defer func() { <-w.helpers }()
+		if err := w.tree(id, root, depth, low, high); err != nil {
+			w.failed.CompareAndSwap(nil, &err)
+		}
+	})
 	return nil
 }
 
@@ -283,7 +338,7 @@ func (w *pageWalk) bucket(id uint64, e element) error {
 // freelist makes sure that every page is either in use or listed as free.
 func (w *pageWalk) freelist() error {
 	id := w.meta.freelist
-	b, err := w.page(id)
+	b, err := w.page(id, false)
 	if b == nil || err != nil {
 		return err
 	}
@@ -291,7 +346,7 @@ func (w *pageWalk) freelist() error {
 		return w.wrong(id, "it has type %#x, and the list of free pages %#x", flags, freelistPage)
 	}
 	count, list := uint64(binary.NativeEndian.Uint16(b[10:])), b[pageHeader:]
-	if count == 0xFFFF {
+	if count == manyFree {
 		count, list = binary.NativeEndian.Uint64(list), list[8:]
 	}
 	if count > uint64(len(list)/8) {

@@ -1,17 +1,16 @@
 package bolt_test
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,329 +19,649 @@ import (
 
 	"github.com/keelson-dev/keelson/storage"
 	"github.com/keelson-dev/keelson/storage/bolt"
+	"github.com/keelson-dev/keelson/storage/bolt/internal/powercut"
 )
 
-// powerLives is how many processes use the file one after the other; each but the last one is killed.
-const powerLives = 6
+// powerKind says what a process does to the file in TestPowerFailures.
+const powerKind = "KEELSON_BOLT_POWER"
+
+// powerLife is a process, and how it ends: in an orderly way, "killed", or with a power failure ("cut").
+type powerLife struct{ kind, end string }
+
+// powers are processes that use a file one after the other, from before there is one, and how many in a hundred power failures
+// they get.
+var powers = map[string]struct {
+	share int
+	lives []powerLife
+}{
+	"written":  {50, []powerLife{{"write", "killed"}, {"write", "killed"}, {"write", "cut"}, {"write", "killed"}, {"write", "cut"}, {"write", ""}}},
+	"shrunk":   {20, []powerLife{{"hollow", ""}, {"shrink", "killed"}, {"hollow", ""}, {"shrink", "cut"}, {"hollow", ""}, {"shrink", ""}}},
+	"interval": {15, []powerLife{{"interval", "killed"}, {"interval", "cut"}, {"write", "killed"}, {"interval", ""}}},
+	"loaded":   {7, []powerLife{{"load", ""}, {"write", ""}}},
+	"restored": {8, []powerLife{{"restore", "killed"}, {"write", ""}}},
+}
 
 const powerWriters = 3
 
-// power commits at once from several goroutines, and small and large ones, while other things are asked for.
+// power is the process of a life. It says what it finds, what it tries and what is acknowledged.
 func power(path string) error {
+	kind := os.Getenv(powerKind)
 	life, err := strconv.Atoi(os.Getenv(childSync))
 	if err != nil {
 		return err
 	}
-	ctx := context.Background()
-	last := life == powerLives-1
-	o := bolt.Options{WindowChanges: 60}.WithJournal(32<<10, 1).WithSyncing(func(changes int) error {
+	if kind == "restore" {
+		if err := powerRestore(path); err != nil {
+			return err
+		}
+	}
+	o := bolt.Options{WindowChanges: 60, Shrink: kind == "shrink"}.WithJournal(32<<10, 1).WithSyncing(func(changes int) error {
 		if changes > powerWriters {
 			time.Sleep(20 * time.Millisecond) // in a flush: the journal fills up meanwhile
 		}
 		return nil
 	})
+	if kind == "interval" {
+		o.Sync, o.Interval = bolt.SyncInterval, 5*time.Millisecond
+		o = o.WithBlock(100)
+	}
+	tidied := make(chan int64, 1000)
+	o.Hooks.Compacted = func(revision int64, _ int) {
+		select {
+		case tidied <- revision:
+		default:
+		}
+	}
 	b, err := bolt.Open(path, o)
 	if err != nil {
 		return err
 	}
-	res, err := b.Range(ctx, storage.Range{})
-	if err != nil {
-		return err
+	if kind == "load" {
+		if err := powerLoad(b); err != nil {
+			return err
+		}
 	}
-	for _, kv := range res.KVs {
-		fmt.Println("ack", kv.Revision, kv.Key, string(kv.Value))
+	if err := powerReport(b); err != nil {
+		return err
 	}
 	errs := make([]error, powerWriters)
 	var all sync.WaitGroup
 	for w := range powerWriters {
-		all.Go(func() {
-			for i := range 60 {
-				c := storage.Commit{Key: fmt.Sprint("w", w, "k", i%4), Expect: storage.AnyRevision}
-				text := fmt.Sprint(c.Key, "#", life, "#", i, ".")
-				switch {
-				case last && i%7 == 5:
-					c.Delete, text = true, "-"
-				case i%11 == 10:
-					text += strings.Repeat("l", 9000)
-				case i%37 == 36:
-					text += strings.Repeat("h", 40000) // no journal takes it
-				default:
-					text += strings.Repeat("s", i*97%2500)
-				}
-				if !c.Delete {
-					c.Value = []byte(text)
-				}
-				res, err := b.Commit(ctx, c)
-				if err == nil && w == 1 && i%20 == 19 {
-					err = b.Flush(ctx)
-				}
-				if err != nil {
-					errs[w] = err
-					return
-				}
-				fmt.Println("ack", res.Revision, c.Key, text)
-			}
-		})
+		all.Go(func() { errs[w] = powerWrite(b, life, w, 40) })
 	}
-	all.Wait()
+	if all.Wait(); kind == "hollow" {
+		errs = append(errs, powerHollow(b, life, tidied))
+	}
 	return errors.Join(append(errs, b.Close())...)
 }
 
-// fileEvent is one thing that happened to a file: a write of data, a truncation to a size, a flush, or an
-// acknowledgement. began and ended are places in the order of all.
-type fileEvent struct {
-	kind         string // pwrite64, ftruncate, fdatasync, ack
-	began, ended int
-	fd           string // of the file
-	at           int64  // of data; the size for ftruncate
-	data         []byte
-	ack          acknowledged
+// powerReport says what there is: "found revision", and "has revision key value" for each key.
+func powerReport(b *bolt.Backend) error {
+	res, err := b.Range(context.Background(), storage.Range{})
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	for _, kv := range res.KVs {
+		fmt.Fprintln(&text, "has", kv.Revision, kv.Key, string(kv.Value))
+	}
+	fmt.Fprintln(&text, "found", res.Revision)
+	_, err = os.Stdout.WriteString(text.String())
+	return err
 }
 
-// never is when a call ends in which the process was killed.
-const never = 1 << 60
+// powerCommit says "try key value", where - is a deletion, and "ack revision key value".
+func powerCommit(b *bolt.Backend, key, value string, ttl time.Duration) (revision int64, err error) {
+	c := storage.Commit{Key: key, Expect: storage.AnyRevision, TTL: ttl}
+	if c.Delete = value == "-"; !c.Delete {
+		c.Value = []byte(value)
+	}
+	fmt.Println("try", key, value)
+	res, err := b.Commit(context.Background(), c)
+	if err == nil {
+		fmt.Println("ack", res.Revision, key, value)
+	}
+	return res.Revision, err
+}
+
+func powerWrite(b *bolt.Backend, life, w, n int) error {
+	for i := range n {
+		key, ttl := fmt.Sprint("w", w, "k", i%4), time.Duration(0)
+		value := fmt.Sprint(key, "#", life, "#", i, ".")
+		switch {
+		case i%9 == 5:
+			value = "-"
+		case i%11 == 10:
+			value += strings.Repeat("l", 9000)
+		case i%37 == 36:
+			value += strings.Repeat("h", 40000) // no journal takes it
+		default:
+			value += strings.Repeat("s", i*97%2500)
+		}
+		if i%8 == 3 {
+			ttl = 1000 * time.Hour
+		}
+		revision, err := powerCommit(b, key, value, ttl)
+		if err == nil && w == 1 && i%20 == 19 {
+			if err = b.Flush(context.Background()); err == nil {
+				fmt.Println("durable", revision)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// powerHollow writes what makes the file large, and takes it away.
+func powerHollow(b *bolt.Backend, life int, tidied <-chan int64) error {
+	const n = 60
+	for i := range n {
+		if _, err := powerCommit(b, fmt.Sprint("h", i), strings.Repeat(fmt.Sprint(life, "h"), 20_000), 0); err != nil {
+			return err
+		}
+	}
+	for i := range n {
+		if _, err := powerCommit(b, fmt.Sprint("h", i), "-", 0); err != nil {
+			return err
+		}
+	}
+	res, err := b.Range(context.Background(), storage.Range{CountOnly: true})
+	if err == nil {
+		err = b.Compact(context.Background(), res.Revision)
+	}
+	if err != nil {
+		return err
+	}
+	for <-tidied < res.Revision-1 {
+	}
+	_, err = powerCommit(b, "last", fmt.Sprint(life), 0)
+	return err
+}
+
+// powerLoad says "loading", and "will key value" of what it loads.
+func powerLoad(b *bolt.Backend) error {
+	fmt.Println("loading")
+	return b.Load(context.Background(), 1000, func(yield func(storage.KV, error) bool) {
+		for i := range 300 {
+			kv := storage.KV{Key: fmt.Sprintf("l%03d", i), Value: []byte(strings.Repeat("l", i*7)), Revision: int64(i*37%300 + 2)}
+			if fmt.Println("will", kv.Key, string(kv.Value)); !yield(kv, nil) {
+				return
+			}
+		}
+	})
+}
+
+// powerRestore says "will key value" of what it restores, and "restored".
+func powerRestore(path string) error {
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	from := filepath.Join(dir, "from.db")
+	b, err := bolt.Open(from, bolt.Options{Sync: bolt.NoSync})
+	if err != nil {
+		return err
+	}
+	for i := range 100 {
+		c := storage.Commit{Key: fmt.Sprint("r", i), Expect: storage.AnyRevision, Value: []byte(strings.Repeat("r", i*50))}
+		fmt.Println("will", c.Key, string(c.Value))
+		if _, err := b.Commit(context.Background(), c); err != nil {
+			return err
+		}
+	}
+	if err := b.Close(); err != nil {
+		return err
+	}
+	f, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	// Without WriteTo, so that what is written can be traced.
+	if err := bolt.Restore(path, struct{ io.Reader }{f}, bolt.RestoreOptions{RevisionBump: -1}); err != nil {
+		return err
+	}
+	fmt.Println("restored")
+	return nil
+}
+
+// powerStory is what processes have said, one after the other.
+type powerStory struct {
+	lives []*lifeStory
+	last  int64 // the newest revision shown
+	safe  int64 // up to here nothing may be lost
+	must  bool  // there is a file
+	owner map[int64]string
+
+	loading bool // it may be refused until it must be there
+}
+
+// lifeStory is what one process has said.
+type lifeStory struct {
+	found  int64             // the revision it found; 0 before it has said so
+	state  map[string]string // and the values
+	acks   []acknowledged    // by revision
+	trying map[string]string // what was not acknowledged, by key
+	plan   map[string]string // what it was going to make at once
+}
 
 type acknowledged struct {
 	revision   int64
 	key, value string // "-" is a deletion
 }
 
-var (
-	calls  = regexp.MustCompile(`^(\d+) +(pwrite64|ftruncate|fdatasync|fsync|write)\((\d+)<([^>]*)>(?:, )?(.*)$`)
-	resume = regexp.MustCompile(`^(\d+) +<\.\.\. (\w+) resumed>.*= (-?\d+)`)
-)
-
-// recorded runs a process under strace, and returns what it did to the file at path. points counts what was traced, which
-// the places of events are of.
-func recorded(t *testing.T, path string, life int, points *int) (events []*fileEvent) {
-	t.Helper()
-	trace := filepath.Join(t.TempDir(), "trace")
-	cmd := exec.Command("strace", "-f", "-y", "-xx", "-s", "10000000", "-o", trace, "-e", "signal=none",
-		"-e", "trace=pwrite64,ftruncate,fdatasync,fsync,write", "--seccomp-bpf", os.Args[0])
-	cmd.Env = append(os.Environ(), childRole+"=power", childFile+"="+path, fmt.Sprint(childSync, "=", life))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out[max(len(out)-2000, 0):])
+func (s *powerStory) clone() *powerStory {
+	c := *s
+	c.owner = maps.Clone(s.owner)
+	c.lives = nil
+	for _, l := range s.lives {
+		c.lives = append(c.lives, &lifeStory{l.found, maps.Clone(l.state), slices.Clone(l.acks), maps.Clone(l.trying), maps.Clone(l.plan)})
 	}
-	f, err := os.Open(trace)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	under := map[string]*fileEvent{} // by thread
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 100<<20)
-	for lines.Scan() {
-		*points++
-		line := lines.Text()
-		if m := resume.FindStringSubmatch(line); m != nil {
-			if e := under[m[1]]; e != nil {
-				e.ended = *points
-			}
-			delete(under, m[1])
-			continue
-		}
-		m := calls.FindStringSubmatch(line)
-		if m == nil {
-			continue
-		}
-		name, _ := unhex(m[4])
-		e := &fileEvent{kind: m[2], fd: m[3], began: *points, ended: never}
-		switch {
-		case e.kind == "write":
-			text, _ := unhex(strings.SplitN(m[5], "\"", 3)[1])
-			for part := range strings.Lines(string(text)) {
-				if w := strings.Fields(part); len(w) == 4 && w[0] == "ack" {
-					r, _ := strconv.ParseInt(w[1], 10, 64)
-					events = append(events, &fileEvent{kind: "ack", began: *points, ack: acknowledged{r, w[2], w[3]}})
-				}
-			}
-			continue
-		case string(name) != path:
-			continue
-		case e.kind == "pwrite64":
-			parts := strings.SplitN(m[5], "\"", 3)
-			e.data, err = unhex(parts[1])
-			numbers := strings.FieldsFunc(parts[2], func(r rune) bool { return strings.ContainsRune(", )<=", r) })
-			if n, _ := strconv.Atoi(numbers[0]); err != nil || n != len(e.data) {
-				t.Fatalf("a write of %d bytes, %d traced: %v", n, len(e.data), err)
-			}
-			e.at, err = strconv.ParseInt(numbers[1], 10, 64)
-		case e.kind == "ftruncate":
-			e.at, err = strconv.ParseInt(strings.FieldsFunc(m[5], func(r rune) bool { return r == ' ' || r == ')' })[0], 10, 64)
-		default:
-			e.kind = "fdatasync"
-		}
-		if err != nil {
-			t.Fatal(line[:min(len(line), 100)], err)
-		}
-		if strings.HasSuffix(line, "<unfinished ...>") {
-			under[m[1]] = e
-		} else {
-			e.ended = *points
-		}
-		events = append(events, e)
-	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return events
+	return &c
 }
 
-func unhex(s string) ([]byte, error) {
-	if !strings.Contains(s, `\x`) {
-		return []byte(s), nil
-	}
-	return hex.DecodeString(strings.ReplaceAll(s, `\x`, ""))
+// begin is called when a process begins.
+func (s *powerStory) begin() {
+	s.lives = append(s.lives, &lifeStory{state: map[string]string{}, trying: map[string]string{}, plan: map[string]string{}})
 }
 
-// kill returns the events up to some place, where the process is killed that made them: most often when the last page of a
-// transaction was written, and not flushed.
-func kill(events []*fileEvent, r *rand.Rand) (done []*fileEvent) {
-	var metas []int // such places
-	for _, e := range events {
-		if e.kind == "pwrite64" && e.at < 2*4096 { // bbolt's meta pages
-			metas = append(metas, e.ended+1)
+// hear takes a line.
+func (s *powerStory) hear(line string) error {
+	l := s.lives[len(s.lives)-1]
+	w := strings.Split(line, " ")
+	number := func() int64 {
+		n, _ := strconv.ParseInt(w[1], 10, 64)
+		s.last = max(s.last, n)
+		return n
+	}
+	switch {
+	case w[0] == "loading":
+		s.loading = true
+	case w[0] == "restored":
+		s.must = true
+	case w[0] == "found":
+		l.found, s.must = number(), true
+	case w[0] == "has":
+		number()
+		l.state[w[2]] = w[3]
+	case w[0] == "will":
+		l.plan[w[1]] = w[2]
+	case w[0] == "try":
+		l.trying[w[1]] = w[2]
+	case w[0] == "durable":
+		s.safe = max(s.safe, number())
+	case w[0] == "ack":
+		a := acknowledged{number(), w[2], w[3]}
+		delete(l.trying, a.key)
+		l.acks = append(l.acks, a)
+		what := a.key + " " + a.value
+		if was, ok := s.owner[a.revision]; ok && was != what {
+			return fmt.Errorf("revision %d was acknowledged for %.50q and %.50q", a.revision, was, what)
+		}
+		s.owner[a.revision] = what
+	}
+	return nil
+}
+
+// at returns what there was at a revision, and the keys of which the other value may be there as well.
+func (s *powerStory) at(revision int64) (state, other map[string]string) {
+	for _, l := range slices.Backward(s.lives) {
+		if l.found == 0 || l.found > revision {
+			continue
+		}
+		state, acks := maps.Clone(l.state), slices.Clone(l.acks)
+		slices.SortFunc(acks, func(a, b acknowledged) int { return int(a.revision - b.revision) })
+		for _, a := range acks {
+			switch {
+			case a.revision > revision:
+			case a.value == "-":
+				delete(state, a.key)
+			default:
+				state[a.key] = a.value
+			}
+		}
+		return state, l.trying
+	}
+	if len(s.lives) > 0 && revision > 1 {
+		return s.lives[0].plan, nil
+	}
+	return nil, nil
+}
+
+// check compares what is found in a file of a revision.
+func (s *powerStory) check(revision int64, kvs []storage.KV) (err error) {
+	if revision < s.safe {
+		return fmt.Errorf("what was made durable at revision %d is lost, the file has %d", s.safe, revision)
+	}
+	from := revision
+	if l := s.lives[len(s.lives)-1]; revision > s.last && s.last > 0 && l.found == 0 {
+		// It goes on behind revisions that may have been shown, and nobody has said yet which of them there are.
+		from, revision = max(s.safe, 1), max(s.last, 1)
+	}
+	for ; revision >= from; revision-- {
+		if err = s.checkAt(revision, kvs); err == nil {
+			return nil
 		}
 	}
-	at := metas[len(metas)/2+r.IntN(len(metas)/2-1)] // the last one is Close's
+	return err
+}
+
+func (s *powerStory) checkAt(revision int64, kvs []storage.KV) error {
+	want, other := s.at(revision)
+	found := map[string]string{}
+	for _, kv := range kvs {
+		found[kv.Key] = string(kv.Value)
+	}
+	for key := range mergedKeys(want, found) {
+		was, wanted := want[key]
+		is, there := found[key]
+		if wanted == there && was == is {
+			continue
+		}
+		if tried, ok := other[key]; ok && (tried == is || tried == "-" && !there) {
+			continue
+		}
+		return fmt.Errorf("key %s is %.20q (%t) at revision %d, want %.20q (%t)", key, is, there, revision, was, wanted)
+	}
+	return nil
+}
+
+func mergedKeys(a, b map[string]string) map[string]string {
+	all := maps.Clone(b)
+	maps.Copy(all, a)
+	return all
+}
+
+// powerRun is a directory while processes use a file in it.
+type powerRun struct {
+	*powercut.Disk
+	dir    string
+	story  *powerStory // before the recording
+	begins []int       // points at which processes begin
+	kinds  []string    // of the processes
+}
+
+// until tells the story up to a point.
+func (p *powerRun) until(point int) (*powerStory, error) {
+	s := p.story.clone()
+	life := 0
+	for _, e := range p.Events {
+		for life < len(p.begins) && p.begins[life] <= e.Began {
+			s.begin()
+			life++
+		}
+		if e.Kind == powercut.Said && e.Began < point {
+			if err := s.hear(string(e.Data)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return s, nil
+}
+
+// some returns a point after another one, most often where something is likely to go wrong: when a name or a meta page of bbolt
+// was written, and before a process has flushed anything more than a few times.
+func (p *powerRun) some(r *rand.Rand, from int) int {
+	kind, life, flushes := r.IntN(4), 0, 0
+	var likely []int
+	for _, e := range p.Events {
+		for life < len(p.begins) && p.begins[life] <= e.Began {
+			life, flushes = life+1, 0
+		}
+		if e.Kind == powercut.Flush {
+			flushes++
+		}
+		name, meta := e.Kind >= powercut.Create && e.Kind <= powercut.Remove, e.Kind == powercut.Write && e.At < 2*4096
+		if e.Began >= from && (kind == 0 && name || kind == 1 && meta || kind == 2 && flushes < 5) {
+			likely = append(likely, min(e.Ended+1, p.Points))
+		}
+	}
+	if len(likely) > 0 {
+		return likely[r.IntN(len(likely))] + r.IntN(2)
+	}
+	return from + r.IntN(p.Points-from+1)
+}
+
+// killPoint returns one at which the process is killed that has begun at another one: now and then when all it has done is
+// written, and not flushed.
+func (p *powerRun) killPoint(r *rand.Rand, from int) int {
+	point := p.some(r, from)
 	if r.IntN(4) == 0 {
-		at = events[len(events)/3+r.IntN(len(events)/3)].began
-	}
-	for _, e := range events {
-		switch {
-		case e.began >= at:
-			continue
-		case e.ended >= at && e.kind == "fdatasync":
-			e.ended = never
-		case e.ended >= at:
-			e.ended = at
-		}
-		done = append(done, e)
-	}
-	return done
-}
-
-// written returns the content of a file that was base, after the events up to a point. A write has sectors, of each of which
-// kept says whether it is there.
-func written(base []byte, events []*fileEvent, point int, sector int, kept func(*fileEvent) bool) []byte {
-	disk := bytes.Clone(base)
-	for _, e := range events {
-		n := e.at + int64(len(e.data))
-		switch {
-		case e.began >= point:
-			return disk
-		case e.kind != "pwrite64" && e.kind != "ftruncate":
-			continue
-		case n > int64(len(disk)):
-			disk = append(disk, make([]byte, n-int64(len(disk)))...)
-		}
-		for i := 0; i < len(e.data); i += sector {
-			if kept(e) {
-				copy(disk[e.at+int64(i):], e.data[i:min(i+sector, len(e.data))])
+		for _, e := range p.Events {
+			if e.Kind == powercut.Write && e.At < 2*4096 {
+				point = e.Ended + 1
 			}
 		}
 	}
-	return disk
+	return point
 }
 
-// cutPower returns what is on the disk when the power fails at a point: all that was flushed, and of the rest what chance
-// lets be there, whole writes, or sectors of them.
-func cutPower(base []byte, events []*fileEvent, point int, r *rand.Rand) []byte {
-	flushed := 0 // what was written before is
-	for _, e := range events {
-		if e.kind == "fdatasync" && e.ended < point {
-			flushed = max(flushed, e.began)
-		}
-	}
-	sector, likely := []int{512, 4096, 1 << 30}[r.IntN(3)], []float64{0, 0.1, 0.5, 0.9, 1}[r.IntN(5)]
-	return written(base, events, point, sector, func(e *fileEvent) bool { return e.ended < flushed || r.Float64() < likely })
-}
-
-// TestPowerFailures records all writes and flushes that processes do to a file, one killed after the other, and lets the
-// power fail at random points: of what was not flushed then, any part may be on the disk. What is left must be sound, and
-// have all that was acknowledged before that point, and nothing else.
-func TestPowerFailures(t *testing.T) {
-	t.Parallel()
-	if out, err := exec.Command("strace", "-o", os.DevNull, "true").CombinedOutput(); err != nil {
-		t.Skipf("there is no strace, or it may trace nothing: %v: %s", err, out)
-	}
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, "test.db")
-	closed(t, open(t, path, bolt.Options{}), path)
-	base := readFile(t, path)
-	seed := rand.Uint64()
-	r := rand.New(rand.NewPCG(seed, 1))
-	var events []*fileEvent
-	var begins []int // of the processes, in events
-	points := 0
-	for life := range powerLives {
-		begins = append(begins, len(events))
-		done := recorded(t, path, life, &points)
-		if life < powerLives-1 {
-			done = kill(done, r)
-		}
-		events = append(events, done...)
-		writeFile(t, path, written(base, events, never, 1<<30, func(*fileEvent) bool { return true }))
-	}
-	made := map[int64]acknowledged{}
-	for _, e := range events {
-		if e.kind != "ack" {
-			continue
-		}
-		if was, ok := made[e.ack.revision]; ok && was != e.ack {
-			t.Fatalf("revision %d was acknowledged for %q and %q", e.ack.revision, was.value, e.ack.value)
-		}
-		made[e.ack.revision] = e.ack
-	}
-	// A system says once for each open file that something could not be written: to one of two that flush it.
-	for _, e := range events {
-		for _, s := range events {
-			if s.kind == "fdatasync" && s.ended < never && e.fd == s.fd && e.began > s.began && e.began < s.ended {
-				t.Fatalf("file %s has a %s while it is flushed for somebody else", e.fd, e.kind)
-			}
-		}
-	}
-	failures := 200
-	if testing.Short() {
-		failures = 40
-	}
-	if os.Getenv("KEELSON_SOAK") != "" {
-		failures = 5000
-	}
-	left, journals := filepath.Join(dir, "left.db"), 0
-	for n := range failures {
-		k := r.IntN(len(events))
-		if n%2 == 0 { // while a file is opened
-			k = min(begins[r.IntN(len(begins))]+r.IntN(40), len(events)-1)
-		}
-		point := events[k].began + r.IntN(2)
-		writeFile(t, left, cutPower(base, events, point, r))
-		if err := survives(t.Context(), left, events, point, made, &journals); err != nil {
-			t.Fatalf("seed %d: power fails at point %d of %d: %v", seed, point, points, err)
-		}
-	}
-	t.Logf("%d events, %d revisions, %d failures, %d with records in the journal", len(events), len(made), failures, journals)
-	if journals < failures/4 {
-		t.Errorf("%d of %d failures left something in the journal", journals, failures)
+func (p *powerRun) run(t *testing.T, kind string, number int) {
+	t.Helper()
+	p.begins, p.kinds = append(p.begins, p.Points+1), append(p.kinds, kind)
+	env := append(os.Environ(), childRole+"=power", childFile+"="+filepath.Join(p.dir, "test.db"), powerKind+"="+kind,
+		fmt.Sprint(childSync, "=", number))
+	if err := p.Run(p.dir, filepath.Dir(p.dir), env, os.Args[0]); err != nil {
+		t.Fatalf("life %d, %s: %v", number, kind, err)
 	}
 }
 
-// survives checks what the power has left, and counts in journals whether records are in its journal.
-func survives(
-	ctx context.Context, left string, events []*fileEvent, point int, made map[int64]acknowledged, journals *int,
-) error {
-	if err := bolt.Verify(left); err != nil {
+// place puts files into a directory, and nothing else is in it.
+func place(dir string, files map[string][]byte) error {
+	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	if records, _, _, err := bolt.Journal(left); err != nil {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestPowerFailures records all that processes do to a file and its directory, some killed, and lets the power fail at random
+// points: what was not flushed then may be there in any part (package powercut says how). The file that is left must be sound,
+// and have all that was shown before that point, and of what was tried all or nothing; and it can be written.
+func TestPowerFailures(t *testing.T) {
+	t.Parallel()
+	if err := powercut.Available(); err != nil {
+		t.Skip(err)
+	}
+	failures := 600
+	if testing.Short() {
+		failures = 200
+	}
+	if os.Getenv("KEELSON_SOAK") != "" {
+		failures = 10_000
+	}
+	seed := rand.Uint64()
+	if s := os.Getenv("KEELSON_SEED"); s != "" {
+		var err error
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatalf("KEELSON_SEED: %v", err)
+		}
+	}
+	for name, p := range powers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			failPower(t, p.lives, failures*p.share/100, seed)
+		})
+	}
+}
+
+// quickDir returns a directory in memory if there is one: a test that models the disk waits for no real one.
+func quickDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "keelson-bolt-")
+	if err != nil {
+		dir = t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func failPower(t *testing.T, lives []powerLife, failures int, seed uint64) {
+	dir := quickDir(t)
+	r := rand.New(rand.NewPCG(seed, 1))
+	used, left := filepath.Join(dir, "used"), filepath.Join(dir, "left")
+	if err := place(used, nil); err != nil {
+		t.Fatal(err)
+	}
+	p := &powerRun{Disk: powercut.NewDisk(nil), dir: used, story: &powerStory{owner: map[int64]string{}}}
+	tried, cuts, journals, absent, events := 0, 1, 0, 0, 0
+	for _, l := range lives {
+		if l.end == "cut" {
+			cuts++
+		}
+	}
+	// try lets the power fail once.
+	try := func() map[string][]byte {
+		tried++
+		point := p.some(r, 0)
+		files := p.Cut(point, r)
+		story, err := p.until(point)
+		if err == nil {
+			err = place(left, files)
+		}
+		if err == nil {
+			err = survives(t.Context(), filepath.Join(left, "test.db"), story, &journals, &absent)
+		}
+		if err != nil {
+			t.Fatalf("seed %d: power failure %d, at point %d of %d: %v", seed, tried, point, p.Points, err)
+		}
+		return files
+	}
+	for i, l := range lives {
+		from := p.Points + 1
+		if p.run(t, l.kind, i); l.end == "killed" {
+			p.Kill(p.killPoint(r, from))
+			if err := place(used, p.Files()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if l.end != "cut" && i < len(lives)-1 {
+			continue
+		}
+		events += len(p.Events)
+		flushedOnce(t, p.Events)
+		flushedFirst(t, p)
+		for range failures / cuts {
+			try()
+		}
+		if l.end == "cut" {
+			point := p.some(r, from)
+			story, err := p.until(point)
+			files := p.Cut(point, r)
+			if err = errors.Join(err, place(used, files)); err != nil {
+				t.Fatal(err)
+			}
+			p = &powerRun{Disk: powercut.NewDisk(files), dir: used, story: story}
+		}
+	}
+	t.Logf("seed %d: %d events, %d power failures, %d with records in the journal, %d without a file", seed, events, tried, journals, absent)
+}
+
+// flushedOnce checks that no file is written to while it is flushed with the same descriptor: a system says once for each open
+// file that something could not be written, to one of two that flush it.
+func flushedOnce(t *testing.T, events []*powercut.Event) {
+	t.Helper()
+	for _, s := range events {
+		if s.Kind != powercut.Flush || s.Ended == powercut.Never {
+			continue
+		}
+		for _, e := range events {
+			if e.File == s.File && e.FD == s.FD && e.Began > s.Began && e.Began < s.Ended &&
+				(e.Kind == powercut.Write || e.Kind == powercut.Flush) {
+				t.Fatalf("descriptor %d is used while it is flushed for somebody else", e.FD)
+			}
+		}
+	}
+}
+
+// flushedFirst checks that a process makes durable what the one before it may have left, before it writes anything itself: bbolt
+// uses pages again that are free in the newest state, and those may be in use in the last durable one. And it makes the
+// file's name durable before it tells what it has found. A meta page is written when all that it leads to is durable, but
+// by Load, and in the copies of Shrink and Restore, which nobody uses before they are complete.
+func flushedFirst(t *testing.T, p *powerRun) {
+	t.Helper()
+	for i, from := range p.begins {
+		to := p.Points + 1
+		if i+1 < len(p.begins) {
+			to = p.begins[i+1]
+		}
+		mine, named := map[int]bool{}, false // files that are new, or flushed
+		since := map[int]int{}               // when a descriptor was written to last and its file not flushed afterwards
+		strict := p.kinds[i] == "write" || p.kinds[i] == "interval" || p.kinds[i] == "hollow"
+		for _, e := range p.Events {
+			if e.Began < from || e.Began >= to {
+				continue
+			}
+			meta := e.At < 2*4096 && len(e.Data) <= 4096
+			switch {
+			case e.Kind == powercut.Flush && e.Ended < to:
+				maps.DeleteFunc(since, func(_, at int) bool { return at < e.Began })
+			case e.Kind == powercut.Write && !meta:
+				since[e.FD] = e.Ended
+			case e.Kind == powercut.Write && meta && since[e.FD] != 0 && strict:
+				t.Errorf("process %d, %s, writes a meta page at point %d before what it leads to is flushed", i, p.kinds[i], e.Began)
+				return
+			}
+			switch {
+			case e.Kind == powercut.Create, e.Kind == powercut.Flush && e.Ended < to:
+				mine[e.File] = true
+			case e.Kind == powercut.FlushDir && e.Ended < to:
+				named = true
+			case e.Kind == powercut.Write && !mine[e.File]:
+				t.Errorf("process %d writes to a file at point %d that it has not flushed", i, e.Began)
+				return
+			case e.Kind == powercut.Said && strings.HasPrefix(string(e.Data), "found ") && !named:
+				t.Errorf("process %d has found something and not flushed the directory", i)
+				return
+			}
+		}
+	}
+}
+
+// survives checks what the power has left, and counts files with records in the journal, and those that are absent, or refused
+// since they were not complete.
+func survives(ctx context.Context, path string, story *powerStory, journals, absent *int) error {
+	_, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !story.must:
+		*absent++
+		return openNew(ctx, path)
+	case err != nil:
+		return err
+	}
+	switch err := bolt.Verify(path); {
+	case err != nil && story.loading && !story.must:
+		*absent++
+		if b, err := bolt.Open(path, bolt.Options{}); err == nil {
+			return errors.Join(errors.New("a copy that was interrupted is not refused"), b.Close())
+		}
+		return nil
+	case err != nil:
+		return err
+	}
+	kept, err := bolt.FileRevision(path)
+	if err != nil {
+		return err
+	}
+	if records, _, _, err := bolt.Journal(path); err != nil {
 		return err
 	} else if len(records) > 0 {
 		*journals++
 	}
-	b, err := bolt.Open(left, bolt.Options{Sync: bolt.NoSync})
+	b, err := bolt.Open(path, bolt.Options{Sync: bolt.NoSync})
 	if err != nil {
 		return err
 	}
@@ -351,27 +670,28 @@ func survives(
 	if err != nil {
 		return err
 	}
-	for _, e := range events {
-		if e.kind == "ack" && e.began < point && e.ack.revision > res.Revision {
-			return fmt.Errorf("revision %d is lost, the file opens at %d", e.ack.revision, res.Revision)
-		}
+	if res.Revision < story.last {
+		return fmt.Errorf("revision %d was shown, the file opens at %d", story.last, res.Revision)
 	}
-	want, found := map[string]acknowledged{}, map[string]bool{}
-	for i := int64(2); i <= res.Revision; i++ {
-		if a, ok := made[i]; ok {
-			want[a.key] = a
-		}
+	if err := story.check(kept, res.KVs); err != nil {
+		return err
 	}
-	for _, kv := range res.KVs {
-		found[kv.Key] = true
-		if w, ok := want[kv.Key]; (ok || made[kv.Revision].key != "") && w != (acknowledged{kv.Revision, kv.Key, string(kv.Value)}) {
-			return fmt.Errorf("key %s is %.20q of revision %d, want %.20q of %d", kv.Key, kv.Value, kv.Revision, w.value, w.revision)
-		}
+	c, err := b.Commit(ctx, storage.Commit{Key: "after", Expect: storage.AnyRevision, Value: []byte("v")})
+	if err == nil && c.Revision <= res.Revision {
+		err = fmt.Errorf("revision %d comes after %d", c.Revision, res.Revision)
 	}
-	for key, w := range want {
-		if w.value != "-" && !found[key] {
-			return fmt.Errorf("key %s, %.20q of revision %d, is missing", key, w.value, w.revision)
-		}
+	if err = errors.Join(err, b.Close()); err != nil {
+		return err
 	}
-	return nil
+	return bolt.Verify(path)
+}
+
+// openNew checks that a store can be made where there is none, whatever was left over.
+func openNew(ctx context.Context, path string) error {
+	b, err := bolt.Open(path, bolt.Options{Sync: bolt.NoSync})
+	if err != nil {
+		return err
+	}
+	_, err = b.Commit(ctx, storage.Commit{Key: "k", Value: []byte("v")})
+	return errors.Join(err, b.Close())
 }

@@ -57,7 +57,11 @@ func (f *dbFile) shrink(path string) (before, after int64, tried bool, err error
 	}
 	tmp := compactCopy(path)
 	_ = os.Remove(tmp) // left over by a process that was killed: the file it copied is locked by this one
-	if after, err = f.copyTo(tmp, info); err == nil {
+	// Where the new name could not be made durable, nothing is renamed.
+	if err = syncDir(filepath.Dir(path)); err == nil {
+		after, err = f.copyTo(tmp, info)
+	}
+	if err == nil {
 		err = os.Rename(tmp, path)
 	}
 	if err != nil {
@@ -67,8 +71,7 @@ func (f *dbFile) shrink(path string) (before, after int64, tried bool, err error
 		}
 		return before, before, true, fmt.Errorf("bolt: shrink %s: %w: the file stays as it was", path, err)
 	}
-	_ = syncDir(filepath.Dir(path)) // failing that, a crash may bring the old file back, which has the same content
-	return before, after, true, nil
+	return before, after, true, nil // Open makes the name durable before anything is committed
 }
 
 // copyTo makes a compact copy with the same content.

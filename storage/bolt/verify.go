@@ -62,7 +62,7 @@ func (f *dbFile) verify(tx *bbolt.Tx) (s state, err error) {
 	if err := f.whole(tx); err != nil {
 		return s, err
 	}
-	if err := f.walk(tx, pageWalk{report: found.add}); err != nil && !errors.Is(err, errEnough) {
+	if err := f.walk(tx, &pageWalk{report: found.add}); err != nil && !errors.Is(err, errEnough) {
 		return s, err
 	}
 	if err := found.err(); err != nil {
@@ -92,7 +92,7 @@ func (b *Backend) Verify(ctx context.Context) error {
 		stop := func() error { return b.interrupted(ctx) }
 		var found findings
 		f := &dbFile{DB: b.db, file: b.file}
-		if err := f.walk(t.tx, pageWalk{report: found.add, stop: stop}); err != nil && !errors.Is(err, errEnough) {
+		if err := f.walk(t.tx, &pageWalk{report: found.add, stop: stop}); err != nil && !errors.Is(err, errEnough) {
 			return err
 		}
 		if err := found.err(); err != nil {

@@ -1,0 +1,235 @@
+// Package powercut says what a power failure may leave of the files in a directory.
+//
+// A Disk has files that are durable, and records what processes do to them: writes, changes of size and flushes of files, and
+// new names, links, renames and removals in the directory and flushes of that. Cut makes what may be there when the power
+// fails at some point of the recording: everything that was flushed, and of the rest whatever chance lets be there.
+//
+// The disk that is modelled keeps less promises than most: what was not flushed may be missing in any combination, whatever
+// its order was; writes are torn at multiples of 512 bytes; the size of a file, its data and its names are durable
+// independently of each other; and a flush of a file makes no name of it durable, only one of its directory does.
+package powercut
+
+import (
+	"bytes"
+	"maps"
+	"math/rand/v2"
+)
+
+// Kind is what an Event is about.
+type Kind int
+
+const (
+	Write    Kind = iota // of Data at At
+	Truncate             // to size At, which may be larger than before
+	Flush                // of a file: all that was written to it before is durable
+	Create               // of Name, for a File that is new
+	Link                 // of another name, To, for the File called Name
+	Rename               // of Name to To, which is replaced
+	Remove               // of Name
+	FlushDir             // all that was done to names before is durable
+	Said                 // the process has written the line Data to its standard output
+)
+
+// Never is when a call ended in which the process was killed.
+const Never = 1 << 60
+
+// Event is one thing that a process did. Began and Ended are points of the recording: all that was done before a point began
+// before it.
+type Event struct {
+	Kind         Kind
+	Began, Ended int
+	File         int // which file, whatever its name is
+	FD           int // with which it was opened; one number stands for several files one after the other
+	Name, To     string
+	At           int64
+	Data         []byte
+}
+
+// Disk is a directory of files and what was done to them. It has no subdirectories.
+type Disk struct {
+	Events []*Event
+	Points int // how many there are
+
+	names map[string]int // of durable files
+	files [][]byte       // their durable content; of a new file nil
+
+	now map[string]int // the names after all events
+}
+
+// NewDisk returns a disk that has files, durably, by name.
+func NewDisk(files map[string][]byte) *Disk {
+	d := &Disk{names: map[string]int{}}
+	for name, content := range files {
+		d.names[name] = len(d.files)
+		d.files = append(d.files, content)
+	}
+	d.now = maps.Clone(d.names)
+	return d
+}
+
+// Kill forgets what was done from a point on, at which the process was killed that did it: a flush that was not finished is
+// none, and everything else that had begun is done.
+func (d *Disk) Kill(point int) {
+	done := d.Events[:0]
+	for _, e := range d.Events {
+		if e.Began >= point {
+			continue
+		}
+		if e.Ended >= point {
+			if e.Ended = point; e.Kind == Flush || e.Kind == FlushDir {
+				e.Ended = Never
+			}
+		}
+		done = append(done, e)
+	}
+	d.Events = done
+	d.Points = max(d.Points, point) + 1
+	d.now = d.namesAt(Never, func(*Event) bool { return true })
+}
+
+// Files returns the files as processes see them after all events.
+func (d *Disk) Files() map[string][]byte {
+	all := func(*Event) bool { return true }
+	return d.named(d.namesAt(Never, all), func(file int) []byte {
+		var c content
+		c.data = bytes.Clone(d.files[file])
+		for _, e := range d.of(file) {
+			c.apply(e, 1<<30, func() bool { return true })
+		}
+		return c.data
+	})
+}
+
+// Cut returns what is left when the power fails at a point.
+func (d *Disk) Cut(point int, r *rand.Rand) map[string][]byte {
+	durable := d.durable(point, FlushDir, -1)
+	keep := chance(r, len(d.Events))
+	names := d.namesAt(point, func(e *Event) bool { return e.Ended < durable || keep() })
+	return d.named(names, func(file int) []byte { return d.cutFile(file, point, r) })
+}
+
+func (d *Disk) named(names map[string]int, content func(file int) []byte) map[string][]byte {
+	left := map[string][]byte{}
+	for name, file := range names {
+		left[name] = content(file)
+	}
+	return left
+}
+
+// durable returns since when nothing is certain at a point: what had ended before is.
+func (d *Disk) durable(point int, kind Kind, file int) (since int) {
+	for _, e := range d.Events {
+		if e.Kind == kind && e.Ended < point && (file < 0 || e.File == file) {
+			since = max(since, e.Began)
+		}
+	}
+	return since
+}
+
+// of returns the writes and changes of size of a file.
+func (d *Disk) of(file int) (events []*Event) {
+	for _, e := range d.Events {
+		if e.File == file && (e.Kind == Write || e.Kind == Truncate) {
+			events = append(events, e)
+		}
+	}
+	return events
+}
+
+// namesAt returns the names at a point after what is kept of all that was done to them.
+func (d *Disk) namesAt(point int, kept func(*Event) bool) map[string]int {
+	names := maps.Clone(d.names)
+	for _, e := range d.Events {
+		switch {
+		case e.Began >= point, e.Kind < Create || e.Kind > Remove, !kept(e):
+			continue
+		case e.Kind == Create:
+			names[e.Name] = e.File
+			continue
+		case e.Kind != Remove:
+			names[e.To] = e.File
+		}
+		if there, ok := names[e.Name]; ok && there == e.File && e.Kind != Link {
+			delete(names, e.Name)
+		}
+	}
+	return names
+}
+
+// chance says of one thing after the other whether it is kept: those that came first, which may be none or all, or any. There are
+// at most n.
+func chance(r *rand.Rand, n int) func() bool {
+	if r.IntN(3) == 0 {
+		first := r.IntN(n + 1)
+		return func() bool { first--; return first >= 0 }
+	}
+	likely := []float64{0.1, 0.5, 0.9}[r.IntN(3)]
+	return func() bool { return r.Float64() < likely }
+}
+
+func (d *Disk) cutFile(file, point int, r *rand.Rand) []byte {
+	c := content{data: bytes.Clone(d.files[file])}
+	durable := d.durable(point, Flush, file)
+	var rest []*Event
+	for _, e := range d.of(file) {
+		switch {
+		case e.Ended < durable:
+			c.apply(e, 1<<30, func() bool { return true })
+		case e.Began < point:
+			rest = append(rest, e)
+		}
+	}
+	sector, sectors := []int{512, 4096, 1 << 30}[r.IntN(3)], 0
+	sizes := []int64{int64(len(c.data))} // that the file has had since
+	for _, e := range rest {
+		size := e.At
+		if e.Kind == Write {
+			sectors += len(e.Data)/sector + 1
+			size = max(sizes[len(sizes)-1], e.At+int64(len(e.Data)))
+		}
+		sizes = append(sizes, size)
+	}
+	keep := chance(r, sectors)
+	for _, e := range rest {
+		c.apply(e, sector, keep)
+	}
+	switch r.IntN(3) { // else it is what the data that is kept has made it
+	case 0:
+		c.resize(sizes[len(sizes)-1])
+	case 1:
+		c.resize(sizes[r.IntN(len(sizes))])
+	}
+	return c.data
+}
+
+// content is that of a file.
+type content struct{ data []byte }
+
+// apply does what is kept of an event, a sector at a time.
+func (c *content) apply(e *Event, sector int, kept func() bool) {
+	if e.Kind == Truncate {
+		if kept() {
+			c.resize(e.At)
+		}
+		return
+	}
+	for i := 0; i < len(e.Data); i += sector {
+		if !kept() {
+			continue
+		}
+		part := e.Data[i:min(i+sector, len(e.Data))]
+		at := e.At + int64(i)
+		if end := at + int64(len(part)); end > int64(len(c.data)) {
+			c.resize(end)
+		}
+		copy(c.data[at:], part)
+	}
+}
+
+func (c *content) resize(size int64) {
+	if n := size - int64(len(c.data)); n > 0 {
+		c.data = append(c.data, make([]byte, n)...)
+	}
+	clear(c.data[size:]) // may be appended to again
+	c.data = c.data[:size]
+}

@@ -3,15 +3,20 @@ package server_test
 import (
 	"context"
 	"errors"
-	"fmt"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/servertest"
 	"github.com/keelson-dev/keelson/storage"
+	"github.com/keelson-dev/keelson/storage/bolt"
 	"github.com/keelson-dev/keelson/storage/memory"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 // fullDisk is a backend whose commits find no room while full is set.
@@ -22,7 +27,7 @@ type fullDisk struct {
 
 func (d *fullDisk) Commit(ctx context.Context, c storage.Commit) (storage.CommitResult, error) {
 	if d.full.Load() {
-		return storage.CommitResult{}, fmt.Errorf("write x.db: %w", storage.ErrNoSpace)
+		return storage.CommitResult{}, &storage.FileError{Op: "write", Path: "/secret/x.db", Err: storage.ErrNoSpace}
 	}
 	return d.Backend.Commit(ctx, c)
 }
@@ -30,7 +35,10 @@ func (d *fullDisk) Commit(ctx context.Context, c storage.Commit) (storage.Commit
 func TestAFullDiskIsAStatusAndReadsGoOn(t *testing.T) {
 	t.Parallel()
 	disk := &fullDisk{Backend: memory.New(memory.Options{})}
-	srv := servertest.Start(t, server.Options{Storage: storage.Opened(disk), Groups: []server.Group{widgets()}})
+	core, log := observer.New(zap.WarnLevel)
+	srv := servertest.Start(t, server.Options{
+		Storage: storage.Opened(disk), Groups: []server.Group{widgets()}, Observe: server.Observe{Logger: zap.New(core)},
+	})
 	c := srv.Client()
 	code, created := call(t, c, "POST", srv.URL+widgetsPath, `{"metadata":{"name":"a"}}`)
 	wantCode(t, 201, code, created)
@@ -44,9 +52,14 @@ func TestAFullDiskIsAStatusAndReadsGoOn(t *testing.T) {
 			body = ""
 		}
 		code, text := call(t, c, method, srv.URL+path, body)
-		if code != 500 || !strings.Contains(text, `"kind":"Status"`) || !strings.Contains(text, "no space left") {
+		if code != 507 || !strings.Contains(text, `"kind":"Status"`) || !strings.Contains(text, `"reason":"InsufficientStorage"`) ||
+			strings.Contains(text, "secret") {
 			t.Errorf("%s on a full disk: %d %s", method, code, text)
 		}
+		if n := log.FilterField(zap.String("error", "write /secret/x.db: no space left")).Len(); n == 0 {
+			t.Errorf("the log does not name the file: %v", log.All())
+		}
+		log.TakeAll()
 	}
 	code, got := call(t, c, "GET", srv.URL+widgetsPath+"/a", "")
 	wantCode(t, 200, code, got)
@@ -56,6 +69,59 @@ func TestAFullDiskIsAStatusAndReadsGoOn(t *testing.T) {
 	disk.full.Store(false)
 	code, body := call(t, c, "POST", srv.URL+widgetsPath, `{"metadata":{"name":"b"}}`)
 	wantCode(t, 201, code, body)
+}
+
+// A server whose file is full is left from inside: new objects are 507 and readyz says why, not where; reads, updates that do not
+// grow and deletions go on, and afterwards there is room.
+func TestAFullFileCanBeLeft(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "secret.db")
+	open := func(context.Context) (storage.Backend, error) {
+		return bolt.Open(path, bolt.Options{Quota: 3 << 20, Sync: bolt.NoSync})
+	}
+	core, log := observer.New(zap.WarnLevel)
+	srv := servertest.Start(t, server.Options{Storage: open, Groups: []server.Group{widgets()}, Observe: server.Observe{Logger: zap.New(core)}})
+	c := srv.Client()
+	object := func(i int, fill string) string {
+		return `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w` + strconv.Itoa(i) + `","annotations":{"a":"` +
+			strings.Repeat(fill, 50_000) + `"}},"spec":{"size":1}}`
+	}
+	n, code, text := 0, 0, ""
+	for ; n < 100; n++ {
+		if code, text = call(t, c, "POST", srv.URL+widgetsPath, object(n, "a")); code != 201 {
+			break
+		}
+	}
+	if code != 507 || strings.Contains(text, "secret") {
+		t.Fatalf("POST %d: %d %s", n, code, text)
+	}
+	for endpoint, want := range map[string]int{"/readyz": 500, "/readyz/storage-readiness": 500, "/livez": 200} {
+		if code, text := call(t, c, "GET", srv.URL+endpoint, ""); code != want || strings.Contains(text, "secret") {
+			t.Errorf("%s: %d %s, want %d", endpoint, code, text, want)
+		}
+	}
+	if logged := log.FilterMessage("health check failed").All(); len(logged) != 2 || !strings.Contains(logged[1].ContextMap()["failures"].(string), path) {
+		t.Errorf("the log says %v", logged)
+	}
+	code, text = call(t, c, "PUT", srv.URL+widgetsPath+"/w0", object(0, "b"))
+	wantCode(t, 200, code, text)
+	code, text = call(t, c, "GET", srv.URL+widgetsPath+"/w1", "")
+	wantCode(t, 200, code, text)
+	for i := range n {
+		code, text = call(t, c, "DELETE", srv.URL+widgetsPath+"/w"+strconv.Itoa(i), "")
+		wantCode(t, 200, code, text)
+	}
+	end := time.Now().Add(time.Minute)
+	for i := range n / 2 {
+		for code = 507; code == 507 && time.Now().Before(end); time.Sleep(time.Millisecond) { // until compaction has made room
+			code, text = call(t, c, "POST", srv.URL+widgetsPath, object(i, "c"))
+		}
+		wantCode(t, 201, code, text)
+	}
+	for code = 500; code == 500 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		code, text = call(t, c, "GET", srv.URL+"/readyz", "")
+	}
+	wantCode(t, 200, code, text)
 }
 
 func TestReadyIsSaidWhenReadyzIs200(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/keelson-dev/keelson/storage"
 	"go.uber.org/zap"
 )
 
@@ -133,8 +134,9 @@ func (h *health) one(endpoint, name string, w http.ResponseWriter, r *http.Reque
 	err := checks[i].Check(r.Context())
 	h.onCheck(name, endpoint, err)
 	if err != nil {
+		h.logger.Warn("health check failed", zap.String("endpoint", endpoint), zap.String("failures", fmt.Sprintf("%s: %v", name, err)))
 		w.WriteHeader(http.StatusInternalServerError)
-		fmt.Fprintf(w, "internal server error: %v\n", err)
+		fmt.Fprintf(w, "internal server error: %s\n", storage.Public(err))
 		return true
 	}
 	fmt.Fprint(w, "ok")

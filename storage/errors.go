@@ -16,7 +16,7 @@ var (
 	ErrFuture = errors.New("required revision is a future revision")
 	// ErrConflict is returned by a commit whose key is not at the expected revision.
 	ErrConflict = errors.New("key is at another revision")
-	// ErrNoSpace is returned by a commit for which there was no room on the device or in the quota.
+	// ErrNoSpace is returned by a commit for which there was no room on the device or in the quota. Deletions may still work.
 	ErrNoSpace = errors.New("no space left")
 	// ErrTooLarge is returned when a value, or the encoded object, is larger than the store accepts.
 	ErrTooLarge = errors.New("object is too large")
@@ -46,6 +46,30 @@ var (
 	// ErrBadContinue is returned for a continue token that this library did not make.
 	ErrBadContinue = errors.New("continue key is not valid")
 )
+
+// FileError is an error of a Backend about a file of its own. Its text names the file and is for whoever runs the server: clients
+// are not told more of it than [Public].
+type FileError struct {
+	Op, Path string
+	Err      error // what is wrong; one of this package's errors if one fits
+}
+
+func (e *FileError) Error() string { return fmt.Sprintf("%s %s: %v", e.Op, e.Path, e.Err) }
+
+// Unwrap returns what is wrong.
+func (e *FileError) Unwrap() error { return e.Err }
+
+// Public is the text of an error for clients: that of err, but without what a FileError in it says of files.
+func Public(err error) string {
+	var file *FileError
+	switch {
+	case !errors.As(err, &file):
+		return err.Error()
+	case errors.Is(err, ErrNoSpace):
+		return ErrNoSpace.Error()
+	}
+	return "the storage failed, and the log of the server says why"
+}
 
 // ExpiredError is returned by List and Watch for a revision, or a continue token, that is no longer retained.
 type ExpiredError struct {

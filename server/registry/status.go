@@ -46,6 +46,7 @@ func (r *Registry) failure(err error, name string) error {
 		filling    *storage.FillingError
 		unreadable *storage.UnreadableError
 		conversion *runtime.ConversionError
+		file       *storage.FileError
 	)
 	switch {
 	case isStatus(err):
@@ -72,7 +73,9 @@ func (r *Registry) failure(err error, name string) error {
 	case errors.Is(err, storage.ErrBadContinue):
 		return apierrors.NewBadRequest(fmt.Sprintf("invalid continue token: %v", err))
 	case errors.Is(err, storage.ErrNoSpace):
-		return apierrors.NewInternalError(fmt.Errorf("the storage cannot take the write: %w", err))
+		return &faultError{r.insufficientStorage(name), err}
+	case errors.As(err, &file):
+		return &faultError{apierrors.NewInternalError(errors.New(storage.Public(err))), err}
 	case errors.Is(err, storage.ErrClosed):
 		return apierrors.NewServiceUnavailable(err.Error())
 	case errors.Is(err, storage.ErrUnavailable):
@@ -83,6 +86,27 @@ func (r *Registry) failure(err error, name string) error {
 	}
 	return err
 }
+
+// insufficientStorage is the status of a write for which the storage has no room. kube-apiserver leaks etcd's error in a 500, and
+// no reason of apimachinery fits; there is no Retry-After, since room is made by people.
+func (r *Registry) insufficientStorage(name string) *apierrors.StatusError {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInsufficientStorage, Reason: "InsufficientStorage",
+		Message: "the storage is full: what makes it grow is refused until something has been deleted or the operator has made room",
+		Details: &metav1.StatusDetails{Group: r.resource.Group, Kind: r.resource.Resource, Name: name},
+	}}
+}
+
+// faultError is a StatusError that does not tell clients what the log of the server should say.
+type faultError struct {
+	*apierrors.StatusError
+	cause error
+}
+
+// Cause is for the log.
+func (e *faultError) Cause() error { return e.cause }
+
+func (e *faultError) Unwrap() []error { return []error{e.StatusError, e.cause} }
 
 // readStatus is status for reads. There is no Retry-After here either: with one, clients would try ten times before
 // they tell their user anything.
@@ -181,10 +205,11 @@ func isStatus(err error) bool {
 	return errors.As(err, &status)
 }
 
-// failed reports whether an error says that nothing was changed. Errors of the server leave that open.
+// failed reports whether an error says that nothing was changed. Errors of the server leave that open, but for a full storage.
 func failed(err error) bool {
 	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest && status.Status().Code < http.StatusInternalServerError
+	return errors.Is(err, storage.ErrNoSpace) || errors.As(err, &status) &&
+		status.Status().Code >= http.StatusBadRequest && status.Status().Code < http.StatusInternalServerError
 }
 
 // refused makes the error of an admission plug-in a StatusError: any plain error is a Forbidden.

@@ -104,7 +104,14 @@ func TestStorageErrors(t *testing.T) {
 	}{
 		{storage.ErrNotFound, 404, metav1.StatusReasonNotFound, `widgets.example.com "a" not found`},
 		{fmt.Errorf("%w: 9 bytes", storage.ErrTooLarge), 413, metav1.StatusReasonRequestEntityTooLarge, "Request entity too large: object is too large: 9 bytes"},
-		{storage.ErrNoSpace, 500, metav1.StatusReasonInternalError, "Internal error occurred: the storage cannot take the write: no space left"},
+		{
+			&storage.FileError{Op: "write", Path: "/secret.db", Err: storage.ErrNoSpace}, 507, "InsufficientStorage",
+			"the storage is full: what makes it grow is refused until something has been deleted or the operator has made room",
+		},
+		{
+			&storage.FileError{Op: "read", Path: "/secret.db", Err: errors.New("input/output error")}, 500, metav1.StatusReasonInternalError,
+			"Internal error occurred: the storage failed, and the log of the server says why",
+		},
 		{storage.ErrClosed, 503, metav1.StatusReasonServiceUnavailable, "storage is closed"},
 		{context.DeadlineExceeded, 504, metav1.StatusReasonTimeout, "Timeout: request did not complete within the allotted timeout"},
 	} {

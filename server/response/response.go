@@ -8,6 +8,7 @@ package response
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -23,11 +24,16 @@ import (
 // Error answers with the [Status] of err. The format is one that the request accepts: JSON, YAML, protobuf or, see [WithCBOR],
 // CBOR; or else indented JSON, so that no client is left without the reason. JSON is indented for ?pretty and for people (curl,
 // wget, browsers). A Status that says when to try again sets Retry-After; one with code 204 has no body. The response must not
-// have begun.
+// have begun. [SetCause] is told of err, or of what the method Cause() error of one in its chain returns.
 func Error(w http.ResponseWriter, r *http.Request, err error) {
 	status := Status(err)
 	if status.Code >= http.StatusInternalServerError {
-		SetCause(w, err)
+		var fault interface{ Cause() error }
+		if errors.As(err, &fault) {
+			SetCause(w, fault.Cause())
+		} else {
+			SetCause(w, err)
+		}
 	}
 	h := w.Header()
 	for _, name := range []string{"Content-Length", "Content-Encoding", "Etag"} { // of an answer that did not come

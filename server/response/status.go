@@ -42,6 +42,7 @@ func statusOf(err error) metav1.Status {
 		expired    *storage.ExpiredError
 		future     *storage.FutureError
 		unreadable *storage.UnreadableError
+		file       *storage.FileError
 	)
 	switch {
 	case errors.As(err, &expired):
@@ -50,6 +51,10 @@ func statusOf(err error) metav1.Status {
 		return futureStatus(future)
 	case errors.As(err, &unreadable):
 		return metav1.Status{Code: http.StatusInternalServerError, Reason: metav1.StatusReasonStoreReadError, Message: unreadable.Error()}
+	case errors.Is(err, storage.ErrNoSpace):
+		return metav1.Status{Code: http.StatusInsufficientStorage, Reason: "InsufficientStorage", Message: storage.Public(err)}
+	case errors.As(err, &file):
+		return metav1.Status{Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: storage.Public(err)}
 	case errors.Is(err, storage.ErrUnavailable):
 		return apierrors.NewServiceUnavailable(err.Error()).ErrStatus
 	case errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled):

@@ -72,7 +72,7 @@ type Fault struct {
 	// are: a delete that says so in its body counts as one that the fault has befallen.
 	Conflicts int
 	// StorageError is what the storage answers to the request's commits, which are not made: storage.ErrUnavailable,
-	// storage.ErrNoSpace, or anything else, which becomes a 500. Dry runs are passed over as by Conflicts.
+	// storage.ErrNoSpace, which becomes a 507, or anything else, which becomes a 500. Dry runs are passed over as by Conflicts.
 	StorageError error
 }
 

@@ -29,7 +29,7 @@ func (a *attempt) run(batch []*request) error {
 	if len(batch) > 0 {
 		limit = 2*(max(len(batch), len(a.changes))+len(a.carried)) + 16 // keeps up with the writes, and delays them little
 	}
-	return a.end(limit)
+	return a.end(min(limit, max(a.step, 4*len(batch)+1)))
 }
 
 func (a *attempt) apply(r *request) (err error) {
@@ -41,6 +41,8 @@ func (a *attempt) apply(r *request) (err error) {
 	case probe:
 		a.dirty = true
 		a.wait(r, storage.CommitResult{}, nil)
+	case ready:
+		a.wait(r, storage.CommitResult{}, a.refusal)
 	case expire:
 		err = a.expire()
 	}
@@ -60,6 +62,12 @@ func (a *attempt) write(r *request) error {
 	case idle:
 		a.wait(r, storage.CommitResult{Revision: a.state.revision}, nil)
 		return nil
+	}
+	if a.refusal != nil {
+		if grows, err := a.grows(c, found); grows || err != nil {
+			r.answer(storage.CommitResult{}, errors.Join(err, a.refusal))
+			return err
+		}
 	}
 	was, err := a.replaced(found)
 	if err == nil {
@@ -94,7 +102,7 @@ func (a *attempt) conflict(r *request, found, live int64) error {
 
 // expire is expireDue's part in the transaction.
 func (a *attempt) expire() error {
-	due, next, err := a.due(expiring{}, a.now.Unix(), stepChanges)
+	due, next, err := a.due(expiring{}, a.now.Unix(), a.step)
 	if err != nil {
 		return err
 	}

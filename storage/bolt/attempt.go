@@ -17,6 +17,9 @@ type attempt struct {
 	carried  []*change // up to there, which the file does not have
 	dropping bool      // see writer
 	outdated int64     // the newest revision known to be older than the window
+	step     int       // how many changes compaction and expiry make at most
+	refusal  error     // of what makes the store grow, while the disk is full
+	room     int64     // bytes, while the disk is full
 	state    state     // after it
 	dirty    bool      // there is something to write
 	changes  []*change

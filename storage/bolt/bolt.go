@@ -31,6 +31,12 @@ type Options struct {
 	// takes its place. That takes time and room for the copy; without the room the file stays as it is, and
 	// Hooks.Shrunk tells why. Not on Windows.
 	Shrink bool
+	// Quota bounds the bytes of the file that are in use. When it is reached, or the disk has no more, commits that make the
+	// store grow are storage.ErrNoSpace: new keys, and values larger than the ones they replace. Reads, deletions, other updates
+	// and compaction go on, and make room. 0 takes what the disk has, but for 64 MiB or a sixteenth of it, whichever is less; that
+	// much is always left to others, where the system tells what the disk has (Linux). The bound may be passed by what one
+	// transaction writes. See "A full disk".
+	Quota int64
 	// Hooks observe the backend; nil funcs are not called.
 	Hooks Hooks
 
@@ -59,6 +65,9 @@ type Hooks struct {
 }
 
 func (o Options) withDefaults() (Options, error) {
+	if o.Quota < 0 {
+		return o, fmt.Errorf("bolt: Quota must not be negative")
+	}
 	if o.Window < 0 || o.WindowChanges < 0 || o.WindowBytes < 0 {
 		return o, fmt.Errorf("bolt: Window, WindowChanges and WindowBytes must not be negative")
 	}
@@ -90,7 +99,7 @@ func (o Options) withDefaults() (Options, error) {
 }
 
 // Backend is a storage.Backend in one file, which supports TTL. It is also a storage.Compactor, Historian, Stater, Knower,
-// Healther and Loader. All methods may be called concurrently.
+// Healther, Readier and Loader. All methods may be called concurrently.
 type Backend struct {
 	path string
 	opts Options
@@ -98,11 +107,12 @@ type Backend struct {
 	file *os.File // of db, to be read while a transaction of db is open
 	tail *tail
 
-	mu       sync.Mutex // guards requests, closed, failed, stuck and refuses
+	mu       sync.Mutex // guards requests, closed, failed, stuck, full and refuses
 	requests []*request
 	closed   bool
 	failed   error // why the last transaction failed; nil after one that did not
 	stuck    error // why keys do not expire: the file is damaged
+	full     error // why nothing is taken that makes the store grow; nil while it is
 	refuses  error // why nothing can be written any more: Load has failed
 
 	wake    chan struct{} // tells the writer that requests or closed has changed; holds one token
@@ -119,6 +129,7 @@ var (
 	_ storage.Knower    = (*Backend)(nil)
 	_ storage.Stater    = (*Backend)(nil)
 	_ storage.Healther  = (*Backend)(nil)
+	_ storage.Readier   = (*Backend)(nil)
 	_ storage.Loader    = (*Backend)(nil)
 )
 
@@ -135,6 +146,16 @@ func Open(path string, opts Options) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
+	spared := false
+	err = guard(func() error {
+		return f.View(func(tx *bbolt.Tx) error {
+			spared = hasSpare(tx)
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("bolt: open %s: %w", path, explain(path, err)), f.Close())
+	}
 	b := &Backend{
 		path:    path,
 		opts:    opts,
@@ -144,7 +165,7 @@ func Open(path string, opts Options) (*Backend, error) {
 		wake:    make(chan struct{}, 1),
 		stopped: make(chan struct{}),
 	}
-	w := newWriter(b, st, tt)
+	w := newWriter(b, st, tt, spared)
 	go func() {
 		defer close(b.stopped)
 		switch opts.Sync {
@@ -185,8 +206,8 @@ func (b *Backend) Close() error {
 	return b.closing
 }
 
-// Health implements storage.Healther. It reads the file; when the last commit failed it also tries to write. Damage that
-// keeps keys from expiring is an error too.
+// Health implements storage.Healther. It reads the file; when the last transaction failed it also tries to write. Damage that
+// keeps keys from expiring is an error too. A full file is not, as long as deletions work: see Ready.
 func (b *Backend) Health(ctx context.Context) error {
 	b.mu.Lock()
 	closed, failed, stuck, refuses := b.closed, b.failed, b.stuck, b.refuses
@@ -206,4 +227,30 @@ func (b *Backend) Health(ctx context.Context) error {
 		}
 	}
 	return stuck
+}
+
+// Ready implements storage.Readier: what makes the store grow is taken now. While it is not, each Ready tries to write what such
+// a commit would, once a second at most.
+func (b *Backend) Ready(ctx context.Context) error {
+	b.mu.Lock()
+	closed, full, failed := b.closed, b.full, b.failed
+	b.mu.Unlock()
+	switch {
+	case closed:
+		return storage.ErrClosed
+	case full == nil && failed == nil && b.room() >= 2*leastRoom:
+		return nil
+	}
+	if _, err := b.submit(ctx, &request{kind: ready}); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.full
+}
+
+func (b *Backend) setFull(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.full = err
 }

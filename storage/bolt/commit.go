@@ -15,6 +15,7 @@ const (
 	compact             // compact at revision
 	probe               // write nothing, durably; what is shown is durable then
 	borrow              // have the file, and the writer with it, until returned is closed
+	ready               // tell whether what makes the store grow is taken
 	expire              // delete what is due; the writer asks itself, and waits for no answer
 )
 

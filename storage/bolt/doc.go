@@ -11,8 +11,7 @@
 // commit is there whole or not at all. Revisions go on from where they were.
 //
 // Commits that arrive while the disk is busy are written together and share one flush: many writers are much
-// faster than one. A commit that fails because the disk is full is storage.ErrNoSpace; reads go on, and commits
-// work again when there is room.
+// faster than one.
 //
 // A file that is written often has a journal, a region of the file itself, while it is open: one small write to it and
 // one flush make commits durable, and they go into the file's trees up to two seconds later, many in one transaction.
@@ -24,6 +23,19 @@
 // History is kept in the file for Options.Window, within limits of size, so watches and reads at an earlier
 // revision go on across a restart. Times are not stored: after a restart all history found in the file counts as
 // new, and is kept for one Window more.
+//
+// # A full disk
+//
+// When the disk is full, or Options.Quota is reached, a commit that makes the store grow is storage.ErrNoSpace: one of a new
+// key, or of a value that is larger than the one it replaces. Reads, deletions, updates that do not grow and compaction go
+// on, and Ready tells that the file is full. For them the file keeps 256 KiB, which are zeros until they are needed, and
+// what is kept beside a journal. Without a Quota the file leaves the lesser of 64 MiB and a sixteenth of the disk to others.
+//
+// In a full file there is no journal, each transaction is as small as its room requires, and history is kept for a second only,
+// or not at all where deletions need its room: a watch that is behind is storage.ErrCompacted then. History that is older than
+// a second goes before anything is refused. When there is room for 1 MiB again, of deletions or on the disk, the file keeps
+// 256 KiB anew, and everything is taken as before. A transaction of Snapshot or Verify that stays open keeps the pages that
+// deletions free: there may be no room before it ends. Filesystems that never write in place keep room of their own, or none.
 //
 // # Weaker modes
 //
@@ -69,7 +81,7 @@
 // filesystem with working locks and flushes (not every network filesystem is).
 //
 // The file grows as needed, to two or three times the data and its history under steady writes: freed pages are used
-// again, but not given back. A journal takes 5 MiB, of which 3 MiB are kept free for a disk that fills up: what the journal
+// again, but not given back. A journal takes 5 MiB, of which 3 MiB are kept for a disk that fills up: what the journal
 // has goes there. Options.Shrink makes Open copy a file that is mostly free into a compact one, which
 // takes its place atomically: this needs room for the copy, and time. A file whose name ends in .keelson-shrink is
 // one that was not finished, and Open removes it.
@@ -77,10 +89,10 @@
 // A transaction that stays open, of Snapshot or Verify, keeps the pages it sees; what is committed meanwhile needs
 // other ones. After Close, Open reads a few pages, whatever the size of the file. After an unclean stop it looks at every page of
 // the trees once, several at a time, to find the free ones, which it lists in the file; values that have pages of their own
-// are not read (BENCHMARKS.md has times). Damage to a value shows when it is read, or with Verify. On a full disk a
-// failed commit reads the file's pages too. A file is mapped into 4 GiB of address space, or four times its size if
-// that is more. This takes no memory, but a process with a limit (ulimit -v) maps less, and then growing waits for
-// readers.
+// are not read (BENCHMARKS.md has times). Damage to a value shows when it is read, or with Verify. A transaction that
+// fails, as the one does that finds the disk full, reads the file's pages too. A file is mapped into 4 GiB of address space,
+// or four times its size if that is more. This takes no memory, but a process with a limit (ulimit -v) maps less, and then
+// growing waits for readers.
 //
 // Values that are read are copies: a Range of everything needs the memory for everything.
 //
@@ -110,8 +122,9 @@
 //     the random bytes, the number of the record, its first revision, the clock, the number of changes and the size of what
 //     follows (4 bytes each), the checksum of all but itself; then for each change the time at which the value before
 //     expires, the size of what follows in 4 bytes, and the change as in log with its whole value. What log has already is
-//     not looked at. The records of a half are written over when log has all their changes.
-//   - reserve, beside a journal: zeros.
+//     not looked at, in the middle of a record too. The records of a half are written over when log has all their changes.
+//   - reserve, but in a full file: zeros for a full disk, under the bytes 0 to 7 and, beside a journal, the text "reserve".
+//     A file without it takes nothing that makes it grow before it has it.
 //
 // A size is that of a key and its value. Where the store was not closed cleanly and revisions are reserved above its
 // own, its revision is the one after them. A file is of format version 1 until the first commit with a TTL, which makes

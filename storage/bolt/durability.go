@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/keelson-dev/keelson/storage"
 )
 
 // Sync says when a commit is durable.
@@ -17,8 +15,8 @@ const (
 	// SyncInterval answers and shows a commit at once, and writes all that have come in one durable transaction every
 	// Options.Interval. A crash of the process or the machine loses at most what came after the last one, newest
 	// first; the file is always intact. Up to 16 MiB of commits wait in memory; then new ones wait for the disk. When
-	// the file cannot be written, those in memory stay readable, and new ones are refused with the reason (ErrNoSpace)
-	// until it can; Close reports what could not be written.
+	// the file cannot be written, those in memory stay readable, and new ones are refused with the reason
+	// until it can; Close reports what could not be written. While the disk is full commits are written at once.
 	SyncInterval
 	// NoSync writes commits at once and leaves it to the system when they reach the disk. A killed process loses
 	// nothing, but a crash of the machine may damage the file: this is for tests, and data that can be made again.
@@ -66,11 +64,8 @@ func (b *Backend) sync() error { return b.flushed(b.db.Sync()) }
 
 // flushed names the file in the error of a flush.
 func (b *Backend) flushed(err error) error {
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case noSpace(err):
-		return fmt.Errorf("bolt: flush %s: %w: %v", b.path, storage.ErrNoSpace, err)
 	}
-	return fmt.Errorf("bolt: flush %s: %w", b.path, err)
+	return b.fault("bolt: flush", err)
 }

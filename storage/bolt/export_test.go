@@ -335,3 +335,20 @@ func JournalReader(path string) (opens func(content []byte) (int64, error), err 
 	})
 	return opens, errors.Join(err, f.Close())
 }
+
+// SettleSome writes the first changes in the journal of the file at path, at most limit, into its trees, and returns how many are
+// left.
+func SettleSome(path string, limit int) (left int, err error) {
+	f, err := openDB(path, openOptions{})
+	if err != nil {
+		return 0, err
+	}
+	err = f.Update(func(tx *bbolt.Tx) error {
+		t, err := newTxn(tx)
+		if err == nil {
+			left, err = t.settle(f.file, limit)
+		}
+		return err
+	})
+	return left, errors.Join(err, f.Close())
+}

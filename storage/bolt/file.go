@@ -30,8 +30,7 @@ type dbFile struct {
 }
 
 type openOptions struct {
-	readOnly   bool
-	statistics bool // have DB.Stats count
+	readOnly bool
 }
 
 // openDB opens a bbolt file and locks it. Nothing is left open after an error.
@@ -83,7 +82,6 @@ func openMapped(path string, o openOptions, size int) (*dbFile, error) {
 		ReadOnly:        o.readOnly,
 		NoFreelistSync:  true, // the list is written by Close alone
 		FreelistType:    bbolt.FreelistMapType,
-		NoStatistics:    !o.statistics,
 		InitialMmapSize: size,
 		OpenFile: func(name string, flag int, mode os.FileMode) (file *os.File, err error) {
 			file, err = os.OpenFile(name, flag, mode)

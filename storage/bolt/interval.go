@@ -36,10 +36,14 @@ func (d *deferred) run() error {
 		}
 		now := time.Now()
 		d.history.note(now, d.now.revision)
-		d.accept(batch)
+		d.accept(batch, now)
 		expired := !closed && d.expireDue(now)
 		if d.flushing == nil && d.flushDue(now) {
-			d.begin(now)
+			if d.pressure.full {
+				d.squeezeAll(now)
+			} else {
+				d.begin(now)
+			}
 		}
 		switch {
 		case len(batch) > 0, expired:
@@ -99,9 +103,16 @@ func (d *deferred) mayExpire() bool { return d.failed == nil && d.size < unflush
 
 // expireDue deletes keys whose time has come, in memory as every commit, and reports whether it did. There are at most
 // stepChanges at once: commits wait for that.
-func (d *deferred) expireDue(now time.Time) bool {
+func (d *deferred) expireDue(now time.Time) (expired bool) {
 	if d.nextExpiry == 0 || d.nextExpiry > d.clock.tell().Unix() || now.Before(d.expiryRetry) || !d.mayExpire() {
 		return false
+	}
+	if d.pressure.full {
+		if d.unloaded(now) {
+			expired = d.writer.expireDue(now)
+			d.now = d.state
+		}
+		return expired
 	}
 	if d.reserveFor(stepChanges); d.failed != nil {
 		return false
@@ -152,10 +163,51 @@ func (d *deferred) finished(f *flush) {
 func (d *deferred) fail(f *flush) {
 	d.failed = f.err
 	d.b.setFailed(f.err)
+	if errors.Is(f.err, storage.ErrNoSpace) && !d.pressure.full {
+		d.press(time.Now())
+		d.requests = append(f.requests, d.requests...)
+		d.rested = f.began // go on
+		return
+	}
 	d.rested = f.began.Add(max(flushRetry, d.b.opts.Interval))
 	for _, r := range f.requests {
 		r.answer(storage.CommitResult{}, f.err)
 	}
+}
+
+// unloaded writes all that is in memory alone to a full file, in steps, and reports whether nothing is left.
+func (d *deferred) unloaded(now time.Time) bool {
+	d.await()
+	if len(d.changes) == 0 && d.failed == nil {
+		return true
+	}
+	err := d.drain(false)
+	if d.failed = err; err != nil {
+		d.rested = now.Add(max(flushRetry, d.b.opts.Interval))
+	}
+	d.b.setFailed(err)
+	return err == nil
+}
+
+// squeezeAll is a flush of a full file.
+func (d *deferred) squeezeAll(now time.Time) {
+	done := d.unloaded(now)
+	requests := d.requests
+	d.requests = nil
+	if !done {
+		for _, r := range requests {
+			r.answer(storage.CommitResult{}, d.failed)
+		}
+		return
+	}
+	d.rested = now.Add(d.b.opts.Interval)
+	if len(requests) > 0 {
+		d.writer.commit(requests)
+	} else if _, err := d.transact(nil); errors.Is(err, storage.ErrNoSpace) {
+		d.writer.tidy(now)
+		d.rested = now.Add(max(flushRetry, d.b.opts.Interval))
+	}
+	d.now = d.state
 }
 
 // await ends the flush under way, if there is one.
@@ -168,10 +220,13 @@ func (d *deferred) await() {
 // end writes the rest and closes the file cleanly, or returns what could not be written.
 func (d *deferred) end() error {
 	d.await()
-	if len(d.changes) > 0 || len(d.requests) > 0 {
+	if !d.pressure.full && (len(d.changes) > 0 || len(d.requests) > 0) {
 		d.tidied = true // this is the last chance
 		d.begin(time.Now())
 		d.await()
+	}
+	if d.pressure.full {
+		d.squeezeAll(time.Now())
 	}
 	if n := len(d.changes); n > 0 {
 		return fmt.Errorf("bolt: close %s: the last %d changes, of revisions %d to %d, could not be written and are lost: %w",
@@ -183,12 +238,32 @@ func (d *deferred) end() error {
 }
 
 // accept applies a batch in memory, shows its changes and answers it.
-func (d *deferred) accept(batch []*request) {
+func (d *deferred) accept(batch []*request, now time.Time) {
+	if len(batch) == 0 {
+		return
+	}
+	if !d.pressure.full && !d.fits(d.size, batch) {
+		fits := false
+		if d.unloaded(now) {
+			fits = d.spend(now, batch)
+			d.now = d.state
+		}
+		if !fits {
+			d.press(now)
+		}
+	}
+	if d.pressure.full && d.unloaded(now) {
+		d.writer.commit(d.lend(batch))
+		d.now = d.state
+		return
+	}
 	commits := make([]*request, 0, len(batch))
 	for _, r := range batch {
 		switch r.kind {
 		case write:
 			commits = append(commits, r)
+		case ready:
+			r.answer(storage.CommitResult{}, d.failed)
 		case compact, probe:
 			d.requests = append(d.requests, r)
 		case borrow:
@@ -204,7 +279,11 @@ func (d *deferred) accept(batch []*request) {
 	if len(commits) == 0 {
 		return
 	}
-	d.reserveFor(len(commits))
+	was := d.pressure.full
+	if d.reserveFor(len(commits)); d.pressure.full && !was {
+		d.accept(commits, now)
+		return
+	}
 	first := len(d.changes)
 	var answers []answer
 	err := d.b.view(func(t txn) error {

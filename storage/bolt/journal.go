@@ -67,7 +67,7 @@ func (t txn) addJournal(half int64) error {
 	if err != nil {
 		return err
 	}
-	r, err := t.tx.CreateBucket([]byte(reserveBucket))
+	r, err := t.tx.CreateBucketIfNotExists([]byte(reserveBucket))
 	if err != nil {
 		return err
 	}
@@ -91,21 +91,13 @@ func (t txn) dropJournal() error {
 		version = expiringVersion
 	}
 	err := t.tx.DeleteBucket([]byte(journalBucket))
-	if err == nil {
-		err = t.dropReserve()
+	if r := t.tx.Bucket([]byte(reserveBucket)); err == nil && r != nil {
+		err = r.Delete([]byte(reserveBucket))
 	}
 	if err == nil {
 		err = t.meta.Put([]byte(versionKey), binary.BigEndian.AppendUint64(nil, version))
 	}
 	return err
-}
-
-// dropReserve gives back the room that was kept for what the journal has.
-func (t txn) dropReserve() error {
-	if t.tx.Bucket([]byte(reserveBucket)) == nil {
-		return nil
-	}
-	return t.tx.DeleteBucket([]byte(reserveBucket))
 }
 
 // findJournal returns the journal that a file has, as a read transaction sees it, or nil.
@@ -241,10 +233,11 @@ func (j *journal) read(r io.ReaderAt, s state) (changes []*change, clock int64, 
 	}
 	slices.SortFunc(found, func(a, b record) int { return cmp.Compare(a.number, b.number) })
 	for i, r := range found {
-		if r.first != s.revision+1 || i > 0 && r.number != found[i-1].number+1 {
+		// After a full disk the trees may have a part of the first record.
+		if r.first > s.revision+1 || i > 0 && (r.first != s.revision+1 || r.number != found[i-1].number+1) {
 			return nil, 0, fmt.Errorf("%w: journal: revision %d is missing, and there is %d", errDamaged, s.revision+1, r.first)
 		}
-		made, err := r.decode(s.total)
+		made, err := r.decode(s)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -254,14 +247,18 @@ func (j *journal) read(r io.ReaderAt, s state) (changes []*change, clock int64, 
 	return changes, clock, nil
 }
 
-// decode returns the changes of a record. total is the sum of sizes before them.
-func (r record) decode(total int64) (changes []*change, err error) {
-	b := r.changes
+// decode returns the changes of a record that a state has not.
+func (r record) decode(s state) (changes []*change, err error) {
+	b, total := r.changes, s.total
 	for revision := r.first; revision <= r.last; revision++ {
 		if len(b) < 12 || uint64(binary.BigEndian.Uint32(b[8:])) > uint64(len(b)-12) {
 			return nil, fmt.Errorf("%w: journal: the change of revision %d is cut off", errDamaged, revision)
 		}
 		n := binary.BigEndian.Uint32(b[8:])
+		if revision <= s.revision {
+			b = b[12+n:]
+			continue
+		}
 		e, err := decodeEntry(revision, b[12:12+n])
 		if err != nil {
 			return nil, fmt.Errorf("journal: %w", err)

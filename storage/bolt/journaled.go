@@ -31,7 +31,20 @@ type journaled struct {
 	answers []answer  // for the next batch to use again
 }
 
-func newJournaled(w *writer) *journaled { return &journaled{pending: newPending(w)} }
+func newJournaled(w *writer) *journaled {
+	j := &journaled{pending: newPending(w)}
+	w.pressure.unload = j.unload
+	return j
+}
+
+// unload writes what the journal has into the trees of a full file, if there is room, and gives up the journal.
+func (j *journaled) unload() {
+	if err := j.drain(true); err == nil {
+		j.wrong = nil
+	}
+	j.carried = j.changes
+	j.abandon(time.Now())
+}
 
 // run works until the backend is closed and everything is written. What cannot be stays in the journal.
 func (j *journaled) run() {
@@ -157,17 +170,18 @@ func (j *journaled) direct(fn func()) {
 	j.carried = nil
 }
 
-// settle tries to write what the journal has into the trees. On a full disk there is room kept for that.
+// settle tries to write what the journal has into the trees, and history out of them. On a full disk there is room kept for
+// that.
 func (j *journaled) settle() {
-	write := func() { _, _ = j.transact(nil) }
-	j.direct(write)
-	if len(j.changes) == 0 || j.journal == nil || !errors.Is(j.wrong, storage.ErrNoSpace) {
-		return
-	}
-	if j.update(txn.dropReserve) == nil {
-		j.abandon(time.Now())
-		j.direct(write)
-	}
+	j.direct(func() {
+		if !j.pressure.full {
+			if _, err := j.transact(nil); !errors.Is(err, storage.ErrNoSpace) {
+				return
+			}
+			j.press(time.Now())
+		}
+		j.tidy(time.Now())
+	})
 }
 
 // abandon stops writing the journal. The next transaction takes it away.
@@ -182,6 +196,10 @@ func (j *journaled) accept(batch []*request, now time.Time) {
 	}
 	if j.journal == nil {
 		j.makeJournal(now)
+	}
+	if j.journal != nil && !j.pressure.full && !j.fits(j.size, batch) { // the room of the journal is needed
+		j.abandon(now)
+		j.direct(func() { _, _ = j.transact([]*request{{kind: probe, done: make(chan struct{})}}) })
 	}
 	if j.quick(batch, now) {
 		return
@@ -205,6 +223,9 @@ func (j *journaled) accept(batch []*request, now time.Time) {
 // makeJournal makes a journal in a file that is written often, if there is room.
 func (j *journaled) makeJournal(now time.Time) {
 	if j.await(); j.durably <= j.b.opts.after || j.state.clean != 0 || j.wrong != nil || len(j.changes) > 0 || now.Before(j.makeAt) {
+		return
+	}
+	if j.pressure.full || j.b.room() < 8*j.b.opts.half {
 		return
 	}
 	err := j.openAgain()
@@ -258,7 +279,7 @@ func (j *journaled) quick(batch []*request, now time.Time) bool {
 		}
 		size += recordOverhead + int64(r.size())
 	}
-	if j.wrong != nil || !j.room(size, now) {
+	if j.wrong != nil || j.pressure.full || !j.room(size, now) {
 		return false
 	}
 	before, first := j.now, len(j.changes)

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	roles := map[string]func(path string) error{
 		"storm": storm, "hold": hold, "fill": fill, "fillInterval": fillInterval, "fillJournal": fillJournal, "fillCopies": fillCopies,
 		"shrink": shrinkForEver, "load": loadForEver, "expire": expireForEver,
-		"power": power, "leave": leaveFile,
+		"power": power, "leave": leaveFile, "full": fillAndLeave,
 	}
 	if role := os.Getenv(childRole); role != "" {
 		if err := roles[role](os.Getenv(childFile)); err != nil {

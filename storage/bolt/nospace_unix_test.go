@@ -79,8 +79,8 @@ func withRoomAgain(ctx context.Context, b *bolt.Backend, lift func() error, n in
 	if err := lift(); err != nil {
 		return err
 	}
-	if err := b.Health(ctx); err != nil {
-		return fmt.Errorf("Health with room again: %w", err)
+	if err := errors.Join(b.Health(ctx), b.Ready(ctx)); err != nil {
+		return fmt.Errorf("Health and Ready with room again: %w", err)
 	}
 	for end := n + 20; n < end; n++ {
 		if _, err := b.Commit(ctx, storage.Commit{Key: fmt.Sprint("k", n), Value: large}); err != nil {
@@ -160,8 +160,8 @@ func fillInterval(path string) error {
 	if !errors.Is(err, storage.ErrNoSpace) || !strings.Contains(err.Error(), path) {
 		return fmt.Errorf("Commit: %w, want ErrNoSpace naming the file", err)
 	}
-	if err := b.Health(ctx); !errors.Is(err, storage.ErrNoSpace) {
-		return fmt.Errorf("Health: %w, want ErrNoSpace", err)
+	if err := b.Ready(ctx); !errors.Is(err, storage.ErrNoSpace) {
+		return fmt.Errorf("Ready: %w, want ErrNoSpace", err)
 	}
 	if err := whileFull(ctx, b, n, large); err != nil {
 		return err

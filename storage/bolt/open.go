@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -157,6 +158,7 @@ func addBuckets(tx *bbolt.Tx) error {
 		meta.Put([]byte(formatKey), []byte(formatName)),
 		meta.Put([]byte(versionKey), binary.BigEndian.AppendUint64(nil, formatVersion)),
 		meta.Put([]byte(stateKey), state{revision: firstRevision, clean: 1}.encode()),
+		addSpare(tx),
 	)
 }
 
@@ -178,7 +180,10 @@ func settle(path string) error {
 			})
 		})
 	}
-	write := func(t txn) error { return t.settle(f.file) }
+	write := func(t txn) error {
+		_, err := t.settle(f.file, math.MaxInt)
+		return err
+	}
 	// A killed process may have left a transaction that is not on the disk yet. The next one writes over the pages that it
 	// has freed, and those are still in use in what a power failure would bring back.
 	f.NoFreelistSync = false // or it would have to be found once more
@@ -187,50 +192,51 @@ func settle(path string) error {
 	}
 	if err != nil && noSpace(err) {
 		f.NoFreelistSync = true
-		if update(txn.dropReserve) == nil {
-			err = update(write)
-		}
+		err = settleInSteps(update, func(t txn, limit int) (int, error) { return t.settle(f.file, limit) })
 	}
 	return errors.Join(err, f.Close())
 }
 
-func (t txn) settle(file *os.File) error {
+// settle writes at most limit changes. It returns how many are left; the journal stays until there are none.
+func (t txn) settle(file *os.File, limit int) (left int, err error) {
 	s, err := checkContent(t.tx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	j, err := findJournal(t.tx, file)
 	if err != nil || j == nil {
-		return err
+		return 0, err
 	}
 	changes, clock, err := j.read(file, s)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if err := t.dropJournal(); err != nil {
-		return err
+	if left = len(changes) - limit; left > 0 {
+		changes = changes[:limit]
+	} else if err := t.dropJournal(); err != nil {
+		return 0, err
 	}
 	told, err := t.clock()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if len(changes) == 0 {
-		return nil
+		return 0, nil
 	}
 	t.log.FillPercent, t.parts.FillPercent = 0.9, 0.9
 	timed := false
 	for _, c := range changes {
 		if err := t.put(c); err != nil {
-			return err
+			return 0, err
 		}
 		timed = timed || c.timed()
 		s.revision, s.total = c.revision, c.total
 	}
 	if timed && clock > told {
 		if err := t.setClock(clock); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	s.clean = 0
-	return t.setState(s)
+	return max(left, 0), t.setState(s)
 }

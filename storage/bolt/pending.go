@@ -35,6 +35,7 @@ type flush struct {
 	*attempt
 	began    time.Time
 	requests []*request
+	partial  bool // there are more changes
 	err      error
 }
 
@@ -62,19 +63,73 @@ func (f *flush) run(t txn) error {
 	if err := f.attempt.begin(); err != nil {
 		return err
 	}
+	there := f.state.revision
 	for _, c := range f.changes {
+		f.dirty = true
+		if f.partial && c.revision <= there { // and so may be later ones, which must not be taken back
+			continue
+		}
 		if err := f.put(c); err != nil {
 			return err
 		}
 		f.state.revision, f.state.total = c.revision, c.total
-		f.dirty = true
 	}
 	for _, r := range f.requests {
 		if err := f.apply(r); err != nil {
 			return err
 		}
 	}
-	return f.end(2*len(f.changes) + stepChanges)
+	return f.end(min(2*len(f.changes)+stepChanges, max(f.step, 2*len(f.changes)+1)))
+}
+
+// drain writes all changes to the trees of a full file, in steps that become smaller when one does not fit. No flush is under way.
+// heard says that Hooks.Committed has heard of the changes.
+func (p *pending) drain(heard bool) error {
+	for n, forgotten := len(p.changes), false; len(p.changes) > 0; {
+		n = min(p.step(n), len(p.changes))
+		f := p.flush(time.Now())
+		f.changes, f.partial = f.changes[:n:n], n < len(f.changes)
+		f.dropping = f.dropping && !f.partial
+		f.err = p.update(f.run)
+		switch {
+		case f.err == nil:
+			if p.written(f); heard {
+				f.changes = nil
+			}
+			p.tell(f.attempt, f.began)
+			n, forgotten = len(p.changes), false
+		case !errors.Is(f.err, storage.ErrNoSpace):
+			return f.err
+		case n > 1:
+			n /= 2
+		case !forgotten:
+			forgotten = true
+			p.clear()
+		default:
+			return f.err
+		}
+	}
+	return nil
+}
+
+// clear is forget while there are changes that the trees do not have.
+func (p *pending) clear() {
+	p.pressure.urgent = p.desperate()
+	defer func() { p.pressure.urgent, p.limit = false, 0 }()
+	for p.limit = stepChanges; p.limit > 0; {
+		f := p.flush(time.Now())
+		f.changes, f.partial, f.dropping = nil, true, false
+		f.err = p.update(f.run)
+		switch {
+		case f.err == nil && f.scrubbed > 0:
+			p.written(f)
+			p.tell(f.attempt, f.began)
+		case errors.Is(f.err, storage.ErrNoSpace) && p.pressure.urgent:
+			p.limit = p.step(p.limit) / 2
+		default:
+			return
+		}
+	}
 }
 
 // unsettled says that there is something to write.

@@ -34,7 +34,7 @@ func (b *Backend) view(fn func(txn) error) error {
 	case errors.Is(err, bbolterrors.ErrDatabaseNotOpen):
 		return storage.ErrClosed
 	case errors.Is(err, errDamaged):
-		return fmt.Errorf("bolt: read %s: %w", b.path, err)
+		return b.fault("bolt: read", err)
 	}
 	return err
 }

@@ -29,7 +29,7 @@ func shrink(path string, onShrink func(before, after int64, err error)) error {
 	if err != nil {
 		return err
 	}
-	old, err := openInPlace(path, openOptions{statistics: true})
+	old, err := openInPlace(path, openOptions{})
 	if err != nil {
 		return err
 	}

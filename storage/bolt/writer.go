@@ -3,6 +3,7 @@ package bolt
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/keelson-dev/keelson/storage"
@@ -34,13 +35,16 @@ type writer struct {
 	dropping bool      // the next transaction takes the journal away
 	wrong    error     // why the last transaction that had something to write has failed
 
+	pressure pressure
+	limit    int // how much a step of compaction forgets, while it is not 0
+
 	clock       clock
 	nextExpiry  int64     // no key expires before this second since 1970; 0: none does
 	expiryRetry time.Time // expiring has failed and rests until then
 }
 
-func newWriter(b *Backend, s state, tt timetable) *writer {
-	w := &writer{b: b, state: s, history: history{window: b.opts.Window}, clock: newClock(b.opts.wall, tt.clock), nextExpiry: tt.next}
+func newWriter(b *Backend, s state, tt timetable, spared bool) *writer {
+	w := &writer{pressure: pressure{full: !spared}, b: b, state: s, history: history{window: b.opts.Window}, clock: newClock(b.opts.wall, tt.clock), nextExpiry: tt.next}
 	w.history.note(time.Now(), s.revision)
 	return w
 }
@@ -64,7 +68,10 @@ func (w *writer) run() {
 			w.finish()
 			return
 		case w.due() && !now.Before(w.retry):
-			if n, err := w.transact(nil); err != nil || n == 0 {
+			n, err := w.transact(nil)
+			if errors.Is(err, storage.ErrNoSpace) {
+				w.tidy(now)
+			} else if err != nil || n == 0 {
 				w.retry = now.Add(time.Second)
 			}
 			continue
@@ -93,29 +100,25 @@ func (w *writer) rest(now time.Time) (time.Duration, bool) {
 	return max(at.Sub(now), 0), ok
 }
 
-// commit answers a batch. On a full disk the deletions are tried once more without the rest, so that room can be
-// made.
+// commit answers a batch. When the disk is full what does not make the store grow is done all the same.
 func (w *writer) commit(batch []*request) {
-	_, err := w.transact(batch)
-	if errors.Is(err, storage.ErrNoSpace) {
-		var deletions []*request
-		for _, r := range batch {
-			if r.kind == write && r.commit.Delete && !r.answered {
-				deletions = append(deletions, r)
-			}
+	now := time.Now()
+	if w.relieve(now, slices.ContainsFunc(batch, func(r *request) bool { return r.kind == ready })) {
+		err := error(nil)
+		if w.fits(0, batch) || w.spend(now, batch) {
+			_, err = w.transact(batch)
+		} else {
+			err = w.b.errFull()
 		}
-		if len(deletions) > 0 && len(deletions) < len(batch) {
-			// Their success leaves the failure of the rest on record for Health.
-			_, again := w.transact(deletions)
-			for _, r := range deletions {
-				r.answer(storage.CommitResult{}, again)
+		if !errors.Is(err, storage.ErrNoSpace) {
+			for _, r := range batch {
+				r.answer(storage.CommitResult{}, err)
 			}
-			w.b.setFailed(err)
+			return
 		}
+		w.press(now)
 	}
-	for _, r := range batch {
-		r.answer(storage.CommitResult{}, err)
-	}
+	w.squeeze(unanswered(batch))
 }
 
 // lend gives the file to those in the batch who asked for it, one after the other, and returns the others.
@@ -139,6 +142,11 @@ func (w *writer) expireDue(now time.Time) bool {
 		return false
 	}
 	_, err := w.transact([]*request{{kind: expire}})
+	if errors.Is(err, storage.ErrNoSpace) {
+		if w.tidy(now) {
+			_, err = w.transact([]*request{{kind: expire}})
+		}
+	}
 	w.tried(now, err)
 	return err == nil
 }
@@ -189,6 +197,9 @@ func (w *writer) update(fn func(txn) error) error {
 		return db.Update(func(tx *bbolt.Tx) error {
 			// Every growth costs a flush of its own.
 			db.AllocSize = min(max(int(tx.Size()/8), minGrowth), maxGrowth)
+			if w.pressure.full {
+				db.AllocSize = db.Info().PageSize
+			}
 			t, err := newTxn(tx)
 			if err != nil {
 				return err
@@ -197,14 +208,18 @@ func (w *writer) update(fn func(txn) error) error {
 			return fn(t)
 		})
 	})
-	switch {
-	case err == nil || errors.Is(err, errNothing):
+	if err == nil || errors.Is(err, errNothing) {
 		return err
-	case noSpace(err):
-		return fmt.Errorf("bolt: write %s: %w: %v", w.b.path, storage.ErrNoSpace, err)
-	default:
-		return fmt.Errorf("bolt: write %s: %w", w.b.path, err)
 	}
+	return w.b.fault("bolt: write", err)
+}
+
+// fault is an error of the file.
+func (b *Backend) fault(op string, err error) error {
+	if noSpace(err) {
+		err = fmt.Errorf("%w: %v", storage.ErrNoSpace, err)
+	}
+	return &storage.FileError{Op: op, Path: b.path, Err: err}
 }
 
 // finish marks the file as cleanly closed and stores its list of free pages, so that the next Open need not find
@@ -231,7 +246,16 @@ func (w *writer) finish() {
 func (w *writer) attempt() *attempt {
 	a := &attempt{
 		opts: &w.b.opts, durable: w.state, now: w.clock.tell(), head: w.state.revision, outdated: w.history.expired,
-		carried: w.carried, dropping: w.dropping,
+		carried: w.carried, dropping: w.dropping, step: w.step(stepChanges),
+	}
+	if w.pressure.full {
+		a.refusal, a.room = w.b.errFull(), w.b.room()
+	}
+	if w.pressure.urgent {
+		a.outdated = w.state.revision
+	}
+	if w.limit > 0 {
+		a.step = min(a.step, w.limit)
 	}
 	if n := len(a.carried); n > 0 {
 		a.head = a.carried[n-1].revision

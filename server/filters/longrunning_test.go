@@ -9,6 +9,7 @@ import (
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/flowcontrol"
 	"github.com/keelson-dev/keelson/server/filters"
+	"github.com/keelson-dev/keelson/server/request"
 )
 
 // Requests that last are counted while they do, by the user whose credential they have; others are not.
@@ -33,7 +34,7 @@ func boundLongRunning(t *testing.T, around filters.Filter) {
 		if r.Header.Get("Panic") != "" {
 			panic(http.ErrAbortHandler)
 		}
-	}), around, filters.RequestInfo(), filters.Authenticate(byHeader, filters.AuthenticateOptions{}), filters.LongRunning(budget))
+	}), around, filters.RequestInfo(request.Resolver{}), filters.Authenticate(byHeader, filters.AuthenticateOptions{}), filters.LongRunning(budget))
 	ask := func(url string, header ...string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest("GET", url, nil)
 		for i := 0; i < len(header); i += 2 {

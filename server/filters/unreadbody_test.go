@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/server/filters"
+	"github.com/keelson-dev/keelson/server/request"
 )
 
 // openConns counts the connections of a server.
@@ -59,7 +60,7 @@ func TestBodiesThatAreNotSent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var open openConns
-			ts := httptest.NewUnstartedServer(filters.Chain(tc.handler, filters.Recover(nil), filters.UnreadBody(grace), filters.RequestInfo(),
+			ts := httptest.NewUnstartedServer(filters.Chain(tc.handler, filters.Recover(nil), filters.UnreadBody(grace), filters.RequestInfo(request.Resolver{}),
 				filters.Deadline(0), filters.Timeout()))
 			ts.Config.ConnState = open.state
 			ts.Start()

@@ -62,12 +62,12 @@ type Limits struct {
 	// closed.
 	HeaderTimeout time.Duration
 	// MaxHeaderBytes bounds the header of a request, its first line included; 0 is 1 MiB. Beyond that the answer is 431, as it is
-	// for a request with more than 1000 different header fields.
+	// for a request with more than 10,000 different header fields.
 	MaxHeaderBytes int
 }
 
-// maxHeaderFields is how many different header fields a request may have: no client has a tenth of that.
-const maxHeaderFields = 1000
+// maxHeaderFields is how many different header fields a request may have: kube-apiserver takes what fits in the bytes.
+const maxHeaderFields = 10_000
 
 // of128KiB returns most, or how often 128 KiB fit into the memory limit of the process if that is less.
 func of128KiB(most int64) int64 {
@@ -94,9 +94,11 @@ func (l Limits) complete() (Limits, error) {
 	l.MinWatchTimeout = cmp.Or(l.MinWatchTimeout, 30*time.Minute)
 	l.HeaderTimeout = cmp.Or(l.HeaderTimeout, 32*time.Second)
 	l.MaxHeaderBytes = cmp.Or(l.MaxHeaderBytes, 1<<20)
-	if l.RequestTimeout < 0 || l.MinWatchTimeout < 0 || l.CacheWindow < 0 || l.HeaderTimeout < 0 || l.MaxHeaderBytes < 0 {
-		return l, errors.New("server: Limits.RequestTimeout, Limits.MinWatchTimeout, Limits.CacheWindow, Limits.HeaderTimeout and " +
-			"Limits.MaxHeaderBytes must not be negative")
+	if l.RequestTimeout < 0 || l.MinWatchTimeout < 0 || l.CacheWindow < 0 {
+		return l, errors.New("server: Limits.RequestTimeout, Limits.MinWatchTimeout and Limits.CacheWindow must not be negative")
+	}
+	if l.HeaderTimeout < 0 || l.MaxHeaderBytes < 0 {
+		return l, errors.New("server: Limits.HeaderTimeout and Limits.MaxHeaderBytes must not be negative")
 	}
 	conns, watches := of128KiB(10_000), of128KiB(10_000)
 	l.Connections = l.Connections.WithDefaults(flowcontrol.Bounds{All: conns, User: -1, Address: conns / 2})

@@ -14,9 +14,9 @@ import (
 // between two runes, and say so: "... (truncated, 912345 bytes in all)". Of the causes in the details as many are told as the bounds
 // allow; after them a cause without a type and field says how many more there are.
 const (
-	MaxMessage    = 16 << 10
+	MaxMessage    = 32 << 10
 	MaxCauses     = 256
-	MaxCauseBytes = 32 << 10 // of all causes together
+	MaxCauseBytes = 48 << 10 // of all causes together
 	maxCauseText  = 4 << 10  // of each text in a cause
 	maxName       = 2 << 10  // of each name in the details
 )

@@ -45,7 +45,7 @@ func TestAnswersAreBounded(t *testing.T) {
 				runtime.ReadMemStats(&before)
 				response.Error(w, r, err)
 				runtime.ReadMemStats(&after)
-				if n, allocated := w.Body.Len(), after.TotalAlloc-before.TotalAlloc; n > 80<<10 || allocated > 3<<20 {
+				if n, allocated := w.Body.Len(), after.TotalAlloc-before.TotalAlloc; n > 120<<10 || allocated > 3<<20 {
 					t.Errorf("%s, %s, %s: %d bytes, made with %d", name, what, accept, n, allocated)
 				}
 			}
@@ -88,7 +88,7 @@ func TestBoundOfCauses(t *testing.T) {
 	if got := of(1000, "m"); len(got) != response.MaxCauses+1 || got[response.MaxCauses] != (metav1.StatusCause{Message: "there are 744 more causes than these"}) {
 		t.Errorf("%d causes, the last %v", len(got), got[len(got)-1])
 	}
-	if got := of(100, strings.Repeat("x", 5000)); len(got) != 8 || !strings.Contains(got[0].Message, "... (truncated, 5001 bytes in all)") || got[7].Message != "there are 93 more causes than these" {
+	if got := of(100, strings.Repeat("x", 5000)); len(got) != 12 || !strings.Contains(got[0].Message, "... (truncated, 5001 bytes in all)") || got[11].Message != "there are 89 more causes than these" {
 		t.Errorf("%d long causes, the last %v", len(got), got[len(got)-1])
 	}
 }

@@ -142,3 +142,23 @@ func TestTheReasonIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// A refusal quotes what a client chose of any length in short, and what is of an ordinary length as it is.
+func TestForbiddenIsShort(t *testing.T) {
+	long := strings.Repeat("<", 900_000)
+	user := &authn.User{Name: long}
+	for _, a := range []authz.Attributes{
+		{User: user, Verb: long, Path: long},
+		{User: user, Verb: long, ResourceRequest: true, APIGroup: long, Resource: long, Subresource: long, Namespace: long, Name: long},
+	} {
+		allocated := testing.AllocsPerRun(1, func() { _ = authz.Forbidden(a, long) })
+		s := authz.Forbidden(a, long).ErrStatus
+		if n := len(s.Message) + len(s.Details.Name) + len(s.Details.Kind) + len(s.Details.Group); n > 64<<10 || !strings.Contains(s.Message, "... (truncated, 900000 bytes in all)") || allocated > 100 {
+			t.Errorf("%d bytes, %.200s", n, s.Message)
+		}
+	}
+	path := "/" + strings.Repeat("a", 1000)
+	if got, want := authz.Forbidden(authz.Attributes{Verb: "get", Path: path}, "").ErrStatus.Message, `forbidden: User "" cannot get path "`+path+`"`; got != want {
+		t.Errorf("%s", got)
+	}
+}

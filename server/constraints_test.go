@@ -127,7 +127,7 @@ func TestErrorsOfOneRequestAreBounded(t *testing.T) {
 		"labels": `{"metadata":{"name":"a","labels":{` + labels.String() + `"z":""}},"spec":{"need":"n"}}`,
 	} {
 		s := w.ask(t, "POST", "/apis/gauge.example.com/v1/namespaces/default/gauges", body).status(t)
-		if s.Code != http.StatusUnprocessableEntity || len(s.Details.Causes) != 100 || !strings.HasSuffix(s.Message, "; there are more errors than these]") {
+		if s.Code != http.StatusUnprocessableEntity || len(s.Details.Causes) != 100 || !strings.HasSuffix(s.Message, " more errors than these]") {
 			t.Errorf("%s: %d with %d causes, %d bytes ending in %s", what, s.Code, len(s.Details.Causes), len(s.Message), s.Message[max(0, len(s.Message)-200):])
 		}
 	}

@@ -18,7 +18,7 @@ type comparer struct {
 	trace  []byte
 	unsure bool // it cannot be said here what structured-merge-diff would find
 
-	sum, depth int // as those of widthOf
+	sum, depth int // what fit counts
 }
 
 // follow returns what n's pointers lead to. false: null.

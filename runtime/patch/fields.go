@@ -157,12 +157,12 @@ func resetFields(o FieldManagerOptions) map[fieldpath.APIVersion]fieldpath.Filte
 }
 
 // Update records in obj, in place, what manager changes in live by obj. An error says why that could not be found out;
-// obj then has live's entries, and may be stored.
+// obj then has live's entries, and may be stored, unless the error is an [*EntriesError].
 func (f *FieldManager) Update(live, obj runtime.Object, manager string) (err error) {
 	return f.UpdateShown(live, obj, manager, nil)
 }
 
-// UpdateShown is Update, by objects that show converts.
+// UpdateShown is Update, by objects that show converts. An [*EntriesError] says that obj must not be stored.
 func (f *FieldManager) UpdateShown(live, obj runtime.Object, manager string, show Show) (err error) {
 	if live != nil {
 		live = f.begin(live)
@@ -176,12 +176,20 @@ func (f *FieldManager) UpdateShown(live, obj runtime.Object, manager string, sho
 		if p := recover(); p != nil { // a type's own conversion or encoding
 			err = fmt.Errorf("%v", p)
 		}
+		if err == nil {
+			err = checkKept(m.GetManagedFields())
+		}
 		if err != nil {
 			m.SetManagedFields(entriesOf(live))
 			return
 		}
 		settle(m)
 	}()
+	if f.subresource == "" {
+		if err := checkSent(obj, live); err != nil {
+			return err
+		}
+	}
 	if t := f.tracker(); t != nil && t.update(live, obj, manager) {
 		return nil
 	}
@@ -190,7 +198,11 @@ func (f *FieldManager) UpdateShown(live, obj runtime.Object, manager string, sho
 		live = f.begin(nil)
 		was = live
 	}
-	if err := f.checkWidth(live, obj); err != nil {
+	entries := m.GetManagedFields()
+	if len(entries) == 0 || f.subresource != "" {
+		entries = entriesOf(live)
+	}
+	if err := f.checkWidth(entries, live, obj); err != nil {
 		return err
 	}
 	managed, err := f.manager()
@@ -200,10 +212,14 @@ func (f *FieldManager) UpdateShown(live, obj runtime.Object, manager string, sho
 	return err
 }
 
-// checkWidth refuses to merge objects that are too wide for it.
-func (f *FieldManager) checkWidth(objects ...runtime.Object) error {
+// checkWidth refuses to merge objects that are too wide for it, and for which there are too many entries.
+func (f *FieldManager) checkWidth(entries []metav1.ManagedFieldsEntry, objects ...runtime.Object) error {
+	if err := checkKept(entries); err != nil {
+		return err
+	}
+	conversions := conversionsFor(entries, f.kind.GVK.GroupVersion().String())
 	for _, obj := range objects {
-		if err := f.models.checkWidth(obj); err != nil {
+		if err := f.models.checkWidth(obj, conversions); err != nil {
 			return err
 		}
 	}
@@ -242,7 +258,10 @@ func (f *FieldManager) ApplyShown(live runtime.Object, config map[string]any, ma
 		}
 	}()
 	if applied.GroupVersionKind() == f.kind.GVK { // else refused soon
-		if err := f.checkWidth(live, applied); err != nil {
+		if err := f.checkWidth(entriesOf(live), live, applied); err != nil {
+			return nil, err
+		}
+		if err := checkLastApplied(live, manager); err != nil {
 			return nil, err
 		}
 	}
@@ -272,8 +291,24 @@ func (f *FieldManager) ApplyShown(live runtime.Object, config map[string]any, ma
 	if err != nil {
 		return nil, err
 	}
+	if err := checkKept(m.GetManagedFields()); err != nil {
+		return nil, err
+	}
 	settle(m)
 	return obj, nil
+}
+
+// checkLastApplied refuses to apply what has to be compared with a configuration, in live's annotation of kubectl, that is too wide.
+func checkLastApplied(live runtime.Object, manager string) error {
+	const kubectl, annotation = "kubectl", "kubectl.kubernetes.io/last-applied-configuration"
+	m, err := meta.Accessor(live)
+	if err != nil || manager != kubectl || textWidth([]byte(m.GetAnnotations()[annotation])) <= maxWidth {
+		return nil //nolint:nilerr // apimachinery says so
+	}
+	return &Error{
+		Code:    http.StatusRequestEntityTooLarge,
+		Message: fmt.Sprintf("the configuration in the annotation %s has too many fields to be compared one by one; apply as another field manager, or remove the annotation", annotation),
+	}
 }
 
 // keepNulls gives an object the nulls of what was applied to it, metadata and lists aside. To find out who has what the result was

@@ -14,8 +14,8 @@ func (c *comparer) fits(p *plan, obj reflect.Value) bool {
 	return c.fit(p.root, obj.Elem())
 }
 
-// fit reports whether v is small enough to be merged, and has nothing that structured-merge-diff would refuse or that is
-// another value in JSON. It counts at least what checkWidth counts.
+// fit reports whether v is small enough to be compared, and has nothing that structured-merge-diff would refuse or that is
+// another value in JSON.
 func (c *comparer) fit(n *node, v reflect.Value) bool {
 	v, ok := follow(n, v)
 	if !ok {
@@ -86,11 +86,13 @@ func (n *node) maybeUnfit() bool {
 	return false
 }
 
-// enter is that of widthOf.
+// enter counts a value with as many members, one level below. The time of a comparison is linear: this bounds how many members may
+// have to be sorted.
 func (c *comparer) enter(members int) bool {
+	const perLevel = 30
 	c.depth++
 	c.sum += members*members + c.depth*perLevel
-	return c.sum <= maxWidth
+	return c.sum <= MaxMembers*MaxMembers
 }
 
 // keyFits reports whether the texts in the key of a list's item are what they will be in JSON.

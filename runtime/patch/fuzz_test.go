@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/runtime/patch"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -35,7 +36,7 @@ func FuzzJSONPatch(f *testing.F) {
 		f.Add(documents[1], p)
 	}
 	f.Fuzz(func(t *testing.T, doc, p string) {
-		got, err := patch.JSONPatch([]byte(doc), []byte(p))
+		got, err := spent(t, func() ([]byte, error) { return patch.JSONPatch([]byte(doc), []byte(p)) }, len(doc)+len(p))
 		checkResult(t, got, err)
 		if !like(doc, p) || strings.Contains(p, "test") {
 			return
@@ -85,7 +86,7 @@ func FuzzMergePatch(f *testing.F) {
 		f.Add(documents[1], p)
 	}
 	f.Fuzz(func(t *testing.T, doc, p string) {
-		got, err := patch.MergePatch([]byte(doc), []byte(p))
+		got, err := spent(t, func() ([]byte, error) { return patch.MergePatch([]byte(doc), []byte(p)) }, len(doc)+len(p))
 		checkResult(t, got, err)
 		if err != nil || !like(doc, p) {
 			return
@@ -128,7 +129,7 @@ func FuzzStrategicMergePatch(f *testing.F) {
 		if doc == "" {
 			doc = k.doc
 		}
-		got, err := patch.StrategicMergePatch([]byte(doc), []byte(p), k.t)
+		got, err := spent(t, func() ([]byte, error) { return patch.StrategicMergePatch([]byte(doc), []byte(p), k.t) }, len(doc)+len(p))
 		checkResult(t, got, err)
 		if err != nil {
 			return
@@ -172,7 +173,9 @@ func FuzzFieldManager(f *testing.F) {
 		live.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": text}
 		for _, m := range []*patch.FieldManager{manager, old} {
 			next := stored(boatSpec{Size: 3}, live.ManagedFields...)
-			if err := m.Update(live, next, name); err == nil {
+			var err error
+			spentBelow(t, mostAllocated, func() { err = m.Update(live, next, name) })
+			if err == nil {
 				owners(t, next)
 			}
 		}
@@ -180,7 +183,9 @@ func FuzzFieldManager(f *testing.F) {
 		if _, err := codec.Unmarshal([]byte(text), &config, codec.Ignore); err != nil || config == nil {
 			return
 		}
-		obj, err := manager.Apply(live, config, name, force)
+		var obj runtime.Object
+		var err error
+		spentBelow(t, mostAllocated, func() { obj, err = manager.Apply(live, config, name, force) })
 		if err != nil {
 			if obj != nil {
 				t.Fatal(obj, err)
@@ -249,6 +254,21 @@ func hasDuplicates(text string) bool {
 		if n := len(stack) - 1; n >= 0 && stack[n].seen != nil {
 			stack[n].key = true
 		}
+	}
+}
+
+// spent applies a patch, and checks that what it allocates is linear in the size of document and patch, but for what a copy adds.
+func spent(t *testing.T, apply func() ([]byte, error), size int) (got []byte, err error) {
+	t.Helper()
+	const base, perByte = 1 << 20, 1000
+	spentBelow(t, base+perByte*size, func() { got, err = apply() })
+	return got, err
+}
+
+func spentBelow(t *testing.T, most int, do func()) {
+	t.Helper()
+	if n := allocated(do); n > most {
+		t.Fatalf("%d bytes were allocated, more than %d", n, most)
 	}
 }
 

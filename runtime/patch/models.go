@@ -115,23 +115,27 @@ func (m *Models) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptio
 
 // fieldsOf returns an object as JSON has it. Those of an untyped one are its own.
 func fieldsOf(obj runtime.Object) (map[string]any, error) {
+	var fields map[string]any
 	if u, ok := obj.(*unstructured.Unstructured); ok {
-		fields := u.UnstructuredContent()
-		if pathBytes(fields, 0) > maxPathBytes {
-			return nil, &Error{Code: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("the paths of all fields may not be more than %d bytes together", maxPathBytes)}
+		fields = u.UnstructuredContent()
+	} else {
+		text, err := codec.Encode(obj)
+		if err != nil {
+			return nil, err
 		}
-		return fields, nil
+		if fields, err = mergeable(text); err != nil {
+			return nil, err
+		}
 	}
-	text, err := codec.Encode(obj)
-	if err != nil {
-		return nil, err
+	if pathBytes(fields, 0) > maxPathBytes {
+		return nil, &Error{Code: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("the paths of all fields may not be more than %d bytes together", maxPathBytes)}
 	}
-	return mergeable(text)
+	return fields, nil
 }
 
 // maxPathBytes is how long the paths of all values in an object may be together, for structured-merge-diff writes that of each
-// that it finds at fault: a long name around many values would be gigabytes.
-const maxPathBytes = 64 << 20
+// that it finds at fault or in conflict: a long name around many values would be gigabytes.
+const maxPathBytes = 16 << 20
 
 // pathBytes is about how long they are below a value whose own path takes at bytes, or at least that they are too long.
 func pathBytes(value any, at int) int {
@@ -186,9 +190,13 @@ func (c convertor) decode(u *unstructured.Unstructured) (runtime.Object, error) 
 	return obj, nil
 }
 
-// checkWidth refuses an object that would take too long to be merged. What is owned as a whole may be of any size.
-func (m *Models) checkWidth(obj runtime.Object) error {
-	if w := (&widthOf{}); w.of(reflect.ValueOf(obj)) {
+// maxConverted bounds the values of an object that is converted for the managers in other versions, times the number of these.
+const maxConverted = 100_000
+
+// checkWidth refuses an object that would take too long to be merged, or to be converted so many times. What is owned as a whole
+// may be of any size.
+func (m *Models) checkWidth(obj runtime.Object, conversions int) error {
+	if w := (&widthOf{}); w.of(reflect.ValueOf(obj)) && w.values*conversions <= maxConverted {
 		return nil // even if all of it were managed one by one
 	}
 	known, err := m.of(obj.GetObjectKind().GroupVersionKind())
@@ -198,6 +206,15 @@ func (m *Models) checkWidth(obj runtime.Object) error {
 	fields, err := fieldsOf(obj) // not a typed value: to make that takes as long
 	if err != nil {
 		return err
+	}
+	if conversions > 0 {
+		if values := valuesIn(fields); values > maxConverted/conversions {
+			return &Error{
+				Code: http.StatusRequestEntityTooLarge,
+				Message: fmt.Sprintf("the object, of %d values, is too large to be converted for %d managers in other versions: their product may be %d",
+					values, conversions, maxConverted),
+			}
+		}
 	}
 	w := &managedWidth{schema: known.parse.Schema}
 	w.at(known.parse.TypeRef, value.NewValueInterface(fields))
@@ -212,4 +229,20 @@ func (m *Models) checkWidth(obj runtime.Object) error {
 		Code:    http.StatusRequestEntityTooLarge,
 		Message: fmt.Sprintf("the object is too large to have its fields managed one by one: %s, about %d are the limit", why, MaxMembers),
 	}
+}
+
+// valuesIn counts the values in a value.
+func valuesIn(v any) int {
+	n := 1
+	switch v := v.(type) {
+	case map[string]any:
+		for _, member := range v {
+			n += valuesIn(member)
+		}
+	case []any:
+		for _, item := range v {
+			n += valuesIn(item)
+		}
+	}
+	return n
 }

@@ -31,14 +31,17 @@
 //
 // # Bounds
 //
-// A JSON patch has at most [MaxOperations] operations, of which "copy" may add at most [MaxCopied] bytes in all. The
-// result of any patch may be nested as deep as encoding/json decodes. Lists longer than [MaxListItems] or so are not
-// merged strategically, and the fields of objects wider than [MaxMembers] not managed: the time for both grows with the
-// square. Of the others it is linear in the sizes of document and patch, but for array elements that are moved aside by
-// "add" and "remove".
+// A patch has at most [MaxValues] values, and is of a document with at most [MaxDocument]. A JSON patch has at most [MaxOperations]
+// operations, of which "copy" may add at most [MaxCopied] bytes in all, and "add", "remove" and "move" may move aside [MaxMoved]
+// items of arrays. The result of any patch may be nested as deep as encoding/json decodes. Lists longer than [MaxListItems] or so
+// are not merged strategically, and the fields of objects wider than [MaxMembers] not managed: the time for both grows with the
+// square. Of the others it is linear in the sizes of document and patch. More than [MaxManagers] are not kept.
+//
+// [JSONPatchContext] and its companions stop when a context is done.
 package patch
 
 import (
+	"context"
 	"reflect"
 
 	"github.com/keelson-dev/keelson/runtime/patch/internal/engines"
@@ -48,10 +51,17 @@ import (
 const (
 	MaxOperations = engines.MaxOperations // 10,000
 	MaxCopied     = engines.MaxCopied     // 3 MiB of JSON
+	MaxMoved      = engines.MaxMoved      // 100,000,000 items: 10,000 operations at the beginning of an array of 10,000
+)
+
+// Bounds of all patches but applied configurations, in values of JSON: scalars, arrays and objects.
+const (
+	MaxValues   = engines.MaxValues   // 100,000 in a patch
+	MaxDocument = engines.MaxDocument // 300,000 in a document and a patch of it
 )
 
 // MaxListItems is about how many items a list may have that a strategic merge patch merges with one as long: the time
-// grows with the square. More are compared with fewer. It is 2,000.
+// grows with the square of what both have together, and all lists that a patch merges are counted. It is 1,500.
 const MaxListItems = engines.MaxListItems
 
 // Error says why a patch was refused.
@@ -75,24 +85,54 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+// Check refuses, with an [*Error], a patch in JSON with more than [MaxValues] values or, if it is an array, [MaxOperations] operations.
+// It reads the text once and decodes nothing. Those who apply a patch need not call it: it is for who decodes one before.
+func Check(patch []byte) error {
+	_, err := result(nil, engines.Check(patch))
+	return err
+}
+
 // JSONPatch applies a JSON Patch (RFC 6902) to doc, a JSON object, and returns the result: all operations or none.
 // It may be other than an object when an operation replaced the whole document.
-func JSONPatch(doc, patch []byte) ([]byte, error) { return result(engines.JSON(doc, patch)) }
+func JSONPatch(doc, patch []byte) ([]byte, error) {
+	return JSONPatchContext(context.Background(), doc, patch)
+}
+
+// JSONPatchContext is JSONPatch, but stops with the error of ctx when that is done.
+func JSONPatchContext(ctx context.Context, doc, patch []byte) ([]byte, error) {
+	return result(engines.JSON(ctx, doc, patch))
+}
 
 // MergePatch applies a JSON Merge Patch (RFC 7386) to doc, a JSON object, and returns the result. The patch must
 // be an object too: a patch that replaces the whole document by something else makes no object of any kind.
-func MergePatch(doc, patch []byte) ([]byte, error) { return result(engines.Merge(doc, patch)) }
+func MergePatch(doc, patch []byte) ([]byte, error) {
+	return MergePatchContext(context.Background(), doc, patch)
+}
+
+// MergePatchContext is MergePatch, but stops with the error of ctx when that is done.
+func MergePatchContext(ctx context.Context, doc, patch []byte) ([]byte, error) {
+	return result(engines.Merge(ctx, doc, patch))
+}
 
 // StrategicMergePatch applies a strategic merge patch to doc, a JSON object, and returns the result. t is the Go
 // struct that doc is the JSON of: the tags patchStrategy and patchMergeKey of its fields say which lists are merged, and
 // by which key; all others are replaced. The directives are those of
 // https://github.com/kubernetes/community/blob/main/contributors/devel/sig-api-machinery/strategic-merge-patch.md.
 func StrategicMergePatch(doc, patch []byte, t reflect.Type) ([]byte, error) {
-	return result(engines.Strategic(doc, patch, t))
+	return StrategicMergePatchContext(context.Background(), doc, patch, t)
+}
+
+// StrategicMergePatchContext is StrategicMergePatch, but stops with the error of ctx when that is done.
+func StrategicMergePatchContext(ctx context.Context, doc, patch []byte, t reflect.Type) ([]byte, error) {
+	return result(engines.Strategic(ctx, doc, patch, t))
 }
 
 func result(text []byte, refusal *engines.Refusal) ([]byte, error) {
-	if refusal != nil {
+	switch {
+	case refusal == nil:
+	case refusal.Code == 0:
+		return nil, refusal.Err
+	default:
 		return nil, (*Error)(refusal)
 	}
 	return text, nil

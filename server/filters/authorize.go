@@ -6,6 +6,7 @@ import (
 
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/authz"
+	"github.com/keelson-dev/keelson/runtime/excerpt"
 	"github.com/keelson-dev/keelson/server/request"
 	"github.com/keelson-dev/keelson/server/response"
 )
@@ -25,7 +26,7 @@ func Authorize(a authz.Authorizer) Filter {
 		case verdict == authz.Allow:
 			return true
 		case err != nil:
-			http.Error(p.w, authz.EscapeHTML(fmt.Sprintf("Internal Server Error: %q: %s", p.r.RequestURI, authz.Shorten(err.Error()))), http.StatusInternalServerError)
+			http.Error(p.w, authz.EscapeHTML(fmt.Sprintf("Internal Server Error: %q: %s", excerpt.Of(p.r.RequestURI, excerpt.Text), authz.Shorten(err.Error()))), http.StatusInternalServerError)
 		default:
 			p.w.Header().Set("X-Content-Type-Options", "nosniff")
 			response.Error(p.w, p.r, authz.Forbidden(attributes, reason))

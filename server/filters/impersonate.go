@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/keelson-dev/keelson/runtime/excerpt"
 	"github.com/keelson-dev/keelson/server/response"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,7 +22,7 @@ func RefuseImpersonation() Filter {
 		for name, values := range p.r.Header {
 			switch {
 			case name == "Impersonate-User" && len(values) > 0 && values[0] != "":
-				as, asked = values[0], true
+				as, asked = excerpt.Of(values[0], excerpt.Name), true
 			case name == "Impersonate-User", name == "Impersonate-Uid", name == "Impersonate-Group", strings.HasPrefix(name, "Impersonate-Extra-"):
 				asked = true
 			}
@@ -34,7 +35,7 @@ func RefuseImpersonation() Filter {
 		default:
 			who := "system:anonymous"
 			if u := p.user(); u != nil {
-				who = u.Name
+				who = excerpt.Of(u.Name, excerpt.Name)
 			}
 			why := fmt.Sprintf("User %q cannot impersonate resource %q in API group %q at the cluster scope: this server knows no impersonation", who, "users", "")
 			response.Error(p.w, p.r, apierrors.NewForbidden(schema.GroupResource{Resource: "users"}, as, errors.New(why)))

@@ -46,6 +46,6 @@ func (l *logged) failure(ctx context.Context, method string, url *url.URL, heade
 	if cause != nil {
 		why = zap.String("error", authz.Shorten(cause.Error()))
 	}
-	l.log.Error("a request failed", why, zap.String("method", method), zap.String("uri", authz.Shorten(url.RequestURI())), zap.Int("code", code),
+	l.log.Error("a request failed", why, zap.String("method", authz.Shorten(method)), zap.String("uri", authz.Shorten(url.RequestURI())), zap.Int("code", code),
 		zap.Duration("duration", took), zap.String("auditID", request.AuditIDFrom(ctx)), zap.String("userAgent", authz.Shorten(header.Get("User-Agent"))))
 }

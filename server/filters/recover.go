@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"runtime/debug"
 
+	"github.com/keelson-dev/keelson/authz"
+	"github.com/keelson-dev/keelson/runtime/excerpt"
 	"go.uber.org/zap"
 )
 
@@ -64,8 +66,8 @@ func (f *recovered) panicked(value any, p *passage, rw watched) {
 
 // report tells the log of the Recover that began p of a panic.
 func (p *passage) report(value any, stack []byte) {
-	p.panics.Error("a handler panicked", zap.String("panic", fmt.Sprint(value)), zap.String("method", p.came.Method),
-		zap.String("uri", p.came.URL.RequestURI()), zap.ByteString("stack", stack))
+	p.panics.Error("a handler panicked", zap.String("panic", excerpt.Of(fmt.Sprint(value), excerpt.Text)), zap.String("method", authz.Shorten(p.came.Method)),
+		zap.String("uri", authz.Shorten(p.came.URL.RequestURI())), zap.ByteString("stack", stack))
 }
 
 // request is the request of a passage that a Recover or a Timeout has begun.

@@ -51,7 +51,9 @@ func (c *call) create() error {
 		if obj, err = c.inHub(c.ctx, obj); err != nil {
 			return c.decodeError(err, c.Kind, body)
 		}
-		c.track(nil, obj, opts.FieldManager)
+		if err := c.track(nil, obj, opts.FieldManager); err != nil {
+			return err
+		}
 		it, err := c.insert(obj, opts)
 		if err != nil {
 			return err

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,11 +9,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/excerpt"
 	"github.com/keelson-dev/keelson/runtime/patch"
 	"github.com/keelson-dev/keelson/server/registry"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // manageFields makes the endpoint keep metadata.managedFields, if its objects are stored: there is no next request to a
@@ -72,20 +75,26 @@ func (e *endpoint) custom() bool {
 func (e *endpoint) typed() bool { return e.Known != nil && !e.Known.Untyped() }
 
 // track records in obj, in the hub version, what the request changes in live, which may be nil. A failure is the client's
-// to know, and not a reason to refuse the change: the entries then stay as they were.
-func (c *call) track(live, obj runtime.Object, fieldManager string) {
+// to know, and not a reason to refuse the change: the entries then stay as they were. But a request that brings more entries than
+// are kept is refused.
+func (c *call) track(live, obj runtime.Object, fieldManager string) error {
 	if c.fields == nil {
-		return
+		return nil
 	}
 	m, err := meta.Accessor(obj)
 	if err != nil {
-		return
+		return nil //nolint:nilerr // it has no entries
 	}
 	if c.untracked {
 		m.SetManagedFields([]metav1.ManagedFieldsEntry{})
-		return
+		return nil
 	}
 	c.untold = c.fields.UpdateShown(live, obj, managerName(fieldManager, c.r.UserAgent()), c.showing(c.ctx))
+	var tooMany *patch.EntriesError
+	if errors.As(c.untold, &tooMany) {
+		return excerpt.Invalid(c.Kind.GroupKind(), m.GetName(), field.ErrorList{tooMany.Err})
+	}
+	return nil
 }
 
 // showing makes objects of the hub those of the URL's version, for a call.

@@ -173,7 +173,7 @@ type Resource struct {
 	formats     []codec.Format
 	maxBody     int64
 	budget      *flowcontrol.Budget
-	most        int64 // that one request can hold of budget
+	most        int64          // that one request can hold of budget
 	selectors   selector.Limit // of requests
 	watched     watchSelectors
 	minTimeout  time.Duration

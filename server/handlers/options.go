@@ -5,6 +5,7 @@ import (
 	"net/url"
 
 	"github.com/keelson-dev/keelson/runtime/codec"
+	"github.com/keelson-dev/keelson/runtime/excerpt"
 	"github.com/keelson-dev/keelson/runtime/selector"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage"
@@ -26,7 +27,7 @@ func invalidOptions(kind string, errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
+	return excerpt.Invalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
 }
 
 func optionsKind(kind string) metav1.TypeMeta {
@@ -36,27 +37,30 @@ func optionsKind(kind string) metav1.TypeMeta {
 func createOptions(q url.Values) (*metav1.CreateOptions, error) {
 	o := &metav1.CreateOptions{}
 	if err := metav1.Convert_url_Values_To_v1_CreateOptions(&q, o, nil); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+		return nil, apierrors.NewBadRequest(excerpt.Of(err.Error(), excerpt.Text))
 	}
 	o.TypeMeta = optionsKind("CreateOptions")
+	o.FieldManager = excerpt.Of(o.FieldManager, excerpt.Text) // longer ones are refused, with an error for each bad character
 	return o, invalidOptions("CreateOptions", metav1validation.ValidateCreateOptions(o))
 }
 
 func updateOptions(q url.Values) (*metav1.UpdateOptions, error) {
 	o := &metav1.UpdateOptions{}
 	if err := metav1.Convert_url_Values_To_v1_UpdateOptions(&q, o, nil); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+		return nil, apierrors.NewBadRequest(excerpt.Of(err.Error(), excerpt.Text))
 	}
 	o.TypeMeta = optionsKind("UpdateOptions")
+	o.FieldManager = excerpt.Of(o.FieldManager, excerpt.Text) // longer ones are refused, with an error for each bad character
 	return o, invalidOptions("UpdateOptions", metav1validation.ValidateUpdateOptions(o))
 }
 
 func patchOptions(q url.Values, t types.PatchType) (*metav1.PatchOptions, error) {
 	o := &metav1.PatchOptions{}
 	if err := metav1.Convert_url_Values_To_v1_PatchOptions(&q, o, nil); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+		return nil, apierrors.NewBadRequest(excerpt.Of(err.Error(), excerpt.Text))
 	}
 	o.TypeMeta = optionsKind("PatchOptions")
+	o.FieldManager = excerpt.Of(o.FieldManager, excerpt.Text) // longer ones are refused, with an error for each bad character
 	return o, invalidOptions("PatchOptions", metav1validation.ValidatePatchOptions(o, t))
 }
 
@@ -84,7 +88,7 @@ func getOptions(q url.Values) (*metav1.GetOptions, error) {
 	}
 	o := &metav1.GetOptions{}
 	if err := metav1.Convert_url_Values_To_v1_GetOptions(&q, o, nil); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+		return nil, apierrors.NewBadRequest(excerpt.Of(err.Error(), excerpt.Text))
 	}
 	return o, nil
 }
@@ -101,7 +105,7 @@ type listRequest struct {
 func (c *call) listOptions(q url.Values, watch bool, name string) (*listRequest, error) {
 	l := &listRequest{}
 	if err := metav1.Convert_url_Values_To_v1_ListOptions(&q, &l.ListOptions, nil); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+		return nil, apierrors.NewBadRequest(excerpt.Of(err.Error(), excerpt.Text))
 	}
 	l.TypeMeta = optionsKind("ListOptions")
 	l.Watch = l.Watch || watch
@@ -127,12 +131,12 @@ func (l *listRequest) parseSelectors(limit selector.Limit) error {
 	var err error
 	if l.LabelSelector != "" {
 		if l.labels, err = limit.ParseLabels(l.LabelSelector); err != nil {
-			return apierrors.NewBadRequest(err.Error())
+			return apierrors.NewBadRequest(excerpt.Of(err.Error(), excerpt.Text))
 		}
 	}
 	if l.FieldSelector != "" {
 		if l.fields, err = limit.ParseFields(l.FieldSelector); err != nil {
-			return apierrors.NewBadRequest(err.Error())
+			return apierrors.NewBadRequest(excerpt.Of(err.Error(), excerpt.Text))
 		}
 	}
 	return nil
@@ -149,7 +153,7 @@ func (c *call) selectFields(l *listRequest, name string) error {
 			return c.scheme.ConvertFieldLabel(c.Kind, label, value)
 		})
 		if err != nil {
-			return apierrors.NewBadRequest(err.Error())
+			return apierrors.NewBadRequest(excerpt.Of(err.Error(), excerpt.Text))
 		}
 		l.fields = sel
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
+	"github.com/keelson-dev/keelson/runtime/excerpt"
 	"github.com/keelson-dev/keelson/runtime/patch"
 	"github.com/keelson-dev/keelson/server/handlers/internal/wire"
 	"github.com/keelson-dev/keelson/server/registry"
@@ -76,6 +77,9 @@ func (p *patcher) check() error {
 	if !json.Valid(p.text) {
 		return apierrors.NewBadRequest("invalid JSON patch")
 	}
+	if err := patch.Check(p.text); err != nil {
+		return patchError(err)
+	}
 	if p.validation == codec.Ignore {
 		return nil
 	}
@@ -124,11 +128,11 @@ func (p *patcher) apply(ctx *registry.Call, current runtime.Object) (runtime.Obj
 	}
 	switch p.kind {
 	case types.JSONPatchType:
-		text, err = patch.JSONPatch(text, p.text)
+		text, err = patch.JSONPatchContext(ctx, text, p.text)
 	case types.StrategicMergePatchType:
-		text, err = patch.StrategicMergePatch(text, p.text, p.Known.Type)
+		text, err = patch.StrategicMergePatchContext(ctx, text, p.text, p.Known.Type)
 	default:
-		text, err = patch.MergePatch(text, p.text)
+		text, err = patch.MergePatchContext(ctx, text, p.text)
 	}
 	if err != nil {
 		return nil, patchError(err)
@@ -143,7 +147,9 @@ func (p *patcher) apply(ctx *registry.Call, current runtime.Object) (runtime.Obj
 	if obj, err = p.inHub(ctx, obj); err != nil {
 		return nil, p.invalid(text, err)
 	}
-	p.track(current, obj, p.manager)
+	if err := p.track(current, obj, p.manager); err != nil {
+		return nil, err
+	}
 	return obj, p.sameUID(current, obj)
 }
 
@@ -178,9 +184,13 @@ func (p *patcher) invalid(text []byte, err error) error {
 	if why := statusIn(err); why != nil {
 		return why
 	}
-	shown := string(text)
-	if p.changes != nil {
+	shown := excerpt.OfBytes(text, excerpt.Text)
+	switch {
+	case p.changes == nil:
+	case len(p.text) > excerpt.Text: // as it was sent: what is shown of more would be made in whole
+		shown = excerpt.OfBytes(p.text, excerpt.Text)
+	default:
 		shown = fmt.Sprintf("%+v", p.changes)
 	}
-	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), shown, err.Error())})
+	return excerpt.Invalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), shown, err.Error())})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
+	"github.com/keelson-dev/keelson/runtime/excerpt"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -222,7 +223,7 @@ func (e *endpoint) sameKind(d codec.Decoded) error {
 	if m, err := meta.Accessor(d.Object); err == nil {
 		name = m.GetName()
 	}
-	return apierrors.NewInvalid(d.GVK.GroupKind(), name, errs)
+	return excerpt.Invalid(d.GVK.GroupKind(), name, errs)
 }
 
 // sameUID refuses a patch that gives the object another uid.
@@ -239,7 +240,7 @@ func (c *call) sameUID(current, patched runtime.Object) error {
 		return err
 	}
 	if uid := m.GetUID(); uid != "" && uid != was.GetUID() {
-		return apierrors.NewInvalid(c.Kind.GroupKind(), c.name, immutableUID(uid))
+		return excerpt.Invalid(c.Kind.GroupKind(), c.name, immutableUID(uid))
 	}
 	return nil
 }

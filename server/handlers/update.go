@@ -50,8 +50,7 @@ func (c *call) update() error {
 				return nil, err
 			}
 		}
-		c.track(current, out, opts.FieldManager)
-		return out, nil
+		return out, c.track(current, out, opts.FieldManager)
 	}
 	return c.withoutFields(func() error { return c.change(replace, opts, f) })
 }

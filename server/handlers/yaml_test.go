@@ -6,6 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/keelson-dev/keelson/authn"
+	"github.com/keelson-dev/keelson/authz"
+	"github.com/keelson-dev/keelson/server/registry"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -44,8 +48,8 @@ func TestYAMLOfControlCharacters(t *testing.T) {
 	}
 }
 
-// TestLayoutOfADeepObject: an object nested thousands of levels deep, which managedFields of any kind can hold, is not
-// answered with gigabytes of indentation.
+// TestLayoutOfADeepObject: an object nested thousands of levels deep, which a program can store in the managedFields of any kind, is
+// not answered with gigabytes of indentation.
 func TestLayoutOfADeepObject(t *testing.T) {
 	h := newHouse(t, tune{})
 	const depth = 9000
@@ -54,9 +58,13 @@ func TestLayoutOfADeepObject(t *testing.T) {
 		items[i] = fmt.Sprintf(`"v:%d":{}`, i)
 	}
 	fields := strings.Repeat(`{"f:f":`, depth) + "{" + strings.Join(items, ",") + "}" + strings.Repeat("}", depth)
-	w := h.ask("POST", base, `{"metadata":{"name":"a","managedFields":[{"manager":"m","operation":"Update","apiVersion":"example.com/v1","fieldsType":"FieldsV1","fieldsV1":`+fields+`}]}}`)
-	if w.Code != 201 {
-		t.Fatalf("%d %.300s", w.Code, w.Body)
+	obj := &Widget{}
+	obj.Name, obj.ManagedFields = "a", []metav1.ManagedFieldsEntry{{
+		Manager: "m", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "example.com/v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
+	}}
+	call := &registry.Call{Context: t.Context(), Attributes: authz.Attributes{User: &authn.User{Name: "u"}, Namespace: "default"}}
+	if _, err := h.registry.CreateRecord(call, obj, &metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
 	}
 	for _, target := range []string{base + "/a", base} {
 		plain := h.ask("GET", target, "").Body.Len()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/excerpt"
 	"github.com/keelson-dev/keelson/storage"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -196,7 +197,7 @@ func (v *ScaleView) rescale(call *Call, name string, obj runtime.Object, update 
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("wrong object passed to Scale update: %T", changed))
 	}
 	if scale.Spec.Replicas < 0 && !r.scale.checks() { // else it is said of the object
-		return nil, apierrors.NewInvalid(scaleKind.GroupKind(), name, field.ErrorList{
+		return nil, excerpt.Invalid(scaleKind.GroupKind(), name, field.ErrorList{
 			field.Invalid(field.NewPath("spec", "replicas"), scale.Spec.Replicas, "must be greater than or equal to 0"),
 		})
 	}

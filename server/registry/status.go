@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/excerpt"
 	"github.com/keelson-dev/keelson/storage"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,7 +68,7 @@ func (r *Registry) failure(err error, name string) error {
 		return apierrors.NewBadRequest(fmt.Sprintf("the object cannot be stored: %v", err))
 	case errors.Is(err, storage.ErrBadKey): // a name that the rules of the kind allow
 		why := field.Invalid(field.NewPath("metadata", "name"), name, "the storage cannot hold an object of this name or namespace")
-		return apierrors.NewInvalid(r.kind.GVK.GroupKind(), name, field.ErrorList{why})
+		return excerpt.Invalid(r.kind.GVK.GroupKind(), name, field.ErrorList{why})
 	case errors.Is(err, storage.ErrTooLarge):
 		return apierrors.NewRequestEntityTooLargeError(err.Error())
 	case errors.Is(err, storage.ErrBadContinue):

@@ -10,6 +10,7 @@ import (
 	"github.com/keelson-dev/keelson/admission"
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
+	"github.com/keelson-dev/keelson/runtime/excerpt"
 	"github.com/keelson-dev/keelson/storage"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -250,7 +251,7 @@ func (c *change) preconditions(call *Call, m, was metav1.Object) error {
 	}
 	switch {
 	case version == 0 && r.strategy.requireResourceVersion:
-		return apierrors.NewInvalid(schema.GroupKind{Group: r.resource.Group, Kind: r.resource.Resource}, c.name, field.ErrorList{
+		return excerpt.Invalid(schema.GroupKind{Group: r.resource.Group, Kind: r.resource.Resource}, c.name, field.ErrorList{
 			field.Invalid(metadataPath.Child("resourceVersion"), version, "must be specified for an update"),
 		})
 	case version != 0 && rv != was.GetResourceVersion():

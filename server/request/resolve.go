@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/keelson-dev/keelson/runtime/excerpt"
 	"github.com/keelson-dev/keelson/runtime/selector"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -63,7 +64,7 @@ func (o Resolver) Resolve(r *http.Request) (*Info, error) {
 
 	if parts[0] == "watch" || parts[0] == "proxy" {
 		if len(parts) < 2 {
-			return nil, apierrors.NewBadRequest(fmt.Sprintf("unable to determine kind and namespace from url, %v", r.URL))
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("unable to determine kind and namespace from url, %v", excerpt.Of(r.URL.String(), excerpt.Text)))
 		}
 		info.Verb, info.DeprecatedWatch = parts[0], parts[0] == "watch"
 		parts = parts[1:]
@@ -93,7 +94,7 @@ func split(u *url.URL) ([]string, error) {
 	}
 	escaped := u.EscapedPath()
 	if escaped != u.RawPath && hasEncodedSlash(u.RawPath) { // u.RawPath is not valid: escaped is made of u.Path, without those
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the path %q has an encoded slash and a character that must be encoded", u.RawPath))
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the path %q has an encoded slash and a character that must be encoded", excerpt.Of(u.RawPath, excerpt.Text)))
 	}
 	path := strings.Trim(escaped, "/")
 	if path == "" {
@@ -103,7 +104,7 @@ func split(u *url.URL) ([]string, error) {
 	for i, raw := range parts {
 		part, err := url.PathUnescape(raw)
 		if err != nil { // EscapedPath returns valid escapes only
-			return nil, apierrors.NewBadRequest(fmt.Sprintf("invalid path segment %q", raw))
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("invalid path segment %q", excerpt.Of(raw, excerpt.Text)))
 		}
 		parts[i] = part
 	}
@@ -126,7 +127,7 @@ func anySlash(parts ...string) bool {
 }
 
 func encodedSlash(u *url.URL) error {
-	return apierrors.NewBadRequest(fmt.Sprintf("the path %q has an encoded slash where no name stands", u.EscapedPath()))
+	return apierrors.NewBadRequest(fmt.Sprintf("the path %q has an encoded slash where no name stands", excerpt.Of(u.EscapedPath(), excerpt.Text)))
 }
 
 // MethodVerb is the verb of an HTTP method on one object; "" for a method that has none.

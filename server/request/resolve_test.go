@@ -344,3 +344,37 @@ func TestEncodedSlashBesideWhatMustBeEncoded(t *testing.T) {
 		}
 	}
 }
+
+// Errors quote a path of any length in short.
+func TestErrorsOfLongPaths(t *testing.T) {
+	long := strings.Repeat("<", 900_000)
+	errs := 0
+	for _, path := range []string{"/api/v1/watch?" + long, "/api/v1/a%2f" + long, "/a%2fb^" + long, "/api/v1/%2f" + long} {
+		u, err := url.Parse("http://localhost" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = request.Resolve(&http.Request{Method: http.MethodGet, URL: u})
+		if err != nil {
+			errs++
+		}
+		if err != nil && len(err.Error()) > 20<<10 {
+			t.Errorf("%.30s: an error of %d bytes", path, len(err.Error()))
+		}
+	}
+	if errs < 2 {
+		t.Errorf("only %d are errors", errs)
+	}
+}
+
+// A warning that is longer than all may be together is shown, and kept, in part.
+func TestLongWarning(t *testing.T) {
+	h := http.Header{}
+	w := request.NewWarnings(h)
+	long := strings.Repeat("é", 1<<20)
+	w.Add(long)
+	w.Add("another")
+	if got := h["Warning"]; len(got) != 2 || len(got[0]) > 1024 || len(w.Texts()[0]) > 16<<10 || !strings.HasPrefix(long, w.Texts()[0]) {
+		t.Errorf("%d headers, the first %.300s", len(got), got[0])
+	}
+}

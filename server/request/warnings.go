@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"unicode"
 	"unicode/utf8"
@@ -25,7 +26,7 @@ type Warnings struct {
 	mu         sync.Mutex // guards all below, and the Warning field of header
 	header     http.Header
 	seen       map[string]struct{}
-	texts      []string // without repetition, in order, uncut
+	texts      []string // without repetition, in order
 	runes      int      // of the texts shown
 	truncating bool
 }
@@ -34,10 +35,14 @@ type Warnings struct {
 func NewWarnings(header http.Header) *Warnings { return &Warnings{header: header} }
 
 // Add records a warning. An empty text, one that came before, and one that no header can carry (invalid UTF-8 or
-// control characters) are left out, as is all that comes after the budget is used up.
+// control characters) are left out, as is all that comes after the budget is used up. Of a text that is longer than the
+// whole budget nothing beyond it is kept.
 func (w *Warnings) Add(text string) {
-	if text == "" || !utf8.ValidString(text) || slices.ContainsFunc([]rune(text), unicode.IsControl) {
+	if text == "" || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
 		return
+	}
+	if len(text) > warningsTotal {
+		text = strings.Clone(cut(text, warningsTotal+1)) // one more, so that it is seen to be too long
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -76,7 +81,7 @@ func (w *Warnings) show(text string) {
 	}
 }
 
-// Texts returns the warnings so far, uncut, in order; the slice is the caller's own.
+// Texts returns the warnings so far, in order, as they were added up to the length of the budget; the slice is the caller's own.
 func (w *Warnings) Texts() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 
 // Status returns the complete Status that tells clients of err: that of an apimachinery StatusError anywhere in its chain, which
 // may be one of success; 504 Timeout for a context that has ended; what a registry makes of errors of a storage; otherwise 500 with
-// the error's text and no reason.
+// the error's text and no reason. What is too long is cut: see [MaxMessage].
 func Status(err error) metav1.Status {
 	status := statusOf(err)
 	status.Kind, status.APIVersion = "Status", "v1"
@@ -27,7 +27,7 @@ func Status(err error) metav1.Status {
 			status.Code = http.StatusOK
 		}
 	}
-	return status
+	return bounded(status)
 }
 
 func statusOf(err error) metav1.Status {

@@ -4,6 +4,7 @@ package engines
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,16 +16,132 @@ import (
 const (
 	MaxOperations = 10000
 	MaxCopied     = 3 << 20 // bytes of JSON
-	MaxListItems  = 2000
+	MaxMoved      = 100_000_000
+	MaxListItems  = 1500
+	MaxValues     = 100_000 // of a patch
+	MaxDocument   = 300_000 // values of what is patched, and of what becomes of it
 )
 
 const maxDepth = 10000 // that encoding/json decodes
 
-// Refusal says why a patch was refused, as the Error of package patch does.
+// Refusal says why a patch was refused, as the Error of package patch does. Without a Code the patch was given up: Err is that of the
+// context.
 type Refusal struct {
 	Code    int
 	Message string
 	Err     error
+}
+
+// A budget ends the work on a patch when its context is done. It is asked for each step, and asks the context for one in many.
+type budget struct {
+	done  <-chan struct{}
+	steps int
+}
+
+// over takes a number of steps, and reports whether the context is done.
+func (b *budget) over(steps int) bool {
+	const each = 4096
+	if b.steps += steps; b.steps < each {
+		return false
+	}
+	b.steps = 0
+	select {
+	case <-b.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// givenUp is the Refusal of a patch whose context is done, or nil.
+func givenUp(ctx context.Context) *Refusal {
+	if err := ctx.Err(); err != nil {
+		return &Refusal{Err: err}
+	}
+	return nil
+}
+
+// tooLarge is the Refusal of a patch that takes too much.
+func tooLarge(format string, args ...any) *Refusal {
+	return &Refusal{Code: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf(format, args...)}
+}
+
+// Check refuses a patch with too many values or, if it is an array, operations.
+func Check(patch []byte) *Refusal {
+	if n := Operations(patch); n > MaxOperations {
+		return tooLarge("The allowed maximum operations in a JSON patch is %d, got %d", MaxOperations, n)
+	}
+	return checkValues(nil, patch)
+}
+
+// Operations is how many elements a JSON text has that is an array; 0: it is none, or empty. It decodes nothing.
+func Operations(text []byte) int {
+	n, depth, empty := 0, 0, true
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case ' ', '\t', '\n', '\r':
+			continue
+		case '"':
+			i = afterString(text, i)
+		case '{', '[':
+			if depth++; depth == 1 {
+				if text[i] == '{' {
+					return 0
+				}
+				continue
+			}
+		case '}', ']':
+			depth--
+		case ',':
+			if depth == 1 {
+				n++
+			}
+		}
+		if depth == 0 {
+			break
+		}
+		empty = false
+	}
+	if empty {
+		return 0
+	}
+	return n + 1
+}
+
+// checkValues refuses a patch, or a document for one, with so many values that it would take much memory. It decodes nothing.
+func checkValues(doc, patch []byte) *Refusal {
+	changes := valuesIn(patch)
+	if changes > MaxValues {
+		return tooLarge("a patch can have %d values", MaxValues)
+	}
+	if valuesIn(doc)+changes > MaxDocument {
+		return tooLarge("an object of %d values cannot be patched; it can be replaced", MaxDocument)
+	}
+	return nil
+}
+
+// valuesIn is about how many values a JSON text has: each follows a bracket, a comma or a colon, or begins the text.
+func valuesIn(text []byte) int {
+	n := 1
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '{', '[', ',':
+			n++
+		case '"':
+			i = afterString(text, i)
+		}
+	}
+	return n
+}
+
+// afterString returns the index of the quote that ends the string which begins at i.
+func afterString(text []byte, i int) int {
+	for i++; i < len(text) && text[i] != '"'; i++ {
+		if text[i] == '\\' {
+			i++
+		}
+	}
+	return i
 }
 
 func undecodable(err error) *Refusal {

@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,8 +12,8 @@ import (
 )
 
 // JSON applies a JSON Patch.
-func JSON(doc, patch []byte) ([]byte, *Refusal) {
-	operations, refusal := decodeOperations(patch)
+func JSON(ctx context.Context, doc, patch []byte) ([]byte, *Refusal) {
+	operations, refusal := decodeOperations(doc, patch)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -22,7 +23,13 @@ func JSON(doc, patch []byte) ([]byte, *Refusal) {
 	}
 	p := &patcher{root: object}
 	for i, op := range operations {
-		if err := p.apply(op); err != nil {
+		if refusal := givenUp(ctx); refusal != nil {
+			return nil, refusal
+		}
+		switch err := p.apply(op); {
+		case errors.Is(err, errMoved):
+			return nil, tooLarge("adding and removing items of lists moves more than %d others aside", MaxMoved)
+		case err != nil:
 			return nil, inapplicable(fmt.Errorf("operation %d: %w", i, err))
 		}
 	}
@@ -36,19 +43,20 @@ type operation struct {
 	value      any     // nil: null or missing
 }
 
-func decodeOperations(patch []byte) ([]operation, *Refusal) {
+// decodeOperations decodes a patch for doc, unless it has too many.
+func decodeOperations(doc, patch []byte) ([]operation, *Refusal) {
 	if !json.Valid(patch) {
 		return nil, &Refusal{Code: http.StatusBadRequest, Message: "invalid JSON patch"}
+	}
+	if refusal := Check(patch); refusal != nil {
+		return nil, refusal
+	}
+	if refusal := checkValues(doc, patch); refusal != nil {
+		return nil, refusal
 	}
 	var members []map[string]json.RawMessage
 	if err := json.Unmarshal(patch, &members); err != nil {
 		return nil, undecodable(err)
-	}
-	if len(members) > MaxOperations {
-		return nil, &Refusal{
-			Code:    http.StatusRequestEntityTooLarge,
-			Message: fmt.Sprintf("The allowed maximum operations in a JSON patch is %d, got %d", MaxOperations, len(members)),
-		}
 	}
 	operations := make([]operation, len(members))
 	for i, m := range members {
@@ -87,12 +95,14 @@ var (
 	errIndex    = errors.New("invalid array index")
 	errTest     = errors.New("test failed")
 	errCopied   = fmt.Errorf("copies add more than %d bytes", MaxCopied)
+	errMoved    = errors.New("too many items of lists are moved aside")
 )
 
 // patcher is a document under change.
 type patcher struct {
 	root   any
 	copied int // bytes so far
+	moved  int // items so far
 }
 
 func (p *patcher) apply(o operation) error {
@@ -139,6 +149,9 @@ var unescape = strings.NewReplacer("~1", "/", "~0", "~")
 
 // find walks to the container of the last name in path.
 func (p *patcher) find(path string) (place, error) {
+	if strings.Count(path, "/") > maxDepth+1 { // no document is as deep
+		return place{}, errNoTarget
+	}
 	names := strings.Split(path, "/")
 	if len(names) < 2 {
 		return place{}, errNoTarget
@@ -225,6 +238,9 @@ func (p *patcher) add(path string, v any) error {
 	if err != nil {
 		return err
 	}
+	if p.moved += len(at.array) - i; p.moved > MaxMoved {
+		return errMoved
+	}
 	at.set(slices.Insert(at.array, i, v))
 	return nil
 }
@@ -242,6 +258,9 @@ func (p *patcher) remove(path string) (any, error) {
 		i, err := at.index(len(at.array))
 		if err != nil {
 			return nil, err
+		}
+		if p.moved += len(at.array) - i; p.moved > MaxMoved {
+			return nil, errMoved
 		}
 		at.set(slices.Delete(at.array, i, i+1))
 		return v, nil

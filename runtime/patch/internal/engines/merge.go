@@ -1,12 +1,16 @@
 package engines
 
 import (
+	"context"
 	"errors"
 	"net/http"
 )
 
 // Merge applies a JSON Merge Patch.
-func Merge(doc, patch []byte) ([]byte, *Refusal) {
+func Merge(ctx context.Context, doc, patch []byte) ([]byte, *Refusal) {
+	if refusal := checkValues(doc, patch); refusal != nil {
+		return nil, refusal
+	}
 	p, err := decode(patch)
 	if err != nil {
 		return nil, undecodable(err)
@@ -19,7 +23,11 @@ func Merge(doc, patch []byte) ([]byte, *Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	merge(object, members)
+	b := &budget{done: ctx.Done()}
+	merge(object, members, b)
+	if refusal := givenUp(ctx); refusal != nil {
+		return nil, refusal
+	}
 	return encode(object)
 }
 
@@ -31,9 +39,12 @@ func noObject(patch any) *Refusal {
 	return undecodable(errors.New("a merge patch must be a JSON object"))
 }
 
-// merge changes object as patch says. It recurses as deep as the decoder lets patch be.
-func merge(object, patch map[string]any) {
+// merge changes object as patch says, or a part of it when b is over. It recurses as deep as the decoder lets patch be.
+func merge(object, patch map[string]any, b *budget) {
 	for key, value := range patch {
+		if b.over(1) {
+			return
+		}
 		if value == nil {
 			delete(object, key)
 			continue
@@ -42,11 +53,11 @@ func merge(object, patch map[string]any) {
 		members, ok := value.(map[string]any)
 		switch {
 		case isObject && ok:
-			merge(current, members)
+			merge(current, members, b)
 		case isObject:
 			object[key] = value
 		default:
-			prune(value)
+			prune(value, b)
 			object[key] = value
 		}
 	}
@@ -54,19 +65,25 @@ func merge(object, patch map[string]any) {
 
 // prune removes the members that are null: in a merge patch they delete what is not there. kube-apiserver looks
 // for them inside arrays as well.
-func prune(v any) {
+func prune(v any, b *budget) {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, member := range v {
+			if b.over(1) {
+				return
+			}
 			if member == nil {
 				delete(v, key)
 			} else {
-				prune(member)
+				prune(member, b)
 			}
 		}
 	case []any:
 		for _, item := range v {
-			prune(item)
+			if b.over(1) {
+				return
+			}
+			prune(item, b)
 		}
 	}
 }

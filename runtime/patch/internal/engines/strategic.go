@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,9 +14,12 @@ import (
 )
 
 // Strategic applies a strategic merge patch to the JSON of a t.
-func Strategic(doc, patch []byte, t reflect.Type) (result []byte, refusal *Refusal) {
+func Strategic(ctx context.Context, doc, patch []byte, t reflect.Type) (result []byte, refusal *Refusal) {
 	if t == nil || t.Kind() != reflect.Struct {
 		return nil, &Refusal{Code: http.StatusUnsupportedMediaType, Message: fmt.Sprintf("strategic merge patches need a Go struct, not %v", t)}
+	}
+	if refusal := checkValues(doc, patch); refusal != nil {
+		return nil, refusal
 	}
 	changes, err := decodeStrategic(patch)
 	if err != nil {
@@ -37,9 +41,15 @@ func Strategic(doc, patch []byte, t reflect.Type) (result []byte, refusal *Refus
 	if refusal := checkLists(object, changes, meta); refusal != nil {
 		return nil, refusal
 	}
+	if refusal := givenUp(ctx); refusal != nil {
+		return nil, refusal
+	}
 	merged, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(object, changes, meta)
 	if err != nil {
 		return nil, strategicError(err)
+	}
+	if refusal := givenUp(ctx); refusal != nil {
+		return nil, refusal
 	}
 	if len(merged) == 0 { // {"$patch": "delete"} of the whole object
 		return []byte("{}"), nil
@@ -49,61 +59,75 @@ func Strategic(doc, patch []byte, t reflect.Type) (result []byte, refusal *Refus
 
 // checkLists refuses a patch that would take too long.
 func checkLists(object, changes map[string]any, meta strategicpatch.LookupPatchMeta) *Refusal {
-	cost := listCost{longest: longestList(object)}
-	cost.add(changes, meta)
-	if cost.sum <= 2*MaxListItems*MaxListItems {
+	cost := listCost{}
+	cost.add(object, changes, meta)
+	if cost.sum <= square(2*MaxListItems) {
 		return nil
 	}
-	return &Refusal{
-		Code:    http.StatusRequestEntityTooLarge,
-		Message: fmt.Sprintf("a strategic merge patch can merge lists of some %d items; a merge patch replaces lists of any length", MaxListItems),
-	}
+	return tooLarge("a strategic merge patch can merge lists of some %d items; a merge patch replaces lists of any length", MaxListItems)
 }
 
-// listCost counts the comparisons that merging lists takes: of each item of the patch with those of patch and document.
-type listCost struct{ sum, longest int }
+// listCost counts the comparisons that merging lists takes: of each item of patch and document with all, to find out their order.
+type listCost struct{ sum int }
 
-func (c *listCost) add(changes map[string]any, meta strategicpatch.LookupPatchMeta) {
+func square(n int) int { return n * n }
+
+// add counts the comparisons for changes of object.
+func (c *listCost) add(object, changes map[string]any, meta strategicpatch.LookupPatchMeta) {
 	for key, v := range changes {
+		name := key
+		if strings.HasPrefix(key, "$") { // a directive for the list that it names, or for the object
+			_, name, _ = strings.Cut(key, "/")
+		}
+		there, _ := object[name].([]any)
 		switch v := v.(type) {
 		case map[string]any:
 			if inner, _, err := meta.LookupPatchMetadataForStruct(key); err == nil {
-				c.add(v, inner)
+				of, _ := object[key].(map[string]any)
+				c.add(of, v, inner)
 			}
 		case []any:
 			if strings.HasPrefix(key, "$") {
-				c.sum += len(v) * (len(v) + c.longest)
+				c.sum += square(len(v)+len(there)) + len(v)*len(object)
 				continue
 			}
 			inner, how, err := meta.LookupPatchMetadataForSlice(key)
 			if err != nil || !slices.Contains(how.GetPatchStrategies(), "merge") {
 				continue
 			}
-			c.sum += len(v) * (len(v) + c.longest)
+			c.sum += square(len(v) + len(there))
+			if inner == nil {
+				continue
+			}
+			of := byKey(there, how.GetPatchMergeKey())
 			for _, item := range v {
-				if item, ok := item.(map[string]any); ok && inner != nil {
-					c.add(item, inner)
+				if item, ok := item.(map[string]any); ok {
+					c.add(of[keyOf(item, how.GetPatchMergeKey())], item, inner)
 				}
 			}
 		}
 	}
 }
 
-// longestList is the length of the longest list in a JSON value.
-func longestList(v any) int {
-	longest := 0
-	switch v := v.(type) {
-	case map[string]any:
-		for _, member := range v {
-			longest = max(longest, longestList(member))
-		}
-	case []any:
-		longest = len(v)
-		for _, item := range v {
-			longest = max(longest, longestList(item))
+// byKey are the items of a list by the text of a member.
+func byKey(items []any, key string) map[string]map[string]any {
+	out := make(map[string]map[string]any, len(items))
+	for _, item := range items {
+		if item, ok := item.(map[string]any); ok {
+			out[keyOf(item, key)] = item
 		}
 	}
-	return longest
+	return out
+}
+
+// keyOf is the text of a member that is a scalar.
+func keyOf(item map[string]any, key string) string {
+	switch v := item[key].(type) {
+	case map[string]any, []any:
+		return ""
+	default:
+		return fmt.Sprint(v)
+	}
 }
 
 // decodeStrategic reads a JSON object with whole numbers as int64, by which merge keys are compared. Larger ones stay

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/excerpt"
 	"github.com/keelson-dev/keelson/runtime/webhook"
 	"github.com/keelson-dev/keelson/server/crd/conversion"
 	"github.com/keelson-dev/keelson/server/crd/internal/definition"
@@ -118,7 +119,7 @@ func explainedOne(kind schema.GroupKind, convert runtime.ConvertUntyped, r *rule
 			}
 			if errs := s.structure().Validate(nil, before.Object); len(errs) > 0 {
 				_ = recover() // the object is to blame
-				out, err = nil, apierrors.NewInvalid(kind, before.GetName(), errs)
+				out, err = nil, excerpt.Invalid(kind, before.GetName(), errs)
 			}
 		}()
 		if out, err = convert(in, to); err == nil && out != nil {
@@ -146,7 +147,7 @@ func explainedAll(kind schema.GroupKind, convert runtime.ConvertAllUntyped, r *r
 				continue
 			}
 			if errs := r.judge(ctx, version, obj); len(errs) > 0 {
-				return nil, apierrors.NewInvalid(kind, obj.GetName(), errs)
+				return nil, excerpt.Invalid(kind, obj.GetName(), errs)
 			}
 		}
 		return nil, err

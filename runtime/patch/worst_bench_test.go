@@ -1,0 +1,114 @@
+package patch_test
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/runtime/patch"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// joined is what each returns for 0 to n-1, joined by commas.
+func joined(n int, each func(i int) string) string {
+	texts := make([]string, n)
+	for i := range texts {
+		texts[i] = each(i)
+	}
+	return strings.Join(texts, ",")
+}
+
+func member(i int) string { return fmt.Sprintf(`"f%d":1`, i*7919%100003) }
+
+// fieldShapes are specs of which the fields are costly to manage.
+func fieldShapes() map[string]string {
+	return map[string]string{
+		"small":               `{"a":1}`,
+		"wide 10,000":         `{` + joined(9900, member) + `}`,
+		"50 fields, 300 deep": strings.Repeat(`{`+joined(50, member)+`,"a":`, 300) + `{}` + strings.Repeat(`}`, 300),
+		"50 fields, 900 deep": strings.Repeat(`{`+joined(50, member)+`,"a":`, 900) + `{}` + strings.Repeat(`}`, 900),
+		"50 chains, 360 deep": `{` + joined(50, func(i int) string {
+			return fmt.Sprintf(`"f%d":`, i) + strings.Repeat(`{"a":`, 350) + `1` + strings.Repeat(`}`, 350)
+		}) + `}`,
+		"100,000 in small maps": `{` + joined(316, func(i int) string { return fmt.Sprintf(`"f%d":{%s}`, i, joined(316, member)) }) + `}`,
+		"25,000 in small maps":  `{` + joined(2500, func(i int) string { return fmt.Sprintf(`"f%d":{%s}`, i, joined(10, member)) }) + `}`,
+		"1,000 long names":      `{` + joined(1000, func(i int) string { return fmt.Sprintf(`"%s%d":{"a":1}`, strings.Repeat("x", 1000), i) }) + `}`,
+	}
+}
+
+func used() float64 {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e6
+}
+
+func BenchmarkCostlyFields(b *testing.B) {
+	s := runtime.NewScheme()
+	if err := runtime.Register(s, rowKind, runtime.KindOptions[*unstructured.Unstructured]{}); err != nil {
+		b.Fatal(err)
+	}
+	f, err := patch.NewFieldManager(patch.FieldManagerOptions{Scheme: s, Kind: rowKind})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, spec := range fieldShapes() {
+		text := `{"apiVersion":"example.com/v1","kind":"Row","metadata":{"name":"a"},"spec":` + spec + `}`
+		config := func() map[string]any {
+			config, err := patch.Configuration([]byte(text))
+			if err != nil {
+				b.Fatal(err)
+			}
+			return config
+		}
+		live, err := f.Apply(nil, config(), "one", true)
+		var changed, next runtime.Object
+		if err == nil {
+			live.(metav1.Object).SetUID("u")
+			changed = live.DeepCopyObject()
+			changed.(*unstructured.Unstructured).SetLabels(map[string]string{"a": "b"})
+		}
+		measure := func(way string, step func() error) {
+			b.Run(name+"/"+way, func(b *testing.B) {
+				b.ReportAllocs()
+				before := used()
+				var err error
+				for b.Loop() {
+					err = step()
+				}
+				b.ReportMetric((used()-before)/float64(b.N), "cpu-ms")
+				b.ReportMetric(float64(len(text)), "text-B")
+				if err != nil {
+					b.ReportMetric(1, "failed")
+					b.Logf("%.200s", err)
+				}
+			})
+		}
+		measure("create", func() error {
+			next := &unstructured.Unstructured{Object: config()}
+			return f.Update(nil, next, "two")
+		})
+		measure("apply", func() error { _, err := f.Apply(nil, config(), "one", true); return err })
+		if live != nil {
+			measure("again", func() error { _, err := f.Apply(live, config(), "one", true); return err })
+			measure("update", func() error {
+				next = changed.DeepCopyObject()
+				return f.Update(live, next, "two")
+			})
+		}
+		lastApplied := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Row", "spec": map[string]any{"zz": int64(2)}}}
+		lastApplied.SetName("a")
+		lastApplied.SetUID("u")
+		lastApplied.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": text})
+		measure("last applied", func() error {
+			c, err := patch.Configuration([]byte(`{"apiVersion":"example.com/v1","kind":"Row","metadata":{"name":"a"},"spec":{"zz":1}}`))
+			if err != nil {
+				return err
+			}
+			_, err = f.Apply(lastApplied, c, "kubectl", false)
+			return err
+		})
+	}
+}

@@ -1,0 +1,107 @@
+package response
+
+import (
+	"fmt"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/keelson-dev/keelson/runtime/excerpt"
+)
+
+// Bounds of a Status, in bytes of its JSON, in which a control character takes six, as does what could be HTML. Longer texts are cut
+// between two runes, and say so: "... (truncated, 912345 bytes in all)". Of the causes in the details as many are told as the bounds
+// allow; after them a cause without a type and field says how many more there are.
+const (
+	MaxMessage    = 32 << 10
+	MaxCauses     = 256
+	MaxCauseBytes = 48 << 10 // of all causes together
+	maxCauseText  = 4 << 10  // of each text in a cause
+	maxName       = 2 << 10  // of each name in the details
+)
+
+// bounded returns s with what is too long cut. The details of s, which others may share, stay as they are.
+func bounded(s metav1.Status) metav1.Status {
+	s.Message, s.Reason = cut(s.Message, MaxMessage), metav1.StatusReason(cut(string(s.Reason), maxName))
+	s.Continue, s.ResourceVersion = cut(s.Continue, MaxMessage), cut(s.ResourceVersion, maxName)
+	if s.Details == nil {
+		return s
+	}
+	d := *s.Details
+	d.Name, d.Group, d.Kind, d.UID = cut(d.Name, maxName), cut(d.Group, maxName), cut(d.Kind, maxName), types.UID(cut(string(d.UID), maxName))
+	d.Causes = boundedCauses(d.Causes)
+	s.Details = &d
+	return s
+}
+
+// boundedCauses returns causes, or a shorter list.
+func boundedCauses(causes []metav1.StatusCause) []metav1.StatusCause {
+	var out []metav1.StatusCause // nil: as in causes
+	left := MaxCauseBytes
+	for i, c := range causes {
+		short := metav1.StatusCause{
+			Type: metav1.CauseType(cut(string(c.Type), maxName)), Message: cut(c.Message, maxCauseText), Field: cut(c.Field, maxCauseText),
+		}
+		const names = `{"reason":"","message":"","field":""},`
+		left -= encodedLen(string(short.Type)) + encodedLen(short.Message) + encodedLen(short.Field) + len(names)
+		if left < 0 || i == MaxCauses {
+			more := metav1.StatusCause{Message: fmt.Sprintf("there are %d more causes than these", len(causes)-i)}
+			return append(append([]metav1.StatusCause(nil), head(out, causes, i)...), more)
+		}
+		if out == nil && short != c {
+			out = append(make([]metav1.StatusCause, 0, min(len(causes), MaxCauses)+1), causes[:i]...)
+		}
+		if out != nil {
+			out = append(out, short)
+		}
+	}
+	return head(out, causes, len(causes))
+}
+
+// head is the first n causes: those of out, if there are any.
+func head(out, causes []metav1.StatusCause, n int) []metav1.StatusCause {
+	if out != nil {
+		return out
+	}
+	return causes[:n]
+}
+
+// cut is excerpt.Of for a bound on how long the text is in JSON.
+func cut(text string, most int) string {
+	if len(text) <= most/6 || encodedLen(text[:min(len(text), most+1)]) <= most {
+		return text
+	}
+	note := excerpt.Note(len(text))
+	left := most - len(note)
+	for i, r := range text {
+		if left -= runeLen(r, text[i:]); left < 0 {
+			return text[:i] + note
+		}
+	}
+	return text // the note would make it longer
+}
+
+// encodedLen is how long a text is in JSON, without the quotes, at most.
+func encodedLen(text string) int {
+	n := 0
+	for i, r := range text {
+		n += runeLen(r, text[i:])
+	}
+	return n
+}
+
+// runeLen is how long r, with which text begins, is in JSON, at most.
+func runeLen(r rune, text string) int {
+	switch {
+	case r == '"', r == '\\':
+		return 2
+	case r < ' ', r == '<', r == '>', r == '&', r == 0x7f, r == 0x2028, r == 0x2029:
+		return 6
+	case r == utf8.RuneError:
+		if _, n := utf8.DecodeRuneInString(text); n == 1 { // no UTF-8
+			return 6
+		}
+	}
+	return utf8.RuneLen(r)
+}

@@ -139,8 +139,9 @@ func (s *Server) setOptions() apiset.Options {
 			CacheWindow: l.CacheWindow, Forms: s.forms, Metrics: s.metrics, Logger: s.opts.Observe.Logger,
 		},
 		Scheme: s.scheme, Formats: s.formats, Life: s.life, Authorizer: pinned{s.policy},
-		MaxBodyBytes: l.MaxBodyBytes, MinWatchTimeout: l.MinWatchTimeout,
-		Discovery: s.discovery, OpenAPI: s.openapi, NotFound: s.fixed,
+		MaxBodyBytes: l.MaxBodyBytes, MaxDecodedBytes: l.MaxDecodedBytes, MaxMetadataItems: l.MaxMetadataItems,
+		MinWatchTimeout: l.MinWatchTimeout,
+		Discovery:       s.discovery, OpenAPI: s.openapi, NotFound: s.fixed,
 	}
 }
 

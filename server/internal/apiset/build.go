@@ -106,6 +106,8 @@ func (s *Set) build(r *served, stores map[schema.GroupResource]*registry.Registr
 		Formats:           s.opts.Formats,
 		Forms:             s.opts.Forms,
 		MaxBodyBytes:      s.opts.MaxBodyBytes,
+		MaxDecodedBytes:   s.opts.MaxDecodedBytes,
+		MaxMetadataItems:  s.opts.MaxMetadataItems,
 		MinRequestTimeout: s.opts.MinWatchTimeout,
 		Warnings:          r.warnings(),
 		Authorizer:        s.opts.Authorizer,

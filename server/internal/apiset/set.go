@@ -29,8 +29,10 @@ type Options struct {
 	Life       context.Context
 	Authorizer authz.Authorizer // of create-on-update
 
-	MaxBodyBytes    int64
-	MinWatchTimeout time.Duration
+	MaxBodyBytes     int64
+	MaxDecodedBytes  int
+	MaxMetadataItems int
+	MinWatchTimeout  time.Duration
 
 	Discovery *discovery.Service
 	OpenAPI   *openapi.Service

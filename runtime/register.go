@@ -37,7 +37,7 @@ func Register[P Pointer[T], T any](s *Scheme, gvk schema.GroupVersionKind, opts 
 }
 
 func (s *Scheme) add(k *Kind, hub bool) error {
-	k.isHub, k.reader = hub, &s.reader
+	k.isHub, k.reader, k.weights = hub, &s.reader, &s.weights
 	if k.ListGVK.Kind == "" {
 		k.ListGVK.Kind = k.GVK.Kind + "List"
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/keelson-dev/keelson/runtime/constraint"
 	"github.com/keelson-dev/keelson/runtime/internal/jsonread"
+	"github.com/keelson-dev/keelson/runtime/internal/weight"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,6 +34,7 @@ type Scheme struct {
 
 	constraints constraint.Compiler // guards itself
 	reader      jsonread.Compiler   // guards itself
+	weights     weight.Types        // guards itself
 }
 
 // schemeName is what apimachinery's errors call a Scheme.
@@ -74,6 +76,7 @@ type Kind struct {
 	listMade    bool                // ListType is List[T], not a type of the program's
 	untyped     bool                // it has no Go type
 	reader      *jsonread.Compiler  // the Scheme's
+	weights     *weight.Types       // the Scheme's
 }
 
 // New returns a new, empty object of the kind: without kind and apiVersion set, or of a kind without a Go type with

@@ -26,6 +26,13 @@ type Limits struct {
 	MaxReadsInFlight, MaxWritesInFlight int
 	// MaxBodyBytes bounds a request's body; 0 is 3 MiB.
 	MaxBodyBytes int64
+	// MaxDecodedBytes bounds the memory that the values of a body take when it is decoded, as far as can be told before: a
+	// million empty structs are three megabytes of text. What a request allocates in all is some times that. Beyond it the
+	// answer is 413; 0 is 8 MiB, negative is no bound.
+	MaxDecodedBytes int
+	// MaxMetadataItems bounds each list and map in an object's metadata, such as owner references, finalizers and labels.
+	// Beyond it the answer is 422; 0 is 10,000, negative is no bound.
+	MaxMetadataItems int
 	// MaxObjectBytes bounds an encoded object; 0 is 1.5 MiB, as etcd has it.
 	MaxObjectBytes int
 	// Bytes bounds what requests hold in memory at the same time, in all, by user and by address, in bytes; beyond that the answer

@@ -75,10 +75,20 @@ func Validate(obj, old runtime.Object) field.ErrorList {
 	return field.ErrorList{field.InternalError(nil, unknownKind(obj))}
 }
 
+// mostErrors is how many errors of a list are looked for: an object can have some 100,000, and an answer tells 100.
+const mostErrors = 1000
+
 func validateRules(rules []rbacv1.PolicyRule, namespaced bool) field.ErrorList {
 	var errs field.ErrorList
 	for i := range rules {
-		r, at := &rules[i], field.NewPath("rules").Index(i)
+		if len(errs) > mostErrors {
+			break
+		}
+		r := &rules[i]
+		if len(r.NonResourceURLs) == 0 && len(r.APIGroups) > 0 && len(r.Resources) > 0 {
+			continue
+		}
+		at := field.NewPath("rules").Index(i)
 		if len(r.NonResourceURLs) > 0 {
 			urls := at.Child("nonResourceURLs")
 			if namespaced {
@@ -103,7 +113,7 @@ func validateRules(rules []rbacv1.PolicyRule, namespaced bool) field.ErrorList {
 func missingVerbs(rules []rbacv1.PolicyRule) field.ErrorList {
 	var errs field.ErrorList
 	for i := range rules {
-		if len(rules[i].Verbs) == 0 {
+		if len(rules[i].Verbs) == 0 && len(errs) <= mostErrors {
 			errs = append(errs, field.Required(field.NewPath("rules").Index(i).Child("verbs"), ""))
 		}
 	}
@@ -130,6 +140,9 @@ func validateAggregation(role, old *rbacv1.ClusterRole) field.ErrorList {
 	}
 	var errs field.ErrorList
 	for i := range role.AggregationRule.ClusterRoleSelectors {
+		if len(errs) > mostErrors {
+			break
+		}
 		s := &role.AggregationRule.ClusterRoleSelectors[i]
 		errs = append(errs, metavalidation.ValidateLabelSelector(s, opts, at.Index(i))...)
 		if _, err := metav1.LabelSelectorAsSelector(s); err != nil {
@@ -169,10 +182,13 @@ func (b *bindingRules) validate() field.ErrorList {
 		}
 	}
 	for i := range b.subjects {
-		one := field.NewPath("subjects").Index(i)
-		errs = append(errs, validateSubject(&b.subjects[i], b.namespaced, one)...)
-		if b.subjects[i].Name == "" {
-			last = append(last, field.Required(one.Child("name"), ""))
+		if len(errs) > mostErrors {
+			break
+		}
+		at := func() *field.Path { return field.NewPath("subjects").Index(i) }
+		errs = append(errs, validateSubject(&b.subjects[i], b.namespaced, at)...)
+		if b.subjects[i].Name == "" && len(last) <= mostErrors {
+			last = append(last, field.Required(at().Child("name"), ""))
 		}
 	}
 	if b.changes {
@@ -186,7 +202,7 @@ func (b *bindingRules) validate() field.ErrorList {
 	return append(errs, last...)
 }
 
-func validateSubject(s *rbacv1.Subject, namespaced bool, at *field.Path) field.ErrorList {
+func validateSubject(s *rbacv1.Subject, namespaced bool, at func() *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	group := rbacv1.GroupName
 	switch s.Kind {
@@ -195,18 +211,18 @@ func validateSubject(s *rbacv1.Subject, namespaced bool, at *field.Path) field.E
 		group = ""
 		if s.Name != "" {
 			for _, why := range validation.ValidateServiceAccountName(s.Name, false) {
-				errs = append(errs, field.Invalid(at.Child("name"), s.Name, why))
+				errs = append(errs, field.Invalid(at().Child("name"), s.Name, why))
 			}
 		}
 	default:
 		kinds := []string{rbacv1.ServiceAccountKind, rbacv1.UserKind, rbacv1.GroupKind}
-		return field.ErrorList{field.NotSupported(at.Child("kind"), s.Kind, kinds)}
+		return field.ErrorList{field.NotSupported(at().Child("kind"), s.Kind, kinds)}
 	}
 	if s.APIGroup != group {
-		errs = append(errs, field.NotSupported(at.Child("apiGroup"), s.APIGroup, []string{group}))
+		errs = append(errs, field.NotSupported(at().Child("apiGroup"), s.APIGroup, []string{group}))
 	}
 	if s.Kind == rbacv1.ServiceAccountKind && s.Namespace == "" && !namespaced {
-		errs = append(errs, field.Required(at.Child("namespace"), ""))
+		errs = append(errs, field.Required(at().Child("namespace"), ""))
 	}
 	return errs
 }

@@ -29,22 +29,44 @@ import (
 // On an error Decoded.GVK is what could be learned of the body; it is zero when the body could not be read at
 // all. The caller words the answer accordingly.
 func Decode(s *runtime.Scheme, f Format, body []byte, want schema.GroupVersionKind, v Validation) (Decoded, error) {
+	return DecodeWithin(s, f, body, want, v, BodyLimits{})
+}
+
+// DecodeWithin is Decode of a body that is refused, before anything is made of it, when its values would go beyond the limits.
+// Then the error is a *LimitError, and Decoded.GVK is zero or want.
+func DecodeWithin(s *runtime.Scheme, f Format, body []byte, want schema.GroupVersionKind, v Validation, l BodyLimits) (Decoded, error) {
+	if l = l.of(body); f == JSON() {
+		if err := l.check(s.Lookup(want), body, nil); err != nil {
+			return Decoded{GVK: want}, err
+		}
+	}
 	if d, ok := decodeUsual(s, f, body, want); ok {
 		return d, nil
 	}
-	return decodeAny(s, f, body, want, v)
+	return decodeAny(s, f, body, want, v, l)
 }
 
-// decodeAny is Decode of everything.
-func decodeAny(s *runtime.Scheme, f Format, body []byte, want schema.GroupVersionKind, v Validation) (Decoded, error) {
-	from, err := readBody(f, body, v)
+// decodeAny is DecodeWithin of everything.
+func decodeAny(s *runtime.Scheme, f Format, body []byte, want schema.GroupVersionKind, v Validation, l BodyLimits) (Decoded, error) {
+	from, err := readBody(f, body, v, l)
 	if err != nil {
 		return Decoded{GVK: kindOfBad(err, want)}, err
 	}
-	if k := s.Lookup(want); k != nil && k.Untyped() {
+	d := Decoded{GVK: complete(from.gvk, want), Problems: from.problems}
+	wanted := s.Lookup(want)
+	untyped := wanted != nil && wanted.Untyped()
+	into := wanted
+	if !untyped {
+		into = s.Lookup(d.GVK)
+	}
+	if f != JSON() || into != wanted { // else it has been done
+		if err := l.check(into, from.text, from.message); err != nil {
+			return Decoded{GVK: want}, err
+		}
+	}
+	if untyped {
 		return from.untyped(s)
 	}
-	d := Decoded{GVK: complete(from.gvk, want), Problems: from.problems}
 	obj, err := s.New(d.GVK)
 	if err != nil {
 		return d, err
@@ -112,19 +134,22 @@ type read struct {
 	fill       func(obj runtime.Object) (problems []error, err error)
 	text       []byte // of it as JSON; nil in protobuf
 	validation Validation
+	message    []byte // of it in protobuf
 }
 
-func readBody(f Format, body []byte, v Validation) (read, error) {
+func readBody(f Format, body []byte, v Validation, l BodyLimits) (read, error) {
 	if f, is := f.(*ProtobufFormat); is {
 		gvk, message, err := openBody(body)
-		return read{gvk: gvk, fill: func(obj runtime.Object) ([]error, error) { return nil, f.fillMessage(obj, message) }}, err
+		fill := func(obj runtime.Object) ([]error, error) { return nil, f.fillMessage(obj, message) }
+		return read{gvk: gvk, fill: fill, message: message}, err
 	}
-	text, problems, err := f.ToJSON(body, v)
+	text, problems, err := ToJSONWithin(f, body, v, l)
 	if err != nil {
 		return read{}, err
 	}
 	gvk, err := kindOf(text)
-	return read{gvk, problems, func(obj runtime.Object) ([]error, error) { return unmarshal(text, obj, v) }, text, v}, err
+	fill := func(obj runtime.Object) ([]error, error) { return unmarshal(text, obj, v) }
+	return read{gvk: gvk, problems: problems, fill: fill, text: text, validation: v}, err
 }
 
 // sameType reports whether obj is what want would be: the options of a request are the same in every group.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/keelson-dev/keelson/runtime/internal/weight"
 	nodes "go.yaml.in/yaml/v3"
 	"sigs.k8s.io/yaml"
 )
@@ -50,17 +51,19 @@ func (yamlFormat) ToJSON(body []byte, v Validation) ([]byte, []error, error) {
 	if err := checkAliases(body); err != nil {
 		return nil, nil, err
 	}
-	text, err := yaml.YAMLToJSON(body)
+	if v == Ignore {
+		text, err := yaml.YAMLToJSON(body)
+		return text, nil, err
+	}
+	text, strict := yaml.YAMLToJSONStrict(body)
+	if strict == nil {
+		return text, nil, nil
+	}
+	text, err := yaml.YAMLToJSON(body) // once more, for what is wrong may be no more than keys that come twice
 	if err != nil {
 		return nil, nil, err
 	}
-	if v == Ignore {
-		return text, nil, nil
-	}
-	if _, err := yaml.YAMLToJSONStrict(body); err != nil {
-		return text, []error{shortened(err)}, nil
-	}
-	return text, nil, nil
+	return text, []error{shortened(strict)}, nil
 }
 
 func (yamlFormat) FromJSON(text []byte, _ bool) ([]byte, error) {
@@ -133,7 +136,7 @@ const aliasGrowth = 4
 // alias of a long string costs it nothing and the JSON its whole length. The nodes that are measured come from
 // the library's newer version, which shows aliases before it follows them.
 func checkAliases(body []byte) error {
-	if bytes.IndexByte(body, '&') < 0 || bytes.IndexByte(body, '*') < 0 {
+	if bytes.IndexByte(body, '&') < 0 || bytes.IndexByte(body, '*') < 0 || !weight.Aliases(body) {
 		return nil
 	}
 	var doc nodes.Node

@@ -81,8 +81,17 @@ func (f *ProtobufFormat) message(obj runtime.Object) (*protobuf.Message, error) 
 // DecodeInto reads a body into obj, whatever kind it says it is of: that is in obj's kind and apiVersion. Unknown and
 // duplicate fields are passed over, and nothing gets a default. For protobuf obj's type must have a protobuf form.
 func DecodeInto(f Format, body []byte, obj runtime.Object) error {
-	from, err := readBody(f, body, Ignore)
+	return DecodeIntoWithin(f, body, obj, BodyLimits{})
+}
+
+// DecodeIntoWithin is DecodeInto of a body that is refused, as DecodeWithin does, when its values would go beyond the limits.
+func DecodeIntoWithin(f Format, body []byte, obj runtime.Object, l BodyLimits) error {
+	l = l.of(body)
+	from, err := readBody(f, body, Ignore, l)
 	if err != nil {
+		return err
+	}
+	if err := l.into(obj, from.text, from.message); err != nil {
 		return err
 	}
 	if _, err := from.fill(obj); err != nil {

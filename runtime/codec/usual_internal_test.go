@@ -92,7 +92,7 @@ func differs(s *runtime.Scheme, types *Typed, body []byte, want schema.GroupVers
 		}
 		for _, v := range []Validation{Warn, Strict, Ignore} {
 			got, err := Decode(s, f, bytes.Clone(body), want, v)
-			all, wantErr := decodeAny(s, f, bytes.Clone(body), want, v)
+			all, wantErr := decodeAny(s, f, bytes.Clone(body), want, v, BodyLimits{})
 			switch {
 			case fmt.Sprint(err) != fmt.Sprint(wantErr) || reflect.TypeOf(err) != reflect.TypeOf(wantErr):
 				return fmt.Sprintf("%v: error %v, not %v", v, err, wantErr)

@@ -33,19 +33,29 @@ func (c *call) newApplier(kind types.PatchType, body []byte, opts *metav1.PatchO
 		return a, a.readCBOR(body)
 	}
 	// Most bodies are JSON, which is read much faster as that. What is wrong with any is said in the words for YAML.
-	if problems, err := codec.Unmarshal(body, &a.config, codec.Strict); err == nil && len(problems) == 0 && a.config != nil {
+	problems, err := codec.UnmarshalWithin(body, &a.config, codec.Strict, c.bodyLimits)
+	switch over := c.beyondLimit(err); {
+	case over != nil:
+		return nil, over
+	case err == nil && len(problems) == 0 && a.config != nil:
 		return a, c.checkNumbers(body)
 	}
 	a.config = map[string]any{}
 	v := fieldValidation(opts.FieldValidation)
-	text, problems, err := codec.YAML().ToJSON(body, v)
+	text, problems, err := codec.ToJSONWithin(codec.YAML(), body, v, c.bodyLimits)
+	if over := c.beyondLimit(err); over != nil {
+		return nil, over
+	}
 	if err != nil {
 		if why := err.Error(); !bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")) && strings.HasPrefix(why, "yaml: ") {
 			return nil, apierrors.NewBadRequest("error encoding patch: " + why) // as kube-apiserver says of all but JSON
 		}
 		return nil, apierrors.NewBadRequest("error decoding patch: " + notYAML(err.Error()))
 	}
-	if _, err := codec.Unmarshal(text, &a.config, codec.Ignore); err != nil {
+	if _, err := codec.UnmarshalWithin(text, &a.config, codec.Ignore, c.bodyLimits); err != nil {
+		if over := c.beyondLimit(err); over != nil {
+			return nil, over
+		}
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: error unmarshaling JSON: while decoding JSON: %v", err))
 	}
 	if len(problems) > 0 && v == codec.Strict {
@@ -62,9 +72,12 @@ func (c *call) newApplier(kind types.PatchType, body []byte, opts *metav1.PatchO
 
 // readCBOR reads a configuration in CBOR. It has no fields twice: those are an error, whatever the validation.
 func (a *applier) readCBOR(body []byte) error {
-	text, _, err := codec.CBOR().ToJSON(body, codec.Ignore)
+	text, _, err := codec.ToJSONWithin(codec.CBOR(), body, codec.Ignore, a.bodyLimits)
 	if err == nil {
-		_, err = codec.Unmarshal(text, &a.config, codec.Ignore)
+		_, err = codec.UnmarshalWithin(text, &a.config, codec.Ignore, a.bodyLimits)
+	}
+	if over := a.beyondLimit(err); over != nil {
+		return over
 	}
 	if err != nil {
 		if why := cbor.Unmarshal(body, &map[string]any{}); why != nil { // worded for a patch, of which no kind was looked for

@@ -216,7 +216,10 @@ func (c *call) decodeDeleteOptions(body []byte) (*metav1.DeleteOptions, error) {
 		return nil, err
 	}
 	opts := &metav1.DeleteOptions{}
-	if err := codec.DecodeInto(format, body, opts); err != nil {
+	if err := codec.DecodeIntoWithin(format, body, opts, c.bodyLimits); err != nil {
+		if over := c.beyondLimit(err); over != nil {
+			return nil, over
+		}
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	gv, err := schema.ParseGroupVersion(opts.APIVersion)

@@ -90,6 +90,8 @@ import (
 // Defaults of Options.
 const (
 	DefaultMaxBodyBytes      = 3 << 20
+	DefaultMaxDecodedBytes   = 8 << 20
+	DefaultMaxMetadataItems  = 10000
 	DefaultMinRequestTimeout = 30 * time.Minute
 	DefaultWriteTimeout      = 30 * time.Second
 )
@@ -139,6 +141,12 @@ type Options struct {
 	Budget *flowcontrol.Budget
 	// Selectors bounds the selectors of requests.
 	Selectors selector.Limit
+	// MaxDecodedBytes limits the memory that the values of a request body take when it is decoded, as far as can be told
+	// before: see codec.BodyLimits.Bytes. More is answered with 413. 0 is 8 MiB, negative is no limit.
+	MaxDecodedBytes int
+	// MaxMetadataItems limits each list and map in the metadata of a body: see codec.BodyLimits.Items. More is answered with
+	// 422. 0 is 10,000, negative is no limit.
+	MaxMetadataItems int
 	// MinRequestTimeout is the least time a watch lasts that asks for no timeoutSeconds; it lasts up to twice as
 	// long, at random. 0 is 30 minutes.
 	MinRequestTimeout time.Duration
@@ -176,6 +184,7 @@ type Resource struct {
 	most        int64          // that one request can hold of budget
 	selectors   selector.Limit // of requests
 	watched     watchSelectors
+	bodyLimits  codec.BodyLimits
 	minTimeout  time.Duration
 	write       time.Duration
 	warnings    []string

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -41,6 +42,10 @@ func New(o Options) (*Resource, error) {
 		budget:     o.Budget,
 		most:       most(o.Budget),
 		selectors:  o.Selectors,
+		bodyLimits: codec.BodyLimits{
+			Bytes: max(cmp.Or(o.MaxDecodedBytes, DefaultMaxDecodedBytes), 0),
+			Items: max(cmp.Or(o.MaxMetadataItems, DefaultMaxMetadataItems), 0),
+		},
 		minTimeout: o.MinRequestTimeout,
 		write:      o.WriteTimeout,
 		warnings:   slices.Clone(o.Warnings),

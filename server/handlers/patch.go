@@ -80,6 +80,9 @@ func (p *patcher) check() error {
 	if err := patch.Check(p.text); err != nil {
 		return patchError(err)
 	}
+	if err := codec.CheckObject(p.text, p.bodyLimits); err != nil {
+		return p.beyondLimit(err)
+	}
 	if p.validation == codec.Ignore {
 		return nil
 	}
@@ -122,22 +125,23 @@ func (p *patcher) apply(ctx *registry.Call, current runtime.Object) (runtime.Obj
 	if err != nil {
 		return nil, err
 	}
-	text, err := p.Encode(ctx, shown)
+	was, err := p.Encode(ctx, shown)
 	if err != nil {
 		return nil, err
 	}
+	var text []byte
 	switch p.kind {
 	case types.JSONPatchType:
-		text, err = patch.JSONPatchContext(ctx, text, p.text)
+		text, err = patch.JSONPatchContext(ctx, was, p.text)
 	case types.StrategicMergePatchType:
-		text, err = patch.StrategicMergePatchContext(ctx, text, p.text, p.Known.Type)
+		text, err = patch.StrategicMergePatchContext(ctx, was, p.text, p.Known.Type)
 	default:
-		text, err = patch.MergePatchContext(ctx, text, p.text)
+		text, err = patch.MergePatchContext(ctx, was, p.text)
 	}
 	if err != nil {
 		return nil, patchError(err)
 	}
-	obj, err := p.decodePatched(text)
+	obj, err := p.decodePatched(text, was)
 	if err != nil {
 		return nil, err
 	}
@@ -153,9 +157,15 @@ func (p *patcher) apply(ctx *registry.Call, current runtime.Object) (runtime.Obj
 	return obj, p.sameUID(current, obj)
 }
 
-// decodePatched makes the object of a patched text. What is wrong with it is the patch's fault.
-func (p *patcher) decodePatched(text []byte) (runtime.Object, error) {
-	d, err := codec.Decode(p.scheme, codec.JSON(), text, p.Kind, p.validation)
+// decodePatched makes the object of a patched text. What is wrong with it is the patch's fault. An object that is beyond the
+// limits as it is can be patched if that does not make it longer: its finalizers have to be taken away some day.
+func (p *patcher) decodePatched(text, was []byte) (runtime.Object, error) {
+	d, err := codec.DecodeWithin(p.scheme, codec.JSON(), text, p.Kind, p.validation, p.bodyLimits)
+	if isBeyondLimit(err) && len(text) <= len(was) {
+		if _, why := codec.DecodeWithin(p.scheme, codec.JSON(), was, p.Kind, codec.Ignore, p.bodyLimits); isBeyondLimit(why) {
+			d, err = codec.Decode(p.scheme, codec.JSON(), text, p.Kind, p.validation)
+		}
+	}
 	want := p.Kind
 	switch {
 	case p.Untyped() && err == nil:
@@ -183,6 +193,9 @@ func (p *patcher) decodePatched(text []byte) (runtime.Object, error) {
 func (p *patcher) invalid(text []byte, err error) error {
 	if why := statusIn(err); why != nil {
 		return why
+	}
+	if over := p.beyondLimit(err); over != nil {
+		return over
 	}
 	shown := excerpt.OfBytes(text, excerpt.Text)
 	switch {

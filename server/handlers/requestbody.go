@@ -94,7 +94,7 @@ func (c *call) decode(f codec.Format, body []byte, v codec.Validation) (runtime.
 		}
 		return d.Object, err
 	}
-	d, err := codec.Decode(c.scheme, f, body, c.Kind, v)
+	d, err := codec.DecodeWithin(c.scheme, f, body, c.Kind, v, c.bodyLimits)
 	if gv := d.GVK.GroupVersion(); d.GVK.Kind == c.Kind.Kind && !gv.Empty() && gv != c.Kind.GroupVersion() {
 		return nil, wrongVersion(gv, c.Kind.GroupVersion())
 	}
@@ -113,6 +113,24 @@ func (c *call) decode(f codec.Format, body []byte, v codec.Validation) (runtime.
 	return d.Object, nil
 }
 
+func isBeyondLimit(err error) bool {
+	var over *codec.LimitError
+	return errors.As(err, &over)
+}
+
+// beyondLimit is the error of a body that is beyond a limit; nil: err says something else.
+func (c *call) beyondLimit(err error) error {
+	var over *codec.LimitError
+	switch {
+	case !errors.As(err, &over):
+		return nil
+	case over.Field == "":
+		return apierrors.NewRequestEntityTooLargeError(over.Error())
+	}
+	path := field.NewPath(over.Field)
+	return apierrors.NewInvalid(c.Kind.GroupKind(), c.name, field.ErrorList{field.TooMany(path, over.Most+1, over.Most)})
+}
+
 func wrongVersion(got, want schema.GroupVersion) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", got, want))
 }
@@ -121,6 +139,9 @@ func wrongVersion(got, want schema.GroupVersion) error {
 func (c *call) decodeError(err error, gvk schema.GroupVersionKind, body []byte) error {
 	if why := statusIn(err); why != nil {
 		return why
+	}
+	if over := c.beyondLimit(err); over != nil {
+		return over
 	}
 	if gvk.Kind != "" {
 		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", gvk.Kind, gvk.Version, c.Kind.Kind, err))
@@ -195,7 +216,7 @@ func accessor(obj runtime.Object) (metav1.Object, error) {
 
 // decodeUntyped makes the object of a body for a kind without a Go type, which must say itself what it is.
 func (c *call) decodeUntyped(f codec.Format, body []byte, v codec.Validation) (codec.Decoded, error) {
-	d, err := codec.Decode(c.scheme, f, body, c.Kind, v)
+	d, err := codec.DecodeWithin(c.scheme, f, body, c.Kind, v, c.bodyLimits)
 	switch {
 	case err != nil:
 		return d, c.decodeError(err, d.GVK, body)

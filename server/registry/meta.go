@@ -58,19 +58,44 @@ func (r *Registry) settleNamespace(call *Call, m metav1.Object) error {
 	return nil
 }
 
+// ownerKey is an owner reference as a value that can be compared: two are equal when the references are.
+type ownerKey struct {
+	apiVersion, kind, name string
+	uid                    types.UID
+	controller, block      setting
+}
+
+// setting is a *bool: there is none, or what it points to.
+type setting struct{ set, value bool }
+
+func settingOf(b *bool) setting {
+	if b == nil {
+		return setting{}
+	}
+	return setting{true, *b}
+}
+
+func keyOf(ref *metav1.OwnerReference) ownerKey {
+	return ownerKey{ref.APIVersion, ref.Kind, ref.Name, ref.UID, settingOf(ref.Controller), settingOf(ref.BlockOwnerDeletion)}
+}
+
 // dedupOwners removes repeated identical owner references and returns the warning that this deserves, or "".
 func dedupOwners(m metav1.Object, when string) string {
 	refs := m.GetOwnerReferences()
-	seen := make(map[types.UID][]metav1.OwnerReference, len(refs))
+	if len(refs) < 2 {
+		return ""
+	}
+	seen := make(map[ownerKey]struct{}, len(refs))
 	kept := make([]metav1.OwnerReference, 0, len(refs))
 	var repeated []string
-	for _, ref := range refs {
-		if containsOwner(seen[ref.UID], ref) {
-			repeated = append(repeated, string(ref.UID))
+	for i := range refs {
+		key := keyOf(&refs[i])
+		if _, ok := seen[key]; ok {
+			repeated = append(repeated, string(key.uid))
 			continue
 		}
-		seen[ref.UID] = append(seen[ref.UID], ref)
-		kept = append(kept, ref)
+		seen[key] = struct{}{}
+		kept = append(kept, refs[i])
 	}
 	if len(repeated) == 0 {
 		return ""
@@ -82,15 +107,6 @@ func dedupOwners(m metav1.Object, when string) string {
 
 // The second place where owner references are looked at.
 const afterMutation = " after mutating admission happens"
-
-func containsOwner(refs []metav1.OwnerReference, ref metav1.OwnerReference) bool {
-	for _, other := range refs {
-		if equality.Semantic.DeepEqual(other, ref) {
-			return true
-		}
-	}
-	return false
-}
 
 // Generated names are a prefix, cut to what leaves room, and random characters that spell no words.
 const (
@@ -122,9 +138,10 @@ func (r *Registry) checkFinalizers(m metav1.Object, old []string) (problems fiel
 	if r.strategy.plainFinalizers {
 		return nil, nil
 	}
+	known := memberOf(old)
 	for i, name := range m.GetFinalizers() {
 		switch {
-		case isQualified(name) || slices.Contains(old, name):
+		case isQualified(name) || known(name):
 		case isKubernetes(r.resource.Group):
 			problems = append(problems, field.Invalid(metadataPath.Child("finalizers").Index(i), name,
 				"name is neither a standard finalizer name nor is it fully qualified"))
@@ -133,6 +150,22 @@ func (r *Registry) checkFinalizers(m metav1.Object, old []string) (problems fiel
 		}
 	}
 	return problems, warnings
+}
+
+// memberOf returns a function that reports whether a text is in list, which takes the same time however long that is.
+func memberOf(list []string) func(string) bool {
+	const few = 8
+	if len(list) <= few {
+		return func(text string) bool { return slices.Contains(list, text) }
+	}
+	set := make(map[string]struct{}, len(list))
+	for _, text := range list {
+		set[text] = struct{}{}
+	}
+	return func(text string) bool {
+		_, ok := set[text]
+		return ok
+	}
 }
 
 // isQualified reports whether a finalizer has a domain, or is one that Kubernetes gives a meaning to.

@@ -159,7 +159,9 @@ func (c *Compiler) slice(t reflect.Type) readFunc {
 		}
 		n := 0
 		ok := r.elements(func() bool {
-			v.Grow(1)
+			if n == v.Cap() { // twice as large: a long list is copied less often than with append
+				v.Grow(max(n, 1))
+			}
 			v.SetLen(n + 1)
 			n++
 			return read(r, v.Index(n-1))

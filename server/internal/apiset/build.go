@@ -107,6 +107,8 @@ func (s *Set) build(r *served, stores map[schema.GroupResource]*registry.Registr
 		Forms:             s.opts.Forms,
 		MaxBodyBytes:      s.opts.MaxBodyBytes,
 		Budget:            s.opts.Bytes,
+		MaxDecodedBytes:   s.opts.MaxDecodedBytes,
+		MaxMetadataItems:  s.opts.MaxMetadataItems,
 		MinRequestTimeout: s.opts.MinWatchTimeout,
 		Selectors:         s.opts.Selectors,
 		Warnings:          r.warnings(),

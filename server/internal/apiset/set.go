@@ -31,10 +31,12 @@ type Options struct {
 	Life       context.Context
 	Authorizer authz.Authorizer // of create-on-update
 
-	MaxBodyBytes    int64
-	Bytes           *flowcontrol.Budget // held by requests
-	MinWatchTimeout time.Duration
-	Selectors       selector.Limit
+	MaxBodyBytes     int64
+	MaxDecodedBytes  int
+	MaxMetadataItems int
+	Bytes            *flowcontrol.Budget // held by requests
+	MinWatchTimeout  time.Duration
+	Selectors        selector.Limit
 
 	Discovery *discovery.Service
 	OpenAPI   *openapi.Service

@@ -64,8 +64,8 @@ func TestBudgetHasThreeBounds(t *testing.T) {
 }
 
 func TestBudgetWithoutBounds(t *testing.T) {
-	none := flowcontrol.Bounds{All: -1, User: -1, Address: -1}
-	if got := (*flowcontrol.Budget)(nil).Bounds(); got != none {
+	unbounded := flowcontrol.Bounds{All: -1, User: -1, Address: -1}
+	if got := (*flowcontrol.Budget)(nil).Bounds(); got != unbounded {
 		t.Errorf("the bounds of no budget are %+v", got)
 	}
 	if got := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{User: 7}).Bounds(); got != (flowcontrol.Bounds{User: 7}) {

@@ -119,7 +119,7 @@ func TestErrorsOfOneRequestAreBounded(t *testing.T) {
 	t.Parallel()
 	w := gaugeServer(t)
 	var labels strings.Builder
-	for i := range 20_000 {
+	for i := range 9_999 {
 		fmt.Fprintf(&labels, `"%d!":"",`, i)
 	}
 	for what, body := range map[string]string{

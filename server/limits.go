@@ -42,7 +42,7 @@ type Limits struct {
 	Bytes flowcontrol.Bounds
 	// MaxSelectorRequirements bounds the requirements of a label selector, and those of a field selector, that a request sends;
 	// 0 is 400, negative is no bound. With it go the values in the sets of a label selector (a in (x,y)), ten for each
-	// requirement that there may be, and the bytes of the text, 160 for each: 4,000 and 64,000. More is answered with 400.
+	// requirement that there may be, and the bytes of the text, 256 for each: 4,000 and 102,400. More is answered with 400.
 	MaxSelectorRequirements int
 	// CacheWindow is how long changes are kept in memory, for watches that resume and for lists of older states; 0 is
 	// 5 min. Watches that allow bookmarks get one each minute: with less than three minutes a client that was away may

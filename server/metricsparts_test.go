@@ -184,10 +184,12 @@ func TestMetricsOfStorage(t *testing.T) {
 			t.Errorf("storage of widgets: %q, want %q", got, want)
 		}
 	}
-	for _, want := range []string{"create: 2", "list: 3"} {
-		if got := from("keelson_storage_request_duration_seconds_count", "sprockets", "operation"); !slices.Contains(got, want) {
-			t.Errorf("storage of sprockets: %q, want %q", got, want)
-		}
+	got := from("keelson_storage_request_duration_seconds_count", "sprockets", "operation")
+	lists := func(line string) bool { // requests that ask the same share a read while one of them has it
+		return slices.Contains([]string{"list: 1", "list: 2", "list: 3"}, line)
+	}
+	if !slices.Contains(got, "create: 2") || !slices.ContainsFunc(got, lists) {
+		t.Errorf("storage of sprockets: %q, want 2 creates, and 1 to 3 lists", got)
 	}
 }
 

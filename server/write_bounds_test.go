@@ -215,7 +215,7 @@ func TestCostlyWritesAreRefused(t *testing.T) {
 		"strategic/2,000 keys":               ``,
 		"refused/merge patch":                `... (truncated, `,
 		"entries/untyped wide":               `metadata.managedFields: Forbidden: the entries name too many fields`,
-		"apply/200,000 values in small maps": `too large to have its fields managed one by one`,
+		"apply/200,000 values in small maps": `the values in the body take too much memory`,
 	}
 	for _, c := range costlyWrites() {
 		text, ok := want[c.name]

@@ -25,15 +25,15 @@ const DefaultLimit Limit = 400
 // What a selector may have for each of the requirements of its Limit.
 const (
 	valuesEach = 10
-	bytesEach  = 160
+	bytesEach  = 256
 )
 
 // Limit is how many requirements, such as a=b, a selector may have; 0 is DefaultLimit, negative is no limit.
 //
 // The values in the sets of a label selector, a in (x,y), are not counted as requirements, for they cost no more time to match,
 // and clients select by sets of some hundred names: all its sets together may have ten times as many values as the selector may
-// have requirements. The text of a selector may have 160 bytes for each requirement that it may have, since a value of a
-// field has no bound of its own. With the default that is 400 requirements, 4,000 values and 64,000 bytes.
+// have requirements. The text of a selector may have 256 bytes for each requirement that it may have, since a value of a
+// field has no bound of its own. With the default that is 400 requirements, 4,000 values and 102,400 bytes.
 type Limit int
 
 // most is the number that l stands for; false: there is none.

@@ -72,7 +72,7 @@ func TestQueryOptions(t *testing.T) {
 		{"GET", base + "?watch=1&fieldSelector=" + terms(401, "metadata.name!%%3Dn%d"), "", 400, bad, "the field selector is too large: it has 401 requirements, and at most 400 are allowed"},
 		{"GET", "/apis/example.com/v1/watch/widgets?labelSelector=" + terms(401, "l%d"), "", 400, bad, "the label selector is too large: it has 401 requirements, and at most 400 are allowed"},
 		{"DELETE", base + "?labelSelector=n+in+(a," + terms(4000, "n%d") + ")", "", 400, bad, "the label selector is too large: it has 4001 values in its sets, and at most 4000 are allowed"},
-		{"DELETE", base + "?fieldSelector=metadata.name%3Da," + strings.Repeat("metadata.name%3Da,", 40_000), "", 400, bad, "the field selector is too large: it has 640016 bytes, and at most 64000 are allowed"},
+		{"DELETE", base + "?fieldSelector=metadata.name%3Da," + strings.Repeat("metadata.name%3Da,", 40_000), "", 400, bad, "the field selector is too large: it has 640016 bytes, and at most 102400 are allowed"},
 		{"GET", base + "?shardSelector=x", "", 400, bad, "shardSelector is not supported by this server"},
 		// dryRun, fieldManager, fieldValidation, force
 		{"POST", base + "?dryRun=foo", "{}", 422, invalid, options("CreateOptions", `dryRun: Unsupported value: ["foo"]: supported values: "All"`)},

@@ -46,10 +46,13 @@ func (l *Log) state(r storage.Range) (storage.RangeResult, error) {
 		}
 	}
 	res := storage.RangeResult{Count: int64(len(state)), Revision: r.At}
+	bytes := int64(0)
 	for _, key := range slices.Sorted(maps.Keys(state)) {
-		if !r.CountOnly && (r.Limit == 0 || len(res.KVs) < r.Limit) {
-			res.KVs = append(res.KVs, state[key])
+		if r.Full(len(res.KVs), bytes) {
+			break
 		}
+		res.KVs = append(res.KVs, state[key])
+		bytes += int64(len(state[key].Value))
 	}
 	return res, nil
 }

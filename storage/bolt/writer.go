@@ -96,7 +96,7 @@ func (w *writer) rest(now time.Time) (time.Duration, bool) {
 func (w *writer) commit(batch []*request) {
 	now := time.Now()
 	if w.relieve(now, slices.ContainsFunc(batch, func(r *request) bool { return r.kind == ready })) {
-		err := error(nil)
+		var err error
 		if w.fits(0, batch) || w.spend(now, batch) {
 			_, err = w.transact(batch)
 		} else {

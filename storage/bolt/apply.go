@@ -80,6 +80,18 @@ func (a *attempt) write(r *request) error {
 	return nil
 }
 
+// grows says that a commit makes the store grow, or takes more than there is in a full file.
+func (a *attempt) grows(c storage.Commit, found placed) (bool, error) {
+	if c.Delete {
+		return false, nil
+	}
+	if found.live() == 0 || c.TTL > 0 && !found.expiring || int64(len(c.Value))*5/4+leastRoom/2 > a.room {
+		return true, nil
+	}
+	e, err := a.change(found.live())
+	return err == nil && int64(len(c.Value)) > e.valueSize(), err
+}
+
 // conflict answers a commit whose key is at another revision: at once if that state is durable, whatever becomes
 // of this transaction, and else with it.
 func (a *attempt) conflict(r *request, found, live int64) error {

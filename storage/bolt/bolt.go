@@ -248,9 +248,3 @@ func (b *Backend) Ready(ctx context.Context) error {
 	defer b.mu.Unlock()
 	return b.full
 }
-
-func (b *Backend) setFull(err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.full = err
-}

@@ -119,3 +119,9 @@ func (b *Backend) setFailed(err error) {
 	defer b.mu.Unlock()
 	b.failed = err
 }
+
+func (b *Backend) setFull(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.full = err
+}

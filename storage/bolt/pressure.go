@@ -14,8 +14,6 @@ const (
 	fullTime = 10 * time.Second
 	// forgetRetry is how long forgetting all history rests when there was no room for the smallest step of it.
 	forgetRetry = 10 * time.Second
-	// stepPages bounds what pages a transaction takes for one change, about: the paths to it in each tree.
-	stepPages = 48
 )
 
 // pressure is what a writer knows of the room there is. While it is full, the file has no spare: commits that make the store
@@ -107,14 +105,6 @@ func (w *writer) spend(now time.Time, batch []*request) bool {
 	return w.fits(0, batch)
 }
 
-// step is how many changes a transaction may make, at most limit.
-func (w *writer) step(limit int) int {
-	if !w.pressure.full {
-		return limit
-	}
-	return max(min(limit, w.b.freePages()/stepPages), 1)
-}
-
 // squeeze answers a batch in a full file: what makes the store grow is refused, and the rest done in steps.
 func (w *writer) squeeze(batch []*request) {
 	if len(w.carried) > 0 && w.pressure.unload != nil {
@@ -194,16 +184,4 @@ func unanswered(batch []*request) (left []*request) {
 		}
 	}
 	return left
-}
-
-// grows says that a commit makes the store grow, or takes more than there is in a full file.
-func (a *attempt) grows(c storage.Commit, found placed) (bool, error) {
-	if c.Delete {
-		return false, nil
-	}
-	if found.live() == 0 || c.TTL > 0 && !found.expiring || int64(len(c.Value))*5/4+leastRoom/2 > a.room {
-		return true, nil
-	}
-	e, err := a.change(found.live())
-	return err == nil && int64(len(c.Value)) > e.valueSize(), err
 }

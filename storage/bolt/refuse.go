@@ -86,6 +86,14 @@ func noSpace(err error) bool {
 	return false
 }
 
+// fault is an error of the file.
+func (b *Backend) fault(op string, err error) error {
+	if noSpace(err) {
+		err = fmt.Errorf("%w: %v", storage.ErrNoSpace, err)
+	}
+	return &storage.FileError{Op: op, Path: b.path, Err: err}
+}
+
 // guard runs fn and makes an error of a panic: bbolt panics on damaged pages, and a page that the disk cannot
 // deliver is a memory fault.
 func guard(fn func() error) (err error) {

@@ -37,12 +37,12 @@ func (b *Backend) growth(size int64) int64 {
 
 // room is how many bytes of pages can be written: those that are free in the file, and those by which it may grow.
 func (b *Backend) room() int64 {
-	size := int64(0)
+	var size, page int64
 	_ = b.db.View(func(tx *bbolt.Tx) error {
-		size = tx.Size()
+		size, page = tx.Size(), int64(tx.DB().Info().PageSize) // within, as the file is mapped then, and not anew
 		return nil
 	})
-	return int64(b.freePages())*int64(b.db.Info().PageSize) + b.growth(size)
+	return int64(b.freePages())*page + b.growth(size)
 }
 
 // freePages is how many pages of the file are free when the next transaction begins, if no reader keeps them.

@@ -15,10 +15,16 @@ func sizeLimit() (size int64, ok bool) {
 	return int64(r.Cur), true //nolint:gosec // checked
 }
 
-// diskRoom returns how many bytes the disk of a file has for this process, and in all.
+// diskRoom returns how many bytes the disk of a file has for this process, and in all. The file may be closed meanwhile.
 func diskRoom(f *os.File) (available, capacity int64, ok bool) {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return 0, 0, false
+	}
 	var s syscall.Statfs_t
-	if err := syscall.Fstatfs(int(f.Fd()), &s); err != nil || s.Blocks == 0 {
+	var told error
+	err = conn.Control(func(fd uintptr) { told = syscall.Fstatfs(int(fd), &s) })
+	if err != nil || told != nil || s.Blocks == 0 {
 		return 0, 0, false
 	}
 	return int64(s.Bavail) * s.Bsize, int64(s.Blocks) * s.Bsize, true //nolint:gosec // sizes of disks

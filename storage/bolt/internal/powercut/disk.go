@@ -12,6 +12,7 @@ package powercut
 import (
 	"bytes"
 	"maps"
+	"math"
 	"math/rand/v2"
 )
 
@@ -31,7 +32,7 @@ const (
 )
 
 // Never is when a call ended in which the process was killed.
-const Never = 1 << 60
+const Never = math.MaxInt / 2
 
 // Event is one thing that a process did. Began and Ended are points of the recording: all that was done before a point began
 // before it.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/keelson-dev/keelson/runtime"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -20,6 +21,15 @@ func (e *EntriesError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *EntriesError) Unwrap() error { return e.Err }
+
+// entriesOf returns the entries of an object, which are its own.
+func entriesOf(obj runtime.Object) []metav1.ManagedFieldsEntry {
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return nil
+	}
+	return m.GetManagedFields()
+}
 
 // checkEntries refuses entries that would take too long to be read and compared.
 func checkEntries(entries []metav1.ManagedFieldsEntry) *field.Error {

@@ -381,14 +381,6 @@ func (f *FieldManager) begin(obj runtime.Object) runtime.Object {
 	return obj
 }
 
-func entriesOf(obj runtime.Object) []metav1.ManagedFieldsEntry {
-	m, err := meta.Accessor(obj)
-	if err != nil {
-		return nil
-	}
-	return m.GetManagedFields()
-}
-
 // settle makes it known that an object without entries has none on purpose, and gives it times of its own.
 func settle(m metav1.Object) {
 	entries := m.GetManagedFields()

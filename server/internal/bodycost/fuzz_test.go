@@ -19,10 +19,15 @@ var targets = []struct{ method, path string }{
 func FuzzBodies(f *testing.F) {
 	types := []string{jsonType, yamlType, cborType, protobufType}
 	patches := []string{jsonPatch, mergePatch, strategicPatch, applyPatch, "application/apply-patch+cbor"}
+	bodies := worstBodies(64<<10, each)
 	for to, target := range targets {
-		for as := range len(patches) {
-			for _, q := range worstBodies(64 << 10) {
-				if q.method != target.method || !strings.HasPrefix(q.path, target.path+"?") {
+		formats := types
+		if target.method == "PATCH" {
+			formats = patches
+		}
+		for as, format := range formats {
+			for i, q := range bodies {
+				if q.method != target.method || !strings.HasPrefix(q.path, target.path+"?") || !long() && (format != q.contentType || i%4 != 0) {
 					continue
 				}
 				// The table's bodies are made in this way, or nearly: the item is what the middle of it repeats.

@@ -5,15 +5,22 @@ import (
 	"strings"
 )
 
-// worstBodies are requests with bodies of about a size that are made to cost much, in each verb and format.
-func worstBodies(size int) (all []request) {
-	fill := func(head, item, tail string) string { return fillTo(size, head, item, tail) }
-	fillEach := func(head, tail string, item func(int) string) string { return fillEachTo(size, head, tail, item) }
-	const dry = "?dryRun=All&fieldManager=m"
-	add := func(name, method, path, ct, body string) {
-		all = append(all, request{name, method, path + dry, ct, body})
+// worstBodies are requests with bodies of about a size that are made to cost much, in each verb and format. Only those are made
+// that are wanted, for that takes as long as to serve them.
+func worstBodies(size int, wanted func(name string) bool) (all []request) {
+	fill := func(head, item, tail string) func() string {
+		return func() string { return fillTo(size, head, item, tail) }
 	}
-	post := func(name, path, body string) { add(name, "POST", path, jsonType, body) }
+	fillEach := func(head, tail string, item func(int) string) func() string {
+		return func() string { return fillEachTo(size, head, tail, item) }
+	}
+	const dry = "?dryRun=All&fieldManager=m"
+	add := func(name, method, path, ct string, body func() string) {
+		if wanted(name) {
+			all = append(all, request{name, method, path + dry, ct, body()})
+		}
+	}
+	post := func(name, path string, body func() string) { add(name, "POST", path, jsonType, body) }
 	cm := func(meta string) string {
 		return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a",` + meta
 	}
@@ -78,7 +85,7 @@ func worstBodies(size int) (all []request) {
 	post("free owners", frees, fill(`{"apiVersion":"e.example.com/v1","kind":"Free","metadata":{"name":"a","ownerReferences":[`, `{},`, `]}}`))
 	post("free unknown meta", frees, fillEach(`{"apiVersion":"e.example.com/v1","kind":"Free","metadata":{"name":"a",`, `}}`, numbered(`"%d":1`)))
 	// YAML
-	yaml := func(name, path, body string) { add("yaml "+name, "POST", path, yamlType, body) }
+	yaml := func(name, path string, body func() string) { add("yaml "+name, "POST", path, yamlType, body) }
 	yaml("cm flow ints", configMaps, fill(cm(`"x":[`), `1,`, `]}}`))
 	yaml("cm flow {}", configMaps, fill(cm(`"x":[`), `{},`, `]}}`))
 	yaml("cm owners flow", configMaps, fill(cm(`"ownerReferences":[`), `{},`, `]}}`))
@@ -89,7 +96,9 @@ func worstBodies(size int) (all []request) {
 	yaml("cm block maps", configMaps, fill("metadata:\n  name: a\nx:\n", "- a:\n", ""))
 	yaml("cm dups", configMaps, fill("metadata:\n  name: a\ndata:\n", " a:\n", ""))
 	yaml("cm nested seq", configMaps, fill("metadata:\n  name: a\nx:\n", "- "+strings.Repeat("- ", 300)+"\n", ""))
-	yaml("cm deep flow", configMaps, "metadata:\n  name: a\nx: "+strings.Repeat("[", size/3)+strings.Repeat("]", size/3))
+	yaml("cm deep flow", configMaps, func() string {
+		return "metadata:\n  name: a\nx: " + strings.Repeat("[", size/3) + strings.Repeat("]", size/3)
+	})
 	yaml("cm long folded", configMaps, fill("metadata:\n  name: a\ndata:\n a: ", "a\n  ", "b\n"))
 	yaml("cm anchors", configMaps, fillEach("metadata:\n  name: a\nx: [", "]\n", numbered("&%d 1")))
 	yaml("cm aliases", configMaps, fill("metadata:\n  name: a\nx: [&a 1,", "*a ,", "]\n"))
@@ -112,33 +121,63 @@ func worstBodies(size int) (all []request) {
 	free := func(x any) map[string]any {
 		return map[string]any{"apiVersion": "e.example.com/v1", "kind": "Free", "metadata": map[string]any{"name": "b"}, "spec": map[string]any{"x": x}}
 	}
-	add("cbor ints", "POST", frees, cborType, selfDescribed(free(items(size-200, 1))))
-	add("cbor maps", "POST", frees, cborType, selfDescribed(free(items(size-200, map[string]any{}))))
-	add("cbor arrays", "POST", frees, cborType, selfDescribed(free(items(size-200, []any{}))))
-	add("cbor strings", "POST", frees, cborType, selfDescribed(free(items(size-200, ""))))
-	add("cbor member", "POST", frees, cborType, selfDescribed(free(items(size/3-200, map[string]any{"": 1}))))
-	add("cbor owners", "POST", configMaps, cborType, selfDescribed(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "b", "ownerReferences": items(size-200, map[string]any{})}}))
-	add("cbor bytes", "POST", configMaps, cborType, selfDescribed(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "b"}, "data": map[string]string{"a": strings.Repeat("\x01", size-200)}}))
-	message := func(name, path, av, kind string, msg []byte) {
-		add("pb "+name, "POST", path, protobufType, enveloped(av, kind, msg))
+	add("cbor ints", "POST", frees, cborType, func() string {
+		return selfDescribed(free(items(size-200, 1)))
+	})
+	add("cbor maps", "POST", frees, cborType, func() string {
+		return selfDescribed(free(items(size-200, map[string]any{})))
+	})
+	add("cbor arrays", "POST", frees, cborType, func() string {
+		return selfDescribed(free(items(size-200, []any{})))
+	})
+	add("cbor strings", "POST", frees, cborType, func() string {
+		return selfDescribed(free(items(size-200, "")))
+	})
+	add("cbor member", "POST", frees, cborType, func() string {
+		return selfDescribed(free(items(size/3-200, map[string]any{"": 1})))
+	})
+	add("cbor owners", "POST", configMaps, cborType, func() string {
+		return selfDescribed(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "b", "ownerReferences": items(size-200, map[string]any{})}})
+	})
+	add("cbor bytes", "POST", configMaps, cborType, func() string {
+		return selfDescribed(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "b"}, "data": map[string]string{"a": strings.Repeat("\x01", size-200)}})
+	})
+	message := func(name, path, av, kind string, msg func() []byte) {
+		add("pb "+name, "POST", path, protobufType, func() string { return enveloped(av, kind, msg()) })
 	}
 	meta := func(fields []byte) []byte { return pb(1, append(pb(1, []byte("b")), fields...)) }
-	message("owners", configMaps, "v1", "ConfigMap", meta(bytes.Repeat(pb(13, nil), (size-100)/2)))
-	message("finalizers", configMaps, "v1", "ConfigMap", meta(bytes.Repeat(pb(14, nil), (size-100)/2)))
-	message("managed", configMaps, "v1", "ConfigMap", meta(bytes.Repeat(pb(17, nil), (size-100)/2)))
-	message("labels", configMaps, "v1", "ConfigMap", meta(bytes.Repeat(pb(11, nil), (size-100)/2)))
-	message("containers", pods, "v1", "Pod", append(meta(nil), pb(2, bytes.Repeat(pb(2, nil), (size-100)/2))...))
-	message("unknown", pods, "v1", "Pod", append(meta(nil), bytes.Repeat([]byte{0x78, 1}, (size-100)/2)...))
-	message("big", configMaps, "v1", "ConfigMap", append(meta(nil), pb(2, append(pb(1, []byte("a")), pb(2, bytes.Repeat([]byte("<"), size-200))...))...))
-	message("bad utf8", configMaps, "v1", "ConfigMap", append(meta(nil), pb(2, append(pb(1, []byte("a")), pb(2, bytes.Repeat([]byte("\xff"), size-200))...))...))
+	message("owners", configMaps, "v1", "ConfigMap", func() []byte {
+		return meta(bytes.Repeat(pb(13, nil), (size-100)/2))
+	})
+	message("finalizers", configMaps, "v1", "ConfigMap", func() []byte {
+		return meta(bytes.Repeat(pb(14, nil), (size-100)/2))
+	})
+	message("managed", configMaps, "v1", "ConfigMap", func() []byte {
+		return meta(bytes.Repeat(pb(17, nil), (size-100)/2))
+	})
+	message("labels", configMaps, "v1", "ConfigMap", func() []byte {
+		return meta(bytes.Repeat(pb(11, nil), (size-100)/2))
+	})
+	message("containers", pods, "v1", "Pod", func() []byte {
+		return append(meta(nil), pb(2, bytes.Repeat(pb(2, nil), (size-100)/2))...)
+	})
+	message("unknown", pods, "v1", "Pod", func() []byte {
+		return append(meta(nil), bytes.Repeat([]byte{0x78, 1}, (size-100)/2)...)
+	})
+	message("big", configMaps, "v1", "ConfigMap", func() []byte {
+		return append(meta(nil), pb(2, append(pb(1, []byte("a")), pb(2, bytes.Repeat([]byte("<"), size-200))...))...)
+	})
+	message("bad utf8", configMaps, "v1", "ConfigMap", func() []byte {
+		return append(meta(nil), pb(2, append(pb(1, []byte("a")), pb(2, bytes.Repeat([]byte("\xff"), size-200))...))...)
+	})
 	// updates and patches
-	put := func(name, path, body string) { add("put "+name, "PUT", path, jsonType, body) }
+	put := func(name, path string, body func() string) { add("put "+name, "PUT", path, jsonType, body) }
 	put("cm data", configMaps+"/a", fillEach(cm(`"x":1},"data":{`), `}}`, numbered(`"%d":""`)))
 	put("cm owners", configMaps+"/a", fillEach(cm(`"ownerReferences":[`), `]}}`, numbered(`{"apiVersion":"v1","kind":"A","name":"n%d","uid":"u"}`)))
 	put("cm finalizers", configMaps+"/a", fillEach(cm(`"finalizers":[`), `]}}`, numbered(`"%d"`)))
 	put("free", frees+"/a", fill(`{"apiVersion":"e.example.com/v1","kind":"Free","metadata":{"name":"a"},"spec":{"x":[`, `{},`, `]}}`))
 	put("thing", things+"/a", fill(`{"apiVersion":"e.example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"defaulted":[`, `{},`, `]}}`))
-	pat := func(name, path, ct, body string) { add("patch "+name, "PATCH", path, ct, body) }
+	pat := func(name, path, ct string, body func() string) { add("patch "+name, "PATCH", path, ct, body) }
 	pat("merge data", configMaps+"/a", mergePatch, fillEach(`{"data":{`, `}}`, numbered(`"%d":""`)))
 	pat("merge owners", configMaps+"/a", mergePatch, fill(`{"metadata":{"ownerReferences":[`, `{},`, `]}}`))
 	pat("merge free", frees+"/a", mergePatch, fill(`{"spec":{"x":[`, `{},`, `]}}`))
@@ -153,6 +192,8 @@ func worstBodies(size int) (all []request) {
 	add("delete options", "DELETE", configMaps+"/a", jsonType, fill(`{"dryRun":[`, `"All",`, `]}`))
 	add("delete options yaml", "DELETE", configMaps+"/a", yamlType, fill(`{"x":[`, `{},`, `]}`))
 	add("delete options unknown", "DELETE", configMaps, jsonType, fill(`{"dryRun":["All"],"x":[`, `{},`, `]}`))
-	add("delete options pb", "DELETE", configMaps, protobufType, enveloped("v1", "DeleteOptions", bytes.Repeat(pb(5, nil), (size-100)/2)))
+	add("delete options pb", "DELETE", configMaps, protobufType, func() string {
+		return enveloped("v1", "DeleteOptions", bytes.Repeat(pb(5, nil), (size-100)/2))
+	})
 	return all
 }

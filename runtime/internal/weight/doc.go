@@ -15,6 +15,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"unicode/utf8"
 )
 
@@ -26,7 +27,7 @@ type Limit struct {
 }
 
 // none is enough for any body.
-const none = 1 << 50
+const none = math.MaxInt / 2
 
 func (l Limit) left() int {
 	if l.Bytes == 0 {

@@ -48,7 +48,7 @@ func normal(body any) any {
 			return "T"
 		}
 		if strings.Contains(v, `Invalid value: "{`) {
-			v = regexp.MustCompile(`(?s)Invalid value: "\{.*(\}|bytes in all\))": `).ReplaceAllString(v, "Invalid value: (the object): ")
+			v = regexp.MustCompile(`(?s)Invalid value: "\{.*(\}|bytes in all\))"?: `).ReplaceAllString(v, "Invalid value: (the object): ")
 		}
 		if strings.Count(v, "-") < 4 {
 			return v

@@ -17,7 +17,7 @@ const (
 	MaxMessage    = 32 << 10
 	MaxCauses     = 256
 	MaxCauseBytes = 48 << 10 // of all causes together
-	maxCauseText  = 4 << 10  // of each text in a cause
+	maxCauseText  = 16 << 10 // of each text in a cause: a value of excerpt.Text, quoted twice, and what is wrong with it
 	maxName       = 2 << 10  // of each name in the details
 )
 

@@ -88,7 +88,7 @@ func TestBoundOfCauses(t *testing.T) {
 	if got := of(1000, "m"); len(got) != response.MaxCauses+1 || got[response.MaxCauses] != (metav1.StatusCause{Message: "there are 744 more causes than these"}) {
 		t.Errorf("%d causes, the last %v", len(got), got[len(got)-1])
 	}
-	if got := of(100, strings.Repeat("x", 5000)); len(got) != 12 || !strings.Contains(got[0].Message, "... (truncated, 5001 bytes in all)") || got[11].Message != "there are 89 more causes than these" {
+	if got := of(100, strings.Repeat("x", 20_000)); len(got) != 3 || !strings.Contains(got[0].Message, "... (truncated, 20001 bytes in all)") || got[2].Message != "there are 98 more causes than these" {
 		t.Errorf("%d long causes, the last %v", len(got), got[len(got)-1])
 	}
 }

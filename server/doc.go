@@ -119,6 +119,54 @@
 // Where memory is limited, as in a container, set the environment variable GOMEMLIMIT to nine tenths of that: Go collects before
 // that is reached, in place of when the memory in use has doubled.
 //
+// # Limits
+//
+// What clients send, or do not send or read, costs a bounded amount of memory, time and connections. The memory is GOMEMLIMIT, where
+// that is set. An option that is a number means its default with 0, and no bound when it is negative, unless it says otherwise.
+//
+//	Requests
+//	  time of a request that is not a watch                  60 s                                           Limits.RequestTimeout                       504 Timeout
+//	  time of a watch without timeoutSeconds                 30 to 60 min                                   Limits.MinWatchTimeout                      the end of the stream
+//	  requests at a time: reads, writes                      400, 200                                       Limits.MaxReadsInFlight, MaxWritesInFlight  429
+//	  watches and other requests that last: in all, by user  10,000 or one for 128 KiB of memory, half      Limits.Watches                              429
+//	  bytes held by requests: in all, by user                512 MiB or a quarter of the memory, half       Limits.Bytes                                429
+//	  requirements of a selector                             400, with 4,000 values and 100 KiB             Limits.MaxSelectorRequirements              400
+//	  length of an Audit-ID                                  256 bytes                                      -                                           400
+//	  WebSockets of other origins                            none                                           Serving.AllowOrigin                         403
+//	Connections
+//	  connections: in all, from one address                  10,000 or one for 128 KiB of memory, half      Limits.Connections, Serving.Proxies         closed, an idle one first
+//	  TLS handshake, header of a request                     32 s                                           Limits.HeaderTimeout                        closed
+//	  header of a request                                    1 MiB, 10,000 fields                           Limits.MaxHeaderBytes                       431
+//	  headers that have not come whole, together             8 MiB or 1/320 of the memory                   -                                           closed, the largest first
+//	  rest of a body that nobody reads                       1 s                                            -                                           closed after the answer
+//	  streams of an HTTP/2 connection, a frame               100, 64 KiB                                    -                                           an error of HTTP/2
+//	  time that a client does not read                       30 s                                           -                                           the stream or connection ends
+//	Bodies and objects
+//	  body of a request                                      3 MiB                                          Limits.MaxBodyBytes                         413
+//	  memory of the values in a body                         8 MiB                                          Limits.MaxDecodedBytes                      413
+//	  items of a list or map in metadata                     10,000                                         Limits.MaxMetadataItems                     422
+//	  encoded object                                         1.5 MiB                                        Limits.MaxObjectBytes                       413
+//	  operations of a JSON patch, items it moves aside       10,000, 100,000,000                            -                                           413
+//	  values of a patch, with its document                   100,000, 300,000                               -                                           413
+//	  items merged by a strategic merge patch                3,000                                          -                                           413
+//	  managers of an object's fields                         1,000                                          -                                           422
+//	  fields managed one by one                              about 10,000 in a map, 30,000 in all           -                                           413 for apply, else a warning
+//	  values of a row that columns come across (CRDs)        65,536                                         crd.Options.Rows                            the cell is cut: ...
+//	  a cell, all cells of a row (CRDs)                      16 KiB, 128 KiB                                crd.Options.Rows                            the cell is cut: ...
+//	Answers
+//	  message of a Status                                    32 KiB                                         -                                           cut, and says so
+//	  causes of a Status                                     256, 48 KiB                                    -                                           the last tells how many more
+//	  text that is quoted: a name, any other                 1 KiB, 4 KiB                                   -                                           cut, and says so
+//	Storage
+//	  a kind's changes in memory                             5 min, a quarter of its objects, 8 to 128 MiB  Limits.CacheWindow                          410 for a watch that is behind
+//	  encodings kept for the next who asks                   64 MiB                                         Limits.FormBytes                            nothing
+//	  wait for a cache that is being filled                  3 s                                            -                                           429, Retry-After 1 to 30 s
+//	  what is read at a time of a list that no cache has     1 MiB                                          -                                           nothing
+//	  size of a bolt file                                    the disk but for 64 MiB or a sixteenth         bolt.Options.Quota                          507 for what makes it grow
+//	Webhooks
+//	  answer: header, body, time                             64 KiB, 16 MiB, 30 s                           webhook.Options                             500
+//	  redirects                                              none                                           webhook.Options.FollowRedirects             500
+//
 // # What will bite
 //
 //   - A handler mounted elsewhere sees client certificates only if that http.Server asks for them, and clients that

@@ -169,6 +169,7 @@ func TestFaults(t *testing.T) {
 
 // TestFaultFlaws shows that Faults can fail.
 func TestFaultFlaws(t *testing.T) {
+	t.Parallel()
 	for _, f := range []struct {
 		name, red string
 		slow      bool
@@ -181,7 +182,7 @@ func TestFaultFlaws(t *testing.T) {
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			if f.slow && testing.Short() {
+			if f.slow && os.Getenv("KEELSON_SOAK") == "" {
 				t.Skip("it takes the kit's patience")
 			}
 			red(t, "^TestFlawedFaults$/^"+f.red+"$", flawVariable+"="+f.name)

@@ -250,6 +250,7 @@ var sourceFlaws = []sourceFlaw{
 
 // TestSourceFlaws shows that the tests of a Source can fail: for each flaw the test named with it does.
 func TestSourceFlaws(t *testing.T) {
+	t.Parallel()
 	for _, f := range sourceFlaws {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()

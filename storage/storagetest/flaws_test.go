@@ -16,10 +16,11 @@ const flawVariable = "KEELSON_STORAGETEST_FLAW"
 
 // TestFlaws shows that the kit can fail: for each flaw the test named with it does.
 func TestFlaws(t *testing.T) {
+	t.Parallel()
 	for _, f := range flaws {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			if f.slow && testing.Short() {
+			if f.slow && os.Getenv("KEELSON_SOAK") == "" {
 				t.Skip("it takes the kit's patience")
 			}
 			red(t, "^TestFlawed$/"+f.red, flawVariable+"="+f.name)

@@ -97,10 +97,10 @@ func ordinaryBodies() []request {
 		post("definition", crds, jsonType, bigDefinition()),
 	}
 	endpointsObject := corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: "big"}, Subsets: []corev1.EndpointSubset{{ //nolint:staticcheck // deprecated, and large
-		Ports: []corev1.EndpointPort{{Port: 80}}, //nolint:staticcheck // see above
+		Ports: []corev1.EndpointPort{{Port: 80}},
 	}}}
 	for i := range 10000 {
-		endpointsObject.Subsets[0].Addresses = append(endpointsObject.Subsets[0].Addresses, corev1.EndpointAddress{IP: "10.0.0.1", Hostname: fmt.Sprint("p-", i)}) //nolint:staticcheck // see above
+		endpointsObject.Subsets[0].Addresses = append(endpointsObject.Subsets[0].Addresses, corev1.EndpointAddress{IP: "10.0.0.1", Hostname: fmt.Sprint("p-", i)})
 	}
 	if m, err := endpointsObject.Marshal(); err == nil {
 		all = append(all, post("Endpoints in protobuf", endpoints, protobufType, enveloped("v1", "Endpoints", m)))

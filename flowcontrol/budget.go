@@ -1,6 +1,7 @@
 package flowcontrol
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"sync"
@@ -8,20 +9,15 @@ import (
 )
 
 // Bounds say how much of one thing may be held at the same time: in all, by one user, and from one address. A negative
-// number is no bound, and 0 the default of whoever takes the Bounds.
+// number is no bound. A function that takes Bounds says what 0 means: a default ([Bounds.WithDefaults]), or that nothing
+// passes ([NewBudget]).
 type Bounds struct {
 	All, User, Address int64
 }
 
 // WithDefaults returns b with the numbers of defaults where b has 0.
 func (b Bounds) WithDefaults(defaults Bounds) Bounds {
-	or := func(n, other int64) int64 {
-		if n == 0 {
-			return other
-		}
-		return n
-	}
-	return Bounds{All: or(b.All, defaults.All), User: or(b.User, defaults.User), Address: or(b.Address, defaults.Address)}
+	return Bounds{All: cmp.Or(b.All, defaults.All), User: cmp.Or(b.User, defaults.User), Address: cmp.Or(b.Address, defaults.Address)}
 }
 
 // Bound is one of the numbers of Bounds; the zero Bound is none of them.

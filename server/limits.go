@@ -76,20 +76,25 @@ type Limits struct {
 // maxHeaderFields is how many different header fields a request may have: kube-apiserver takes what fits in the bytes.
 const maxHeaderFields = 10_000
 
+// memoryLimit is GOMEMLIMIT; false: there is none.
+func memoryLimit() (bytes int64, ok bool) {
+	limit := debug.SetMemoryLimit(-1) // only reads it
+	return limit, limit != math.MaxInt64
+}
+
 // of128KiB returns most, or how often 128 KiB fit into the memory limit of the process if that is less.
 func of128KiB(most int64) int64 {
-	limit := debug.SetMemoryLimit(-1) // only reads it
-	if limit == math.MaxInt64 {
-		return most
+	if limit, ok := memoryLimit(); ok {
+		return min(most, max(limit/(128<<10), 16))
 	}
-	return min(most, max(limit/(128<<10), 16))
+	return most
 }
 
 // idleBytes is how much may be read of the connections without a request, all together: headers that have not come whole. A header
 // of many short lines takes 14 times as much memory when net/http has read it, and as much again on the way.
 func idleBytes() int64 {
 	const most = 8 << 20
-	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
+	if limit, ok := memoryLimit(); ok {
 		return min(most, max(limit/320, 1<<20))
 	}
 	return most
@@ -107,9 +112,9 @@ func (l Limits) complete() (Limits, error) {
 	if l.HeaderTimeout < 0 || l.MaxHeaderBytes < 0 {
 		return l, errors.New("server: Limits.HeaderTimeout and Limits.MaxHeaderBytes must not be negative")
 	}
-	conns, watches := of128KiB(10_000), of128KiB(10_000)
-	l.Connections = l.Connections.WithDefaults(flowcontrol.Bounds{All: conns, User: -1, Address: conns / 2})
-	l.Watches = l.Watches.WithDefaults(flowcontrol.Bounds{All: watches, User: watches / 2, Address: -1})
+	most := of128KiB(10_000)
+	l.Connections = l.Connections.WithDefaults(flowcontrol.Bounds{All: most, User: -1, Address: most / 2})
+	l.Watches = l.Watches.WithDefaults(flowcontrol.Bounds{All: most, User: most / 2, Address: -1})
 	l.Bytes = bytesWithDefaults(l.Bytes)
 	l.FormBytes = cmp.Or(l.FormBytes, 64<<20)
 	l.MaxReadsInFlight = cmp.Or(l.MaxReadsInFlight, 400)
@@ -120,7 +125,7 @@ func (l Limits) complete() (Limits, error) {
 // bytesWithDefaults fills in what is left to its default.
 func bytesWithDefaults(b flowcontrol.Bounds) flowcontrol.Bounds {
 	all := int64(512 << 20)
-	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
+	if limit, ok := memoryLimit(); ok {
 		all = max(limit/4, 1)
 	}
 	b = b.WithDefaults(flowcontrol.Bounds{All: all, Address: -1})

@@ -41,6 +41,14 @@ func (c *call) hold(n int64) error {
 	return err
 }
 
+// held is how many bytes are counted for the request now.
+func (c *call) held() int64 {
+	if c.share == nil {
+		return 0
+	}
+	return c.share.Held()
+}
+
 // holder is for whom the request counts: without filters around the handler the user that the storage is told.
 func (c *call) holder() flowcontrol.Holder {
 	h := request.HolderFrom(c.r.Context())
@@ -67,10 +75,7 @@ func (a *account) Hold(bytes int64) error {
 	if c.budget == nil {
 		return nil
 	}
-	more := min(c.first+bytes, c.most)
-	if c.share != nil {
-		more -= c.share.Held()
-	}
+	more := min(c.first+bytes, c.most) - c.held()
 	if more < 0 && c.first == 0 {
 		c.share.Shrink(-more)
 	}
@@ -98,10 +103,7 @@ func (c *call) holdBody(n int64) error {
 	if n < weight/bodyWeight {
 		weight = n * bodyWeight
 	}
-	if c.share != nil {
-		weight -= c.share.Held()
-	}
-	return c.hold(weight)
+	return c.hold(weight - c.held())
 }
 
 // countedBody is a body of unknown length, which is counted while it is read.

@@ -17,7 +17,7 @@
 // most, as long as the deadline allows for it. Everything together, the last byte of the answer included, is done within the
 // timeout, or fails.
 //
-// # What webhooks reach, and what is told of it
+// # Which addresses are connected to, and which errors clients see
 //
 // Who may define a webhook chooses an address that this server connects to, from inside of its network, and may be anybody who
 // may create a CustomResourceDefinition. Three things keep that from being a look around:

@@ -79,7 +79,7 @@ func (*reviews) request(version string, uid types.UID, to schema.GroupVersion, o
 // unreadError is an answer that cannot be read, as opposed to one that is read and is wrong.
 type unreadError struct{ error }
 
-// toldError is what a conversion webhook says, as opposed to what is wrong with an answer of whoever gave it.
+// toldError is the message with which a conversion webhook refuses to convert. Other errors say what is wrong with its answer.
 type toldError struct{ error }
 
 // crowd returns about how many objects there are in an answer: the most values that an array in the response has.

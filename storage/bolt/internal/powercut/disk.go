@@ -117,6 +117,16 @@ func (d *Disk) named(names map[string]int, content func(file int) []byte) map[st
 	return left
 }
 
+// Empty reports whether a file has never had any content before a point.
+func (d *Disk) Empty(file, point int) bool {
+	for _, e := range d.of(file) {
+		if e.Began < point && (e.Kind == Write || e.At > 0) {
+			return false
+		}
+	}
+	return len(d.files[file]) == 0
+}
+
 // durable returns since when nothing is certain at a point: what had ended before is.
 func (d *Disk) durable(point int, kind Kind, file int) (since int) {
 	for _, e := range d.Events {

@@ -88,3 +88,20 @@ func TestNamesAreFlushedWithTheDirectory(t *testing.T) {
 	only(t, outcomes(d, "f", 11), "new")
 	only(t, outcomes(d, "tmp", 11), "-")
 }
+
+func TestEmpty(t *testing.T) {
+	d := NewDisk(map[string][]byte{"f": []byte("a")})
+	d.files = append(d.files, nil, nil)
+	d.Events = []*Event{
+		{Kind: Truncate, File: 0, Began: 1, Ended: 2},
+		{Kind: Write, File: 1, Began: 5, Ended: 6, Data: []byte("b")},
+		{Kind: Truncate, File: 2, Began: 7, Ended: 8, At: 512},
+	}
+	for file, since := range []int{-1, 5, 7} { // when a file has content for the first time
+		for point := range 10 {
+			if got, want := d.Empty(file, point), since >= point; got != want {
+				t.Errorf("file %d at point %d: empty is %t, want %t", file, point, got, want)
+			}
+		}
+	}
+}

@@ -75,6 +75,9 @@ func (c *call) takesEffect() int {
 	return c.began
 }
 
+// unknownCall is what strace calls a system call whose number it could not read: the thread was ending, and no call was made.
+const unknownCall = "???"
+
 // parse returns the calls of a trace in the order in which they began.
 func (d *Disk) parse(f *os.File) (made []*call, err error) {
 	under := map[string]*call{} // by thread
@@ -96,7 +99,9 @@ func (d *Disk) parse(f *os.File) (made []*call, err error) {
 				continue // a process has ended
 			}
 			c = &call{name: name, began: d.Points, ended: Never}
-			made, line = append(made, c), rest
+			if line = rest; name != unknownCall {
+				made = append(made, c)
+			}
 		}
 		if rest, ok := strings.CutSuffix(line, " <unfinished ...>"); ok {
 			c.add(rest)

@@ -10,6 +10,9 @@ import (
 // is one scalar.
 func YAML(body []byte, l Limit) (err error) {
 	s := scanYAML(body, l)
+	if err := s.escapes(body); err != nil {
+		return err
+	}
 	if isUTF16(body) {
 		return s.add(len(body) / 2 * yamlNode)
 	}
@@ -17,6 +20,14 @@ func YAML(body []byte, l Limit) (err error) {
 		err = s.token()
 	}
 	return done(err)
+}
+
+// escapes counts the characters that JSON makes six of, and as such those after a backslash: \0 is one.
+func (s *yamlScanner) escapes(text []byte) error {
+	if err := s.escaped(text); err != nil {
+		return err
+	}
+	return s.add(escapeSize * bytes.Count(text, []byte(`\`)))
 }
 
 // Aliases reports whether there may be an alias in a text.

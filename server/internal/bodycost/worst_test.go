@@ -109,6 +109,11 @@ func worstBodies(size int, wanted func(name string) bool) (all []request) {
 	yaml("cm dates", configMaps, fill("metadata:\n  name: a\nx: [", "2001-1-1,", "]\n"))
 	yaml("cm literal", configMaps, fill("metadata:\n  name: a\ndata:\n a: |\n", "  x\n", ""))
 	yaml("cm big string", configMaps, fill("metadata:\n  name: a\ndata:\n a: '", "x", "'\n"))
+	yaml("pod one escaped string", pods, fill(`{"metadata":{"name":"a"},"spec":{"nodeName":"`, `<`, `"}}`))
+	yaml("cm one escaped string", configMaps, fill(cm(`"x":1},"data":{"a":"`), `<`, `"}}`))
+	yaml("free one escaped string", frees, fill(`{"apiVersion":"e.example.com/v1","kind":"Free","metadata":{"name":"a"},"spec":{"x":"`, `<`, `"}}`))
+	yaml("cm one string of controls", configMaps, fill(cm(`"x":1},"data":{"a":"`), `\0`, `"}}`))
+	yaml("pod one string of controls", pods, fill(`{"metadata":{"name":"a"},"spec":{"nodeName":"`, `\0`, `"}}`))
 	yaml("free flow", frees, fill(`{"apiVersion":"e.example.com/v1","kind":"Free","metadata":{"name":"a"},"spec":{"x":[`, `1,`, `]}}`))
 	// CBOR and protobuf
 	items := func(n int, v any) []any {

@@ -73,6 +73,9 @@ func (f *findings) add(errs ...error) {
 	}
 }
 
+// full reports whether no more errors are kept. What is below a branch is judged to its end, as the steps there count.
+func (f *findings) full(j judge) bool { return !j.nested && len(f.errs) >= jsonvalue.MaxErrors }
+
 // merge adds what others found.
 func (f *findings) merge(other findings) {
 	f.add(other.errs...)
@@ -245,6 +248,9 @@ func (j judge) list(s *Schema, w *Values, v []any, at string, was former) findin
 	if s.Items != nil {
 		before := was.elements(s)
 		for i, item := range v {
+			if f.full(j) {
+				break
+			}
 			f.merge(j.value(s.Items, item, jsonvalue.Below(at, "["+strconv.Itoa(i)+"]"), before(item)))
 		}
 	}
@@ -276,6 +282,9 @@ func (j judge) object(s *Schema, w *Values, v map[string]any, at string, was for
 		if _, ok := s.Properties[name]; ok {
 			continue
 		}
+		if f.full(j) {
+			return f
+		}
 		switch others {
 		case OthersForbidden:
 			f.check(openapierrors.PropertyNotAllowed(at, in, name))
@@ -287,6 +296,9 @@ func (j judge) object(s *Schema, w *Values, v map[string]any, at string, was for
 		property, ok := s.Properties[name]
 		if !ok {
 			continue
+		}
+		if f.full(j) {
+			return f
 		}
 		inside := name
 		if at != "" {

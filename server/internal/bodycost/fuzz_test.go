@@ -53,7 +53,7 @@ func FuzzBodies(f *testing.F) {
 		}
 		body := head + strings.Repeat(item, (bodySize-len(head)-len(tail))/len(item)) + tail
 		got := r.send(request{method: target.method, path: target.path + "?dryRun=All&fieldManager=m", contentType: contentType, body: body})
-		if got.allocated > mostAllocated {
+		if got.allocated > mostAllocated && !raceDetector {
 			t.Errorf("%s %s %s: %d MiB allocated, want at most %d; answered %d %.200s", target.method, target.path, contentType, got.allocated>>20, mostAllocated>>20, got.code, got.head)
 		}
 		if got.code >= http.StatusInternalServerError {

@@ -1,0 +1,5 @@
+//go:build !race
+
+package bodycost_test
+
+const raceDetector = false

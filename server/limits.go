@@ -36,9 +36,11 @@ type Limits struct {
 	// MaxObjectBytes bounds an encoded object; 0 is 1.5 MiB, as etcd has it.
 	MaxObjectBytes int
 	// Bytes bounds what requests hold in memory at the same time, in all, by user and by address, in bytes; beyond that the answer
-	// is 429. Counted are bodies above 16 KiB, with sixteen times their length for what is made of them, and what is read at
-	// once, about 2 MiB, of a list that no cache has. 0 in all is a quarter of GOMEMLIMIT if that is set, and else 512 MiB;
-	// 0 by user is half of what there is in all, and 0 by address is no bound; negative is no bound.
+	// is 429. Counted are bodies above 16 KiB, with sixteen times their length for what is made of them; what is read at once, about
+	// 2 MiB, of a list that no cache has; 160 KiB for a watch that begins with all objects, until it has sent them; and events above
+	// 16 KiB that a watch has not sent: without room for them it ends with the error 429, and the client can go on where it was. 0 in
+	// all is a quarter of GOMEMLIMIT if that is set, and else 512 MiB; 0 by user is half of what there is in all, and 0 by address is
+	// no bound; negative is no bound.
 	Bytes flowcontrol.Bounds
 	// MaxSelectorRequirements bounds the requirements of a label selector, and those of a field selector, that a request sends;
 	// 0 is 400, negative is no bound. With it go the values in the sets of a label selector (a in (x,y)), ten for each

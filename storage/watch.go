@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	maxInitial = 500 // events that one Next returns of the initial ones
+	maxInitial = 128 // events that one Next returns of the initial ones
 	maxIdle    = 32  // events that a watch which waits keeps room for
 )
 

@@ -18,6 +18,10 @@ const (
 	freeBody = 16 << 10
 	// bodyWeight is how many bytes are counted for one of a body: the body, the object that is made of it and its encodings.
 	bodyWeight = 16
+	// initialBytes is what a watch counts until it has sent its initial events: the buffer and those events.
+	initialBytes = 160 << 10
+	// freeEvents is the size up to which the events that a watch has not sent count nothing.
+	freeEvents = 16 << 10
 )
 
 // hold counts n more bytes for the request until its end. The error is a TooManyRequests.
@@ -25,6 +29,11 @@ func (c *call) hold(n int64) error {
 	if c.budget == nil || n <= 0 {
 		return nil
 	}
+	return c.take(n)
+}
+
+// take is hold for a request that counts: a share of nothing can grow when it is no longer known whose the request is.
+func (c *call) take(n int64) error {
 	var err error
 	if c.share != nil {
 		err = c.share.Grow(n)
@@ -104,6 +113,33 @@ func (c *call) holdBody(n int64) error {
 		weight = n * bodyWeight
 	}
 	return c.hold(weight - c.held())
+}
+
+// holdInitial counts a watch that begins. One with initial events counts before them what it needs for all of them, so that it can be
+// refused with a status.
+func (w *watching) holdInitial() error {
+	if w.budget == nil {
+		return nil
+	}
+	if initial := w.asked.SendInitialEvents; initial != nil && *initial {
+		w.least = min(initialBytes, w.most)
+	}
+	return w.take(w.least)
+}
+
+// holdEvents counts the memory of the events that are not sent. A TooManyRequests ends the watch: the client goes on where it was.
+func (w *watching) holdEvents(bytes int) error {
+	if bytes <= freeEvents || w.budget == nil {
+		return nil
+	}
+	return w.hold(min(int64(bytes), w.most) - w.held())
+}
+
+// sent gives back what was counted for events, when they are sent.
+func (w *watching) sent() {
+	if more := w.held() - w.least; more > 0 {
+		w.share.Shrink(more)
+	}
 }
 
 // countedBody is a body of unknown length, which is counted while it is read.

@@ -58,7 +58,7 @@ func (c *call) newWatching(l *listRequest) (*watching, error) {
 	}
 	w := &watching{call: c, asked: l, marked: l.AllowWatchBookmarks, end: time.Now().Add(c.watchTimeout(l))}
 	w.writer.Begin(c.ctx.Context, c.Objects, f)
-	return w, nil
+	return w, w.holdInitial()
 }
 
 // watchTimeout is how long the watch lasts.
@@ -80,6 +80,7 @@ type watching struct {
 	end    time.Time
 	out    sink
 	timer  *time.Timer // of the next bookmark that the storage is asked for
+	least  int64       // of bytes that are counted until the initial events are sent
 
 	// Where events come from: one of the three.
 	records storage.Watch
@@ -201,6 +202,9 @@ func (w *watching) writeRecords(ctx context.Context, events []storage.Event) err
 	items := w.eventItems(ctx, events)
 	for i := range events {
 		e := &events[i]
+		if e.InitialEnd {
+			w.least = 0
+		}
 		if e.Type == apiwatch.Bookmark && !w.marked {
 			continue
 		}
@@ -226,9 +230,16 @@ func (w *watching) writeRecords(ctx context.Context, events []storage.Event) err
 		sent = true
 	}
 	if !sent {
+		w.sent()
 		return nil
 	}
-	return w.out.flush()
+	return w.flush()
+}
+
+func (w *watching) flush() error {
+	err := w.out.flush()
+	w.sent()
+	return err
 }
 
 func eventItem(e *storage.Event) wire.Item {
@@ -268,12 +279,17 @@ func (w *watching) writeObject(e registry.ObjectEvent) error {
 	if err := w.add(frame, text, it.InitialEnd); err != nil {
 		return err
 	}
-	return w.out.flush()
+	w.least = 0 // whether more initial events come is not known
+	return w.flush()
 }
 
 // add gives the sink its buffer with an event appended, and tells of that.
 func (w *watching) add(frame *[]byte, text []byte, initialEnd bool) error {
 	size := len(text) - len(*frame)
+	if err := w.holdEvents(cap(text)); err != nil {
+		*frame = nil
+		return err
+	}
 	*frame = text
 	if err := w.out.event(); err != nil {
 		return err

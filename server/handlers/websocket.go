@@ -83,6 +83,12 @@ func (s *socketSink) event() error {
 	return nil
 }
 
-func (s *socketSink) flush() error { return nil }
+// flush drops a large frame: an idle watch has none.
+func (s *socketSink) flush() error {
+	if cap(s.frame) > freeEvents {
+		s.frame = nil
+	}
+	return nil
+}
 
 func (s *socketSink) close() {}

@@ -38,9 +38,9 @@ func (w *watcher) nextInitial() {
 		if i.rows.choose == nil || i.rows.choose(e) {
 			w.events = append(w.events, storage.Event{Type: watch.Added, Record: e.Record})
 		}
-		return len(w.events) < maxEvents
+		return len(w.events) < maxInitial
 	})
-	for len(i.moved) > 0 && len(w.events) < maxEvents && w.ended == nil {
+	for len(i.moved) > 0 && len(w.events) < maxInitial && w.ended == nil {
 		p := i.moved[0]
 		i.moved = i.moved[1:]
 		w.showMoved(p)

@@ -10,10 +10,11 @@ import (
 )
 
 const (
-	maxEvents = 500 // that one Next returns of the initial ones
-	maxBatch  = 256 // changes that a watch takes from the log at once, those of one revision together
-	maxLocked = 64  // that it looks at while it holds the lock: then nothing can come between
-	maxIdle   = 8   // events that a watch which waits keeps room for
+	maxInitial = 128 // events that one Next returns of the initial ones, and of changes:
+	maxEvents  = 500
+	maxBatch   = 256 // changes that a watch takes from the log at once, those of one revision together
+	maxLocked  = 64  // that it looks at while it holds the lock: then nothing can come between
+	maxIdle    = 8   // events that a watch which waits keeps room for
 )
 
 // watcher is a storage.Watch: a position in the log.

@@ -1,0 +1,160 @@
+package handlers_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/keelson-dev/keelson/flowcontrol"
+	"github.com/keelson-dev/keelson/server/handlers"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const initialBytes = 160 << 10 // what a watch counts before its initial events are sent
+
+// until waits for what another goroutine does.
+func until(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for range 10_000 {
+		if done() {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatal("this does not happen: " + what)
+}
+
+// late is a ResponseWriter of a client that reads nothing for a while, and then all.
+type late struct {
+	head   http.Header
+	writes chan<- int // of a length
+	read   <-chan struct{}
+
+	mu   sync.Mutex
+	code int
+	text strings.Builder
+}
+
+func (s *late) Header() http.Header { return s.head }
+func (s *late) WriteHeader(code int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.code = code
+}
+func (s *late) Flush()                           {}
+func (s *late) SetWriteDeadline(time.Time) error { return nil }
+
+func (s *late) Write(p []byte) (int, error) {
+	s.writes <- len(p)
+	<-s.read
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+// Watches that begin with all objects count before the first of them, and no more when they have sent the last.
+func TestInitialEventsAreCounted(t *testing.T) {
+	budget := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: 2*initialBytes + initialBytes/2, User: -1, Address: -1})
+	h, _, _ := largeHouse(t, 20, 64<<10, budget)
+	read, writes := make(chan struct{}), make(chan int, 1000)
+	var all sync.WaitGroup
+	var clients []*late
+	for range 2 {
+		w := &late{head: http.Header{}, writes: writes, read: read}
+		clients = append(clients, w)
+		all.Go(func() {
+			h.ServeHTTP(w, httptest.NewRequest("GET", base+"?watch=1&timeoutSeconds=3", http.NoBody))
+		})
+	}
+	<-writes
+	<-writes
+	for _, query := range []string{"?watch=1", "?watch=1&resourceVersion=0", "?watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan"} {
+		w := h.ask("GET", base+query, "")
+		wantStatus(t, w, 429, metav1.StatusReasonTooManyRequests, fmt.Sprintf("too many requests: too many bytes in all: the limit is %d", budget.Bounds().All))
+		if w.Header().Get("Retry-After") != "1" {
+			t.Errorf("Retry-After %q", w.Header().Get("Retry-After"))
+		}
+	}
+	if w := h.ask("GET", base+"?watch=1&timeoutSeconds=1&resourceVersion="+h.now(t), ""); w.Code != 200 {
+		t.Errorf("a watch without initial events: %d %s", w.Code, w.Body)
+	}
+	close(read)
+	until(t, "all initial events are sent, and no bytes are held by watches that wait", func() bool { return budget.Held() == 0 })
+	all.Wait()
+	for _, w := range clients {
+		if events := strings.Count(w.text.String(), `"type":"ADDED"`); w.code != 200 || events != 20 {
+			t.Errorf("%d, %d events", w.code, events)
+		}
+	}
+}
+
+// Large events count while they are sent. A watch for which there is no room ends, and the client goes on where it was.
+func TestLargeEventsAreCounted(t *testing.T) {
+	const size = 300 << 10
+	budget := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: 2 * size, User: -1, Address: -1})
+	var opts handlers.Options
+	h := newHouse(t, tune{handlers: func(o *handlers.Options) { o.Budget, opts = budget, *o }})
+	opts.Storage, opts.Subresources, opts.Budget = h.registry, nil, nil
+	writer, err := handlers.New(opts) // which counts nothing
+	must(t, err)
+	h.make(t, "a")
+	read, writes := make(chan struct{}), make(chan int, 1000)
+	var all sync.WaitGroup
+	var clients []*late
+	for range 3 {
+		w := &late{head: http.Header{}, writes: writes, read: read}
+		clients = append(clients, w)
+		target := base + "?watch=1&timeoutSeconds=5&resourceVersion=" + h.now(t)
+		all.Go(func() { h.ServeHTTP(w, httptest.NewRequest("GET", target, http.NoBody)) })
+		until(t, "the watch has begun", func() bool {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.code != 0
+		})
+	}
+	w := httptest.NewRecorder()
+	body := fmt.Sprintf(`{"metadata":{"name":"large"},"spec":{"size":1,"data":%q}}`, strings.Repeat("x", size))
+	if writer.ServeHTTP(w, httptest.NewRequest("POST", base, strings.NewReader(body))); w.Code != http.StatusCreated {
+		t.Fatalf("POST: %d %s", w.Code, w.Body)
+	}
+	for range clients {
+		<-writes
+	}
+	if held := budget.Held(); held < size || held > 2*size {
+		t.Errorf("%d bytes are held", held)
+	}
+	close(read)
+	all.Wait()
+	shown, refused := 0, 0
+	for _, w := range clients {
+		var e struct {
+			Type   string
+			Object struct {
+				Message string
+				Code    int
+			}
+		}
+		if err := json.NewDecoder(strings.NewReader(w.text.String())).Decode(&e); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case e.Type == "ADDED":
+			shown++
+		case e.Type == "ERROR" && e.Object.Code == 429 && strings.Contains(e.Object.Message, "too many bytes in all: the limit is 614400"):
+			refused++
+		default:
+			t.Errorf("an event of the type %s: %v", e.Type, e.Object)
+		}
+	}
+	if shown != 1 || refused != 2 {
+		t.Errorf("%d watches have shown the event, %d have ended", shown, refused)
+	}
+	if held := budget.Held(); held != 0 {
+		t.Errorf("%d bytes are held when all watches have ended", held)
+	}
+}

@@ -128,13 +128,17 @@ func TestListsInPortions(t *testing.T) {
 			}
 		}
 	}
-	runtime.GC() // what was read before is not shared
-	runtime.GC()
-	below.reads.Store(0)
-	h.ask("GET", base, "")
-	if reads := below.reads.Load(); reads < 3 {
-		t.Errorf("a list of 2.6 MiB is read in %d portions", reads)
+	reads := int64(0)
+	for range 10 { // what was read before may be there still, and is shared
+		runtime.GC()
+		runtime.GC()
+		below.reads.Store(0)
+		h.ask("GET", base, "")
+		if reads = below.reads.Load(); reads >= 3 {
+			return
+		}
 	}
+	t.Errorf("a list of 2.6 MiB is read in %d portions", reads)
 }
 
 // What cannot be read is found before the first byte; what fails later aborts the answer.

@@ -132,7 +132,7 @@
 //	  bytes held by requests: in all, by user                512 MiB or a quarter of the memory, half       Limits.Bytes                                429
 //	  requirements of a selector                             400, with 4,000 values and 100 KiB             Limits.MaxSelectorRequirements              400
 //	  length of an Audit-ID                                  256 bytes                                      -                                           400
-//	  WebSockets of other origins                            none                                           Serving.AllowOrigin                         403
+//	  WebSockets and writes of other origins' web pages      none                                           Serving.AllowOrigin                         403
 //	Connections
 //	  connections: in all, from one address                  10,000 or one for 128 KiB of memory, half      Limits.Connections, Serving.Proxies         closed, an idle one first
 //	  TLS handshake, header of a request                     32 s                                           Limits.HeaderTimeout                        closed

@@ -74,8 +74,9 @@ type Serving struct {
 	// the header, or replace it: a client behind others chooses for whom its requests count.
 	Proxies []netip.Prefix
 	// AllowOrigin returns true for the origins ("https://console.example.com") whose web pages may open WebSockets to this
-	// server, besides its own: they then do so as the user whose certificate the browser has. nil allows none; clients that
-	// are no browsers send no origin. It is called by several goroutines at a time. See filters.Origin.
+	// server and send it requests other than reads, besides its own: they then do so as the user whose certificate the browser
+	// has. nil allows none; clients that are no browsers send no origin. It is called by several goroutines at a time. See
+	// filters.Origin.
 	AllowOrigin func(origin string) bool
 	// Filters rearranges the filter chain, outermost first; nil leaves it as Chain lists it. The slice is the function's
 	// own. Filters may be added behind "authorize". Up to there the members of the slice have no Filter: they may be left

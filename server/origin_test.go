@@ -43,3 +43,29 @@ func TestWebSocketsOfOtherOrigins(t *testing.T) {
 		}
 	}
 }
+
+// What a page of somebody else's makes a browser send is refused before anybody is asked who it comes from.
+func TestWritesOfOtherOrigins(t *testing.T) {
+	t.Parallel()
+	srv := servertest.Start(t, wireKinds(false))
+	client := &http.Client{Transport: srv.Transport()}
+	defer client.CloseIdleConnections()
+	for origin, refused := range map[string]bool{"": false, srv.URL: false, "https://elsewhere.example.com": true, "null": true} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+widgetList, strings.NewReader(`{"metadata":{"name":"a"}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if origin != "" {
+			req.Header.Set("Origin", origin)
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusForbidden || strings.Contains(string(text), "may not send this request to this server") != refused {
+			t.Errorf("%q: %d %s", origin, resp.StatusCode, text)
+		}
+	}
+}

@@ -142,6 +142,50 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
+// What a page makes a browser send changes nothing unless the page is the server's own, or may.
+func TestOriginOfWrites(t *testing.T) {
+	console := func(origin string) bool { return origin == "https://console.example.com" }
+	const own, foreign = "https://api.example.com:6443", "https://evil.example.org"
+	for _, c := range []struct {
+		method, origin, site string
+		token                bool
+		want                 int
+	}{
+		{method: "POST", want: 200},
+		{method: "POST", origin: own, want: 200},
+		{method: "POST", origin: own, site: "same-origin", want: 200},
+		{method: "POST", origin: "https://hidden.example.com", site: "same-origin", want: 200}, // behind a proxy of another name
+		{method: "POST", origin: "null", site: "same-origin", want: 200},                       // a page that hides where it is from
+		{method: "POST", origin: foreign, want: 403},
+		{method: "POST", origin: foreign, site: "cross-site", want: 403},
+		{method: "POST", origin: foreign, site: "same-site", want: 403},
+		{method: "POST", origin: foreign, site: "cross-site", token: true, want: 200},
+		{method: "POST", origin: "null", site: "cross-site", want: 403},
+		{method: "POST", site: "cross-site", want: 403},
+		{method: "POST", site: "none", want: 200},
+		{method: "POST", origin: "https://console.example.com", site: "cross-site", want: 200},
+		{method: "DELETE", origin: foreign, want: 403},
+		{method: "PUT", origin: foreign, want: 403},
+		{method: "PATCH", origin: foreign, want: 403},
+		{method: "GET", origin: foreign, site: "cross-site", want: 200},
+		{method: "HEAD", origin: foreign, site: "cross-site", want: 200},
+		{method: "OPTIONS", origin: foreign, site: "cross-site", want: 200},
+	} {
+		r := httptest.NewRequest(c.method, own+"/api/v1/pods", nil)
+		for name, value := range map[string]string{"Origin": c.origin, "Sec-Fetch-Site": c.site} {
+			if value != "" {
+				r.Header.Set(name, value)
+			}
+		}
+		if c.token {
+			r.Header.Set("Authorization", "Bearer t")
+		}
+		if w := serve(filters.Origin(console), ok, r); w.Code != c.want {
+			t.Errorf("%+v: %d %s", c, w.Code, w.Body)
+		}
+	}
+}
+
 func TestReceivedAt(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	serve(filters.ReceivedAt(func() time.Time { return at }), func(_ http.ResponseWriter, r *http.Request) {

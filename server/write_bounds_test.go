@@ -7,9 +7,7 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/storage/memory"
@@ -178,12 +176,6 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
 // Whatever is in a request of 3 MiB, it allocates at most 150 MiB, and a refusal is short; nor does what such requests store make
 // a small one expensive.
 func TestCostlyWritesAreBounded(t *testing.T) {
@@ -229,32 +221,5 @@ func TestCostlyWritesAreRefused(t *testing.T) {
 		if a := w.do(t.Context(), c.write); text != "" && (a.Code < 400 || !strings.Contains(a.Body.String(), text)) || text == "" && a.Code >= 300 {
 			t.Errorf("%s: %d %.500s; want %q", c.name, a.Code, a.Body, text)
 		}
-	}
-}
-
-// BenchmarkCostlyWrites measures the most expensive writes.
-func BenchmarkCostlyWrites(b *testing.B) {
-	for _, c := range costlyWrites() {
-		b.Run(c.name, func(b *testing.B) {
-			w := newWriter(b)
-			for _, s := range c.before {
-				if a := w.do(b.Context(), s); a.Code >= 300 {
-					b.Logf("%s %s: %d %.300s", s.method, s.path, a.Code, a.Body)
-				}
-			}
-			b.ReportAllocs()
-			var a *httptest.ResponseRecorder
-			before := cpuTime()
-			for b.Loop() {
-				a = w.do(b.Context(), c.write)
-			}
-			b.ReportMetric(float64(cpuTime()-before)/float64(b.N)/1e6, "cpu-ms")
-			b.ReportMetric(float64(a.Code), "code")
-			b.ReportMetric(float64(a.Body.Len()), "answer-B")
-			b.ReportMetric(float64(len(c.body)), "body-B")
-			if testing.Verbose() {
-				b.Logf("%d %.200s %.300v", a.Code, a.Body, a.Header())
-			}
-		})
 	}
 }

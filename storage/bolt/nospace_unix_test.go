@@ -132,10 +132,13 @@ func limitFiles(size uint64) (lift func() error, err error) {
 		return nil, err
 	}
 	limit := old
-	limit.Cur = size
+	setLimit(&limit.Cur, size)
 	return func() error { return syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old) },
 		syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit)
 }
+
+// setLimit sets a member of a Rlimit, whose type is not the same on all systems.
+func setLimit[T int64 | uint64](to *T, size uint64) { *to = T(size) }
 
 // fillInterval is fill with SyncInterval: everything acknowledged stays readable, and is in the file in the end.
 func fillInterval(path string) error {

@@ -1,8 +1,8 @@
+//go:build unix
+
 package patch_test
 
 import (
-	"fmt"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -11,33 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
-
-// joined is what each returns for 0 to n-1, joined by commas.
-func joined(n int, each func(i int) string) string {
-	texts := make([]string, n)
-	for i := range texts {
-		texts[i] = each(i)
-	}
-	return strings.Join(texts, ",")
-}
-
-func member(i int) string { return fmt.Sprintf(`"f%d":1`, i*7919%100003) }
-
-// fieldShapes are specs of which the fields are costly to manage.
-func fieldShapes() map[string]string {
-	return map[string]string{
-		"small":               `{"a":1}`,
-		"wide 10,000":         `{` + joined(9900, member) + `}`,
-		"50 fields, 300 deep": strings.Repeat(`{`+joined(50, member)+`,"a":`, 300) + `{}` + strings.Repeat(`}`, 300),
-		"50 fields, 900 deep": strings.Repeat(`{`+joined(50, member)+`,"a":`, 900) + `{}` + strings.Repeat(`}`, 900),
-		"50 chains, 360 deep": `{` + joined(50, func(i int) string {
-			return fmt.Sprintf(`"f%d":`, i) + strings.Repeat(`{"a":`, 350) + `1` + strings.Repeat(`}`, 350)
-		}) + `}`,
-		"100,000 in small maps": `{` + joined(316, func(i int) string { return fmt.Sprintf(`"f%d":{%s}`, i, joined(316, member)) }) + `}`,
-		"25,000 in small maps":  `{` + joined(2500, func(i int) string { return fmt.Sprintf(`"f%d":{%s}`, i, joined(10, member)) }) + `}`,
-		"1,000 long names":      `{` + joined(1000, func(i int) string { return fmt.Sprintf(`"%s%d":{"a":1}`, strings.Repeat("x", 1000), i) }) + `}`,
-	}
-}
 
 func used() float64 {
 	var u syscall.Rusage

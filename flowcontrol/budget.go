@@ -93,6 +93,19 @@ func (b *Budget) Take(h Holder, n int64) (Share, error) {
 	return s, nil
 }
 
+// Count counts n, at least 0, for nobody and whatever the bounds are: for what cannot be turned away, so that other things are.
+func (b *Budget) Count(n int64) Share {
+	if b == nil {
+		return Share{}
+	}
+	s := Share{budget: b}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.subtract(&s, -n)
+	b.peak = max(b.peak, b.held)
+	return s
+}
+
 // Room returns the error that Take would return now, without counting it as a rejection: for a caller that can make room.
 func (b *Budget) Room(h Holder, n int64) error {
 	if b == nil {

@@ -264,3 +264,31 @@ func TestRoom(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What counts whatever the bounds are leaves no room for others, and is given back as all is.
+func TestCount(t *testing.T) {
+	b := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: 10, User: 4, Address: -1})
+	alice := flowcontrol.Holder{User: "alice"}
+	first := b.Count(7)
+	second := b.Count(7)
+	take(t, b, alice, 1, "too many bytes in all: the limit is 10")
+	none := take(t, b, alice, 0, "")
+	if err := none.Grow(1); err == nil || b.Held() != 14 || b.Peak() != 14 {
+		t.Errorf("%v; %d held", err, b.Held())
+	}
+	first.Release()
+	first.Release()
+	if err := none.Grow(3); err != nil || second.Held() != 7 {
+		t.Errorf("%v; %d held", err, second.Held())
+	}
+	second.Release()
+	none.Release()
+	if users, _ := b.Holders(); b.Held() != 0 || users != 0 {
+		t.Errorf("%d held by %d users", b.Held(), users)
+	}
+	var unbounded *flowcontrol.Budget
+	share := unbounded.Count(1)
+	if share.Release(); share.Held() != 0 {
+		t.Error("nothing is counted, and something is held")
+	}
+}

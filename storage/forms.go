@@ -52,6 +52,9 @@ func (f *Forms) Has(key any) bool {
 	return e != nil && e.made.Load()
 }
 
+// Keeps reports whether Get keeps what it makes, but for a cache that is full.
+func (f *Forms) Keeps() bool { return f != nil && !f.over.Load() }
+
 // Drop forgets all forms and gives their bytes back, and those of forms that are being made when they are there: nothing
 // is kept from now on. Who has a form may go on using it.
 func (f *Forms) Drop() {

@@ -36,7 +36,7 @@ const (
 )
 
 // cachedMaps are config maps in all formats over a cache, which keeps so many bytes of forms.
-func cachedMaps(t testing.TB, most int64) (*house, *storage.FormCache) {
+func cachedMaps(t testing.TB, most int64, tune ...func(*handlers.Options)) (*house, *storage.FormCache) {
 	t.Helper()
 	gvk := corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	scheme := runtime.NewScheme()
@@ -58,10 +58,14 @@ func cachedMaps(t testing.TB, most int64) (*house, *storage.FormCache) {
 		Strategy: registry.Erase(registry.Strategy[*corev1.ConfigMap]{}),
 	})
 	must(t, err)
-	h, err := handlers.New(handlers.Options{
+	opts := handlers.Options{
 		Scheme: scheme, Resource: gvk.GroupVersion().WithResource("configmaps"), Kind: gvk, Namespaced: true, Storage: reg, Forms: forms,
 		Formats: []codec.Format{codec.JSON(), codec.YAML(), codec.Protobuf(), codec.CBOR()},
-	})
+	}
+	for _, f := range tune {
+		f(&opts)
+	}
+	h, err := handlers.New(opts)
 	must(t, err)
 	return &house{Handler: h, backend: backend, registry: reg, resource: h}, forms
 }

@@ -184,6 +184,7 @@ type Resource struct {
 	most        int64          // that one request can hold of budget
 	selectors   selector.Limit // of requests
 	watched     watchSelectors
+	sending     shownEvents
 	bodyLimits  codec.BodyLimits
 	minTimeout  time.Duration
 	write       time.Duration

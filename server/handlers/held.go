@@ -4,10 +4,12 @@ import (
 	"errors"
 	"io"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/keelson-dev/keelson/flowcontrol"
 	"github.com/keelson-dev/keelson/server/request"
+	"github.com/keelson-dev/keelson/storage"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
@@ -127,7 +129,43 @@ func (w *watching) holdInitial() error {
 	return w.take(w.least)
 }
 
-// holdEvents counts the memory of the events that are not sent. A TooManyRequests ends the watch: the client goes on where it was.
+// shownEvents are the large events that watches are sending. Each counts once, however many watches send it, for nobody: it is in the
+// memory of the cache, and stays for as long as a watch has not sent it. What it leaves no room for is turned away, and no watch.
+type shownEvents struct {
+	mu     sync.Mutex
+	events map[*storage.Forms]*shownEvent // guarded by mu, as all in it
+}
+
+type shownEvent struct {
+	watches int
+	share   flowcontrol.Share
+}
+
+// begin counts an event of n bytes with these forms until end is called.
+func (s *shownEvents) begin(b *flowcontrol.Budget, of *storage.Forms, n int64) (end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.events[of]
+	if e == nil {
+		e = &shownEvent{share: b.Count(n)}
+		if s.events == nil {
+			s.events = map[*storage.Forms]*shownEvent{}
+		}
+		s.events[of] = e
+	}
+	e.watches++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if e.watches--; e.watches == 0 {
+			delete(s.events, of)
+			e.share.Release()
+		}
+	}
+}
+
+// holdEvents counts the memory of the events that are not sent, before it is taken. A TooManyRequests ends the watch: the client goes
+// on where it was.
 func (w *watching) holdEvents(bytes int) error {
 	if bytes <= freeEvents || w.budget == nil {
 		return nil

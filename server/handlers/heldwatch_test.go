@@ -1,16 +1,20 @@
 package handlers_test
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/keelson-dev/keelson/flowcontrol"
+	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/server/handlers"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -32,7 +36,8 @@ func until(t *testing.T, what string, done func() bool) {
 // late is a ResponseWriter of a client that reads nothing for a while, and then all.
 type late struct {
 	head   http.Header
-	writes chan<- int // of a length
+	writes chan<- int   // of a length
+	from   chan<- *byte // of what is written; may be nil
 	read   <-chan struct{}
 
 	mu   sync.Mutex
@@ -50,6 +55,9 @@ func (s *late) Flush()                           {}
 func (s *late) SetWriteDeadline(time.Time) error { return nil }
 
 func (s *late) Write(p []byte) (int, error) {
+	if s.from != nil {
+		s.from <- &p[0]
+	}
 	s.writes <- len(p)
 	<-s.read
 	s.mu.Lock()
@@ -93,7 +101,8 @@ func TestInitialEventsAreCounted(t *testing.T) {
 	}
 }
 
-// Large events count while they are sent. A watch for which there is no room ends, and the client goes on where it was.
+// Large events that no cache shares count while they are sent. A watch for which there is no room ends, and the client goes on where it
+// was.
 func TestLargeEventsAreCounted(t *testing.T) {
 	const size = 300 << 10
 	budget := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: 2 * size, User: -1, Address: -1})
@@ -156,5 +165,70 @@ func TestLargeEventsAreCounted(t *testing.T) {
 	}
 	if held := budget.Held(); held != 0 {
 		t.Errorf("%d bytes are held when all watches have ended", held)
+	}
+}
+
+// A large event of a cache is made once for all watches of a form, and counts once until the last of them has sent it. No watch ends
+// for it.
+func TestLargeEventsAreShared(t *testing.T) {
+	const size, watches = 300 << 10, 5
+	for accept, event := range map[string]func(object []byte) []byte{
+		"application/json": func(object []byte) []byte {
+			return slices.Concat([]byte(`{"type":"ADDED","object":`), bytes.TrimSuffix(object, []byte("\n")), []byte("}\n"))
+		},
+		"application/vnd.kubernetes.protobuf": func(object []byte) []byte { return codec.AppendWatchFrame(nil, "ADDED", object) },
+	} {
+		budget := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: size / 2, User: -1, Address: -1})
+		var opts handlers.Options
+		h, _ := cachedMaps(t, 0, func(o *handlers.Options) { opts, o.Budget = *o, budget })
+		writer, err := handlers.New(opts) // which counts nothing
+		must(t, err)
+		target := "/api/v1/namespaces/default/configmaps"
+		read, writes, from := make(chan struct{}), make(chan int, 100), make(chan *byte, 100)
+		var all sync.WaitGroup
+		var clients []*late
+		ctx, stop := context.WithCancel(t.Context())
+		for range watches {
+			w := &late{head: http.Header{}, writes: writes, from: from, read: read}
+			clients = append(clients, w)
+			r := httptest.NewRequestWithContext(ctx, "GET", target+"?watch=1&timeoutSeconds=60&resourceVersion="+h.now(t), http.NoBody)
+			r.Header.Set("Accept", accept)
+			all.Go(func() { h.ServeHTTP(w, r) })
+			until(t, "the watch has begun", func() bool {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				return w.code != 0
+			})
+		}
+		w := httptest.NewRecorder()
+		body := fmt.Sprintf(`{"metadata":{"name":"large"},"data":{"text":%q}}`, strings.Repeat("x", size))
+		if writer.ServeHTTP(w, httptest.NewRequest("POST", target, strings.NewReader(body))); w.Code != http.StatusCreated {
+			t.Fatalf("POST: %d %s", w.Code, w.Body)
+		}
+		texts := map[*byte]bool{}
+		for range clients {
+			<-writes
+			texts[<-from] = true
+		}
+		if held := budget.Held(); held < size || held > size+size/4 || len(texts) != 1 {
+			t.Errorf("%s: %d bytes are held; there are %d texts of one event", accept, held, len(texts))
+		}
+		wantStatus(t, h.ask("POST", target, body), 429, metav1.StatusReasonTooManyRequests, fmt.Sprintf("too many requests: too many bytes in all: the limit is %d", size/2))
+		close(read)
+		object := h.ask("GET", target+"/large", "", "Accept: "+accept)
+		want := event(object.Body.Bytes())
+		for _, w := range clients {
+			until(t, "the watch has sent the event", func() bool {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				return w.text.Len() >= len(want)
+			})
+			if w.text.String() != string(want) {
+				t.Errorf("%s: the event has %d bytes and begins with %.100q; want %d, %.100q", accept, w.text.Len(), w.text.String(), len(want), want)
+			}
+		}
+		until(t, "nothing is held any more", func() bool { return budget.Held() == 0 })
+		stop()
+		all.Wait()
 	}
 }

@@ -20,7 +20,9 @@ type sink interface {
 	buffer() *[]byte
 	// event takes the event that was appended; it may be kept until flush.
 	event() error
-	// flush sends what event took.
+	// shared takes an event that is behind those that were appended, of bytes that it must not change.
+	shared(event []byte) error
+	// flush sends what event and shared took.
 	flush() error
 	// close gives back what the sink holds.
 	close()
@@ -73,6 +75,16 @@ func (s *httpSink) event() error {
 	return nil
 }
 
+func (s *httpSink) shared(event []byte) error {
+	s.writeLimit.Begins(s.under)
+	err := s.write()
+	if err == nil {
+		err = s.writeText(event)
+	}
+	s.wrote(err)
+	return nil
+}
+
 func (s *httpSink) flush() error {
 	s.writeLimit.Begins(s.under)
 	s.wrote(s.send())
@@ -99,16 +111,20 @@ func (s *httpSink) write() error {
 	if s.buf == nil || len(*s.buf) == 0 {
 		return nil
 	}
-	var err error
-	if s.zip {
-		if s.gz == nil {
-			s.gz = s.zipper(s.w)
-		}
-		_, err = s.gz.Write(*s.buf)
-	} else {
-		_, err = s.w.Write(*s.buf)
-	}
+	err := s.writeText(*s.buf)
 	*s.buf = (*s.buf)[:0]
+	return err
+}
+
+func (s *httpSink) writeText(text []byte) (err error) {
+	if !s.zip {
+		_, err = s.w.Write(text)
+		return err
+	}
+	if s.gz == nil {
+		s.gz = s.zipper(s.w)
+	}
+	_, err = s.gz.Write(text)
 	return err
 }
 

@@ -205,26 +205,18 @@ func (w *watching) writeRecords(ctx context.Context, events []storage.Event) err
 		if e.InitialEnd {
 			w.least = 0
 		}
-		if e.Type == apiwatch.Bookmark && !w.marked {
-			continue
-		}
-		frame := w.out.buffer()
-		var text []byte
 		var err error
-		if e.Type == apiwatch.Bookmark {
-			text, err = w.appendBookmark(*frame, e)
-			w.schedule()
-		} else {
-			it := eventItem(e)
-			if items != nil {
-				it = items[i]
-			}
-			text, err = w.writer.AppendEvent(*frame, string(e.Type), it)
+		switch {
+		case e.Type == apiwatch.Bookmark && !w.marked:
+			continue
+		case e.Type == apiwatch.Bookmark:
+			err = w.writeBookmark(e)
+		case items != nil:
+			err = w.writeItem(string(e.Type), items[i])
+		default:
+			err = w.writeItem(string(e.Type), eventItem(e))
 		}
 		if err != nil {
-			return err
-		}
-		if err := w.add(frame, text, e.InitialEnd); err != nil {
 			return err
 		}
 		sent = true
@@ -240,6 +232,49 @@ func (w *watching) flush() error {
 	err := w.out.flush()
 	w.sent()
 	return err
+}
+
+// writeItem writes an event of a record.
+func (w *watching) writeItem(kind string, it wire.Item) error {
+	size := it.Record.Body.Size()
+	if size > freeEvents && w.writer.SharesEvent(&it) {
+		return w.writeShared(kind, it, size)
+	}
+	frame := w.out.buffer()
+	if err := w.holdEvents(len(*frame) + size); err != nil {
+		return err
+	}
+	text, err := w.writer.AppendEvent(*frame, kind, it)
+	if err != nil {
+		return err
+	}
+	return w.add(frame, text, false)
+}
+
+// writeShared writes a large event, of which there is one for all watches that send it.
+func (w *watching) writeShared(kind string, it wire.Item, size int) error {
+	defer w.sending.begin(w.budget, it.Forms, int64(size))()
+	text, err := w.writer.SharedEvent(kind, it)
+	if err != nil {
+		return err
+	}
+	if err := w.out.shared(text); err != nil {
+		return err
+	}
+	if w.hooks.Event != nil {
+		w.hooks.Event(len(text))
+	}
+	return nil
+}
+
+func (w *watching) writeBookmark(e *storage.Event) error {
+	frame := w.out.buffer()
+	text, err := w.appendBookmark(*frame, e)
+	w.schedule()
+	if err != nil {
+		return err
+	}
+	return w.add(frame, text, e.InitialEnd)
 }
 
 func eventItem(e *storage.Event) wire.Item {

@@ -66,14 +66,16 @@ func (s *socketSink) buffer() *[]byte {
 	return &s.frame
 }
 
-func (s *socketSink) event() error {
+func (s *socketSink) event() error { return s.shared(s.frame) }
+
+func (s *socketSink) shared(event []byte) error {
 	if s.limit > 0 {
 		if err := s.raw.SetWriteDeadline(time.Now().Add(s.limit)); err != nil {
 			return errSinkClosed
 		}
 	}
 	kind := websocket.MessageBinary
-	message, text := s.writer.Message(s.frame)
+	message, text := s.writer.Message(event)
 	if text {
 		kind = websocket.MessageText
 	}

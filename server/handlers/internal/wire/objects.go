@@ -198,7 +198,8 @@ type formKey struct {
 	mediaType string
 	as        schema.GroupVersionKind
 	extent    extent
-	gone      bool // it is what was deleted: an event has that and what took its place
+	gone      bool   // it is what was deleted: an event has that and what took its place
+	event     string // the type of the event that is kept; "": the object is
 }
 
 // extent says what is kept under a formKey.

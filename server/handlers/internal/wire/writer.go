@@ -66,6 +66,22 @@ func (w *Writer) AppendEvent(dst []byte, kind string, it Item) ([]byte, error) {
 	return dst, err
 }
 
+// SharesEvent reports whether SharedEvent makes an event once for all who send it.
+func (w *Writer) SharesEvent(it *Item) bool {
+	return it.Object == nil && it.Forms.Keeps() && w.keeps()
+}
+
+// SharedEvent returns what AppendEvent appends, as bytes that are shared and must not be changed.
+func (w *Writer) SharedEvent(kind string, it Item) ([]byte, error) {
+	key := formKey{kind: w.Kind, mediaType: w.ContentType(), as: w.form.as, gone: it.Gone, event: kind}
+	return it.Forms.Get(key, func() ([]byte, error) {
+		const around = 128 // the object in the event
+		it := it
+		it.fresh = true // the object alone is not kept as well
+		return w.AppendEvent(make([]byte, 0, it.Record.Body.Len()+around), kind, it)
+	})
+}
+
 // Message returns what AppendEvent has appended as the payload of a message of a WebSocket, and whether that is text.
 func (w *Writer) Message(event []byte) (payload []byte, text bool) {
 	return w.form.encoding.socket(event)

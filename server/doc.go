@@ -117,7 +117,8 @@
 // is kept on purpose: the objects of stored kinds, and what [Limits] bounds by CacheWindow and FormBytes.
 //
 // Where memory is limited, as in a container, set the environment variable GOMEMLIMIT to nine tenths of that: Go collects before
-// that is reached, in place of when the memory in use has doubled.
+// that is reached, in place of when the memory in use has doubled. Where address space is limited (RLIMIT_DATA), set it to five
+// eighths: there the tables of the runtime count, 70 MiB, and memory that was given back.
 //
 // # Limits
 //
@@ -159,7 +160,7 @@
 //	  text that is quoted: a name, any other                 1 KiB, 4 KiB                                   -                                           cut, and says so
 //	Storage
 //	  a kind's changes in memory                             5 min, a quarter of its objects, 8 to 128 MiB  Limits.CacheWindow                          410 for a watch that is behind
-//	  encodings kept for the next who asks                   64 MiB                                         Limits.FormBytes                            nothing
+//	  encodings kept for the next who asks                   64 MiB or a sixteenth of the memory            Limits.FormBytes                            nothing
 //	  wait for a cache that is being filled                  3 s                                            -                                           429, Retry-After 1 to 30 s
 //	  what is read at a time of a list that no cache has     1 MiB                                          -                                           nothing
 //	  size of a bolt file                                    the disk but for 64 MiB or a sixteenth         bolt.Options.Quota                          507 for what makes it grow

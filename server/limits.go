@@ -38,9 +38,10 @@ type Limits struct {
 	// Bytes bounds what requests hold in memory at the same time, in all, by user and by address, in bytes; beyond that the answer
 	// is 429. Counted are bodies above 16 KiB, with sixteen times their length for what is made of them; what is read at once, about
 	// 2 MiB, of a list that no cache has; 160 KiB for a watch that begins with all objects, until it has sent them; and events above
-	// 16 KiB that a watch has not sent: without room for them it ends with the error 429, and the client can go on where it was. 0 in
-	// all is a quarter of GOMEMLIMIT if that is set, and else 512 MiB; 0 by user is half of what there is in all, and 0 by address is
-	// no bound; negative is no bound.
+	// 16 KiB that watches have not sent. An event that a cache makes once for all watches counts once and for nobody, and ends no
+	// watch; without room for another, such as a Table, the watch ends with the error 429, and the client can go on where it was.
+	// 0 in all is a quarter of GOMEMLIMIT if that is set, and else 512 MiB; 0 by user is half of what there is in all, and 0 by
+	// address is no bound; negative is no bound.
 	Bytes flowcontrol.Bounds
 	// MaxSelectorRequirements bounds the requirements of a label selector, and those of a field selector, that a request sends;
 	// 0 is 400, negative is no bound. With it go the values in the sets of a label selector (a in (x,y)), ten for each
@@ -52,8 +53,8 @@ type Limits struct {
 	// what the objects of the kind take, but at least 8 MiB and at most 128 MiB a kind.
 	CacheWindow time.Duration
 	// FormBytes bounds the memory for what is made of objects and kept for the next who asks: their encodings other than the
-	// stored one, and the compressed blocks of lists, all kinds together. 0 is 64 MiB; negative keeps nothing, and what
-	// is asked for is made each time. The metrics keelson_form_cache_* tell what it is used for.
+	// stored one, and the compressed blocks of lists, all kinds together. 0 is 64 MiB, but at most a sixteenth of GOMEMLIMIT;
+	// negative keeps nothing, and what is asked for is made each time. The metrics keelson_form_cache_* tell what it is used for.
 	FormBytes int64
 	// Connections bounds the connections that Run and Serve accept, in all and by address, of which IPv6 addresses count by their
 	// first 64 bits. 0 is 10,000 in all, but at most one for each 128 KiB of the memory limit of the process (GOMEMLIMIT), and half
@@ -102,6 +103,15 @@ func idleBytes() int64 {
 	return most
 }
 
+// formBytes is how much is kept of what is made of objects.
+func formBytes() int64 {
+	const most = 64 << 20
+	if limit, ok := memoryLimit(); ok {
+		return min(most, max(limit/16, 1<<20))
+	}
+	return most
+}
+
 // complete checks l and fills in what is left to its default.
 func (l Limits) complete() (Limits, error) {
 	l.RequestTimeout = cmp.Or(l.RequestTimeout, 60*time.Second)
@@ -118,7 +128,7 @@ func (l Limits) complete() (Limits, error) {
 	l.Connections = l.Connections.WithDefaults(flowcontrol.Bounds{All: most, User: -1, Address: most / 2})
 	l.Watches = l.Watches.WithDefaults(flowcontrol.Bounds{All: most, User: most / 2, Address: -1})
 	l.Bytes = bytesWithDefaults(l.Bytes)
-	l.FormBytes = cmp.Or(l.FormBytes, 64<<20)
+	l.FormBytes = cmp.Or(l.FormBytes, formBytes())
 	l.MaxReadsInFlight = cmp.Or(l.MaxReadsInFlight, 400)
 	l.MaxWritesInFlight = cmp.Or(l.MaxWritesInFlight, 200)
 	return l, nil

@@ -55,3 +55,18 @@ func TestBytesByDefault(t *testing.T) {
 		}
 	}
 }
+
+// What is kept of encodings goes by the memory, too. Not parallel, as above.
+func TestFormBytesByDefault(t *testing.T) {
+	was := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(was)
+	for _, c := range []struct{ limit, given, want int64 }{
+		{math.MaxInt64, 0, 64 << 20}, {2 << 30, 0, 64 << 20}, {512 << 20, 0, 32 << 20}, {1, 0, 1 << 20}, {512 << 20, 7, 7}, {512 << 20, -1, -1},
+	} {
+		debug.SetMemoryLimit(c.limit)
+		l, err := Limits{FormBytes: c.given}.complete()
+		if err != nil || l.FormBytes != c.want {
+			t.Errorf("%d under a limit of %d: %d, %v; want %d", c.given, c.limit, l.FormBytes, err, c.want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package bodycost_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -58,41 +59,54 @@ type rig struct{ *servertest.Server }
 
 func newRig(t testing.TB) rig {
 	t.Helper()
-	srv := servertest.Start(t, server.Options{CBOR: true}, builtin.New(builtin.Options{NoControllers: true}), rbac.New(rbac.Options{}), crd.New(crd.Options{}),
-		servertest.Types{AddToScheme: func(s *apiruntime.Scheme) error {
-			b := apiruntime.NewSchemeBuilder(corev1.AddToScheme, appsv1.AddToScheme)
-			return b.AddToScheme(s)
-		}})
-	r := rig{srv}
-	r.define(t, "thing", "Thing", `{"type":"object","properties":{"spec":{"type":"object","properties":{
-		"list":{"type":"array","items":{"type":"object"}},
-		"strings":{"type":"array","items":{"type":"string"}},
-		"defaulted":{"type":"array","items":{"type":"object","properties":{"a":{"type":"array","items":{"type":"integer"},"default":[1,2,3]},
-			"c":{"type":"string","default":"some longer string"}}}}}}}}`)
-	r.define(t, "free", "Free", `{"type":"object","x-kubernetes-preserve-unknown-fields":true}`)
-	r.make(t, things, `{"apiVersion":"e.example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{}}`)
-	r.make(t, frees, `{"apiVersion":"e.example.com/v1","kind":"Free","metadata":{"name":"a"},"spec":{}}`)
-	r.make(t, configMaps, `{"metadata":{"name":"a"},"data":{"a":"b"}}`)
+	r := rig{servertest.Start(t, server.Options{CBOR: true}, parts()...)}
+	if err := r.seed(); err != nil {
+		t.Fatal(err)
+	}
 	return r
 }
 
-func (r rig) define(t testing.TB, name, kind, schema string) {
-	t.Helper()
-	r.make(t, crds, fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"%[1]ss.e.example.com"},"spec":{"group":"e.example.com",
+// seed makes the custom resources, and an object of each kind that is changed.
+func (r rig) seed() error {
+	return errors.Join(
+		r.define("thing", "Thing", `{"type":"object","properties":{"spec":{"type":"object","properties":{
+			"list":{"type":"array","items":{"type":"object"}},
+			"strings":{"type":"array","items":{"type":"string"}},
+			"defaulted":{"type":"array","items":{"type":"object","properties":{"a":{"type":"array","items":{"type":"integer"},"default":[1,2,3]},
+				"c":{"type":"string","default":"some longer string"}}}}}}}}`),
+		r.define("free", "Free", `{"type":"object","x-kubernetes-preserve-unknown-fields":true}`),
+		r.make(things, `{"apiVersion":"e.example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{}}`),
+		r.make(frees, `{"apiVersion":"e.example.com/v1","kind":"Free","metadata":{"name":"a"},"spec":{}}`),
+		r.make(configMaps, `{"metadata":{"name":"a"},"data":{"a":"b"}}`),
+	)
+}
+
+// parts are the kinds that are served, and those who serve more.
+func parts() []server.Extension {
+	return []server.Extension{
+		builtin.New(builtin.Options{NoControllers: true}), rbac.New(rbac.Options{}), crd.New(crd.Options{}),
+		servertest.Types{AddToScheme: func(s *apiruntime.Scheme) error {
+			b := apiruntime.NewSchemeBuilder(corev1.AddToScheme, appsv1.AddToScheme)
+			return b.AddToScheme(s)
+		}},
+	}
+}
+
+func (r rig) define(name, kind, schema string) error {
+	return r.make(crds, fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"%[1]ss.e.example.com"},"spec":{"group":"e.example.com",
 		"scope":"Namespaced","names":{"plural":"%[1]ss","kind":"%[2]s"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":%[3]s}}]}}`, name, kind, schema))
 }
 
 // make creates an object, as soon as its kind is served.
-func (r rig) make(t testing.TB, path, body string) {
-	t.Helper()
+func (r rig) make(path, body string) error {
 	var got answer
 	for range 500 {
 		if got = r.send(request{method: "POST", path: path, contentType: jsonType, body: body}); got.code == http.StatusCreated {
-			return
+			return nil
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	t.Fatalf("POST %s: %d %s", path, got.code, got.head)
+	return fmt.Errorf("POST %s: %d %s", path, got.code, got.head)
 }
 
 // answer is what a request cost, and the beginning of what came of it. It is a ResponseWriter.

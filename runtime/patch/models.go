@@ -110,6 +110,12 @@ func (m *Models) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptio
 	if err != nil {
 		return nil, err
 	}
+	if _, untyped := obj.(*unstructured.Unstructured); untyped {
+		m := misfits{schema: known.parse.Schema}
+		if m.at(known.parse.TypeRef, fields); m.found > maxMisfits {
+			return nil, fmt.Errorf("more than %d values are not of the type that the schema of %s says", maxMisfits, obj.GetObjectKind().GroupVersionKind().Kind)
+		}
+	}
 	return known.parse.FromUnstructured(fields, opts...)
 }
 

@@ -179,14 +179,12 @@ func (b *builder) values(s *Schema, props *apiextensionsv1.JSONSchemaProps, dept
 		Required: slices.Clone(props.Required),
 	}
 	for i := range props.Enum {
-		value, err := written.Decoded(&props.Enum[i])
-		if err != nil {
-			return nil, fmt.Errorf("enum: %w", err)
-		}
-		v.Enum = append(v.Enum, value)
 		v.enumBytes += int64(len(props.Enum[i].Raw))
 	}
 	var err error
+	if v.Enum, err = written.AllDecoded(props.Enum); err != nil {
+		return nil, fmt.Errorf("enum: %w", err)
+	}
 	if v.AllOf, err = b.branches(props.AllOf, depth); err != nil {
 		return nil, err
 	}

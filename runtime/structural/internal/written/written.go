@@ -4,13 +4,14 @@ package written
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"maps"
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/util/json"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // Deeper says that schemas are nested more than depth deep.
@@ -59,10 +60,35 @@ func Decoded(text *apiextensionsv1.JSON) (any, error) {
 		return nil, nil
 	}
 	var value any
-	if err := json.Unmarshal(text.Raw, &value); err != nil {
+	if err := utiljson.Unmarshal(text.Raw, &value); err != nil {
 		return nil, err
 	}
 	return value, nil
+}
+
+// AllDecoded returns the values of pieces of JSON, as Decoded does. They are read in one go: a decoder for each of the million values
+// that an enum may have takes much more memory than they.
+func AllDecoded(texts []apiextensionsv1.JSON) (values []any, err error) {
+	if len(texts) == 0 {
+		return nil, nil
+	}
+	all := []byte{'['}
+	for i := range texts {
+		if len(texts[i].Raw) == 0 {
+			all = append(all, "null,"...)
+			continue
+		}
+		if !json.Valid(texts[i].Raw) {
+			_, err := Decoded(&texts[i])
+			return nil, err
+		}
+		all = append(append(all, texts[i].Raw...), ',')
+	}
+	all[len(all)-1] = ']'
+	if err := utiljson.Unmarshal(all, &values); err != nil {
+		return nil, err
+	}
+	return values, nil
 }
 
 // children returns the schemas directly inside a schema, those of maps sorted.

@@ -1,6 +1,9 @@
 package definition
 
 import (
+	"bytes"
+	"slices"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/json"
 )
@@ -47,10 +50,26 @@ func canonicalizeSchema(schema *props) {
 	canonicalizeSchema(schema.Not)
 }
 
+// isPlain reports whether a text is surely a whole number or a string in the canonical form.
+func isPlain(text []byte) bool {
+	const digits = 18 // of any int64
+	n := len(text)
+	switch {
+	case n > 1 && text[0] == '"' && text[n-1] == '"':
+		return !slices.ContainsFunc(text[1:n-1], func(c byte) bool { return c < ' ' || c > '~' || bytes.IndexByte([]byte(`"\\<>&`), c) >= 0 })
+	case n == 0, n > digits, n > 1 && text[0] == '0':
+		return false
+	}
+	return !slices.ContainsFunc(text, func(c byte) bool { return c < '0' || c > '9' })
+}
+
 // canonicalJSON returns JSON in its canonical form, nil for null. What is none stays as it is.
 func canonicalJSON(text *apiextensionsv1.JSON) *apiextensionsv1.JSON {
 	if text == nil {
 		return nil
+	}
+	if isPlain(text.Raw) { // an enum may have a million of these, and each would take a decoder of its own
+		return text
 	}
 	value, err := decoded(*text)
 	if err != nil {

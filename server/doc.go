@@ -130,7 +130,7 @@
 //	  time of a watch without timeoutSeconds                 30 to 60 min                                   Limits.MinWatchTimeout                      the end of the stream
 //	  requests at a time: reads, writes                      400, 200                                       Limits.MaxReadsInFlight, MaxWritesInFlight  429
 //	  watches and other requests that last: in all, by user  10,000 or one for 128 KiB of memory, half      Limits.Watches                              429
-//	  bytes held by requests: in all, by user                512 MiB or a quarter of the memory, half       Limits.Bytes                                429
+//	  bytes held by requests: in all, by user                a quarter of the memory, else 512 MiB; half    Limits.Bytes                                429
 //	  requirements of a selector                             400, with 4,000 values and 100 KiB             Limits.MaxSelectorRequirements              400
 //	  length of an Audit-ID                                  256 bytes                                      -                                           400
 //	  WebSockets and writes of other origins' web pages      none                                           Serving.AllowOrigin                         403

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"encoding/base64"
 	"io"
 	"net/http"
 	"strings"
@@ -22,11 +23,12 @@ func TestWebSocketsOfOtherOrigins(t *testing.T) {
 	for origin, want := range map[string]int{
 		"": 101, srv.URL: 101, "https://console.example.com": 101, "https://elsewhere.example.com": 403, "null": 403,
 	} {
-		header := http.Header{"Authorization": {"Bearer " + srv.Token}}
+		token := base64.RawURLEncoding.EncodeToString([]byte(srv.Token)) // as browsers send it
+		header := http.Header{}
 		if origin != "" {
 			header.Set("Origin", origin)
 		}
-		conn, resp, err := websocket.Dial(t.Context(), srv.URL+widgetList+"?watch=1", &websocket.DialOptions{HTTPClient: &http.Client{Transport: transport}, HTTPHeader: header})
+		conn, resp, err := websocket.Dial(t.Context(), srv.URL+widgetList+"?watch=1", &websocket.DialOptions{HTTPClient: &http.Client{Transport: transport}, HTTPHeader: header, Subprotocols: []string{"base64url.bearer.authorization.k8s.io." + token, "binary.k8s.io"}})
 		if resp == nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,7 @@ func (m *misfits) at(t smdschema.TypeRef, v any) {
 		return
 	}
 	atom, _ := m.schema.Resolve(t)
-	fits := true
+	var fits bool
 	switch v := v.(type) {
 	case map[string]any:
 		if fits = atom.Map != nil; fits {

@@ -136,6 +136,11 @@ func TestOrigin(t *testing.T) {
 			t.Errorf("%+v: %d %s", c, w.Code, w.Body)
 		}
 		r.Header["Origin"] = append([]string{"https://api.example.com:6443"}, r.Header["Origin"]...) // all of them count
+		r.Header.Set("Authorization", "Bearer t")                                                    // of a client that is no browser
+		if w := serve(filters.Origin(c.allow), ok, r); w.Code != 200 {
+			t.Errorf("%+v, with a token: %d %s", c, w.Code, w.Body)
+		}
+		r.Header.Del("Authorization")
 		if w := serve(filters.Origin(c.allow), ok, r); w.Code != c.want {
 			t.Errorf("%+v, after another one: %d %s", c, w.Code, w.Body)
 		}
@@ -148,7 +153,7 @@ func TestOriginOfWrites(t *testing.T) {
 	const own, foreign = "https://api.example.com:6443", "https://evil.example.org"
 	for _, c := range []struct {
 		method, origin, site string
-		token                bool
+		credentials          string
 		want                 int
 	}{
 		{method: "POST", want: 200},
@@ -159,7 +164,9 @@ func TestOriginOfWrites(t *testing.T) {
 		{method: "POST", origin: foreign, want: 403},
 		{method: "POST", origin: foreign, site: "cross-site", want: 403},
 		{method: "POST", origin: foreign, site: "same-site", want: 403},
-		{method: "POST", origin: foreign, site: "cross-site", token: true, want: 200},
+		{method: "POST", origin: foreign, site: "cross-site", credentials: "Bearer t", want: 200},
+		{method: "POST", origin: foreign, site: "cross-site", credentials: "Basic eDp5", want: 403}, // which a browser may add
+		{method: "POST", origin: foreign, site: "cross-site", credentials: "Negotiate t", want: 403},
 		{method: "POST", origin: "null", site: "cross-site", want: 403},
 		{method: "POST", site: "cross-site", want: 403},
 		{method: "POST", site: "none", want: 200},
@@ -172,13 +179,10 @@ func TestOriginOfWrites(t *testing.T) {
 		{method: "OPTIONS", origin: foreign, site: "cross-site", want: 200},
 	} {
 		r := httptest.NewRequest(c.method, own+"/api/v1/pods", nil)
-		for name, value := range map[string]string{"Origin": c.origin, "Sec-Fetch-Site": c.site} {
+		for name, value := range map[string]string{"Origin": c.origin, "Sec-Fetch-Site": c.site, "Authorization": c.credentials} {
 			if value != "" {
 				r.Header.Set(name, value)
 			}
-		}
-		if c.token {
-			r.Header.Set("Authorization", "Bearer t")
 		}
 		if w := serve(filters.Origin(console), ok, r); w.Code != c.want {
 			t.Errorf("%+v: %d %s", c, w.Code, w.Body)

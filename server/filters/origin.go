@@ -17,9 +17,9 @@ import (
 // Origin refuses, with 403, what the web pages of other origins send to this server unless allow returns true for their origin
 // ("https://console.example.com", or "null" of a page that has none; RFC 6454, section 7): WebSockets, and requests that may change
 // something, which are those with methods other than GET, HEAD and OPTIONS. nil allows no other origin. A client that is no browser
-// sends no Origin and no Sec-Fetch-Site, and passes; so does a request with an Authorization header that is no WebSocket's, which a
+// sends no Origin and no Sec-Fetch-Site, and passes; so does a request with a bearer token in its Authorization header, which a
 // page of another origin cannot send before the server has answered the browser that it may (the preflight request of the Fetch
-// standard).
+// standard), and not at all for a WebSocket. Credentials of other schemes are some that a browser may add by itself.
 //
 // A browser shows pages of one site no answers of another, but sends what they ask for, a POST of JSON without a Content-Type
 // included, and leaves the decision about WebSockets to the server (RFC 6455, section 10.2). It adds what it has of the user
@@ -38,13 +38,16 @@ func Origin(allow func(origin string) bool) Filter {
 // foreignOrigin reports whether a request comes from a page that may not send it, and that page's origin where it is known.
 func foreignOrigin(r *http.Request, allow func(origin string) bool) (origin string, foreign bool) {
 	all := r.Header["Origin"]
+	if bearsToken(r.Header) {
+		return "", false
+	}
 	if !authn.OpensWebSocket(r.Header) {
 		switch r.Method {
 		case http.MethodGet, http.MethodHead, http.MethodOptions:
 			return "", false
 		}
 		site := r.Header.Get("Sec-Fetch-Site")
-		if site == "same-origin" || site == "none" || len(r.Header["Authorization"]) > 0 { // none: the user's own doing, no page's
+		if site == "same-origin" || site == "none" { // none: the user's own doing, no page's
 			return "", false
 		}
 		if len(all) == 0 {
@@ -57,6 +60,12 @@ func foreignOrigin(r *http.Request, allow func(origin string) bool) (origin stri
 		}
 	}
 	return "", false
+}
+
+// bearsToken reports whether a header has a token that no browser adds by itself.
+func bearsToken(h http.Header) bool {
+	scheme, _, _ := strings.Cut(h.Get("Authorization"), " ")
+	return strings.EqualFold(scheme, "Bearer")
 }
 
 func errForeignOrigin(r *http.Request, origin string) error {

@@ -232,3 +232,33 @@ func TestLargeEventsAreShared(t *testing.T) {
 		all.Wait()
 	}
 }
+
+// A small event counts nothing in a large buffer that another request has left.
+func TestSmallEventsInLargeBuffers(t *testing.T) {
+	budget := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: 1 << 20, User: -1, Address: -1})
+	var opts handlers.Options
+	h := newHouse(t, tune{handlers: func(o *handlers.Options) { o.Budget, opts = budget, *o }})
+	opts.Storage, opts.Subresources, opts.Budget = h.registry, nil, nil
+	writer, err := handlers.New(opts) // which counts nothing
+	must(t, err)
+	post := func(name, data string) {
+		t.Helper()
+		w := httptest.NewRecorder()
+		body := fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"size":1,"data":%q}}`, name, data)
+		if writer.ServeHTTP(w, httptest.NewRequest("POST", base, strings.NewReader(body))); w.Code != http.StatusCreated {
+			t.Fatalf("POST: %d %s", w.Code, w.Body)
+		}
+	}
+	post("large", strings.Repeat("x", 500<<10))
+	from := h.now(t)
+	for range 8 { // these leave their buffers
+		h.ask("GET", base+"/large", "")
+	}
+	rest := budget.Count(1 << 20)
+	defer rest.Release()
+	post("small", "x")
+	w := h.ask("GET", base+"?watch=1&timeoutSeconds=1&resourceVersion="+from, "")
+	if text := w.Body.String(); w.Code != 200 || !strings.Contains(text, `"type":"ADDED"`) || strings.Contains(text, `"type":"ERROR"`) {
+		t.Errorf("%d %.300s", w.Code, text)
+	}
+}

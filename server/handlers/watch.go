@@ -321,7 +321,7 @@ func (w *watching) writeObject(e registry.ObjectEvent) error {
 // add gives the sink its buffer with an event appended, and tells of that.
 func (w *watching) add(frame *[]byte, text []byte, initialEnd bool) error {
 	size := len(text) - len(*frame)
-	if err := w.holdEvents(cap(text)); err != nil {
+	if err := w.holdEvents(len(text)); err != nil {
 		*frame = nil
 		return err
 	}

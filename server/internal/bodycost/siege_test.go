@@ -292,6 +292,11 @@ func TestSiege(t *testing.T) {
 	all.Go(func() { most = s.mostData(ctx) })
 	all.Wait()
 	s.alive()
+	for what, least := range map[string]int{"cold list 200": siegeLists / 4, "watch 200": siegeWatches / 4} {
+		if s.codes[what] < least {
+			t.Errorf("%s came %d times, want at least %d", what, s.codes[what], least)
+		}
+	}
 	t.Logf("at most %d MiB of %d were mapped", most>>20, siegeMemory>>20)
 }
 
@@ -389,7 +394,7 @@ func (s *siege) sendBodies(ctx context.Context, c *http.Client, user string, fro
 	}
 }
 
-// alive checks that the server serves, and gives back what it has taken.
+// alive checks that the server serves.
 func (s *siege) alive() {
 	s.t.Helper()
 	c := s.client(true)

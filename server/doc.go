@@ -123,7 +123,8 @@
 // # Limits
 //
 // What clients send, or do not send or read, costs a bounded amount of memory, time and connections. The memory is GOMEMLIMIT, where
-// that is set. An option that is a number means its default with 0, and no bound when it is negative, unless it says otherwise.
+// that is set. An option that is a number means its default with 0. A negative one is no bound, but an error for a time,
+// Limits.MaxHeaderBytes and bolt.Options.Quota.
 //
 //	Requests
 //	  time of a request that is not a watch                  60 s                                           Limits.RequestTimeout                       504 Timeout
@@ -136,9 +137,10 @@
 //	  WebSockets and writes of other origins' web pages      none                                           Serving.AllowOrigin                         403
 //	Connections
 //	  connections: in all, from one address                  10,000 or one for 128 KiB of memory, half      Limits.Connections, Serving.Proxies         closed, an idle one first
-//	  TLS handshake, header of a request                     32 s                                           Limits.HeaderTimeout                        closed
+//	  TLS handshake, header of a request over HTTP/1.1       32 s                                           Limits.HeaderTimeout                        closed
+//	  connection without a request                           90 s                                           -                                           closed
 //	  header of a request                                    1 MiB, 10,000 fields                           Limits.MaxHeaderBytes                       431
-//	  headers that have not come whole, together             8 MiB or 1/320 of the memory                   -                                           closed, the largest first
+//	  headers not whole, of connections without a request    8 MiB or 1/320 of the memory                   -                                           closed, the largest first
 //	  rest of a body that nobody reads                       1 s                                            -                                           closed after the answer
 //	  streams of an HTTP/2 connection, a frame               100, 64 KiB                                    -                                           an error of HTTP/2
 //	  time that a client does not read                       30 s                                           -                                           the stream or connection ends
@@ -150,6 +152,9 @@
 //	  operations of a JSON patch, items it moves aside       10,000, 100,000,000                            -                                           413
 //	  values of a patch, with its document                   100,000, 300,000                               -                                           413
 //	  items merged by a strategic merge patch                3,000                                          -                                           413
+//	  values of wrong types in what is applied               1,000                                          -                                           400
+//	  paths of all fields of what is merged                  16 MiB                                         -                                           413 for apply, else a warning
+//	  values times managers in other versions                100,000                                        -                                           413 for apply, else a warning
 //	  managers of an object's fields                         1,000                                          -                                           422
 //	  fields managed one by one                              about 10,000 in a map, 30,000 in all           -                                           413 for apply, else a warning
 //	  values of a row that columns come across (CRDs)        65,536                                         crd.Options.Rows                            the cell is cut: ...
@@ -163,7 +168,7 @@
 //	  encodings kept for the next who asks                   64 MiB or a sixteenth of the memory            Limits.FormBytes                            nothing
 //	  wait for a cache that is being filled                  3 s                                            -                                           429, Retry-After 1 to 30 s
 //	  what is read at a time of a list that no cache has     1 MiB                                          -                                           nothing
-//	  size of a bolt file                                    the disk but for 64 MiB or a sixteenth         bolt.Options.Quota                          507 for what makes it grow
+//	  size of a bolt file                                    the disk but for 64 MiB or a sixteenth (Linux) bolt.Options.Quota                          507 for what makes it grow
 //	Webhooks
 //	  answer: header, body, time                             64 KiB, 16 MiB, 30 s                           webhook.Options                             500
 //	  redirects                                              none                                           webhook.Options.FollowRedirects             500

@@ -12,9 +12,8 @@ import (
 	"github.com/keelson-dev/keelson/server/request"
 )
 
-// Limits bound what clients cost. The zero Limits has the defaults. Bounded without an option are the reason of an authorizer
-// that a client is shown, at 1 KiB, an Audit-ID that a client gives, at 256 bytes, and the lines about requests without a valid
-// credential, at 10 a second.
+// Limits bound what clients cost. The zero Limits has the defaults. Times and MaxHeaderBytes must not be negative. The table of the
+// package documentation has what is bounded without an option as well.
 type Limits struct {
 	// RequestTimeout bounds every request that is not a watch; 0 is 60 s.
 	RequestTimeout time.Duration

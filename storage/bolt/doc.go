@@ -29,7 +29,7 @@
 // When the disk is full, or Options.Quota is reached, a commit that makes the store grow is storage.ErrNoSpace: one of a new
 // key, or of a value that is larger than the one it replaces. Reads, deletions, updates that do not grow and compaction go
 // on, and Ready tells that the file is full. For them the file keeps 256 KiB, which are zeros until they are needed, and
-// what is kept beside a journal. Without a Quota the file leaves the lesser of 64 MiB and a sixteenth of the disk to others.
+// what is kept beside a journal. The file leaves the lesser of 64 MiB and a sixteenth of the disk to others.
 //
 // In a full file there is no journal, each transaction is as small as its room requires, and history is kept for a second only,
 // or not at all where deletions need its room: a watch that is behind is storage.ErrCompacted then. History that is older than

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// keepFree bounds what a file without a Quota leaves of the disk to others, of which a sixteenth is left at most.
+	// keepFree bounds what a file leaves of the disk to others, of which a sixteenth is left at most.
 	keepFree = 64 << 20
 	// leastRoom is what must be left, besides what a write takes, for a write that makes the store grow.
 	leastRoom = 128 << 10

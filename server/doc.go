@@ -149,9 +149,9 @@
 //	  memory of the values in a body                         8 MiB                                          Limits.MaxDecodedBytes                      413
 //	  items of a list or map in metadata                     10,000                                         Limits.MaxMetadataItems                     422
 //	  encoded object                                         1.5 MiB                                        Limits.MaxObjectBytes                       413
-//	  operations of a JSON patch, items it moves aside       10,000, 100,000,000                            -                                           413
-//	  values of a patch, with its document                   100,000, 300,000                               -                                           413
-//	  items merged by a strategic merge patch                3,000                                          -                                           413
+//	  operations of a JSON patch, items it moves aside       10,000, 100,000,000                            Limits.Patches                              413
+//	  values of a patch, with its document                   100,000, 300,000                               Limits.Patches                              413
+//	  items merged by a strategic merge patch                3,000                                          Limits.Patches                              413
 //	  values of wrong types in what is applied               1,000                                          -                                           400
 //	  paths of all fields of what is merged                  16 MiB                                         -                                           413 for apply, else a warning
 //	  values times managers in other versions                100,000                                        -                                           413 for apply, else a warning

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/flowcontrol"
+	"github.com/keelson-dev/keelson/runtime/patch"
 	"github.com/keelson-dev/keelson/runtime/selector"
 	"github.com/keelson-dev/keelson/server/request"
 )
@@ -32,6 +33,9 @@ type Limits struct {
 	// MaxMetadataItems bounds each list and map in an object's metadata, such as owner references, finalizers and labels.
 	// Beyond it the answer is 422; 0 is 10,000, negative is no bound.
 	MaxMetadataItems int
+	// Patches bounds what JSON patches, merge patches and strategic merge patches cost. Beyond it the answer is 413. In each of its
+	// fields 0 is the default, and negative is no bound.
+	Patches patch.Bounds
 	// MaxObjectBytes bounds an encoded object; 0 is 1.5 MiB, as etcd has it.
 	MaxObjectBytes int
 	// Bytes bounds what requests hold in memory at the same time, in all, by user and by address, in bytes; beyond that the answer

@@ -145,7 +145,7 @@ func (s *Server) setOptions() apiset.Options {
 			CacheWindow: l.CacheWindow, Forms: s.forms, Metrics: s.metrics, Logger: s.opts.Observe.Logger,
 		},
 		Scheme: s.scheme, Formats: s.formats, Life: s.life, Authorizer: pinned{s.policy},
-		MaxBodyBytes: l.MaxBodyBytes, MaxDecodedBytes: l.MaxDecodedBytes, MaxMetadataItems: l.MaxMetadataItems, Bytes: s.bytes,
+		MaxBodyBytes: l.MaxBodyBytes, MaxDecodedBytes: l.MaxDecodedBytes, MaxMetadataItems: l.MaxMetadataItems, Patches: l.Patches, Bytes: s.bytes,
 		MinWatchTimeout: l.MinWatchTimeout, Selectors: l.resolver().Selectors,
 		Discovery: s.discovery, OpenAPI: s.openapi, NotFound: s.fixed,
 	}

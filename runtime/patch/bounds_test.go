@@ -97,11 +97,11 @@ func TestPatchesStop(t *testing.T) {
 	cancel()
 	for name, apply := range map[string]func() ([]byte, error){
 		"JSON": func() ([]byte, error) {
-			return patch.JSONPatchContext(ctx, []byte(`{}`), []byte(`[{"op":"add","path":"/a","value":1}]`))
+			return patch.Bounds{}.JSONPatch(ctx, []byte(`{}`), []byte(`[{"op":"add","path":"/a","value":1}]`))
 		},
-		"merge": func() ([]byte, error) { return patch.MergePatchContext(ctx, []byte(`{}`), []byte(`{"a":1}`)) },
+		"merge": func() ([]byte, error) { return patch.Bounds{}.MergePatch(ctx, []byte(`{}`), []byte(`{"a":1}`)) },
 		"strategic": func() ([]byte, error) {
-			return patch.StrategicMergePatchContext(ctx, []byte(`{}`), []byte(`{"spec":{"replicas":1}}`), reflect.TypeFor[appsv1.Deployment]())
+			return patch.Bounds{}.StrategicMergePatch(ctx, []byte(`{}`), []byte(`{"spec":{"replicas":1}}`), reflect.TypeFor[appsv1.Deployment]())
 		},
 	} {
 		if text, err := apply(); !errors.Is(err, context.Canceled) || text != nil {
@@ -127,7 +127,7 @@ func (e *endsLater) Err() error {
 func TestJSONPatchStopsBetweenOperations(t *testing.T) {
 	ctx := &endsLater{Context: t.Context(), after: 5}
 	p := `[` + strings.TrimSuffix(strings.Repeat(`{"op":"add","path":"/a","value":1},`, 100), ",") + `]`
-	if _, err := patch.JSONPatchContext(ctx, []byte(`{}`), []byte(p)); !errors.Is(err, context.DeadlineExceeded) || ctx.asked != 6 {
+	if _, err := (patch.Bounds{}).JSONPatch(ctx, []byte(`{}`), []byte(p)); !errors.Is(err, context.DeadlineExceeded) || ctx.asked != 6 {
 		t.Errorf("%v, asked %d times", err, ctx.asked)
 	}
 }
@@ -276,5 +276,49 @@ func fieldShapes() map[string]string {
 		"100,000 in small maps": `{` + joined(316, func(i int) string { return fmt.Sprintf(`"f%d":{%s}`, i, joined(316, member)) }) + `}`,
 		"25,000 in small maps":  `{` + joined(2500, func(i int) string { return fmt.Sprintf(`"f%d":{%s}`, i, joined(10, member)) }) + `}`,
 		"1,000 long names":      `{` + joined(1000, func(i int) string { return fmt.Sprintf(`"%s%d":{"a":1}`, strings.Repeat("x", 1000), i) }) + `}`,
+	}
+}
+
+// Each bound can be lowered and lifted, alone.
+func TestBounds(t *testing.T) {
+	ctx := t.Context()
+	operations := func(n int) string {
+		return "[" + strings.Repeat(`{"op":"add","path":"/list/0","value":0},`, n-1) + `{"op":"test","path":"/list/0","value":0}]`
+	}
+	ints := func(n int) string { return "[" + joined(n, func(int) string { return "0" }) + "]" }
+	ports := func(n int) string {
+		return `{"spec":{"ports":[` + joined(n, func(i int) string { return fmt.Sprintf(`{"port":%d,"name":"%d"}`, i+1, i) }) + `]}}`
+	}
+	jsonPatch := func(doc, text string) func(b patch.Bounds) ([]byte, error) {
+		return func(b patch.Bounds) ([]byte, error) { return b.JSONPatch(ctx, []byte(doc), []byte(text)) }
+	}
+	merge := func(doc, text string) func(b patch.Bounds) ([]byte, error) {
+		return func(b patch.Bounds) ([]byte, error) { return b.MergePatch(ctx, []byte(doc), []byte(text)) }
+	}
+	for name, c := range map[string]struct {
+		low, most, none patch.Bounds
+		apply           func(b patch.Bounds) ([]byte, error)
+	}{
+		"operations": {patch.Bounds{Operations: 19}, patch.Bounds{Operations: 20}, patch.Bounds{Operations: -1}, jsonPatch(`{"list":[0]}`, operations(20))},
+		"moved items": {patch.Bounds{MovedItems: 189}, patch.Bounds{MovedItems: 190}, patch.Bounds{MovedItems: -1},
+			jsonPatch(`{"list":[0]}`, operations(20))}, // 1 + 2 + ... + 19
+		"values":          {patch.Bounds{Values: 101}, patch.Bounds{Values: 102}, patch.Bounds{Values: -1}, merge(`{}`, `{"a":`+ints(100)+`}`)},
+		"document values": {patch.Bounds{DocumentValues: 203}, patch.Bounds{DocumentValues: 204}, patch.Bounds{DocumentValues: -1}, merge(`{"b":`+ints(100)+`}`, `{"a":`+ints(100)+`}`)},
+		"merged items": {patch.Bounds{MergedItems: 10}, patch.Bounds{MergedItems: 60}, patch.Bounds{MergedItems: -1}, func(b patch.Bounds) ([]byte, error) {
+			return b.StrategicMergePatch(ctx, []byte(ports(20)), []byte(ports(20)), reflect.TypeFor[corev1.Service]())
+		}},
+	} {
+		var refused *patch.Error
+		if _, err := c.apply(c.low); !errors.As(err, &refused) || refused.Code != 413 {
+			t.Errorf("%s, beyond the bound: %v", name, err)
+		}
+		for _, b := range []patch.Bounds{c.most, c.none, {}} {
+			if _, err := c.apply(b); err != nil {
+				t.Errorf("%s: %+v: %v", name, b, err)
+			}
+		}
+	}
+	if err := (patch.Bounds{Operations: 19}).Check([]byte(operations(20))); err == nil {
+		t.Error("20 operations pass where 19 are the most")
 	}
 }

@@ -31,38 +31,19 @@
 //
 // # Bounds
 //
-// A patch has at most [MaxValues] values, and is of a document with at most [MaxDocument]. A JSON patch has at most [MaxOperations]
-// operations, of which "copy" may add at most [MaxCopied] bytes in all, and "add", "remove" and "move" may move aside [MaxMoved]
-// items of arrays. The result of any patch may be nested as deep as encoding/json decodes. Lists longer than [MaxListItems] or so
-// are not merged strategically, and the fields of objects wider than [MaxMembers] not managed: the time for both grows with the
-// square. Of the others it is linear in the sizes of document and patch. More than [MaxManagers] are not kept.
+// What a patch costs is bounded by [Bounds], the zero value of which the functions [JSONPatch], [MergePatch] and
+// [StrategicMergePatch] keep to. Those of strategic merges are there because the time grows with the square of the lists; of all
+// others it is linear in the sizes of document and patch. Besides, "copy" operations may add at most [MaxCopied] bytes in all, the
+// result of any patch may be nested as deep as encoding/json decodes, and the fields of objects wider than [MaxMembers] are not
+// managed, nor more than [MaxManagers] kept.
 //
-// [JSONPatchContext] and its companions stop when a context is done.
+// The methods of Bounds take a context, and stop when it is done.
 package patch
 
 import (
 	"context"
 	"reflect"
-
-	"github.com/keelson-dev/keelson/runtime/patch/internal/engines"
 )
-
-// Bounds of a JSON patch.
-const (
-	MaxOperations = engines.MaxOperations // 10,000
-	MaxCopied     = engines.MaxCopied     // 3 MiB of JSON
-	MaxMoved      = engines.MaxMoved      // 100,000,000 items: 10,000 operations at the beginning of an array of 10,000
-)
-
-// Bounds of all patches but applied configurations, in values of JSON: scalars, arrays and objects.
-const (
-	MaxValues   = engines.MaxValues   // 100,000 in a patch
-	MaxDocument = engines.MaxDocument // 300,000 in a document and a patch of it
-)
-
-// MaxListItems is about how many items a list may have that a strategic merge patch merges with one as long: the time
-// grows with the square of what both have together, and all lists that a patch merges are counted. It is 1,500.
-const MaxListItems = engines.MaxListItems
 
 // Error says why a patch was refused.
 type Error struct {
@@ -85,33 +66,16 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Check refuses, with an [*Error], a patch in JSON with more than [MaxValues] values or, if it is an array, [MaxOperations] operations.
-// It reads the text once and decodes nothing. Those who apply a patch need not call it: it is for who decodes one before.
-func Check(patch []byte) error {
-	_, err := result(nil, engines.Check(patch))
-	return err
-}
-
 // JSONPatch applies a JSON Patch (RFC 6902) to doc, a JSON object, and returns the result: all operations or none.
 // It may be other than an object when an operation replaced the whole document.
 func JSONPatch(doc, patch []byte) ([]byte, error) {
-	return JSONPatchContext(context.Background(), doc, patch)
-}
-
-// JSONPatchContext is JSONPatch, but stops with the error of ctx when that is done.
-func JSONPatchContext(ctx context.Context, doc, patch []byte) ([]byte, error) {
-	return result(engines.JSON(ctx, doc, patch))
+	return Bounds{}.JSONPatch(context.Background(), doc, patch)
 }
 
 // MergePatch applies a JSON Merge Patch (RFC 7386) to doc, a JSON object, and returns the result. The patch must
 // be an object too: a patch that replaces the whole document by something else makes no object of any kind.
 func MergePatch(doc, patch []byte) ([]byte, error) {
-	return MergePatchContext(context.Background(), doc, patch)
-}
-
-// MergePatchContext is MergePatch, but stops with the error of ctx when that is done.
-func MergePatchContext(ctx context.Context, doc, patch []byte) ([]byte, error) {
-	return result(engines.Merge(ctx, doc, patch))
+	return Bounds{}.MergePatch(context.Background(), doc, patch)
 }
 
 // StrategicMergePatch applies a strategic merge patch to doc, a JSON object, and returns the result. t is the Go
@@ -119,21 +83,5 @@ func MergePatchContext(ctx context.Context, doc, patch []byte) ([]byte, error) {
 // by which key; all others are replaced. The directives are those of
 // https://github.com/kubernetes/community/blob/main/contributors/devel/sig-api-machinery/strategic-merge-patch.md.
 func StrategicMergePatch(doc, patch []byte, t reflect.Type) ([]byte, error) {
-	return StrategicMergePatchContext(context.Background(), doc, patch, t)
-}
-
-// StrategicMergePatchContext is StrategicMergePatch, but stops with the error of ctx when that is done.
-func StrategicMergePatchContext(ctx context.Context, doc, patch []byte, t reflect.Type) ([]byte, error) {
-	return result(engines.Strategic(ctx, doc, patch, t))
-}
-
-func result(text []byte, refusal *engines.Refusal) ([]byte, error) {
-	switch {
-	case refusal == nil:
-	case refusal.Code == 0:
-		return nil, refusal.Err
-	default:
-		return nil, (*Error)(refusal)
-	}
-	return text, nil
+	return Bounds{}.StrategicMergePatch(context.Background(), doc, patch, t)
 }

@@ -120,7 +120,7 @@ func TestJSONPatchRefused(t *testing.T) {
 }
 
 func TestJSONPatchTakesTenThousand(t *testing.T) {
-	p := "[" + strings.Repeat(`{"op":"add","path":"/spec/list/-","value":0},`, patch.MaxOperations-1) + `{"op":"remove","path":"/spec"}]`
+	p := "[" + strings.Repeat(`{"op":"add","path":"/spec/list/-","value":0},`, patch.DefaultOperations-1) + `{"op":"remove","path":"/spec"}]`
 	got, err := patch.JSONPatch([]byte(widget), []byte(p))
 	if err != nil {
 		t.Fatal(err)

@@ -191,7 +191,7 @@ func TestStrategicMergePatchNamesTheCause(t *testing.T) {
 
 // TestStrategicMergePatchBounds has lists that would take too long to merge, and one that is replaced.
 func TestStrategicMergePatchBounds(t *testing.T) {
-	list := "[" + strings.TrimSuffix(strings.Repeat(`"x",`, 4*patch.MaxListItems), ",") + "]"
+	list := "[" + strings.TrimSuffix(strings.Repeat(`"x",`, 2*patch.DefaultMergedItems), ",") + "]"
 	for _, field := range []string{"names", "$setElementOrder/names", "$deleteFromPrimitiveList/names"} {
 		_, err := patch.StrategicMergePatch([]byte(crateText), []byte(`{"spec":{"`+field+`":`+list+`}}`), crateType)
 		wantError(t, err, 413, "a merge patch replaces lists of any length")

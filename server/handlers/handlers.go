@@ -147,6 +147,8 @@ type Options struct {
 	// MaxMetadataItems limits each list and map in the metadata of a body: see codec.BodyLimits.Items. More is answered with
 	// 422. 0 is 10,000, negative is no limit.
 	MaxMetadataItems int
+	// Patches bounds what patches cost. Beyond it the answer is 413.
+	Patches patch.Bounds
 	// MinRequestTimeout is the least time a watch lasts that asks for no timeoutSeconds; it lasts up to twice as
 	// long, at random. 0 is 30 minutes.
 	MinRequestTimeout time.Duration
@@ -186,6 +188,7 @@ type Resource struct {
 	watched     watchSelectors
 	sending     shownEvents
 	bodyLimits  codec.BodyLimits
+	patchBounds patch.Bounds
 	minTimeout  time.Duration
 	write       time.Duration
 	warnings    []string

@@ -46,13 +46,14 @@ func New(o Options) (*Resource, error) {
 			Bytes: max(cmp.Or(o.MaxDecodedBytes, DefaultMaxDecodedBytes), 0),
 			Items: max(cmp.Or(o.MaxMetadataItems, DefaultMaxMetadataItems), 0),
 		},
-		minTimeout: o.MinRequestTimeout,
-		write:      o.WriteTimeout,
-		warnings:   slices.Clone(o.Warnings),
-		stop:       stopper{stop: o.Stop},
-		hooks:      o.Hooks,
-		authorizer: o.Authorizer,
-		subs:       make(map[string]*endpoint, len(o.Subresources)),
+		patchBounds: o.Patches,
+		minTimeout:  o.MinRequestTimeout,
+		write:       o.WriteTimeout,
+		warnings:    slices.Clone(o.Warnings),
+		stop:        stopper{stop: o.Stop},
+		hooks:       o.Hooks,
+		authorizer:  o.Authorizer,
+		subs:        make(map[string]*endpoint, len(o.Subresources)),
 	}
 	if len(r.formats) == 0 {
 		r.formats = []codec.Format{codec.JSON(), codec.YAML(), codec.Protobuf()}

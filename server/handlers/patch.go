@@ -9,7 +9,6 @@ import (
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/runtime/excerpt"
-	"github.com/keelson-dev/keelson/runtime/patch"
 	"github.com/keelson-dev/keelson/server/handlers/internal/wire"
 	"github.com/keelson-dev/keelson/server/registry"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -77,7 +76,7 @@ func (p *patcher) check() error {
 	if !json.Valid(p.text) {
 		return apierrors.NewBadRequest("invalid JSON patch")
 	}
-	if err := patch.Check(p.text); err != nil {
+	if err := p.patchBounds.Check(p.text); err != nil {
 		return patchError(err)
 	}
 	if err := codec.CheckObject(p.text, p.bodyLimits); err != nil {
@@ -132,11 +131,11 @@ func (p *patcher) apply(ctx *registry.Call, current runtime.Object) (runtime.Obj
 	var text []byte
 	switch p.kind {
 	case types.JSONPatchType:
-		text, err = patch.JSONPatchContext(ctx, was, p.text)
+		text, err = p.patchBounds.JSONPatch(ctx, was, p.text)
 	case types.StrategicMergePatchType:
-		text, err = patch.StrategicMergePatchContext(ctx, was, p.text, p.Known.Type)
+		text, err = p.patchBounds.StrategicMergePatch(ctx, was, p.text, p.Known.Type)
 	default:
-		text, err = patch.MergePatchContext(ctx, was, p.text)
+		text, err = p.patchBounds.MergePatch(ctx, was, p.text)
 	}
 	if err != nil {
 		return nil, patchError(err)

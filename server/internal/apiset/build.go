@@ -109,6 +109,7 @@ func (s *Set) build(r *served, stores map[schema.GroupResource]*registry.Registr
 		Budget:            s.opts.Bytes,
 		MaxDecodedBytes:   s.opts.MaxDecodedBytes,
 		MaxMetadataItems:  s.opts.MaxMetadataItems,
+		Patches:           s.opts.Patches,
 		MinRequestTimeout: s.opts.MinWatchTimeout,
 		Selectors:         s.opts.Selectors,
 		Warnings:          r.warnings(),

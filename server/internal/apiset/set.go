@@ -34,6 +34,7 @@ type Options struct {
 	MaxBodyBytes     int64
 	MaxDecodedBytes  int
 	MaxMetadataItems int
+	Patches          patch.Bounds
 	Bytes            *flowcontrol.Budget // held by requests
 	MinWatchTimeout  time.Duration
 	Selectors        selector.Limit

@@ -12,15 +12,13 @@ import (
 	"net/http"
 )
 
-// Bounds of patches, which package patch explains.
-const (
-	MaxOperations = 10000
-	MaxCopied     = 3 << 20 // bytes of JSON
-	MaxMoved      = 100_000_000
-	MaxListItems  = 1500
-	MaxValues     = 100_000 // of a patch
-	MaxDocument   = 300_000 // values of what is patched, and of what becomes of it
-)
+// MaxCopied is how many bytes of JSON a patch may copy.
+const MaxCopied = 3 << 20
+
+// Bounds are those of package patch, of the same fields, with all defaults filled in: what has no bound has one that nothing reaches.
+type Bounds struct {
+	Operations, MovedItems, Values, DocumentValues, MergedItems int
+}
 
 const maxDepth = 10000 // that encoding/json decodes
 
@@ -67,11 +65,11 @@ func tooLarge(format string, args ...any) *Refusal {
 }
 
 // Check refuses a patch with too many values or, if it is an array, operations.
-func Check(patch []byte) *Refusal {
-	if n := Operations(patch); n > MaxOperations {
-		return tooLarge("The allowed maximum operations in a JSON patch is %d, got %d", MaxOperations, n)
+func (b Bounds) Check(patch []byte) *Refusal {
+	if n := Operations(patch); n > b.Operations {
+		return tooLarge("The allowed maximum operations in a JSON patch is %d, got %d", b.Operations, n)
 	}
-	return checkValues(nil, patch)
+	return b.checkValues(nil, patch)
 }
 
 // Operations is how many elements a JSON text has that is an array; 0: it is none, or empty. It decodes nothing.
@@ -109,13 +107,13 @@ func Operations(text []byte) int {
 }
 
 // checkValues refuses a patch, or a document for one, with so many values that it would take much memory. It decodes nothing.
-func checkValues(doc, patch []byte) *Refusal {
+func (b Bounds) checkValues(doc, patch []byte) *Refusal {
 	changes := valuesIn(patch)
-	if changes > MaxValues {
-		return tooLarge("a patch can have %d values", MaxValues)
+	if changes > b.Values {
+		return tooLarge("a patch can have %d values", b.Values)
 	}
-	if valuesIn(doc)+changes > MaxDocument {
-		return tooLarge("an object of %d values cannot be patched; it can be replaced", MaxDocument)
+	if valuesIn(doc)+changes > b.DocumentValues {
+		return tooLarge("an object of %d values cannot be patched; it can be replaced", b.DocumentValues)
 	}
 	return nil
 }

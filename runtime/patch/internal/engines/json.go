@@ -12,8 +12,8 @@ import (
 )
 
 // JSON applies a JSON Patch.
-func JSON(ctx context.Context, doc, patch []byte) ([]byte, *Refusal) {
-	operations, refusal := decodeOperations(doc, patch)
+func (b Bounds) JSON(ctx context.Context, doc, patch []byte) ([]byte, *Refusal) {
+	operations, refusal := b.decodeOperations(doc, patch)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -21,14 +21,14 @@ func JSON(ctx context.Context, doc, patch []byte) ([]byte, *Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	p := &patcher{root: object}
+	p := &patcher{root: object, most: b.MovedItems}
 	for i, op := range operations {
 		if refusal := givenUp(ctx); refusal != nil {
 			return nil, refusal
 		}
 		switch err := p.apply(op); {
 		case errors.Is(err, errMoved):
-			return nil, tooLarge("adding and removing items of lists moves more than %d others aside", MaxMoved)
+			return nil, tooLarge("adding and removing items of lists moves more than %d others aside", b.MovedItems)
 		case err != nil:
 			return nil, inapplicable(fmt.Errorf("operation %d: %w", i, err))
 		}
@@ -44,14 +44,14 @@ type operation struct {
 }
 
 // decodeOperations decodes a patch for doc, unless it has too many.
-func decodeOperations(doc, patch []byte) ([]operation, *Refusal) {
+func (b Bounds) decodeOperations(doc, patch []byte) ([]operation, *Refusal) {
 	if !json.Valid(patch) {
 		return nil, &Refusal{Code: http.StatusBadRequest, Message: "invalid JSON patch"}
 	}
-	if refusal := Check(patch); refusal != nil {
+	if refusal := b.Check(patch); refusal != nil {
 		return nil, refusal
 	}
-	if refusal := checkValues(doc, patch); refusal != nil {
+	if refusal := b.checkValues(doc, patch); refusal != nil {
 		return nil, refusal
 	}
 	var members []map[string]json.RawMessage
@@ -103,6 +103,7 @@ type patcher struct {
 	root   any
 	copied int // bytes so far
 	moved  int // items so far
+	most   int // that may be moved
 }
 
 func (p *patcher) apply(o operation) error {
@@ -238,7 +239,7 @@ func (p *patcher) add(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	if p.moved += len(at.array) - i; p.moved > MaxMoved {
+	if p.moved += len(at.array) - i; p.moved > p.most {
 		return errMoved
 	}
 	at.set(slices.Insert(at.array, i, v))
@@ -259,7 +260,7 @@ func (p *patcher) remove(path string) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if p.moved += len(at.array) - i; p.moved > MaxMoved {
+		if p.moved += len(at.array) - i; p.moved > p.most {
 			return nil, errMoved
 		}
 		at.set(slices.Delete(at.array, i, i+1))

@@ -7,8 +7,8 @@ import (
 )
 
 // Merge applies a JSON Merge Patch.
-func Merge(ctx context.Context, doc, patch []byte) ([]byte, *Refusal) {
-	if refusal := checkValues(doc, patch); refusal != nil {
+func (b Bounds) Merge(ctx context.Context, doc, patch []byte) ([]byte, *Refusal) {
+	if refusal := b.checkValues(doc, patch); refusal != nil {
 		return nil, refusal
 	}
 	p, err := decode(patch)
@@ -23,8 +23,7 @@ func Merge(ctx context.Context, doc, patch []byte) ([]byte, *Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	b := &budget{done: ctx.Done()}
-	merge(object, members, b)
+	merge(object, members, &budget{done: ctx.Done()})
 	if refusal := givenUp(ctx); refusal != nil {
 		return nil, refusal
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"reflect"
 	"slices"
@@ -14,11 +15,11 @@ import (
 )
 
 // Strategic applies a strategic merge patch to the JSON of a t.
-func Strategic(ctx context.Context, doc, patch []byte, t reflect.Type) (result []byte, refusal *Refusal) {
+func (b Bounds) Strategic(ctx context.Context, doc, patch []byte, t reflect.Type) (result []byte, refusal *Refusal) {
 	if t == nil || t.Kind() != reflect.Struct {
 		return nil, &Refusal{Code: http.StatusUnsupportedMediaType, Message: fmt.Sprintf("strategic merge patches need a Go struct, not %v", t)}
 	}
-	if refusal := checkValues(doc, patch); refusal != nil {
+	if refusal := b.checkValues(doc, patch); refusal != nil {
 		return nil, refusal
 	}
 	changes, err := decodeStrategic(patch)
@@ -38,7 +39,7 @@ func Strategic(ctx context.Context, doc, patch []byte, t reflect.Type) (result [
 	if err != nil {
 		return nil, inapplicable(err)
 	}
-	if refusal := checkLists(object, changes, meta); refusal != nil {
+	if refusal := b.checkLists(object, changes, meta); refusal != nil {
 		return nil, refusal
 	}
 	if refusal := givenUp(ctx); refusal != nil {
@@ -58,19 +59,19 @@ func Strategic(ctx context.Context, doc, patch []byte, t reflect.Type) (result [
 }
 
 // checkLists refuses a patch that would take too long.
-func checkLists(object, changes map[string]any, meta strategicpatch.LookupPatchMeta) *Refusal {
+func (b Bounds) checkLists(object, changes map[string]any, meta strategicpatch.LookupPatchMeta) *Refusal {
 	cost := listCost{}
 	cost.add(object, changes, meta)
-	if cost.sum <= square(2*MaxListItems) {
+	if cost.sum <= square(min(b.MergedItems, math.MaxInt32)) { // the square of more is no int64
 		return nil
 	}
-	return tooLarge("a strategic merge patch can merge lists of some %d items; a merge patch replaces lists of any length", MaxListItems)
+	return tooLarge("a strategic merge patch can merge lists of some %d items; a merge patch replaces lists of any length", (b.MergedItems+1)/2)
 }
 
 // listCost counts the comparisons that merging lists takes: of each item of patch and document with all, to find out their order.
-type listCost struct{ sum int }
+type listCost struct{ sum int64 }
 
-func square(n int) int { return n * n }
+func square(n int) int64 { return int64(n) * int64(n) }
 
 // add counts the comparisons for changes of object.
 func (c *listCost) add(object, changes map[string]any, meta strategicpatch.LookupPatchMeta) {
@@ -88,7 +89,7 @@ func (c *listCost) add(object, changes map[string]any, meta strategicpatch.Looku
 			}
 		case []any:
 			if strings.HasPrefix(key, "$") {
-				c.sum += square(len(v)+len(there)) + len(v)*len(object)
+				c.sum += square(len(v)+len(there)) + int64(len(v))*int64(len(object))
 				continue
 			}
 			inner, how, err := meta.LookupPatchMetadataForSlice(key)

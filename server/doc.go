@@ -117,8 +117,8 @@
 // is kept on purpose: the objects of stored kinds, and what [Limits] bounds by CacheWindow and FormBytes.
 //
 // Where memory is limited, as in a container, set the environment variable GOMEMLIMIT to nine tenths of that: Go collects before
-// that is reached, in place of when the memory in use has doubled. Where address space is limited (RLIMIT_DATA), set it to five
-// eighths: there the tables of the runtime count, 70 MiB, and memory that was given back.
+// that is reached, in place of when the memory in use has doubled. Where address space is limited (RLIMIT_DATA), set it to little
+// more than half: there the tables of the runtime count, 70 MiB, and memory that was given back.
 //
 // # Limits
 //

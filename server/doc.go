@@ -165,7 +165,7 @@
 //	  text that is quoted: a name, any other                 1 KiB, 4 KiB                                   -                                           cut, and says so
 //	Storage
 //	  a kind's changes in memory                             5 min, a quarter of its objects, 8 to 128 MiB  Limits.CacheWindow                          410 for a watch that is behind
-//	  encodings kept for the next who asks                   64 MiB or a sixteenth of the memory            Limits.FormBytes                            nothing
+//	  encodings of objects that are kept for later requests  64 MiB, at most a sixteenth of the memory      Limits.FormBytes                            nothing
 //	  wait for a cache that is being filled                  3 s                                            -                                           429, Retry-After 1 to 30 s
 //	  what is read at a time of a list that no cache has     1 MiB                                          -                                           nothing
 //	  size of a bolt file                                    the disk but for 64 MiB or a sixteenth (Linux) bolt.Options.Quota                          507 for what makes it grow

@@ -88,32 +88,23 @@ func memoryLimit() (bytes int64, ok bool) {
 	return limit, limit != math.MaxInt64
 }
 
-// of128KiB returns most, or how often 128 KiB fit into the memory limit of the process if that is less.
-func of128KiB(most int64) int64 {
+// ofMemory returns most, or the part of the memory limit of the process if that is less: one by divisor, and at least least.
+func ofMemory(most, divisor, least int64) int64 {
 	if limit, ok := memoryLimit(); ok {
-		return min(most, max(limit/(128<<10), 16))
+		return min(most, max(limit/divisor, least))
 	}
 	return most
 }
+
+// of128KiB returns most, or how often 128 KiB fit into the memory limit of the process if that is less.
+func of128KiB(most int64) int64 { return ofMemory(most, 128<<10, 16) }
 
 // idleBytes is how much may be read of the connections without a request, all together: headers that have not come whole. A header
 // of many short lines takes 14 times as much memory when net/http has read it, and as much again on the way.
-func idleBytes() int64 {
-	const most = 8 << 20
-	if limit, ok := memoryLimit(); ok {
-		return min(most, max(limit/320, 1<<20))
-	}
-	return most
-}
+func idleBytes() int64 { return ofMemory(8<<20, 320, 1<<20) }
 
 // formBytes is how much is kept of what is made of objects.
-func formBytes() int64 {
-	const most = 64 << 20
-	if limit, ok := memoryLimit(); ok {
-		return min(most, max(limit/16, 1<<20))
-	}
-	return most
-}
+func formBytes() int64 { return ofMemory(64<<20, 16, 1<<20) }
 
 // complete checks l and fills in what is left to its default.
 func (l Limits) complete() (Limits, error) {

@@ -217,6 +217,15 @@ func (s *siege) count(what string, res *http.Response, err error) {
 	}
 }
 
+// send sends a request once, and reads the answer whole.
+func (s *siege) send(ctx context.Context, c *http.Client, what, user string, q request) {
+	res, err := c.Do(s.request(ctx, user, q.method, q.path, q.contentType, q.body))
+	if s.count(what, res, err); err == nil {
+		_, _ = io.Copy(io.Discard, res.Body)
+		_ = res.Body.Close()
+	}
+}
+
 // get reads an answer whole, or not at all. It asks again after 429.
 func (s *siege) get(ctx context.Context, c *http.Client, what, user, path string, reads bool) {
 	for again := true; again && ctx.Err() == nil; {
@@ -280,11 +289,7 @@ func TestSiege(t *testing.T) {
 		c := s.client(true)
 		for i := 0; ctx.Err() == nil; i++ {
 			body := fmt.Sprintf(`{"data":{"text":"%s%d"}}`, strings.Repeat("x", 100<<10*(i%8)), i)
-			res, err := c.Do(s.request(ctx, siegeUsers[2], "PATCH", configMaps+"/besieged-0", mergePatch, body))
-			if s.count("write", res, err); err == nil {
-				_, _ = io.Copy(io.Discard, res.Body)
-				_ = res.Body.Close()
-			}
+			s.send(ctx, c, "write", siegeUsers[2], request{method: "PATCH", path: configMaps + "/besieged-0", contentType: mergePatch, body: body})
 			time.Sleep(50 * time.Millisecond)
 		}
 	})
@@ -382,11 +387,7 @@ func (s *siege) sendBodies(ctx context.Context, c *http.Client, user string, fro
 	for i := from; ctx.Err() == nil; i += siegeBodies {
 		for _, size := range []int{bodySize, bodySize / 3, bodySize / 9} {
 			for _, q := range worstBodies(size, func(name string) bool { return name == names[i%len(names)] }) {
-				res, err := c.Do(s.request(ctx, user, q.method, q.path, q.contentType, q.body))
-				if s.count("body", res, err); err == nil {
-					_, _ = io.Copy(io.Discard, res.Body)
-					_ = res.Body.Close()
-				}
+				s.send(ctx, c, "body", user, q)
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/server/servertest"
+	"github.com/keelson-dev/keelson/storage"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -104,6 +105,30 @@ func TestCatalogue(t *testing.T) {
 	}
 	if _, err := registry.For[*Widget](reg, authn.System()); err != nil {
 		t.Error(err)
+	}
+}
+
+// Of a kind that is withdrawn nobody can say what is absent: the garbage collector would delete what such objects own.
+func TestCatalogueOfWithdrawnKinds(t *testing.T) {
+	t.Parallel()
+	srv := servertest.New(t, widgets())
+	h := host(t, srv)
+	call(t, srv.Client(), "POST", srv.URL+widgetsPath, `{"metadata":{"name":"a"},"spec":{"color":"red"}}`)
+	ctx, objects := t.Context(), h.Catalogue().Kinds()[0].Objects
+	if _, err := objects.Get(ctx, "default", "a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Withdraw(widgetsResource()); err != nil {
+		t.Fatal(err)
+	}
+	for what, err := range map[string]error{
+		"get": second(objects.Get(ctx, "default", "a")), "get of none": second(objects.Get(ctx, "default", "b")),
+		"list": second(objects.List(ctx, "")), "watch": second(objects.Watch(ctx)), "delete": objects.Delete(ctx, "default", "a", nil),
+		"change": objects.Change(ctx, "default", "a", func(metav1.Object) error { return nil }),
+	} {
+		if !errors.Is(err, storage.ErrClosed) {
+			t.Errorf("%s: %v, want storage.ErrClosed", what, err)
+		}
 	}
 }
 

@@ -22,9 +22,10 @@ import (
 // background that treats all kinds alike. What it does passes the kind's strategy and admission, which see the user of
 // the Catalogue, but neither authentication nor authorization. namespace is "" for a cluster-scoped kind.
 //
-// A verb that the kind is not capable of is a MethodNotSupported. Errors are apimachinery StatusErrors, but for the
-// context's own, those of a Storage of the program's, and those of Watch.Next. All methods may be called
-// concurrently.
+// A verb that the kind is not capable of is a MethodNotSupported. Once the kind is withdrawn every method fails with
+// storage.ErrClosed: what it had is neither there nor absent for who reads this catalogue. Other errors are apimachinery
+// StatusErrors, but for the context's own, those of a Storage of the program's, and those of Watch.Next. All methods may
+// be called concurrently.
 type Objects struct {
 	of   Options
 	user *authn.User
@@ -51,8 +52,24 @@ func (o *Objects) unsupported(verb string) error {
 	return apierrors.NewMethodNotSupported(o.of.Resource, verb)
 }
 
-// Get reads one object past every cache: a NotFound is the truth at a moment after the call began.
+// ended returns storage.ErrClosed once the kind is not served any more.
+func (o *Objects) ended() error {
+	if o.of.Life.Err() != nil {
+		return storage.ErrClosed
+	}
+	return nil
+}
+
+// Get reads one object past every cache: a NotFound is the truth at a moment after the call began, at which the kind was served.
 func (o *Objects) Get(ctx context.Context, namespace, name string) (*metav1.PartialObjectMetadata, error) {
+	m, err := o.get(ctx, namespace, name)
+	if ended := o.ended(); ended != nil {
+		return nil, ended
+	}
+	return m, err
+}
+
+func (o *Objects) get(ctx context.Context, namespace, name string) (*metav1.PartialObjectMetadata, error) {
 	call := registry.NewDecidedCall(ctx, o.user, namespace, o.of.Gate.Admission)
 	if o.of.Registry != nil {
 		return o.metaOf(o.of.Registry.GetStored(call, name))
@@ -70,6 +87,14 @@ func (o *Objects) Get(ctx context.Context, namespace, name string) (*metav1.Part
 
 // List reads the objects of a namespace, or of all with "", as they are now.
 func (o *Objects) List(ctx context.Context, namespace string) ([]metav1.PartialObjectMetadata, error) {
+	items, err := o.list(ctx, namespace)
+	if ended := o.ended(); ended != nil {
+		return nil, ended
+	}
+	return items, err
+}
+
+func (o *Objects) list(ctx context.Context, namespace string) ([]metav1.PartialObjectMetadata, error) {
 	call := registry.NewDecidedCall(ctx, o.user, namespace, o.of.Gate.Admission)
 	if o.of.Registry == nil {
 		return o.listCustom(call)
@@ -127,6 +152,9 @@ func (o *Objects) listAll(call *registry.Call, lister registry.Lister) (out []me
 // Change changes the metadata of one object, from what it is now, again and again until nobody came between. An error of
 // change ends it and is returned; change may be called several times.
 func (o *Objects) Change(ctx context.Context, namespace, name string, change func(m metav1.Object) error) error {
+	if err := o.ended(); err != nil {
+		return err
+	}
 	call := registry.NewDecidedCall(ctx, o.user, namespace, o.of.Gate.Admission)
 	update := func(_ *registry.Call, current runtime.Object) (runtime.Object, error) {
 		if current == nil { // the kind creates on update
@@ -152,6 +180,9 @@ func (o *Objects) Change(ctx context.Context, namespace, name string, change fun
 
 // Delete deletes one object, or marks it for deletion. opts may be nil.
 func (o *Objects) Delete(ctx context.Context, namespace, name string, opts *metav1.DeleteOptions) error {
+	if err := o.ended(); err != nil {
+		return err
+	}
 	call := registry.NewDecidedCall(ctx, o.user, namespace, o.of.Gate.Admission)
 	if o.of.Registry != nil {
 		_, _, err := o.of.Registry.DeleteRecord(call, name, opts)
@@ -171,6 +202,9 @@ func (o *Objects) Delete(ctx context.Context, namespace, name string, opts *meta
 // Watch shows every object as Added, then a Bookmark, and from then on every change. It ends with an error of Next when
 // the kind is withdrawn, or when the reader was too slow: then it is begun anew.
 func (o *Objects) Watch(ctx context.Context) (*Watch, error) {
+	if err := o.ended(); err != nil {
+		return nil, err
+	}
 	call := registry.NewDecidedCall(ctx, o.user, "", o.of.Gate.Admission)
 	if o.of.Registry != nil {
 		w, err := o.of.Registry.WatchRecords(call, storage.WatchOptions{Initial: true})

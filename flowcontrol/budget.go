@@ -52,6 +52,7 @@ type Budget struct {
 
 	mu        sync.Mutex // guards all below
 	held      int64
+	counted   int64 // of held, by Count
 	peak      int64
 	rejected  int64
 	users     map[string]*tally
@@ -93,17 +94,21 @@ func (b *Budget) Take(h Holder, n int64) (Share, error) {
 	return s, nil
 }
 
-// Count counts n, at least 0, for nobody and whatever the bounds are: for what cannot be turned away, so that other things are.
-func (b *Budget) Count(n int64) Share {
+// Count counts n, at least 0, for nobody: for what many share, which takes from the room of all that comes after it. However much is
+// held, up to the bound of all may be counted, so that at most twice that bound is held. The error is as that of Take.
+func (b *Budget) Count(n int64) (Share, error) {
 	if b == nil {
-		return Share{}
+		return Share{}, nil
 	}
-	s := Share{budget: b}
+	s := Share{budget: b, counted: true}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.subtract(&s, -n)
-	b.peak = max(b.peak, b.held)
-	return s
+	if beyond(b.counted, n, b.bounds.All) {
+		b.rejected++
+		return Share{}, b.reject("in all", BoundAll, b.bounds.All)
+	}
+	b.change(&s, n)
+	return s, nil
 }
 
 // Room returns the error that Take would return now, without counting it as a rejection: for a caller that can make room.
@@ -183,6 +188,7 @@ type Share struct {
 	holder        Holder
 	user, address *tally // nil: not counted
 	held          int64
+	counted       bool // by Count
 }
 
 // Grow takes n more. The error is as that of [Budget.Take]; then the share is as it was.
@@ -202,7 +208,7 @@ func (s *Share) Shrink(n int64) {
 	}
 	s.budget.mu.Lock()
 	defer s.budget.mu.Unlock()
-	s.budget.subtract(s, min(n, s.held))
+	s.budget.change(s, -min(n, s.held))
 }
 
 // Held returns how much the share holds.
@@ -215,7 +221,7 @@ func (s *Share) Release() {
 		return
 	}
 	b.mu.Lock()
-	b.subtract(s, s.held)
+	b.change(s, -s.held)
 	b.leave(s)
 	b.mu.Unlock()
 	*s = Share{}
@@ -227,39 +233,43 @@ func (b *Budget) add(s *Share, n int64) error {
 		b.rejected++
 		return err
 	}
-	b.subtract(s, -n)
-	b.peak = max(b.peak, b.held)
+	b.change(s, n)
 	return nil
 }
 
 // fits returns nil if n more fit for a share. The caller holds mu.
 func (b *Budget) fits(s *Share, n int64) *RejectedError {
-	reject := func(whose string, which Bound, bound int64) *RejectedError {
-		return &RejectedError{RetryAfter: time.Second, Bound: which, Reason: fmt.Sprintf("too many %s%s: the limit is %d", b.what, whose, bound)}
-	}
 	switch {
 	case beyond(b.held, n, b.bounds.All):
-		return reject(" in all", BoundAll, b.bounds.All)
+		return b.reject("in all", BoundAll, b.bounds.All)
 	case s.user != nil && beyond(s.user.held, n, b.bounds.User):
-		return reject(" of one user", BoundUser, b.bounds.User)
+		return b.reject("of one user", BoundUser, b.bounds.User)
 	case s.address != nil && beyond(s.address.held, n, b.bounds.Address):
-		return reject(" from one address", BoundAddress, b.bounds.Address)
+		return b.reject("from one address", BoundAddress, b.bounds.Address)
 	}
 	return nil
+}
+
+func (b *Budget) reject(whose string, which Bound, bound int64) *RejectedError {
+	return &RejectedError{RetryAfter: time.Second, Bound: which, Reason: fmt.Sprintf("too many %s %s: the limit is %d", b.what, whose, bound)}
 }
 
 // beyond reports whether n more than held are more than a bound, of which a negative one is none. What takes nothing passes.
 func beyond(held, n, bound int64) bool { return bound >= 0 && n > 0 && n > bound-held }
 
-// subtract counts n less for a share. The caller holds mu.
-func (b *Budget) subtract(s *Share, n int64) {
-	b.held -= n
-	s.held -= n
+// change counts n more for a share, or less if it is negative. The caller holds mu.
+func (b *Budget) change(s *Share, n int64) {
+	b.held += n
+	b.peak = max(b.peak, b.held)
+	s.held += n
+	if s.counted {
+		b.counted += n
+	}
 	if s.user != nil {
-		s.user.held -= n
+		s.user.held += n
 	}
 	if s.address != nil {
-		s.address.held -= n
+		s.address.held += n
 	}
 }
 

@@ -265,15 +265,27 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// What counts whatever the bounds are leaves no room for others, and is given back as all is.
+// What is counted for nobody has the bound of all for itself, leaves no room for others, and is given back as all is.
 func TestCount(t *testing.T) {
 	b := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: 10, User: 4, Address: -1})
-	alice := flowcontrol.Holder{User: "alice"}
-	first := b.Count(7)
-	second := b.Count(7)
+	alice, bob := flowcontrol.Holder{User: "alice"}, flowcontrol.Holder{User: "bob"}
+	count := func(n int64) flowcontrol.Share {
+		t.Helper()
+		s, err := b.Count(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	bobs := take(t, b, bob, 4, "")
+	first, second := count(3), count(7)
+	if _, err := b.Count(1); err == nil || err.Error() != "too many requests: too many bytes in all: the limit is 10" || b.Rejected() != 1 {
+		t.Errorf("%v; %d rejected", err, b.Rejected())
+	}
+	bobs.Release()
 	take(t, b, alice, 1, "too many bytes in all: the limit is 10")
 	none := take(t, b, alice, 0, "")
-	if err := none.Grow(1); err == nil || b.Held() != 14 || b.Peak() != 14 {
+	if err := none.Grow(1); err == nil || b.Held() != 10 || b.Peak() != 14 {
 		t.Errorf("%v; %d held", err, b.Held())
 	}
 	first.Release()
@@ -281,14 +293,22 @@ func TestCount(t *testing.T) {
 	if err := none.Grow(3); err != nil || second.Held() != 7 {
 		t.Errorf("%v; %d held", err, second.Held())
 	}
+	second.Shrink(7)
+	again := count(10)
+	again.Release()
 	second.Release()
 	none.Release()
 	if users, _ := b.Holders(); b.Held() != 0 || users != 0 {
 		t.Errorf("%d held by %d users", b.Held(), users)
 	}
 	var unbounded *flowcontrol.Budget
-	share := unbounded.Count(1)
-	if share.Release(); share.Held() != 0 {
-		t.Error("nothing is counted, and something is held")
+	share, err := unbounded.Count(1)
+	if share.Release(); share.Held() != 0 || err != nil {
+		t.Errorf("nothing is counted, and something is held: %v", err)
 	}
+	open := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: -1, User: -1, Address: -1})
+	if share, err = open.Count(1 << 40); err != nil || open.Held() != 1<<40 {
+		t.Errorf("without a bound: %v", err)
+	}
+	share.Release()
 }

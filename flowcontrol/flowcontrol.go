@@ -51,5 +51,8 @@ type RejectedError struct {
 	Bound Bound
 }
 
+// Seconds is RetryAfter as HTTP says it: in whole seconds, of which there is at least one (RFC 9110, section 10.2.3).
+func (r *RejectedError) Seconds() int { return max(1, int((r.RetryAfter+time.Second-1)/time.Second)) }
+
 // Error implements error.
 func (r *RejectedError) Error() string { return "too many requests: " + r.Reason }

@@ -127,10 +127,11 @@ type ListOptions struct {
 	Account Account
 }
 
-// Account bounds what is held of lists that are read in portions.
+// Account bounds what is held of lists that are read in portions, and of objects that are changed.
 type Account interface {
 	// Hold is told that the reader of a list will hold, of the portion that is read next, about so many bytes, in place of what
-	// it was told before; once the portion is read it is told how many they are. An error ends the list, and is returned as it is.
+	// it was told before; once the portion is read it is told how many they are. For an update they are those of the state that
+	// is changed. An error ends the list or the update, and is returned as it is.
 	Hold(bytes int64) error
 }
 
@@ -215,6 +216,16 @@ type WriteOptions struct {
 	DryRun bool
 	// TTL deletes the object after that time; 0 is that of the store, which may be never.
 	TTL time.Duration
+	// Account is told by Update, before a state of the object is decoded for the change, how many bytes that has; nil is nobody.
+	Account Account
+}
+
+// hold tells the account of a write about a state of the object.
+func (o *WriteOptions) hold(before Record) error {
+	if o.Account == nil {
+		return nil
+	}
+	return o.Account.Hold(int64(before.Body.Size()))
 }
 
 // ChangeFunc makes the new state of an object from the current one. It may be called several times, each time with

@@ -70,7 +70,7 @@ func (s *Store) update(ctx context.Context, before Record, opts WriteOptions, ch
 		current = true
 	}
 	for {
-		after, commit, err := s.plan(ctx, before, change)
+		after, commit, err := s.plan(ctx, before, opts, change)
 		if err != nil || commit == nil || opts.DryRun {
 			if current || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 				return after, err
@@ -191,7 +191,10 @@ func (s *Store) readable(kv KV) error {
 
 // plan lets change decide on the state before, and returns the commit that it takes to have the record after, which
 // has the revision of the state before; nil is none.
-func (s *Store) plan(ctx context.Context, before Record, change ChangeFunc) (after Record, commit *Commit, err error) {
+func (s *Store) plan(ctx context.Context, before Record, opts WriteOptions, change ChangeFunc) (after Record, commit *Commit, err error) {
+	if err := opts.hold(before); err != nil {
+		return Record{}, nil, err
+	}
 	current, err := s.Decode(before)
 	if err != nil {
 		return Record{}, nil, err

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/keelson-dev/keelson/flowcontrol"
 	"github.com/keelson-dev/keelson/server/request"
@@ -47,7 +46,6 @@ func turnAway(w http.ResponseWriter, r *http.Request, err error, onReject []func
 		return
 	}
 	callEach(onReject, r)
-	seconds := max(1, int((rejection.RetryAfter+time.Second-1)/time.Second))
-	w.Header().Set("Retry-After", strconv.Itoa(seconds))
+	w.Header().Set("Retry-After", strconv.Itoa(rejection.Seconds()))
 	http.Error(w, "Too many requests, please try again later.", http.StatusTooManyRequests)
 }

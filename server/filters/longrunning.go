@@ -1,14 +1,11 @@
 package filters
 
 import (
-	"errors"
 	"net/http"
-	"time"
 
 	"github.com/keelson-dev/keelson/flowcontrol"
 	"github.com/keelson-dev/keelson/server/request"
 	"github.com/keelson-dev/keelson/server/response"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // LongRunning bounds the long-running requests ([request.IsLongRunning]) that are under way: each takes one of budget while it lasts.
@@ -42,9 +39,5 @@ func LongRunning(budget *flowcontrol.Budget, onReject ...func(r *http.Request)) 
 
 // turnAwayLong is a function of its own so that it takes no room on the stack of a watch.
 func turnAwayLong(w http.ResponseWriter, r *http.Request, err error) {
-	var rejection *flowcontrol.RejectedError
-	if errors.As(err, &rejection) {
-		err = apierrors.NewTooManyRequests(rejection.Reason, max(1, int((rejection.RetryAfter+time.Second-1)/time.Second)))
-	}
-	response.Error(w, r, err)
+	response.Error(w, r, response.Rejected(err))
 }

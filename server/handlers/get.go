@@ -22,6 +22,9 @@ func (c *call) get() error {
 	if err != nil {
 		return err
 	}
+	if err := c.holdAnswer(it, f); err != nil {
+		return err
+	}
 	return c.respondOne(http.StatusOK, it, f)
 }
 

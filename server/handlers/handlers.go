@@ -187,6 +187,7 @@ type Resource struct {
 	selectors   selector.Limit // of requests
 	watched     watchSelectors
 	sending     shownEvents
+	making      chan struct{} // full while as many events of objects are made as may be at once
 	bodyLimits  codec.BodyLimits
 	patchBounds patch.Bounds
 	minTimeout  time.Duration

@@ -1,16 +1,15 @@
 package handlers
 
 import (
-	"errors"
 	"io"
 	"math"
 	"sync"
-	"time"
 
 	"github.com/keelson-dev/keelson/flowcontrol"
+	"github.com/keelson-dev/keelson/server/handlers/internal/wire"
 	"github.com/keelson-dev/keelson/server/request"
+	"github.com/keelson-dev/keelson/server/response"
 	"github.com/keelson-dev/keelson/storage"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 const (
@@ -35,21 +34,15 @@ func (c *call) hold(n int64) error {
 }
 
 // take is hold for a request that counts: a share of nothing can grow when it is no longer known whose the request is.
-func (c *call) take(n int64) error {
-	var err error
+func (c *call) take(n int64) (err error) {
 	if c.share != nil {
-		err = c.share.Grow(n)
-	} else {
-		share := new(flowcontrol.Share)
-		if *share, err = c.budget.Take(c.holder(), n); err == nil {
-			c.share = share
-		}
+		return response.Rejected(c.share.Grow(n))
 	}
-	var full *flowcontrol.RejectedError
-	if errors.As(err, &full) {
-		return apierrors.NewTooManyRequests(full.Error(), int(full.RetryAfter/time.Second))
+	share := new(flowcontrol.Share)
+	if *share, err = c.budget.Take(c.holder(), n); err == nil {
+		c.share = share
 	}
-	return err
+	return response.Rejected(err)
 }
 
 // held is how many bytes are counted for the request now.
@@ -105,7 +98,7 @@ func most(b *flowcontrol.Budget) int64 {
 	return max(out, 1)
 }
 
-// holdBody counts a body of which so many bytes are known.
+// holdBody counts a body of which so many bytes are known, or an object of so many bytes that is decoded.
 func (c *call) holdBody(n int64) error {
 	if n <= freeBody || c.budget == nil {
 		return nil
@@ -115,6 +108,24 @@ func (c *call) holdBody(n int64) error {
 		weight = n * bodyWeight
 	}
 	return c.hold(weight - c.held())
+}
+
+// changed counts the stored object that a request changes, however small the body of the request is.
+type changed call
+
+// Hold implements storage.Account.
+func (c *changed) Hold(bytes int64) error { return (*call)(c).holdBody(bytes) }
+
+// holdAnswer counts what a read answers with: the text of a record, or what is made of one that has to be decoded for it.
+func (c *call) holdAnswer(it wire.Item, f wire.Form) error {
+	n := int64(it.Record.Body.Size())
+	if n <= freeBody || c.budget == nil {
+		return nil
+	}
+	if !f.Verbatim() || !c.Direct(it) {
+		return c.holdBody(n)
+	}
+	return c.hold(min(n, c.most) - c.held())
 }
 
 // holdInitial counts a watch that begins. One with initial events counts before them what it needs for all of them, so that it can be
@@ -129,11 +140,18 @@ func (w *watching) holdInitial() error {
 	return w.take(w.least)
 }
 
-// shownEvents are the large events that watches are sending. Each counts once, however many watches send it, for nobody: it is in the
-// memory of the cache, and stays for as long as a watch has not sent it. What it leaves no room for is turned away, and no watch.
+// shownEvents are the large events that watches are sending. Each counts once in each form, however many watches send it, for nobody:
+// it is in the memory of the cache, and stays for as long as a watch has not sent it. What it leaves no room for is turned away.
+// A watch is only if its event is one too many of those that stay because watches do not read.
 type shownEvents struct {
 	mu     sync.Mutex
-	events map[*storage.Forms]*shownEvent // guarded by mu, as all in it
+	events map[shownForm]*shownEvent // guarded by mu, as all in it
+}
+
+// shownForm is an event in one form.
+type shownForm struct {
+	of   *storage.Forms
+	form wire.SharedForm
 }
 
 type shownEvent struct {
@@ -141,15 +159,18 @@ type shownEvent struct {
 	share   flowcontrol.Share
 }
 
-// begin counts an event of n bytes with these forms until end is called.
-func (s *shownEvents) begin(b *flowcontrol.Budget, of *storage.Forms, n int64) (end func()) {
+// begin counts an event of n bytes until end is called.
+func (s *shownEvents) begin(b *flowcontrol.Budget, of shownForm, n int64) (end func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.events[of]
 	if e == nil {
-		e = &shownEvent{share: b.Count(n)}
+		e = &shownEvent{}
+		if e.share, err = b.Count(n); err != nil {
+			return nil, response.Rejected(err)
+		}
 		if s.events == nil {
-			s.events = map[*storage.Forms]*shownEvent{}
+			s.events = map[shownForm]*shownEvent{}
 		}
 		s.events[of] = e
 	}
@@ -161,7 +182,7 @@ func (s *shownEvents) begin(b *flowcontrol.Budget, of *storage.Forms, n int64) (
 			delete(s.events, of)
 			e.share.Release()
 		}
-	}
+	}, nil
 }
 
 // holdEvents counts the memory of the events that are not sent, before it is taken. A TooManyRequests ends the watch: the client goes

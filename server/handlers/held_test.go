@@ -237,7 +237,7 @@ func TestListsBeyondTheBudget(t *testing.T) {
 	share, err := budget.Take(flowcontrol.Holder{}, 3<<20+1)
 	must(t, err)
 	w := h.ask("GET", base, "")
-	wantStatus(t, w, 429, metav1.StatusReasonTooManyRequests, "too many requests: too many bytes in all: the limit is 4194304")
+	wantStatus(t, w, 429, metav1.StatusReasonTooManyRequests, "too many bytes in all: the limit is 4194304")
 	if w.Header().Get("Retry-After") != "1" {
 		t.Errorf("Retry-After %q", w.Header().Get("Retry-After"))
 	}
@@ -293,7 +293,7 @@ func TestBodiesAreCounted(t *testing.T) {
 				t.Errorf("a body of %d bytes, hidden %t: %d %.300s", size, hidden, w.Code, w.Body)
 			}
 			if want == 429 {
-				wantStatus(t, w, 429, metav1.StatusReasonTooManyRequests, "too many requests: too many bytes in all: the limit is 4194304")
+				wantStatus(t, w, 429, metav1.StatusReasonTooManyRequests, "too many bytes in all: the limit is 4194304")
 				if w.Header().Get("Retry-After") != "1" {
 					t.Errorf("Retry-After %q", w.Header().Get("Retry-After"))
 				}
@@ -311,5 +311,67 @@ func TestBytesOfUsers(t *testing.T) {
 	must(t, err)
 	defer share.Release()
 	body := `{"metadata":{"name":"w"},"spec":{"size":1,"data":"` + strings.Repeat("x", 20<<10) + `"}}`
-	wantStatus(t, h.ask("POST", base, body), 429, metav1.StatusReasonTooManyRequests, "too many requests: too many bytes of one user: the limit is 2097152")
+	wantStatus(t, h.ask("POST", base, body), 429, metav1.StatusReasonTooManyRequests, "too many bytes of one user: the limit is 2097152")
+}
+
+// What a small request makes of a large stored object is counted as what a large body makes is.
+func TestLargeStoredObjectsAreCounted(t *testing.T) {
+	const size = 500 << 10
+	budget := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: 17 * size, User: -1, Address: -1})
+	var opts handlers.Options
+	h := newHouse(t, tune{handlers: func(o *handlers.Options) { o.Budget, opts = budget, *o }})
+	opts.Storage, opts.Subresources, opts.Budget = h.registry, nil, nil
+	writer, err := handlers.New(opts) // which counts nothing
+	must(t, err)
+	w := httptest.NewRecorder()
+	body := fmt.Sprintf(`{"metadata":{"name":"large"},"spec":{"size":1,"data":%q}}`, strings.Repeat("x", size-4096))
+	if writer.ServeHTTP(w, httptest.NewRequest("POST", base, strings.NewReader(body))); w.Code != http.StatusCreated {
+		t.Fatalf("POST: %d %s", w.Code, w.Body)
+	}
+	ask := func(method, query, body string, headers ...string) *httptest.ResponseRecorder {
+		t.Helper()
+		w := h.ask(method, base+"/large"+query, body, headers...)
+		return w
+	}
+	put := `{"metadata":{"name":"large"},"spec":{"size":3}}`
+	changes := []func() *httptest.ResponseRecorder{
+		func() *httptest.ResponseRecorder {
+			return ask("PATCH", "?dryRun=All", `{"spec":{"size":2}}`, "Content-Type: application/merge-patch+json")
+		},
+		func() *httptest.ResponseRecorder {
+			return ask("PATCH", "?dryRun=All", `[{"op":"replace","path":"/spec/size","value":2}]`, "Content-Type: application/json-patch+json")
+		},
+		func() *httptest.ResponseRecorder {
+			return ask("PATCH", "?dryRun=All&fieldManager=m&force=true", `{"apiVersion":"example.com/v1","kind":"Widget","spec":{"size":2}}`, "Content-Type: application/apply-patch+yaml")
+		},
+		func() *httptest.ResponseRecorder { return ask("PUT", "?dryRun=All", put) },
+		func() *httptest.ResponseRecorder { return ask("DELETE", "?dryRun=All", "") },
+		func() *httptest.ResponseRecorder { return ask("GET", "", "", "Accept: application/yaml") },
+		func() *httptest.ResponseRecorder {
+			return ask("GET", "", "", "Accept: application/json;as=Table;v=v1;g=meta.k8s.io")
+		},
+	}
+	full := fmt.Sprintf("too many bytes in all: the limit is %d", 17*size)
+	other, err := budget.Take(flowcontrol.Holder{}, 2*size)
+	must(t, err)
+	for i, change := range changes {
+		w := change()
+		if w.Code != 429 || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), full) {
+			t.Errorf("change %d: %d, %v, %.200s", i, w.Code, w.Header(), w.Body)
+		}
+	}
+	if w := ask("GET", "", ""); w.Code != http.StatusOK || w.Body.Len() < size-4096 { // its own text, once
+		t.Errorf("GET: %d", w.Code)
+	}
+	must(t, other.Grow(14*size+size/2))
+	wantStatus(t, ask("GET", "", ""), 429, metav1.StatusReasonTooManyRequests, full)
+	other.Release()
+	for i, change := range changes {
+		if w := change(); w.Code != http.StatusOK {
+			t.Errorf("change %d when nothing else is held: %d %.300s", i, w.Code, w.Body)
+		}
+		if held := budget.Held(); held != 0 {
+			t.Errorf("change %d: %d bytes are held afterwards", i, held)
+		}
+	}
 }

@@ -83,7 +83,7 @@ func TestInitialEventsAreCounted(t *testing.T) {
 	<-writes
 	for _, query := range []string{"?watch=1", "?watch=1&resourceVersion=0", "?watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan"} {
 		w := h.ask("GET", base+query, "")
-		wantStatus(t, w, 429, metav1.StatusReasonTooManyRequests, fmt.Sprintf("too many requests: too many bytes in all: the limit is %d", budget.Bounds().All))
+		wantStatus(t, w, 429, metav1.StatusReasonTooManyRequests, fmt.Sprintf("too many bytes in all: the limit is %d", budget.Bounds().All))
 		if w.Header().Get("Retry-After") != "1" {
 			t.Errorf("Retry-After %q", w.Header().Get("Retry-After"))
 		}
@@ -178,7 +178,7 @@ func TestLargeEventsAreShared(t *testing.T) {
 		},
 		"application/vnd.kubernetes.protobuf": func(object []byte) []byte { return codec.AppendWatchFrame(nil, "ADDED", object) },
 	} {
-		budget := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: size / 2, User: -1, Address: -1})
+		budget := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: size, User: -1, Address: -1})
 		var opts handlers.Options
 		h, _ := cachedMaps(t, 0, func(o *handlers.Options) { opts, o.Budget = *o, budget })
 		writer, err := handlers.New(opts) // which counts nothing
@@ -210,12 +210,15 @@ func TestLargeEventsAreShared(t *testing.T) {
 			<-writes
 			texts[<-from] = true
 		}
-		if held := budget.Held(); held < size || held > size+size/4 || len(texts) != 1 {
+		if held := budget.Held(); held != size || len(texts) != 1 {
 			t.Errorf("%s: %d bytes are held; there are %d texts of one event", accept, held, len(texts))
 		}
-		wantStatus(t, h.ask("POST", target, body), 429, metav1.StatusReasonTooManyRequests, fmt.Sprintf("too many requests: too many bytes in all: the limit is %d", size/2))
+		wantStatus(t, h.ask("POST", target, body), 429, metav1.StatusReasonTooManyRequests, fmt.Sprintf("too many bytes in all: the limit is %d", size))
 		close(read)
-		object := h.ask("GET", target+"/large", "", "Accept: "+accept)
+		object := httptest.NewRecorder()
+		get := httptest.NewRequest("GET", target+"/large", http.NoBody)
+		get.Header.Set("Accept", accept)
+		writer.ServeHTTP(object, get)
 		want := event(object.Body.Bytes())
 		for _, w := range clients {
 			until(t, "the watch has sent the event", func() bool {
@@ -254,11 +257,60 @@ func TestSmallEventsInLargeBuffers(t *testing.T) {
 	for range 8 { // these leave their buffers
 		h.ask("GET", base+"/large", "")
 	}
-	rest := budget.Count(1 << 20)
+	rest, err := budget.Count(1 << 20)
+	must(t, err)
 	defer rest.Release()
 	post("small", "x")
 	w := h.ask("GET", base+"?watch=1&timeoutSeconds=1&resourceVersion="+from, "")
 	if text := w.Body.String(); w.Code != 200 || !strings.Contains(text, `"type":"ADDED"`) || strings.Contains(text, `"type":"ERROR"`) {
 		t.Errorf("%d %.300s", w.Code, text)
+	}
+}
+
+// Events that many watches do not read, each another, are bounded: the watch whose event is one too many ends, and its client goes on
+// where it was.
+func TestSharedEventsAreBounded(t *testing.T) {
+	const size, events = 300 << 10, 4
+	budget := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: 3 * size, User: -1, Address: -1})
+	var opts handlers.Options
+	h, _ := cachedMaps(t, 0, func(o *handlers.Options) { opts, o.Budget = *o, budget })
+	writer, err := handlers.New(opts) // which counts nothing
+	must(t, err)
+	target := "/api/v1/namespaces/default/configmaps"
+	read, writes := make(chan struct{}), make(chan int, 100)
+	var all sync.WaitGroup
+	var clients []*late
+	for i := range events { // each watch does not read the event of its own ConfigMap
+		w := &late{head: http.Header{}, writes: writes, read: read}
+		clients = append(clients, w)
+		query := fmt.Sprintf("?watch=1&timeoutSeconds=4&resourceVersion=%s&fieldSelector=metadata.name%%3Dlarge%d", h.now(t), i)
+		all.Go(func() { h.ServeHTTP(w, httptest.NewRequest("GET", target+query, http.NoBody)) })
+		until(t, "the watch has begun", func() bool {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.code != 0
+		})
+	}
+	for i := range events {
+		w := httptest.NewRecorder()
+		body := fmt.Sprintf(`{"metadata":{"name":"large%d"},"data":{"text":%q}}`, i, strings.Repeat("x", size-2048))
+		if writer.ServeHTTP(w, httptest.NewRequest("POST", target, strings.NewReader(body))); w.Code != http.StatusCreated {
+			t.Fatalf("POST: %d %s", w.Code, w.Body)
+		}
+		<-writes
+	}
+	if held := budget.Held(); held < 2*size || held > 3*size {
+		t.Errorf("%d bytes are held", held)
+	}
+	close(read)
+	all.Wait()
+	for i, w := range clients {
+		text := w.text.String()
+		if want := i < events-1; strings.HasPrefix(text, `{"type":"ADDED"`) != want || strings.Contains(text, `"code":429`) == want {
+			t.Errorf("watch %d: %.300s", i, text)
+		}
+	}
+	if held := budget.Held(); held != 0 {
+		t.Errorf("%d bytes are held when all watches have ended", held)
 	}
 }

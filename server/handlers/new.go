@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -68,6 +69,7 @@ func New(o Options) (*Resource, error) {
 		r.write = DefaultWriteTimeout
 	}
 	r.writeLimit.Limit = r.write
+	r.making = make(chan struct{}, goruntime.GOMAXPROCS(0))
 	if o.Table == nil {
 		o.Table, _ = o.Storage.(registry.Tabler)
 	}

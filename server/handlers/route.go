@@ -59,6 +59,7 @@ func (r *Resource) route(w http.ResponseWriter, req *http.Request) {
 		c.namespace = ""
 	}
 	c.ctx = newCall(ctx, info, c.namespace)
+	c.ctx.Account = (*changed)(c)
 	if len(info.Parts) > 1 {
 		c.name = info.Parts[1]
 	}

@@ -237,8 +237,10 @@ func (w *watching) flush() error {
 // writeItem writes an event of a record.
 func (w *watching) writeItem(kind string, it wire.Item) error {
 	size := it.Record.Body.Size()
-	if size > freeEvents && w.writer.SharesEvent(&it) {
-		return w.writeShared(kind, it, size)
+	if size > freeEvents {
+		if form, ok := w.writer.SharedForm(kind, &it); ok {
+			return w.writeShared(form, it, size)
+		}
 	}
 	frame := w.out.buffer()
 	if err := w.holdEvents(len(*frame) + size); err != nil {
@@ -252,9 +254,13 @@ func (w *watching) writeItem(kind string, it wire.Item) error {
 }
 
 // writeShared writes a large event, of which there is one for all watches that send it.
-func (w *watching) writeShared(kind string, it wire.Item, size int) error {
-	defer w.sending.begin(w.budget, it.Forms, int64(size))()
-	text, err := w.writer.SharedEvent(kind, it)
+func (w *watching) writeShared(form wire.SharedForm, it wire.Item, size int) error {
+	end, err := w.sending.begin(w.budget, shownForm{it.Forms, form}, min(int64(size), w.most))
+	if err != nil {
+		return err
+	}
+	defer end()
+	text, err := w.writer.SharedEvent(form, it)
 	if err != nil {
 		return err
 	}
@@ -306,8 +312,7 @@ func (w *watching) writeObject(e registry.ObjectEvent) error {
 			return err
 		}
 	}
-	frame := w.out.buffer()
-	text, err := w.writer.AppendEvent(*frame, e.Type, it)
+	frame, text, err := w.appendObject(e.Type, it)
 	if err != nil {
 		return err
 	}
@@ -316,6 +321,18 @@ func (w *watching) writeObject(e registry.ObjectEvent) error {
 	}
 	w.least = 0 // whether more initial events come is not known
 	return w.flush()
+}
+
+// appendObject appends an event of an object to the buffer of the sink. How long it is is not known before: as many are made at once
+// as there are processors, so that only those are not counted.
+func (w *watching) appendObject(kind string, it wire.Item) (frame *[]byte, text []byte, err error) {
+	w.making <- struct{}{}
+	defer func() { <-w.making }()
+	frame = w.out.buffer()
+	if text, err = w.writer.AppendEvent(*frame, kind, it); err != nil {
+		return nil, nil, err
+	}
+	return frame, text, w.holdEvents(len(text))
 }
 
 // add gives the sink its buffer with an event appended, and tells of that.

@@ -10,6 +10,7 @@ import (
 	"github.com/keelson-dev/keelson/authn"
 	"github.com/keelson-dev/keelson/authz"
 	"github.com/keelson-dev/keelson/runtime"
+	"github.com/keelson-dev/keelson/storage"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -51,6 +52,9 @@ type Call struct {
 	// called concurrently.
 	OnWarning    func(text string)
 	OnAnnotation func(key, value string)
+	// Account is told of each state of an object that an update or a deletion decodes how many bytes that has, before it is
+	// decoded; nil is nobody. An error of it ends the verb.
+	Account storage.Account
 
 	sent  *sent
 	forms *forms

@@ -43,7 +43,7 @@ func (r *Registry) deleteRecord(call *Call, name string, opts *metav1.DeleteOpti
 		return storage.Record{}, err == nil, err
 	}
 	d := &deletion{registry: r, call: call, name: name, opts: opts, admitted: admitted}
-	rec, err := r.store.Update(call.Context, key, storage.WriteOptions{DryRun: call.DryRun}, d.apply)
+	rec, err := r.store.Update(call.Context, key, storage.WriteOptions{DryRun: call.DryRun, Account: call.Account}, d.apply)
 	d.end(call.Context, r.status(err, name))
 	if err != nil {
 		return storage.Record{}, false, r.status(err, name)

@@ -97,7 +97,7 @@ func (r *Registry) update(call *Call, name string, update ObjectUpdate, opts *me
 	var last error
 	for range createAttempts {
 		c := &change{registry: r, endpoint: e, call: call, name: name, update: update, opts: opts}
-		rec, err := r.store.Update(call.Context, key, storage.WriteOptions{DryRun: call.DryRun}, c.apply)
+		rec, err := r.store.Update(call.Context, key, storage.WriteOptions{DryRun: call.DryRun, Account: call.Account}, c.apply)
 		c.end(call.Context, r.status(err, name))
 		if err == nil {
 			warn(call, c.warnings)

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/keelson-dev/keelson/flowcontrol"
 	"github.com/keelson-dev/keelson/storage"
 )
 
@@ -28,6 +29,16 @@ func Status(err error) metav1.Status {
 		}
 	}
 	return bounded(status)
+}
+
+// Rejected returns a TooManyRequests, with the seconds after which to ask again, for a *flowcontrol.RejectedError; any other error as
+// it is.
+func Rejected(err error) error {
+	var full *flowcontrol.RejectedError
+	if errors.As(err, &full) {
+		return apierrors.NewTooManyRequests(full.Reason, full.Seconds())
+	}
+	return err
 }
 
 func statusOf(err error) metav1.Status {

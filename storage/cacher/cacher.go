@@ -187,6 +187,11 @@ func (c *Cacher) Update(ctx context.Context, key string, opts storage.WriteOptio
 func (c *Cacher) update(ctx context.Context, key string, opts storage.WriteOptions, change storage.ChangeFunc) (storage.Record, error) {
 	if e := c.find(key); e != nil && e.unreadable == nil {
 		from := e.Record
+		if opts.Account != nil {
+			if err := opts.Account.Hold(int64(from.Body.Size())); err != nil {
+				return storage.Record{}, err
+			}
+		}
 		from.Body = from.Body.Whole() // which is needed more than once
 		return c.below.UpdateFrom(ctx, from, opts, change)
 	}

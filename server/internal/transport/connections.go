@@ -155,9 +155,7 @@ func (cs *Connections) victims(h flowcontrol.Holder, bound flowcontrol.Bound) []
 	}
 	found := slices.DeleteFunc(fair(from), func(c *Conn) bool { return c.requests.Load() != 0 })
 	if len(found) == 0 && len(strangers) > len(all)/4 {
-		if found = fair(strangers); len(found) == 0 {
-			found = slices.DeleteFunc(fair(all), func(c *Conn) bool { return c.requests.Load() != 0 })
-		}
+		found = fair(strangers)
 	}
 	return found[:min(len(found), max(1, len(all)/64))]
 }

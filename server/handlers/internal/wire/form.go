@@ -22,6 +22,9 @@ type Form struct {
 	include  metav1.IncludeObjectPolicy // of a table
 }
 
+// Verbatim reports whether the items of an answer whose records are all in the version of the URL are the records' own bytes.
+func (f Form) Verbatim() bool { return f.as.Kind == "" && f.encoding.plain() }
+
 // Answer says what a verb answers with, as far as it matters to the forms that can be asked for.
 type Answer int
 

@@ -66,19 +66,25 @@ func (w *Writer) AppendEvent(dst []byte, kind string, it Item) ([]byte, error) {
 	return dst, err
 }
 
-// SharesEvent reports whether SharedEvent makes an event once for all who send it.
-func (w *Writer) SharesEvent(it *Item) bool {
-	return it.Object == nil && it.Forms.Keeps() && w.keeps()
+// SharedForm is the form of an event that is made once for all who send it. It is comparable: of the same change, equal ones are the
+// same bytes.
+type SharedForm struct{ key formKey }
+
+// SharedForm returns the form of an event that SharedEvent makes once for all who send it; ok says that it does.
+func (w *Writer) SharedForm(kind string, it *Item) (f SharedForm, ok bool) {
+	if it.Object != nil || !it.Forms.Keeps() || !w.keeps() {
+		return f, false
+	}
+	return SharedForm{formKey{kind: w.Kind, mediaType: w.ContentType(), as: w.form.as, gone: it.Gone, event: kind}}, true
 }
 
 // SharedEvent returns what AppendEvent appends, as bytes that are shared and must not be changed.
-func (w *Writer) SharedEvent(kind string, it Item) ([]byte, error) {
-	key := formKey{kind: w.Kind, mediaType: w.ContentType(), as: w.form.as, gone: it.Gone, event: kind}
-	return it.Forms.Get(key, func() ([]byte, error) {
+func (w *Writer) SharedEvent(f SharedForm, it Item) ([]byte, error) {
+	return it.Forms.Get(f.key, func() ([]byte, error) {
 		const around = 128 // the object in the event
 		it := it
 		it.fresh = true // the object alone is not kept as well
-		return w.AppendEvent(make([]byte, 0, it.Record.Body.Len()+around), kind, it)
+		return w.AppendEvent(make([]byte, 0, it.Record.Body.Len()+around), f.key.event, it)
 	})
 }
 
@@ -87,11 +93,8 @@ func (w *Writer) Message(event []byte) (payload []byte, text bool) {
 	return w.form.encoding.socket(event)
 }
 
-// Verbatim reports whether the items of a list whose records are all in the version of the URL are the records' own bytes.
-func (w *Writer) Verbatim() bool {
-	_, is := w.view.(whole)
-	return is && w.form.encoding.plain()
-}
+// Verbatim is that of the form.
+func (w *Writer) Verbatim() bool { return w.form.Verbatim() }
 
 // Sure reports whether no item of a list can fail. direct says that all items are records in the version of the URL.
 func (w *Writer) Sure(direct bool) bool { return w.form.encoding.plain() && w.view.sure(w, direct) }

@@ -15,9 +15,10 @@ func (k *Kind) Read(text []byte) (obj Object, ok bool) {
 
 // Weigh reports whether the values in JSON, read into an object of the kind, would take more than so many bytes of memory, and
 // whether a list or map of its metadata has more than so many items: then it returns an error, which says so. It reads the
-// text once and makes nothing of it. Package codec's DecodeWithin has the rules. 0 is no limit.
-func (k *Kind) Weigh(text []byte, bytes, items int) error {
-	limit := weight.Limit{Bytes: bytes, Items: items}
+// text once and makes nothing of it. Package codec's DecodeWithin has the rules. 0 is no limit. What the values take, if that is
+// within the limits, weighed is told, whose error is returned; nil is nobody.
+func (k *Kind) Weigh(text []byte, bytes, items int, weighed func(bytes int) error) error {
+	limit := weight.Limit{Bytes: bytes, Items: items, Weighed: weighed}
 	switch {
 	case k.weights == nil:
 		return nil
@@ -28,9 +29,9 @@ func (k *Kind) Weigh(text []byte, bytes, items int) error {
 }
 
 // WeighMessage is Weigh for a protobuf message.
-func (k *Kind) WeighMessage(message []byte, bytes, items int) error {
+func (k *Kind) WeighMessage(message []byte, bytes, items int, weighed func(bytes int) error) error {
 	if k.weights == nil || k.untyped {
 		return nil
 	}
-	return k.weights.Protobuf(message, k.Type, weight.Limit{Bytes: bytes, Items: items})
+	return k.weights.Protobuf(message, k.Type, weight.Limit{Bytes: bytes, Items: items, Weighed: weighed})
 }

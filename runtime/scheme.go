@@ -102,18 +102,25 @@ func (k *Kind) NewList() Object {
 
 // SetDefaults sets the kind's defaults in place: those of its struct tags or its Schema, then the program's own. obj must be
 // of the kind's Go type. An untyped one has values of decoded JSON, and is normalized after the program's own defaults.
-func (k *Kind) SetDefaults(obj Object) {
+func (k *Kind) SetDefaults(obj Object) { _ = k.SetDefaultsWithin(obj, nil) }
+
+// SetDefaultsWithin is SetDefaults that tells grows, which may be nil, about how many bytes of defaults a Schema sets: see
+// [ObjectSchema]. An error of grows ends it, and is returned; there are no others.
+func (k *Kind) SetDefaultsWithin(obj Object, grows func(bytes int) error) error {
 	k.Constraints.SetDefaults(obj)
 	if u, ok := obj.(*unstructured.Unstructured); ok && k.Schema != nil && u != nil && u.Object != nil {
-		k.Schema.SetDefaults(u.Object)
+		if err := k.Schema.SetDefaults(u.Object, grows); err != nil {
+			return err
+		}
 	}
 	if k.setDefaults == nil {
-		return
+		return nil
 	}
 	k.setDefaults(obj)
 	if k.untyped {
 		_ = Normalize(obj) // what it cannot, the registry refuses to store
 	}
+	return nil
 }
 
 // HasDefaults reports whether SetDefaults may do anything.

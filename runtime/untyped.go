@@ -23,8 +23,10 @@ type ObjectSchema interface {
 	// specified go, and the paths of at most report of them come back ("spec.sise"); metadata becomes what a
 	// metav1.ObjectMeta holds. Metadata of a wrong type is an error, or when the object is one that was stored, dropped.
 	Conform(object map[string]any, stored bool, report int) (unknown []string, err error)
-	// SetDefaults sets defaults in place. It is idempotent.
-	SetDefaults(object map[string]any)
+	// SetDefaults sets defaults in place. It is idempotent. One by which a small object may get large has to tell grows, which may
+	// be nil, about how many bytes of defaults it has set, before it sets them and each time that they have doubled. An error of
+	// grows ends it, and is returned; there are no others.
+	SetDefaults(object map[string]any, grows func(bytes int) error) error
 }
 
 // ConvertUntyped makes of an object of a kind without a Go type one of the version to: see [KindOptions].Convert. in belongs

@@ -228,10 +228,11 @@ func (onlySpec) Conform(object map[string]any, _ bool, report int) (unknown []st
 	return unknown, nil
 }
 
-func (onlySpec) SetDefaults(object map[string]any) {
+func (onlySpec) SetDefaults(object map[string]any, _ func(int) error) error {
 	if object["spec"] == nil {
 		object["spec"] = map[string]any{}
 	}
+	return nil
 }
 
 func TestUntypedListKind(t *testing.T) {

@@ -42,13 +42,14 @@ func (m specFields) Conform(object map[string]any, _ bool, report int) (unknown 
 }
 
 // SetDefaults implements runtime.ObjectSchema.
-func (m specFields) SetDefaults(object map[string]any) {
+func (m specFields) SetDefaults(object map[string]any, _ func(int) error) error {
 	spec, ok := object["spec"].(map[string]any)
 	for name, value := range m {
 		if _, has := spec[name]; ok && !has && value != nil {
 			spec[name] = value
 		}
 	}
+	return nil
 }
 
 // shapes is a group of its own scheme, whose kind Shape has a version per schema: v1, which is stored, v2, and so on.

@@ -65,7 +65,7 @@ func decodeAny(s *runtime.Scheme, f Format, body []byte, want schema.GroupVersio
 		}
 	}
 	if untyped {
-		return from.untyped(s)
+		return from.untyped(s, l)
 	}
 	obj, err := s.New(d.GVK)
 	if err != nil {
@@ -176,7 +176,7 @@ func kindOf(text []byte) (schema.GroupVersionKind, error) {
 }
 
 // untyped makes the object of a body that is for a kind without a Go type. It is taken as the kind that it says it is.
-func (r read) untyped(s *runtime.Scheme) (Decoded, error) {
+func (r read) untyped(s *runtime.Scheme, l BodyLimits) (Decoded, error) {
 	d := Decoded{GVK: r.gvk, Problems: r.problems}
 	if r.text == nil {
 		return d, errors.New("a kind without a Go type has no protobuf form")
@@ -198,7 +198,11 @@ func (r read) untyped(s *runtime.Scheme) (Decoded, error) {
 	if d.GVK = u.GroupVersionKind(); d.GVK.Kind == "" {
 		return d, apiruntime.NewMissingKindErr(string(r.text))
 	}
-	s.Default(u)
+	if k := s.KindOf(u); k != nil {
+		if err := k.SetDefaultsWithin(u, l.defaults); err != nil {
+			return d, err
+		}
+	}
 	d.Object, d.Problems = u, append(d.Problems, unknown...)
 	return d, nil
 }

@@ -15,11 +15,18 @@ type BodyLimits struct {
 	// Bytes is how much memory the values may take, as far as can be told from the body and the Go type before anything is
 	// decoded: the slots of structs, lists, maps and interfaces, and what they point to, but not the bytes of strings, which
 	// are not more than those of the body. Bodies that cannot have as much are not looked at. What decoding allocates in all is
-	// some times that.
+	// some times that. The defaults of an object without a Go type may take half as much, their texts included.
 	Bytes int
 	// Items is how many items each list and map in an object's metadata may have: owner references, finalizers, managed
 	// fields, labels and annotations. Each of them costs a server more than its memory.
 	Items int
+	// Weighed is called with what the values of a body of more than a kilobyte take, counted as for Bytes, once that is known to be
+	// within the limits: before anything is decoded, and again for JSON that is made of another format; and, for many defaults, with
+	// what they take. Its error is returned. nil is nobody.
+	Weighed func(bytes int) error
+
+	most    int                   // Bytes, also for a body that cannot be beyond it
+	weighed func(bytes int) error // Weighed, also for a body that is not weighed
 }
 
 // LimitError is returned for a body that is beyond one of BodyLimits.
@@ -35,9 +42,10 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("the values in the body take too much memory: limit is %d bytes", e.Most)
 }
 
-// A body of up to smallBody bytes is not weighed: no values take so much more than their text that it matters. Of smaller
-// limits than the usual they could be mostGrowth times as large.
+// A body of up to tinyBody bytes is not weighed. One of up to smallBody is not beyond limits: no values take so much more than their
+// text. Of smaller limits than the usual they could be mostGrowth times as large.
 const (
+	tinyBody   = 1 << 10
 	smallBody  = 8 << 10
 	mostGrowth = 512
 )
@@ -47,16 +55,36 @@ const leastItem = 2
 
 // of are the limits that a body could be beyond.
 func (l BodyLimits) of(body []byte) BodyLimits {
+	l.most, l.weighed = l.Bytes, l.Weighed
 	if len(body) <= min(smallBody, l.Bytes/mostGrowth) {
 		l.Bytes = 0
 	}
 	if len(body) < leastItem*l.Items {
 		l.Items = 0
 	}
+	if len(body) <= tinyBody {
+		l.Weighed = nil
+	}
 	return l
 }
 
-func (l BodyLimits) none() bool { return l == BodyLimits{} }
+func (l BodyLimits) none() bool { return l.Bytes == 0 && l.Items == 0 && l.Weighed == nil }
+
+// defaults enforces the limits of what defaults add to an object, which no text has.
+func (l BodyLimits) defaults(bytes int) error {
+	const weight = 2 // they count about as much as JSON takes
+	if l.most > 0 && bytes > l.most/weight {
+		return &LimitError{Most: l.most}
+	}
+	if l.weighed != nil {
+		return l.weighed(weight * bytes)
+	}
+	return nil
+}
+
+func (l BodyLimits) limit() weight.Limit {
+	return weight.Limit{Bytes: l.Bytes, Items: l.Items, Weighed: l.Weighed}
+}
 
 // check enforces the limits of what is read into a kind: JSON, or else a protobuf message. kind may be nil.
 func (l BodyLimits) check(kind *runtime.Kind, text, message []byte) error {
@@ -64,9 +92,9 @@ func (l BodyLimits) check(kind *runtime.Kind, text, message []byte) error {
 	case l.none() || kind == nil:
 		return nil
 	case message != nil:
-		return limitError(kind.WeighMessage(message, l.Bytes, l.Items))
+		return limitError(kind.WeighMessage(message, l.Bytes, l.Items, l.Weighed))
 	}
-	return limitError(kind.Weigh(text, l.Bytes, l.Items))
+	return limitError(kind.Weigh(text, l.Bytes, l.Items, l.Weighed))
 }
 
 // into enforces the limits of what is about to be read into obj.
@@ -75,7 +103,7 @@ func (l BodyLimits) into(obj runtime.Object, text, message []byte) error {
 		return nil
 	}
 	var types weight.Types
-	t, limit := reflect.TypeOf(obj).Elem(), weight.Limit{Bytes: l.Bytes, Items: l.Items}
+	t, limit := reflect.TypeOf(obj).Elem(), l.limit()
 	if message != nil {
 		return limitError(types.Protobuf(message, t, limit))
 	}
@@ -88,7 +116,7 @@ func CheckObject(text []byte, l BodyLimits) error {
 		return nil
 	}
 	var types weight.Types
-	return limitError(types.Object(text, weight.Limit{Bytes: l.Bytes, Items: l.Items}))
+	return limitError(types.Object(text, l.limit()))
 }
 
 // UnmarshalWithin is Unmarshal into a value without a Go type, of a text for which CheckObject returns no error.
@@ -105,7 +133,7 @@ func ToJSONWithin(f Format, body []byte, v Validation, l BodyLimits) (text []byt
 	if l = l.of(body); l.none() {
 		return f.ToJSON(body, v)
 	}
-	limit := weight.Limit{Bytes: l.Bytes}
+	limit := weight.Limit{Bytes: l.Bytes, Weighed: l.Weighed}
 	switch f.(type) {
 	case cborFormat:
 		err = weight.CBOR(body, limit)

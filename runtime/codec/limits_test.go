@@ -112,3 +112,44 @@ func TestDecodeWithin(t *testing.T) {
 		}
 	}
 }
+
+// What the values of a body take is told before it is decoded, whatever they say.
+func TestBodiesAreWeighed(t *testing.T) {
+	s := runtime.NewScheme()
+	pod := schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
+	free := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Free"}
+	if err := errors.Join(
+		runtime.Register(s, pod, runtime.KindOptions[*corev1.Pod]{}),
+		runtime.Register(s, free, runtime.KindOptions[*unstructured.Unstructured]{}),
+	); err != nil {
+		t.Fatal(err)
+	}
+	containers := `{"apiVersion":"v1","kind":"Pod","spec":{"containers":[` + strings.Repeat(`{},`, 1000) + `{}]}}`
+	items := `{"apiVersion":"example.com/v1","kind":"Free","spec":[` + strings.Repeat(`{},`, 1000) + `{}]}`
+	const least, most = 16 << 10, 1 << 20
+	for _, row := range []struct {
+		f    codec.Format
+		want schema.GroupVersionKind
+		body string
+		told bool
+	}{
+		{codec.JSON(), pod, containers, true}, {codec.YAML(), pod, containers, true}, {codec.JSON(), free, items, true}, {codec.YAML(), free, items, true},
+		{codec.JSON(), pod, `{"apiVersion":"v1","kind":"Pod","spec":{"containers":[{}]}}`, false},
+	} {
+		got, refuse := 0, error(nil)
+		limits := codec.BodyLimits{Bytes: 8 << 20, Weighed: func(bytes int) error {
+			got = max(got, bytes)
+			return refuse
+		}}
+		if _, err := codec.DecodeWithin(s, row.f, []byte(row.body), row.want, codec.Ignore, limits); err != nil || (got > 0) != row.told {
+			t.Errorf("%s %s: %d bytes, %v", row.f.MediaType(), row.want.Kind, got, err)
+		}
+		if row.told && (got < least || got > most) {
+			t.Errorf("%s %s: %d bytes", row.f.MediaType(), row.want.Kind, got)
+		}
+		refuse = errors.New("no room")
+		if _, err := codec.DecodeWithin(s, row.f, []byte(row.body), row.want, codec.Ignore, limits); row.told && !errors.Is(err, refuse) {
+			t.Errorf("%s %s: %v", row.f.MediaType(), row.want.Kind, err)
+		}
+	}
+}

@@ -44,8 +44,10 @@ var (
 func (o objectSchema) Conform(object map[string]any, stored bool, report int) ([]string, error) {
 	return o.Schema.Conform(object, structural.ConformOptions{Report: report, DropInvalidMetadata: stored})
 }
-func (o objectSchema) SetDefaults(object map[string]any) { o.Schema.SetDefaults(object) }
-func (o objectSchema) OpenAPI() *spec.Schema             { panic("objects are merged by another schema") }
+func (o objectSchema) SetDefaults(object map[string]any, grows func(int) error) error {
+	return o.Schema.SetDefaultsWithin(object, grows)
+}
+func (o objectSchema) OpenAPI() *spec.Schema { panic("objects are merged by another schema") }
 
 // gadgets is the scheme of the custom resource.
 func gadgets(t testing.TB) *runtime.Scheme {

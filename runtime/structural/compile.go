@@ -142,12 +142,14 @@ func (b *builder) structure(s *Schema, props *apiextensionsv1.JSONSchemaProps, d
 
 // summarize notes what is in s and below, when that is noted of the schemas below.
 func (s *Schema) summarize() {
-	s.defaulted, s.below = nil, 0
+	s.defaulted, s.below, s.defaultSize = nil, 0, 0
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		property := s.Properties[name]
 		if property.Default != nil {
 			s.defaulted = append(s.defaulted, name)
+			s.defaultSize += jsonvalue.SizeOf(property.Default)
 		}
+		s.defaultSize += property.defaultSize
 		s.below |= property.below
 	}
 	s.below |= traitOf(s.Additional) | traitOf(s.Items)

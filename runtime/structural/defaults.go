@@ -7,8 +7,9 @@ import (
 
 // MaxDefaults is about how many bytes of defaults are set in one object, where each value counts some more than its text. A small
 // object may ask for many: one element {} of a list for a default of a megabyte, and [] in a default for all that its elements
-// have, and those in them. A server that stores no larger objects refuses one that has reached it. kube-apiserver has no such
-// bound, and takes the memory.
+// have, and those in them. A server refuses a body whose defaults take half of what its values may (see package codec's
+// BodyLimits); what was stored before a schema got as many is read without the rest. kube-apiserver has no such bound, and takes
+// the memory.
 const MaxDefaults = 8 << 20
 
 // SetDefaults sets members that are absent, and those that are null although they may not be, to their defaults. It goes into
@@ -16,28 +17,58 @@ const MaxDefaults = 8 << 20
 //
 // An element or additional member that is null although it may not be becomes its default too; without one it stays null.
 // A default at the root means nothing.
-func (s *Schema) SetDefaults(value any) {
+func (s *Schema) SetDefaults(value any) { _ = s.SetDefaultsWithin(value, nil) }
+
+// SetDefaultsWithin is SetDefaults that tells grows how many bytes of defaults are about to be set, counted as for MaxDefaults, each
+// time that they are twice what it was told before, and for the first time at 16 KiB. An error of grows ends the work and is
+// returned; there are no others.
+func (s *Schema) SetDefaultsWithin(value any, grows func(bytes int) error) error {
 	if traitOf(s)&hasDefault == 0 {
-		return
+		return nil
 	}
-	d := defaulter{left: MaxDefaults, counts: s.below&hasManyDefaults != 0}
+	d := defaulter{left: MaxDefaults, counts: s.below&hasManyDefaults != 0, grows: grows, tell: firstGrowth}
+	if !d.counts && grows != nil && s.defaultSize >= firstGrowth {
+		if err := grows(int(s.defaultSize)); err != nil {
+			return err
+		}
+	}
 	d.set(s, value)
+	return d.err
 }
+
+// firstGrowth is how many bytes of defaults are set before somebody is told.
+const firstGrowth = 16 << 10
 
 // defaulter sets the defaults of one object.
 type defaulter struct {
-	left   int64 // of MaxDefaults
-	counts bool  // some can be set more than once; else there is room for all
+	left   int64 // of MaxDefaults; negative: no more are set
+	counts bool  // some can be set more than once; else there is room for all, and it is known how large they are
+	grows  func(bytes int) error
+	tell   int64 // how many there are when grows is told next
+	err    error // of grows
 }
 
 // copyOf returns a copy of the default of s, false if there is no room for it.
 func (d *defaulter) copyOf(s *Schema) (any, bool) {
-	if d.counts {
-		if d.left -= jsonvalue.SizeOf(s.Default); d.left < 0 {
-			return nil, false
-		}
+	if d.counts && !d.count(jsonvalue.SizeOf(s.Default)) {
+		return nil, false
 	}
 	return apiruntime.DeepCopyJSONValue(s.Default), true
+}
+
+// count counts a default of n bytes, and reports whether there is room for it.
+func (d *defaulter) count(n int64) bool {
+	if d.left < 0 {
+		return false
+	}
+	d.left -= n
+	if set := MaxDefaults - d.left; d.grows != nil && set >= d.tell {
+		d.tell = 2 * set
+		if d.err = d.grows(int(set)); d.err != nil {
+			d.left = -1
+		}
+	}
+	return d.left >= 0
 }
 
 func (d *defaulter) set(s *Schema, value any) {

@@ -1,7 +1,9 @@
 package structural_test
 
 import (
+	"errors"
 	"fmt"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -146,6 +148,53 @@ func TestManyDefaults(t *testing.T) {
 				t.Errorf("only %d bytes were set", len(text))
 			}
 		})
+	}
+}
+
+// Somebody is told how many defaults are about to be set, a few times, and can end it.
+func TestDefaultsAreCounted(t *testing.T) {
+	text := strings.Repeat("d", 1000)
+	many := `{"type":"array","items":{"type":"object","properties":{"a":{"type":"string","default":"` + text + `"}}}}`
+	once := `{"type":"object","default":{},"properties":{"a":{"type":"string","default":"` + strings.Repeat("d", 100_000) + `"}}}`
+	for name, tt := range map[string]struct {
+		schema, object string
+		least, most    int // told in the end
+		calls          int
+	}{
+		"one":            {many, `{"spec":[{}]}`, 0, 0, 0},
+		"few":            {many, `{"spec":[` + times(20, same("{}")) + `]}`, 16 << 10, 40_000, 1},
+		"many":           {many, `{"spec":[` + times(5000, same("{}")) + `]}`, 2_500_000, 5_200_000, 9},
+		"a large one":    {once, `{}`, 100_000, 101_000, 1},
+		"all there were": {once, `{"spec":{"a":""}}`, 100_000, 101_000, 1}, // that is known only afterwards
+	} {
+		object := func() (o map[string]any) {
+			if err := json.Unmarshal([]byte(tt.object), &o); err != nil {
+				t.Fatal(err)
+			}
+			return o
+		}
+		s, told := hostile(t, tt.schema), []int{}
+		got := object()
+		if err := s.SetDefaultsWithin(got, func(bytes int) error { told = append(told, bytes); return nil }); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if want := object(); true {
+			s.SetDefaults(want)
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("%s: other defaults when they are counted", name)
+			}
+		}
+		if len(told) != tt.calls || tt.calls > 0 && (told[len(told)-1] < tt.least || told[len(told)-1] > tt.most) {
+			t.Errorf("%s: told of %d", name, told)
+		}
+		refused := errors.New("no room")
+		got = object()
+		if err := s.SetDefaultsWithin(got, func(int) error { return refused }); tt.calls > 0 && !errors.Is(err, refused) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if left, err := json.Marshal(got); err != nil || len(left) > len(tt.object)+17<<10 {
+			t.Errorf("%s: %d bytes when there is no room, %v", name, len(left), err)
+		}
 	}
 }
 

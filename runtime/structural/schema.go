@@ -54,6 +54,8 @@ type Schema struct {
 	defaulted []string // the properties that have a default, sorted
 	below     trait    // what is here or in a schema of the structure below
 
+	defaultSize int64 // of the defaults below, each counted once
+
 	patternSize int // instructions of all patterns here and below; only the root of what Compile returns has it
 }
 

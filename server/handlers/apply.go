@@ -33,7 +33,7 @@ func (c *call) newApplier(kind types.PatchType, body []byte, opts *metav1.PatchO
 		return a, a.readCBOR(body)
 	}
 	// Most bodies are JSON, which is read much faster as that. What is wrong with any is said in the words for YAML.
-	problems, err := codec.UnmarshalWithin(body, &a.config, codec.Strict, c.bodyLimits)
+	problems, err := codec.UnmarshalWithin(body, &a.config, codec.Strict, c.limits())
 	switch over := c.beyondLimit(err); {
 	case over != nil:
 		return nil, over
@@ -42,7 +42,7 @@ func (c *call) newApplier(kind types.PatchType, body []byte, opts *metav1.PatchO
 	}
 	a.config = map[string]any{}
 	v := fieldValidation(opts.FieldValidation)
-	text, problems, err := codec.ToJSONWithin(codec.YAML(), body, v, c.bodyLimits)
+	text, problems, err := codec.ToJSONWithin(codec.YAML(), body, v, c.limits())
 	if over := c.beyondLimit(err); over != nil {
 		return nil, over
 	}
@@ -52,7 +52,7 @@ func (c *call) newApplier(kind types.PatchType, body []byte, opts *metav1.PatchO
 		}
 		return nil, apierrors.NewBadRequest("error decoding patch: " + notYAML(err.Error()))
 	}
-	if _, err := codec.UnmarshalWithin(text, &a.config, codec.Ignore, c.bodyLimits); err != nil {
+	if _, err := codec.UnmarshalWithin(text, &a.config, codec.Ignore, c.limits()); err != nil {
 		if over := c.beyondLimit(err); over != nil {
 			return nil, over
 		}
@@ -72,9 +72,9 @@ func (c *call) newApplier(kind types.PatchType, body []byte, opts *metav1.PatchO
 
 // readCBOR reads a configuration in CBOR. It has no fields twice: those are an error, whatever the validation.
 func (a *applier) readCBOR(body []byte) error {
-	text, _, err := codec.ToJSONWithin(codec.CBOR(), body, codec.Ignore, a.bodyLimits)
+	text, _, err := codec.ToJSONWithin(codec.CBOR(), body, codec.Ignore, a.limits())
 	if err == nil {
-		_, err = codec.UnmarshalWithin(text, &a.config, codec.Ignore, a.bodyLimits)
+		_, err = codec.UnmarshalWithin(text, &a.config, codec.Ignore, a.limits())
 	}
 	if over := a.beyondLimit(err); over != nil {
 		return over

@@ -216,7 +216,7 @@ func (c *call) decodeDeleteOptions(body []byte) (*metav1.DeleteOptions, error) {
 		return nil, err
 	}
 	opts := &metav1.DeleteOptions{}
-	if err := codec.DecodeIntoWithin(format, body, opts, c.bodyLimits); err != nil {
+	if err := codec.DecodeIntoWithin(format, body, opts, c.limits()); err != nil {
 		if over := c.beyondLimit(err); over != nil {
 			return nil, over
 		}

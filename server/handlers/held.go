@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/keelson-dev/keelson/flowcontrol"
+	"github.com/keelson-dev/keelson/runtime/codec"
 	"github.com/keelson-dev/keelson/server/handlers/internal/wire"
 	"github.com/keelson-dev/keelson/server/request"
 	"github.com/keelson-dev/keelson/server/response"
@@ -19,6 +20,10 @@ const (
 	freeBody = 16 << 10
 	// bodyWeight is how many bytes are counted for one of a body: the body, the object that is made of it and its encodings.
 	bodyWeight = 16
+	// freeValues is how much the values of a body may take that count nothing, and valueWeight how many bytes are counted for each
+	// byte of more: the values themselves, those in other versions and of before, and what is made to compare and encode them.
+	freeValues  = 32 << 10
+	valueWeight = 8
 	// initialBytes is what a watch counts until it has sent its initial events: the buffer and those events.
 	initialBytes = 160 << 10
 	// freeEvents is the size up to which the events that a watch has not sent count nothing.
@@ -108,6 +113,28 @@ func (c *call) holdBody(n int64) error {
 		weight = n * bodyWeight
 	}
 	return c.hold(weight - c.held())
+}
+
+// holdValues counts a body whose values take so many bytes when it is decoded, however short it is.
+func (c *call) holdValues(bytes int) error {
+	n := int64(bytes)
+	if n <= freeValues || c.budget == nil {
+		return nil
+	}
+	weight := c.most
+	if n < weight/valueWeight {
+		weight = n * valueWeight
+	}
+	return c.hold(weight - c.held())
+}
+
+// limits are those of the bodies of the request.
+func (c *call) limits() codec.BodyLimits {
+	l := c.bodyLimits
+	if c.budget != nil {
+		l.Weighed = c.holdValues
+	}
+	return l
 }
 
 // changed counts the stored object that a request changes, however small the body of the request is.

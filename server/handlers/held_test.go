@@ -375,3 +375,36 @@ func TestLargeStoredObjectsAreCounted(t *testing.T) {
 		}
 	}
 }
+
+// A small body counts by its values when these take much more than the text.
+func TestSmallBodiesOfManyValuesAreCounted(t *testing.T) {
+	const all, n = 8 << 20, 2500
+	budget := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: all, User: -1, Address: -1})
+	h := newHouse(t, tune{handlers: func(o *handlers.Options) { o.Budget = budget }})
+	h.make(t, "a")
+	owners := `[` + strings.Repeat(`{},`, n) + `{}]`
+	object := func(name string) string {
+		return fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":%q,"ownerReferences":%s},"spec":{"size":1}}`, name, owners)
+	}
+	for what, ask := range map[string]func() *httptest.ResponseRecorder{
+		"create":  func() *httptest.ResponseRecorder { return h.ask("POST", base, object("b")) },
+		"in YAML": func() *httptest.ResponseRecorder { return h.ask("POST", base, object("b"), "Content-Type: application/yaml") },
+		"update":  func() *httptest.ResponseRecorder { return h.ask("PUT", base+"/a", object("a")) },
+		"patch": func() *httptest.ResponseRecorder {
+			return h.ask("PATCH", base+"/a", `{"metadata":{"ownerReferences":`+owners+`}}`, "Content-Type: application/merge-patch+json")
+		},
+		"apply": func() *httptest.ResponseRecorder {
+			return h.ask("PATCH", base+"/a?fieldManager=m", object("a"), "Content-Type: application/apply-patch+yaml")
+		},
+	} {
+		budget.Peak()
+		w := ask()
+		if peak := budget.Peak(); w.Code == 429 || peak < n*8*64 || budget.Held() != 0 {
+			t.Errorf("%s: %d; %d bytes were counted, %d are held", what, w.Code, peak, budget.Held())
+		}
+		rest, err := budget.Take(flowcontrol.Holder{}, all-1<<20)
+		must(t, err)
+		wantStatus(t, ask(), 429, metav1.StatusReasonTooManyRequests, fmt.Sprintf("too many bytes in all: the limit is %d", all))
+		rest.Release()
+	}
+}

@@ -79,7 +79,7 @@ func (p *patcher) check() error {
 	if err := p.patchBounds.Check(p.text); err != nil {
 		return patchError(err)
 	}
-	if err := codec.CheckObject(p.text, p.bodyLimits); err != nil {
+	if err := codec.CheckObject(p.text, p.limits()); err != nil {
 		return p.beyondLimit(err)
 	}
 	if p.validation == codec.Ignore {
@@ -159,9 +159,9 @@ func (p *patcher) apply(ctx *registry.Call, current runtime.Object) (runtime.Obj
 // decodePatched makes the object of a patched text. What is wrong with it is the patch's fault. An object that is beyond the
 // limits as it is can be patched if that does not make it longer: its finalizers have to be taken away some day.
 func (p *patcher) decodePatched(text, was []byte) (runtime.Object, error) {
-	d, err := codec.DecodeWithin(p.scheme, codec.JSON(), text, p.Kind, p.validation, p.bodyLimits)
+	d, err := codec.DecodeWithin(p.scheme, codec.JSON(), text, p.Kind, p.validation, p.limits())
 	if isBeyondLimit(err) && len(text) <= len(was) {
-		if _, why := codec.DecodeWithin(p.scheme, codec.JSON(), was, p.Kind, codec.Ignore, p.bodyLimits); isBeyondLimit(why) {
+		if _, why := codec.DecodeWithin(p.scheme, codec.JSON(), was, p.Kind, codec.Ignore, p.limits()); isBeyondLimit(why) {
 			d, err = codec.Decode(p.scheme, codec.JSON(), text, p.Kind, p.validation)
 		}
 	}

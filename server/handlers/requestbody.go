@@ -94,7 +94,7 @@ func (c *call) decode(f codec.Format, body []byte, v codec.Validation) (runtime.
 		}
 		return d.Object, err
 	}
-	d, err := codec.DecodeWithin(c.scheme, f, body, c.Kind, v, c.bodyLimits)
+	d, err := codec.DecodeWithin(c.scheme, f, body, c.Kind, v, c.limits())
 	if gv := d.GVK.GroupVersion(); d.GVK.Kind == c.Kind.Kind && !gv.Empty() && gv != c.Kind.GroupVersion() {
 		return nil, wrongVersion(gv, c.Kind.GroupVersion())
 	}
@@ -118,8 +118,11 @@ func isBeyondLimit(err error) bool {
 	return errors.As(err, &over)
 }
 
-// beyondLimit is the error of a body that is beyond a limit; nil: err says something else.
+// beyondLimit is the error of a body that is beyond a limit, or for which there is no room; nil: err says something else.
 func (c *call) beyondLimit(err error) error {
+	if why := statusIn(err); why != nil {
+		return why
+	}
 	var over *codec.LimitError
 	switch {
 	case !errors.As(err, &over):
@@ -216,7 +219,7 @@ func accessor(obj runtime.Object) (metav1.Object, error) {
 
 // decodeUntyped makes the object of a body for a kind without a Go type, which must say itself what it is.
 func (c *call) decodeUntyped(f codec.Format, body []byte, v codec.Validation) (codec.Decoded, error) {
-	d, err := codec.DecodeWithin(c.scheme, f, body, c.Kind, v, c.bodyLimits)
+	d, err := codec.DecodeWithin(c.scheme, f, body, c.Kind, v, c.limits())
 	switch {
 	case err != nil:
 		return d, c.decodeError(err, d.GVK, body)

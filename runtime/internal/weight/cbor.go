@@ -5,6 +5,10 @@ import "encoding/binary"
 // CBOR weighs what a data item is without a Go type: https://www.rfc-editor.org/rfc/rfc8949#section-3.
 func CBOR(item []byte, l Limit) error {
 	s := newScale(l)
+	return s.done(s.items(item))
+}
+
+func (s *scale) items(item []byte) error {
 	if err := s.controls(item); err != nil {
 		return err
 	}

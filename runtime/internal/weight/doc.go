@@ -24,6 +24,8 @@ import (
 type Limit struct {
 	Bytes int
 	Items int
+	// Weighed is told what a body within the limits weighs, and may refuse it; nil is nobody.
+	Weighed func(bytes int) error
 }
 
 // none is enough for any body.
@@ -124,9 +126,12 @@ func (s *scale) controls(text []byte) error {
 }
 
 // done makes what ended a text the result for a caller.
-func done(err error) error {
-	if errors.Is(err, errEnd) {
-		return nil
+func (s *scale) done(err error) error {
+	switch {
+	case err != nil && !errors.Is(err, errEnd):
+		return err
+	case s.limit.Weighed != nil:
+		return s.limit.Weighed(s.limit.left() - s.left)
 	}
-	return err
+	return nil
 }

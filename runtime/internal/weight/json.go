@@ -29,7 +29,7 @@ func (w *walker) whole(n *node) error {
 		return err
 	}
 	w.space()
-	return done(w.value(n, 0))
+	return w.done(w.value(n, 0))
 }
 
 // untyped is what any text is read into.

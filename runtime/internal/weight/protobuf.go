@@ -8,7 +8,7 @@ func (t *Types) Protobuf(message []byte, typ reflect.Type, l Limit) error {
 	if err := s.controls(message); err != nil {
 		return err
 	}
-	return done(s.message(message, t.of(typ), 0))
+	return s.done(s.message(message, t.of(typ), 0))
 }
 
 // Wire types: https://protobuf.dev/programming-guides/encoding/#structure.

@@ -14,12 +14,12 @@ func YAML(body []byte, l Limit) (err error) {
 		return err
 	}
 	if isUTF16(body) {
-		return s.add(len(body) / 2 * yamlNode)
+		return s.done(s.add(len(body) / 2 * yamlNode))
 	}
 	for err == nil {
 		err = s.token()
 	}
-	return done(err)
+	return s.done(err)
 }
 
 // escapes counts the characters that JSON makes six of, and as such those after a backslash: \0 is one.

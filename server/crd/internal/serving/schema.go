@@ -139,7 +139,9 @@ func repairGeneration(object map[string]any) {
 }
 
 // SetDefaults implements runtime.ObjectSchema.
-func (s *objectSchema) SetDefaults(object map[string]any) { s.structure().SetDefaults(object) }
+func (s *objectSchema) SetDefaults(object map[string]any, grows func(bytes int) error) error {
+	return s.structure().SetDefaultsWithin(object, grows)
+}
 
 // props returns the schema as its author wrote it, nil for none.
 func (s *objectSchema) props() (props *apiextensionsv1.JSONSchemaProps, err error) {

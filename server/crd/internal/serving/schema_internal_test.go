@@ -86,7 +86,7 @@ func TestObjectSchema(t *testing.T) {
 			}
 			got := object()
 			unknown, err := s.Conform(got, c.stored, 10)
-			s.SetDefaults(got)
+			_ = s.SetDefaults(got, nil)
 			left, _ := json.Marshal(got)
 			if c.want == "" {
 				if err == nil || !strings.Contains(err.Error(), "spec.pod.metadata") {
@@ -100,7 +100,7 @@ func TestObjectSchema(t *testing.T) {
 			if again, err := s.Conform(got, c.stored, 10); err != nil || len(again) > 0 {
 				t.Errorf("once more: %q, %v", again, err)
 			}
-			s.SetDefaults(got)
+			_ = s.SetDefaults(got, nil)
 			if same, _ := json.Marshal(got); string(same) != string(left) {
 				t.Errorf("once more: %s", same)
 			}

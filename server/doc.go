@@ -131,7 +131,7 @@
 //	  time of a watch without timeoutSeconds                 30 to 60 min                                   Limits.MinWatchTimeout                      the end of the stream
 //	  requests at a time: reads, writes                      400, 200                                       Limits.MaxReadsInFlight, MaxWritesInFlight  429
 //	  watches and other requests that last: in all, by user  10,000 or one for 128 KiB of memory, half      Limits.Watches                              429
-//	  bytes held by requests: in all, by user                a quarter of the memory, else 512 MiB; half    Limits.Bytes                                429
+//	  bytes held by requests: in all, by user                a sixth of the memory, else 512 MiB; half      Limits.Bytes                                429
 //	  requirements of a selector                             400, with 4,000 values and 100 KiB             Limits.MaxSelectorRequirements              400
 //	  length of an Audit-ID                                  256 bytes                                      -                                           400
 //	  WebSockets and writes of other origins' web pages      none                                           Serving.AllowOrigin                         403
@@ -147,6 +147,7 @@
 //	Bodies and objects
 //	  body of a request                                      3 MiB                                          Limits.MaxBodyBytes                         413
 //	  memory of the values in a body                         8 MiB                                          Limits.MaxDecodedBytes                      413
+//	  defaults that a body without a Go type gets            half of that                                   Limits.MaxDecodedBytes                      413
 //	  items of a list or map in metadata                     10,000                                         Limits.MaxMetadataItems                     422
 //	  encoded object                                         1.5 MiB                                        Limits.MaxObjectBytes                       413
 //	  operations of a JSON patch, items it moves aside       10,000, 100,000,000                            Limits.Patches                              413

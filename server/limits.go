@@ -39,12 +39,14 @@ type Limits struct {
 	// MaxObjectBytes bounds an encoded object; 0 is 1.5 MiB, as etcd has it.
 	MaxObjectBytes int
 	// Bytes bounds what requests hold in memory at the same time, in all, by user and by address, in bytes; beyond that the answer
-	// is 429. Counted are bodies above 16 KiB, with sixteen times their length for what is made of them; what is read at once, about
-	// 2 MiB, of a list that no cache has; 160 KiB for a watch that begins with all objects, until it has sent them; and events above
-	// 16 KiB that watches have not sent. An event that a cache makes once for all watches counts once and for nobody, and ends no
-	// watch; without room for another, such as a Table, the watch ends with the error 429, and the client can go on where it was.
-	// 0 in all is a quarter of GOMEMLIMIT if that is set, and else 512 MiB; 0 by user is half of what there is in all, and 0 by
-	// address is no bound; negative is no bound.
+	// is 429. Counted are bodies above 16 KiB, and objects above that which a request changes, with sixteen times their length for what
+	// is made of them; bodies whose values take more than 32 KiB, with eight times that; objects above 16 KiB that a read answers with,
+	// once as they are stored, and sixteen times in another form; what is read at once, about 2 MiB, of a list that no cache has; 160
+	// KiB for a watch that begins with all objects, until it has sent them; and events above 16 KiB that watches have not sent. What
+	// would need more than a whole bound takes that. Without room for an event the watch ends with the error 429, and the client can
+	// go on where it was. Events that a cache makes once for all watches count once and for nobody, and have the bound of all for
+	// themselves. 0 in all is a sixth of GOMEMLIMIT if that is set, and else 512 MiB; 0 by user is half of what there is in all, and 0
+	// by address is no bound; negative is no bound.
 	Bytes flowcontrol.Bounds
 	// MaxSelectorRequirements bounds the requirements of a label selector, and those of a field selector, that a request sends;
 	// 0 is 400, negative is no bound. With it go the values in the sets of a label selector (a in (x,y)), ten for each
@@ -132,7 +134,7 @@ func (l Limits) complete() (Limits, error) {
 func bytesWithDefaults(b flowcontrol.Bounds) flowcontrol.Bounds {
 	all := int64(512 << 20)
 	if limit, ok := memoryLimit(); ok {
-		all = max(limit/4, 1)
+		all = max(limit/6, 1)
 	}
 	b = b.WithDefaults(flowcontrol.Bounds{All: all, Address: -1})
 	user := int64(-1)

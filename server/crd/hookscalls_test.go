@@ -16,7 +16,7 @@ func TestCallsOfAWrite(t *testing.T) {
 	}
 	h.spent(hooked)
 	s.want(201, "POST", v2, crate(hooked, "v2", "a", `,"spec":{"box":{"width":3}}`))
-	count("POST", 3) // to the hub, and back for defaults, managedFields and the answer; the default height, which is set again, to the hub
+	count("POST", 3)                // to the hub, and back for defaults, managedFields and the answer; the default height, which is set again, to the hub
 	s.want(200, "GET", v2+"/a", "") // the cache has it: an update of an older state is made again
 	h.spent(hooked)
 	s.want(200, "PATCH", v2+"/a", `{"spec":{"box":{"width":4}}}`, "Content-Type", "application/merge-patch+json")

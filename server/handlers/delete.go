@@ -158,20 +158,32 @@ func (c *call) deleteCollection() error {
 	if err != nil {
 		return err
 	}
+	list.Portion, list.Account = portionBytes, (*account)(c)
 	if c.many != nil && c.recordLister != nil {
 		page, err := c.recordLister.ListRecords(c.ctx, list)
-		if err == nil {
-			err = c.canShowAll(page.Records)
-		}
 		if err != nil {
 			return err
+		}
+		all := &portions{ctx: c.ctx.Context, first: page}
+		if err := c.canShowAll(all.records); err != nil {
+			return err
+		}
+		if all.err != nil {
+			return all.err
 		}
 	}
 	page, err := c.recordDeleter.DeleteRecords(c.ctx, opts, list)
 	if err != nil {
 		return err
 	}
-	return c.respondPage(page, f)
+	if page.Next == nil {
+		return c.respondPage(page, f)
+	}
+	c.first = page.Bytes
+	if err = c.respondPage(page, f); apierrors.IsResourceExpired(err) { // the rest of what was deleted is not known any more
+		return c.respondOne(http.StatusOK, wire.Item{Object: success(http.StatusOK, &metav1.StatusDetails{Kind: c.Kind.Kind})}, f)
+	}
+	return err
 }
 
 // deleteOptions reads the options of a delete: from the body, or without one from the query. A dryRun counts wherever it

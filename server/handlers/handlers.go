@@ -135,9 +135,10 @@ type Options struct {
 	// MaxBodyBytes limits request bodies; 0 is 3 MiB, negative is no limit.
 	MaxBodyBytes int64
 	// Budget bounds the bytes that requests hold: of a body above 16 KiB sixteen times its length, for what is made of it, from
-	// before it is read until the request ends; of a list that no cache has, what is read of it at once. Beyond that the answer is
-	// TooManyRequests. A body that would need more than a whole bound takes that. nil is no bound. Several resources may have
-	// the same.
+	// before it is read until the request ends, and so of an object that is changed or shown in another form than the stored one;
+	// of a body whose values take more than 32 KiB eight times that; of a list that no cache has, what is read of it at once; of a
+	// watch what it has not sent. Beyond that the answer is TooManyRequests. What would need more than a whole bound takes that.
+	// nil is no bound. Several resources may have the same.
 	Budget *flowcontrol.Budget
 	// Selectors bounds the selectors of requests.
 	Selectors selector.Limit

@@ -387,9 +387,11 @@ func TestSmallBodiesOfManyValuesAreCounted(t *testing.T) {
 		return fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":%q,"ownerReferences":%s},"spec":{"size":1}}`, name, owners)
 	}
 	for what, ask := range map[string]func() *httptest.ResponseRecorder{
-		"create":  func() *httptest.ResponseRecorder { return h.ask("POST", base, object("b")) },
-		"in YAML": func() *httptest.ResponseRecorder { return h.ask("POST", base, object("b"), "Content-Type: application/yaml") },
-		"update":  func() *httptest.ResponseRecorder { return h.ask("PUT", base+"/a", object("a")) },
+		"create": func() *httptest.ResponseRecorder { return h.ask("POST", base, object("b")) },
+		"in YAML": func() *httptest.ResponseRecorder {
+			return h.ask("POST", base, object("b"), "Content-Type: application/yaml")
+		},
+		"update": func() *httptest.ResponseRecorder { return h.ask("PUT", base+"/a", object("a")) },
 		"patch": func() *httptest.ResponseRecorder {
 			return h.ask("PATCH", base+"/a", `{"metadata":{"ownerReferences":`+owners+`}}`, "Content-Type: application/merge-patch+json")
 		},
@@ -407,4 +409,35 @@ func TestSmallBodiesOfManyValuesAreCounted(t *testing.T) {
 		wantStatus(t, ask(), 429, metav1.StatusReasonTooManyRequests, fmt.Sprintf("too many bytes in all: the limit is %d", all))
 		rest.Release()
 	}
+}
+
+// A collection that no cache has is read, deleted and shown in portions, which are counted.
+func TestCollectionsAreDeletedInPortions(t *testing.T) {
+	const n, size = 60, 100 << 10
+	budget := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: 64 << 20, User: -1, Address: -1})
+	h, _, below := largeHouse(t, n, size, budget)
+	list := h.ask("GET", base, "").Body.String()
+	for _, query := range []string{"?dryRun=All", ""} {
+		runtime.GC() // what was read before is not shared
+		runtime.GC()
+		budget.Peak()
+		below.reads.Store(0)
+		w := h.ask("DELETE", base+query, "")
+		if w.Code != http.StatusOK || w.Body.String() != list {
+			t.Errorf("%q: %d, %d bytes; want the %d of the list", query, w.Code, w.Body.Len(), len(list))
+		}
+		if peak := budget.Peak(); peak < 1<<20 || peak > n*size || budget.Held() != 0 {
+			t.Errorf("%q: %d bytes were counted, %d are held", query, peak, budget.Held())
+		}
+		if reads := below.reads.Load(); reads < 4 {
+			t.Errorf("%q: %d reads of portions", query, reads)
+		}
+	}
+	if w := h.ask("GET", base, ""); strings.Contains(w.Body.String(), `"name":"w`) {
+		t.Errorf("what is left: %.300s", w.Body)
+	}
+	share, err := budget.Take(flowcontrol.Holder{}, 64<<20)
+	must(t, err)
+	wantStatus(t, h.ask("DELETE", base, ""), 429, metav1.StatusReasonTooManyRequests, "too many bytes in all: the limit is 67108864")
+	share.Release()
 }

@@ -158,7 +158,7 @@ const (
 func (l *listWriter) respond(c *call, lm metav1.ListMeta, buf *[]byte) error {
 	zip := request.AcceptsGzip(c.r)
 	l.comma = l.Between()
-	size, whole, err := l.prepare(buf, zip)
+	size, whole, err := l.prepare(buf, zip, func(n int) error { return c.hold(min(int64(n), c.most) - c.held()) })
 	if err != nil {
 		return err
 	}
@@ -199,8 +199,8 @@ func (l *listWriter) isDear() bool { return l.many != nil && l.bytes == nil }
 
 // prepare makes the items, to see that none fails, and how many bytes they are with all between them. They are left in buf if
 // they are whole, which small ones are. Of items that cannot fail, of which nobody needs the size, no more is made than tells
-// that they are not small.
-func (l *listWriter) prepare(buf *[]byte, zip bool) (size int64, whole bool, err error) {
+// that they are not small. What is left in buf is held.
+func (l *listWriter) prepare(buf *[]byte, zip bool, hold func(bytes int) error) (size int64, whole bool, err error) {
 	most := preparedMost
 	switch {
 	case l.isDear():
@@ -210,15 +210,22 @@ func (l *listWriter) prepare(buf *[]byte, zip bool) (size int64, whole bool, err
 	}
 	whole = true
 	l.part = func(p gzipparts.Part) { size += p.Size }
+	var full error
 	err = l.walk(buf, func() bool {
 		if whole = whole && len(*buf) <= most; whole {
-			return true
+			if len(*buf) > gzipThreshold {
+				full = hold(len(*buf))
+			}
+			return full == nil
 		}
 		size += int64(len(*buf))
 		*buf = (*buf)[:0]
 		l.zip = zip
 		return !l.sure
 	})
+	if full != nil {
+		err = full
+	}
 	return size + int64(len(*buf)), whole, err
 }
 

@@ -70,8 +70,8 @@ func (r *Registry) deleteUnreadable(call *Call, key, name string, opts *metav1.D
 }
 
 // DeleteRecords implements RecordDeleter: it lists, deletes one after the other, and returns the page as it was
-// listed. Records that have disappeared in the meantime are passed over; another error ends it, with the
-// deletions until then done.
+// listed, in portions if the options of the list ask for these. Records that have disappeared in the meantime are passed over;
+// another error ends it, with the deletions until then done.
 func (r *Registry) DeleteRecords(call *Call, opts *metav1.DeleteOptions, list storage.ListOptions) (storage.Page, error) {
 	if opts == nil {
 		opts = &metav1.DeleteOptions{}
@@ -84,9 +84,24 @@ func (r *Registry) DeleteRecords(call *Call, opts *metav1.DeleteOptions, list st
 	if err != nil {
 		return storage.Page{}, err
 	}
-	for rec := range page.Records {
+	for portion := page; ; {
+		if err := r.deletePortion(call, portion, opts); err != nil {
+			return storage.Page{}, err
+		}
+		if portion.Next == nil {
+			return page, nil
+		}
+		if portion, err = portion.Next(call.Context); err != nil {
+			return storage.Page{}, err
+		}
+	}
+}
+
+// deletePortion deletes the records of a portion.
+func (r *Registry) deletePortion(call *Call, p storage.Page, opts *metav1.DeleteOptions) error {
+	for rec := range p.Records {
 		if err := call.Err(); err != nil {
-			return storage.Page{}, r.status(err, "")
+			return r.status(err, "")
 		}
 		where, name := call, rec.Key
 		if r.namespaced {
@@ -94,10 +109,10 @@ func (r *Registry) DeleteRecords(call *Call, opts *metav1.DeleteOptions, list st
 			where, name = call.In(ns), rest
 		}
 		if _, _, err := r.DeleteRecord(where, name, opts); err != nil && !apierrors.IsNotFound(err) {
-			return storage.Page{}, err
+			return err
 		}
 	}
-	return page, nil
+	return nil
 }
 
 // deletion is one DELETE under way. gone is that of the last call of apply.

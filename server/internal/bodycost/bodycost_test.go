@@ -18,7 +18,6 @@ var above = map[string]uint64{
 	"pod affinity":         200, // selectors are copied several times, each by itself
 	"crd properties typed": 200, // what a definition is checked for
 	"crb subjects":         200, // and a binding
-	"thing defaulted list": 350, // defaults of a schema
 }
 
 // long reports whether a long run is wanted: KEELSON_SOAK is set.

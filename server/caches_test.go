@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/keelson-dev/keelson/authn"
@@ -154,7 +155,6 @@ func TestMistakesOfCachesAreNamed(t *testing.T) {
 		"nobody's kubeconfig": {want: []string{"Serving.Kubeconfig is for the administrator, whom Policy.Authenticator does not know"}, opts: server.Options{
 			Serving: server.Serving{Kubeconfig: "kubeconfig"}, Policy: server.Policy{Authenticator: authn.Anonymous()},
 		}},
-		"window":         {want: []string{"CacheWindow must not be negative"}, opts: server.Options{Limits: server.Limits{CacheWindow: -1}}},
 		"spoke's cache":  {want: []string{"only the hub", "NoCache"}, opts: spoke(server.KindOptions[*SailV1Beta1]{NoCache: true})},
 		"spoke's index":  {want: []string{"only the hub", "IndexFields"}, opts: spoke(server.KindOptions[*SailV1Beta1]{IndexFields: []string{"metadata.name"}})},
 		"spoke's labels": {want: []string{"only the hub", "IndexLabels"}, opts: spoke(server.KindOptions[*SailV1Beta1]{IndexLabels: []string{"app"}})},
@@ -482,4 +482,39 @@ func TestBookmarksBeforeTheWindowPasses(t *testing.T) {
 	}
 	w.make(t, quiet, `{"metadata":{"name":"c"}}`)
 	without.want("ADDED c")
+}
+
+// slowly takes five seconds to read.
+type slowly struct{ storage.Backend }
+
+func (s slowly) Range(ctx context.Context, r storage.Range) (storage.RangeResult, error) {
+	select {
+	case <-time.After(5 * time.Second):
+		return s.Backend.Range(ctx, r)
+	case <-ctx.Done():
+		return storage.RangeResult{}, ctx.Err()
+	}
+}
+
+// A list waits for the cache that is filled as long as it may, and is then turned away.
+func TestWaitsForCaches(t *testing.T) {
+	t.Parallel()
+	for wait, want := range map[time.Duration]struct {
+		code  int
+		least time.Duration
+	}{0: {429, 3 * time.Second}, time.Second: {429, time.Second}, time.Minute: {200, 5 * time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := servertest.Start(t, server.Options{
+				Storage: storage.Opened(slowly{memory.New(memory.Options{})}), Limits: server.Limits{CacheWait: wait},
+			}, widgets())
+			began := time.Now()
+			code, text := call(t, srv.Client(), "GET", srv.URL+widgetsPath, "")
+			if took := time.Since(began); code != want.code || took < want.least || code == 429 && took > want.least+5*time.Second+500*time.Millisecond { // it may have asked for the revision first
+				t.Errorf("with %v: %d after %v, want %d after %v; %.200s", wait, code, took, want.code, want.least, text)
+			}
+			if err := srv.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }

@@ -378,3 +378,23 @@ func TestWatchesAreBounded(t *testing.T) {
 		t.Errorf("after the end of one: %s", resp.Status)
 	}
 }
+
+// A connection without a request is closed after Limits.IdleTimeout, whatever its protocol.
+func TestIdleConnectionsAreClosed(t *testing.T) {
+	t.Parallel()
+	srv := run(t, server.Options{Groups: []server.Group{widgets()}, Limits: server.Limits{IdleTimeout: 200 * time.Millisecond}})
+	for _, protocol := range []string{"http/1.1", "h2"} {
+		c := srv.probe(t, protocol)
+		hello := "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+		if protocol == "h2" {
+			hello = http2.ClientPreface + "\x00\x00\x00\x04\x00\x00\x00\x00\x00" // empty SETTINGS
+		}
+		if _, err := io.WriteString(c, hello); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.SetReadDeadline(time.Now().Add(30 * time.Second))
+		if answer, err := io.ReadAll(c); err != nil || len(answer) == 0 {
+			t.Errorf("%s: %d bytes, %v", protocol, len(answer), err)
+		}
+	}
+}

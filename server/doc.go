@@ -138,12 +138,12 @@
 //	Connections
 //	  connections: in all, from one address                  10,000 or one for 128 KiB of memory, half      Limits.Connections, Serving.Proxies         closed, an idle one first
 //	  TLS handshake, header of a request over HTTP/1.1       32 s                                           Limits.HeaderTimeout                        closed
-//	  connection without a request                           90 s                                           -                                           closed
+//	  connection without a request                           90 s                                           Limits.IdleTimeout                          closed
 //	  header of a request                                    1 MiB, 10,000 fields                           Limits.MaxHeaderBytes                       431
 //	  headers not whole, of connections without a request    8 MiB or 1/320 of the memory                   -                                           closed, the largest first
 //	  rest of a body that nobody reads                       1 s                                            -                                           closed after the answer
 //	  streams of an HTTP/2 connection, a frame               100, 64 KiB                                    -                                           an error of HTTP/2
-//	  time that a client does not read                       30 s                                           -                                           the stream or connection ends
+//	  time that a client does not read                       30 s                                           Limits.WriteTimeout                         the stream or connection ends
 //	Bodies and objects
 //	  body of a request                                      3 MiB                                          Limits.MaxBodyBytes                         413
 //	  memory of the values in a body                         8 MiB                                          Limits.MaxDecodedBytes                      413
@@ -167,7 +167,7 @@
 //	Storage
 //	  a kind's changes in memory                             5 min, a quarter of its objects, 8 to 128 MiB  Limits.CacheWindow                          410 for a watch that is behind
 //	  encodings of objects that are kept for later requests  64 MiB, at most a sixteenth of the memory      Limits.FormBytes                            nothing
-//	  wait for a cache that is being filled                  3 s                                            -                                           429, Retry-After 1 to 30 s
+//	  wait for a cache that is being filled                  3 s                                            Limits.CacheWait                            429, Retry-After 1 to 30 s
 //	  what is read at a time of a list that no cache has     1 MiB                                          -                                           nothing
 //	  size of a bolt file                                    the disk but for 64 MiB or a sixteenth (Linux) bolt.Options.Quota                          507 for what makes it grow
 //	Webhooks

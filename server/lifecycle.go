@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/keelson-dev/keelson/server/credentials"
-	"github.com/keelson-dev/keelson/server/handlers"
 	"github.com/keelson-dev/keelson/server/internal/background"
 	"github.com/keelson-dev/keelson/server/internal/transport"
 	"go.uber.org/zap"
@@ -65,7 +64,7 @@ func (s *Server) serveAt(ctx context.Context, ln net.Listener, host string) erro
 		ConnContext:       transport.ConnContext,
 		TLSConfig:         s.tlsConfig(),
 		ReadHeaderTimeout: s.opts.Limits.HeaderTimeout, // and that of TLS handshakes
-		IdleTimeout:       90 * time.Second,
+		IdleTimeout:       s.opts.Limits.IdleTimeout,
 		MaxHeaderBytes:    s.opts.Limits.MaxHeaderBytes,
 		ErrorLog:          errorLog,
 		HTTP2: &http.HTTP2Config{
@@ -75,10 +74,10 @@ func (s *Server) serveAt(ctx context.Context, ln net.Listener, host string) erro
 		},
 	}
 	// The deadline of a stream cannot end a write that blocks its whole connection: the time that is given here does.
-	h2 := transport.ServeHTTP2(hs, handlers.DefaultWriteTimeout)
+	h2 := transport.ServeHTTP2(hs, s.opts.Limits.WriteTimeout)
 	failed := make(chan error, 1)
 	go func() {
-		failed <- hs.ServeTLS(transport.NewListener(ln, handlers.DefaultWriteTimeout, s.connections), "", "")
+		failed <- hs.ServeTLS(transport.NewListener(ln, s.opts.Limits.WriteTimeout, s.connections), "", "")
 	}()
 	err = s.announce(ctx, "https://"+host)
 	if err == nil {

@@ -2,7 +2,7 @@ package server
 
 import (
 	"cmp"
-	"errors"
+	"fmt"
 	"math"
 	"runtime/debug"
 	"time"
@@ -10,6 +10,7 @@ import (
 	"github.com/keelson-dev/keelson/flowcontrol"
 	"github.com/keelson-dev/keelson/runtime/patch"
 	"github.com/keelson-dev/keelson/runtime/selector"
+	"github.com/keelson-dev/keelson/server/handlers"
 	"github.com/keelson-dev/keelson/server/request"
 )
 
@@ -61,6 +62,9 @@ type Limits struct {
 	// stored one, and the compressed blocks of lists, all kinds together. 0 is 64 MiB, but at most a sixteenth of GOMEMLIMIT;
 	// negative keeps nothing, and what is asked for is made each time. The metrics keelson_form_cache_* tell what it is used for.
 	FormBytes int64
+	// CacheWait is how long a list, a watch or a read of a state that need not be the latest waits for the cache of the kind to be
+	// filled, as after a start; beyond that the answer is 429. 0 is 3 s.
+	CacheWait time.Duration
 	// Connections bounds the connections that Run and Serve accept, in all and by address, of which IPv6 addresses count by their
 	// first 64 bits. 0 is 10,000 in all, but at most one for each 128 KiB of the memory limit of the process (GOMEMLIMIT), and half
 	// of that by address; a negative number is no bound. User is not looked at. A connection beyond a bound takes the place of one
@@ -73,6 +77,10 @@ type Limits struct {
 	// 128 KiB of the memory limit of the process, half of that by user, and no bound by address; a negative number is no
 	// bound. The user is the one who was authenticated, whomever the request impersonates.
 	Watches flowcontrol.Bounds
+	// WriteTimeout is how long a client may read nothing of what is sent to it, before its stream or its connection ends; 0 is 30 s.
+	WriteTimeout time.Duration
+	// IdleTimeout is how long a connection may have no request before it is closed; 0 is 90 s.
+	IdleTimeout time.Duration
 	// HeaderTimeout bounds a TLS handshake, and how long the header of a request may take over HTTP/1.1; 0 is 32 s. The connection is
 	// closed.
 	HeaderTimeout time.Duration
@@ -113,12 +121,20 @@ func (l Limits) complete() (Limits, error) {
 	l.RequestTimeout = cmp.Or(l.RequestTimeout, 60*time.Second)
 	l.MinWatchTimeout = cmp.Or(l.MinWatchTimeout, 30*time.Minute)
 	l.HeaderTimeout = cmp.Or(l.HeaderTimeout, 32*time.Second)
+	l.WriteTimeout = cmp.Or(l.WriteTimeout, handlers.DefaultWriteTimeout)
+	l.IdleTimeout = cmp.Or(l.IdleTimeout, 90*time.Second)
 	l.MaxHeaderBytes = cmp.Or(l.MaxHeaderBytes, 1<<20)
-	if l.RequestTimeout < 0 || l.MinWatchTimeout < 0 || l.CacheWindow < 0 {
-		return l, errors.New("server: Limits.RequestTimeout, Limits.MinWatchTimeout and Limits.CacheWindow must not be negative")
-	}
-	if l.HeaderTimeout < 0 || l.MaxHeaderBytes < 0 {
-		return l, errors.New("server: Limits.HeaderTimeout and Limits.MaxHeaderBytes must not be negative")
+	for _, bound := range []struct {
+		name  string
+		value int64
+	}{
+		{"RequestTimeout", int64(l.RequestTimeout)}, {"MinWatchTimeout", int64(l.MinWatchTimeout)}, {"CacheWindow", int64(l.CacheWindow)},
+		{"CacheWait", int64(l.CacheWait)}, {"WriteTimeout", int64(l.WriteTimeout)}, {"IdleTimeout", int64(l.IdleTimeout)},
+		{"HeaderTimeout", int64(l.HeaderTimeout)}, {"MaxHeaderBytes", int64(l.MaxHeaderBytes)},
+	} {
+		if bound.value < 0 {
+			return l, fmt.Errorf("server: Limits.%s must not be negative", bound.name)
+		}
 	}
 	most := of128KiB(10_000)
 	l.Connections = l.Connections.WithDefaults(flowcontrol.Bounds{All: most, User: -1, Address: most / 2})

@@ -43,7 +43,7 @@ func TestBytesByDefault(t *testing.T) {
 		given, want flowcontrol.Bounds
 	}{
 		{math.MaxInt64, flowcontrol.Bounds{}, flowcontrol.Bounds{All: 512 << 20, User: 256 << 20, Address: -1}},
-		{512 << 20, flowcontrol.Bounds{}, flowcontrol.Bounds{All: 128 << 20, User: 64 << 20, Address: -1}},
+		{600 << 20, flowcontrol.Bounds{}, flowcontrol.Bounds{All: 100 << 20, User: 50 << 20, Address: -1}},
 		{512 << 20, flowcontrol.Bounds{All: 100}, flowcontrol.Bounds{All: 100, User: 50, Address: -1}},
 		{512 << 20, flowcontrol.Bounds{All: -1}, flowcontrol.Bounds{All: -1, User: -1, Address: -1}},
 		{512 << 20, flowcontrol.Bounds{All: 7, User: -1, Address: 3}, flowcontrol.Bounds{All: 7, User: -1, Address: 3}},
@@ -68,5 +68,28 @@ func TestFormBytesByDefault(t *testing.T) {
 		if err != nil || l.FormBytes != c.want {
 			t.Errorf("%d under a limit of %d: %d, %v; want %d", c.given, c.limit, l.FormBytes, err, c.want)
 		}
+	}
+}
+
+// A bound that cannot be negative is an error when it is, which names it. Others are none.
+func TestNegativeLimits(t *testing.T) {
+	for name, l := range map[string]Limits{
+		"RequestTimeout": {RequestTimeout: -1}, "MinWatchTimeout": {MinWatchTimeout: -1}, "CacheWindow": {CacheWindow: -1}, "CacheWait": {CacheWait: -1},
+		"WriteTimeout": {WriteTimeout: -1}, "IdleTimeout": {IdleTimeout: -1}, "HeaderTimeout": {HeaderTimeout: -1}, "MaxHeaderBytes": {MaxHeaderBytes: -1},
+	} {
+		if srv, err := New(Options{Limits: l}); err == nil || err.Error() != "server: Limits."+name+" must not be negative" {
+			t.Errorf("%s: %v", name, err)
+			if err == nil {
+				_ = srv.Close()
+			}
+		}
+	}
+	none := flowcontrol.Bounds{All: -1, User: -1, Address: -1}
+	l, err := Limits{
+		MaxReadsInFlight: -1, MaxWritesInFlight: -1, MaxBodyBytes: -1, MaxDecodedBytes: -1, MaxMetadataItems: -1, MaxObjectBytes: -1, Bytes: none,
+		MaxSelectorRequirements: -1, FormBytes: -1, Connections: none, Watches: none,
+	}.complete()
+	if err != nil || l.MaxReadsInFlight != -1 || l.MaxWritesInFlight != -1 || l.MaxBodyBytes != -1 || l.Bytes != none || l.Connections != none || l.Watches != none {
+		t.Errorf("%+v, %v", l, err)
 	}
 }

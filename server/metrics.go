@@ -2,7 +2,6 @@ package server
 
 import (
 	"github.com/keelson-dev/keelson/flowcontrol"
-	"github.com/keelson-dev/keelson/server/handlers"
 	"github.com/keelson-dev/keelson/server/internal/transport"
 	"github.com/keelson-dev/keelson/server/metrics"
 	"github.com/prometheus/client_golang/prometheus"
@@ -26,7 +25,7 @@ func (s *Server) openMetrics() {
 func (s *Server) openBudgets() {
 	conns := flowcontrol.NewBudget("connections", s.opts.Limits.Connections)
 	s.connections = transport.NewConnections(conns, transport.ConnectionsOptions{
-		Proxies: s.opts.Serving.Proxies, IdleBytes: idleBytes(), StrangerTime: handlers.DefaultWriteTimeout,
+		Proxies: s.opts.Serving.Proxies, IdleBytes: idleBytes(), StrangerTime: s.opts.Limits.WriteTimeout,
 	})
 	s.watches = flowcontrol.NewBudget("watches", s.opts.Limits.Watches)
 	s.metrics.Budget("connections", conns)

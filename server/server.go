@@ -142,11 +142,11 @@ func (s *Server) setOptions() apiset.Options {
 	return apiset.Options{
 		Stores: apiset.Stores{
 			Backend: s.backend, Policy: s.policy, CollectsGarbage: s.collects.Load, Now: s.opts.Now, MaxObjectBytes: l.MaxObjectBytes,
-			CacheWindow: l.CacheWindow, Forms: s.forms, Metrics: s.metrics, Logger: s.opts.Observe.Logger,
+			CacheWindow: l.CacheWindow, CacheWait: l.CacheWait, Forms: s.forms, Metrics: s.metrics, Logger: s.opts.Observe.Logger,
 		},
 		Scheme: s.scheme, Formats: s.formats, Life: s.life, Authorizer: pinned{s.policy},
 		MaxBodyBytes: l.MaxBodyBytes, MaxDecodedBytes: l.MaxDecodedBytes, MaxMetadataItems: l.MaxMetadataItems, Patches: l.Patches, Bytes: s.bytes,
-		MinWatchTimeout: l.MinWatchTimeout, Selectors: l.resolver().Selectors,
+		MinWatchTimeout: l.MinWatchTimeout, WriteTimeout: l.WriteTimeout, Selectors: l.resolver().Selectors,
 		Discovery: s.discovery, OpenAPI: s.openapi, NotFound: s.fixed,
 	}
 }

@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/keelson-dev/keelson/server"
 	"github.com/keelson-dev/keelson/server/servertest"
 )
 
@@ -36,12 +38,19 @@ func (c *stallingConn) Read(b []byte) (int, error) {
 func TestAStalledWatcherLosesItsConnection(t *testing.T) {
 	t.Parallel()
 	for name, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
-		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { stall(t, http2) }) })
+		for _, c := range []struct {
+			limit, after time.Duration
+			gone         bool
+		}{{0, 5 * time.Minute, true}, {2 * time.Second, 10 * time.Second, true}, {time.Hour, 5 * time.Minute, false}} {
+			t.Run(fmt.Sprint(name, "/", c.limit), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { stall(t, http2, c.limit, c.after, c.gone) })
+			})
+		}
 	}
 }
 
-func stall(t *testing.T, http2 bool) {
-	srv := servertest.New(t, widgets())
+func stall(t *testing.T, http2 bool, limit, after time.Duration, gone bool) {
+	srv := servertest.Start(t, server.Options{Limits: server.Limits{WriteTimeout: limit, MinWatchTimeout: 10 * time.Hour}}, widgets())
 	defer func() { _ = srv.Close() }()
 	var conn *stallingConn
 	tr := srv.Transport()
@@ -73,10 +82,10 @@ func stall(t *testing.T, http2 bool) {
 		synctest.Wait()
 	}
 
-	time.Sleep(5 * time.Minute)
+	time.Sleep(after)
 	_ = conn.SetReadDeadline(time.Now().Add(time.Second))
 	rest, err := io.ReadAll(conn.Conn)
-	if errors.Is(err, context.DeadlineExceeded) || err != nil && strings.Contains(err.Error(), "timeout") {
-		t.Errorf("the server holds on to the connection of a client that does not read: %d bytes, %v", len(rest), err)
+	if held := errors.Is(err, context.DeadlineExceeded) || err != nil && strings.Contains(err.Error(), "timeout"); held == gone {
+		t.Errorf("after %v the server holds on to the connection of a client that does not read: %t; %d bytes, %v", after, held, len(rest), err)
 	}
 }

@@ -111,6 +111,7 @@ func (s *Set) build(r *served, stores map[schema.GroupResource]*registry.Registr
 		MaxMetadataItems:  s.opts.MaxMetadataItems,
 		Patches:           s.opts.Patches,
 		MinRequestTimeout: s.opts.MinWatchTimeout,
+		WriteTimeout:      s.opts.WriteTimeout,
 		Selectors:         s.opts.Selectors,
 		Warnings:          r.warnings(),
 		Authorizer:        s.opts.Authorizer,

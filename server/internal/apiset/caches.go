@@ -36,6 +36,7 @@ func (s Stores) cached(r *served, store storage.Interface) (storage.Interface, e
 		IndexFields: r.IndexFields,
 		IndexLabels: r.IndexLabels,
 		Window:      s.CacheWindow,
+		FillWait:    s.CacheWait,
 		Forms:       s.Forms,
 		Hooks:       hooks,
 	})

@@ -37,6 +37,7 @@ type Options struct {
 	Patches          patch.Bounds
 	Bytes            *flowcontrol.Budget // held by requests
 	MinWatchTimeout  time.Duration
+	WriteTimeout     time.Duration
 	Selectors        selector.Limit
 
 	Discovery *discovery.Service

@@ -25,6 +25,7 @@ type Stores struct {
 	Now             func() time.Time
 	MaxObjectBytes  int
 	CacheWindow     time.Duration
+	CacheWait       time.Duration
 	Forms           *storage.FormCache // what is made of all kinds' records; nil: nothing is kept
 	Metrics         *metrics.Registry
 	Logger          *zap.Logger

@@ -140,7 +140,7 @@
 //	  TLS handshake, header of a request over HTTP/1.1       32 s                                           Limits.HeaderTimeout                        closed
 //	  connection without a request                           90 s                                           Limits.IdleTimeout                          closed
 //	  header of a request                                    1 MiB, 10,000 fields                           Limits.MaxHeaderBytes                       431
-//	  headers not whole, of connections without a request    8 MiB or 1/320 of the memory                   -                                           closed, the largest first
+//	  headers not whole, of all connections                  8 MiB or 1/320 of the memory                   -                                           closed, the largest first
 //	  rest of a body that nobody reads                       1 s                                            -                                           closed after the answer
 //	  streams of an HTTP/2 connection, a frame               100, 64 KiB                                    -                                           an error of HTTP/2
 //	  time that a client does not read                       30 s                                           Limits.WriteTimeout                         the stream or connection ends

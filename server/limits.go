@@ -109,9 +109,9 @@ func ofMemory(most, divisor, least int64) int64 {
 // of128KiB returns most, or how often 128 KiB fit into the memory limit of the process if that is less.
 func of128KiB(most int64) int64 { return ofMemory(most, 128<<10, 16) }
 
-// idleBytes is how much may be read of the connections without a request, all together: headers that have not come whole. A header
-// of many short lines takes 14 times as much memory when net/http has read it, and as much again on the way.
-func idleBytes() int64 { return ofMemory(8<<20, 320, 1<<20) }
+// unhandledBytes is how much may be read of all connections together and cannot be handled yet: headers that have not come whole. A
+// header of many short lines takes 14 times as much memory when net/http has read it, and as much again on the way.
+func unhandledBytes() int64 { return ofMemory(8<<20, 320, 1<<20) }
 
 // formBytes is how much is kept of what is made of objects.
 func formBytes() int64 { return ofMemory(64<<20, 16, 1<<20) }

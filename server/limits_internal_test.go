@@ -26,7 +26,7 @@ func TestLimitsOfLittleMemory(t *testing.T) {
 	} {
 		debug.SetMemoryLimit(tc.memory)
 		l, err := tc.given.complete()
-		unasked := idleBytes()
+		unasked := unhandledBytes()
 		debug.SetMemoryLimit(before)
 		if err != nil || l.Connections != tc.conns || l.Watches != tc.watches || unasked != tc.bytesOfUnaskedData {
 			t.Errorf("%d bytes: %+v, %+v, %d, %v", tc.memory, l.Connections, l.Watches, unasked, err)

@@ -28,8 +28,9 @@ import (
 //
 // A few are closed at once, since to find them takes a look at all.
 //
-// What is read of a connection while it is idle is bounded in all, too, as it becomes several times as much memory in the hands
-// of crypto/tls and net/http: when it is too much, the idle connection that most was read of is closed.
+// What is read of connections and cannot be handled yet is bounded in all, too, as it becomes several times as much memory in the
+// hands of crypto/tls and net/http: when it is too much, the connection that most was read of is closed. It is what is read of an
+// idle connection and, over HTTP/2, the header that has not ended, whether requests are in flight or not.
 type Connections struct {
 	budget  *flowcontrol.Budget
 	o       ConnectionsOptions
@@ -44,8 +45,9 @@ type Connections struct {
 type ConnectionsOptions struct {
 	// Proxies are addresses whose connections are not bounded by address.
 	Proxies []netip.Prefix
-	// IdleBytes bounds what is read of idle connections, all together, without the first 4 KiB of each; 0 is no bound.
-	IdleBytes int64
+	// UnhandledBytes bounds what is read of all connections and cannot be handled yet, without the first 4 KiB of each; 0 is no
+	// bound.
+	UnhandledBytes int64
 	// StrangerTime is how long a connection on which nobody was authenticated may take for an answer, from the end of its handler;
 	// 0 is no bound.
 	StrangerTime time.Duration
@@ -59,8 +61,7 @@ func NewConnections(budget *flowcontrol.Budget, o ConnectionsOptions) *Connectio
 // Displaced returns how many connections were closed to make room for others.
 func (cs *Connections) Displaced() int64 { return cs.closed.Load() }
 
-// freeBytes are those read of an idle connection that do not count: as many as a handshake and the header of a request mostly
-// take.
+// freeBytes are those of a connection that do not count: as many as a handshake and the header of a request mostly take.
 const freeBytes = 4 << 10
 
 // use is what a Conn does, for the Connections that it is one of.
@@ -72,7 +73,8 @@ type use struct {
 	requests atomic.Int64 // in flight; closing: there will be none
 	last     atomic.Int64 // when it was accepted, or the last request ended, in nanoseconds of Unix
 	known    atomic.Bool  // a request was authenticated
-	read     atomic.Int64 // bytes, while it is idle
+	read     atomic.Int64 // bytes that cannot be handled yet
+	framed   atomic.Bool  // read is of the header that has not ended, and set by a frameConn; else of all while it is idle
 	gone     atomic.Bool  // it is closed
 	limited  bool         // a deadline was set for the last answer of HTTP/1.1; of the goroutine of requests
 }
@@ -192,27 +194,46 @@ func fair(list []*Conn) []*Conn {
 // Read implements net.Conn.
 func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if cs := c.in; cs != nil && cs.o.IdleBytes > 0 && n > 0 && c.requests.Load() == 0 {
-		had := c.read.Add(int64(n)) - int64(n)
-		if more := max(0, had+int64(n)-freeBytes) - max(0, had-freeBytes); more > 0 && cs.excess.Add(more) > cs.o.IdleBytes {
-			cs.relieve()
-		}
-		if c.gone.Load() {
-			c.forget()
-		}
+	if c.in != nil && n > 0 && !c.framed.Load() && c.requests.Load() == 0 {
+		c.changed(c.read.Add(int64(n))-int64(n), int64(n))
 	}
 	return n, err
 }
 
-// forget counts no more what was read while c was idle.
+// holdsHeader tells that a frameConn above has read n bytes of a header that has not ended. It is called by one goroutine at a
+// time. A nil Conn counts nothing.
+func (c *Conn) holdsHeader(n int) {
+	if c == nil || c.in == nil {
+		return
+	}
+	c.framed.Store(true)
+	had := c.read.Swap(int64(n))
+	c.changed(had, int64(n)-had)
+}
+
+// changed counts that read, which was had, is n more.
+func (c *Conn) changed(had, n int64) {
+	cs := c.in
+	more := max(0, had+n-freeBytes) - max(0, had-freeBytes)
+	if more == 0 {
+		return
+	}
+	if all := cs.excess.Add(more); more > 0 && cs.o.UnhandledBytes > 0 && all > cs.o.UnhandledBytes {
+		cs.relieve()
+	}
+	if c.gone.Load() {
+		c.forget()
+	}
+}
+
+// forget counts no more what was read.
 func (c *Conn) forget() {
 	if read := c.read.Swap(0); read > freeBytes {
 		c.in.excess.Add(freeBytes - read)
 	}
 }
 
-// relieve closes the idle connections that most was read of, until what is read of the others is less than half of what it may
-// be.
+// relieve closes the connections that most was read of, until what is read of the others is less than half of what it may be.
 func (cs *Connections) relieve() {
 	cs.mu.Lock()
 	if cs.crowded {
@@ -227,10 +248,10 @@ func (cs *Connections) relieve() {
 	cs.mu.Unlock()
 	slices.SortFunc(all, func(a, b *Conn) int { return cmp.Compare(b.read.Load(), a.read.Load()) })
 	for _, c := range all {
-		if cs.excess.Load() <= cs.o.IdleBytes/2 || c.read.Load() <= freeBytes {
+		if cs.excess.Load() <= cs.o.UnhandledBytes/2 || c.read.Load() <= freeBytes {
 			break
 		}
-		if c.requests.CompareAndSwap(0, closing) {
+		if c.requests.CompareAndSwap(0, closing) || c.framed.Load() {
 			_ = c.Close()
 			cs.closed.Add(1)
 		}
@@ -254,7 +275,9 @@ func (c *Conn) begin() bool {
 	if c.requests.Add(1) <= 0 {
 		return false
 	}
-	c.forget()
+	if !c.framed.Load() {
+		c.forget()
+	}
 	return true
 }
 

@@ -2,6 +2,7 @@ package transport_test
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"crypto/tls"
 	"fmt"
@@ -285,7 +286,7 @@ func TestStrangersGiveWay(t *testing.T) {
 // Headers that do not end are bounded all together, and who sends most of them goes first.
 func TestHeadersThatDoNotEnd(t *testing.T) {
 	const most = 64 << 10
-	s := newBounded(t, inAll(-1), transport.ConnectionsOptions{IdleBytes: most})
+	s := newBounded(t, inAll(-1), transport.ConnectionsOptions{UnhandledBytes: most})
 	modest := s.connect(2, "/")
 	if _, err := fmt.Fprint(modest.tls, "GET / HTTP/1.1\r\nHost: x\r\n"); err != nil {
 		t.Fatal(err)
@@ -317,6 +318,61 @@ func TestHeadersThatDoNotEnd(t *testing.T) {
 		}
 		if err := modest.end(); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// Over HTTP/2 headers that do not end are bounded on connections with a request in flight, too.
+func TestHeadersThatDoNotEndBesideRequests(t *testing.T) {
+	s := newBounded(t, inAll(-1), transport.ConnectionsOptions{UnhandledBytes: 64 << 10})
+	const head = "\x82\x87\x41\x01x\x04\x0b/known/wait" // GET https://x/known/wait
+	open := func() (*tls.Conn, *http2.Framer) {
+		c, err := tls.Dial("tcp", s.Listener.Addr().String(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		if _, err := io.WriteString(c, http2.ClientPreface); err != nil {
+			t.Fatal(err)
+		}
+		framer := http2.NewFramer(c, c)
+		if err := framer.WriteSettings(); err != nil {
+			t.Fatal(err)
+		}
+		if err := framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte(head), EndHeaders: true, EndStream: true}); err != nil {
+			t.Fatal(err)
+		}
+		<-s.entered
+		return c, framer
+	}
+	modest, framer := open()
+	// Not indexed, with the name x and a value that is not whole.
+	value := append([]byte("\x00\x01x\x7f\x81\x9f\x06"), bytes.Repeat([]byte("a"), 900)...)
+	if err := framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 3, BlockFragment: append([]byte(head), value...)}); err != nil {
+		t.Fatal(err)
+	}
+	for range 8 {
+		_, framer := open()
+		if err := framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 3, BlockFragment: append([]byte(head), value...)}); err != nil {
+			t.Fatal(err)
+		}
+		for range 6 { // 24 kB, or until the connection is closed
+			if err := framer.WriteContinuation(3, false, bytes.Repeat([]byte("a"), 4<<10)); err != nil {
+				break
+			}
+		}
+	}
+	for s.conns.Displaced() < 4 {
+		time.Sleep(time.Millisecond)
+	}
+	close(s.leave)
+	for {
+		f, err := http2.NewFramer(modest, modest).ReadFrame()
+		if err != nil {
+			t.Fatal("the connection with the smallest header: ", err)
+		}
+		if f.Header().Type == http2.FrameData && f.Header().StreamID == 1 {
+			break
 		}
 	}
 }

@@ -27,6 +27,10 @@ type frameConn struct {
 	once     sync.Once
 	closed   chan struct{} // closed by Close
 
+	// Used by Read alone.
+	below *Conn // may be nil
+	reads headerPosition
+
 	// Used by Write alone.
 	held *[]byte // nil: nothing is held back
 	at   framePosition
@@ -36,6 +40,16 @@ const (
 	mostHeld = 64 << 10 // bytes
 	fewBytes = 16 << 10 // as many as fill a TLS record are not waited with
 )
+
+// Read implements net.Conn.
+func (c *frameConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	had := c.reads
+	if c.reads.pass(p[:n]); had.preface == 0 || had.size != c.reads.size {
+		c.below.holdsHeader(c.reads.size)
+	}
+	return n, err
+}
 
 // Write implements net.Conn. What is held back counts as written.
 func (c *frameConn) Write(p []byte) (int, error) {
@@ -124,18 +138,57 @@ func (f *framePosition) openData() bool {
 // pass goes on by p.
 func (f *framePosition) pass(p []byte) {
 	for len(p) > 0 {
-		var n int
-		if f.had < len(f.head) {
-			n = copy(f.head[f.had:], p)
-			if f.had += n; f.had == len(f.head) {
-				f.rest = int(f.head[0])<<16 | int(f.head[1])<<8 | int(f.head[2])
-			}
-		} else {
-			n = min(f.rest, len(p))
-			f.rest -= n
+		n, _ := f.step(p)
+		p = p[n:]
+	}
+}
+
+// step goes on by the first n bytes of p, which has some: to the end of the head of a frame, or of the frame. whole reports
+// whether the frame has ended.
+func (f *framePosition) step(p []byte) (n int, whole bool) {
+	if f.had < len(f.head) {
+		n = copy(f.head[f.had:], p)
+		if f.had += n; f.had == len(f.head) {
+			f.rest = int(f.head[0])<<16 | int(f.head[1])<<8 | int(f.head[2])
 		}
-		if p = p[n:]; f.had == len(f.head) && f.rest == 0 {
-			f.had = 0
+	} else {
+		n = min(f.rest, len(p))
+		f.rest -= n
+	}
+	if f.had == len(f.head) && f.rest == 0 {
+		f.had = 0
+		return n, true
+	}
+	return n, false
+}
+
+// headerPosition is where the stream of a client is. The zero value is its beginning, where the preface is
+// (https://www.rfc-editor.org/rfc/rfc9113#section-3.4).
+type headerPosition struct {
+	preface int // bytes of it that have passed
+	at      framePosition
+	size    int // bytes of the header that has not ended, in a frame of HEADERS and those of CONTINUATION after it
+}
+
+// pass goes on by p.
+func (h *headerPosition) pass(p []byte) {
+	const headers, continuation, endHeaders = 1, 9, 4
+	n := min(len(http2Preface)-h.preface, len(p))
+	h.preface += n
+	for p = p[n:]; len(p) > 0; p = p[n:] {
+		var whole bool
+		inHead := h.at.had < len(h.at.head)
+		n, whole = h.at.step(p)
+		if inHead && h.at.had < len(h.at.head) && !whole {
+			continue // nobody knows yet what it is a frame of
+		}
+		if kind := h.at.head[3]; kind != headers && kind != continuation {
+			continue
+		}
+		if h.size += n; whole && h.at.head[4]&endHeaders != 0 {
+			h.size = 0
 		}
 	}
 }
+
+const http2Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"

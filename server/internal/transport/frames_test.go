@@ -213,3 +213,60 @@ func TestFramesKeepNoLargeBuffer(t *testing.T) {
 		t.Errorf("a buffer of %d bytes is kept", cap(*b))
 	}
 }
+
+// TestUnfinishedHeaders: however the bytes of a client are cut, a header counts from its first frame to its last.
+func TestUnfinishedHeaders(t *testing.T) {
+	const data, headers, settings, continuation, endHeaders = 0, 1, 4, 9, 4
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 200 {
+		stream := []byte(http2Preface)
+		var want []int // after each byte
+		grow := func(f []byte, size func(at int) int) {
+			for i := range f {
+				want = append(want, size(i))
+			}
+			stream = append(stream, f...)
+		}
+		want = make([]int, len(stream))
+		for range 1 + r.IntN(5) {
+			held := 0
+			for _, other := range []byte{settings, data, settings}[:r.IntN(4)] {
+				grow(frame(other, endHeaders, make([]byte, r.IntN(30))), func(int) int { return 0 })
+			}
+			parts := 1 + r.IntN(4)
+			for part := range parts {
+				kind, flags := byte(headers), byte(1)
+				if part > 0 {
+					kind = continuation
+				}
+				if part == parts-1 {
+					flags |= endHeaders
+				}
+				f := frame(kind, flags, make([]byte, r.IntN(40)))
+				grow(f, func(at int) int {
+					switch {
+					case at < 8: // the head is not whole
+						return held
+					case at == len(f)-1 && flags&endHeaders != 0:
+						return 0
+					}
+					return held + at + 1
+				})
+				held += len(f)
+			}
+		}
+		var h headerPosition
+		// The first bytes of the head of a frame count with the rest of it.
+		for at := 0; at < len(stream); {
+			n := min(1+r.IntN(20), len(stream)-at)
+			h.pass(stream[at : at+n])
+			at += n
+			if got := h.size; got > want[at-1] || got < want[at-1]-8*8 {
+				t.Fatalf("after %d bytes: %d, want %d", at, got, want[at-1])
+			}
+			if (h.size == 0) != (want[at-1] == 0) {
+				t.Fatalf("after %d bytes: %d, want %d", at, h.size, want[at-1])
+			}
+		}
+	}
+}

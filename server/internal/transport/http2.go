@@ -60,7 +60,7 @@ func ServeHTTP2(hs *http.Server, limit time.Duration) *HTTP2 {
 // take serves a connection of the other server to its end.
 func (s *HTTP2) take(_ *http.Server, c *tls.Conn, _ http.Handler) {
 	state := c.ConnectionState()
-	f := &frameConn{Conn: c, state: &state, pool: &s.pool, limit: s.limit, closed: make(chan struct{})}
+	f := &frameConn{Conn: c, state: &state, pool: &s.pool, limit: s.limit, closed: make(chan struct{}), below: below(c)}
 	if !mayCarryHTTP2(state) {
 		_, _ = f.send([]byte(inadequate)) // the connection ends either way
 		return

@@ -47,13 +47,21 @@ type connKey struct{}
 // ConnContext returns a context that carries the Conn below c, if there is one: c itself, or what its method NetConn returns,
 // as that of a *tls.Conn does. It is for http.Server.ConnContext.
 func ConnContext(ctx context.Context, c net.Conn) context.Context {
+	if own := below(c); own != nil {
+		return context.WithValue(ctx, connKey{}, own)
+	}
+	return ctx
+}
+
+// below returns the Conn below c, or nil.
+func below(c net.Conn) *Conn {
 	for {
 		if own, ok := c.(*Conn); ok {
-			return context.WithValue(ctx, connKey{}, own)
+			return own
 		}
 		above, ok := c.(interface{ NetConn() net.Conn })
 		if !ok {
-			return ctx
+			return nil
 		}
 		c = above.NetConn()
 	}

@@ -77,16 +77,9 @@ func (b *Budget) Take(h Holder, n int64) (Share, error) {
 	if b == nil {
 		return Share{}, nil
 	}
-	h.Address = network(h.Address)
-	s := Share{budget: b, holder: h}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if h.User != "" {
-		s.user = tallyOf(b.users, h.User)
-	}
-	if h.Address.IsValid() {
-		s.address = tallyOf(b.addresses, h.Address)
-	}
+	s := b.enter(h)
 	if err := b.add(&s, n); err != nil {
 		b.leave(&s)
 		return Share{}, err
@@ -118,13 +111,8 @@ func (b *Budget) Room(h Holder, n int64) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := Share{user: b.users[h.User], address: b.addresses[network(h.Address)]}
-	if h.User != "" && s.user == nil {
-		s.user = &tally{}
-	}
-	if h.Address.IsValid() && s.address == nil {
-		s.address = &tally{}
-	}
+	s := b.enter(h)
+	defer b.leave(&s)
 	if err := b.fits(&s, n); err != nil {
 		return err
 	}
@@ -271,6 +259,19 @@ func (b *Budget) change(s *Share, n int64) {
 	if s.address != nil {
 		s.address.held += n
 	}
+}
+
+// enter begins a share that holds nothing. The caller holds mu, and calls leave when the share ends.
+func (b *Budget) enter(h Holder) Share {
+	h.Address = network(h.Address)
+	s := Share{budget: b, holder: h}
+	if h.User != "" {
+		s.user = tallyOf(b.users, h.User)
+	}
+	if h.Address.IsValid() {
+		s.address = tallyOf(b.addresses, h.Address)
+	}
+	return s
 }
 
 // leave ends a share, which holds nothing, and forgets holders without one. The caller holds mu.

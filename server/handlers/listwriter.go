@@ -152,6 +152,7 @@ const (
 	listPart     = 256 << 10 // about how much of a long list is made between two writes: with less, time goes into waking who waits
 	preparedMost = 1 << 20   // how much of what is made before the first byte need not be made again
 	preparedDear = 16 << 20  // the same of what is dear to make
+	preparedFree = 128 << 10 // so much of what is kept is not counted
 )
 
 // respond answers with the list. buf is for what is being written.
@@ -213,7 +214,7 @@ func (l *listWriter) prepare(buf *[]byte, zip bool, hold func(bytes int) error) 
 	var full error
 	err = l.walk(buf, func() bool {
 		if whole = whole && len(*buf) <= most; whole {
-			if len(*buf) > gzipThreshold {
+			if len(*buf) > preparedFree {
 				full = hold(len(*buf))
 			}
 			return full == nil

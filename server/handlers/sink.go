@@ -28,6 +28,9 @@ type sink interface {
 	close()
 }
 
+// eventsPart is about how much of many events is made between two writes.
+const eventsPart = 128 << 10
+
 // httpSink writes a watch as the body of a response: one event after the other as they are framed, and with gzip one member a
 // flush, so that a client reads each event when it is sent.
 type httpSink struct {
@@ -68,7 +71,7 @@ func (s *httpSink) buffer() *[]byte {
 }
 
 func (s *httpSink) event() error {
-	if len(*s.buf) > gzipThreshold {
+	if len(*s.buf) > eventsPart {
 		s.writeLimit.Begins(s.under)
 		s.wrote(s.write())
 	}

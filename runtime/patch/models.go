@@ -106,11 +106,11 @@ func (m *Models) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptio
 	if err != nil {
 		return nil, err
 	}
-	fields, err := fieldsOf(obj)
+	fields, size, err := fieldsOf(obj)
 	if err != nil {
 		return nil, err
 	}
-	if _, untyped := obj.(*unstructured.Unstructured); untyped {
+	if _, untyped := obj.(*unstructured.Unstructured); untyped && size.values > maxMisfits {
 		m := misfits{schema: known.parse.Schema}
 		if m.at(known.parse.TypeRef, fields); m.found > maxMisfits {
 			return nil, fmt.Errorf("more than %d values are not of the type that the schema of %s says", maxMisfits, obj.GetObjectKind().GroupVersionKind().Kind)
@@ -119,49 +119,54 @@ func (m *Models) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptio
 	return known.parse.FromUnstructured(fields, opts...)
 }
 
-// fieldsOf returns an object as JSON has it. Those of an untyped one are its own.
-func fieldsOf(obj runtime.Object) (map[string]any, error) {
-	var fields map[string]any
+// fieldsOf returns an object as JSON has it, and its extent. The fields of an untyped one are its own.
+func fieldsOf(obj runtime.Object) (fields map[string]any, size extent, err error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		fields = u.UnstructuredContent()
 	} else {
 		text, err := codec.Encode(obj)
 		if err != nil {
-			return nil, err
+			return nil, extent{}, err
 		}
 		if fields, err = mergeable(text); err != nil {
-			return nil, err
+			return nil, extent{}, err
 		}
 	}
-	if pathBytes(fields, 0) > maxPathBytes {
-		return nil, &Error{Code: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("the paths of all fields may not be more than %d bytes together", maxPathBytes)}
+	if !size.add(fields, 0) {
+		return nil, extent{}, &Error{Code: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("the paths of all fields may not be more than %d bytes together", maxPathBytes)}
 	}
-	return fields, nil
+	return fields, size, nil
 }
 
 // maxPathBytes is how long the paths of all values in an object may be together, for structured-merge-diff writes that of each
 // that it finds at fault or in conflict: a long name around many values would be gigabytes.
 const maxPathBytes = 16 << 20
 
-// pathBytes is about how long they are below a value whose own path takes at bytes, or at least that they are too long.
-func pathBytes(value any, at int) int {
-	total := at
+// extent is how many values an object has, and about how many bytes their paths are together.
+type extent struct{ values, paths int }
+
+// add counts a value whose own path takes at bytes, and those below it. It reports whether the paths are not too long so far.
+func (e *extent) add(value any, at int) bool {
+	e.values++
+	if e.paths += at; e.paths > maxPathBytes {
+		return false
+	}
 	switch v := value.(type) {
 	case map[string]any:
 		for name, member := range v {
-			if total += pathBytes(member, at+len(name)+1); total > maxPathBytes {
-				break
+			if !e.add(member, at+len(name)+1) {
+				return false
 			}
 		}
 	case []any:
 		const index = 8
 		for _, element := range v {
-			if total += pathBytes(element, at+index); total > maxPathBytes {
-				break
+			if !e.add(element, at+index) {
+				return false
 			}
 		}
 	}
-	return total
+	return true
 }
 
 // TypedToObject implements managedfields.TypeConverter. The result is an *unstructured.Unstructured.
@@ -209,17 +214,15 @@ func (m *Models) checkWidth(obj runtime.Object, conversions int) error {
 	if err != nil {
 		return err
 	}
-	fields, err := fieldsOf(obj) // not a typed value: to make that takes as long
+	fields, size, err := fieldsOf(obj) // not a typed value: to make that takes as long
 	if err != nil {
 		return err
 	}
-	if conversions > 0 {
-		if values := valuesIn(fields); values > maxConverted/conversions {
-			return &Error{
-				Code: http.StatusRequestEntityTooLarge,
-				Message: fmt.Sprintf("the object, of %d values, is too large to be converted for %d managers in other versions: their product may be %d",
-					values, conversions, maxConverted),
-			}
+	if conversions > 0 && size.values > maxConverted/conversions {
+		return &Error{
+			Code: http.StatusRequestEntityTooLarge,
+			Message: fmt.Sprintf("the object, of %d values, is too large to be converted for %d managers in other versions: their product may be %d",
+				size.values, conversions, maxConverted),
 		}
 	}
 	w := &managedWidth{schema: known.parse.Schema}
@@ -235,20 +238,4 @@ func (m *Models) checkWidth(obj runtime.Object, conversions int) error {
 		Code:    http.StatusRequestEntityTooLarge,
 		Message: fmt.Sprintf("the object is too large to have its fields managed one by one: %s, about %d are the limit", why, MaxMembers),
 	}
-}
-
-// valuesIn counts the values in a value.
-func valuesIn(v any) int {
-	n := 1
-	switch v := v.(type) {
-	case map[string]any:
-		for _, member := range v {
-			n += valuesIn(member)
-		}
-	case []any:
-		for _, item := range v {
-			n += valuesIn(item)
-		}
-	}
-	return n
 }

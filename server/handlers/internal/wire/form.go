@@ -15,16 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Form is how an answer is written: what is shown of objects, and in which encoding.
-type Form struct {
-	encoding encoding
-	as       schema.GroupVersionKind    // the view's kind, such as meta.k8s.io/v1 Table; zero: the objects themselves
-	include  metav1.IncludeObjectPolicy // of a table
-}
-
-// Verbatim reports whether the items of an answer whose records are all in the version of the URL are the records' own bytes.
-func (f Form) Verbatim() bool { return f.as.Kind == "" && f.encoding.plain() }
-
 // Answer says what a verb answers with, as far as it matters to the forms that can be asked for.
 type Answer int
 

@@ -83,6 +83,16 @@ type encoding interface {
 	objects() bool
 }
 
+// Form is how an answer is written: what is shown of objects, and in which encoding.
+type Form struct {
+	encoding encoding
+	as       schema.GroupVersionKind    // the view's kind, such as meta.k8s.io/v1 Table; zero: the objects themselves
+	include  metav1.IncludeObjectPolicy // of a table
+}
+
+// Verbatim reports whether the items of an answer whose records are all in the version of the URL are the records' own bytes.
+func (f Form) Verbatim() bool { return f.as.Kind == "" && f.encoding.plain() }
+
 // Frame is what goes around the items of a list: Head and Tail. A list without items is Empty instead.
 type Frame struct {
 	Head, Tail, Empty []byte

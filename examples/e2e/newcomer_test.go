@@ -1,7 +1,9 @@
 package e2e_test
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,10 +11,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/keelson-dev/keelson/examples/e2e/harness"
 )
 
-// The first program of somebody who has never seen the library builds in a module of its own, outside any
-// workspace, and brings none of the machinery that the library replaces.
+// The program of the README builds in a module of its own, outside any workspace, has none of the machinery that the library
+// replaces, and is reached by the command that it prints.
 func TestNewcomersProgram(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -23,7 +27,12 @@ func TestNewcomersProgram(t *testing.T) {
 	write(t, dir, "go.mod", fmt.Sprintf("module example.org/newcomer\n\ngo 1.26.0\n\nrequire github.com/keelson-dev/keelson v0.0.0\n\nreplace github.com/keelson-dev/keelson => %s\n", checkout))
 	// The library's own checksums, so that nothing has to be asked for that was not downloaded for these tests.
 	write(t, dir, "go.sum", read(t, filepath.Join(checkout, "go.sum")))
-	write(t, dir, "main.go", read(t, "testdata/newcomer/main.go"))
+	const address = "127.0.0.1:6443"
+	source := read(t, "testdata/newcomer/main.go")
+	if !strings.Contains(source, address) {
+		t.Fatalf("the program does not listen on %s", address)
+	}
+	write(t, dir, "main.go", strings.Replace(source, address, "127.0.0.1:0", 1))
 
 	run := func(name string, args ...string) string {
 		t.Helper()
@@ -57,6 +66,32 @@ func TestNewcomersProgram(t *testing.T) {
 		if strings.HasPrefix(m, "go.etcd.io/etcd/") || strings.HasPrefix(m, "google.golang.org/grpc") || m == "k8s.io/apiextensions-apiserver" {
 			t.Errorf("the program is built from %s, and does not use it", m)
 		}
+	}
+
+	cmd := exec.Command(filepath.Join(dir, "newcomer"))
+	cmd.Dir = dir
+	said, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(said).ReadString('\n')
+	if err == nil {
+		args := strings.Fields(line) // ready: kubectl --kubeconfig FILE get widgets
+		if len(args) != 6 || args[1] != "kubectl" || args[2] != "--kubeconfig" {
+			t.Errorf("the program says %q", line)
+		} else {
+			kubectl := harness.NewKubectl(t, args[3])
+			kubectl.Run(widget("first", "size: 3"), "create", "-f", "-").Want("widget.example.com/first created\n", "")
+			kubectl.Run("", args[4:]...).Contains("NAME", "SIZE", "first")
+			kubectl.Run(widget("second", "size: 30"), "create", "-f", "-").Fails("spec.size: Invalid value")
+		}
+	}
+	err = errors.Join(err, cmd.Process.Signal(os.Interrupt))
+	if err = errors.Join(err, cmd.Wait()); err != nil {
+		t.Error(err)
 	}
 }
 

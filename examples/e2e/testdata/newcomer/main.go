@@ -1,22 +1,21 @@
-// Command newcomer is the first program that somebody new to the library writes.
+// Command widgets serves widgets.
 package main
 
 import (
 	"context"
+	"fmt"
 	"log"
+	"os"
 	"os/signal"
-	"syscall"
 
 	"github.com/keelson-dev/keelson/runtime"
 	"github.com/keelson-dev/keelson/server"
-	"github.com/keelson-dev/keelson/server/registry"
 	"github.com/keelson-dev/keelson/storage/bolt"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 type WidgetSpec struct {
-	Size  int32  `json:"size"`
-	Color string `json:"color,omitempty"`
+	Size  *int32 `json:"size,omitempty" required:"true" minimum:"1" maximum:"10" print:"Size"`
+	Color string `json:"color,omitempty" enum:"red,green" default:"red"`
 }
 
 type WidgetStatus struct {
@@ -26,30 +25,22 @@ type WidgetStatus struct {
 type Widget = runtime.Resource[WidgetSpec, WidgetStatus]
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	srv, err := server.New(server.Options{
-		Storage: bolt.At("hello.db"),
-		Groups: []server.Group{{
-			Name: "example.com",
-			Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
-				server.Kind[*Widget]("Widget", server.KindOptions[*Widget]{Strategy: widgets}),
-			}}},
-		}},
+		Storage: bolt.At("widgets.db"),
+		Serving: server.Serving{
+			Listen: "127.0.0.1:6443", Credentials: "widgets.pki", Kubeconfig: "widgets.kubeconfig",
+			Ready: func(_, kubeconfig string) { fmt.Println("ready: kubectl --kubeconfig", kubeconfig, "get widgets") },
+		},
+		Groups: []server.Group{{Name: "example.com", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
+			server.Kind("Widget", server.KindOptions[*Widget]{}),
+		}}}}},
 	})
+	if err == nil {
+		err = srv.Run(ctx)
+	}
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := srv.Run(ctx); err != nil {
-		log.Fatal(err)
-	}
-}
-
-var widgets = registry.Strategy[*Widget]{
-	Validate: func(_ *registry.Call, w *Widget) field.ErrorList {
-		if w.Spec.Size < 1 {
-			return field.ErrorList{field.Invalid(field.NewPath("spec", "size"), w.Spec.Size, "must be greater than 0")}
-		}
-		return nil
-	},
 }

@@ -1,0 +1,92 @@
+// Package readme_test holds the README: its code is compiled, and its links lead somewhere.
+package readme_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/keelson-dev/keelson/server"
+	"github.com/keelson-dev/keelson/server/builtin"
+	"github.com/keelson-dev/keelson/server/builtin/rbac"
+	"github.com/keelson-dev/keelson/server/crd"
+	"github.com/keelson-dev/keelson/storage/bolt"
+	"github.com/keelson-dev/keelson/storage/etcd"
+	"github.com/keelson-dev/keelson/storage/memory"
+)
+
+// What the README says about storage.
+var storages = []server.Options{
+	{Storage: bolt.At("widgets.db")},                                     // a file
+	{Storage: memory.Open()},                                             // as long as the server lives
+	{Storage: etcd.At("https://10.0.0.1:2379", "https://10.0.0.2:2379")}, // an etcd cluster, for several servers
+}
+
+// And about extensions.
+func install(srv *server.Server) error {
+	return errors.Join(
+		srv.Install(builtin.New(builtin.Options{})), // namespaces, ConfigMaps, Secrets, Leases and Events; garbage collection
+		srv.Install(rbac.New(rbac.Options{})),       // roles and their bindings
+		srv.Install(crd.New(crd.Options{})),         // CustomResourceDefinitions
+	)
+}
+
+// Each block of Go in the README is part of a file that is compiled, which a comment above the block names.
+func TestReadme(t *testing.T) {
+	t.Parallel()
+	for _, o := range storages[1:2] { // the others make files, and need a cluster
+		srv, err := server.New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(install(srv), srv.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+	text := read(t, "README.md")
+	if lines := strings.Count(text, "\n"); lines > 200 {
+		t.Errorf("the README has %d lines, want at most 200", lines)
+	}
+	blocks := regexp.MustCompile("(?s)(?:<!-- (\\S+) -->\n)?```go\n(.*?)```").FindAllStringSubmatch(text, -1)
+	if len(blocks) == 0 {
+		t.Error("the README has no block of Go")
+	}
+	for _, block := range blocks {
+		if block[1] == "" {
+			t.Errorf("no comment names the file of this block:\n%s", block[2])
+			continue
+		}
+		if source := read(t, block[1]); !strings.Contains(unindented(source), unindented(block[2])) {
+			t.Errorf("%s does not have this block of the README:\n%s", block[1], block[2])
+		}
+	}
+	for _, link := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(text, -1) {
+		if _, err := os.Stat(filepath.Join(root, link[1])); err != nil {
+			t.Errorf("the README links to a file that is not there: %v", err)
+		}
+	}
+}
+
+const root = "../../.."
+
+// read returns the text of a file of the repository.
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// unindented returns lines without the blanks at their ends.
+func unindented(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimSpace(line)
+	}
+	return strings.Join(lines, "\n")
+}

@@ -179,7 +179,7 @@ func TestUnsentBodiesOfHTTP2(t *testing.T) {
 }
 
 // Floods of frames end with the connection, after as much as net/http lets pass, and a frame larger than the server wants is an
-// error before it is read.
+// error before it is read. A flood of SETTINGS may go on: net/http keeps nothing of them, and acknowledges many at once.
 func TestFloodsOfFrames(t *testing.T) {
 	t.Parallel()
 	srv := run(t, server.Options{Groups: []server.Group{widgets()}})
@@ -212,7 +212,7 @@ func TestFloodsOfFrames(t *testing.T) {
 			for ; err == nil && sent < 1_000_000; sent++ {
 				err = flood(c, sent)
 			}
-			if e, ok := err.(net.Error); err == nil || ok && e.Timeout() {
+			if e, ok := err.(net.Error); err == nil && name != "SETTINGS" || ok && e.Timeout() {
 				t.Errorf("%d frames, then %v", sent, err)
 			}
 		})

@@ -169,15 +169,15 @@ func serviceAccount(args ...ref.Val) ref.Val {
 	return authorizer{v.with(func(c *Check) { c.ServiceAccountNamespace, c.ServiceAccountName = namespace, name })}
 }
 
-// ConvertToNative is of ref.Val.
+// ConvertToNative implements ref.Val.
 func (request) ConvertToNative(to reflect.Type) (any, error) {
 	return native(nil, nil, "authorizer", to)
 }
 
-// Equal is of ref.Val. Nothing of authorization can be compared.
+// Equal implements ref.Val. Nothing of authorization can be compared.
 func (request) Equal(other ref.Val) ref.Val { return noOverload(other) }
 
-// Value is of ref.Val. There is nothing to see.
+// Value implements ref.Val. There is nothing to see.
 func (request) Value() any { return types.NoSuchOverloadErr() }
 
 func (v authorizer) ConvertToType(to ref.Type) ref.Val    { return convert(v, AuthorizerType, to) }
@@ -192,13 +192,13 @@ func (groupCheck) Type() ref.Type    { return GroupCheckType }
 func (resourceCheck) Type() ref.Type { return ResourceCheckType }
 func (decision) Type() ref.Type      { return DecisionType }
 
-// ConvertToNative is of ref.Val.
+// ConvertToNative implements ref.Val.
 func (decision) ConvertToNative(to reflect.Type) (any, error) {
 	return native(nil, nil, "decision", to)
 }
 
-// Equal is of ref.Val. Nothing of authorization can be compared.
+// Equal implements ref.Val. Nothing of authorization can be compared.
 func (decision) Equal(other ref.Val) ref.Val { return noOverload(other) }
 
-// Value is of ref.Val. There is nothing to see.
+// Value implements ref.Val. There is nothing to see.
 func (decision) Value() any { return types.NoSuchOverloadErr() }

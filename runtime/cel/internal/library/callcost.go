@@ -6,7 +6,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime/regexsize"
 )
 
-// CallCost is of interpreter.ActualCostEstimator.
+// CallCost implements interpreter.ActualCostEstimator.
 func (c *Costs) CallCost(function, overload string, args []ref.Val, result ref.Val) *uint64 {
 	cost, ok := callCost(kind(function, overload), overload, args, result)
 	if heavy := c.effort(function, args); heavy > 0 {

@@ -73,12 +73,12 @@ func contains(v, w CIDRValue) ref.Val {
 	return types.Bool(v.Overlaps(w.Prefix) && v.Bits() <= w.Bits())
 }
 
-// ConvertToNative is of ref.Val.
+// ConvertToNative implements ref.Val.
 func (v CIDRValue) ConvertToNative(to reflect.Type) (any, error) {
 	return native(v.Prefix, v.String, "CIDR", to)
 }
 
-// ConvertToType is of ref.Val.
+// ConvertToType implements ref.Val.
 func (v CIDRValue) ConvertToType(to ref.Type) ref.Val {
 	if to == types.StringType {
 		return types.String(v.String())
@@ -86,7 +86,7 @@ func (v CIDRValue) ConvertToType(to ref.Type) ref.Val {
 	return convert(v, CIDRType, to)
 }
 
-// Equal is of ref.Val.
+// Equal implements ref.Val.
 func (v CIDRValue) Equal(other ref.Val) ref.Val {
 	o, ok := other.(CIDRValue)
 	if !ok {
@@ -95,10 +95,10 @@ func (v CIDRValue) Equal(other ref.Val) ref.Val {
 	return types.Bool(v.Prefix == o.Prefix)
 }
 
-// Type is of ref.Val.
+// Type implements ref.Val.
 func (v CIDRValue) Type() ref.Type { return CIDRType }
 
-// Value is of ref.Val.
+// Value implements ref.Val.
 func (v CIDRValue) Value() any { return v.Prefix }
 
 // Size is how many bytes the prefix has, of traits.Sizer.

@@ -16,7 +16,7 @@ const (
 	formatNameSize  = 64
 )
 
-// EstimateCallCost is of checker.CostEstimator.
+// EstimateCallCost implements checker.CostEstimator.
 func (c *Costs) EstimateCallCost(function, overload string, target *checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
 	switch kind := kind(function, overload); kind {
 	case check:
@@ -254,7 +254,7 @@ func (c *Costs) size(node checker.AstNode) checker.SizeEstimate {
 	return *size
 }
 
-// EstimateSize is of checker.CostEstimator.
+// EstimateSize implements checker.CostEstimator.
 func (c *Costs) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
 	if c.Sizes == nil {
 		return nil

@@ -92,15 +92,15 @@ func uri(s string) []string {
 	return nil
 }
 
-// ConvertToNative is of ref.Val.
+// ConvertToNative implements ref.Val.
 func (f FormatValue) ConvertToNative(to reflect.Type) (any, error) {
 	return native(nil, nil, "Format", to)
 }
 
-// ConvertToType is of ref.Val.
+// ConvertToType implements ref.Val.
 func (f FormatValue) ConvertToType(to ref.Type) ref.Val { return convert(f, FormatType, to) }
 
-// Equal is of ref.Val.
+// Equal implements ref.Val.
 func (f FormatValue) Equal(other ref.Val) ref.Val {
 	o, ok := other.(FormatValue)
 	if !ok {
@@ -109,8 +109,8 @@ func (f FormatValue) Equal(other ref.Val) ref.Val {
 	return types.Bool(f.name == o.name)
 }
 
-// Type is of ref.Val.
+// Type implements ref.Val.
 func (f FormatValue) Type() ref.Type { return FormatType }
 
-// Value is of ref.Val.
+// Value implements ref.Val.
 func (f FormatValue) Value() any { return f }

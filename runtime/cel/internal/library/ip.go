@@ -74,12 +74,12 @@ func family(v IPValue) ref.Val {
 	return types.Int(6)
 }
 
-// ConvertToNative is of ref.Val.
+// ConvertToNative implements ref.Val.
 func (v IPValue) ConvertToNative(to reflect.Type) (any, error) {
 	return native(v.Addr, v.String, "IP", to)
 }
 
-// ConvertToType is of ref.Val.
+// ConvertToType implements ref.Val.
 func (v IPValue) ConvertToType(to ref.Type) ref.Val {
 	if to == types.StringType {
 		return types.String(v.String())
@@ -87,7 +87,7 @@ func (v IPValue) ConvertToType(to ref.Type) ref.Val {
 	return convert(v, IPType, to)
 }
 
-// Equal is of ref.Val.
+// Equal implements ref.Val.
 func (v IPValue) Equal(other ref.Val) ref.Val {
 	o, ok := other.(IPValue)
 	if !ok {
@@ -96,10 +96,10 @@ func (v IPValue) Equal(other ref.Val) ref.Val {
 	return types.Bool(v.Addr == o.Addr)
 }
 
-// Type is of ref.Val.
+// Type implements ref.Val.
 func (v IPValue) Type() ref.Type { return IPType }
 
-// Value is of ref.Val.
+// Value implements ref.Val.
 func (v IPValue) Value() any { return v.Addr }
 
 // Size is how many bytes the address has, of traits.Sizer.

@@ -103,15 +103,15 @@ func arithmetic(name string, apply func(*resource.Quantity, resource.Quantity)) 
 	}}
 }
 
-// ConvertToNative is of ref.Val.
+// ConvertToNative implements ref.Val.
 func (v QuantityValue) ConvertToNative(to reflect.Type) (any, error) {
 	return native(v.Quantity, v.String, "Quantity", to)
 }
 
-// ConvertToType is of ref.Val.
+// ConvertToType implements ref.Val.
 func (v QuantityValue) ConvertToType(to ref.Type) ref.Val { return convert(v, QuantityType, to) }
 
-// Equal is of ref.Val.
+// Equal implements ref.Val.
 func (v QuantityValue) Equal(other ref.Val) ref.Val {
 	o, ok := other.(QuantityValue)
 	if !ok || o.computed {
@@ -120,8 +120,8 @@ func (v QuantityValue) Equal(other ref.Val) ref.Val {
 	return types.Bool(v.compare(o) == 0)
 }
 
-// Type is of ref.Val.
+// Type implements ref.Val.
 func (v QuantityValue) Type() ref.Type { return QuantityType }
 
-// Value is of ref.Val.
+// Value implements ref.Val.
 func (v QuantityValue) Value() any { return v.Quantity }

@@ -90,15 +90,15 @@ func parseSemver(s string, normalize bool) (semver.Version, error) {
 	return semver.Parse(strings.Join(parts, "."))
 }
 
-// ConvertToNative is of ref.Val.
+// ConvertToNative implements ref.Val.
 func (v SemverValue) ConvertToNative(to reflect.Type) (any, error) {
 	return native(v.Version, v.String, "Semver", to)
 }
 
-// ConvertToType is of ref.Val.
+// ConvertToType implements ref.Val.
 func (v SemverValue) ConvertToType(to ref.Type) ref.Val { return convert(v, SemverType, to) }
 
-// Equal is of ref.Val.
+// Equal implements ref.Val.
 func (v SemverValue) Equal(other ref.Val) ref.Val {
 	o, ok := other.(SemverValue)
 	if !ok {
@@ -107,8 +107,8 @@ func (v SemverValue) Equal(other ref.Val) ref.Val {
 	return types.Bool(v.EQ(o.Version))
 }
 
-// Type is of ref.Val.
+// Type implements ref.Val.
 func (v SemverValue) Type() ref.Type { return SemverType }
 
-// Value is of ref.Val.
+// Value implements ref.Val.
 func (v SemverValue) Value() any { return v.Version }

@@ -57,15 +57,15 @@ func query(u URL) ref.Val {
 	return types.NewRefValMap(types.DefaultTypeAdapter, result)
 }
 
-// ConvertToNative is of ref.Val.
+// ConvertToNative implements ref.Val.
 func (u URL) ConvertToNative(to reflect.Type) (any, error) {
 	return native(u.URL, u.String, "URL", to)
 }
 
-// ConvertToType is of ref.Val.
+// ConvertToType implements ref.Val.
 func (u URL) ConvertToType(to ref.Type) ref.Val { return convert(u, URLType, to) }
 
-// Equal is of ref.Val.
+// Equal implements ref.Val.
 func (u URL) Equal(other ref.Val) ref.Val {
 	o, ok := other.(URL)
 	if !ok {
@@ -74,8 +74,8 @@ func (u URL) Equal(other ref.Val) ref.Val {
 	return types.Bool(u.String() == o.String())
 }
 
-// Type is of ref.Val.
+// Type implements ref.Val.
 func (u URL) Type() ref.Type { return URLType }
 
-// Value is of ref.Val.
+// Value implements ref.Val.
 func (u URL) Value() any { return u.URL }

@@ -49,10 +49,10 @@ type lib struct {
 	program   []celgo.ProgramOption
 }
 
-// LibraryName is of celgo.SingletonLibrary.
+// LibraryName implements celgo.SingletonLibrary.
 func (l lib) LibraryName() string { return l.name }
 
-// CompileOptions is of celgo.Library.
+// CompileOptions implements celgo.Library.
 func (l lib) CompileOptions() []celgo.EnvOption {
 	var opts []celgo.EnvOption
 	for _, t := range l.types {
@@ -64,7 +64,7 @@ func (l lib) CompileOptions() []celgo.EnvOption {
 	return opts
 }
 
-// ProgramOptions is of celgo.Library.
+// ProgramOptions implements celgo.Library.
 func (l lib) ProgramOptions() []celgo.ProgramOption { return l.program }
 
 // global declares a function that is called as f(x).

@@ -16,7 +16,7 @@ var (
 	AuthorizerType    = celgo.ObjectType("kubernetes.authorization.Authorizer")    // type of the variable authorizer
 	PathCheckType     = celgo.ObjectType("kubernetes.authorization.PathCheck")     // result of authorizer.path
 	GroupCheckType    = celgo.ObjectType("kubernetes.authorization.GroupCheck")    // result of authorizer.group
-	ResourceCheckType = celgo.ObjectType("kubernetes.authorization.ResourceCheck") // result of group.resource, and type of authorizer.requestResource
+	ResourceCheckType = celgo.ObjectType("kubernetes.authorization.ResourceCheck") // result of group.resource
 	DecisionType      = celgo.ObjectType("kubernetes.authorization.Decision")      // result of the method check
 )
 

@@ -8,7 +8,7 @@
 //		{Name: "no-deletes-on-friday", Validator: weekdays, Handles: admission.Handles{Operations: []admission.Operation{admission.Delete}}},
 //	}
 //
-// Mutators run first and may change the new object. Then the strategy and the validation of the kind run, and then the
+// Mutators run first and may change the new object. Then the rules and the validation of the kind run, and then the
 // validators. Reads do not pass admission. If a plug-in returns a plain error, the change is refused with 403 Forbidden; an
 // apimachinery StatusError is returned as it is. A plug-in that does not handle a request costs nothing, not even a copy of the
 // object.

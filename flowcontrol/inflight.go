@@ -16,7 +16,8 @@ const (
 )
 
 // InFlight bounds the requests that are served at the same time. It counts reading and writing requests separately, so that
-// neither kind can block the other. Requests never wait. Requests of members of system:masters are counted, but never rejected.
+// neither kind can block the other. Requests never wait. Requests of members of system:masters are never rejected; they are
+// counted only up to the bound.
 type InFlight struct {
 	made                        time.Time
 	reads, writes               gauge

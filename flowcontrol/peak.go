@@ -10,7 +10,8 @@ const (
 	peakMask = 1<<peakBits - 1
 )
 
-// note adds a number. If calls come out of order by one second, the number of the earlier second counts for the later one.
+// note adds a number. A number of an earlier second than the current one is dropped. Concurrent calls may come out of order by
+// one second.
 func (p *peak) note(second, n int64) {
 	mine := uint64(second)<<peakBits | uint64(min(n, peakMask))
 	for {

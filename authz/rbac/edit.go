@@ -10,8 +10,8 @@ import (
 // concurrently, and not after done.
 type edit struct{ p *Policy }
 
-// degree is half of the number of entries in a node of a map. A change copies one node for each level. Small nodes make changes
-// cheap, large nodes make look-ups cheap.
+// degree is half of the maximum number of entries in a node of a map. A change copies one node for each level. Small nodes make
+// changes cheap, large nodes make look-ups cheap.
 const degree = 8
 
 func newMap[V any]() *btree.Map[string, V] { return btree.NewMap[string, V](degree) }

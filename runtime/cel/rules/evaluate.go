@@ -39,9 +39,9 @@ type Outcome struct {
 // The variable self is the value of the schema that has the rule. An object has the fields that its schema names, with escaped
 // names where the names are not identifiers. Fields that are null are absent. The root and embedded resources have apiVersion,
 // kind, metadata.name and metadata.generateName whatever the schema says. They have no other field of metadata, unless the schema
-// describes both names; then they have all fields that it describes. Rules cannot see members that the schema does not describe.
-// Such members count when objects are compared, and count as null when the keys of an object are visited. Values are read in
-// place: nothing is copied, and values that no rule uses are not read.
+// describes all four of these fields with their types; then they have all fields of metadata that it describes. Rules cannot see
+// members that the schema does not describe. Such members count when objects are compared, and count as null when the keys of an
+// object are visited. Values are read in place: nothing is copied, and values that no rule uses are not read.
 //
 // Lists of type set and map are equal in any order, and X + Y is their union.
 //

@@ -8,8 +8,8 @@ import (
 const maxName = 253
 
 // withMeta returns the schema of a resource with the fields that rules see of every resource: apiVersion, kind, metadata.name and
-// metadata.generateName. Rules see no other field of metadata, unless the schema describes both names. Then rules see all fields
-// that the schema describes.
+// metadata.generateName. Rules see no other field of metadata. There is one exception: a schema that describes all four of these
+// fields, with their types, is returned as it is, and rules see all fields of metadata that it describes.
 func withMeta(s *structural.Schema) *structural.Schema {
 	metadata := s.Properties["metadata"]
 	if typeOf(s.Properties["kind"]) == "string" && typeOf(s.Properties["apiVersion"]) == "string" && typeOf(metadata) == "object" &&

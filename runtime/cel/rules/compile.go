@@ -273,7 +273,8 @@ type property struct {
 // one: all features that any release accepts may be used in it. If a rule does not compile nevertheless, the evaluation reports
 // for every object that the rule cannot be evaluated. An error means that there are more rules than [MaxRules], [MaxRule] and
 // [MaxRuleText] allow, or that there is a fault in this program. The limits keep the running time below about a second;
-// kube-apiserver has no such limits. Equal rules of one schema are compiled once.
+// kube-apiserver has no such limits. All regular expressions in the rules of a schema together may have a million instructions,
+// of about forty bytes each; the rules beyond that do not compile. Equal rules of one schema are compiled once.
 func (c *Compiler) Compile(s *structural.Schema) (*Rules, error) {
 	return c.compile(context.Background(), s)
 }

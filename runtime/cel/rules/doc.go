@@ -31,10 +31,8 @@
 // oneOf and not are not evaluated; no definition with such rules is accepted.
 //
 // Comparing objects, uniting lists, and reading long strings and the data encoded in them cost almost nothing in kube-apiserver,
-// however large they are, so an evaluation may take minutes there. Here the evaluation ends as if it had cost too much. All
-// regular expressions in the rules of a schema together may have a million instructions, of about forty bytes each. An object
-// that is converted to dyn has only the members that rules see. In kube-apiserver a macro over such an object also visits a null
-// for each other member.
+// however large they are, so an evaluation may take minutes there. Here the evaluation ends as if it had cost too much.
+// [Compiler.Compile] and [Rules.Validate] document further differences.
 //
 // # Sources
 //

@@ -41,7 +41,9 @@ type Outcome struct {
 // kind, metadata.name and metadata.generateName whatever the schema says. They have no other field of metadata, unless the schema
 // describes all four of these fields with their types; then they have all fields of metadata that it describes. Rules cannot see
 // members that the schema does not describe. Such members count when objects are compared, and count as null when the keys of an
-// object are visited. Values are read in place: nothing is copied, and values that no rule uses are not read.
+// object are visited. Values are read in place: nothing is copied, and values that no rule uses are not read. An object that is
+// converted to dyn has only the members that rules see; in kube-apiserver a macro over such an object also visits a null for each
+// other member.
 //
 // Lists of type set and map are equal in any order, and X + Y is their union.
 //

@@ -1,8 +1,7 @@
 // Package rules checks and evaluates x-kubernetes-validations: the rules in the Common Expression Language that the schema of a
 // custom resource may have at any level.
 //
-// The package has two tasks: it finds the errors of the rules when a definition is written, and it evaluates the rules on
-// objects. It reads no clock and starts no goroutine.
+// The package checks rules when a definition is written, and evaluates them on objects. It reads no clock and starts no goroutine.
 //
 // [Compiler.Check] checks a schema as written, including its rules; [structural.Check] checks it without its rules.
 // [Compiler.Compile] makes [Rules] of a compiled schema once. [Rules.Validate] and [Rules.ValidateUpdate] evaluate the rules on

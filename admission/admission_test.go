@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// notes is a plug-in that writes its name down when it is asked.
+// notes returns a plug-in that records its name when it is called.
 func notes(asked *[]string, name string, h admission.Handles) admission.Plugin {
 	note := func(context.Context, *admission.Request) error {
 		*asked = append(*asked, name)
@@ -89,7 +89,7 @@ func TestLiveKeepsTheOrderOfKubernetes(t *testing.T) {
 	}
 }
 
-// Plug-ins are shown copies, one for all, and who does not look costs none.
+// TestObjectsAreCopiedForWhoLooks checks that plug-ins share one copy, and that nothing is copied if no plug-in uses the object.
 func TestObjectsAreCopiedForWhoLooks(t *testing.T) {
 	obj, old := &corev1.Pod{}, &corev1.Pod{}
 	r := request(admission.Update, "", "pods", "")
@@ -134,7 +134,7 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// Who changes what others have judged already has them asked once more, and not more often.
+// TestReinvocation checks that mutators that ask for it are called once more, and not more often.
 func TestReinvocation(t *testing.T) {
 	var asked []string
 	mutator := func(name string, again bool) admission.Plugin {
@@ -148,7 +148,7 @@ func TestReinvocation(t *testing.T) {
 	}
 	for again, want := range map[bool]string{true: "[afalse bfalse atrue btrue]", false: "[afalse bfalse]"} {
 		r := request(admission.Create, "", "pods", "")
-		for range 2 { // an update is tried again with the same request
+		for range 2 { // an update is retried with the same request
 			asked = nil
 			chain := admission.Chain{mutator("a", false), mutator("b", again)}
 			if err := chain.Mutate(t.Context(), r); err != nil {

@@ -9,16 +9,16 @@ import (
 	"github.com/keelson-dev/keelson/runtime/live"
 )
 
-// Live is a chain whose members come and go while requests pass it; each is known by its name. They are asked in the order
-// of kube-apiserver, which [Order] lists; a plug-in of another name is asked after those that judge built-in kinds and before
-// policies, webhooks and quota, in the order in which it came first. A request takes one [Live.Now]. The zero Live accepts
-// everything. All methods may be called concurrently; a Live must not be copied.
+// Live is a chain whose named plug-ins may be added and removed while it is in use. The plug-ins are called in the order of
+// kube-apiserver, which [Order] returns. Plug-ins with other names are called after those for built-in kinds and before policies,
+// webhooks and quota, in the order in which the names were first added. Each request uses one [Live.Now]. The zero Live accepts
+// every change. All methods may be called concurrently. A Live must not be copied.
 type Live struct {
 	members live.Members[Plugin]
-	chain   atomic.Pointer[made] // of the members
+	chain   atomic.Pointer[made] // made of the members
 }
 
-// made is a chain and what it was made of.
+// made is a chain and the members of which it was made.
 type made struct {
 	of    *[]live.Member[Plugin]
 	chain Chain
@@ -27,8 +27,8 @@ type made struct {
 // ErrPlugin is wrapped by the errors of [Plugin.Check].
 var ErrPlugin = errors.New("the admission plug-in cannot be called")
 
-// Set adds a plug-in, or replaces the one of its name, in one step for all requests that begin afterwards. The error is that
-// of [Plugin.Check].
+// Set adds a plug-in, or replaces the plug-in with its name. The change is atomic for all requests that begin afterwards. The
+// error is that of [Plugin.Check].
 func (l *Live) Set(p Plugin) error {
 	if err := p.Check(); err != nil {
 		return err
@@ -37,13 +37,13 @@ func (l *Live) Set(p Plugin) error {
 	return nil
 }
 
-// Remove takes a plug-in away, and reports whether there was one of that name.
+// Remove removes a plug-in, and reports whether there was a plug-in with this name.
 func (l *Live) Remove(name string) bool { return l.members.Remove(name) }
 
-// Names lists the plug-ins, in the order in which they are asked.
+// Names returns the names of the plug-ins, in the order in which they are called.
 func (l *Live) Names() []string { return l.members.Names() }
 
-// Now returns the chain as it is now.
+// Now returns the chain of the current plug-ins.
 func (l *Live) Now() Chain {
 	members := l.members.Now()
 	if m := l.chain.Load(); m != nil && m.of == members {
@@ -57,9 +57,9 @@ func (l *Live) Now() Chain {
 	return chain
 }
 
-// Order lists the plug-ins of kube-apiserver 1.37 in the order in which it asks them, see
-// https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/: those before the plug-ins of other names, and
-// those after them. The slices are the caller's own.
+// Order returns the plug-ins of kube-apiserver 1.37 in the order in which kube-apiserver calls them: those before the plug-ins
+// with other names, and those after them. The caller owns the slices. See
+// https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/.
 func Order() (before, after []string) {
 	return []string{
 			"AlwaysAdmit", "NamespaceAutoProvision", "NamespaceLifecycle", "NamespaceExists", "LimitPodHardAntiAffinityTopology",
@@ -76,7 +76,7 @@ func Order() (before, after []string) {
 		}
 }
 
-// place is where a plug-in stands among the others.
+// place returns the position of a plug-in.
 func place(name string) int {
 	before, after := Order()
 	if i := slices.Index(before, name); i >= 0 {

@@ -9,28 +9,29 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Plugin is a member of a Chain.
+// Plugin is an element of a Chain.
 type Plugin struct {
-	// Name is how operators know the plug-in, such as "NamespaceLifecycle". A Live needs it.
+	// Name is the name of the plug-in for operators, such as "NamespaceLifecycle". A Live requires it.
 	Name string
-	// Handles says which requests the plug-in is called for.
+	// Handles selects the requests for which the plug-in is called.
 	Handles Handles
-	// Mutator and Validator are what the plug-in does; either may be nil.
-	Mutator   Mutator
+	// Mutator changes objects. It may be nil.
+	Mutator Mutator
+	// Validator validates changes. It may be nil.
 	Validator Validator
 }
 
-// Handles says which requests a plug-in is called for. The zero Handles is all of them.
+// Handles selects the requests for which a plug-in is called. The zero Handles selects all requests.
 type Handles struct {
-	// Operations are those that are handled; nil is all.
+	// Operations are the handled operations; nil means all.
 	Operations []Operation
-	// Resources are those that are handled, in all versions, and their subresources with them; nil is all. Each is the plural
-	// with its group, such as {Group: "apps", Resource: "deployments"}; one that is not served is never handled. A resource
-	// of the form "pods/eviction" is that subresource alone.
+	// Resources are the handled resources, in all versions and with their subresources; nil means all. Each is the plural name
+	// with its group, such as {Group: "apps", Resource: "deployments"}. A resource that is not served is never handled. A name of
+	// the form "pods/eviction" selects only this subresource.
 	Resources []schema.GroupResource
 }
 
-// Check returns an error that wraps ErrPlugin if p is no plug-in that could be called.
+// Check returns an error that wraps ErrPlugin if p has no name, has neither a Mutator nor a Validator, or has invalid Handles.
 func (p Plugin) Check() error {
 	switch {
 	case p.Name == "":
@@ -66,8 +67,8 @@ func (h *Handles) handles(r *Request) bool {
 	})
 }
 
-// Chain is plug-ins in the order in which they are asked. It is not changed once it is in use. The nil Chain accepts
-// everything.
+// Chain is a list of plug-ins in the order in which they are called. It must not be changed while it is in use. A nil Chain
+// accepts every change.
 type Chain []Plugin
 
 // Policy implements Source, for a server whose only policy is the chain.
@@ -93,7 +94,8 @@ func (c Chain) Validates(r *Request) bool {
 	return false
 }
 
-// Mutate runs the mutators that handle r, in order, until one refuses; and once more if one has called [Request.Reinvoke].
+// Mutate calls the mutators that handle r in order, until one returns an error. It calls all of them once more if one has called
+// [Request.Reinvoke].
 func (c Chain) Mutate(ctx context.Context, r *Request) error {
 	r.Reinvocation, r.again = false, false
 	if err := c.mutate(ctx, r); err != nil || !r.again {
@@ -115,7 +117,7 @@ func (c Chain) mutate(ctx context.Context, r *Request) error {
 	return nil
 }
 
-// Validate runs the validators that handle r, in order, until one refuses.
+// Validate calls the validators that handle r in order, until one returns an error.
 func (c Chain) Validate(ctx context.Context, r *Request) error {
 	for i := range c {
 		if v := c[i].Validator; v != nil && c[i].Handles.handles(r) {

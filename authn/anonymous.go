@@ -2,16 +2,16 @@ package authn
 
 import "net/http"
 
-// Anonymous takes every request for one of system:anonymous. It belongs after a Union of all that know users, see
-// [WithAnonymous]: as a member of a Union it would hide the errors of those before it.
+// Anonymous authenticates every request as system:anonymous. It must be called after all other authenticators, as [WithAnonymous]
+// does. As a member of a Union it would hide the errors of the members before it.
 func Anonymous() Authenticator {
 	return Func(func(*http.Request) (*Response, error) {
 		return &Response{User: User{Name: AnonymousUser, Groups: []string{UnauthenticatedAll}}}, nil
 	})
 }
 
-// WithAnonymous asks a, and takes requests of which a has no opinion for those of system:anonymous. A request with a
-// wrong credential stays an error.
+// WithAnonymous returns an authenticator that calls a, and authenticates a request as system:anonymous if a has no opinion. A
+// request with wrong credentials remains an error.
 func WithAnonymous(a Authenticator) Authenticator {
 	anonymous := Anonymous()
 	return Func(func(r *http.Request) (*Response, error) {

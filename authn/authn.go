@@ -1,8 +1,8 @@
-// Package authn finds out who is asking.
+// Package authn identifies the user of a request.
 //
-// An [Authenticator] looks at a request and says who made it, that it has no opinion, or that the credentials
-// it was made for are wrong. Authenticators are combined by [Union]; [Anonymous] gives those without credentials
-// the name system:anonymous. The user travels in the request's context ([WithUser], [UserFrom]).
+// An [Authenticator] reads a request and returns its user, or no opinion, or an error if the request has wrong credentials.
+// [Union] combines authenticators. [Anonymous] authenticates requests without credentials as system:anonymous. The context of the
+// request carries the user ([WithUser], [UserFrom]).
 //
 // The rules are those of https://kubernetes.io/docs/reference/access-authn-authz/authentication/.
 package authn
@@ -12,23 +12,23 @@ import (
 	"net/http"
 )
 
-// Names that Kubernetes gives a meaning.
+// Names of users, groups and extra keys that have a meaning in Kubernetes.
 const (
-	AnonymousUser      = "system:anonymous"
+	AnonymousUser      = "system:anonymous"       // name of the anonymous user
 	UnauthenticatedAll = "system:unauthenticated" // group of the anonymous user
-	AuthenticatedAll   = "system:authenticated"   // group of everybody else
-	MastersGroup       = "system:masters"         // may do everything
-	// CredentialIDKey is the extra key that names the credential of a request.
+	AuthenticatedAll   = "system:authenticated"   // group of all other users
+	MastersGroup       = "system:masters"         // group whose members may do everything
+	// CredentialIDKey is the extra key for the id of the credential of a request.
 	CredentialIDKey = "authentication.kubernetes.io/credential-id"
 )
 
-// User is who makes a request. It is immutable once it is in a context: copy it to change it. The zero User is
-// nobody: a server answers a request of a user without a name with 401.
+// User is the user of a request. A User in a context must not be changed; copy it to change it. The zero User is not a valid
+// user: a server answers a request of a user without a name with 401.
 type User struct {
-	Name   string
-	UID    string
-	Groups []string
-	Extra  map[string][]string
+	Name   string              // unique among users, not empty
+	UID    string              // unique over time; may be empty
+	Groups []string            // groups that the user is a member of
+	Extra  map[string][]string // further attributes of the user
 }
 
 // InGroup reports whether u is a member of group.
@@ -41,27 +41,29 @@ func (u *User) InGroup(group string) bool {
 	return false
 }
 
-// Response is a successful authentication, whose User has a name. Who receives one must not change what it refers to.
+// Response is a successful authentication. Its User has a name. The receiver must not change the slices and maps in it.
 type Response struct {
+	// User is the user of the request.
 	User User
-	// Audiences are those of the server's audiences (see [WithAudiences]) that the credential is valid for; nil when the
-	// credential is meant for none in particular.
+	// Audiences are the audiences of the server (see [WithAudiences]) for which the credential is valid. It is nil if the
+	// credential is not for particular audiences.
 	Audiences []string
-	// Warnings are shown to the client in Warning headers.
+	// Warnings are sent to the client in Warning headers.
 	Warnings []string
 	// AuditAnnotations are added to the audit event of the request. Keys are qualified names, such as
 	// "authentication.kubernetes.io/credential-id".
 	AuditAnnotations map[string]string
 }
 
-// Authenticator says who made a request. A nil Response with a nil error is no opinion: the request carries none
-// of the credentials this authenticator is for. An error says that it does, and they are wrong; clients are never
-// shown why. Authenticators are called concurrently and must not change the request.
+// Authenticator identifies the user of a request. It must not change the request, and may be called concurrently.
 type Authenticator interface {
+	// Authenticate returns the user. A nil Response with a nil error means no opinion: the request has none of the credentials
+	// that this authenticator checks. An error means that the request has such credentials and that they are wrong. The error is
+	// never sent to the client.
 	Authenticate(r *http.Request) (*Response, error)
 }
 
-// Func is a function that is an Authenticator.
+// Func is a function that implements Authenticator.
 type Func func(r *http.Request) (*Response, error)
 
 // Authenticate implements Authenticator.
@@ -69,18 +71,19 @@ func (f Func) Authenticate(r *http.Request) (*Response, error) { return f(r) }
 
 type userKey struct{}
 
-// WithUser returns a context that carries u.
+// WithUser returns a context that carries u. UserFrom returns it.
 func WithUser(ctx context.Context, u *User) context.Context {
 	return context.WithValue(ctx, userKey{}, u)
 }
 
-// IsUserKey reports whether key asks a context for its user, a *User. It is for the method Value of contexts that have one.
+// IsUserKey reports whether key is the key under which a context has its user, a *User. Contexts that store the user themselves
+// need it in their method Value.
 func IsUserKey(key any) bool {
 	_, is := key.(userKey)
 	return is
 }
 
-// UserFrom returns the user of a context, or nil when nobody was authenticated.
+// UserFrom returns the user of a context, or nil if it has none.
 func UserFrom(ctx context.Context) *User {
 	u, _ := ctx.Value(userKey{}).(*User)
 	return u
@@ -88,26 +91,26 @@ func UserFrom(ctx context.Context) *User {
 
 type audiencesKey struct{}
 
-// WithAudiences returns a context that carries the audiences a server identifies as. An authenticator of tokens that name
-// audiences accepts a token that names one of them. The slice must not be changed afterwards.
+// WithAudiences returns a context that carries the audiences of the server. An authenticator of tokens with audiences accepts a
+// token that has one of them. The slice must not be changed afterwards.
 func WithAudiences(ctx context.Context, audiences []string) context.Context {
 	return context.WithValue(ctx, audiencesKey{}, audiences)
 }
 
-// AudiencesFrom returns the audiences of a context; nil when the server identifies as none.
+// AudiencesFrom returns the audiences of a context, or nil if the server has none.
 func AudiencesFrom(ctx context.Context) []string {
 	audiences, _ := ctx.Value(audiencesKey{}).([]string)
 	return audiences
 }
 
-// System returns the user that a server is to itself: system:apiserver in the group system:masters. The User is the
-// caller's own.
+// System returns the user for requests that a server makes to itself: system:apiserver in the group system:masters. The caller
+// owns the result.
 func System() *User {
 	return &User{Name: "system:apiserver", Groups: []string{MastersGroup, AuthenticatedAll}}
 }
 
-// ServiceAccount returns the user that a service account is, in the groups that
-// https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/ names. The User is the caller's own.
+// ServiceAccount returns the user of a service account, with the groups that
+// https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/ names. The caller owns the result.
 func ServiceAccount(namespace, name string) *User {
 	const prefix = "system:serviceaccount"
 	return &User{

@@ -78,7 +78,7 @@ func TestWithAnonymous(t *testing.T) {
 
 func TestAuthenticatedGroup(t *testing.T) {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
-	shared := make([]string, 1, 4) // has room: appending in place would be seen
+	shared := make([]string, 1, 4) // has spare capacity: an append in place would be visible
 	shared[0] = "dev"
 	for _, tc := range []struct {
 		in   authn.Authenticator

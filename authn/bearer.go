@@ -9,20 +9,23 @@ import (
 	"unicode/utf8"
 )
 
-// TokenAuthenticator finds the user of a bearer token. A nil Response with a nil error is no opinion. The token is never
-// empty. The context carries the audiences the server identifies as ([AudiencesFrom]), and ends with the request.
-// Implementations are called concurrently and should take the same time for wrong tokens as for right ones.
+// TokenAuthenticator identifies the user of a bearer token. It may be called concurrently, and should take the same time for
+// wrong tokens as for right ones.
 type TokenAuthenticator interface {
+	// AuthenticateToken returns the user of a token, which is never empty. A nil Response with a nil error means no opinion. The
+	// context carries the audiences of the server ([AudiencesFrom]), and ends with the request.
 	AuthenticateToken(ctx context.Context, token string) (*Response, error)
 }
 
-// errInvalidToken is the answer to a token nobody knows.
+// errInvalidToken is returned for a token without a user.
 var errInvalidToken = errors.New("invalid bearer token")
 
-// BearerToken knows users by a bearer token: that of the header "Authorization: Bearer TOKEN" (RFC 6750) or, in
-// requests that open a WebSocket, whose browsers can set no header, one subprotocol of Sec-WebSocket-Protocol,
-// base64url.bearer.authorization.k8s.io. and the token in base64url without padding; another subprotocol must stand
-// beside it, for the server to choose. A token that tokens does not know is an error, no token is no opinion.
+// BearerToken authenticates requests by a bearer token, with the users of tokens. The token is in the header "Authorization:
+// Bearer TOKEN" (RFC 6750). Browsers cannot set this header in requests that open a WebSocket. In such requests the token may be
+// one of the subprotocols in Sec-WebSocket-Protocol: base64url.bearer.authorization.k8s.io. followed by the token in base64url
+// without padding. There must be another subprotocol that the server can choose.
+//
+// It is an error if tokens has no opinion of the token. A request without a token is no opinion.
 func BearerToken(tokens TokenAuthenticator) Authenticator {
 	return Func(func(r *http.Request) (*Response, error) {
 		token := headerToken(r.Header)
@@ -43,7 +46,7 @@ func BearerToken(tokens TokenAuthenticator) Authenticator {
 	})
 }
 
-// headerToken returns the token of the Authorization header, "" when it has none.
+// headerToken returns the token of the Authorization header, or "" if there is none.
 func headerToken(h http.Header) string {
 	scheme, rest, _ := strings.Cut(strings.TrimSpace(h.Get("Authorization")), " ")
 	if !strings.EqualFold(scheme, "bearer") {
@@ -58,7 +61,7 @@ const (
 	tokenProtocol  = "base64url.bearer.authorization.k8s.io."
 )
 
-// protocolToken returns the token among the WebSocket subprotocols, "" when there is none.
+// protocolToken returns the token among the WebSocket subprotocols, or "" if there is none.
 func protocolToken(h http.Header) (string, error) {
 	if len(h[protocolHeader]) == 0 || !OpensWebSocket(h) {
 		return "", nil
@@ -88,7 +91,7 @@ func protocolToken(h http.Header) (string, error) {
 	return token, nil
 }
 
-// protocols lists the subprotocols of all headers.
+// protocols returns the subprotocols of all headers.
 func protocols(h http.Header) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for _, line := range h[protocolHeader] {
@@ -101,7 +104,7 @@ func protocols(h http.Header) func(yield func(string) bool) {
 	}
 }
 
-// OpensWebSocket reports whether the headers are those of a WebSocket handshake, RFC 6455 section 4.1.
+// OpensWebSocket reports whether the headers are those of a WebSocket handshake (RFC 6455, section 4.1).
 func OpensWebSocket(h http.Header) bool {
 	if !strings.EqualFold(h.Get("Upgrade"), "websocket") {
 		return false

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// AuthenticatedGroup asks a, and makes its users members of system:authenticated, but for system:anonymous and
-// those who are in it, or in system:unauthenticated, already. What a returns is not changed but copied.
+// AuthenticatedGroup returns an authenticator that calls a and adds the group system:authenticated to the user. The user
+// system:anonymous, and users who are in this group or in system:unauthenticated already, are not changed. The result of a is
+// copied, not changed.
 func AuthenticatedGroup(a Authenticator) Authenticator {
 	return Func(func(r *http.Request) (*Response, error) {
 		resp, err := a.Authenticate(r)

@@ -8,18 +8,20 @@ import (
 	"github.com/keelson-dev/keelson/runtime/live"
 )
 
-// Live is an authenticator whose members come and go while it is asked; each is known by its name. They are asked as those
-// of a [Union] are, in kube-apiserver's order, which this package's names list ([RequestHeader] and the others), and
-// members of other names after those, in the order in which they came first. A member that takes a request for one of
-// system:anonymous does not keep the members after it from knowing the user. A request is asked of one [Live.Now].
+// Live is an authenticator whose named members may be added and removed while it is in use. The members are called as in a
+// [Union], in the order of kube-apiserver: first the members with the names of this package ([RequestHeader] and the others),
+// then the members with other names, in the order in which these names were first added. If a member authenticates a request as
+// system:anonymous, the members after it are called too. The first other user is the result. If there is none, an error of a
+// member wins over system:anonymous. Each request is authenticated by the members of one [Live.Now].
 //
-// The zero Live is empty and has no opinion. All methods may be called concurrently; a Live must not be copied.
+// The zero Live has no members and no opinion. All methods may be called concurrently. A Live must not be copied.
 type Live struct{ members live.Members[Authenticator] }
 
-// ErrMember is wrapped by the error of a Set without a name or an authenticator.
+// ErrMember is the error of Live.Set if the name is empty or the authenticator is nil.
 var ErrMember = errors.New("an authenticator needs a name and must not be nil")
 
-// Set adds a member, or replaces the one of that name, in one step for all requests that are asked afterwards.
+// Set adds a member, or replaces the member with this name. The change is atomic for all requests that are authenticated
+// afterwards. The error wraps ErrMember.
 func (l *Live) Set(name string, a Authenticator) error {
 	if name == "" || a == nil {
 		return ErrMember
@@ -28,19 +30,19 @@ func (l *Live) Set(name string, a Authenticator) error {
 	return nil
 }
 
-// Remove takes a member away, and reports whether there was one of that name.
+// Remove removes a member, and reports whether there was a member with this name.
 func (l *Live) Remove(name string) bool { return l.members.Remove(name) }
 
-// Names lists the members, in the order in which they are asked.
+// Names returns the names of the members, in the order in which they are called.
 func (l *Live) Names() []string { return l.members.Names() }
 
-// Now returns the members as they are now, comparable with ==: the same while no member changes.
+// Now returns an authenticator with the current members. Results are comparable with ==, and are equal while no member changes.
 func (l *Live) Now() Authenticator { return members{l.members.Now()} }
 
 // Authenticate implements Authenticator.
 func (l *Live) Authenticate(r *http.Request) (*Response, error) { return l.Now().Authenticate(r) }
 
-// members are those of a Live at one time.
+// members are the members of a Live at one time.
 type members struct{ of *[]live.Member[Authenticator] }
 
 // Authenticate implements Authenticator.

@@ -45,7 +45,8 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// A member that says system:anonymous hides neither those after it nor a wrong credential.
+// TestLiveAsksAfterAnAnonymousAnswer checks that a member that returns system:anonymous hides neither the members after it nor an
+// error.
 func TestLiveAsksAfterAnAnonymousAnswer(t *testing.T) {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	for want, members := range map[string][]authn.Authenticator{

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// StripCredentials returns h without what authenticates: Authorization, the front proxy's X-Remote-User, -Uid,
-// -Group and -Extra-*, and a WebSocket subprotocol that holds a token, so that nothing behind authentication can log
-// them or send them on. h itself is not changed; when it has none of them it is what is returned.
+// StripCredentials returns h without credentials, so that the code behind authentication cannot log or forward them. It removes
+// Authorization, the headers of the front proxy (X-Remote-User, -Uid, -Group and -Extra-*), and a WebSocket subprotocol that
+// contains a token. It does not change h; it returns h itself if there are no credentials.
 func StripCredentials(h http.Header) http.Header {
 	out := h
 	for key := range h {

@@ -8,31 +8,31 @@ import (
 	"strings"
 )
 
-// MaxTokenFileBytes is the size of the largest token file that ReadTokens reads.
+// MaxTokenFileBytes is the maximum size of a token file that ReadTokens reads.
 const MaxTokenFileBytes = 16 << 20
 
-// maxTokenWarnings is how many warnings ReadTokens returns before one that counts the others.
+// maxTokenWarnings is the number of warnings after which ReadTokens only counts further ones, in one last warning.
 const maxTokenWarnings = 100
 
 // ReadTokens reads the users of bearer tokens from the token file of kube-apiserver
-// (https://kubernetes.io/docs/reference/access-authn-authz/authentication/#static-token-file), for [StaticTokens]. The file is
-// CSV with at least three columns, of which the groups are optional and columns behind them are ignored:
+// (https://kubernetes.io/docs/reference/access-authn-authz/authentication/#static-token-file). The result is for [StaticTokens].
+// The file is CSV with at least three columns. The groups are optional, and columns after them are ignored:
 //
 //	token,user,uid,"group1,group2,group3"
 //
-// Fields are taken as they are, spaces included. The uid may be empty. Empty lines are skipped; there are no comments.
+// Fields are used as they are, including spaces. The uid may be empty. Empty lines are skipped; there are no comments.
 //
-// As in kube-apiserver, a line with an empty token is skipped, and a token that is given again replaces the earlier one; warnings
-// name these lines. A line with fewer than three columns, or that is not CSV, is an error. So are an empty user name, which
-// kube-apiserver accepts and which stands for nobody here, and a file of more than [MaxTokenFileBytes]. Neither warnings nor
-// errors contain any part of the file.
+// As in kube-apiserver, a line with an empty token is skipped, and a repeated token replaces the earlier one; there is a warning
+// for each such line. A line with fewer than three columns, or that is not CSV, is an error. An empty user name is an error too;
+// kube-apiserver accepts it, but here it is not a valid user. A file of more than [MaxTokenFileBytes] is an error. Warnings and
+// errors contain no part of the file.
 func ReadTokens(r io.Reader) (users map[string]User, warnings []string, err error) {
 	bounded := &io.LimitedReader{R: r, N: MaxTokenFileBytes + 1}
 	lines := csv.NewReader(bounded)
 	lines.FieldsPerRecord, lines.ReuseRecord = -1, true
 	users = map[string]User{}
-	first := map[string]int{} // the line of each token
-	more := 0                 // warnings beyond maxTokenWarnings
+	first := map[string]int{} // line number of each token
+	more := 0                 // number of warnings beyond maxTokenWarnings
 	warn := func(format string, args ...any) {
 		if len(warnings) == maxTokenWarnings {
 			more++
@@ -69,7 +69,7 @@ func ReadTokens(r io.Reader) (users map[string]User, warnings []string, err erro
 	}
 }
 
-// tokenUser makes the user of a line, which has at least three fields.
+// tokenUser returns the user of a line, which has at least three fields.
 func tokenUser(fields []string) User {
 	user := User{Name: fields[1], UID: fields[2]}
 	if len(fields) > 3 {

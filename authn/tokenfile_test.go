@@ -10,7 +10,7 @@ import (
 	"github.com/keelson-dev/keelson/authn"
 )
 
-// The users are those that kube-apiserver 1.37.1 found in the same file, by their SelfSubjectReview.
+// TestReadTokens compares with the users that kube-apiserver 1.37.1 found in the same file, by their SelfSubjectReview.
 func TestReadTokens(t *testing.T) {
 	const file = "dup,first,1\n" +
 		"dup,second,2\n" +
@@ -90,7 +90,7 @@ type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, errRead }
 
-// A file of nothing but mistakes does not become many times its size in warnings.
+// TestReadTokensBoundsWarnings checks that the warnings about a file with many mistakes are bounded.
 func TestReadTokensBoundsWarnings(t *testing.T) {
 	_, warnings, err := authn.ReadTokens(strings.NewReader(strings.Repeat(",,\n", 150)))
 	if err != nil || len(warnings) != 101 || warnings[100] != "50 more lines are skipped or replace earlier ones" {
@@ -98,7 +98,7 @@ func TestReadTokensBoundsWarnings(t *testing.T) {
 	}
 }
 
-// Of a file as large as allowed every line counts.
+// TestReadTokensOfTheLargestFile checks that every line of a file of the maximum size is read.
 func TestReadTokensOfTheLargestFile(t *testing.T) {
 	file := strings.Repeat("#", authn.MaxTokenFileBytes-len(",u,1\nlast,l,2")) + ",u,1\nlast,l,2"
 	users, _, err := authn.ReadTokens(strings.NewReader(file))

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// StaticTokens knows a fixed set of bearer tokens and whose they are; it is made once and may be used concurrently.
-// Tokens are kept, and looked for, as keyed hashes, so that neither memory nor the time of an answer tells one.
-// An empty token is nobody's.
+// StaticTokens returns an authenticator for a fixed set of bearer tokens and their users. It may be used concurrently. Tokens are
+// stored and compared as keyed hashes, so that neither the memory nor the time of a response reveals a token. An empty token has
+// no user.
 func StaticTokens(users map[string]User) TokenAuthenticator {
 	s := &staticTokens{users: make(map[[sha256.Size]byte]User, len(users))}
 	_, _ = rand.Read(s.key[:]) // never fails
@@ -26,7 +26,7 @@ type staticTokens struct {
 }
 
 func (s *staticTokens) hash(token string) [sha256.Size]byte {
-	var room [256]byte // most tokens have place in it, and it need not be on the heap
+	var room [256]byte // most tokens fit, so they need no heap allocation
 	return sha256.Sum256(append(append(room[:0], s.key[:]...), token...))
 }
 

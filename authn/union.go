@@ -6,12 +6,13 @@ import (
 	"slices"
 )
 
-// Union asks authenticators in order; the first that knows the user ends it. When none does and some failed, the
-// errors of all are the answer: a wrong credential is never taken for none. An empty union has no opinion.
+// Union calls authenticators in order and returns the first user that one of them finds. If none finds a user and some fail, it
+// returns the errors of all: wrong credentials are never treated like absent ones. An empty union has no opinion.
 func Union(members ...Authenticator) Authenticator { return union(slices.Clone(members)) }
 
 type union []Authenticator
 
+// Authenticate implements Authenticator.
 func (u union) Authenticate(r *http.Request) (*Response, error) {
 	var errs []error
 	for _, m := range u {

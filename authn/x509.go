@@ -11,17 +11,18 @@ import (
 	"time"
 )
 
-// oidUID is the attribute of a certificate's subject that holds the user's UID,
+// oidUID is the attribute of a certificate's subject that has the UID of the user,
 // https://kubernetes.io/docs/reference/access-authn-authz/authentication/#x509-client-certificates.
 var oidUID = asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}
 
-// X509 knows users by the certificate of their TLS connection: the common name is the user's name, organizations are
-// groups, and the attribute 1.3.6.1.4.1.57683.2 is the UID. The certificate must verify, for client authentication,
-// against the pool that roots returns, which is asked at every request; a nil pool is no opinion, never the system's
-// roots. A certificate that does not verify is an error; no certificate, or one without a common name, is no opinion.
+// X509 authenticates requests by the client certificate of the TLS connection. The common name is the name of the user, the
+// organizations are the groups, and the attribute 1.3.6.1.4.1.57683.2 is the UID. The certificate must be valid for client
+// authentication with the pool that roots returns. roots is called for each request. If the pool is nil, there is no opinion; the
+// roots of the system are never used. A certificate that does not verify is an error. A request without a certificate, or with
+// one without a common name, is no opinion.
 //
-// The server's tls.Config should have ClientAuth tls.RequestClientCert: a stricter one ends the connections of
-// those with a wrong certificate, who are then told less than a 401 would.
+// The tls.Config of the server should have ClientAuth tls.RequestClientCert. A stricter value closes the connection of a client
+// with a wrong certificate, which gives the client less information than a 401 response.
 func X509(roots func() *x509.CertPool) Authenticator {
 	return Func(func(r *http.Request) (*Response, error) {
 		if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
@@ -53,7 +54,7 @@ func verify(leaf *x509.Certificate, rest []*x509.Certificate, roots *x509.CertPo
 	return nil
 }
 
-// certificateUser reads the user of a verified certificate.
+// certificateUser returns the user of a verified certificate.
 func certificateUser(c *x509.Certificate) (*Response, error) {
 	if c.Subject.CommonName == "" {
 		return nil, nil
@@ -71,7 +72,7 @@ func certificateUser(c *x509.Certificate) (*Response, error) {
 	}}, nil
 }
 
-// certificateUID returns the UID in a certificate's subject, "" when it has none.
+// certificateUID returns the UID in the subject of a certificate, or "" if it has none.
 func certificateUID(c *x509.Certificate) (string, error) {
 	uid, seen := "", false
 	for _, name := range c.Subject.Names {

@@ -18,8 +18,8 @@ func (f fixed) RulesFor(_ context.Context, user *authn.User, _ string) (Rules, e
 	return f.rules(user), nil
 }
 
-// AlwaysAllow allows everything to everybody, the anonymous included. It is for tests, and for servers behind
-// something else that decides.
+// AlwaysAllow returns an authorizer that allows everything to every user, including the anonymous user. It is for tests, and for
+// servers behind another component that authorizes requests.
 func AlwaysAllow() Authorizer {
 	return fixed{
 		func(context.Context, Attributes) (Verdict, string, error) { return Allow, "", nil },
@@ -27,8 +27,8 @@ func AlwaysAllow() Authorizer {
 	}
 }
 
-// AlwaysDeny allows nothing to anybody. As in the mode AlwaysDeny of kube-apiserver the verdict is NoOpinion: an authorizer behind
-// it in a [Union] may allow.
+// AlwaysDeny returns an authorizer that allows nothing. As in the mode AlwaysDeny of kube-apiserver, the verdict is NoOpinion, so
+// an authorizer after it in a [Union] may allow.
 func AlwaysDeny() Authorizer {
 	return fixed{
 		func(context.Context, Attributes) (Verdict, string, error) {
@@ -38,7 +38,7 @@ func AlwaysDeny() Authorizer {
 	}
 }
 
-// PrivilegedGroups allows everything to the members of groups, and has no opinion of others.
+// PrivilegedGroups returns an authorizer that allows everything to the members of groups, and has no opinion of other users.
 func PrivilegedGroups(groups ...string) Authorizer {
 	groups = slices.Clone(groups)
 	privileged := func(u *authn.User) bool { return u != nil && slices.ContainsFunc(groups, u.InGroup) }
@@ -58,5 +58,5 @@ func PrivilegedGroups(groups ...string) Authorizer {
 	}
 }
 
-// Masters allows everything to the members of system:masters, and has no opinion of others.
+// Masters returns an authorizer that allows everything to the members of system:masters, and has no opinion of other users.
 func Masters() Authorizer { return PrivilegedGroups(authn.MastersGroup) }

@@ -1,7 +1,7 @@
-// Package authz says whether a user may do what a request asks.
+// Package authz decides whether a user may make a request.
 //
-// An [Authorizer] answers with a [Verdict]; several are combined by [Union], in order, the first that allows or
-// denies ends it. No opinion at the end is a refusal. The rules are those of
+// An [Authorizer] returns a [Verdict]. [Union] combines authorizers in order; the first that allows or denies decides. If the
+// result is no opinion, the request is refused. The rules are those of
 // https://kubernetes.io/docs/reference/access-authn-authz/authorization/.
 package authz
 
@@ -13,30 +13,32 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Verdict is an authorizer's answer. The zero Verdict is NoOpinion, which allows nothing.
+// Verdict is the decision of an authorizer. The zero Verdict is NoOpinion, which does not allow the request.
 type Verdict int
 
-// The three verdicts.
+// The verdicts.
 const (
-	NoOpinion Verdict = iota
-	Allow
-	Deny
+	NoOpinion Verdict = iota // another authorizer may allow or deny
+	Allow                    // the request is allowed
+	Deny                     // the request is refused, and no later authorizer is called
 )
 
-// Attributes is what a request asks for, for authorization and flow control alike. The slices and maps in it are
-// read-only. The field names are those of a SubjectAccessReview: Resource is the plural, and Name the object's name.
+// Attributes describe a request for authorization and flow control. The slices and maps in it must not be changed. The field
+// names are those of a SubjectAccessReview.
 type Attributes struct {
 	User *authn.User // never nil for an Authorizer
 	Verb string      // get, list, watch, create, update, patch, delete, deletecollection; or an HTTP method in lower case
 
-	// ResourceRequest tells a request for an API resource from one for a path.
+	// ResourceRequest means that the request is for an API resource. Otherwise it is for a path.
 	ResourceRequest bool
-	// Of a resource request.
+	// Fields of a resource request.
 	APIGroup, APIVersion  string
-	Resource, Subresource string // Resource is the plural, "widgets"
-	Namespace, Name       string // "" where the request names none
-	// Selectors of a list, watch or deletecollection; nil when there are none or they do not parse.
+	Resource, Subresource string // Resource is the plural name, "widgets"
+	Namespace, Name       string // "" if the request has none
+	// FieldSelector is the field selector of a list, watch or deletecollection. It is nil if there is none or if it does not
+	// parse.
 	FieldSelector fields.Requirements
+	// LabelSelector is the label selector, like FieldSelector.
 	LabelSelector labels.Requirements
 
 	Path string // of a request for a path
@@ -47,15 +49,18 @@ func (a Attributes) IsReadOnly() bool {
 	return a.Verb == "get" || a.Verb == "list" || a.Verb == "watch" || a.Verb == "head"
 }
 
-// Authorizer decides. The reason, which may be empty, is shown to the user on refusal, at most 1 KiB of it. An error without
-// an Allow is reported as an internal error. An authorizer that cannot decide, because it is not ready for one, abstains if all
-// that it could do is allow: NoOpinion, with or without an error, and another authorizer may allow. One that could deny returns
-// Deny with an error: nobody is asked after it, see [Union]. Authorizers are called concurrently.
+// Authorizer decides whether requests are allowed. It may be called concurrently.
 type Authorizer interface {
+	// Authorize returns the verdict on a request. The reason, which may be empty, is shown to the user if the request is refused,
+	// at most 1 KiB of it. An error without Allow is reported as an internal error.
+	//
+	// An authorizer that cannot decide, for example because it is not ready, returns NoOpinion, with or without an error, if it
+	// never denies; then another authorizer may allow. If it could deny, it returns Deny with an error, and no further authorizer
+	// is called; see [Union].
 	Authorize(ctx context.Context, a Attributes) (Verdict, string, error)
 }
 
-// Func is a function that is an Authorizer.
+// Func is a function that implements Authorizer.
 type Func func(ctx context.Context, a Attributes) (Verdict, string, error)
 
 // Authorize implements Authorizer.

@@ -143,7 +143,7 @@ func TestTheReasonIsBounded(t *testing.T) {
 	}
 }
 
-// A refusal quotes what a client chose of any length in short, and what is of an ordinary length as it is.
+// TestForbiddenIsShort checks that a refusal shortens long texts of the client, and keeps those of ordinary length.
 func TestForbiddenIsShort(t *testing.T) {
 	long := strings.Repeat("<", 900_000)
 	user := &authn.User{Name: long}

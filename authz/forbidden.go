@@ -13,11 +13,12 @@ import (
 
 var htmlSafe = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-// EscapeHTML makes a message that quotes a client harmless for a browser that takes the answer for a page.
+// EscapeHTML escapes a message that contains text from a client, so that a browser that renders the response as HTML is not
+// harmed.
 func EscapeHTML(message string) string { return htmlSafe.Replace(message) }
 
-// ForbiddenMessage says, in kube-apiserver's words, what the user of a may not do. It is safe in HTML. Of what the
-// client chose it shows 1 KiB each, and 4 KiB of a path.
+// ForbiddenMessage returns the message, in the words of kube-apiserver, that the user of a may not make the request. It is safe
+// in HTML. It contains at most 1 KiB of each text that the client chose, and at most 4 KiB of a path.
 func ForbiddenMessage(a Attributes) string {
 	name := ""
 	if a.User != nil {
@@ -38,10 +39,12 @@ func ForbiddenMessage(a Attributes) string {
 	return htmlSafe.Replace(fmt.Sprintf("User %q cannot %s resource %q in API group %q %s", name, verb, resource, excerpt.Of(a.APIGroup, excerpt.Name), where))
 }
 
-// maxText bounds the text of an authorizer that is shown or logged. A role has a name of any length, for one.
+// maxText is the maximum length of the text of an authorizer that is shown or logged. Such a text may be long: the name of a role
+// has no bound, for example.
 const maxText = 1 << 10
 
-// Shorten cuts the reason or the error of an authorizer or authenticator to what is shown of it: 1 KiB, the last of it "...".
+// Shorten returns the part of the reason or error of an authorizer or authenticator that may be shown: at most 1 KiB, which ends
+// with "..." if the text was cut.
 func Shorten(text string) string {
 	const cut = "..."
 	if len(text) <= maxText {
@@ -54,8 +57,8 @@ func Shorten(text string) string {
 	return text[:end] + cut
 }
 
-// Forbidden is the 403 for what was not allowed; reason, which may be empty, is that of the authorizer. The client is shown 1 KiB
-// of it: see Shorten.
+// Forbidden returns the error for a request that is not allowed, with status 403. reason, which may be empty, is that of the
+// authorizer; it is shortened as by Shorten.
 func Forbidden(a Attributes, reason string) *apierrors.StatusError {
 	message := ForbiddenMessage(a)
 	if reason != "" {

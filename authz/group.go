@@ -8,14 +8,15 @@ import (
 	"github.com/keelson-dev/keelson/authn"
 )
 
-// ForGroup asks a about the members of a group alone, and has no opinion of others. It pins a, and is ready when a is.
+// ForGroup returns an authorizer that calls a for the members of a group, and has no opinion of other users. It pins a, and is
+// ready when a is ready.
 func ForGroup(group string, a Authorizer) Authorizer { return &forGroup{group: group, next: a} }
 
-// forGroup is immutable, but for last.
+// forGroup is immutable, except for last.
 type forGroup struct {
 	group string
 	next  Authorizer
-	last  atomic.Pointer[forGroup] // the last that Pin made
+	last  atomic.Pointer[forGroup] // the last result of Pin
 }
 
 // Pin implements Pinner.
@@ -51,5 +52,5 @@ func (g *forGroup) RulesFor(ctx context.Context, user *authn.User, namespace str
 	return RulesOf(ctx, g.next, user, namespace)
 }
 
-// Ready returns nil when the authorizer that is asked is ready.
+// Ready returns nil if the next authorizer is ready.
 func (g *forGroup) Ready(ctx context.Context) error { return ready(ctx, g.next) }

@@ -9,7 +9,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime/live"
 )
 
-// Plain is a member of a Live whose reasons are shown as they are, without the name of the member.
+// Plain wraps a member of a Live whose reasons are shown without the name of the member.
 type Plain struct{ Authorizer }
 
 // Pin implements Pinner.
@@ -20,29 +20,29 @@ func (p Plain) RulesFor(ctx context.Context, user *authn.User, namespace string)
 	return RulesOf(ctx, p.Authorizer, user, namespace)
 }
 
-// Ready returns nil when the authorizer is ready.
+// Ready returns nil if the authorizer is ready.
 func (p Plain) Ready(ctx context.Context) error { return ready(ctx, p.Authorizer) }
 
-// Live is an authorizer whose members come and go while it decides; each is known by its name. They are asked as those of
-// a [Union] are, in the order in which their names came first; a member that replaces another takes its place. The reason of
-// a member that does not allow is shown behind its name, as in kube-apiserver ("rbac: RBAC: ..."), unless it is a [Plain]. A
-// request asks all members through one [Live.Pin]. The zero Live is empty and has no opinion. All methods may be called
-// concurrently; a Live must not be copied.
+// Live is an authorizer whose named members may be added and removed while it is in use. The members are called as in a [Union],
+// in the order in which their names were first added; a member that replaces another takes its position. If a member does not
+// allow, its reason is shown after its name, as in kube-apiserver ("rbac: RBAC: ..."), unless it is a [Plain]. Each request uses
+// one [Live.Pin]. The zero Live has no members and no opinion. All methods may be called concurrently. A Live must not be copied.
 type Live struct {
 	members live.Members[Authorizer]
 	union   atomic.Pointer[made]
 }
 
-// made is a union and what it was made of.
+// made is a union and the members of which it was made.
 type made struct {
 	of    *[]live.Member[Authorizer]
 	union *union
 }
 
-// ErrMember is wrapped by the error of a Set without a name or an authorizer.
+// ErrMember is the error of Live.Set if the name is empty or the authorizer is nil.
 var ErrMember = errors.New("an authorizer needs a name and must not be nil")
 
-// Set adds a member, or replaces the one of that name, in one step for all requests that are pinned afterwards.
+// Set adds a member, or replaces the member with this name. The change is atomic for all requests that are pinned afterwards. The
+// error wraps ErrMember.
 func (l *Live) Set(name string, a Authorizer) error {
 	if name == "" || a == nil {
 		return ErrMember
@@ -51,13 +51,13 @@ func (l *Live) Set(name string, a Authorizer) error {
 	return nil
 }
 
-// Remove takes a member away, and reports whether there was one of that name.
+// Remove removes a member, and reports whether there was a member with this name.
 func (l *Live) Remove(name string) bool { return l.members.Remove(name) }
 
-// Names lists the members, in the order in which they are asked.
+// Names returns the names of the members, in the order in which they are called.
 func (l *Live) Names() []string { return l.members.Names() }
 
-// Now returns the members as they are now, as a [Union] of them. It is a [Pinner], and the same while no member changes.
+// Now returns a [Union] of the current members. It is a [Pinner]. The result is the same while no member changes.
 func (l *Live) Now() Authorizer {
 	members := l.members.Now()
 	if m := l.union.Load(); m != nil && m.of == members {
@@ -80,7 +80,7 @@ func (l *Live) Now() Authorizer {
 // Pin implements Pinner.
 func (l *Live) Pin(ctx context.Context) Authorizer { return pin(ctx, l.Now()) }
 
-// Authorize implements Authorizer, pinned for this decision alone.
+// Authorize implements Authorizer. It pins the members for this decision only.
 func (l *Live) Authorize(ctx context.Context, a Attributes) (Verdict, string, error) {
 	return l.Pin(ctx).Authorize(ctx, a)
 }

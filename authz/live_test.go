@@ -12,7 +12,7 @@ import (
 	"github.com/keelson-dev/keelson/authz"
 )
 
-// always is an authorizer that always answers the same.
+// always returns an authorizer with a fixed result.
 func always(v authz.Verdict, reason string) authz.Authorizer {
 	return authz.Func(func(context.Context, authz.Attributes) (authz.Verdict, string, error) { return v, reason, nil })
 }
@@ -67,7 +67,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// generation is a Pinner that counts up.
+// generation is a Pinner to an authorizer whose reason is the number given to set.
 type generation struct {
 	n atomic.Pointer[authz.Authorizer]
 }
@@ -87,7 +87,7 @@ func (f *fixedGeneration) Authorize(context.Context, authz.Attributes) (authz.Ve
 	return authz.Allow, fmt.Sprint(f.n), nil
 }
 
-// A request that is pinned sees one state of every member.
+// TestPin checks that a pinned request uses one state of every member.
 func TestPin(t *testing.T) {
 	live, g := &authz.Live{}, &generation{}
 	g.set(1)
@@ -109,7 +109,7 @@ func TestPin(t *testing.T) {
 	}
 }
 
-// Members come and go under requests, each of which sees all of a change or nothing of it.
+// TestLiveUnderLoad changes the members while requests run. Each request uses the members before or after a change.
 func TestLiveUnderLoad(t *testing.T) {
 	live := &authz.Live{}
 	_ = live.Set("first", always(authz.NoOpinion, ""))

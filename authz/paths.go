@@ -9,10 +9,10 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
-// AllowPaths allows everybody, the anonymous included, to read (get, head) paths that are no resources, and has no
-// opinion of all else. A path ending in "/*" is all paths below it, "/healthz/*" for one, but not /healthz itself.
-// Paths with the segments "." or "..", or an empty one before the end, match no "/*": what serves them may take them
-// for others. A star anywhere else is a star.
+// AllowPaths returns an authorizer that allows every user, including the anonymous user, to read (get, head) paths that are not
+// resources. It has no opinion of other requests. A path that ends in "/*" matches all paths below it: "/healthz/*" does not
+// match /healthz itself. Paths with a segment "." or "..", or with an empty segment before the end, match no "/*", because the
+// server may clean such a path to another one. A star in another position has no special meaning.
 func AllowPaths(paths ...string) Authorizer {
 	rules := Rules{Paths: []authorizationv1.NonResourceRule{{Verbs: []string{"get", "head"}, NonResourceURLs: slices.Clone(paths)}}}
 	exact, below := map[string]struct{}{}, []string(nil)
@@ -39,7 +39,7 @@ func AllowPaths(paths ...string) Authorizer {
 	}, func(*authn.User) Rules { return rules }}
 }
 
-// isPlain reports whether cleaning a path would not change where it leads.
+// isPlain reports whether cleaning a path would not change its meaning.
 func isPlain(path string) bool {
 	segments := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	for i, s := range segments {

@@ -5,16 +5,17 @@ import (
 	"reflect"
 )
 
-// Pinner is an optional power of an [Authorizer] whose decisions follow objects that change while it decides. [Union],
-// [ForGroup], [Plain] and [Live] pin what they ask.
+// Pinner is an optional interface of an [Authorizer] whose decisions depend on objects that change. [Union], [ForGroup], [Plain]
+// and [Live] pin the authorizers that they call.
 type Pinner interface {
-	// Pin returns an authorizer that decides by the objects as they are now, however long it is used: one for all the
-	// decisions of a request. What was acknowledged before the call counts. While nothing changes it returns the same
-	// authorizer, comparable with ==: a pointer, for one. One that cannot be compared costs each request an allocation.
+	// Pin returns an authorizer that decides by the current state of the objects, however long it is used. It is for all
+	// decisions about one request. The state includes every change that was acknowledged before the call. While nothing changes,
+	// Pin returns the same authorizer, comparable with ==, such as a pointer. An authorizer that is not comparable costs an
+	// allocation for each request.
 	Pin(ctx context.Context) Authorizer
 }
 
-// pin returns a as it decides now: a itself if it is no Pinner.
+// pin returns the authorizer that a.Pin returns, or a itself if it is not a Pinner.
 func pin(ctx context.Context, a Authorizer) Authorizer {
 	if p, ok := a.(Pinner); ok {
 		return p.Pin(ctx)
@@ -22,7 +23,7 @@ func pin(ctx context.Context, a Authorizer) Authorizer {
 	return a
 }
 
-// pins reports whether pin may ever return another than a.
+// pins reports whether pin may return an authorizer other than a.
 func pins(a Authorizer) bool {
 	switch a := a.(type) {
 	case *union:
@@ -36,7 +37,8 @@ func pins(a Authorizer) bool {
 	return ok
 }
 
-// same reports whether a and b are one authorizer. One that cannot be compared, such as a Func, is not the same as any.
+// same reports whether a and b are the same authorizer. An authorizer that is not comparable, such as a Func, is not the same as
+// any other.
 func same(a, b Authorizer) bool {
 	t := reflect.TypeOf(a)
 	switch {
@@ -48,7 +50,7 @@ func same(a, b Authorizer) bool {
 	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }
 
-// ready asks a whether it is ready; without a method Ready it is.
+// ready calls the method Ready of a. An authorizer without this method is ready.
 func ready(ctx context.Context, a Authorizer) error {
 	if r, ok := a.(interface {
 		Ready(ctx context.Context) error

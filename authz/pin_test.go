@@ -10,7 +10,7 @@ import (
 	"github.com/keelson-dev/keelson/authz"
 )
 
-// crew asks as a member of the group crew.
+// crew authorizes a request of a member of the group crew.
 func crew(t *testing.T, a authz.Authorizer) string {
 	t.Helper()
 	v, reason, err := a.Authorize(t.Context(), authz.Attributes{User: &authn.User{Name: "u", Groups: []string{"crew"}}, Verb: "get", Path: "/"})
@@ -20,7 +20,7 @@ func crew(t *testing.T, a authz.Authorizer) string {
 	return fmt.Sprintf("%d %s", v, reason)
 }
 
-// What an authorizer asks is pinned with it, at whatever depth.
+// TestPinReachesWhatIsAsked checks that nested authorizers are pinned too.
 func TestPinReachesWhatIsAsked(t *testing.T) {
 	none := always(authz.NoOpinion, "")
 	for name, around := range map[string]func(a authz.Authorizer) authz.Authorizer{
@@ -63,7 +63,7 @@ func liveOf(a authz.Authorizer) *authz.Live {
 	return live
 }
 
-// incomparable is a Pinner whose pinned authorizers cannot be compared.
+// incomparable is a Pinner whose pinned authorizers are not comparable.
 type incomparable []string
 
 func (p incomparable) Pin(context.Context) authz.Authorizer { return p }
@@ -71,7 +71,7 @@ func (p incomparable) Authorize(context.Context, authz.Attributes) (authz.Verdic
 	return authz.NoOpinion, p[0], nil
 }
 
-// pinnedTo is a Pinner to what it is.
+// pinnedTo is a Pinner whose Pin returns the embedded authorizer.
 type pinnedTo struct{ authz.Authorizer }
 
 func (p pinnedTo) Pin(context.Context) authz.Authorizer { return p.Authorizer }
@@ -88,12 +88,13 @@ func TestPinnedThatCannotBeCompared(t *testing.T) {
 	}
 }
 
-// fails is an authorizer that answers with an error.
+// fails returns an authorizer that returns an error.
 func fails(v authz.Verdict, text string) authz.Authorizer {
 	return authz.Func(func(context.Context, authz.Attributes) (authz.Verdict, string, error) { return v, "", errors.New(text) })
 }
 
-// An error without a verdict does not keep a later member from allowing; Deny with an error does.
+// TestUnionOfWhatIsNotReady checks that an error without a verdict does not prevent a later member from allowing, and that Deny
+// with an error does.
 func TestUnionOfWhatIsNotReady(t *testing.T) {
 	allow := always(authz.Allow, "")
 	for _, tc := range []struct {

@@ -8,26 +8,26 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
-// RuleResolver is an optional power of an [Authorizer]: it lists what a user may do, as a SelfSubjectRulesReview shows it.
-// [Union] and [Live] have it, whatever their members have.
+// RuleResolver is an optional interface of an [Authorizer]. It lists what a user may do, as in a SelfSubjectRulesReview. [Union]
+// and [Live] implement it, whether or not their members do.
 type RuleResolver interface {
-	// RulesFor lists what user may do in namespace, and with cluster-scoped resources and paths. What is listed holds also
-	// when there is an error, such as that of a binding to a role that does not exist. The slices are the
-	// caller's own; what they refer to is shared and read-only.
+	// RulesFor returns what user may do in namespace, with cluster-scoped resources and with paths. The rules are valid even if
+	// there is an error, such as that of a binding to a missing role. The caller owns the slices; the elements refer to shared
+	// data that must not be changed.
 	RulesFor(ctx context.Context, user *authn.User, namespace string) (Rules, error)
 }
 
-// Rules are what a user may do. The zero Rules is nothing.
+// Rules are what a user may do. The zero Rules allows nothing.
 type Rules struct {
-	Resources []authorizationv1.ResourceRule
-	Paths     []authorizationv1.NonResourceRule
-	// Incomplete says that the user may be allowed more than is listed.
+	Resources []authorizationv1.ResourceRule    // rules for resources
+	Paths     []authorizationv1.NonResourceRule // rules for paths
+	// Incomplete means that the user may be allowed more than is listed.
 	Incomplete bool
 }
 
 var errNoRules = errors.New("an authorizer does not support user rule resolution")
 
-// RulesOf asks a for the rules of a user. Those of an authorizer that is no RuleResolver are none, incomplete, with an error.
+// RulesOf returns the rules of a for a user. If a is not a RuleResolver, it returns no rules, marked as incomplete, and an error.
 func RulesOf(ctx context.Context, a Authorizer, user *authn.User, namespace string) (Rules, error) {
 	if r, ok := a.(RuleResolver); ok {
 		return r.RulesFor(ctx, user, namespace)
@@ -35,7 +35,7 @@ func RulesOf(ctx context.Context, a Authorizer, user *authn.User, namespace stri
 	return Rules{Incomplete: true}, errNoRules
 }
 
-// RulesFor implements RuleResolver: the rules of all members, in order.
+// RulesFor implements RuleResolver. It returns the rules of all members, in order.
 func (u *union) RulesFor(ctx context.Context, user *authn.User, namespace string) (Rules, error) {
 	var all Rules
 	var errs []error
@@ -50,7 +50,7 @@ func (u *union) RulesFor(ctx context.Context, user *authn.User, namespace string
 	return all, errors.Join(errs...)
 }
 
-// everything is the rule of who may do everything.
+// everything returns the rules of a user who may do everything.
 func everything() Rules {
 	return Rules{
 		Resources: []authorizationv1.ResourceRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}},

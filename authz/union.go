@@ -8,21 +8,21 @@ import (
 	"sync/atomic"
 )
 
-// Union asks authorizers in order; the first that allows or denies ends it, with its reason. Otherwise there is no
-// opinion, with the reasons of all, a line each, and the errors of all joined. An empty union has no opinion.
+// Union calls authorizers in order. The first that allows or denies decides, with its reason. If none does, the result is no
+// opinion, with the reasons of all, one per line, and their errors joined. An empty union has no opinion.
 //
-// An error without a verdict does not end it: a later member may allow. An authorizer that can deny, and cannot decide because
-// it is not ready, returns Deny with an error, which ends it.
+// An error without a verdict does not end the union: a later member may allow. An authorizer that can deny, but cannot decide
+// because it is not ready, returns Deny with an error, which ends it.
 //
-// A Union is a [Pinner], which pins those of its members that are, and it is ready when all of its members are that have a
-// method Ready(context.Context) error.
+// A Union is a [Pinner]: it pins its members that are Pinners. It is ready when all of its members with a method
+// Ready(context.Context) error are ready.
 func Union(members ...Authorizer) Authorizer { return newUnion(slices.Clone(members), nil) }
 
-// union is immutable, but for last.
+// union is immutable, except for last.
 type union struct {
 	members []Authorizer
-	names   []string // of the members, shown before their reasons; "" is not shown, and nil are no names
-	pins    bool     // a member is a Pinner
+	names   []string // shown before the reasons of the members; "" is not shown, and nil means no names
+	pins    bool     // at least one member is a Pinner
 	last    atomic.Pointer[union]
 }
 

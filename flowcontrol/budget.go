@@ -8,51 +8,50 @@ import (
 	"time"
 )
 
-// Bounds say how much of one thing may be held at the same time: in all, by one user, and from one address. A negative
-// number is no bound. A function that takes Bounds says what 0 means: a default ([Bounds.WithDefaults]), or that nothing
-// passes ([NewBudget]).
+// Bounds are the maximum amounts that may be held at the same time. A negative number means no bound. The meaning of 0 depends on
+// the function that takes Bounds: a default ([Bounds.WithDefaults]), or that nothing may be held ([NewBudget]).
 type Bounds struct {
-	All, User, Address int64
+	All, User, Address int64 // in total, by one user, and from one address
 }
 
-// WithDefaults returns b with the numbers of defaults where b has 0.
+// WithDefaults returns b with the numbers of defaults in place of zeros.
 func (b Bounds) WithDefaults(defaults Bounds) Bounds {
 	return Bounds{All: cmp.Or(b.All, defaults.All), User: cmp.Or(b.User, defaults.User), Address: cmp.Or(b.Address, defaults.Address)}
 }
 
-// Bound is one of the numbers of Bounds; the zero Bound is none of them.
+// Bound identifies one of the numbers of Bounds. The zero Bound is none of them.
 type Bound int
 
 // The numbers of Bounds.
 const (
-	BoundAll Bound = iota + 1
-	BoundUser
-	BoundAddress
+	BoundAll     Bound = iota + 1 // Bounds.All
+	BoundUser                     // Bounds.User
+	BoundAddress                  // Bounds.Address
 )
 
-// Holder is who holds a part of a Budget. The zero Holder counts in all only.
+// Holder identifies the user and the address that hold a part of a Budget. The zero Holder counts only for the total.
 type Holder struct {
-	// User is the name of a user, or "": then the bound of users does not hold.
+	// User is the name of a user. If it is "", the bound of users does not apply.
 	User string
-	// Address is where the user is, or the zero Addr: then the bound of addresses does not hold. Addresses of IPv6 count by their
-	// first 64 bits, of which a site gives each of its hosts all others
-	// (https://www.rfc-editor.org/rfc/rfc4291#section-2.5.1), and those of IPv4 mapped to IPv6 as what they are.
+	// Address is the address of the client. If it is the zero Addr, the bound of addresses does not apply. IPv6 addresses count
+	// by their first 64 bits, because a site gives each of its hosts all addresses with the same 64 bits
+	// (https://www.rfc-editor.org/rfc/rfc4291#section-2.5.1). IPv4 addresses that are mapped to IPv6 count as IPv4 addresses.
 	Address netip.Addr
 }
 
-// Network returns what the address of h counts as, for which see Address.
+// Network returns the network by which the address of h counts; see Address.
 func (h Holder) Network() netip.Addr { return network(h.Address) }
 
-// Budget counts how much of one thing is held: bytes, watches or connections. Nobody waits: what would go beyond a bound is
-// turned away. All methods may be called concurrently, and cost the same however many holders there are. Make a Budget with
-// [NewBudget]; a nil *Budget has no bounds and counts nothing.
+// Budget counts how much of a resource is held: bytes, watches or connections. Callers never wait: a call that would exceed a
+// bound fails. All methods may be called concurrently, and their cost does not depend on the number of holders. Use [NewBudget]
+// to make one. A nil *Budget has no bounds and counts nothing.
 type Budget struct {
 	what   string
 	bounds Bounds
 
-	mu        sync.Mutex // guards all below
+	mu        sync.Mutex // guards the fields below
 	held      int64
-	counted   int64 // of held, by Count
+	counted   int64 // the part of held that Count holds
 	peak      int64
 	rejected  int64
 	users     map[string]*tally
@@ -65,14 +64,14 @@ type tally struct {
 	shares int
 }
 
-// NewBudget returns a budget of what, a plural noun such as "watches", that is held up to bounds. A bound of 0 lets nothing pass:
-// see [Bounds.WithDefaults].
+// NewBudget returns a budget with the given bounds. what is a plural noun for error messages, such as "watches". A bound of 0
+// allows nothing; see [Bounds.WithDefaults].
 func NewBudget(what string, bounds Bounds) *Budget {
 	return &Budget{what: what, bounds: bounds, users: map[string]*tally{}, addresses: map[netip.Addr]*tally{}}
 }
 
-// Take takes n for a holder, at least 0. The share is given back with its method Release. The error is a *RejectedError that
-// names the bound; then nothing is held.
+// Take takes n, at least 0, for a holder. The caller must give the share back with its method Release. The error is a
+// *RejectedError that names the bound; then nothing is held.
 func (b *Budget) Take(h Holder, n int64) (Share, error) {
 	if b == nil {
 		return Share{}, nil
@@ -87,8 +86,9 @@ func (b *Budget) Take(h Holder, n int64) (Share, error) {
 	return s, nil
 }
 
-// Count counts n, at least 0, for nobody: for what many share, which takes from the room of all that comes after it. However much is
-// held, up to the bound of all may be counted, so that at most twice that bound is held. The error is as that of Take.
+// Count takes n, at least 0, without a holder. It is for something that many clients share, and reduces the room for all later
+// calls of Take. Count compares only the amount that Count itself holds with the bound All. So at most twice that bound is held
+// in total. The error is like that of Take.
 func (b *Budget) Count(n int64) (Share, error) {
 	if b == nil {
 		return Share{}, nil
@@ -104,7 +104,8 @@ func (b *Budget) Count(n int64) (Share, error) {
 	return s, nil
 }
 
-// Room returns the error that Take would return now, without counting it as a rejection: for a caller that can make room.
+// Room returns the error that Take would return now, without counting it as a rejection. It is for callers that can release
+// something first.
 func (b *Budget) Room(h Holder, n int64) error {
 	if b == nil {
 		return nil
@@ -119,7 +120,7 @@ func (b *Budget) Room(h Holder, n int64) error {
 	return nil
 }
 
-// Bounds returns what NewBudget was given. A nil *Budget has none.
+// Bounds returns the bounds of the budget. A nil *Budget has none.
 func (b *Budget) Bounds() Bounds {
 	if b == nil {
 		return Bounds{All: -1, User: -1, Address: -1}
@@ -127,7 +128,7 @@ func (b *Budget) Bounds() Bounds {
 	return b.bounds
 }
 
-// Held returns how much is held.
+// Held returns the amount that is held.
 func (b *Budget) Held() int64 {
 	if b == nil {
 		return 0
@@ -137,7 +138,7 @@ func (b *Budget) Held() int64 {
 	return b.held
 }
 
-// Peak returns the most that was held at the same time since it was asked last, and begins anew.
+// Peak returns the maximum amount that was held at the same time since the last call of Peak.
 func (b *Budget) Peak() int64 {
 	if b == nil {
 		return 0
@@ -149,7 +150,7 @@ func (b *Budget) Peak() int64 {
 	return peak
 }
 
-// Holders returns how many users and addresses hold something, or have a share that may grow.
+// Holders returns the number of users and addresses with a share, including empty shares that may grow.
 func (b *Budget) Holders() (users, addresses int) {
 	if b == nil {
 		return 0, 0
@@ -159,7 +160,7 @@ func (b *Budget) Holders() (users, addresses int) {
 	return len(b.users), len(b.addresses)
 }
 
-// Rejected returns how often somebody was turned away.
+// Rejected returns how often a call was rejected.
 func (b *Budget) Rejected() int64 {
 	if b == nil {
 		return 0
@@ -169,17 +170,17 @@ func (b *Budget) Rejected() int64 {
 	return b.rejected
 }
 
-// Share is what a holder holds of a Budget. A Share is owned by one goroutine at a time, and must not be copied once its
-// methods are called. The zero Share holds nothing, without a bound.
+// Share is the part of a Budget that a holder holds. A Share must not be used concurrently, and must not be copied after the
+// first call of a method. The zero Share holds nothing and has no bound.
 type Share struct {
 	budget        *Budget
 	holder        Holder
 	user, address *tally // nil: not counted
 	held          int64
-	counted       bool // by Count
+	counted       bool // taken by Count
 }
 
-// Grow takes n more. The error is as that of [Budget.Take]; then the share is as it was.
+// Grow takes n more. The error is like that of [Budget.Take]; then the share is unchanged.
 func (s *Share) Grow(n int64) error {
 	if s.budget == nil {
 		return nil
@@ -199,10 +200,10 @@ func (s *Share) Shrink(n int64) {
 	s.budget.change(s, -min(n, s.held))
 }
 
-// Held returns how much the share holds.
+// Held returns the amount that the share holds.
 func (s *Share) Held() int64 { return s.held }
 
-// Release gives all back. The share is then a zero one, so that a second call does nothing.
+// Release gives everything back. Then the share is the zero Share, so that a second call does nothing.
 func (s *Share) Release() {
 	b := s.budget
 	if b == nil {
@@ -215,7 +216,7 @@ func (s *Share) Release() {
 	*s = Share{}
 }
 
-// add counts n more for a share, or says which bound is in the way. The caller holds mu.
+// add takes n more for a share, or returns an error with the bound. The caller holds mu.
 func (b *Budget) add(s *Share, n int64) error {
 	if err := b.fits(s, n); err != nil {
 		b.rejected++
@@ -225,7 +226,7 @@ func (b *Budget) add(s *Share, n int64) error {
 	return nil
 }
 
-// fits returns nil if n more fit for a share. The caller holds mu.
+// fits returns nil if n more are within the bounds. The caller holds mu.
 func (b *Budget) fits(s *Share, n int64) *RejectedError {
 	switch {
 	case beyond(b.held, n, b.bounds.All):
@@ -242,10 +243,10 @@ func (b *Budget) reject(whose string, which Bound, bound int64) *RejectedError {
 	return &RejectedError{RetryAfter: time.Second, Bound: which, Reason: fmt.Sprintf("too many %s %s: the limit is %d", b.what, whose, bound)}
 }
 
-// beyond reports whether n more than held are more than a bound, of which a negative one is none. What takes nothing passes.
+// beyond reports whether held+n exceeds a bound. A negative bound is never exceeded, and n of 0 exceeds no bound.
 func beyond(held, n, bound int64) bool { return bound >= 0 && n > 0 && n > bound-held }
 
-// change counts n more for a share, or less if it is negative. The caller holds mu.
+// change adds n, which may be negative, to a share. The caller holds mu.
 func (b *Budget) change(s *Share, n int64) {
 	b.held += n
 	b.peak = max(b.peak, b.held)
@@ -261,7 +262,7 @@ func (b *Budget) change(s *Share, n int64) {
 	}
 }
 
-// enter begins a share that holds nothing. The caller holds mu, and calls leave when the share ends.
+// enter returns a new share that holds nothing. The caller holds mu, and must call leave when the share ends.
 func (b *Budget) enter(h Holder) Share {
 	h.Address = network(h.Address)
 	s := Share{budget: b, holder: h}
@@ -274,7 +275,7 @@ func (b *Budget) enter(h Holder) Share {
 	return s
 }
 
-// leave ends a share, which holds nothing, and forgets holders without one. The caller holds mu.
+// leave ends a share that holds nothing, and removes the tallies of holders without shares. The caller holds mu.
 func (b *Budget) leave(s *Share) {
 	if s.user != nil {
 		forget(b.users, s.holder.User, s.user)
@@ -300,7 +301,7 @@ func forget[K comparable](tallies map[K]*tally, key K, t *tally) {
 	}
 }
 
-// network is what an address counts as.
+// network returns the network by which an address counts.
 func network(a netip.Addr) netip.Addr {
 	a = a.Unmap().WithZone("")
 	if !a.Is6() {

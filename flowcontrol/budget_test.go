@@ -90,7 +90,7 @@ func TestBudgetWithoutBounds(t *testing.T) {
 	}
 }
 
-// A number so large that a sum overflows is beyond every bound.
+// TestBudgetDoesNotOverflow checks that a number for which the sum overflows exceeds every bound.
 func TestBudgetDoesNotOverflow(t *testing.T) {
 	b := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: 10, User: -1, Address: -1})
 	s := take(t, b, flowcontrol.Holder{}, 5, "")
@@ -120,7 +120,7 @@ func TestBudgetCountsNetworks(t *testing.T) {
 	}
 }
 
-// Many holders take and give back at random: no bound is passed at any time, and nothing is left.
+// TestBudgetModel has many holders that take and give back at random. No bound is ever exceeded, and nothing remains.
 func TestBudgetModel(t *testing.T) {
 	bounds := flowcontrol.Bounds{All: 200, User: 60, Address: 50}
 	b := flowcontrol.NewBudget("bytes", bounds)
@@ -150,7 +150,7 @@ func TestBudgetModel(t *testing.T) {
 					continue
 				}
 				count(u, a, s.Held(), true)
-				runtime.Gosched() // or, on a busy machine, one worker may be done before the next begins
+				runtime.Gosched() // without this, one worker may be done before the next begins on a busy machine
 				for range random.IntN(4) {
 					n := random.Int64N(10)
 					if random.IntN(2) == 0 {
@@ -159,7 +159,7 @@ func TestBudgetModel(t *testing.T) {
 						}
 						continue
 					}
-					count(u, a, -min(n, s.Held()), false) // before it is given back: counted too low for a moment, never too high
+					count(u, a, -min(n, s.Held()), false) // before it is given back: the count is too low for a moment, never too high
 					s.Shrink(n)
 				}
 				count(u, a, -s.Held(), false)
@@ -173,7 +173,8 @@ func TestBudgetModel(t *testing.T) {
 	}
 }
 
-// A budget forgets holders that hold nothing: the memory is bounded by who holds something.
+// TestBudgetForgets checks that a budget removes holders that hold nothing, so that its memory is bounded by the number of
+// holders.
 func TestBudgetForgets(t *testing.T) {
 	b := flowcontrol.NewBudget("watches", flowcontrol.Bounds{All: 10, User: 1, Address: -1})
 	kept := take(t, b, flowcontrol.Holder{User: "kept"}, 1, "")
@@ -224,7 +225,7 @@ func BenchmarkBudget(b *testing.B) {
 	})
 }
 
-// Room says what Take would, and counts nothing.
+// TestRoom checks that Room returns the result of Take and counts nothing.
 func TestRoom(t *testing.T) {
 	b := flowcontrol.NewBudget("things", flowcontrol.Bounds{All: 5, User: 3, Address: 2})
 	one, other := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
@@ -265,7 +266,8 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// What is counted for nobody has the bound of all for itself, leaves no room for others, and is given back as all is.
+// TestCount checks that Count uses the bound of all for itself, leaves no room for Take, and that its shares are given back like
+// others.
 func TestCount(t *testing.T) {
 	b := flowcontrol.NewBudget("bytes", flowcontrol.Bounds{All: 10, User: 4, Address: -1})
 	alice, bob := flowcontrol.Holder{User: "alice"}, flowcontrol.Holder{User: "bob"}

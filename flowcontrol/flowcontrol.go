@@ -1,20 +1,20 @@
-// Package flowcontrol says whose turn it is when more is asked of a server than it should do at once.
+// Package flowcontrol limits how much work a server does at the same time.
 //
-// A [Controller] is asked before a request is served, and lets the request pass, makes it wait, or rejects it with a
-// [RejectedError]. A Controller knows nothing of HTTP: it decides by the same [authz.Attributes] as an authorizer.
-// Requests that last, such as watches, are not shown to it.
+// A [Controller] is called before a request is served. It admits the request, delays it, or rejects it with a [RejectedError]. A
+// Controller does not depend on HTTP: it decides by the same [authz.Attributes] as an authorizer. Long-running requests, such as
+// watches, do not pass it.
 //
-// [InFlight] is the simplest one: it bounds how many requests that read, and how many that write, are served at the
-// same time, and never makes anybody wait:
+// [InFlight] is the simplest Controller. It bounds how many reading and how many writing requests are served at the same time,
+// and never delays a request:
 //
 //	limit := flowcontrol.NewInFlight(400, 200)
 //	release, err := limit.Admit(ctx, authz.Attributes{User: user, Verb: "list"})
 //	if err != nil {
-//		return err // a *RejectedError: ask again after its RetryAfter
+//		return err // a *RejectedError: retry after its RetryAfter
 //	}
 //	defer release()
 //
-// A [Budget] bounds what is held rather than how many ask: bytes, watches or connections, in all, by user and by address:
+// A [Budget] bounds how much of a resource is held, such as bytes, watches or connections: in total, by user and by address:
 //
 //	watches := flowcontrol.NewBudget("watches", flowcontrol.Bounds{All: 10000, User: 5000, Address: -1})
 //	share, err := watches.Take(flowcontrol.Holder{User: user.Name, Address: address}, 1)
@@ -23,7 +23,7 @@
 //	}
 //	defer share.Release()
 //
-// The rules of turns are those of https://kubernetes.io/docs/concepts/cluster-administration/flow-control/.
+// See https://kubernetes.io/docs/concepts/cluster-administration/flow-control/.
 package flowcontrol
 
 import (
@@ -33,17 +33,17 @@ import (
 	"github.com/keelson-dev/keelson/authz"
 )
 
-// Controller decides whose turn it is. Controllers are called concurrently.
+// Controller decides when a request may be served. It may be called concurrently.
 type Controller interface {
-	// Admit returns when it is the turn of the request with these attributes, whose User may be nil; release must then be
-	// called exactly once, when the request is done. Otherwise release is nil and the error is a *RejectedError, or that of
-	// ctx, which ended while the request waited.
+	// Admit returns when the request with these attributes may be served. The User of the attributes may be nil. The caller must
+	// call release exactly once, when the request is done. If the request may not be served, release is nil. The error is then a
+	// *RejectedError, or the error of ctx if it ended while the request waited.
 	Admit(ctx context.Context, a authz.Attributes) (release func(), err error)
 }
 
-// RejectedError is the error for a request that is turned away.
+// RejectedError is the error for a rejected request.
 type RejectedError struct {
-	// RetryAfter is how long the client should wait before it asks again, in whole seconds.
+	// RetryAfter is the time after which the client should retry, in whole seconds.
 	RetryAfter time.Duration
 	// Reason says which bound was reached.
 	Reason string
@@ -51,7 +51,7 @@ type RejectedError struct {
 	Bound Bound
 }
 
-// Seconds is RetryAfter as HTTP says it: in whole seconds, of which there is at least one (RFC 9110, section 10.2.3).
+// Seconds returns RetryAfter in whole seconds for the Retry-After header, at least 1 (RFC 9110, section 10.2.3).
 func (r *RejectedError) Seconds() int { return max(1, int((r.RetryAfter+time.Second-1)/time.Second)) }
 
 // Error implements error.

@@ -9,21 +9,23 @@ import (
 	"github.com/keelson-dev/keelson/authz"
 )
 
-// The bounds of an InFlight that is not told any.
+// Default bounds of an InFlight.
 const (
-	DefaultReads  = 400
-	DefaultWrites = 200
+	DefaultReads  = 400 // reading requests
+	DefaultWrites = 200 // writing requests
 )
 
-// InFlight bounds the requests served at the same time, those that read and those that write apart, so that neither
-// keeps the other out. Nobody waits. Members of system:masters are counted, but never turned away.
+// InFlight bounds the requests that are served at the same time. It counts reading and writing requests separately, so that
+// neither kind can block the other. Requests never wait. Requests of members of system:masters are never rejected; they are
+// counted only up to the bound.
 type InFlight struct {
 	made                        time.Time
 	reads, writes               gauge
 	releaseReads, releaseWrites func()
 }
 
-// NewInFlight returns a limiter. 0 is the default, 400 reads and 200 writes; a negative number is no bound.
+// NewInFlight returns an InFlight with the given bounds. 0 means the default, 400 reads and 200 writes; a negative number means
+// no bound.
 func NewInFlight(reads, writes int) *InFlight {
 	if reads == 0 {
 		reads = DefaultReads
@@ -37,7 +39,7 @@ func NewInFlight(reads, writes int) *InFlight {
 	return l
 }
 
-// Admit implements Controller. It returns at once.
+// Admit implements Controller. It never waits.
 func (l *InFlight) Admit(_ context.Context, a authz.Attributes) (func(), error) {
 	g, release, reason := &l.writes, l.releaseWrites, "mutating requests in flight"
 	if a.IsReadOnly() {
@@ -52,24 +54,24 @@ func (l *InFlight) Admit(_ context.Context, a authz.Attributes) (func(), error) 
 	return nil, &RejectedError{RetryAfter: time.Second, Reason: reason}
 }
 
-// Served returns how many requests are being served now; exempt ones beyond a bound are not among them.
+// Served returns the number of requests that are being served now, without exempt requests beyond a bound.
 func (l *InFlight) Served() (reads, writes int) {
 	return int(l.reads.now.Load()), int(l.writes.now.Load())
 }
 
-// Peaks returns the most requests that were served at the same time in the last second or so, reads and writes apart;
-// exempt ones beyond a bound are not among them.
+// Peaks returns the maximum number of reading and of writing requests that were served at the same time in about the last second,
+// without exempt requests beyond a bound.
 func (l *InFlight) Peaks() (reads, writes int) {
 	second := l.second()
 	return l.reads.peak.within(second, l.reads.now.Load()), l.writes.peak.within(second, l.writes.now.Load())
 }
 
-// second numbers the seconds since l was made.
+// second returns the number of seconds since l was made.
 func (l *InFlight) second() int64 { return int64(time.Since(l.made) / time.Second) }
 
-// gauge counts up to a limit.
+// gauge counts requests up to a limit.
 type gauge struct {
-	limit int64 // negative: none
+	limit int64 // negative: no limit
 	now   atomic.Int64
 	peak  peak
 }

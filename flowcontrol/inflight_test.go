@@ -53,7 +53,7 @@ func TestInFlight(t *testing.T) {
 
 func TestInFlightBounds(t *testing.T) {
 	for _, tc := range []struct {
-		given, want int // want < 0: none below 1000
+		given, want int // want < 0: no rejection below 1000
 		verb        string
 	}{{0, 400, "get"}, {0, 200, "create"}, {-1, -1, "get"}, {-1, -1, "create"}, {7, 7, "get"}, {7, 7, "create"}} {
 		l := flowcontrol.NewInFlight(tc.given, tc.given)

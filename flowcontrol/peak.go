@@ -2,16 +2,16 @@ package flowcontrol
 
 import "sync/atomic"
 
-// peak remembers the highest number that was noted in the current second and in the one before. The zero peak has been
-// told nothing.
-type peak struct{ current, before atomic.Uint64 } // a second, and in the low peakBits the highest number in it
+// peak stores the highest numbers of the current second and of the second before. The zero peak is empty.
+type peak struct{ current, before atomic.Uint64 } // a second, and in the low peakBits bits the highest number in it
 
 const (
 	peakBits = 24
 	peakMask = 1<<peakBits - 1
 )
 
-// note is told a number. Seconds may come out of order by one: the earlier is then taken for the later.
+// note adds a number. A number of an earlier second than the current one is dropped. Concurrent calls may come out of order by
+// one second.
 func (p *peak) note(second, n int64) {
 	mine := uint64(second)<<peakBits | uint64(min(n, peakMask))
 	for {
@@ -29,7 +29,7 @@ func (p *peak) note(second, n int64) {
 	}
 }
 
-// within returns the highest number in a second and the one before, now included.
+// within returns the highest number in a second and in the one before, or now if it is higher.
 func (p *peak) within(second, now int64) int {
 	most := uint64(now)
 	for _, slot := range []uint64{p.current.Load(), p.before.Load()} {

@@ -13,7 +13,7 @@ func TestPeak(t *testing.T) {
 		{0, nil, 0, 0},
 		{0, []int64{1, 3, 2}, 1, 3},
 		{1, nil, 1, 3},
-		{2, nil, 1, 1},           // the peak is two seconds ago, and one request still there
+		{2, nil, 1, 1},           // the peak was two seconds ago, and one request is still being served
 		{2, []int64{2, 5}, 0, 5}, // replaces that of second 0
 		{3, []int64{4}, 0, 5},
 		{4, []int64{1}, 0, 4},

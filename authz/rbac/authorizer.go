@@ -15,73 +15,76 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Authorizer decides by the stored roles and bindings as they are at each request: what was acknowledged before the request
-// counts. While they cannot be read it has no opinion. Make one with New. All methods may be called concurrently.
+// Authorizer decides by the stored roles and bindings. Each request is decided by their state at the time of the request, which
+// includes all changes that were acknowledged before. While the objects cannot be read, the Authorizer has no opinion. Use New to
+// make one. All methods may be called concurrently.
 type Authorizer struct {
 	opts  Options
 	kinds [4]kind
 
-	now    atomic.Pointer[state]   // what was read last; never nil
-	failed atomic.Pointer[failure] // of the last reading; nil: it did not fail
-	turn   chan struct{}           // has an element while somebody reads: guards writes of now and failed
+	now    atomic.Pointer[state]   // result of the last successful reading; never nil
+	failed atomic.Pointer[failure] // of the last reading; nil if it did not fail
+	turn   chan struct{}           // has an element while a reading runs: guards writes of now and failed
 
-	mu   sync.Mutex // guards all below, and what readings say it does
-	next *reading   // the one that requests join; nil: nobody waits for one
+	mu   sync.Mutex // guards the field below, and the fields of readings that name it
+	next *reading   // the reading that new requests join; nil if no request waits for one
 }
 
-// state is what a reading brought.
+// state is the result of a reading.
 type state struct {
 	policy  *Policy
-	changed [4]runtime.LastChange // Changed of each kind before the reading: the state is current as long as they are that
-	since   [4]int64              // where the next reading of each kind begins
+	changed [4]runtime.LastChange // Changed of each kind before the reading: the state is current while they are the same
+	since   [4]int64              // revision after which the next reading of each kind begins
 }
 
-// failure is a reading that failed.
+// failure is a failed reading.
 type failure struct {
 	at     time.Time
 	err    error
 	policy *Policy // has no opinion
 }
 
-// reading is shared by the requests that came before it began: one of them reads, and the others wait.
+// reading is shared by all requests that joined it before it began: one of them reads, and the others wait.
 type reading struct {
-	done    chan struct{} // closed when policy is set
+	done    chan struct{} // closed after policy is set
 	policy  *Policy
-	waiting int                // how many requests it is for; guarded by Authorizer.mu
-	cancel  context.CancelFunc // nil: it has not begun; guarded by Authorizer.mu
+	waiting int                // number of requests that wait for it; guarded by Authorizer.mu
+	cancel  context.CancelFunc // nil until the reading begins; guarded by Authorizer.mu
 }
 
-// Options refines New. The zero Options is fine.
+// Options are the options of New. The zero Options has the defaults.
 type Options struct {
-	// RetryAfter is how long after a failed reading of the objects nobody reads again; 0 is a second. It bounds how many
-	// requests wait for a storage that does not answer.
+	// RetryAfter is the time after a failed reading during which no request reads again; 0 means one second. It bounds how many
+	// requests wait for a storage that does not respond.
 	RetryAfter time.Duration
-	// MaxMissing bounds how many roles that do not exist the reason of one decision names; 0 is 100.
+	// MaxMissing is the maximum number of roles that do not exist in the reason of one decision; 0 means 100.
 	MaxMissing int
-	Hooks      Hooks
+	// Hooks are called when something fails.
+	Hooks Hooks
 }
 
-// Hooks are called when something happens; nil functions are not called. They must return soon.
+// Hooks are functions that are called when a reading fails or is incomplete. Nil functions are not called. The functions must
+// return soon.
 type Hooks struct {
-	// Failed is called when the objects have changed and cannot be read, or not all at one revision: until the next reading
-	// the Authorizer has no opinion.
+	// Failed is called when the objects have changed and cannot be read, or cannot all be read at one revision. The Authorizer
+	// has no opinion until the next successful reading.
 	Failed func(err error)
-	// Unreadable is called when a reading has left out objects whose stored bytes cannot be decoded: they grant nothing
-	// until they are repaired. The error names some of them, of each kind at most ten. An object is reported when it
-	// becomes unreadable, and when all objects are read anew.
+	// Unreadable is called when a reading has left out objects whose stored bytes cannot be decoded. Such objects grant nothing
+	// until they are repaired. The error names at most ten of them for each kind. An object is reported when it becomes
+	// unreadable, and when all objects are read again.
 	Unreadable func(err error)
 }
 
 const (
 	defaultRetryAfter = time.Second
 	defaultMaxMissing = 100
-	// maxReadings is how often one reading begins anew because the state that it asked for is not retained any more, or
-	// because the store was set back to an older state.
+	// maxReadings is the maximum number of attempts of one reading. An attempt fails if the storage no longer retains the
+	// requested state, or if the store was reset to an older state.
 	maxReadings = 4
 )
 
-// New returns the authorizer that follows the roles and bindings of from, in rbac.authorization.k8s.io/v1. They may be served
-// later: until all four kinds are, and are loaded, the authorizer has no opinion.
+// New returns an authorizer that follows the roles and bindings of from, in rbac.authorization.k8s.io/v1. The kinds may be served
+// later: the authorizer has no opinion until all four kinds are served and loaded.
 func New(from runtime.Readers, o Options) (*Authorizer, error) {
 	if from == nil {
 		return nil, errors.New("rbac: there is nothing to read roles and bindings from")
@@ -106,9 +109,9 @@ func New(from runtime.Readers, o Options) (*Authorizer, error) {
 	return a, nil
 }
 
-// Pin implements authz.Pinner: it returns the *Policy of now. When something has changed, one of the requests that find it so
-// reads the changes, and the others wait for it, each no longer than its ctx. The request that reads goes on as long as
-// another one waits. When ctx ends before, or the changes cannot be read, the Policy has no opinion. Without a change Pin
+// Pin implements authz.Pinner. It returns the current *Policy. If something has changed, one of the requests that need the change
+// reads it, and the others wait, each until its ctx ends. The request that reads continues while another request waits, even if
+// its own ctx has ended. If ctx ends first, or if the changes cannot be read, the Policy has no opinion. Without a change Pin
 // allocates nothing.
 func (a *Authorizer) Pin(ctx context.Context) authz.Authorizer { return a.policy(ctx) }
 
@@ -119,7 +122,7 @@ func (a *Authorizer) policy(ctx context.Context) *Policy {
 	return a.refresh(ctx)
 }
 
-// isCurrent reports whether nothing has changed since s was read. What is not loaded may have changed.
+// isCurrent reports whether nothing has changed since s was read. A kind that is not loaded may have changed.
 func (a *Authorizer) isCurrent(s *state) bool {
 	for i := range a.kinds {
 		if changed := a.kinds[i].objects.Changed(); changed.Revision == 0 || changed != s.changed[i] {
@@ -129,18 +132,18 @@ func (a *Authorizer) isCurrent(s *state) bool {
 	return true
 }
 
-// Authorize implements authz.Authorizer: it never denies, and returns no error.
+// Authorize implements authz.Authorizer. It never denies, and returns no error.
 func (a *Authorizer) Authorize(ctx context.Context, asked authz.Attributes) (authz.Verdict, string, error) {
 	return a.policy(ctx).Authorize(ctx, asked)
 }
 
-// RulesFor implements authz.RuleResolver, as that of a Policy.
+// RulesFor implements authz.RuleResolver like Policy.RulesFor.
 func (a *Authorizer) RulesFor(ctx context.Context, user *authn.User, namespace string) (authz.Rules, error) {
 	return a.policy(ctx).RulesFor(ctx, user, namespace)
 }
 
-// Ready returns nil when requests are decided by the roles and bindings as they are, and otherwise says which kind is missing,
-// or why its changes cannot be read.
+// Ready returns nil if requests are decided by the current roles and bindings. Otherwise the error says which kind is missing, or
+// why the changes cannot be read.
 func (a *Authorizer) Ready(ctx context.Context) error {
 	if err := a.kindsReady(ctx); err != nil {
 		return err
@@ -162,7 +165,8 @@ func (a *Authorizer) kindsReady(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// refresh returns the Policy of a reading that begins after the call, which it does itself when its turn comes first.
+// refresh returns the Policy of a reading that begins after the call. If no other request performs the reading first, this
+// request does.
 func (a *Authorizer) refresh(ctx context.Context) *Policy {
 	if ctx.Err() != nil {
 		return ended(ctx)
@@ -178,7 +182,7 @@ func (a *Authorizer) refresh(ctx context.Context) *Policy {
 		return ended(ctx)
 	}
 	select {
-	case <-r.done: // by the one whose turn it was before
+	case <-r.done: // by the request that had the turn before
 		return r.policy
 	default:
 	}
@@ -192,7 +196,7 @@ func (a *Authorizer) refresh(ctx context.Context) *Policy {
 	return r.policy
 }
 
-// join returns the reading that begins next.
+// join adds the caller to the reading that begins next.
 func (a *Authorizer) join() *reading {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -203,14 +207,14 @@ func (a *Authorizer) join() *reading {
 	return a.next
 }
 
-// begin begins a reading: who comes from now on joins another one. The caller has the turn.
+// begin begins a reading. Requests that come later join the next one. The caller has the turn.
 func (a *Authorizer) begin(r *reading, cancel context.CancelFunc) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.next, r.cancel = nil, cancel
 }
 
-// leave says that a request has ended for which a reading is. The last one breaks it off.
+// leave removes a request that has ended from a reading. The last one cancels the reading.
 func (a *Authorizer) leave(r *reading) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -219,15 +223,15 @@ func (a *Authorizer) leave(r *reading) {
 	}
 }
 
-// ended is the Policy of a request whose ctx has ended.
+// ended returns the Policy of a request whose ctx has ended.
 func ended(ctx context.Context) *Policy {
 	return &Policy{problem: fmt.Errorf("RBAC: the request ended before roles and bindings were read: %w", context.Cause(ctx))}
 }
 
-// errUnread is what those may know whose requests are not decided because a reading has failed.
+// errUnread is the reason that users see when a reading has failed.
 var errUnread = errors.New("RBAC: roles and bindings cannot be read")
 
-// update reads what has changed, and returns the Policy of now. The caller has the turn.
+// update reads the changes, and returns the current Policy. The caller has the turn.
 func (a *Authorizer) update(ctx context.Context) *Policy {
 	now := a.now.Load()
 	if a.isCurrent(now) {
@@ -245,10 +249,10 @@ func (a *Authorizer) update(ctx context.Context) *Policy {
 			a.opts.Hooks.Unreadable(unreadable)
 		}
 		return next.policy
-	case ctx.Err() != nil: // nobody waits any more, and the next request reads
+	case ctx.Err() != nil: // no request waits any more, and the next request reads
 		return ended(ctx)
 	case !now.policy.loaded && errors.Is(err, runtime.ErrNotReady):
-		return now.policy // a server that starts has not failed
+		return now.policy // a starting server is not a failure
 	}
 	failed := &failure{time.Now(), fmt.Errorf("roles and bindings: %w", err), &Policy{problem: errUnread}}
 	a.failed.Store(failed)
@@ -256,7 +260,8 @@ func (a *Authorizer) update(ctx context.Context) *Policy {
 	return failed.policy
 }
 
-// read brings s up to date: all kinds at one revision. unreadable names what is left out.
+// read returns a state with all kinds at one revision, by adding the changes to s. unreadable names the objects that are left
+// out.
 func (a *Authorizer) read(ctx context.Context, s *state) (next *state, unreadable, err error) {
 	from, revision := *s, a.newest
 	for range maxReadings {
@@ -273,9 +278,9 @@ func (a *Authorizer) read(ctx context.Context, s *state) (next *state, unreadabl
 			next.changed = changed
 			return next, unreadable, nil
 		case apierrors.IsResourceExpired(err):
-			from = state{policy: &Policy{}} // all objects, at another revision
+			from = state{policy: &Policy{}} // read all objects, at another revision
 		case apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge):
-			revision = a.stored // what is known of a kind is from before the store was set back
+			revision = a.stored // a kind has a revision from before the store was reset
 		default:
 			return nil, nil, err
 		}
@@ -283,7 +288,7 @@ func (a *Authorizer) read(ctx context.Context, s *state) (next *state, unreadabl
 	return nil, nil, fmt.Errorf("the state at one revision could not be read %d times, the last time because of: %w", maxReadings, err)
 }
 
-// newest returns a revision that is no older than any change that is known. A kind that is not loaded is asked.
+// newest returns a revision that is not older than any known change. It calls the reader of a kind that is not loaded.
 func (a *Authorizer) newest(ctx context.Context, changed [4]runtime.LastChange) (revision int64, err error) {
 	for i := range a.kinds {
 		if changed[i].Revision > 0 {
@@ -299,7 +304,7 @@ func (a *Authorizer) newest(ctx context.Context, changed [4]runtime.LastChange) 
 	return revision, nil
 }
 
-// stored returns the revision of the store, and has every kind find out whether the store was set back.
+// stored returns the revision of the store. It makes every kind find out whether the store was reset.
 func (a *Authorizer) stored(ctx context.Context, _ [4]runtime.LastChange) (revision int64, err error) {
 	for i := range a.kinds {
 		got, err := a.kinds[i].revision(ctx, runtime.Live())
@@ -311,7 +316,7 @@ func (a *Authorizer) stored(ctx context.Context, _ [4]runtime.LastChange) (revis
 	return revision, nil
 }
 
-// readAt brings s to the state at a revision.
+// readAt returns s with the changes up to a revision.
 func (a *Authorizer) readAt(ctx context.Context, s *state, revision int64) (next *state, unreadable, err error) {
 	next = &state{policy: s.policy, since: s.since}
 	var changes [4]func(*edit)

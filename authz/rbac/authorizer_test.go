@@ -34,7 +34,7 @@ func follow(t testing.TB, w *world, o rbac.Options) *rbac.Authorizer {
 	return a
 }
 
-// allowed asks whether user may get pods.
+// allowed reports whether user may get pods.
 func allowed(ctx context.Context, a authz.Authorizer, user string) bool {
 	verdict, _, err := a.Authorize(ctx, request(user, "", "get core/pods ns"))
 	return verdict == authz.Allow && err == nil
@@ -64,7 +64,7 @@ func TestPinFollowsChanges(t *testing.T) { // not parallel: it counts allocation
 	if allowed(ctx, a, "u") || !allowed(ctx, with, "u") {
 		t.Error("a role that is deleted allows, or what was pinned before has changed")
 	}
-	// A change that is no difference: an object that comes and goes between two requests.
+	// A change without a difference: an object is created and deleted between two requests.
 	last := a.Pin(ctx)
 	for _, k := range w.kinds {
 		k.changed.Store(w.revision + 1)
@@ -75,7 +75,7 @@ func TestPinFollowsChanges(t *testing.T) { // not parallel: it counts allocation
 	}
 }
 
-// Roles that are made anew, though none was written, are read anew.
+// TestAnotherGeneration checks that roles are read again when their generation changes, even if none was written.
 func TestAnotherGeneration(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -95,7 +95,7 @@ func TestAnotherGeneration(t *testing.T) {
 	}
 }
 
-// What has not changed is shared by policies, and keeps none of them in memory.
+// TestOldPoliciesAreLetGo checks that policies share unchanged parts, and that these parts do not keep old policies in memory.
 func TestOldPoliciesAreLetGo(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -155,7 +155,8 @@ func TestNewRefuses(t *testing.T) {
 	contains(t, err, "must not be negative")
 }
 
-// While the changes cannot be read there is no opinion, and not every request waits for a storage that does not answer.
+// TestFailuresDecideNothing checks that there is no opinion while the changes cannot be read, and that not every request waits
+// for a storage that does not respond.
 func TestFailuresDecideNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -195,7 +196,8 @@ func TestFailuresDecideNothing(t *testing.T) {
 	})
 }
 
-// A kind that is loaded anew does not tell of changes that this server has acknowledged: what is known is not current.
+// TestNotLoadedAnyMore checks that the known state is not current when a kind is being loaded again, because the kind then does
+// not report changes that this server has acknowledged.
 func TestNotLoadedAnyMore(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"ClusterRole", "ClusterRoleBinding"} {
@@ -219,7 +221,7 @@ func TestNotLoadedAnyMore(t *testing.T) {
 		if a.Pin(ctx); w.reads()[kind] == before {
 			t.Errorf("%s: it is taken for current while the kind is not loaded", kind)
 		}
-		// Loaded while the reading goes on: it is not known what that has missed.
+		// The kind is loaded during the reading, so it is not known which changes the reading has missed.
 		again := w.put(role, to)
 		w.kinds[kind].changed.Store(0)
 		w.kinds[kind].asked = func() {
@@ -235,7 +237,8 @@ func TestNotLoadedAnyMore(t *testing.T) {
 	}
 }
 
-// A store that is set back to an older state, as from a backup, is noticed whatever the revisions of the other kinds are.
+// TestSetBack checks that a store that was reset to an older state, such as a backup, is noticed whatever the revisions of the
+// other kinds are.
 func TestSetBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -255,7 +258,7 @@ func TestSetBack(t *testing.T) {
 	if !allowed(ctx, a, "u") {
 		t.Error("not allowed after the binding was made again")
 	}
-	// One kind is set back, and the highest revision is that of another kind.
+	// One kind is reset, and another kind has the highest revision.
 	w.put(role)
 	before := w.put(clusterBinding("other", "pods", "User/w"))
 	if !allowed(ctx, a, "u") {
@@ -266,7 +269,7 @@ func TestSetBack(t *testing.T) {
 	if allowed(ctx, a, "u") {
 		t.Error("the role of after the backup still allows")
 	}
-	// A kind that has not noticed says that it is at a revision which the store does not have.
+	// A kind that has not noticed the reset reports a revision that the store does not have.
 	w.put(role, to)
 	if !allowed(ctx, a, "u") {
 		t.Fatal("not allowed")
@@ -279,7 +282,7 @@ func TestSetBack(t *testing.T) {
 	}
 }
 
-// An object that cannot be decoded is left out, and the changes of all others have effect.
+// TestUnreadable checks that an object that cannot be decoded is left out, and that the changes of all other objects have effect.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -312,7 +315,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// A request that has ended gets no policy of before, nor does it read.
+// TestEndedRequest checks that a request that has ended gets no old policy and does not read.
 func TestEndedRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -328,7 +331,7 @@ func TestEndedRequest(t *testing.T) {
 		t.Error("without a change nothing is to be read")
 	}
 	w.drop(to)
-	for range 20 { // of two things that could be done either is by chance
+	for range 20 { // select chooses randomly if two cases are ready
 		if allowed(ctx, a, "u") {
 			t.Fatal("a request that has ended is decided by the policy of before")
 		}
@@ -341,7 +344,7 @@ func TestEndedRequest(t *testing.T) {
 	}
 }
 
-// A state that is not retained any more is read anew, at a revision that is.
+// TestExpired checks that a state that is no longer retained is read again, at a revision that is retained.
 func TestExpired(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -352,7 +355,7 @@ func TestExpired(t *testing.T) {
 	}
 	w.drop(clusterBinding("old", "pods", "User/u"))
 	newest := w.put(clusterBinding("new", "pods", "User/v"))
-	// The kinds say that they are older than they are: what is asked for first is not retained.
+	// The kinds report older revisions than they have, so the first requested state is not retained.
 	w.set(func() { w.compacted = newest })
 	for _, k := range w.kinds {
 		k.changed.Store(newest - 1)
@@ -363,7 +366,7 @@ func TestExpired(t *testing.T) {
 		t.Error("it is not the newest state")
 	}
 	<-bump
-	// And when no state is retained it is said.
+	// If no state is retained, the hook reports it.
 	known := a.Pin(ctx)
 	w.put(clusterBinding("other", "pods", "User/w"))
 	w.kinds["ClusterRole"].expired = func() {}
@@ -374,8 +377,8 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-// Of many requests that find a change one reads it, and the others wait. The reading goes on when that one request ends, and
-// is broken off when all have ended.
+// TestOneReadingForMany checks that one of many requests reads a change and the others wait. The reading continues when that one
+// request ends, and is cancelled when all have ended.
 func TestOneReadingForMany(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -401,7 +404,7 @@ func TestOneReadingForMany(t *testing.T) {
 			synctest.Wait()
 			return cancel
 		}
-		reads := short() // for itself alone
+		reads := short() // for this request only
 		waits := short() // for the next reading
 		reads()
 		synctest.Wait() // the second reads
@@ -414,12 +417,12 @@ func TestOneReadingForMany(t *testing.T) {
 
 		first, end := context.WithCancel(t.Context())
 		all.Go(func() { a.Pin(first) })
-		synctest.Wait() // it reads what others who come later may not have
+		synctest.Wait() // this reading began before later changes, so later requests must not use it
 		leader, endLeader := context.WithCancel(t.Context())
 		for i := range 20 {
 			ctx := t.Context()
 			if i == 0 {
-				ctx = leader // it came first to the next reading
+				ctx = leader // the first request to join the next reading
 			}
 			all.Go(func() {
 				if !allowed(ctx, a, "v") || allowed(t.Context(), a, "u") {
@@ -428,9 +431,9 @@ func TestOneReadingForMany(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		end() // the first reading is broken off, and the next begins
+		end() // the first reading is cancelled, and the next begins
 		synctest.Wait()
-		endLeader() // others wait for that
+		endLeader() // other requests wait for this reading
 		synctest.Wait()
 		close(hold)
 		all.Wait()
@@ -440,7 +443,8 @@ func TestOneReadingForMany(t *testing.T) {
 	})
 }
 
-// Every decision under changes is the one of a state that was, and of one that is no older than the request.
+// TestPinUnderChanges checks that every decision under changes is that of a state that existed, and that is not older than the
+// request.
 func TestPinUnderChanges(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -488,8 +492,8 @@ func TestPinUnderChanges(t *testing.T) {
 	readers.Wait()
 }
 
-// many is a policy of n bindings of 1,000 roles: half of them ClusterRoleBindings, the others in 100 namespaces, of a user
-// each; and those of a user who is in three groups with ten bindings.
+// many returns n bindings of 1,000 roles: half of them ClusterRoleBindings, the others in 100 namespaces, each with one user; and
+// the bindings of a user in three groups with ten bindings.
 func many(n int) []runtime.Object {
 	var objects []runtime.Object
 	for i := range 1000 {
@@ -517,7 +521,8 @@ func many(n int) []runtime.Object {
 
 var sizes = []int{10, 10_000}
 
-// A decision, for a user of three groups with eleven bindings, the last of which allows; and one that nothing allows.
+// BenchmarkAuthorize measures a decision for a user with eleven bindings in three groups, the last of which allows, and a
+// decision that nothing allows.
 func BenchmarkAuthorize(b *testing.B) {
 	for _, n := range sizes {
 		policy := static(b, many(n)...)
@@ -548,7 +553,7 @@ func BenchmarkPin(b *testing.B) {
 	}
 }
 
-// A changed binding, or a changed role, and the Pin that reads it.
+// BenchmarkChange measures a changed binding or role, and the Pin that reads it.
 func BenchmarkChange(b *testing.B) {
 	for _, n := range sizes {
 		for _, c := range []struct {
@@ -577,7 +582,7 @@ func BenchmarkChange(b *testing.B) {
 	}
 }
 
-// The first reading.
+// BenchmarkLoad measures the first reading.
 func BenchmarkLoad(b *testing.B) {
 	w := newWorld()
 	w.put(many(10_000)...)
@@ -587,7 +592,7 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-// What a decision may cost, whatever the machine.
+// TestDecisionAllocates bounds the allocations of a decision.
 func TestDecisionAllocates(t *testing.T) {
 	policy := static(t, many(1000)...)
 	for _, c := range []string{"update example.com/airports ns-1 muc", "delete example.com/airports ns-1 muc"} {

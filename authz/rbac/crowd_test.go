@@ -7,8 +7,8 @@ import (
 	"github.com/keelson-dev/keelson/authz/rbac"
 )
 
-// One group with all bindings, the most that a subject can have: a changed binding costs what it costs elsewhere, and a
-// decision that nothing allows looks at every binding.
+// BenchmarkCrowdedGroup has one group with all bindings, the maximum for a subject. A changed binding costs the same as
+// elsewhere, and a decision that nothing allows reads every binding.
 func BenchmarkCrowdedGroup(b *testing.B) {
 	for _, n := range sizes {
 		w := newWorld()

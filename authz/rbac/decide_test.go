@@ -44,7 +44,7 @@ func role(namespace, name string, rules ...rbacv1.PolicyRule) *rbacv1.Role {
 	return &rbacv1.Role{ObjectMeta: named(namespace, name), Rules: rules}
 }
 
-// subjects reads "User/alice Group/dev ServiceAccount/ns/robot".
+// subjects parses "User/alice Group/dev ServiceAccount/ns/robot".
 func subjects(text string) (out []rbacv1.Subject) {
 	for one := range strings.FieldsSeq(text) {
 		kind, name, _ := strings.Cut(one, "/")
@@ -65,7 +65,7 @@ func clusterBinding(name, role, to string) *rbacv1.ClusterRoleBinding {
 	}
 }
 
-// binding is of a role as "Role/a".
+// binding returns a binding of a role such as "Role/a".
 func binding(namespace, name, role, to string) *rbacv1.RoleBinding {
 	kind, role, _ := strings.Cut(role, "/")
 	return &rbacv1.RoleBinding{
@@ -74,7 +74,8 @@ func binding(namespace, name, role, to string) *rbacv1.RoleBinding {
 	}
 }
 
-// request reads "get apps/deployments/scale namespace name" and "get /path"; "-" is an empty namespace, and "core" an empty group.
+// request parses "get apps/deployments/scale namespace name" and "get /path"; "-" is an empty namespace, and "core" an empty
+// group.
 func request(user, groups, text string) authz.Attributes {
 	a := authz.Attributes{User: &authn.User{Name: user, Groups: strings.Fields(groups)}}
 	parts := strings.Fields(text)
@@ -198,7 +199,7 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// The decisions are those that a kube-apiserver made by the same objects.
+// TestDecisionsOfKubernetes compares with the decisions of a kube-apiserver with the same objects.
 func TestDecisionsOfKubernetes(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/kube-apiserver.json")
@@ -232,7 +233,7 @@ func TestDecisionsOfKubernetes(t *testing.T) {
 		if why := wrong(objects, a, verdict, reason, err); why != "" {
 			t.Errorf("%s: %s", describe(a), why)
 		}
-		// Which of several reasons it is depends on the order in which kube-apiserver has the bindings.
+		// If there are several reasons, the reason depends on the order in which kube-apiserver has the bindings.
 		theirs := authz.NoOpinion
 		if r.Allowed {
 			theirs = authz.Allow
@@ -270,7 +271,7 @@ func parse(t *testing.T, text []byte) runtime.Object {
 	return obj
 }
 
-// random makes objects and requests of few names, so that they often meet.
+// random makes objects and requests from few names, so that they often match.
 type random struct{ *rand.Rand }
 
 func (r random) one(of ...string) string { return of[r.IntN(len(of))] }
@@ -337,8 +338,8 @@ func (r random) request() authz.Attributes {
 	return a
 }
 
-// Decisions are those of a look at all objects, after each of many changes, which the index takes one by one. The index is then
-// the same as one that is made at once, and the one before is as it was.
+// TestRandomPolicies compares decisions with those of a search in all objects, after each of many changes. The index must be the
+// same as one that is built at once, and the previous index must be unchanged.
 func TestRandomPolicies(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
@@ -359,7 +360,7 @@ func TestRandomPolicies(t *testing.T) {
 						w.put(obj)
 					}
 				}
-				if r.IntN(20) == 0 { // the next reading begins anew
+				if r.IntN(20) == 0 { // the next reading reads all objects
 					w.set(func() { w.compacted = w.revision })
 				}
 				policy := a.Pin(t.Context()).(*rbac.Policy)
@@ -435,7 +436,7 @@ func TestRulesForNobody(t *testing.T) {
 	}
 }
 
-// A reason does not grow with the number of roles that do not exist.
+// TestMissingRolesAreBounded checks that the length of a reason does not depend on the number of missing roles.
 func TestMissingRolesAreBounded(t *testing.T) {
 	t.Parallel()
 	w := newWorld()

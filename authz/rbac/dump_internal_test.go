@@ -7,7 +7,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Dump shows the whole index of a policy.
+// Dump returns the whole index of a policy.
 func Dump(p *Policy) map[string]string {
 	out := map[string]string{}
 	scopeDump := func(namespace string, s *scope) {

@@ -5,18 +5,18 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// An edit makes a Policy out of another one, which stays as it is. Of the maps of that one it copies those that it changes,
-// each once; a copy of a map shares the nodes that are not changed. A scope or grants that name the edit in their field by
-// are copies already. An edit is used by one goroutine, and no more after done.
+// An edit makes a new Policy from another one, which it does not change. It copies the maps that it changes, each once; the copy
+// of a map shares the unchanged nodes. A scope or grants whose field by is the edit are copies already. An edit must not be used
+// concurrently, and not after done.
 type edit struct{ p *Policy }
 
-// degree is half of how many entries a node of a map has. What a change copies is one node for each level: small nodes make
-// it cheap, and large ones the look-ups.
+// degree is half of the maximum number of entries in a node of a map. A change copies one node for each level. Small nodes make
+// changes cheap, large nodes make look-ups cheap.
 const degree = 8
 
 func newMap[V any]() *btree.Map[string, V] { return btree.NewMap[string, V](degree) }
 
-// edit begins with what is in p, and leaves p alone.
+// edit returns an edit that begins with the content of p.
 func (p *Policy) edit() *edit {
 	next := *p
 	if next.namespaces == nil {
@@ -27,7 +27,8 @@ func (p *Policy) edit() *edit {
 	return &edit{&next}
 }
 
-// done returns the Policy, which is that of a revision. The edit lets go of it: what names the edit would keep it in memory.
+// done returns the Policy at a revision. It removes the Policy from the edit, because the scopes that refer to the edit would
+// keep the Policy in memory.
 func (e *edit) done(revision int64, missing int) *Policy {
 	p := e.p
 	e.p = nil
@@ -35,7 +36,7 @@ func (e *edit) done(revision int64, missing int) *Policy {
 	return p
 }
 
-// find returns the scope of a namespace to read, or of no namespace; nil: there is nothing in it.
+// find returns the scope of a namespace for reading; "" is the cluster scope. It returns nil if the scope is empty.
 func (e *edit) find(namespace string) *scope {
 	if namespace == "" {
 		return e.p.cluster
@@ -44,7 +45,7 @@ func (e *edit) find(namespace string) *scope {
 	return s
 }
 
-// scope returns the scope of a namespace to change.
+// scope returns the scope of a namespace for changes.
 func (e *edit) scope(namespace string) *scope {
 	s := e.find(namespace)
 	switch {
@@ -70,19 +71,19 @@ func (e *edit) put(namespace string, s *scope) {
 	}
 }
 
-// forget takes a scope away that has nothing in it any more.
+// forget removes a scope if it is empty.
 func (e *edit) forget(namespace string, s *scope) {
 	if s.roles.Len() == 0 && s.bindings.Len() == 0 {
 		e.put(namespace, nil)
 	}
 }
 
-// setRole adds a role, or replaces the one of that name. The rules are shared and read-only.
+// setRole adds a role, or replaces the role with this name. The rules are shared and must not be changed.
 func (e *edit) setRole(namespace, name string, rules []rbacv1.PolicyRule) {
 	e.scope(namespace).roles.Set(name, rules)
 }
 
-// dropRole takes a role away, if there is one of that name.
+// dropRole removes a role, if there is one with this name.
 func (e *edit) dropRole(namespace, name string) {
 	if e.find(namespace) == nil {
 		return
@@ -92,7 +93,7 @@ func (e *edit) dropRole(namespace, name string) {
 	e.forget(namespace, s)
 }
 
-// setBinding adds a binding, or replaces the one of that name.
+// setBinding adds a binding, or replaces the binding with this name.
 func (e *edit) setBinding(b *binding) {
 	s := e.scope(b.namespace)
 	if old, replaced := s.bindings.Set(b.name, b); replaced {
@@ -104,13 +105,13 @@ func (e *edit) setBinding(b *binding) {
 			continue
 		}
 		g := e.grants(m, key)
-		if _, ok := g.of.Get(b.name); !ok { // the first of equal subjects is the one that reasons name
+		if _, ok := g.of.Get(b.name); !ok { // reasons name the first of equal subjects
 			g.of.Set(b.name, grant{b, i})
 		}
 	}
 }
 
-// dropBinding takes a binding away, if there is one of that name.
+// dropBinding removes a binding, if there is one with this name.
 func (e *edit) dropBinding(namespace, name string) {
 	if e.find(namespace) == nil {
 		return
@@ -122,14 +123,14 @@ func (e *edit) dropBinding(namespace, name string) {
 	e.forget(namespace, s)
 }
 
-// unlink takes a binding from its subjects.
+// unlink removes a binding from the grants of its subjects.
 func (e *edit) unlink(s *scope, b *binding) {
 	for i := range b.subjects {
 		m, key := s.subject(b, i)
 		if m == nil {
 			continue
 		}
-		if _, ok := m.Get(key); !ok { // an equal subject came before
+		if _, ok := m.Get(key); !ok { // an equal subject came first
 			continue
 		}
 		g := e.grants(m, key)
@@ -139,7 +140,7 @@ func (e *edit) unlink(s *scope, b *binding) {
 	}
 }
 
-// grants returns the grants of a subject to change.
+// grants returns the grants of a subject for changes.
 func (e *edit) grants(m *btree.Map[string, *grants], key string) *grants {
 	g, ok := m.Get(key)
 	switch {
@@ -154,7 +155,7 @@ func (e *edit) grants(m *btree.Map[string, *grants], key string) *grants {
 	return g
 }
 
-// subject returns where a subject of a binding is found, and by what; a nil map: it is nobody.
+// subject returns the map and the key under which a subject of a binding is found. The map is nil if the subject matches no user.
 func (s *scope) subject(b *binding, i int) (*btree.Map[string, *grants], string) {
 	one := &b.subjects[i]
 	switch one.Kind {
@@ -170,10 +171,10 @@ func (s *scope) subject(b *binding, i int) (*btree.Map[string, *grants], string)
 	return nil, ""
 }
 
-// accountPrefix begins the names of users who are service accounts.
+// accountPrefix is the prefix of the user names of service accounts.
 const accountPrefix = "system:serviceaccount:"
 
-// dropRoles takes all roles away: the ClusterRoles, or the Roles of all namespaces.
+// dropRoles removes all roles: the ClusterRoles, or the Roles of all namespaces.
 func (e *edit) dropRoles(namespaced bool) {
 	for _, namespace := range e.scopes(namespaced) {
 		s := e.scope(namespace)
@@ -182,7 +183,7 @@ func (e *edit) dropRoles(namespaced bool) {
 	}
 }
 
-// dropBindings takes all bindings away: the ClusterRoleBindings, or the RoleBindings of all namespaces.
+// dropBindings removes all bindings: the ClusterRoleBindings, or the RoleBindings of all namespaces.
 func (e *edit) dropBindings(namespaced bool) {
 	for _, namespace := range e.scopes(namespaced) {
 		s := e.scope(namespace)
@@ -191,7 +192,7 @@ func (e *edit) dropBindings(namespaced bool) {
 	}
 }
 
-// scopes are the namespaces that have something, or "" when that has.
+// scopes returns the namespaces that are not empty, or "" if the cluster scope is not empty.
 func (e *edit) scopes(namespaced bool) []string {
 	if namespaced {
 		return e.p.namespaces.Keys()

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A program that stores no roles names them, and gives the policy to its server as Policy.Authorizer, in an authz.Union with
-// what else it allows, or adds it to what the server allows by Host.Authorize.
+// A program that stores no roles declares them, and gives the policy to its server as Policy.Authorizer, in an authz.Union with
+// other authorizers. Or it adds the policy to what the server allows by Host.Authorize.
 func ExampleStatic() {
 	policy, err := rbac.Static(
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Rules: []rbacv1.PolicyRule{
@@ -28,7 +28,7 @@ func ExampleStatic() {
 		fmt.Println(err)
 		return
 	}
-	// As it is given to a server, with an administrator and with what probes ask for.
+	// As it is given to a server, together with an administrator and the paths of probes.
 	authorizer := authz.Union(authz.Masters(), authz.AllowPaths("/healthz", "/livez", "/readyz"), policy)
 	amelia := &authn.User{Name: "amelia", Groups: []string{"pilots"}}
 	for _, verb := range []string{"list", "delete"} {

@@ -9,18 +9,18 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// kind is one of the four.
+// kind is one of the four kinds, with its reader.
 type kind struct {
 	name    string
 	objects interface {
 		Changed() runtime.LastChange
 		Ready(ctx context.Context) error
 	}
-	// changes reads what has changed after a revision.
+	// changes reads the changes after a revision.
 	changes func(ctx context.Context, since int64, at runtime.Freshness) (delta, error)
 }
 
-// revision returns the one of the state that a read shows.
+// revision returns the revision of the state that a read returns.
 func (k *kind) revision(ctx context.Context, at runtime.Freshness) (int64, error) {
 	got, err := k.changes(ctx, 0, at)
 	if err != nil {
@@ -29,14 +29,14 @@ func (k *kind) revision(ctx context.Context, at runtime.Freshness) (int64, error
 	return got.revision, nil
 }
 
-// delta is what has changed: nothing if apply is nil.
+// delta has the changes of a kind. apply is nil if nothing has changed.
 type delta struct {
 	revision   int64
 	apply      func(e *edit)
-	unreadable error // names what apply leaves out because it cannot be decoded; nil: nothing
+	unreadable error // names the objects that apply leaves out because they cannot be decoded; nil if there are none
 }
 
-// kindsOf returns the four kinds. Their Readers go by the kinds' names, so that the kinds may be served later.
+// kindsOf returns the four kinds. The readers look the kinds up by name, so that the kinds may be served later.
 func kindsOf(from runtime.Readers) [4]kind {
 	return [4]kind{
 		roles("ClusterRole", from, func(r *rbacv1.ClusterRole) []rbacv1.PolicyRule { return r.Rules }),
@@ -54,7 +54,7 @@ func roleBinding(b *rbacv1.RoleBinding) *binding {
 	return &binding{namespace: b.Namespace, name: b.Name, role: b.RoleRef, subjects: b.Subjects}
 }
 
-// roles is a kind of roles.
+// roles returns a kind of roles.
 func roles[T runtime.Object](name string, from runtime.Readers, rules func(T) []rbacv1.PolicyRule) kind {
 	return kindOf(name, from,
 		func(e *edit) { e.dropRoles(name == "Role") },
@@ -62,7 +62,7 @@ func roles[T runtime.Object](name string, from runtime.Readers, rules func(T) []
 		(*edit).dropRole)
 }
 
-// bindings is a kind of bindings.
+// bindings returns a kind of bindings.
 func bindings[T runtime.Object](name string, from runtime.Readers, make func(T) *binding) kind {
 	return kindOf(name, from,
 		func(e *edit) { e.dropBindings(name == "RoleBinding") },

@@ -10,8 +10,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// naive decides by looking at every binding and every role: it returns the reasons that an Allow may have, and those of
-// the roles that are not found, in no particular order.
+// naive decides by reading every binding and every role. It returns the possible reasons of an Allow, and the errors of missing
+// roles, in no particular order.
 func naive(objects []runtime.Object, a authz.Attributes) (allows, missing []string) {
 	for _, obj := range objects {
 		switch b := obj.(type) {
@@ -87,7 +87,7 @@ func naiveRule(r rbacv1.PolicyRule, a authz.Attributes) bool {
 	return in(r.APIGroups, "*", a.APIGroup) && in(r.Resources, resources...) && (len(r.ResourceNames) == 0 || in(r.ResourceNames, a.Name))
 }
 
-// wrong says what is wrong with a decision, or "".
+// wrong returns what is wrong with a decision, or "".
 func wrong(objects []runtime.Object, a authz.Attributes, verdict authz.Verdict, reason string, err error) string {
 	allows, missing := naive(objects, a)
 	if err != nil {
@@ -105,7 +105,7 @@ func wrong(objects []runtime.Object, a authz.Attributes, verdict authz.Verdict, 
 	return ""
 }
 
-// missingIn takes the reason of a refusal apart.
+// missingIn returns the errors in the reason of a refusal.
 func missingIn(reason string) []string {
 	reason = strings.TrimPrefix(reason, "RBAC: ")
 	if reason == "" {

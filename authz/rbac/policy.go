@@ -16,49 +16,55 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
-// Policy is roles and bindings that never change: those of [Static], or those of an [Authorizer] at one revision. The zero
-// Policy has none, and no opinion: its reason says that they are not loaded. All methods may be called concurrently.
+// Policy is an immutable set of roles and bindings: those of [Static], or those of an [Authorizer] at one revision. The zero
+// Policy has none and has no opinion; its reason says that the roles and bindings are not loaded. All methods may be called
+// concurrently.
+//
+// A Policy allows or has no opinion; no rule denies. A request for an object in a namespace is allowed by any ClusterRoleBinding,
+// or by a RoleBinding in that namespace. A request for a cluster-scoped resource or for a path is allowed only by a
+// ClusterRoleBinding. The reason of an Allow names the binding, the role and the subject; if several bindings allow the request,
+// it names one of them. The reason of no opinion names the roles that the user's bindings refer to and that do not exist.
 type Policy struct {
 	revision   int64
 	loaded     bool
-	problem    error  // why the Policy has no opinion, if it is not loaded; nil: errNotLoaded
-	cluster    *scope // ClusterRoles and ClusterRoleBindings; nil: none
+	problem    error  // why the Policy has no opinion, if it is not loaded; nil means errNotLoaded
+	cluster    *scope // ClusterRoles and ClusterRoleBindings; nil if there are none
 	namespaces *btree.Map[string, *scope]
-	missing    int // how many roles that do not exist a reason names
+	missing    int // maximum number of missing roles in a reason
 }
 
-// scope is the roles and bindings of one namespace, or of none.
+// scope has the roles and bindings of one namespace, or of the cluster.
 type scope struct {
-	by       *edit // what may change the scope; nil when nothing may any more
+	by       *edit // the edit that made the scope; only this edit may change it
 	roles    *btree.Map[string, []rbacv1.PolicyRule]
 	bindings *btree.Map[string, *binding]
-	users    *btree.Map[string, *grants] // by the name of the user; service accounts are users
+	users    *btree.Map[string, *grants] // by user name, including service accounts
 	groups   *btree.Map[string, *grants]
 }
 
-// grants are the bindings of one scope that have a subject, by their names.
+// grants are the bindings in one scope that have the same subject, by name.
 type grants struct {
-	by *edit // as of a scope
+	by *edit // as in scope
 	of *btree.Map[string, grant]
 }
 
-// grant is a binding and the first of its subjects that is the one it is found by.
+// grant is a binding, and the index of the first of its subjects that is the subject of the grants.
 type grant struct {
 	binding *binding
 	subject int
 }
 
-// binding is a ClusterRoleBinding, or, with a namespace, a RoleBinding. What it refers to is shared and read-only.
+// binding is a ClusterRoleBinding, or a RoleBinding if it has a namespace. The slices in it are shared and must not be changed.
 type binding struct {
 	namespace, name string
 	role            rbacv1.RoleRef
 	subjects        []rbacv1.Subject
 }
 
-// errNotLoaded is why there are no rules yet.
+// errNotLoaded is the reason before the objects are loaded.
 var errNotLoaded = errors.New("RBAC: roles and bindings are not loaded yet")
 
-// unknown is why the Policy has no opinion on anything; nil: it has.
+// unknown returns the reason why the Policy has no opinion on any request, or nil.
 func (p *Policy) unknown() error {
 	if p.loaded || p.problem != nil {
 		return p.problem
@@ -66,7 +72,7 @@ func (p *Policy) unknown() error {
 	return errNotLoaded
 }
 
-// Revision is the one at which the objects were read; 0 for those of Static.
+// Revision returns the revision at which the objects were read; 0 for those of Static.
 func (p *Policy) Revision() int64 { return p.revision }
 
 // Authorize implements authz.Authorizer. It never denies, and returns no error.
@@ -86,17 +92,17 @@ func (p *Policy) Authorize(_ context.Context, a authz.Attributes) (authz.Verdict
 	return authz.NoOpinion, d.refusal(), nil
 }
 
-// decision is one request under way.
+// decision is the state of one decision.
 type decision struct {
 	policy *Policy
 	asked  *authz.Attributes
 	reason string // of an Allow
 
 	missing []error // the roles that do not exist, each once
-	more    bool    // there are others, too many to keep
+	more    bool    // there are more of them than are kept
 }
 
-// allowed reports whether a binding of s allows the request, and makes the reason.
+// allowed reports whether a binding in s allows the request, and sets the reason.
 func (d *decision) allowed(s *scope) bool {
 	if s == nil {
 		return false
@@ -140,7 +146,7 @@ func (p *Policy) rulesOf(s *scope, b *binding) ([]rbacv1.PolicyRule, error) {
 		s, kind = p.cluster, "clusterrole"
 	case "Role":
 		if kind = "role"; b.namespace == "" {
-			s = nil // a ClusterRoleBinding has no namespace in which the role could be
+			s = nil // a ClusterRoleBinding has no namespace for the role
 		}
 	default:
 		return nil, fmt.Errorf("unsupported role reference kind: %q", b.role.Kind)
@@ -153,7 +159,7 @@ func (p *Policy) rulesOf(s *scope, b *binding) ([]rbacv1.PolicyRule, error) {
 	return nil, apierrors.NewNotFound(rbacv1.Resource(kind), b.role.Name)
 }
 
-// firstSubject returns the first subject of g's binding that is user. g was found by the user's name, or by a group.
+// firstSubject returns the first subject of g's binding that matches user. g was found by the user's name or by a group.
 func (s *scope) firstSubject(g grant, user *authn.User) *rbacv1.Subject {
 	first := g.subject
 	earlier := func(m *btree.Map[string, *grants], key string) {
@@ -172,7 +178,7 @@ func (s *scope) firstSubject(g grant, user *authn.User) *rbacv1.Subject {
 	return &g.binding.subjects[first]
 }
 
-// allows is the reason why a request is allowed: in the words of kube-apiserver, which has a name before its namespace.
+// allows returns the reason of an Allow, in the words of kube-apiserver, which writes a name before its namespace.
 func (b *binding) allows(to *rbacv1.Subject) string {
 	var room [256]byte
 	text := append(room[:0], "RBAC: allowed by "...)
@@ -190,7 +196,8 @@ func (b *binding) allows(to *rbacv1.Subject) string {
 	return string(strconv.AppendQuote(text, subject))
 }
 
-// accountNamespace is where the service account is that a binding in namespace names; "" is nowhere.
+// accountNamespace returns the namespace of a service account that is a subject of a binding in namespace; "" means that the
+// subject has none.
 func accountNamespace(s *rbacv1.Subject, namespace string) string {
 	if s.Namespace != "" {
 		return s.Namespace
@@ -198,7 +205,7 @@ func accountNamespace(s *rbacv1.Subject, namespace string) string {
 	return namespace
 }
 
-// miss notes a role that does not exist.
+// miss adds a role that does not exist.
 func (d *decision) miss(err error) {
 	text := err.Error()
 	for _, known := range d.missing {
@@ -213,7 +220,7 @@ func (d *decision) miss(err error) {
 	d.missing = append(d.missing, err)
 }
 
-// refusal is the reason of a decision that allows nothing.
+// refusal returns the reason of no opinion.
 func (d *decision) refusal() string {
 	if len(d.missing) == 0 {
 		return ""
@@ -221,7 +228,7 @@ func (d *decision) refusal() string {
 	return "RBAC: " + joined(d.missing, d.more).Error()
 }
 
-// joined is errs as one, as kube-apiserver writes several.
+// joined returns errs as one error, in the form of kube-apiserver.
 func joined(errs []error, more bool) error {
 	if more {
 		errs = append(errs, errors.New("and more"))
@@ -229,8 +236,8 @@ func joined(errs []error, more bool) error {
 	return utilerrors.NewAggregate(errs)
 }
 
-// RulesFor implements authz.RuleResolver. As that of kube-apiserver it also lists the paths of a ClusterRole that a RoleBinding
-// grants, although they are allowed by ClusterRoleBindings only.
+// RulesFor implements authz.RuleResolver. Like kube-apiserver, it also lists the paths of a ClusterRole that a RoleBinding
+// grants, although only ClusterRoleBindings allow paths.
 func (p *Policy) RulesFor(_ context.Context, user *authn.User, namespace string) (authz.Rules, error) {
 	if err := p.unknown(); err != nil {
 		return authz.Rules{Incomplete: true}, err
@@ -251,7 +258,7 @@ func (p *Policy) RulesFor(_ context.Context, user *authn.User, namespace string)
 	return all, joined(d.missing, d.more)
 }
 
-// list adds the rules of the bindings in s that have the user among their subjects, of each binding once.
+// list adds the rules of the bindings in s that have the user among their subjects. It adds each binding once.
 func (d *decision) list(s *scope, all *authz.Rules) {
 	if s == nil {
 		return
@@ -281,7 +288,7 @@ func (d *decision) list(s *scope, all *authz.Rules) {
 	}
 }
 
-// addRules adds rules as a SelfSubjectRulesReview has them.
+// addRules adds rules in the form of a SelfSubjectRulesReview.
 func addRules(all *authz.Rules, rules []rbacv1.PolicyRule) {
 	for i := range rules {
 		r := &rules[i]
@@ -296,7 +303,7 @@ func addRules(all *authz.Rules, rules []rbacv1.PolicyRule) {
 	}
 }
 
-// allows reports whether a rule allows what is asked.
+// allows reports whether a rule allows a request.
 func allows(r *rbacv1.PolicyRule, a *authz.Attributes) bool {
 	if !has(r.Verbs, rbacv1.VerbAll, a.Verb) {
 		return false
@@ -309,7 +316,7 @@ func allows(r *rbacv1.PolicyRule, a *authz.Attributes) bool {
 		(len(r.ResourceNames) == 0 || has(r.ResourceNames, a.Name, a.Name))
 }
 
-// has reports whether one of two texts is in a list.
+// has reports whether one of two strings is in a list.
 func has(list []string, one, other string) bool {
 	for _, s := range list {
 		if s == one || s == other {
@@ -338,12 +345,12 @@ func hasResource(list []string, resource, sub string) bool {
 	return false
 }
 
-// isParent reports whether s is the resource and a slash.
+// isParent reports whether s is the resource followed by a slash.
 func isParent(s, resource string) bool {
 	return len(s) == len(resource)+1 && s[len(resource)] == '/' && s[:len(resource)] == resource
 }
 
-// hasPath reports whether a list has "*", the path, or a beginning of the path followed by stars.
+// hasPath reports whether a list has the path, or a prefix of the path followed by stars. "*" matches all paths.
 func hasPath(list []string, path string) bool {
 	for _, s := range list {
 		if s == path || strings.HasSuffix(s, "*") && strings.HasPrefix(path, strings.TrimRight(s, "*")) {

@@ -7,10 +7,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Static returns the policy of roles and bindings in Go: *ClusterRole, *Role, *ClusterRoleBinding and *RoleBinding of
-// k8s.io/api/rbac/v1, in any order. The objects get the defaults that a server gives them, and are copied. An error names an
-// object that a server would refuse, or that is there twice. A binding to a role that is not among them is no error, as it
-// is none in a server: it grants nothing, and the reasons of decisions say so.
+// Static returns the policy of the given roles and bindings: *ClusterRole, *Role, *ClusterRoleBinding and *RoleBinding of
+// k8s.io/api/rbac/v1, in any order. It copies the objects and gives them the defaults of a server. An error names an object that
+// a server would refuse, or an object that is given twice. As in a server, a binding to a missing role is not an error: it grants
+// nothing, and the reasons of decisions name the role.
 func Static(objects ...runtime.Object) (*Policy, error) {
 	e := (&Policy{}).edit()
 	known := map[string]bool{}

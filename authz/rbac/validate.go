@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Default gives one of the four kinds the defaults that kube-apiserver gives it, in place: the apiGroup of its roleRef and of
+// Default sets the defaults of kube-apiserver in an object of one of the four kinds, in place: the apiGroup of its roleRef and of
 // its subjects. An object of another kind is an error.
 func Default(obj runtime.Object) error {
 	switch obj := obj.(type) {
@@ -45,12 +45,12 @@ func defaultBinding(role *rbacv1.RoleRef, subjects []rbacv1.Subject) {
 	}
 }
 
-// ValidateName finds what is wrong with the name of a role or a binding, or with the beginning of one: unlike names of
-// most kinds these may be anything that is one segment of a path.
+// ValidateName returns the errors of the name of a role or binding, or of a prefix of such a name. Unlike the names of most
+// kinds, these names may be any single segment of a path.
 func ValidateName(name string, _ bool) []string { return content.IsPathSegmentName(name) }
 
-// Validate finds what is wrong with one of the four kinds, with its defaults, in the words of kube-apiserver and in its
-// order. It does not look at metadata. old is the object before an update, of the same kind; nil when there is none.
+// Validate returns the errors of an object of one of the four kinds, which must have its defaults, in the words and the order of
+// kube-apiserver. It does not check metadata. old is the object before an update, of the same kind, or nil.
 func Validate(obj, old runtime.Object) field.ErrorList {
 	switch obj := obj.(type) {
 	case *rbacv1.ClusterRole:
@@ -75,7 +75,7 @@ func Validate(obj, old runtime.Object) field.ErrorList {
 	return field.ErrorList{field.InternalError(nil, unknownKind(obj))}
 }
 
-// mostErrors is how many errors of a list are looked for: an object can have some 100,000, and an answer tells 100.
+// mostErrors bounds how many errors of a list are collected. An object can have some 100,000, and a response shows 100.
 const mostErrors = 1000
 
 func validateRules(rules []rbacv1.PolicyRule, namespaced bool) field.ErrorList {
@@ -109,7 +109,8 @@ func validateRules(rules []rbacv1.PolicyRule, namespaced bool) field.ErrorList {
 	return errs
 }
 
-// missingVerbs are the errors of rules without verbs. kube-apiserver finds those by the tags of the Go type, after all others.
+// missingVerbs returns the errors of rules without verbs. kube-apiserver finds them by the tags of the Go type, after all other
+// errors.
 func missingVerbs(rules []rbacv1.PolicyRule) field.ErrorList {
 	var errs field.ErrorList
 	for i := range rules {
@@ -120,7 +121,8 @@ func missingVerbs(rules []rbacv1.PolicyRule) field.ErrorList {
 	return errs
 }
 
-// validateAggregation takes values of labels that are none where the role before the update has selectors with mistakes already.
+// validateAggregation returns the errors of an aggregation rule. It accepts invalid label values if the selectors of the old role
+// have errors already.
 func validateAggregation(role, old *rbacv1.ClusterRole) field.ErrorList {
 	if role.AggregationRule == nil {
 		return nil
@@ -152,17 +154,17 @@ func validateAggregation(role, old *rbacv1.ClusterRole) field.ErrorList {
 	return errs
 }
 
-// bindingRules is what the rules of both kinds of bindings look at.
+// bindingRules has the fields that both kinds of bindings validate.
 type bindingRules struct {
 	role       rbacv1.RoleRef
 	subjects   []rbacv1.Subject
-	kinds      []string // that role may be of
+	kinds      []string // allowed kinds of role
 	namespaced bool
-	changes    bool // role was another one before
+	changes    bool // the update changes role
 }
 
-// validate has the errors that kube-apiserver finds by the tags of the Go type after all others: names that are missing. The
-// one of a role that must not change is not among those.
+// validate returns the errors of a binding. Errors that kube-apiserver finds by the tags of the Go type, about missing names,
+// come last. The missing name of a role that the update changes is an exception.
 func (b *bindingRules) validate() field.ErrorList {
 	at := field.NewPath("roleRef")
 	var errs, last field.ErrorList
@@ -192,7 +194,7 @@ func (b *bindingRules) validate() field.ErrorList {
 		}
 	}
 	if b.changes {
-		// With the names of Go, as kube-apiserver shows it.
+		// With Go field names, as kube-apiserver shows it.
 		value := struct{ APIGroup, Kind, Name string }{b.role.APIGroup, b.role.Kind, b.role.Name}
 		errs = append(errs, field.Invalid(at, value, validation.FieldImmutableErrorMsg))
 	}
@@ -227,7 +229,7 @@ func validateSubject(s *rbacv1.Subject, namespaced bool, at func() *field.Path) 
 	return errs
 }
 
-// validateAlone is Validate of an object that no server has looked at, names included.
+// validateAlone is like Validate, for an object that no server has validated. It also checks the name and the namespace.
 func validateAlone(obj runtime.Object) error {
 	m, err := meta.Accessor(obj)
 	if err != nil {

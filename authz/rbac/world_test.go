@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// world is the objects of the four kinds with their history: runtime.Readers of a store that is in memory.
+// world has the objects of the four kinds with their history. It implements runtime.Readers for a store in memory.
 type world struct {
 	kinds map[string]*worldKind
 
@@ -28,7 +28,7 @@ type world struct {
 	compacted int64 // states before it are not retained
 	fail      error // of Changes
 	notReady  error
-	hold      chan struct{} // Changes waits for it, if it is not nil
+	hold      chan struct{} // if it is not nil, Changes waits for it
 }
 
 type worldKind struct {
@@ -36,21 +36,21 @@ type worldKind struct {
 	kind       string
 	changed    atomic.Int64
 	generation atomic.Int64
-	reads      atomic.Int64 // calls of Changes
+	reads      atomic.Int64 // number of calls of Changes
 	expired    func()       // called when Changes answers Expired; may be nil
-	asked      func()       // called when Changes is asked for a state that is not Exactly one; may be nil
+	asked      func()       // called when Changes is called without Exactly; may be nil
 	log        []entry
-	floor      int64 // changes after it are known
+	floor      int64 // changes after this revision are known
 }
 
-// entry is the state of an object from a revision on.
+// entry is the state of an object since a revision.
 type entry struct {
 	revision int64
 	runtime.Change[runtime.Object]
-	spoiled bool // it cannot be read
+	spoiled bool // the object cannot be decoded
 }
 
-// newWorld has the revision 1, at which there is nothing.
+// newWorld returns an empty world at revision 1.
 func newWorld() *world {
 	w := &world{revision: 1, kinds: map[string]*worldKind{}}
 	for _, kind := range []string{"ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding"} {
@@ -62,7 +62,7 @@ func newWorld() *world {
 
 func kindName(obj runtime.Object) string { return reflect.TypeOf(obj).Elem().Name() }
 
-// put stores objects, each at a revision of its own, and returns the last.
+// put stores objects, each at a new revision, and returns the last revision.
 func (w *world) put(objects ...runtime.Object) int64 { return w.write(false, objects) }
 
 // drop deletes objects.
@@ -99,7 +99,7 @@ func (w *world) spoil(obj runtime.Object) {
 	})
 }
 
-// setBack makes an older state the newest, as a backup does; all kinds notice.
+// setBack makes an older state the newest, as restoring a backup does. All kinds notice it.
 func (w *world) setBack(revision int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -110,7 +110,7 @@ func (w *world) setBack(revision int64) {
 	}
 }
 
-// notice makes Changed right.
+// notice makes Changed report the reset.
 func (k *worldKind) notice() {
 	k.changed.Store(1)
 	if n := len(k.log); n > 0 {
@@ -133,7 +133,7 @@ func (w *world) at(revision int64) []runtime.Object {
 	return all
 }
 
-// between returns what has changed after since, up to a revision, in the order of names.
+// between returns the changes after since, up to a revision, in the order of names.
 func (k *worldKind) between(since, revision int64) []runtime.Change[runtime.Object] {
 	last := map[string]runtime.Change[runtime.Object]{}
 	for _, e := range k.log {
@@ -227,24 +227,24 @@ func (k *worldKind) Ready(context.Context) error {
 	return k.of.notReady
 }
 
-// Get implements runtime.Reader; nobody asks.
+// Get implements runtime.Reader. It is not used.
 func (k *worldKind) Get(context.Context, string, string, runtime.Freshness) (runtime.Object, error) {
 	return nil, runtime.ErrNotReady
 }
 
-// List implements runtime.Reader; nobody asks.
+// List implements runtime.Reader. It is not used.
 func (k *worldKind) List(context.Context, runtime.Query) (runtime.Listed[runtime.Object], error) {
 	return runtime.Listed[runtime.Object]{}, runtime.ErrNotReady
 }
 
-// set changes the world under its lock.
+// set calls f with the lock of the world.
 func (w *world) set(f func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f()
 }
 
-// reads is how often Changes was called, by kind.
+// reads returns the number of calls of Changes by kind.
 func (w *world) reads() map[string]int64 {
 	out := map[string]int64{}
 	for kind, k := range w.kinds {
@@ -260,7 +260,7 @@ func contains(t *testing.T, err error, want string) {
 	}
 }
 
-// forget drops the history, which is long in benchmarks. What is not read yet is lost.
+// forget removes the history, which is long in benchmarks. Changes that were not read are lost.
 func (w *world) forget() {
 	w.set(func() {
 		for _, k := range w.kinds {

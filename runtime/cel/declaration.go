@@ -4,77 +4,79 @@ import (
 	celgo "github.com/google/cel-go/cel"
 )
 
-// DeclType is a type with what the estimates of costs need of it: how many elements it may have, and how short it may be.
-// It is made by [Scalar], [List], [Map] and [Object], and not changed any more once an [Environment] has it.
+// DeclType describes a type, together with the sizes that cost estimates need: how many elements a value may have, and how short
+// a value may be. [Scalar], [List], [Map] and [Object] make one. It must not change once it belongs to an [Environment].
 type DeclType struct {
-	// MaxElements is how many elements a list or a map may have, and how many bytes a string; [Unbounded] if nobody knows. It
-	// is zero of other scalars and of objects, whose size does not matter.
+	// MaxElements is the maximum number of elements of a list or a map, and the maximum number of bytes of a string. [Unbounded]
+	// means that the maximum is not known. It is zero for other scalars and for objects, whose size does not matter.
 	MaxElements int64
-	// MinSize is how few bytes it has as JSON.
+	// MinSize is the minimum number of bytes of a value in JSON.
 	MinSize int64
 
-	// Fields are of an object, by their names in expressions: [Escape].
+	// Fields has the fields of an object by their names in expressions; see [Escape]. It is nil for other types.
 	Fields map[string]*DeclField
-	// Key is of a map, Elem of a list and of a map.
+	// Key is the type of the keys of a map. Elem is the type of the elements of a list or a map.
 	Key, Elem *DeclType
 
 	name string
 	typ  *celgo.Type
 }
 
-// DeclField is a member of an object.
+// DeclField is a field of an object.
 type DeclField struct {
-	Name     string
-	Type     *DeclType
-	Required bool
+	Name     string    // Name is the name of the field in expressions.
+	Type     *DeclType // Type is the type of the value of the field.
+	Required bool      // Required means that every object has the field.
 }
 
-// Unbounded is a size that is not known.
+// Unbounded means that a size is not known.
 const Unbounded int64 = -1
 
-// unnamed is the name of objects before [DeclType.Named].
+// unnamed is the name of an object type before [DeclType.Named] gives it one.
 const unnamed = "object"
 
-// Scalar is a type of cel-go whose values have no size that matters.
+// Scalar returns a type for the cel-go type typ, for values whose size does not matter. minSize is the minimum number of bytes in
+// JSON.
 func Scalar(typ *celgo.Type, minSize int64) *DeclType {
 	return &DeclType{name: typ.TypeName(), typ: typ, MinSize: minSize}
 }
 
-// ScalarOf is a scalar whose values have at most so many bytes.
+// ScalarOf returns a type like [Scalar] whose values have at most maxElements bytes.
 func ScalarOf(typ *celgo.Type, minSize, maxElements int64) *DeclType {
 	t := Scalar(typ, minSize)
 	t.MaxElements = maxElements
 	return t
 }
 
-// Dyn is what has any type, and any size.
+// Dyn returns the type of values that may have any type and any size.
 func Dyn() *DeclType { return ScalarOf(celgo.DynType, 1, Unbounded) }
 
-// Bool is true or false.
+// Bool returns the type of booleans.
 func Bool() *DeclType { return Scalar(celgo.BoolType, MinBoolSize) }
 
-// Int is a signed number of 64 bits.
+// Int returns the type of signed 64-bit integers.
 func Int() *DeclType { return Scalar(celgo.IntType, MinNumberSize) }
 
-// Double is a number with a fraction.
+// Double returns the type of floating-point numbers.
 func Double() *DeclType { return Scalar(celgo.DoubleType, MinNumberSize) }
 
-// String is text of at most so many bytes.
+// String returns the type of strings of at most maxElements bytes.
 func String(maxElements int64) *DeclType {
 	return ScalarOf(celgo.StringType, MinStringSize, maxElements)
 }
 
-// List has elements of one type.
+// List returns the type of lists with at most maxItems elements of type elem.
 func List(elem *DeclType, maxItems int64) *DeclType {
 	return &DeclType{name: "list", Elem: elem, MaxElements: maxItems, MinSize: 2, typ: celgo.ListType(elem.typ)}
 }
 
-// Map has elements of one type by keys of one type.
+// Map returns the type of maps with at most maxProperties entries.
 func Map(key, elem *DeclType, maxProperties int64) *DeclType {
 	return &DeclType{name: "map", Key: key, Elem: elem, MaxElements: maxProperties, MinSize: 2, typ: celgo.MapType(key.typ, elem.typ)}
 }
 
-// Object has fields. Without a name it gets one by [DeclType.Named]; its MinSize is the caller's to raise.
+// Object returns the type of objects with the given fields. If name is empty, [DeclType.Named] can set a name later. MinSize of
+// the result is 2; the caller may raise it.
 func Object(name string, fields map[string]*DeclField) *DeclType {
 	if name == "" {
 		name = unnamed
@@ -85,18 +87,18 @@ func Object(name string, fields map[string]*DeclField) *DeclType {
 	return &DeclType{name: name, Fields: fields, MinSize: 2, typ: celgo.ObjectType(name)}
 }
 
-// Name is how messages name the type.
+// Name returns the name of the type in messages.
 func (t *DeclType) Name() string { return t.name }
 
-// Type is what the type checker knows of it.
+// Type returns the type for the type checker of cel-go.
 func (t *DeclType) Type() *celgo.Type { return t.typ }
 
-// IsObject says that it has fields.
+// IsObject reports whether the type has fields.
 func (t *DeclType) IsObject() bool { return t.Fields != nil }
 
-// Named is the type with names for all objects in it that have none: that of the root, and after it the path to them, as in
-// root.spec.containers.@idx or root.labels.@elem. Types are told apart by their names only, so one name is for one type in
-// an Environment.
+// Named returns the type with a name for each unnamed object type in it. The name is root followed by the path to the object
+// type, as in root.spec.containers.@idx or root.labels.@elem. Types are distinguished only by their names, so an Environment must
+// not have two types with the same name.
 func (t *DeclType) Named(root string) *DeclType {
 	switch {
 	case t.Fields != nil:
@@ -133,13 +135,13 @@ func (t *DeclType) Named(root string) *DeclType {
 	return t
 }
 
-// Variable is a name that expressions may use.
+// Variable is a variable that expressions may use.
 type Variable struct {
-	Name string
-	Type *DeclType
-	// Optional makes it of type optional(Type).
+	Name string    // Name is the name of the variable in expressions.
+	Type *DeclType // Type is the type of its values.
+	// Optional gives the variable the type optional(Type).
 	Optional bool
-	// SizesOthers says that in estimates of costs names that are no variables, such as those of types, are as large as this
-	// one. It is so for rules in schemas: kube-apiserver does not look at the name there.
+	// SizesOthers means that cost estimates use the size of this variable also for names that are not variables, such as names of
+	// types. Rules in schemas set it, because kube-apiserver ignores the name there.
 	SizesOthers bool
 }

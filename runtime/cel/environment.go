@@ -9,18 +9,19 @@ import (
 	"github.com/keelson-dev/keelson/runtime/cel/internal/library"
 )
 
-// Environment is what expressions may use: the language of a version, and variables. It does not change, and may be used
-// concurrently. To make one is slow (milliseconds), to extend one less so; a program makes it once and keeps it.
+// Environment is the set of names that expressions may use: the language of a version, and variables. It is immutable and may be
+// used concurrently. Making one is slow (milliseconds) and extending one is faster, so a process should make one once and keep
+// it.
 type Environment struct {
 	version Version
 	env     *celgo.Env
-	planner *celgo.Env           // plans what env has checked: programs keep it, and need nothing of variables, mostly
-	roots   map[string]*DeclType // of the variables, for the estimates
+	planner *celgo.Env           // plans the programs that env has checked. Programs keep it alive, and mostly do not need the variables
+	roots   map[string]*DeclType // types of the variables, for the estimates
 
-	operators celgo.ProgramOption // that are guarded
+	operators celgo.ProgramOption // the operators with checks of their arguments
 }
 
-// New is the environment of a version, without variables.
+// New returns the environment of a version, without variables.
 func New(version Version) (*Environment, error) {
 	base, err := celgo.NewEnv()
 	if err != nil {
@@ -44,10 +45,10 @@ func New(version Version) (*Environment, error) {
 	return withPlanner(&Environment{version: version, env: env, operators: operators})
 }
 
-// Version is what the environment was made for.
+// Version returns the version for which the environment was made.
 func (e *Environment) Version() Version { return e.version }
 
-// WithPatches is the environment with what expressions have that make patches: jsonpatch.escapeKey.
+// WithPatches returns the environment with the function jsonpatch.escapeKey, which only expressions that make patches may use.
 func (e *Environment) WithPatches() (*Environment, error) {
 	env, err := e.env.Extend(library.JSONPatch())
 	if err != nil {
@@ -56,7 +57,7 @@ func (e *Environment) WithPatches() (*Environment, error) {
 	return withPlanner(&Environment{version: e.version, env: env, roots: e.roots, operators: e.operators})
 }
 
-// withPlanner gives an environment without variables its planner, which all that extend it share.
+// withPlanner sets the planner of an environment without variables. All environments that extend it share the planner.
 func withPlanner(e *Environment) (*Environment, error) {
 	p := newProvider(e.env.CELTypeProvider(), e.version, nil)
 	var err error
@@ -66,8 +67,8 @@ func withPlanner(e *Environment) (*Environment, error) {
 	return e, nil
 }
 
-// Extend is the environment with more variables. Types names types that expressions use only by the variables of others;
-// those of the variables need not be named.
+// Extend returns the environment with more variables. types lists further object types that expressions may use. The types of the
+// variables need not be listed.
 func (e *Environment) Extend(variables []Variable, types ...*DeclType) (*Environment, error) {
 	roots := maps.Clone(e.roots)
 	if roots == nil {

@@ -2,7 +2,7 @@ package cel
 
 import "strings"
 
-// isKeyword says whether a word is reserved by the language, so that nothing can be named so.
+// isKeyword reports whether the language reserves the word, so that no field or variable can have this name.
 // https://github.com/google/cel-spec/blob/master/doc/langdef.md#syntax
 func isKeyword(word string) bool {
 	switch word {
@@ -13,9 +13,10 @@ func isKeyword(word string) bool {
 	return false
 }
 
-// Escape makes a name for expressions of the name of a property, and says whether there can be one: __ becomes
-// __underscores__, a dot __dot__, a dash __dash__, a slash __slash__, and a keyword is put between two underscores twice.
-// Names that begin with a digit, or have other characters than those and letters, digits and underscores, have none.
+// Escape returns the name that expressions use for a property. It replaces __ by __underscores__, a dot by __dot__, a dash by
+// __dash__ and a slash by __slash__, and puts a keyword between two pairs of underscores. The result is false if the property has
+// no such name: the property is empty, begins with a digit, or has a character other than those and letters, digits and
+// underscores.
 func Escape(property string) (string, bool) {
 	if property == "" || '0' <= property[0] && property[0] <= '9' {
 		return "", false
@@ -44,7 +45,8 @@ func Escape(property string) (string, bool) {
 	return b.String(), true
 }
 
-// Unescape is the way back from [Escape]. It says whether it is one.
+// Unescape returns the property whose name in expressions is name; it reverses [Escape]. The result is false if the name has an
+// escape sequence that Escape does not make.
 func Unescape(name string) (string, bool) {
 	var b strings.Builder
 	for rest := name; ; {
@@ -73,7 +75,7 @@ func Unescape(name string) (string, bool) {
 	}
 }
 
-// sequence finds the first escape sequence, from is -1 if there is none.
+// sequence returns the position of the first escape sequence. from is -1 if there is none.
 func sequence(s string) (from, to int) {
 	for i := 0; i+4 < len(s); i++ {
 		if s[i] != '_' || s[i+1] != '_' || s[i+2] == '_' {

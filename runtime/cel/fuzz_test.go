@@ -8,7 +8,8 @@ import (
 	"github.com/keelson-dev/keelson/runtime/cel"
 )
 
-// FuzzEval compiles and evaluates anything: there is a program or an error, the budget only becomes less, and nothing panics.
+// FuzzEval compiles and evaluates any expression. The result is a program or an error, the budget never grows, and nothing
+// panics.
 func FuzzEval(f *testing.F) {
 	for i, r := range records(f) {
 		if i%40 == 0 && r.Outcomes[0].Cost < 10_000 {

@@ -22,9 +22,9 @@ import (
 	"github.com/keelson-dev/keelson/runtime/cel/internal/library"
 )
 
-// outcome is what becomes of an expression.
+// outcome is the result of an expression in some versions.
 type outcome struct {
-	Since  int    // the newest version that it is of: [cel.Stored] or a minor one
+	Since  int    // the newest version with this outcome: [cel.Stored] or a minor version
 	Fault  string // of the compilation
 	Type   string
 	Min    uint64 // the estimated cost
@@ -34,10 +34,10 @@ type outcome struct {
 	Cost   uint64
 }
 
-// record is an expression and what kube-apiserver 1.37 makes of it in several versions of its language, the newest first;
-// those that make the same of it as the newer one are left out. testdata/corpus.jsonl.gz has some thousands, each in a line.
-// They were made by a program that calls k8s.io/apiserver v0.37.2: those written by hand, every function with values of
-// every kind it takes and some it does not, and random ones.
+// record is an expression and its outcomes in several versions of the language of kube-apiserver 1.37, the newest version first.
+// A version with the same outcome as the next newer one is left out. testdata/corpus.jsonl.gz has some thousands of records, one
+// in each line. A program that calls k8s.io/apiserver v0.37.2 made them: expressions written by hand, every function with values
+// of every accepted kind and some others, and random expressions.
 type record struct {
 	Expression string
 	Outcomes   []outcome
@@ -69,7 +69,7 @@ func records(t testing.TB) []record {
 	return all
 }
 
-// selfType is the type of self in the corpus.
+// selfType returns the type of self in the corpus.
 func selfType() *cel.DeclType {
 	const big = cel.MaxRequestSize - 2
 	object := func(of map[string]*cel.DeclType) *cel.DeclType {
@@ -97,7 +97,7 @@ func selfType() *cel.DeclType {
 	}).Named("selfType")
 }
 
-// variables are those of the corpus.
+// variables returns the variables of the corpus.
 func variables() []cel.Variable {
 	self := selfType()
 	return []cel.Variable{
@@ -109,7 +109,7 @@ func variables() []cel.Variable {
 	}
 }
 
-// checker denies and fails by the verb, and says what it was asked.
+// checker denies and fails depending on the verb. The reason describes the check.
 func checker(_ context.Context, c library.Check) library.Decision {
 	user := "jane"
 	if c.ServiceAccountName != "" {
@@ -138,7 +138,7 @@ func checker(_ context.Context, c library.Check) library.Decision {
 	return library.Decision{Allowed: true, Reason: text}
 }
 
-// activation has the values of the variables of the corpus.
+// activation returns the values of the variables of the corpus.
 func activation(t testing.TB) celgo.Activation {
 	vars := values()
 	vars["oldSelf"] = types.OptionalOf(types.DefaultTypeAdapter.NativeToValue(vars["self"]))
@@ -152,7 +152,7 @@ func activation(t testing.TB) celgo.Activation {
 	return a
 }
 
-// environment has the variables of the corpus.
+// environment returns an environment with the variables of the corpus.
 func environment(t testing.TB, version cel.Version) *cel.Environment {
 	t.Helper()
 	base, err := cel.New(version)
@@ -171,10 +171,11 @@ func environment(t testing.TB, version cel.Version) *cel.Environment {
 	return env
 }
 
-// budget is more than enough.
+// budget is the largest budget.
 const budget = math.MaxInt64
 
-// panicked says that a function of cel-go was called with a value that it did not expect. The text names the type in Go.
+// panicked reports whether a function of cel-go panicked because of a value that it did not expect. The text then has the name of
+// a Go type.
 func panicked(text string) bool {
 	return strings.HasPrefix(text, "internal error: interface conversion")
 }
@@ -196,7 +197,7 @@ func run(env *cel.Environment, expression string, vars celgo.Activation) outcome
 	return o
 }
 
-// TestGolden compiles and evaluates the corpus in every version it has.
+// TestGolden compiles and evaluates the corpus in each version.
 func TestGolden(t *testing.T) {
 	all := records(t)
 	vars := activation(t)
@@ -211,10 +212,10 @@ func TestGolden(t *testing.T) {
 				}
 			}
 			if cel.Version(want.Since) != version && i%20 != 0 {
-				continue // the same as in the version above, which a few will show
+				continue // the same as in the next newer version; a few expressions are enough
 			}
 			want.Since = 0
-			if want.Cost > math.MaxInt64 { // no budget has so much
+			if want.Cost > math.MaxInt64 { // no budget is as large as this
 				want.Error, want.Cost = cel.ErrBudget.Error(), budget+1
 			}
 			if panicked(want.Error) {

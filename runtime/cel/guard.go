@@ -16,12 +16,12 @@ import (
 	"github.com/keelson-dev/keelson/runtime/cel/internal/library"
 )
 
-// cel-go counts what a call costs after it, and counts a list in a list as one. Both let a short expression do without end
-// what cannot be interrupted: a list that has itself twice, forty times over, has 2^40 elements to compare. So calls that
-// can be much larger than what they are made of are looked at before: library.TooMuch. One that is stopped ends the
-// evaluation as if its cost had.
+// cel-go counts the cost of a call after the call, and counts a nested list as one element. Both allow a short expression to run
+// for a very long time without a chance to interrupt it: a list that contains itself twice, forty levels deep, has 2^40 elements
+// to compare. So library.TooMuch checks calls whose arguments can be very large before they are made. If it refuses a call, the
+// evaluation ends as if the cost limit were exceeded.
 
-// guardOverloads has functions declared again, so that their arguments are looked at before.
+// guardOverloads declares functions again, with a check of the arguments before each call.
 func guardOverloads(env *celgo.Env) ([]celgo.EnvOption, error) {
 	var opts []celgo.EnvOption
 	for name, f := range env.Functions() {
@@ -42,7 +42,7 @@ func guardOverloads(env *celgo.Env) ([]celgo.EnvOption, error) {
 				again = append(again, guardOverload(name, o, b))
 			}
 		}
-		if name == "flatten" { // judges what it is called with by itself
+		if name == "flatten" { // flatten checks the types of its arguments itself
 			again = append(again, decls.DisableTypeGuards(true))
 		}
 		opts = append(opts, celgo.Function(name, again...))
@@ -50,8 +50,8 @@ func guardOverloads(env *celgo.Env) ([]celgo.EnvOption, error) {
 	return opts, nil
 }
 
-// guardOverload is the overload with a binding of the same kind: whether all arguments are evaluated when the first is an
-// error depends on it, and the cost with that.
+// guardOverload returns the overload with a check. The binding must be of the same kind (unary, binary or general) as the
+// original. The kind decides whether all arguments are evaluated when the first is an error, and so it decides the cost.
 func guardOverload(function string, o *decls.OverloadDecl, b *functions.Overload) celgo.FunctionOpt {
 	id := o.ID()
 	check := func(args ...ref.Val) {
@@ -75,7 +75,8 @@ func guardOverload(function string, o *decls.OverloadDecl, b *functions.Overload
 	return celgo.Overload(id, o.ArgTypes(), o.ResultType(), opts...)
 }
 
-// guardOperators is how operators are looked at, whose declarations cannot be replaced. It needs what they are bound to.
+// guardOperators returns an option that adds the check to operators, whose declarations cannot be replaced. It needs the
+// functions that the operators are bound to.
 func guardOperators(env *celgo.Env) (celgo.ProgramOption, error) {
 	bound := map[string]*functions.Overload{
 		operators.Equals: {Binary: types.Equal},
@@ -137,12 +138,12 @@ func (o operation) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return types.LabelErrNode(o.ID(), o.bound.Binary(left, right))
 }
 
-// Eval is of interpreter.Interpretable.
+// Eval implements interpreter.Interpretable.
 func (o operation) Eval(vars interpreter.Activation) ref.Val {
 	return o.Exec(interpreter.AsFrame(vars))
 }
 
-// sum is an addition. That of two lists is a view of both, so it costs nothing to make, but to read.
+// sum is an addition. The sum of two lists is a view of both lists, so it is cheap to make but not to read.
 type sum struct{ interpreter.InterpretableCall }
 
 // Exec is of interpreter.InterpretableV2.
@@ -156,5 +157,5 @@ func (s sum) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return v
 }
 
-// Eval is of interpreter.Interpretable.
+// Eval implements interpreter.Interpretable.
 func (s sum) Eval(vars interpreter.Activation) ref.Val { return s.Exec(interpreter.AsFrame(vars)) }

@@ -12,8 +12,8 @@ import (
 	"github.com/keelson-dev/keelson/runtime/cel"
 )
 
-// hostile are expressions that would take for ever, or more memory than there is, with values that fit into a request: big
-// is a long string of one letter, bee has another one at its end.
+// hostile returns expressions that would run forever, or need more memory than there is, with values that fit into a request. big
+// is a long string of one letter; bee is the same string with another letter at its end.
 func hostile() []string {
 	twice := func(from, list string, times int) string {
 		var b strings.Builder
@@ -23,7 +23,7 @@ func hostile() []string {
 		}
 		return b.String()
 	}
-	tree := twice("[1]", "[a, a]", 60)  // 2^60 elements in each other
+	tree := twice("[1]", "[a, a]", 60)  // 2^60 nested elements
 	flat := twice("[[1]]", "a + a", 60) // a list of 2^60 elements
 	return []string{
 		tree + " == " + tree,
@@ -38,7 +38,7 @@ func hostile() []string {
 		"dyn(" + tree + ").max()",
 		"dyn(" + tree + ").isSorted()",
 		"dyn(" + tree + ").includes(1)",
-		"dyn(" + twice("[dyn([])]", "[a, a]", 60) + ").lastIndexOf(1)", // nothing in it costs anything
+		"dyn(" + twice("[dyn([])]", "[a, a]", 60) + ").lastIndexOf(1)", // empty lists have no cost
 		"[" + tree + "].all(t, lists.range(200000).all(i, t != []))",
 		"[" + tree + "].all(t, lists.range(200000).all(i, [t] != [t]))",
 		"[" + tree + "].all(t, lists.range(200000).all(i, t in [t]))",
@@ -112,7 +112,7 @@ func hostile() []string {
 	}
 }
 
-// hostileEnvironment has the variables of hostile expressions.
+// hostileEnvironment returns an environment with the variables of the hostile expressions.
 func hostileEnvironment(t testing.TB) (*cel.Environment, celgo.Activation) {
 	base, err := cel.New(cel.Stored)
 	if err != nil {
@@ -140,8 +140,7 @@ func hostileEnvironment(t testing.TB) (*cel.Environment, celgo.Activation) {
 	return env, vars
 }
 
-// TestHostile evaluates what must not be: each expression ends, by what it costs or by an error, before the test does, and
-// with little memory.
+// TestHostile evaluates hostile expressions. Each ends by its cost or by an error before the test ends, and with little memory.
 func TestHostile(t *testing.T) {
 	env, vars := hostileEnvironment(t)
 	for _, expression := range hostile() {
@@ -158,7 +157,7 @@ func TestHostile(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			_, remaining, err := program.Eval(context.Background(), vars, cel.MaxObjectCost)
 			runtime.ReadMemStats(&after)
-			if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 1200 { // of all, not at a time; with the race detector it is more
+			if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 1200 { // total of all allocations; it is more with the race detector
 				t.Errorf("allocated %d MiB", used)
 			}
 			if err == nil && cel.MaxObjectCost-remaining > cel.MaxCallCost {
@@ -168,7 +167,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestInterrupt ends evaluations by their context.
+// TestInterrupt ends evaluations by the context.
 func TestInterrupt(t *testing.T) {
 	env, vars := hostileEnvironment(t)
 	program, err := env.Compile("many.all(a, a >= 0)", celgo.BoolType)

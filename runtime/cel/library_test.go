@@ -15,11 +15,11 @@ import (
 	"github.com/keelson-dev/keelson/runtime/cel/internal/library"
 )
 
-// first is when most was there.
+// first is the version in which most functions exist already.
 const first cel.Version = 23
 
-// TestFunctions has each function in the version it came with: what it evaluates to, what that costs, and that the version
-// before does not know it.
+// TestFunctions evaluates each function in the version that added it. It checks the result and the cost, and that the version
+// before does not have the function.
 func TestFunctions(t *testing.T) {
 	envs := map[cel.Version]*cel.Environment{}
 	env := func(v cel.Version) *cel.Environment {
@@ -134,7 +134,7 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
-// TestReturns compiles with a type that is wanted.
+// TestReturns compiles expressions with a wanted type.
 func TestReturns(t *testing.T) {
 	env := environment(t, cel.Compatible)
 	for _, test := range []struct {
@@ -168,7 +168,7 @@ func TestReturns(t *testing.T) {
 	}
 }
 
-// TestReferences says which variables an expression names.
+// TestReferences checks which variables an expression references.
 func TestReferences(t *testing.T) {
 	program, err := environment(t, cel.Compatible).Compile("self.ls.all(x, x == 'a') || oldSelf.hasValue()")
 	if err != nil {
@@ -181,7 +181,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// TestBudget takes the cost of each evaluation from what is left, also of one that fails.
+// TestBudget checks that the cost of each evaluation is taken from the budget, even if the evaluation fails.
 func TestBudget(t *testing.T) {
 	env, vars := environment(t, cel.Compatible), activation(t)
 	eval := func(expression string, budget int64) (int64, error) {
@@ -215,7 +215,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestConcurrent evaluates one program many times at once.
+// TestConcurrent evaluates one program many times concurrently.
 func TestConcurrent(t *testing.T) {
 	env, vars := environment(t, cel.Stored), activation(t)
 	program, err := env.Compile("self.ls.all(e, e.matches('[a-z]')) && self.s.find('l+') == 'll' && [self.i].sum() == 42 && "+
@@ -236,7 +236,7 @@ func TestConcurrent(t *testing.T) {
 			}
 		})
 	}
-	group.Go(func() { // and compiles
+	group.Go(func() { // compiles concurrently with the evaluations
 		for range 20 {
 			if _, err := env.Compile("self.li.map(e, e * 2).sum() > 3"); err != nil {
 				t.Error(err)
@@ -249,7 +249,7 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// TestContext gives a checker the context of the request.
+// TestContext checks that a checker gets the context of the request.
 func TestContext(t *testing.T) {
 	type key struct{}
 	ctx := context.WithValue(context.Background(), key{}, "it")

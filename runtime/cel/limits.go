@@ -1,43 +1,51 @@
 package cel
 
-// What expressions may cost, in the units of cel-go: one for an operation, a tenth for a byte of a string that is read. They
-// are part of the API, since they decide which expressions may be written.
+// Bounds of costs, in the units of cel-go: an operation costs 1, and reading a byte of a string costs 0.1. The bounds are part of
+// the API, because they decide which expressions may be written.
 const (
-	// MaxCallCost is what one evaluation of one expression may cost: about 0.1 s.
+	// MaxCallCost is the maximum cost of one evaluation of one expression, about 0.1 s.
+	//
+	// In kube-apiserver some calls cost 1 however large their arguments are, such as the size of a string, or the comparison of
+	// nested lists. In a comprehension such calls take minutes for a permitted cost. Here a call costs more if it reads a string
+	// of more than 32 KiB, more than a thousand elements that the expression made, or a regular expression that is not a constant
+	// and has more than a thousand instructions. The estimates are the same as in kube-apiserver. Values that implement
+	// library.Tree are not counted, because they were read from an object, and a value can end an evaluation with library.Stop.
 	MaxCallCost = 1_000_000
-	// MaxObjectCost is what all rules of an object, or all expressions of one policy binding, may cost together: about 1 s.
+	// MaxObjectCost is the maximum cost of all rules of an object together, or of all expressions of one policy binding, about 1
+	// s.
 	MaxObjectCost = 10_000_000
-	// MaxMatchConditionsCost is what all match conditions of a webhook or of a policy binding may cost for an object.
+	// MaxMatchConditionsCost is the maximum cost of all match conditions of a webhook or of a policy binding for one object.
 	MaxMatchConditionsCost = 2_500_000
-	// interruptEvery is after how many steps of a comprehension a context is looked at.
+	// interruptEvery is the number of steps of a comprehension between two checks of the context.
 	interruptEvery = 100
 )
 
-// Sizes that the estimates stand on, in bytes.
+// Sizes in bytes on which the estimates are based.
 const (
-	// MaxRequestSize is how large a request may be. Lists, maps and strings without a bound of their own are taken to be as
-	// large as they can be in it. It is not how large the requests of a server may be: then estimates would depend on that.
+	// MaxRequestSize is the assumed maximum size of a request. Lists, maps and strings without a bound of their own are assumed
+	// to fill such a request. It does not depend on the limit of a server, because the estimates must not depend on that limit.
 	MaxRequestSize = 3 << 20
-	// MaxMessageSize is how long what a messageExpression evaluates to may be.
+	// MaxMessageSize is the maximum length of the result of a messageExpression.
 	MaxMessageSize = 5 << 10
-	// MaxDurationSize is how long a duration can be in JSON.
+	// MaxDurationSize is the maximum length of a duration in JSON.
 	MaxDurationSize = 32
-	// MaxDateTimeSize is how long a date with a time can be in JSON: 9999-12-31T23:59:59.999999999Z, and quotes.
+	// MaxDateTimeSize is the maximum length of a date with a time in JSON: 9999-12-31T23:59:59.999999999Z, and quotes.
 	MaxDateTimeSize = 32
-	// DateSize is how long a date is in JSON.
+	// DateSize is the length of a date in JSON.
 	DateSize = 12
-	// MinDurationSize is how short a duration can be in JSON: a zero, and quotes.
+	// MinDurationSize is the minimum length of a duration in JSON: a zero, and quotes.
 	MinDurationSize = 3
-	// MinDateTimeSize is how short a date with a time can be in JSON.
+	// MinDateTimeSize is the minimum length of a date with a time in JSON.
 	MinDateTimeSize = 21
-	// MinStringSize is how short a string can be in JSON.
+	// MinStringSize is the minimum length of a string in JSON.
 	MinStringSize = 2
-	// MinBoolSize is how short a boolean can be in JSON.
+	// MinBoolSize is the minimum length of a boolean in JSON.
 	MinBoolSize = 4
-	// MinNumberSize is how short a number can be in JSON.
+	// MinNumberSize is the minimum length of a number in JSON.
 	MinNumberSize = 1
 )
 
-// MaxRegexSize is how many instructions the regular expressions of one expression that are constants may have together: 10 MB.
-// It is not in kube-apiserver, where a rule of 23 KB takes 130 MB.
+// MaxRegexSize is the maximum number of instructions of all constant regular expressions of one expression together, about 10 MB.
+// A few thousand characters are enough for more than a hundred megabytes. kube-apiserver has no such bound; there a rule of 23 KB
+// takes 130 MB.
 const MaxRegexSize = 250_000

@@ -9,14 +9,14 @@ import (
 	"github.com/keelson-dev/keelson/runtime/cel/internal/library"
 )
 
-// feature is something of the language that came in one version, and maybe left in another because it was replaced.
+// feature is a part of the language that version since added. It is removed in version until, unless until is zero.
 type feature struct {
 	since, until Version
 	options      func() []celgo.EnvOption
 }
 
-// features are in the order in which they are added. It matters: of several overloads of a function that fit, the first is
-// taken.
+// features lists the features in the order in which they are added. The order matters: if several overloads of a function fit a
+// call, cel-go takes the first.
 func features() []feature {
 	one := func(option func() celgo.EnvOption) func() []celgo.EnvOption {
 		return func() []celgo.EnvOption { return []celgo.EnvOption{option()} }
@@ -45,7 +45,7 @@ func features() []feature {
 	}
 }
 
-// language is what all versions have.
+// language returns the options that all versions have.
 func language() []celgo.EnvOption {
 	return []celgo.EnvOption{
 		celgo.HomogeneousAggregateLiterals(),
@@ -57,7 +57,7 @@ func language() []celgo.EnvOption {
 	}
 }
 
-// options are those of a version.
+// options returns the options of a version.
 func options(version Version) []celgo.EnvOption {
 	var opts []celgo.EnvOption
 	for _, f := range features() {
@@ -68,13 +68,13 @@ func options(version Version) []celgo.EnvOption {
 	return append(opts, celgo.Lib(limits{}))
 }
 
-// limits are what programs are run with.
+// limits is a library with the options of all programs.
 type limits struct{}
 
-// CompileOptions is of celgo.Library.
+// CompileOptions implements celgo.Library.
 func (limits) CompileOptions() []celgo.EnvOption { return nil }
 
-// ProgramOptions is of celgo.Library.
+// ProgramOptions implements celgo.Library.
 func (limits) ProgramOptions() []celgo.ProgramOption {
 	return []celgo.ProgramOption{
 		celgo.EvalOptions(celgo.OptOptimize, celgo.OptTrackCost),

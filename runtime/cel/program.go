@@ -17,7 +17,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime/regexsize"
 )
 
-// Cost is a range, in the units of [MaxCallCost].
+// Cost is a range of costs, in the units of [MaxCallCost]. Min and Max are the least and the greatest cost.
 type Cost struct{ Min, Max uint64 }
 
 // Program is a compiled expression. It may be used concurrently.
@@ -25,20 +25,20 @@ type Program struct {
 	program    celgo.Program
 	typ        *celgo.Type
 	cost       Cost
-	loops      bool // has comprehensions, which look at the context
+	loops      bool // has comprehensions, which check the context
 	references map[string]struct{}
 	regexSize  int
 }
 
-// Compile checks an expression and makes a program of it. The type of what it evaluates to has to be one of want; any will
-// do if there are none, or with AnyType among them. An error is a *CompileError.
+// Compile checks an expression and makes a program of it. The type of the expression has to be one of want. Any type is accepted
+// if want is empty or includes AnyType. An error is a *CompileError.
 func (e *Environment) Compile(expression string, want ...*celgo.Type) (*Program, error) {
 	checked, issues := e.env.Parse(expression)
 	if issues.Err() != nil {
 		return nil, &CompileError{Stage: Checking, Detail: issues.String()}
 	}
 	regexSize, constant := regexes(checked.NativeRep())
-	if regexSize > MaxRegexSize { // before anything is made of them
+	if regexSize > MaxRegexSize { // before any of them is compiled
 		return nil, &CompileError{Stage: Planning, Detail: "error parsing regexp: " + syntax.ErrLarge.String()}
 	}
 	if checked, issues = e.env.Check(checked); issues.Err() != nil {
@@ -60,7 +60,7 @@ func (e *Environment) Compile(expression string, want ...*celgo.Type) (*Program,
 		options = append(options, celgo.CustomDecoratorV2(tidy(found)))
 	}
 	program, err := e.planner.Program(checked, options...)
-	if err != nil { // an expression that makes objects needs their types
+	if err != nil { // an expression that makes objects needs the types of the objects
 		program, err = e.env.Program(checked, options...)
 	}
 	if err != nil {
@@ -73,7 +73,8 @@ func (e *Environment) Compile(expression string, want ...*celgo.Type) (*Program,
 	return &Program{program: program, typ: typ, cost: Cost(estimate), loops: loops(checked.NativeRep()), references: references, regexSize: regexSize}, nil
 }
 
-// regexes is how many instructions the regular expressions of an expression have together, and whether all of them are constants.
+// regexes returns the number of instructions of all constant regular expressions of an expression, and whether all its regular
+// expressions are constants.
 func regexes(parsed *ast.AST) (size int, constant bool) {
 	isCall := func(e ast.NavigableExpr) bool { return e.Kind() == ast.CallKind }
 	constant = true
@@ -96,7 +97,7 @@ func regexes(parsed *ast.AST) (size int, constant bool) {
 			if !literal {
 				continue
 			}
-			if pattern, ok := arg.AsLiteral().(types.String); ok { // or what cel-go takes for one, when it checks literals
+			if pattern, ok := arg.AsLiteral().(types.String); ok { // the string, or the constant that cel-go takes for one when it checks literals
 				size += regexsize.Of(string(pattern))
 			}
 		}
@@ -104,7 +105,7 @@ func regexes(parsed *ast.AST) (size int, constant bool) {
 	return size, constant
 }
 
-// returns says whether a type is one of those that are wanted.
+// returns reports whether typ is one of the wanted types.
 func returns(typ *celgo.Type, want []*celgo.Type) bool {
 	for _, w := range want {
 		if typ.IsExactType(w) || w.IsExactType(celgo.AnyType) {
@@ -114,29 +115,30 @@ func returns(typ *celgo.Type, want []*celgo.Type) bool {
 	return len(want) == 0
 }
 
-// Type is what the expression evaluates to.
+// Type returns the type of the expression.
 func (p *Program) Type() *celgo.Type { return p.typ }
 
-// RegexSize is how many instructions the regular expressions of the expression have that are constants, about: forty bytes each.
+// RegexSize returns the approximate number of instructions of the constant regular expressions of the expression. An instruction
+// takes about forty bytes.
 func (p *Program) RegexSize() int { return p.regexSize }
 
-// Cost is the estimate of what one evaluation costs: at least, and at most for the largest values that the types of the
-// variables allow.
+// Cost returns the estimated cost of one evaluation. Max is the cost for the largest values that the types of the variables
+// allow.
 func (p *Program) Cost() Cost { return p.cost }
 
-// References says whether the expression names a variable.
+// References reports whether the expression uses the variable.
 func (p *Program) References(variable string) bool {
 	_, has := p.references[variable]
 	return has
 }
 
-// Eval evaluates the expression with the values of variables. Budget is what may be spent on it and on what comes after it;
-// the remaining is less by the cost, whatever the result is. One evaluation costs at most about [MaxCallCost] even when
-// there is more left.
+// Eval evaluates the expression with the values of variables. budget is the cost that this evaluation and later ones may have
+// together. remaining is the budget minus the cost of this evaluation, whether the evaluation succeeded or failed. One evaluation
+// costs at most about [MaxCallCost], even if the budget is larger.
 //
-// An error is an *EvalError. It is [ErrBudget] when the cost is more than the budget, and remaining is -1 then: nothing
-// should be evaluated after it. It is [ErrCallCost] when the evaluation was stopped, and [ErrInterrupted] when the context
-// ended, which is noticed inside of comprehensions.
+// An error is an *EvalError. It wraps [ErrBudget] if the cost is more than the budget; then remaining is -1, and the caller
+// should evaluate no further expression. It wraps [ErrCallCost] if the evaluation was stopped for its cost, and [ErrInterrupted]
+// if the context ended, which is checked only inside of comprehensions.
 func (p *Program) Eval(ctx context.Context, variables celgo.Activation, budget int64) (result ref.Val, remaining int64, err error) {
 	if budget <= 0 {
 		return nil, -1, &EvalError{text: ErrBudget.Error(), kind: ErrBudget}

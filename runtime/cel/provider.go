@@ -7,16 +7,16 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// provider knows the objects that variables are made of, beside what the environment under it knows.
+// provider provides the object types of variables, in addition to the types of the environment below it.
 type provider struct {
 	types.Provider
 	types.Adapter
 
 	objects  map[string]*DeclType
-	keywords bool // whether a field may be named by a keyword as it is, not escaped
+	keywords bool // a field whose name is a keyword may be written without the escape
 }
 
-// keywordsSince is the version in which self.namespace came to mean self.__namespace__.
+// keywordsSince is the first version in which self.namespace means self.__namespace__.
 const keywordsSince Version = 31
 
 func newProvider(under types.Provider, version Version, all []*DeclType) *provider {
@@ -35,7 +35,7 @@ func newProvider(under types.Provider, version Version, all []*DeclType) *provid
 	return p
 }
 
-// add notes all objects in a type.
+// add adds all object types in t.
 func (p *provider) add(t *DeclType) {
 	switch {
 	case t == nil:
@@ -52,8 +52,8 @@ func (p *provider) add(t *DeclType) {
 	}
 }
 
-// scalarNamed finds the types that have a name of their own beside what cel-go calls them, so that type(x) == duration can
-// be written.
+// scalarNamed returns the type for a name that expressions use in place of the name of cel-go, so that type(x) == duration is
+// valid. It returns nil for other names.
 func scalarNamed(name string) *celgo.Type {
 	switch name {
 	case "bool":
@@ -82,7 +82,7 @@ func scalarNamed(name string) *celgo.Type {
 	return nil
 }
 
-// FindStructType is of types.Provider.
+// FindStructType implements types.Provider.
 func (p *provider) FindStructType(name string) (*types.Type, bool) {
 	if t, ok := p.objects[name]; ok {
 		return types.NewTypeTypeWithParam(t.typ), true
@@ -93,10 +93,11 @@ func (p *provider) FindStructType(name string) (*types.Type, bool) {
 	return p.Provider.FindStructType(name)
 }
 
-// FindStructFieldNames is of types.Provider. What there are is not told: fields of a null value would be made up of it.
+// FindStructFieldNames implements types.Provider. It returns no names: with names, cel-go would make up the fields of a null
+// value.
 func (p *provider) FindStructFieldNames(string) ([]string, bool) { return []string{}, false }
 
-// FindStructFieldType is of types.Provider.
+// FindStructFieldType implements types.Provider.
 func (p *provider) FindStructFieldType(name, field string) (*types.FieldType, bool) {
 	t, ok := p.objects[name]
 	if !ok {
@@ -115,18 +116,18 @@ func (p *provider) FindStructFieldType(name, field string) (*types.FieldType, bo
 	return &types.FieldType{Type: f.Type.typ}, true
 }
 
-// NewValue is of types.Provider. Objects of variables cannot be made.
+// NewValue implements types.Provider. Expressions cannot make objects of the types of variables.
 func (p *provider) NewValue(name string, fields map[string]ref.Val) ref.Val {
 	return p.Provider.NewValue(name, fields)
 }
 
-// otherNames is by what sizes have the type that names which are no variables have: [Variable.SizesOthers].
+// otherNames is the key in sizes of the type for names that are not variables; see [Variable.SizesOthers].
 const otherNames = ""
 
-// sizes says how large the values of variables can be, by the path to them.
+// sizes estimates the size of the values of variables by their paths.
 type sizes map[string]*DeclType
 
-// EstimateSize is of checker.CostEstimator.
+// EstimateSize implements checker.CostEstimator.
 func (s sizes) EstimateSize(element checker.AstNode) *checker.SizeEstimate {
 	path := element.Path()
 	if len(path) == 0 {
@@ -159,7 +160,7 @@ func (s sizes) EstimateSize(element checker.AstNode) *checker.SizeEstimate {
 	return &checker.SizeEstimate{Min: 0, Max: uint64(t.MaxElements)}
 }
 
-// EstimateCallCost is of checker.CostEstimator: sizes say nothing of functions.
+// EstimateCallCost implements checker.CostEstimator. It has no estimates of functions.
 func (s sizes) EstimateCallCost(string, string, *checker.AstNode, []checker.AstNode) *checker.CallEstimate {
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// show is a value as the corpus has it.
+// show returns a value as the corpus has it.
 func show(v ref.Val) string {
 	switch v := v.(type) {
 	case types.Null:
@@ -59,7 +59,7 @@ func show(v ref.Val) string {
 	return name
 }
 
-// values are what the variables have in the corpus.
+// values returns the values of the variables in the corpus.
 func values() map[string]any {
 	self := map[string]any{
 		"s": "hello, wörld", "long": strings.Repeat("abc ", 50), "e": "red", "i": int64(42), "d": 2.5, "b": true,

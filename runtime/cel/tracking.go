@@ -7,18 +7,21 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// cel-go counts costs with a stack of what has been evaluated. What a comprehension leaves on it in each step is taken off
-// only at its end, and it is searched in vain whenever a variable is read, so that the time of a comprehension grows with the
-// square of its list: minutes before it has cost too much. But when a variable is read, what is above an entry is taken off
-// the stack by the id of the variable, which is never there. So the variable that is read first in each step is given the id of
-// what the step before has left.
+// cel-go counts costs with a stack of evaluated expressions. Each step of a comprehension leaves entries on the stack, which are
+// removed only at the end of the comprehension. Each read of a variable searches the whole stack in vain. So the running time of
+// a comprehension grows with the square of the length of its list, and it takes minutes before the cost limit ends it.
+//
+// When a variable is read, cel-go looks for an entry with the id of the variable, and removes the entries above it. There is
+// never such an entry. So the first variable that each step reads gets the id of the entry that the step before has left.
 
-// leftovers are, by the ids of the variables that are read first in a step of a comprehension, the ids of what is left.
+// leftovers returns, by the id of the variable that a step of a comprehension reads first, the id of the entry that a step
+// leaves.
 func leftovers(checked *ast.AST) map[int64]int64 {
 	found := make(map[int64]int64)
 	for _, e := range ast.MatchDescendants(ast.NavigateAST(checked), ast.KindMatcher(ast.ComprehensionKind)) {
 		c := e.AsComprehension()
-		// The condition comes first in a step. One that is a constant reads nothing; then it is what makes the result.
+		// The condition is evaluated first in a step. A constant condition reads nothing; then the expression for the result is
+		// first.
 		of := c.LoopCondition()
 		if of.Kind() == ast.LiteralKind {
 			of = c.LoopStep()
@@ -30,12 +33,12 @@ func leftovers(checked *ast.AST) map[int64]int64 {
 	return found
 }
 
-// loops says whether an expression has comprehensions.
+// loops reports whether an expression has comprehensions.
 func loops(checked *ast.AST) bool {
 	return len(ast.MatchDescendants(ast.NavigateAST(checked), ast.KindMatcher(ast.ComprehensionKind))) > 0
 }
 
-// firstRead is the variable that is evaluated before anything else in an expression.
+// firstRead returns the id of the variable if a variable is the first thing that an expression evaluates.
 func firstRead(e ast.Expr) (int64, bool) {
 	for {
 		switch e.Kind() {
@@ -50,7 +53,7 @@ func firstRead(e ast.Expr) (int64, bool) {
 			call := e.AsCall()
 			switch {
 			case call.FunctionName() == operators.Conditional && call.Args()[0].Kind() == ast.LiteralKind:
-				branch := 1 // what the constant has left is of no use to anybody
+				branch := 1 // the branch that the constant does not select is never evaluated
 				if call.Args()[0].AsLiteral() != types.True {
 					branch = 2
 				}
@@ -75,7 +78,7 @@ func firstRead(e ast.Expr) (int64, bool) {
 	}
 }
 
-// tidy has those variables take what is left off the stack.
+// tidy returns a decorator that gives the variables in found the ids of the entries to remove.
 func tidy(found map[int64]int64) interpreter.InterpretableDecoratorV2 {
 	return func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 		if read, ok := i.(interpreter.InterpretableAttribute); ok {
@@ -87,22 +90,22 @@ func tidy(found map[int64]int64) interpreter.InterpretableDecoratorV2 {
 	}
 }
 
-// firstInStep is a variable that is read first in a step.
+// firstInStep is the read of a variable that comes first in a step.
 type firstInStep struct {
 	interpreter.InterpretableAttribute
 	left int64
 }
 
-// Attr is of interpreter.InterpretableAttribute: only its id is asked for where costs are counted.
+// Attr implements interpreter.InterpretableAttribute. Where costs are counted, only the id of the result is used.
 func (f firstInStep) Attr() interpreter.Attribute {
 	return otherID{f.InterpretableAttribute.Attr(), f.left}
 }
 
-// otherID is an attribute with another id.
+// otherID is an attribute with a different id.
 type otherID struct {
 	interpreter.Attribute
 	id int64
 }
 
-// ID is of interpreter.Qualifier.
+// ID implements interpreter.Qualifier.
 func (o otherID) ID() int64 { return o.id }

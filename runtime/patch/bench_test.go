@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// measuredSpec and measuredStatus are those of the bench's widgets.
+// measuredSpec and measuredStatus are the spec and status of the widgets in the benchmark of the server.
 type (
 	measuredSpec struct {
 		Size     int32  `json:"size,omitempty"`
@@ -39,7 +39,7 @@ const measuredDeployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadat
 	"resources":{"limits":{"cpu":"1","memory":"1Gi"},"requests":{"cpu":"100m","memory":"64Mi"}},"volumeMounts":[{"name":"c","mountPath":"/c"}],
 	"livenessProbe":{"httpGet":{"path":"/healthz","port":80}}},{"name":"b","image":"b:1"}]}}}}`
 
-// BenchmarkUpdate tracks writes of one manager to objects that all its predecessors are of, too.
+// BenchmarkUpdate tracks writes of one manager to objects that the same manager has written before.
 func BenchmarkUpdate(b *testing.B) {
 	s := runtime.NewScheme()
 	if err := runtime.Register[*measured](s, measuredKind, runtime.KindOptions[*measured]{}); err != nil {
@@ -107,8 +107,8 @@ func BenchmarkUpdate(b *testing.B) {
 	}
 }
 
-// BenchmarkJSONPatch applies patches here and with the library that kube-apiserver uses: three operations on a small object and a
-// large one, and one at the bottom of a deep object, each level of which the library decodes and encodes anew.
+// BenchmarkJSONPatch compares this package with the library that kube-apiserver uses: three operations on a small and on a large
+// object, and one at the bottom of a deep object, each level of which the library decodes and encodes again.
 func BenchmarkJSONPatch(b *testing.B) {
 	const three = `[{"op":"test","path":"/metadata/name","value":"w"},{"op":"replace","path":"/spec/size","value":6},{"op":"add","path":"/metadata/labels/new","value":"x"}]`
 	const depth = 100

@@ -8,37 +8,38 @@ import (
 	"github.com/keelson-dev/keelson/runtime/patch/internal/engines"
 )
 
-// Bounds bound what patches other than applied configurations cost; beyond one of them a patch is refused with an [*Error] of code
-// 413. In each field 0 is the default, and a negative number is no bound. Values are those of JSON: scalars, arrays and objects.
+// Bounds are the limits of what a patch may cost, except for applied configurations. A patch that exceeds one of them is refused
+// with an [*Error] of code 413. In each field, 0 means the default, and a negative number means no limit. Values are JSON values:
+// scalars, arrays and objects.
 type Bounds struct {
-	// Operations are those of a JSON patch; 0 is [DefaultOperations].
+	// Operations is the maximum number of operations of a JSON patch; 0 means [DefaultOperations].
 	Operations int
-	// MovedItems are the items of arrays that the operations "add", "remove" and "move" of a JSON patch move aside, each as often as it
-	// is moved; 0 is [DefaultMovedItems].
+	// MovedItems is the maximum number of array items that the operations "add", "remove" and "move" of a JSON patch shift. An
+	// item counts each time it is shifted. 0 means [DefaultMovedItems].
 	MovedItems int
-	// Values are those in a patch; 0 is [DefaultValues].
+	// Values is the maximum number of values in a patch; 0 means [DefaultValues].
 	Values int
-	// DocumentValues are those in a patch and the document that it is for, together; 0 is [DefaultDocumentValues].
+	// DocumentValues is the maximum number of values in a patch and its document together; 0 means [DefaultDocumentValues].
 	DocumentValues int
-	// MergedItems are the items of a list that a strategic merge patch merges, those of the patch and those of the document together; 0
-	// is [DefaultMergedItems]. The time for a list grows with the square of its items: of several lists these are added up, and the sum
-	// may be as large as for one of MergedItems.
+	// MergedItems is the maximum number of items of a list that a strategic merge patch merges, counting the items of the patch
+	// and of the document; 0 means [DefaultMergedItems]. The time for a list grows with the square of its items. If there are
+	// several lists, the sum of their squares must not exceed the square of MergedItems.
 	MergedItems int
 }
 
-// Defaults of Bounds.
+// The defaults of Bounds.
 const (
-	DefaultOperations     = 10_000
-	DefaultMovedItems     = 100_000_000 // 10,000 operations at the beginning of an array of 10,000
-	DefaultValues         = 100_000
-	DefaultDocumentValues = 300_000
-	DefaultMergedItems    = 3000
+	DefaultOperations     = 10_000      // of Bounds.Operations
+	DefaultMovedItems     = 100_000_000 // of Bounds.MovedItems: 10,000 operations at the beginning of an array of 10,000 items
+	DefaultValues         = 100_000     // of Bounds.Values
+	DefaultDocumentValues = 300_000     // of Bounds.DocumentValues
+	DefaultMergedItems    = 3000        // of Bounds.MergedItems
 )
 
-// MaxCopied is how many bytes of JSON the "copy" operations of a JSON patch may add in all. It is 3 MiB.
+// MaxCopied is the maximum number of bytes of JSON that the "copy" operations of a JSON patch may add in total. It is 3 MiB.
 const MaxCopied = engines.MaxCopied
 
-// engines fills in the defaults.
+// engines returns the bounds with the defaults filled in.
 func (b Bounds) engines() engines.Bounds {
 	return engines.Bounds{
 		Operations:     bound(b.Operations, DefaultOperations),
@@ -59,24 +60,25 @@ func bound(n, standard int) int {
 	return n
 }
 
-// Check refuses, with an [*Error], a patch in JSON with too many values or, if it is an array, operations. It reads the text once and
-// decodes nothing. Those who apply a patch need not call it: it is for who decodes one before.
+// Check refuses, with an [*Error], a JSON text that has too many values for a patch or, if it is an array, too many operations.
+// It reads the text once and decodes nothing. The functions that apply a patch check the same; Check is for a caller that decodes
+// a patch first.
 func (b Bounds) Check(patch []byte) error {
 	_, err := result(nil, b.engines().Check(patch))
 	return err
 }
 
-// JSONPatch is the function of that name within b. It stops with the error of ctx when that is done.
+// JSONPatch is like the function [JSONPatch], within b. It stops with the error of ctx when ctx is done.
 func (b Bounds) JSONPatch(ctx context.Context, doc, patch []byte) ([]byte, error) {
 	return result(b.engines().JSON(ctx, doc, patch))
 }
 
-// MergePatch is the function of that name within b. It stops with the error of ctx when that is done.
+// MergePatch is like the function [MergePatch], within b. It stops with the error of ctx when ctx is done.
 func (b Bounds) MergePatch(ctx context.Context, doc, patch []byte) ([]byte, error) {
 	return result(b.engines().Merge(ctx, doc, patch))
 }
 
-// StrategicMergePatch is the function of that name within b. It stops with the error of ctx when that is done.
+// StrategicMergePatch is like the function [StrategicMergePatch], within b. It stops with the error of ctx when ctx is done.
 func (b Bounds) StrategicMergePatch(ctx context.Context, doc, patch []byte, t reflect.Type) ([]byte, error) {
 	return result(b.engines().Strategic(ctx, doc, patch, t))
 }

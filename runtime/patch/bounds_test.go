@@ -17,10 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// mostAllocated is what the work on one object may allocate, whatever is in it.
+// mostAllocated is the maximum allocation for one object, whatever its content.
 const mostAllocated = 150 << 20
 
-// allocated is how many bytes f allocates, at least when nothing else runs.
+// allocated returns the number of bytes that f allocates. It is exact only if nothing else runs.
 func allocated(f func()) int {
 	var before, after goruntime.MemStats
 	goruntime.ReadMemStats(&before)
@@ -29,7 +29,7 @@ func allocated(f func()) int {
 	return int(after.TotalAlloc - before.TotalAlloc) //nolint:gosec // less than the memory there is
 }
 
-// refusedWith tells err from an Error with that code.
+// refusedWith fails the test unless err is an Error with this code.
 func refusedWith(t *testing.T, name string, err error, code int) {
 	t.Helper()
 	var bad *patch.Error
@@ -91,7 +91,7 @@ func TestPatchesAreBounded(t *testing.T) {
 	}
 }
 
-// A context that is done ends every patch, with its error.
+// TestPatchesStop checks that a context that is done ends every patch, with the error of the context.
 func TestPatchesStop(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -110,7 +110,7 @@ func TestPatchesStop(t *testing.T) {
 	}
 }
 
-// endsLater is a context that is done when it has been asked some times.
+// endsLater is a context that is done after a number of calls of Err.
 type endsLater struct {
 	context.Context
 	asked, after int
@@ -123,7 +123,7 @@ func (e *endsLater) Err() error {
 	return nil
 }
 
-// A JSON patch ends between two operations.
+// TestJSONPatchStopsBetweenOperations checks that a JSON patch stops between two operations.
 func TestJSONPatchStopsBetweenOperations(t *testing.T) {
 	ctx := &endsLater{Context: t.Context(), after: 5}
 	p := `[` + strings.TrimSuffix(strings.Repeat(`{"op":"add","path":"/a","value":1},`, 100), ",") + `]`
@@ -132,8 +132,8 @@ func TestJSONPatchStopsBetweenOperations(t *testing.T) {
 	}
 }
 
-// What is managed costs a bounded amount, and what costs more is refused: to apply it, to read it from an annotation, and to keep
-// entries for it.
+// TestFieldsAreBounded checks that the cost of field management is bounded, and that a higher cost is refused: for applying, for
+// reading the annotation, and for keeping entries.
 func TestFieldsAreBounded(t *testing.T) {
 	s := runtime.NewScheme()
 	if err := runtime.Register(s, rowKind, runtime.KindOptions[*unstructured.Unstructured]{}); err != nil {
@@ -190,7 +190,8 @@ func TestFieldsAreBounded(t *testing.T) {
 	}
 }
 
-// A request cannot bring more entries than are kept; what is stored already is no fault of its.
+// TestEntriesAreBounded checks that a request cannot bring more entries than can be kept, and that stored entries are not an
+// error of the request.
 func TestEntriesAreBounded(t *testing.T) {
 	f := fieldManager(t, patch.FieldManagerOptions{})
 	many := func(n int, version, fields string) []metav1.ManagedFieldsEntry {
@@ -236,7 +237,7 @@ func TestEntriesAreBounded(t *testing.T) {
 			t.Errorf("%s, stored: applied", name)
 		}
 	}
-	// Those in other versions have the object converted, each for itself.
+	// The object is converted for each entry of another version.
 	crew := make([]boatSailor, 2000)
 	for i := range crew {
 		crew[i].ID = int64(i)
@@ -252,7 +253,7 @@ func TestEntriesAreBounded(t *testing.T) {
 	}
 }
 
-// joined is what each returns for 0 to n-1, joined by commas.
+// joined returns the results of each for 0 to n-1, joined by commas.
 func joined(n int, each func(i int) string) string {
 	texts := make([]string, n)
 	for i := range texts {
@@ -263,7 +264,7 @@ func joined(n int, each func(i int) string) string {
 
 func member(i int) string { return fmt.Sprintf(`"f%d":1`, i*7919%100003) }
 
-// fieldShapes are specs of which the fields are costly to manage.
+// fieldShapes returns specs whose fields are costly to manage.
 func fieldShapes() map[string]string {
 	return map[string]string{
 		"small":               `{"a":1}`,
@@ -279,7 +280,7 @@ func fieldShapes() map[string]string {
 	}
 }
 
-// Each bound can be lowered and lifted, alone.
+// TestBounds checks that each bound can be lowered and removed alone.
 func TestBounds(t *testing.T) {
 	ctx := t.Context()
 	operations := func(n int) string {

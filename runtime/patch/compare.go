@@ -12,16 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// comparer compares two objects by a plan. What it finds is written into trace, in a form in which it can be looked up;
-// [readTrace] makes sets of it. The objects must be fit.
+// comparer compares two objects by a plan. It writes the differences into trace, which can be the key of a map; [readTrace]
+// converts it to sets. The objects must fit (see fits).
 type comparer struct {
 	trace  []byte
-	unsure bool // it cannot be said here what structured-merge-diff would find
+	unsure bool // the result of structured-merge-diff is not certain
 
-	sum, depth int // what fit counts
+	sum, depth int // sum and depth of fit
 }
 
-// follow returns what n's pointers lead to. false: null.
+// follow returns the value that n's pointers lead to. The result is false for null.
 func follow(n *node, v reflect.Value) (reflect.Value, bool) {
 	for range n.pointers {
 		if v.IsNil() {
@@ -40,9 +40,9 @@ func follow(n *node, v reflect.Value) (reflect.Value, bool) {
 	return v, true
 }
 
-// compare writes what r is different in from l. One of them may be the zero Value: then nothing is there.
+// compare writes the changes from l to r. One of them may be the zero Value, which means that there is no value.
 func (c *comparer) compare(n *node, l, r reflect.Value) {
-	if n.form == theEntries { // nothing but those of l are seen
+	if n.form == theEntries { // only the entries of l have an effect
 		if l.IsValid() {
 			c.trace = append(c.trace, removed)
 		}
@@ -60,14 +60,14 @@ func (c *comparer) compare(n *node, l, r reflect.Value) {
 	}
 }
 
-// leaf compares what is managed as a whole.
+// leaf compares values that are managed as a whole.
 func (c *comparer) leaf(n *node, l, r reflect.Value) {
 	if !c.oneSide(l, r) && !c.same(n, l, r) {
 		c.trace = append(c.trace, modified)
 	}
 }
 
-// oneSide writes that nothing was there or nothing is, if so.
+// oneSide writes that the value was added or removed, and reports whether it was.
 func (c *comparer) oneSide(l, r reflect.Value) bool {
 	switch {
 	case !l.IsValid():
@@ -80,7 +80,7 @@ func (c *comparer) oneSide(l, r reflect.Value) bool {
 	return true
 }
 
-// nulls compares two values without members: they are nothing, null or empty.
+// nulls compares two values without members: absent, null or empty ones.
 func (c *comparer) nulls(l, r reflect.Value, lHas, rHas bool) {
 	if !c.oneSide(l, r) && lHas != rHas {
 		c.trace = append(c.trace, modified)
@@ -113,7 +113,7 @@ func (c *comparer) structs(n *node, l, r reflect.Value) {
 	c.oneSide(l, r)
 }
 
-// present follows a value that may not be there.
+// present calls follow, unless v is the zero Value.
 func present(n *node, v reflect.Value) (reflect.Value, bool) {
 	if !v.IsValid() {
 		return v, false
@@ -121,14 +121,15 @@ func present(n *node, v reflect.Value) (reflect.Value, bool) {
 	return follow(n, v)
 }
 
-// below compares what is at a field or member. It leaves no trace if nothing is different.
+// below compares the values of a field or member. It writes nothing if they are equal.
 func (c *comparer) below(n *node, l, r reflect.Value, name string) {
 	start := len(c.trace)
 	c.trace = appendText(append(c.trace, toField), name)
 	c.inside(n, l, r, start)
 }
 
-// inside compares what the last step of the trace, which begins at start, leads to.
+// inside compares the values that the last step of the trace leads to. The step begins at start, and is removed if the values are
+// equal.
 func (c *comparer) inside(n *node, l, r reflect.Value, start int) {
 	end := len(c.trace)
 	c.compare(n, l, r)
@@ -171,7 +172,7 @@ func (c *comparer) maps(n *node, l, r reflect.Value) {
 	c.oneSide(l, r)
 }
 
-// sameTexts reports whether two maps, of the same length, are equal and of texts.
+// sameTexts reports whether two maps of the same length are equal maps of strings. It is false for other maps.
 func (c *comparer) sameTexts(l, r reflect.Value) bool {
 	lTexts, ok := l.Interface().(map[string]string)
 	if !ok {
@@ -193,7 +194,7 @@ func (c *comparer) lists(n *node, l, r reflect.Value) {
 		c.nulls(l, r, lHas, rHas)
 		return
 	}
-	if lHas && rHas && lv.Len() == rv.Len() && c.sameValue(n, lv, rv) { // items there twice make no difference
+	if lHas && rHas && lv.Len() == rv.Len() && c.sameValue(n, lv, rv) { // duplicate items make no difference
 		return
 	}
 	left, right := c.items(n, lv, lHas), c.items(n, rv, rHas)
@@ -225,13 +226,13 @@ func (c *comparer) lists(n *node, l, r reflect.Value) {
 	c.oneSide(l, r)
 }
 
-// listItem is an item of a list, and the step to it.
+// listItem is an item of a list, and the step to the item.
 type listItem struct {
 	key   []byte
 	value reflect.Value
 }
 
-// items returns the items of a list in the order of their keys. Two with one key make c unsure.
+// items returns the items of a list, sorted by their keys. Two items with the same key set c.unsure.
 func (c *comparer) items(n *node, list reflect.Value, has bool) []listItem {
 	if !has {
 		return nil
@@ -259,7 +260,7 @@ func (c *comparer) same(n *node, l, r reflect.Value) bool {
 	return c.sameValue(n, lv, rv)
 }
 
-// sameValue is same for values that are not null.
+// sameValue is like same, for values that are not null.
 func (c *comparer) sameValue(n *node, l, r reflect.Value) bool {
 	switch n.form {
 	case aString:
@@ -274,7 +275,7 @@ func (c *comparer) sameValue(n *node, l, r reflect.Value) bool {
 		return l.Float() == r.Float()
 	case bytes64:
 		return bytes.Equal(l.Bytes(), r.Bytes())
-	case aTime: // a text, which ends with the second
+	case aTime: // encoded as a text in whole seconds
 		return pointerTo[metav1.Time](l).Unix() == pointerTo[metav1.Time](r).Unix()
 	case aMicroTime:
 		lt, rt := pointerTo[metav1.MicroTime](l), pointerTo[metav1.MicroTime](r)
@@ -320,7 +321,7 @@ func (c *comparer) sameValue(n *node, l, r reflect.Value) bool {
 	return c.sameEncoding(l, r)
 }
 
-// sameText compares strings. Some that are different are one in JSON.
+// sameText compares strings. It sets c.unsure for different strings that may be equal in JSON.
 func (c *comparer) sameText(l, r string) bool {
 	if l == r {
 		return true
@@ -329,7 +330,7 @@ func (c *comparer) sameText(l, r string) bool {
 	return false
 }
 
-// sameEncoding compares scalars that write themselves.
+// sameEncoding compares scalars that implement their own encoding.
 func (c *comparer) sameEncoding(l, r reflect.Value) bool {
 	if l.Comparable() && l.Equal(r) {
 		return true

@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The definition of a custom resource, and what kube-apiserver publishes of it.
+// The definition of a custom resource, and what kube-apiserver publishes for it.
 const (
 	gadgetDefinition = "../../server/openapi/testdata/crds/definitions.yaml"
 	gadgetDocument   = "../../server/openapi/testdata/crds/v1.json"
@@ -49,7 +49,7 @@ func (o objectSchema) SetDefaults(object map[string]any, grows func(int) error) 
 }
 func (o objectSchema) OpenAPI() *spec.Schema { panic("objects are merged by another schema") }
 
-// gadgets is the scheme of the custom resource.
+// gadgets returns a scheme with the custom resource.
 func gadgets(t testing.TB) *runtime.Scheme {
 	t.Helper()
 	text, err := os.ReadFile(gadgetDefinition)
@@ -72,7 +72,7 @@ func gadgets(t testing.TB) *runtime.Scheme {
 	return s
 }
 
-// theirGadgets are the models of apimachinery, made of what kube-apiserver publishes.
+// theirGadgets returns the models that apimachinery makes from what kube-apiserver publishes.
 func theirGadgets(t testing.TB) managedfields.TypeConverter {
 	t.Helper()
 	text, err := os.ReadFile(gadgetDocument)
@@ -102,7 +102,7 @@ func gadget(t testing.TB, spec string) *unstructured.Unstructured {
 		`{"apiVersion":"shapes.example.com/v1","kind":"Gadget","metadata":{"name":"a","finalizers":["x/a"]},"spec":`+spec+`}`)}
 }
 
-// Objects of a kind that has a schema merge as those of a custom resource do in kube-apiserver.
+// TestModelsOfDescribers checks that objects of a kind with a schema merge like those of a custom resource in kube-apiserver.
 func TestModelsOfDescribers(t *testing.T) {
 	ours, theirs := patch.NewModels(gadgets(t)), theirGadgets(t)
 	specs := []string{
@@ -166,7 +166,7 @@ func TestModelsOfDescribers(t *testing.T) {
 	}
 }
 
-// compared returns an object by both models, nil where it fits neither.
+// compared returns an object as typed values of both models, nil if it fits neither.
 func compared(t *testing.T, what string, ours, theirs managedfields.TypeConverter, obj *unstructured.Unstructured) []*typed.TypedValue {
 	t.Helper()
 	our, err := ours.ObjectToTyped(obj)
@@ -194,7 +194,7 @@ func compared(t *testing.T, what string, ours, theirs managedfields.TypeConverte
 	return []*typed.TypedValue{our, their}
 }
 
-// Server-side apply merges the lists and maps of a schema, and finds the conflicts that it should.
+// TestApplyDescribed checks that server-side apply merges lists and maps by the schema, and finds the conflicts.
 func TestApplyDescribed(t *testing.T) {
 	f := fieldManager(t, patch.FieldManagerOptions{Scheme: gadgets(t), Kind: crdGadgetKind})
 	config := func(text string) map[string]any { return gadget(t, text).Object }
@@ -210,7 +210,7 @@ func TestApplyDescribed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"color":"red","defaulted":{"a":1,"b":{"c":["x"]}},` + // which are defaults, as others below
+	want := `{"color":"red","defaulted":{"a":1,"b":{"c":["x"]}},` + // these and others below are defaults
 		`"embedded":{"apiVersion":"v1","kind":"X","metadata":{"finalizers":["x/a","x/b"]}},"flag":false,"free":{"x":{"a":1,"b":1}},` +
 		`"parts":[{"count":1,"name":"a","protocol":"TCP"},{"count":2,"name":"b","protocol":"TCP"},{"name":"a","protocol":"UDP"}],` +
 		`"ratio":1.5,"replicas":1,"tags":["a","b"],"whole":{"a":"1"}}`

@@ -10,19 +10,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// MaxManagers bounds the entries in metadata.managedFields. Of those that update, apimachinery merges all but ten.
+// MaxManagers is the maximum number of entries in metadata.managedFields. apimachinery keeps at most ten entries of managers that
+// update, and merges the others.
 const MaxManagers = 1000
 
-// EntriesError is returned for an object whose managedFields are more than can be kept, and come from the request. The object must
-// not be stored.
+// EntriesError is the error for an object with too many managedFields that the request sent. The object must not be stored. Err
+// is the cause.
 type EntriesError struct{ Err *field.Error }
 
+// Error returns the text of Err.
 func (e *EntriesError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *EntriesError) Unwrap() error { return e.Err }
 
-// entriesOf returns the entries of an object, which are its own.
+// entriesOf returns the managed fields of an object, not a copy.
 func entriesOf(obj runtime.Object) []metav1.ManagedFieldsEntry {
 	m, err := meta.Accessor(obj)
 	if err != nil {
@@ -31,13 +33,13 @@ func entriesOf(obj runtime.Object) []metav1.ManagedFieldsEntry {
 	return m.GetManagedFields()
 }
 
-// checkEntries refuses entries that would take too long to be read and compared.
+// checkEntries returns an error for entries that would take too long to read and compare.
 func checkEntries(entries []metav1.ManagedFieldsEntry) *field.Error {
 	path := field.NewPath("metadata", "managedFields")
 	if len(entries) > MaxManagers {
 		return field.TooMany(path, len(entries), MaxManagers)
 	}
-	const small = 4 << 10 // cannot be too wide, however deep it is
+	const small = 4 << 10 // a text of this size cannot be too wide, however deep it is
 	if entriesSize(entries) <= small {
 		return nil
 	}
@@ -52,8 +54,8 @@ func checkEntries(entries []metav1.ManagedFieldsEntry) *field.Error {
 	return nil
 }
 
-// checkSent is checkEntries for an object with the entries that a request gave it. Those that are no more than what is stored already
-// are no EntriesError.
+// checkSent is like checkEntries for an object with the entries of a request. If they take no more than the stored entries, the
+// error is not an EntriesError.
 func checkSent(obj, live runtime.Object) error {
 	entries := entriesOf(obj)
 	wrong := checkEntries(entries)
@@ -66,7 +68,7 @@ func checkSent(obj, live runtime.Object) error {
 	return &EntriesError{wrong}
 }
 
-// entriesSize is about how many bytes the entries take.
+// entriesSize returns the approximate number of bytes of the entries.
 func entriesSize(entries []metav1.ManagedFieldsEntry) int {
 	size := 0
 	for _, e := range entries {
@@ -78,7 +80,7 @@ func entriesSize(entries []metav1.ManagedFieldsEntry) int {
 	return size
 }
 
-// checkKept refuses a result with more entries than can be kept.
+// checkKept returns an error for a result with too many entries.
 func checkKept(entries []metav1.ManagedFieldsEntry) error {
 	if wrong := checkEntries(entries); wrong != nil {
 		return &Error{Code: http.StatusRequestEntityTooLarge, Message: wrong.Error()}
@@ -86,7 +88,7 @@ func checkKept(entries []metav1.ManagedFieldsEntry) error {
 	return nil
 }
 
-// conversionsFor is how many entries are of another version than that, and have the object converted.
+// conversionsFor returns the number of entries of other versions. For each of them the object is converted.
 func conversionsFor(entries []metav1.ManagedFieldsEntry, version string) int {
 	n := 0
 	for _, e := range entries {
@@ -97,11 +99,11 @@ func conversionsFor(entries []metav1.ManagedFieldsEntry, version string) int {
 	return n
 }
 
-// textWidth is what the values in a JSON text cost as those of widthOf do, or at least that it is more than maxWidth. It makes
-// nothing of the text, which may be none.
+// textWidth returns the cost of the values in a JSON text, in the units of widthOf. If that is more than maxWidth, the result is
+// some number above maxWidth. It decodes nothing, and the text may be invalid.
 func textWidth(text []byte) int {
-	var room [64]int    // for most
-	members := room[:0] // how many the objects and arrays have that are open
+	var room [64]int    // large enough for most texts
+	members := room[:0] // numbers of members so far of the open objects and arrays
 	sum, empty := 0, false
 	for i := 0; i < len(text) && sum <= maxWidth; i++ {
 		switch text[i] {

@@ -22,7 +22,7 @@ type Mast struct {
 
 type Ship = runtime.Resource[ShipSpec, struct{}]
 
-// A strategic merge patch finds the items of a list by their key, as the struct tags say.
+// A strategic merge patch finds the items of a list by the key in the struct tags.
 func ExampleStrategicMergePatch() {
 	doc := []byte(`{"spec":{"size":3,"masts":[{"name":"fore","sails":2},{"name":"main","sails":4}]}}`)
 	change := []byte(`{"spec":{"masts":[{"name":"main","sails":5},{"name":"fore","$patch":"delete"}]}}`)
@@ -32,7 +32,7 @@ func ExampleStrategicMergePatch() {
 	// {"spec":{"masts":[{"name":"main","sails":5}],"size":3}} <nil>
 }
 
-// A field manager needs a scheme and nothing else: two managers share one object, and one of them goes too far.
+// A field manager needs only a scheme. Two managers share one object, and one of them has a conflict with the other.
 func ExampleFieldManager() {
 	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Ship"}
 	scheme := runtime.NewScheme()
@@ -63,7 +63,7 @@ func ExampleFieldManager() {
 	_, err = ships.Apply(live, shipOf(map[string]any{"masts": main, "size": int64(4)}), "rigger", false)
 	fmt.Println(err)
 
-	// What nobody applies any longer goes.
+	// Fields that no manager applies any more are removed.
 	live, err = ships.Apply(live, shipOf(nil), "builder", false)
 	if err != nil {
 		fmt.Println(err)
@@ -78,7 +78,7 @@ func ExampleFieldManager() {
 	// {"masts":[{"name":"main"}]} <nil>
 }
 
-// shipOf is a configuration as decoded from JSON.
+// shipOf returns a configuration as decoded from JSON.
 func shipOf(spec map[string]any) map[string]any {
 	config := map[string]any{"apiVersion": "example.com/v1", "kind": "Ship", "metadata": map[string]any{"name": "victory"}}
 	if spec != nil {

@@ -22,39 +22,41 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// FieldManagerOptions says whose fields a FieldManager keeps. Scheme and Kind are required.
+// FieldManagerOptions are the options of a FieldManager. Scheme and Kind are required.
 type FieldManagerOptions struct {
+	// Scheme has the kind.
 	Scheme *runtime.Scheme
-	// Models are those of Scheme; nil makes them, from nothing but the Go types.
+	// Models are the models of the kinds in Scheme. If it is nil, they are made from the Go types only.
 	Models *Models
-	// Kind is the kind in the version of the requests: what a client applies, and what the entries name.
+	// Kind is the kind in the version of the requests: the version that clients apply and that the entries name.
 	Kind schema.GroupVersionKind
-	// Subresource is "" for the object itself.
+	// Subresource is the name of the subresource, "" for the object itself.
 	Subresource string
-	// Reset returns the paths, of JSON names, of the fields that such requests never change in a version of the kind, so
-	// that they own none of them ("status", and for the subresource status all the others). nil: none.
+	// Reset returns the paths, as JSON names, of the fields that requests of this subresource never change in a version of the
+	// kind. Managers do not own these fields: for example "status", or all others for the subresource status. If it is nil, there
+	// are none.
 	Reset func(k *runtime.Kind) [][]string
 }
 
-// FieldManager keeps metadata.managedFields, which says who manages which fields of an object, for the requests to one
-// kind in one version and subresource: see https://kubernetes.io/docs/reference/using-api/server-side-apply/. Make one
-// with [NewFieldManager]. Its methods may be called concurrently, and keep nothing of their arguments.
+// FieldManager maintains metadata.managedFields, which records the managers of the fields of an object. It is for requests to one
+// kind in one version and subresource: see https://kubernetes.io/docs/reference/using-api/server-side-apply/. Use
+// [NewFieldManager] to make one. Its methods may be called concurrently, and do not keep their arguments.
 //
-// The objects are in the hub version of the kind, live and new state alike, but for what Apply returns of a kind
-// whose versions differ (see runtime.Kind.VersionsDiffer). live is what is stored, nil if nothing is.
-// Where the result is that nobody manages anything the entries are empty and not nil, as in a request that asks for that:
-// nil entries mean that the request says nothing of them.
+// Objects are in the hub version of the kind, both live and the new state. The exception is the result of Apply for a kind whose
+// versions differ (see runtime.Kind.VersionsDiffer). live is the stored object, nil if there is none. If the result has no
+// managers, its entries are empty and not nil, as in a request that removes them. Nil entries mean that the request does not have
+// the field.
 type FieldManager struct {
 	scheme      *runtime.Scheme
 	models      *Models
 	kind        *runtime.Kind
 	hub         *runtime.Kind
 	subresource string
-	// Both are made when something is first written.
+	// Both are made when they are first needed.
 	reset   func() map[fieldpath.APIVersion]fieldpath.Filter
 	manager func() (*managedfields.FieldManager, error)
 
-	tracked atomic.Pointer[tracker] // does most updates, for the model that the kind last had
+	tracked atomic.Pointer[tracker] // handles most updates, by the last model of the kind
 }
 
 // NewFieldManager returns the field manager of a registered kind.
@@ -82,16 +84,16 @@ func NewFieldManager(o FieldManagerOptions) (*FieldManager, error) {
 	return f, nil
 }
 
-// Show returns what an object of the hub is in the version of the requests. The FieldManager does not change the result, which
-// others may share. A nil Show has the scheme convert.
+// Show converts an object of the hub version to the version of the requests. The FieldManager does not change the result, so the
+// result may be shared. A nil Show uses the scheme.
 type Show func(obj runtime.Object) (runtime.Object, error)
 
-// shownObject is an object of the hub for apimachinery's field manager, which has it converted by a Show.
+// shownObject is an object of the hub version that is passed to apimachinery's field manager and converted by a Show.
 type shownObject struct {
 	runtime.Object
 	kind    *runtime.Kind
 	show    Show
-	entries []metav1.ManagedFieldsEntry // those that it had at first; apimachinery takes them from the new state meanwhile
+	entries []metav1.ManagedFieldsEntry // original entries; apimachinery takes entries from the new state while it works
 }
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor.
@@ -103,14 +105,14 @@ func (s *shownObject) GetObjectMeta() metav1.Object {
 	return m
 }
 
-// converted returns the object in the version of the requests, with the entries that it has now.
+// converted returns the object in the version of the requests, with its current entries.
 func (s *shownObject) converted() (runtime.Object, error) {
 	of, err := meta.Accessor(s.Object)
 	if err != nil {
 		return nil, err
 	}
 	entries := of.GetManagedFields()
-	if entries == nil && s.entries != nil { // shown as it was, which others have asked for
+	if entries == nil && s.entries != nil { // show converts the object with its original entries, so that its result can be shared
 		of.SetManagedFields(s.entries)
 		defer of.SetManagedFields(nil)
 	}
@@ -128,7 +130,7 @@ func (s *shownObject) converted() (runtime.Object, error) {
 	return there, nil
 }
 
-// of returns an object of the hub as one that is converted by the Show, if it has to be.
+// of returns an object of the hub version as a shownObject, if it has to be converted.
 func (s Show) of(f *FieldManager, obj runtime.Object) runtime.Object {
 	if _, err := meta.Accessor(obj); s == nil || f.kind == f.hub || err != nil {
 		return obj
@@ -136,7 +138,7 @@ func (s Show) of(f *FieldManager, obj runtime.Object) runtime.Object {
 	return &shownObject{obj, f.kind, s, entriesOf(obj)}
 }
 
-// resetFields makes the filters, by apiVersion, that take the reset fields out of what is owned.
+// resetFields returns the filters, by apiVersion, that remove the reset fields from the owned fields.
 func resetFields(o FieldManagerOptions) map[fieldpath.APIVersion]fieldpath.Filter {
 	if o.Reset == nil {
 		return nil
@@ -156,13 +158,13 @@ func resetFields(o FieldManagerOptions) map[fieldpath.APIVersion]fieldpath.Filte
 	return fieldpath.NewExcludeFilterSetMap(sets)
 }
 
-// Update records in obj, in place, what manager changes in live by obj. An error says why that could not be found out;
-// obj then has live's entries, and may be stored, unless the error is an [*EntriesError].
+// Update records in obj, in place, that manager has made the changes between live and obj. An error is the reason why this was
+// not possible; obj then has the entries of live, and may be stored, unless the error is an [*EntriesError].
 func (f *FieldManager) Update(live, obj runtime.Object, manager string) (err error) {
 	return f.UpdateShown(live, obj, manager, nil)
 }
 
-// UpdateShown is Update, by objects that show converts. An [*EntriesError] says that obj must not be stored.
+// UpdateShown is like Update, with objects that show converts. If the error is an [*EntriesError], obj must not be stored.
 func (f *FieldManager) UpdateShown(live, obj runtime.Object, manager string, show Show) (err error) {
 	if live != nil {
 		live = f.begin(live)
@@ -173,7 +175,7 @@ func (f *FieldManager) UpdateShown(live, obj runtime.Object, manager string, sho
 		return err
 	}
 	defer func() {
-		if p := recover(); p != nil { // a type's own conversion or encoding
+		if p := recover(); p != nil { // the conversion or encoding of a type panicked
 			err = fmt.Errorf("%v", p)
 		}
 		if err == nil {
@@ -212,7 +214,7 @@ func (f *FieldManager) UpdateShown(live, obj runtime.Object, manager string, sho
 	return err
 }
 
-// checkWidth refuses to merge objects that are too wide for it, and for which there are too many entries.
+// checkWidth returns an error if there are too many entries, or if the objects are too wide to be merged.
 func (f *FieldManager) checkWidth(entries []metav1.ManagedFieldsEntry, objects ...runtime.Object) error {
 	if err := checkKept(entries); err != nil {
 		return err
@@ -226,8 +228,8 @@ func (f *FieldManager) checkWidth(entries []metav1.ManagedFieldsEntry, objects .
 	return nil
 }
 
-// result is the version of what Apply returns. Of a kind without a Go type whose versions differ it is the one of the requests,
-// which is what validation is to see: converted it may have more, or less.
+// result returns the kind in the version of the result of Apply. For a kind without a Go type whose versions differ, this is the
+// version of the requests: validation must see the object as applied, and a conversion could add or remove fields.
 func (f *FieldManager) result() *runtime.Kind {
 	if f.kind.VersionsDiffer() {
 		return f.kind
@@ -235,16 +237,18 @@ func (f *FieldManager) result() *runtime.Kind {
 	return f.hub
 }
 
-// Apply merges config, an object of the kind as decoded from JSON with whole numbers as int64, into live as manager's
-// intent, and returns the new object: in the hub version, or that of the requests for a kind whose versions differ (see
-// runtime.Kind.VersionsDiffer). Conflicts with other managers are an apimachinery StatusError (409) with a cause
-// each, unless force takes the fields from them. A config that is not fit to be applied is one with the code 400, or an
-// [*Error]; any other error is of live, such as entries that cannot be read.
+// Apply merges config into live as the intent of manager, and returns the new object. config is an object of the kind, decoded
+// from JSON with whole numbers as int64. The result is in the hub version, or in the version of the requests for a kind whose
+// versions differ (see runtime.Kind.VersionsDiffer).
+//
+// Conflicts with other managers are an apimachinery StatusError (409) with one cause for each conflict, unless force takes the
+// fields from these managers. A config that cannot be applied is a StatusError with code 400, or an [*Error]. Any other error is
+// about live, such as entries that cannot be read.
 func (f *FieldManager) Apply(live runtime.Object, config map[string]any, manager string, force bool) (obj runtime.Object, err error) {
 	return f.ApplyShown(live, config, manager, force, nil)
 }
 
-// ApplyShown is Apply, to an object that show converts.
+// ApplyShown is like Apply, with a live object that show converts.
 func (f *FieldManager) ApplyShown(live runtime.Object, config map[string]any, manager string, force bool, show Show) (obj runtime.Object, err error) {
 	exists := live != nil
 	live = f.begin(live)
@@ -257,7 +261,7 @@ func (f *FieldManager) ApplyShown(live runtime.Object, config map[string]any, ma
 			obj, err = nil, fmt.Errorf("applying to %s: %v", f.kind.GVK, p)
 		}
 	}()
-	if applied.GroupVersionKind() == f.kind.GVK { // else refused soon
+	if applied.GroupVersionKind() == f.kind.GVK { // otherwise the library refuses it
 		if err := f.checkWidth(entriesOf(live), live, applied); err != nil {
 			return nil, err
 		}
@@ -276,7 +280,7 @@ func (f *FieldManager) ApplyShown(live runtime.Object, config map[string]any, ma
 	if obj, err = managed.Apply(was, applied, manager, force); err != nil {
 		return nil, f.explain(live, err)
 	}
-	if u, ok := obj.(*unstructured.Unstructured); ok { // it has what config has, be it null, which is for validation to judge, or 1.0
+	if u, ok := obj.(*unstructured.Unstructured); ok { // u may have values of config that validation has to check, such as nulls or 1.0
 		if f.kind.VersionsDiffer() {
 			keepNulls(u.Object, config)
 		}
@@ -284,7 +288,7 @@ func (f *FieldManager) ApplyShown(live runtime.Object, config map[string]any, ma
 			return nil, &Error{Code: http.StatusBadRequest, Message: err.Error()}
 		}
 	}
-	if obj, err = f.scheme.ToVersion(obj, f.result().GVK.GroupVersion()); err != nil { // an empty object stayed as it was
+	if obj, err = f.scheme.ToVersion(obj, f.result().GVK.GroupVersion()); err != nil { // an empty object was not converted
 		return nil, f.explain(live, err)
 	}
 	m, err := meta.Accessor(obj)
@@ -298,12 +302,12 @@ func (f *FieldManager) ApplyShown(live runtime.Object, config map[string]any, ma
 	return obj, nil
 }
 
-// checkLastApplied refuses to apply what has to be compared with a configuration, in live's annotation of kubectl, that is too wide.
+// checkLastApplied returns an error if live's annotation of kubectl has a configuration that is too wide to be compared.
 func checkLastApplied(live runtime.Object, manager string) error {
 	const kubectl, annotation = "kubectl", "kubectl.kubernetes.io/last-applied-configuration"
 	m, err := meta.Accessor(live)
 	if err != nil || manager != kubectl || textWidth([]byte(m.GetAnnotations()[annotation])) <= maxWidth {
-		return nil //nolint:nilerr // apimachinery says so
+		return nil //nolint:nilerr // apimachinery reports the error
 	}
 	return &Error{
 		Code:    http.StatusRequestEntityTooLarge,
@@ -311,8 +315,8 @@ func checkLastApplied(live runtime.Object, manager string) error {
 	}
 }
 
-// keepNulls gives an object the nulls of what was applied to it, metadata and lists aside. To find out who has what the result was
-// converted to the versions of its managers, perhaps, which drops nulls that may not be.
+// keepNulls copies the nulls of config into object, except in metadata and lists. apimachinery may have converted the object to
+// the versions of other managers, and the conversion drops nulls that are not allowed.
 func keepNulls(object, config map[string]any) {
 	for name, want := range config {
 		have, there := object[name]
@@ -329,7 +333,7 @@ func keepNulls(object, config map[string]any) {
 	}
 }
 
-// checkApplied refuses metadata which the accessors of untyped objects take for none.
+// checkApplied returns an error for metadata that the accessors of untyped objects would ignore.
 func checkApplied(applied *unstructured.Unstructured) error {
 	switch metadata := applied.Object["metadata"].(type) {
 	case nil:
@@ -347,7 +351,7 @@ func checkApplied(applied *unstructured.Unstructured) error {
 	return nil
 }
 
-// explain blames the configuration for err, unless live cannot be merged with anything.
+// explain returns err as an error of the configuration, unless live cannot be merged.
 func (f *FieldManager) explain(live runtime.Object, err error) error {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) || managedfields.ValidateManagedFields(entriesOf(live)) != nil {
@@ -367,21 +371,21 @@ func (f *FieldManager) explain(live runtime.Object, err error) error {
 	return &Error{Code: http.StatusBadRequest, Message: err.Error()}
 }
 
-// begin gives a hub object its kind. For nil it makes an empty object in the version of the requests: one of the hub could
-// have fields that are not empty in another version.
+// begin sets the kind of a hub object. If obj is nil, begin returns an empty object in the version of the requests, because an
+// empty object of the hub version could have fields in another version.
 func (f *FieldManager) begin(obj runtime.Object) runtime.Object {
 	kind := f.hub
 	if obj == nil {
 		kind = f.kind
 		obj = kind.New()
 	}
-	if obj.GetObjectKind().GroupVersionKind() != kind.GVK { // two who share live do not both write
+	if obj.GetObjectKind().GroupVersionKind() != kind.GVK { // concurrent callers may share live, so it is written only if necessary
 		obj.GetObjectKind().SetGroupVersionKind(kind.GVK)
 	}
 	return obj
 }
 
-// settle makes it known that an object without entries has none on purpose, and gives it times of its own.
+// settle makes the entries of an object without managers empty and not nil, and copies the times of the entries.
 func settle(m metav1.Object) {
 	entries := m.GetManagedFields()
 	if len(entries) == 0 {
@@ -418,7 +422,7 @@ func (c convertor) ConvertToVersion(in runtime.Object, target apiruntime.GroupVe
 		}
 		in = s.Object
 	}
-	if u, ok := in.(*unstructured.Unstructured); ok && c.KindOf(u) == nil { // else it is as it should be
+	if u, ok := in.(*unstructured.Unstructured); ok && c.KindOf(u) == nil { // otherwise its kind is untyped
 		var err error
 		if in, err = c.decode(u); err != nil {
 			return nil, err
@@ -432,7 +436,7 @@ func (c convertor) ConvertToVersion(in runtime.Object, target apiruntime.GroupVe
 	return c.Scheme.ConvertToVersion(in, target)
 }
 
-// tracker returns the tracker for the model that the kind has now, or nil if its objects need the library.
+// tracker returns the tracker for the current model of the kind, or nil if the library must handle its objects.
 func (f *FieldManager) tracker() *tracker {
 	if f.kind != f.hub || f.kind.Untyped() {
 		return nil
@@ -446,7 +450,7 @@ func (f *FieldManager) tracker() *tracker {
 		t = f.newTracker(known)
 		f.tracked.Store(t)
 	}
-	if t.plan == nil || t.plan.goType != f.kind.Type { // none, or that of another kind of this name
+	if t.plan == nil || t.plan.goType != f.kind.Type { // no plan, or the plan of another kind with this name
 		return nil
 	}
 	return t

@@ -39,7 +39,7 @@ type (
 		State string `json:"state,omitempty"`
 	}
 	boat = runtime.Resource[boatSpec, boatStatus]
-	// The older version has the name of the boat in another place.
+	// The older version has the name of the boat in another field.
 	oldBoatSpec struct {
 		Title string            `json:"title,omitempty"`
 		Size  int32             `json:"size,omitempty"`
@@ -57,7 +57,7 @@ var (
 	oldBoatKind = schema.GroupVersionKind{Group: "example.com", Version: "v1beta1", Kind: "Boat"}
 )
 
-// boats has both versions of the kind. A boat of the size 13 cannot be converted, and one of 14 makes the conversion panic.
+// boats has both versions of the kind. A boat of size 13 cannot be converted, and one of size 14 makes the conversion panic.
 func boats(t testing.TB) *runtime.Scheme {
 	t.Helper()
 	s := runtime.NewScheme()
@@ -108,14 +108,14 @@ func fieldManager(t testing.TB, o patch.FieldManagerOptions) *patch.FieldManager
 	return f
 }
 
-// stored is a boat as the storage gives it.
+// stored returns a boat as the storage returns it.
 func stored(spec boatSpec, entries ...metav1.ManagedFieldsEntry) *boat {
 	b := &boat{Spec: spec}
 	b.Name, b.Namespace, b.UID, b.ManagedFields = "b", "default", "u", entries
 	return b
 }
 
-// applied is a configuration from the JSON of a spec.
+// applied returns a configuration with the given JSON of a spec.
 func applied(t testing.TB, spec string) map[string]any {
 	t.Helper()
 	return configuration(t, `{"apiVersion":"example.com/v1","kind":"Boat","metadata":{"name":"b"},"spec":`+spec+`}`)
@@ -130,7 +130,7 @@ func configuration(t testing.TB, text string) map[string]any {
 	return config
 }
 
-// owners shows the entries: "manager operation version subresource fields", without times.
+// owners returns the entries as "manager operation version subresource fields", without times.
 func owners(t testing.TB, obj any) string {
 	t.Helper()
 	m, err := meta.Accessor(obj)
@@ -154,7 +154,7 @@ func wantOwners(t *testing.T, obj any, lines ...string) {
 	}
 }
 
-// entry is one that was made earlier.
+// entry returns an entry that was made earlier.
 func entry(manager string, operation metav1.ManagedFieldsOperationType, fields string) metav1.ManagedFieldsEntry {
 	at := metav1.Unix(1000, 0)
 	return metav1.ManagedFieldsEntry{
@@ -193,7 +193,7 @@ func TestFieldManagerUpdate(t *testing.T) {
 
 	b.UID = "u"
 	next := b.DeepCopyObject().(*boat)
-	next.ManagedFields = nil // as a client that does not know them
+	next.ManagedFields = nil // like a client that does not have the field
 	next.Spec.Size, next.Spec.Stops = 3, []string{"b"}
 	if err := f.Update(b, next, "editor"); err != nil {
 		t.Fatal(err)
@@ -259,7 +259,7 @@ func TestFieldManagerApply(t *testing.T) {
 	t.Run("shared", func(t *testing.T) {
 		shared := mustApply(t, f, b, applied(t, `{"size":1,"flags":["red","blue"]}`), "c", false)
 		wantOwners(t, shared, a, `c Apply example.com/v1 {"f:spec":{"f:flags":{"v:\"blue\"":{},"v:\"red\"":{}},"f:size":{}}}`)
-		// What both own stays when one of them lets go of it, and what one owned goes.
+		// A field that both own remains when one manager gives it up; a field of only this manager is removed.
 		left := mustApply(t, f, shared, applied(t, `{"name":"n"}`), "a", false)
 		if want := (boatSpec{Name: "n", Size: 1, Flags: []string{"red", "blue"}}); !reflect.DeepEqual(left.Spec, want) {
 			t.Errorf("%+v", left.Spec)
@@ -274,7 +274,7 @@ func TestFieldManagerApply(t *testing.T) {
 	})
 }
 
-// TestFieldManagerRefuses has configurations that cannot be applied, whatever is stored.
+// TestFieldManagerRefuses has configurations that cannot be applied to any stored object.
 func TestFieldManagerRefuses(t *testing.T) {
 	f := fieldManager(t, patch.FieldManagerOptions{})
 	for _, live := range []runtime.Object{nil, stored(boatSpec{Size: 1, Crew: []boatSailor{{1, ""}, {1, ""}}}, entry("a", apply, `{"f:spec":{"f:size":{}}}`))} {
@@ -326,8 +326,8 @@ func codeOf(err error) int {
 	return 0
 }
 
-// TestFieldManagerBrokenEntries is about stored entries that nobody can read: updates begin anew, an apply is refused, and
-// not with the blame on the client.
+// TestFieldManagerBrokenEntries has stored entries that cannot be decoded. Updates start with new entries; an apply is refused,
+// and the error is not a fault of the client.
 func TestFieldManagerBrokenEntries(t *testing.T) {
 	f := fieldManager(t, patch.FieldManagerOptions{})
 	for name, e := range map[string]metav1.ManagedFieldsEntry{
@@ -353,7 +353,7 @@ func TestFieldManagerBrokenEntries(t *testing.T) {
 			if err == nil || codeOf(err) != 0 || obj != nil || !strings.Contains(err.Error(), "managed fields") {
 				t.Errorf("%v %v", obj, err)
 			}
-			// What a request brings is broken: the stored entries stay.
+			// The entries of the request are broken, and the stored entries are kept.
 			fine := stored(boatSpec{Size: 1}, entry("a", apply, `{"f:spec":{"f:size":{}}}`))
 			next = stored(boatSpec{Size: 2}, e)
 			if err := f.Update(fine, next, "m"); err != nil {
@@ -364,7 +364,7 @@ func TestFieldManagerBrokenEntries(t *testing.T) {
 	}
 }
 
-// TestFieldManagerForeignEntries has entries that can be read, of versions that nobody serves or that are none.
+// TestFieldManagerForeignEntries has entries that can be decoded, of versions that are not served or that are invalid.
 func TestFieldManagerForeignEntries(t *testing.T) {
 	f := fieldManager(t, patch.FieldManagerOptions{})
 	for version, stays := range map[string]bool{"example.com/v9": false, "other.example.com/v1": false, "v1": false, "a/b/c": true} {
@@ -400,7 +400,7 @@ func TestFieldManagerReset(t *testing.T) {
 		if next.ManagedFields == nil || len(next.ManagedFields) != 0 {
 			t.Errorf("%s: %v", name, next.ManagedFields)
 		}
-		// After that nobody is tracked, until someone applies: then all others are one.
+		// After that there are no entries until a client applies; then all other fields belong to one manager.
 		after := stored(boatSpec{Size: 3}, next.ManagedFields...)
 		if err := f.Update(next, after, "m"); err != nil || len(after.ManagedFields) != 0 {
 			t.Errorf("%s: %v %v", name, err, after.ManagedFields)
@@ -425,7 +425,7 @@ func TestFieldManagerCap(t *testing.T) {
 		}
 		next.Spec.Notes[fmt.Sprint(i)] = "x"
 		if i == 0 {
-			next.UID, live.UID = "", "" // nobody manages a new object without fields
+			next.UID, live.UID = "", "" // a new object without fields has no managers
 		}
 		if err := f.Update(live, next, fmt.Sprintf("m%02d", i)); err != nil {
 			t.Fatal(err)
@@ -470,7 +470,7 @@ func TestFieldManagerSubresource(t *testing.T) {
 	live := stored(boatSpec{Size: 1}, entry("a", apply, `{"f:spec":{"f:size":{}}}`))
 	next := live.DeepCopyObject().(*boat)
 	next.Spec.Size, next.Status.State, next.Labels = 2, "afloat", map[string]string{"l": "1"}
-	next.ManagedFields = []metav1.ManagedFieldsEntry{} // not for a subresource to say
+	next.ManagedFields = []metav1.ManagedFieldsEntry{} // a subresource cannot set them
 	if err := f.Update(live, next, "m"); err != nil {
 		t.Fatal(err)
 	}
@@ -483,7 +483,7 @@ func TestFieldManagerSubresource(t *testing.T) {
 	wantOwners(t, b, `a Apply example.com/v1 {"f:spec":{"f:size":{}}}`)
 }
 
-// TestFieldManagerVersions applies and updates in an older version what is managed in another.
+// TestFieldManagerVersions applies and updates in an older version an object that is managed in another version.
 func TestFieldManagerVersions(t *testing.T) {
 	s := boats(t)
 	models := patch.NewModels(s)
@@ -500,7 +500,7 @@ func TestFieldManagerVersions(t *testing.T) {
 	}
 	forced := mustApply(t, young, b, applied(t, `{"name":"u"}`), "c", true)
 	wantOwners(t, forced, `a Apply example.com/v1beta1 {"f:spec":{"f:flags":{"v:\"red\"":{}}}}`, `c Apply example.com/v1 {"f:spec":{"f:name":{}}}`)
-	// The same manager in another version: its intent is one.
+	// The same manager in another version: the intents are one.
 	moved := mustApply(t, young, b, applied(t, `{"flags":["blue"]}`), "a", false)
 	if moved.Spec.Name != "" || !slices.Equal(moved.Spec.Flags, []string{"blue"}) {
 		t.Errorf("%+v", moved.Spec)
@@ -516,8 +516,8 @@ func TestFieldManagerVersions(t *testing.T) {
 	wantOwners(t, next, a, `m Update example.com/v1beta1 {"f:spec":{"f:size":{}}}`)
 }
 
-// TestFieldManagerConversionFails: an update goes on without a record, an apply does not, and no conversion's panic
-// reaches the caller.
+// TestFieldManagerConversionFails checks that a failing conversion does not fail an update, but fails an apply, and that the
+// panic of a conversion does not reach the caller.
 func TestFieldManagerConversionFails(t *testing.T) {
 	old := fieldManager(t, patch.FieldManagerOptions{Kind: oldBoatKind})
 	for _, size := range []int32{13, 14} {
@@ -544,8 +544,8 @@ func TestFieldManagerConversionFails(t *testing.T) {
 	}
 }
 
-// TestFieldManagerKeepsInputs shows that arguments stay as they were, but for the kind and the entries of an updated
-// object, and that results share nothing with them.
+// TestFieldManagerKeepsInputs checks that arguments are not changed, except for the kind and the entries of an updated object,
+// and that results share nothing with them.
 func TestFieldManagerKeepsInputs(t *testing.T) {
 	f := fieldManager(t, patch.FieldManagerOptions{})
 	for _, manager := range []string{"m", "kubectl"} {
@@ -617,7 +617,7 @@ func TestNewFieldManagerRefuses(t *testing.T) {
 	}
 }
 
-// TestFieldManagerBounds: an object of very many members is not tracked any longer, and cannot be applied.
+// TestFieldManagerBounds checks that an object with very many members is no longer tracked, and cannot be applied.
 func TestFieldManagerBounds(t *testing.T) {
 	f := fieldManager(t, patch.FieldManagerOptions{})
 	live := stored(boatSpec{Size: 1}, entry("a", apply, `{"f:spec":{"f:size":{}}}`))
@@ -634,7 +634,7 @@ func TestFieldManagerBounds(t *testing.T) {
 	if obj, err := f.Apply(live, config, "m", true); codeOf(err) != http.StatusRequestEntityTooLarge || obj != nil {
 		t.Errorf("applied: %v", err)
 	}
-	config["spec"] = map[string]any{"paint": items} // is owned as a whole
+	config["spec"] = map[string]any{"paint": items} // is atomic
 	if _, err := f.Apply(live, config, "m", true); err != nil {
 		t.Errorf("an atomic map: %v", err)
 	}

@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// fits is fit for an object.
+// fits calls fit for an object.
 func (c *comparer) fits(p *plan, obj reflect.Value) bool {
 	c.sum, c.depth = 0, 0
 	return c.fit(p.root, obj.Elem())
 }
 
-// fit reports whether v is small enough to be compared, and has nothing that structured-merge-diff would refuse or that is
-// another value in JSON.
+// fit reports whether v is small enough to be compared, and has no value that structured-merge-diff would refuse or that is
+// different in JSON.
 func (c *comparer) fit(n *node, v reflect.Value) bool {
 	v, ok := follow(n, v)
 	if !ok {
@@ -28,7 +28,7 @@ func (c *comparer) fit(n *node, v reflect.Value) bool {
 		return v.Uint() <= math.MaxInt64
 	case aFloat:
 		return math.Abs(v.Float()) < math.MaxInt64 // and not NaN
-	case intOrText: // it cannot be written otherwise
+	case intOrText: // other types cannot be encoded
 		kind := pointerTo[intstr.IntOrString](v).Type
 		return kind == intstr.Int || kind == intstr.String
 	case aStruct:
@@ -77,7 +77,7 @@ func (c *comparer) fit(n *node, v reflect.Value) bool {
 	return true
 }
 
-// maybeUnfit reports whether values have to be looked at by fit.
+// maybeUnfit reports whether fit has to check the values of n.
 func (n *node) maybeUnfit() bool {
 	switch n.form {
 	case opaque, aUint, aFloat, intOrText, aStruct, aMap, aList:
@@ -86,8 +86,8 @@ func (n *node) maybeUnfit() bool {
 	return false
 }
 
-// enter counts a value with as many members, one level below. The time of a comparison is linear: this bounds how many members may
-// have to be sorted.
+// enter counts a value with this number of members, and goes one level down. The time of a comparison is linear, so only the
+// members that may have to be sorted need a bound.
 func (c *comparer) enter(members int) bool {
 	const perLevel = 30
 	c.depth++
@@ -95,7 +95,7 @@ func (c *comparer) enter(members int) bool {
 	return c.sum <= MaxMembers*MaxMembers
 }
 
-// keyFits reports whether the texts in the key of a list's item are what they will be in JSON.
+// keyFits reports whether the strings in the key of a list item are unchanged in JSON.
 func (n *node) keyFits(item reflect.Value) bool {
 	if len(n.keys) == 0 {
 		return n.item.form != aString || utf8.ValidString(item.String())

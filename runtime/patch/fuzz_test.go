@@ -54,7 +54,7 @@ func FuzzJSONPatch(f *testing.F) {
 // reference applies a JSON patch with the library that kube-apiserver uses.
 func reference(doc, p string) (out []byte, ok bool) {
 	defer func() {
-		if recover() != nil { // it panics where a value is needed and missing
+		if recover() != nil { // it panics if a needed value is missing
 			out, ok = nil, false
 		}
 	}()
@@ -62,7 +62,7 @@ func reference(doc, p string) (out []byte, ok bool) {
 	if err != nil {
 		return nil, false
 	}
-	for _, o := range operations { // kube-apiserver decodes them a second time, by type
+	for _, o := range operations { // kube-apiserver decodes the operations a second time, by type
 		for _, name := range []string{"op", "path", "from"} {
 			var s *string
 			if text := o[name]; text != nil && json.Unmarshal(*text, &s) != nil {
@@ -101,7 +101,7 @@ func FuzzMergePatch(f *testing.F) {
 	})
 }
 
-// FuzzStrategicMergePatch patches objects of Kubernetes and of a program; what comes out is an object or a clear error.
+// FuzzStrategicMergePatch patches objects of Kubernetes kinds and of a custom kind. The result is an object or a clear error.
 func FuzzStrategicMergePatch(f *testing.F) {
 	kinds := []struct {
 		t   reflect.Type
@@ -143,8 +143,8 @@ func FuzzStrategicMergePatch(f *testing.F) {
 	})
 }
 
-// FuzzFieldManager applies any configuration onto, and updates, an object with any entries. Whatever comes out has entries
-// that can be read, and applying the same again changes nothing.
+// FuzzFieldManager applies a configuration to an object with entries, and updates it. The entries of the result can be decoded,
+// and applying the same configuration again changes nothing.
 func FuzzFieldManager(f *testing.F) {
 	for _, config := range []string{
 		`{"apiVersion":"example.com/v1","kind":"Boat","metadata":{"name":"b"},"spec":{"size":2,"crew":[{"id":1,"rank":"cook"},{"id":9007199254740993}],"flags":["a"],"notes":{"a":"b"},"paint":{"c":"d"}}}`,
@@ -166,7 +166,7 @@ func FuzzFieldManager(f *testing.F) {
 	models := patch.NewModels(s)
 	manager, old := fieldManager(f, patch.FieldManagerOptions{Scheme: s, Models: models}), fieldManager(f, patch.FieldManagerOptions{Scheme: s, Models: models, Kind: oldBoatKind})
 	f.Fuzz(func(t *testing.T, text, fields, version, name, operation string, force bool) {
-		name = strings.ToValidUTF8(name, "") // others are not the same once they are stored
+		name = strings.ToValidUTF8(name, "") // other names change when they are stored
 		live := stored(boatSpec{Name: "n", Size: 1, Crew: []boatSailor{{1, "mate"}}, Flags: []string{"a"}}, metav1.ManagedFieldsEntry{
 			Manager: name, Operation: metav1.ManagedFieldsOperationType(operation), APIVersion: version, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
 		}, entry("a", apply, `{"f:spec":{"f:name":{}}}`))
@@ -203,8 +203,8 @@ func FuzzFieldManager(f *testing.F) {
 	})
 }
 
-// like leaves out what the reference gets wrong: it sees text where there is meaning, and is strict about
-// the first byte of a document.
+// like reports whether the reference is right for these inputs. It compares some texts where it should compare values, and it is
+// strict about the first byte of a document.
 func like(doc, p string) bool {
 	for _, text := range []string{doc, p} {
 		if !json.Valid([]byte(text)) || strings.Contains(text, `\`) || hasDuplicates(text) {
@@ -219,7 +219,7 @@ func like(doc, p string) bool {
 	return strings.HasPrefix(doc, "{")
 }
 
-// hasDuplicates reports whether some object has a member twice.
+// hasDuplicates reports whether an object has the same member twice.
 func hasDuplicates(text string) bool {
 	d := json.NewDecoder(strings.NewReader(text))
 	type frame struct {
@@ -257,7 +257,7 @@ func hasDuplicates(text string) bool {
 	}
 }
 
-// spent applies a patch, and checks that what it allocates is linear in the size of document and patch, but for what a copy adds.
+// spent applies a patch. It checks that the allocation is linear in the size of document and patch, apart from copied values.
 func spent(t *testing.T, apply func() ([]byte, error), size int) (got []byte, err error) {
 	t.Helper()
 	const base, perByte = 1 << 20, 1000

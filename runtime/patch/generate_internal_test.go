@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/randfill"
 )
 
-// The kinds of the tests of trackers. A gadget is the widget of the bench, and a ship has what fields can be.
+// The kinds for the tests of trackers. A gadget is the widget of the benchmark, and a ship has every form of field.
 type (
 	gadgetSpec struct {
 		Size     int32  `json:"size,omitempty" minimum:"0" maximum:"1000000"`
@@ -134,7 +134,7 @@ var trackedKinds = []schema.GroupVersionKind{
 	appsv1.SchemeGroupVersion.WithKind("Deployment"), rbacv1.SchemeGroupVersion.WithKind("Role"), networkingv1.SchemeGroupVersion.WithKind("Ingress"),
 }
 
-// generator makes objects and changes of them. odd ones have what is rare.
+// generator makes objects and changes them. If odd is set, it makes rare cases too.
 type generator struct {
 	r   *rand.Rand
 	odd bool
@@ -206,7 +206,7 @@ func newGenerator(seed uint64, odd bool) *generator {
 	return g
 }
 
-// object returns a new one.
+// object returns a new object.
 func (g *generator) object(k *runtime.Kind) runtime.Object {
 	obj := k.New()
 	g.f.Fill(obj)
@@ -217,7 +217,7 @@ func (g *generator) object(k *runtime.Kind) runtime.Object {
 	return obj
 }
 
-// change makes something else of a part of v, of the same type as other.
+// change changes a part of v. other is a value of the same type.
 func (g *generator) change(v, other reflect.Value) {
 	if g.r.IntN(6) == 0 {
 		if g.r.IntN(4) == 0 {

@@ -2,11 +2,11 @@ package patch
 
 import smdschema "sigs.k8s.io/structured-merge-diff/v6/schema"
 
-// maxMisfits is how many values of an object may be other than their schema says for it to be read as a typed value:
-// structured-merge-diff writes an error of some 600 bytes about each.
+// maxMisfits is the maximum number of values in an object with another type than in the schema. structured-merge-diff makes an
+// error of some 600 bytes for each, so an object with more is not converted to a typed value.
 const maxMisfits = 1000
 
-// misfits counts the values that are not of the type that a schema says, until there are more than maxMisfits.
+// misfits counts the values whose type is not that of the schema. It stops above maxMisfits.
 type misfits struct {
 	schema *smdschema.Schema
 	found  int
@@ -43,7 +43,7 @@ func (m *misfits) members(t *smdschema.Map, of map[string]any) {
 		if field, ok := t.FindField(name); ok {
 			ref = field.Type
 		} else if ref == (smdschema.TypeRef{}) {
-			m.found++ // structured-merge-diff looks at no other member then
+			m.found++ // structured-merge-diff does not check the other members then
 			return
 		}
 		if m.at(ref, member); m.found > maxMisfits {
@@ -52,7 +52,7 @@ func (m *misfits) members(t *smdschema.Map, of map[string]any) {
 	}
 }
 
-// isOf reports whether v, which is no object and no list, is a scalar of type t.
+// isOf reports whether v, which is neither an object nor a list, is a scalar of type t.
 func isOf(t smdschema.Scalar, v any) bool {
 	switch v.(type) {
 	case string:

@@ -20,12 +20,12 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// Models knows how the objects of a scheme's kinds are built, for those who merge them field by field: which lists are
-// sets or maps, by which keys, and what is one value. It is made of the OpenAPI definitions of the kinds, so that what
-// is published is what holds; of a kind without a Go type that has a schema which is a Describer of package schema, of its
-// MergeSchema. A kind's model is made when it is first asked for. All methods may be called concurrently.
+// Models has the models by which objects of a scheme's kinds are merged field by field: which lists are sets or maps, by which
+// keys, and which values are atomic. A model is made from the OpenAPI definition of its kind, so it always agrees with the
+// published definition. For a kind without a Go type it is made from the MergeSchema of the kind's schema, if that is a Describer
+// of package schema. The model of a kind is made when it is first needed. All methods may be called concurrently.
 //
-// Models is a managedfields.TypeConverter of apimachinery.
+// Models implements managedfields.TypeConverter of apimachinery.
 type Models struct {
 	scheme *runtime.Scheme
 
@@ -36,27 +36,27 @@ type Models struct {
 
 var _ managedfields.TypeConverter = (*Models)(nil)
 
-// model is the model of one kind, or why there is none.
+// model is the model of one kind, or the reason why there is none.
 type model struct {
 	parse typed.ParseableType
-	plan  func() *plan // made when it is first asked for; nil: there is none
+	plan  func() *plan // made when first needed; it returns nil if there is no plan
 	err   error
 }
 
-// NewModels returns the models of s's kinds, those that s has now and those that it gets.
+// NewModels returns the models of the kinds of s, including kinds that are added later.
 func NewModels(s *runtime.Scheme) *Models {
 	return &Models{scheme: s, docs: map[schema.GroupVersionKind]*apischema.Docs{}, kinds: map[schema.GroupVersionKind]*model{}}
 }
 
-// SetDocs gives the doc comments of a kind's Go source, whose markers (+listType and others) count as much as struct tags.
-// It comes before the first request for the kind.
+// SetDocs sets the doc comments of a kind's Go source. Their markers (+listType and others) have the same effect as struct tags.
+// It must be called before the first request for the kind.
 func (m *Models) SetDocs(gvk schema.GroupVersionKind, docs *apischema.Docs) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.docs[gvk] = docs
 }
 
-// Forget drops what is known of kinds that are no longer in the scheme, or will be others under the same name.
+// Forget removes the models of kinds that are no longer in the scheme, or that will be replaced by others with the same name.
 func (m *Models) Forget(kinds ...schema.GroupVersionKind) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,7 +73,7 @@ func (m *Models) of(gvk schema.GroupVersionKind) (*model, error) {
 	known := m.kinds[gvk]
 	if known == nil {
 		kind := m.scheme.Lookup(gvk)
-		if kind == nil { // not remembered: requests name it
+		if kind == nil { // not stored, because clients choose the name
 			return nil, apiruntime.NewNotRegisteredErrForKind("keelson", gvk)
 		}
 		known = m.build(kind)
@@ -98,9 +98,9 @@ func (m *Models) build(kind *runtime.Kind) *model {
 	return &model{parse: parse, plan: sync.OnceValue(func() *plan { return newPlan(kind.Type, parse.Schema, parse.TypeRef) })}
 }
 
-// ObjectToTyped implements managedfields.TypeConverter. obj has its kind and apiVersion set. A Go value is taken as the JSON
-// it is stored as, and not by reflection: some types look different there, and an empty list is not an absent one, so
-// that what changes nothing could count as a change.
+// ObjectToTyped implements managedfields.TypeConverter. obj has its kind and apiVersion set. A Go value is converted through its
+// JSON, as it is stored, and not by reflection. With reflection some types have other values, and an empty list differs from an
+// absent one, so a request that changes nothing could count as a change.
 func (m *Models) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptions) (*typed.TypedValue, error) {
 	known, err := m.of(obj.GetObjectKind().GroupVersionKind())
 	if err != nil {
@@ -119,7 +119,7 @@ func (m *Models) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptio
 	return known.parse.FromUnstructured(fields, opts...)
 }
 
-// fieldsOf returns an object as JSON has it, and its extent. The fields of an untyped one are its own.
+// fieldsOf returns the fields of an object as decoded JSON, and its extent. The fields of an untyped object are not copied.
 func fieldsOf(obj runtime.Object) (fields map[string]any, size extent, err error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		fields = u.UnstructuredContent()
@@ -138,14 +138,14 @@ func fieldsOf(obj runtime.Object) (fields map[string]any, size extent, err error
 	return fields, size, nil
 }
 
-// maxPathBytes is how long the paths of all values in an object may be together, for structured-merge-diff writes that of each
-// that it finds at fault or in conflict: a long name around many values would be gigabytes.
+// maxPathBytes is the maximum length of the paths of all values in an object together. structured-merge-diff writes the path of
+// each value with an error or a conflict, so a long name around many values could take gigabytes.
 const maxPathBytes = 16 << 20
 
-// extent is how many values an object has, and about how many bytes their paths are together.
+// extent is the number of values in an object, and the approximate number of bytes of their paths together.
 type extent struct{ values, paths int }
 
-// add counts a value whose own path takes at bytes, and those below it. It reports whether the paths are not too long so far.
+// add counts a value whose path has at bytes, and the values below it. It reports whether the paths are not too long so far.
 func (e *extent) add(value any, at int) bool {
 	e.values++
 	if e.paths += at; e.paths > maxPathBytes {
@@ -178,11 +178,11 @@ func (m *Models) TypedToObject(value *typed.TypedValue) (runtime.Object, error) 
 	return &unstructured.Unstructured{Object: fields}, nil
 }
 
-// convertor is a scheme as the field managers of apimachinery need it: it also knows untyped objects of Go types, and
-// does not copy one that is in the version wanted, for nobody there changes what was converted.
+// convertor adapts a scheme to the field managers of apimachinery. It also converts untyped objects of Go types. It does not copy
+// an object that has the wanted version already, because the field managers do not change converted objects.
 type convertor struct{ *runtime.Scheme }
 
-// decode makes the typed object of an untyped one.
+// decode converts an untyped object to a typed one.
 func (c convertor) decode(u *unstructured.Unstructured) (runtime.Object, error) {
 	gvk := u.GroupVersionKind()
 	kind := c.Lookup(gvk)
@@ -201,20 +201,21 @@ func (c convertor) decode(u *unstructured.Unstructured) (runtime.Object, error) 
 	return obj, nil
 }
 
-// maxConverted bounds the values of an object that is converted for the managers in other versions, times the number of these.
+// maxConverted bounds the number of values of an object that is converted for managers in other versions, times the number of
+// these managers.
 const maxConverted = 100_000
 
-// checkWidth refuses an object that would take too long to be merged, or to be converted so many times. What is owned as a whole
-// may be of any size.
+// checkWidth returns an error for an object that would take too long to be merged, or to be converted this number of times.
+// Atomic values may have any size.
 func (m *Models) checkWidth(obj runtime.Object, conversions int) error {
 	if w := (&widthOf{}); w.of(reflect.ValueOf(obj)) && w.values*conversions <= maxConverted {
-		return nil // even if all of it were managed one by one
+		return nil // small enough even if all fields are managed one by one
 	}
 	known, err := m.of(obj.GetObjectKind().GroupVersionKind())
 	if err != nil {
 		return err
 	}
-	fields, size, err := fieldsOf(obj) // not a typed value: to make that takes as long
+	fields, size, err := fieldsOf(obj) // not a typed value, which would take too long to make
 	if err != nil {
 		return err
 	}

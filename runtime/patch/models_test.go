@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// oddSpec is one of those that structured-merge-diff cannot look at by reflection.
+// oddSpec has types that structured-merge-diff cannot handle by reflection.
 type oddSpec struct {
 	Huge  uint64           `json:"huge,omitempty"`
 	Text  int64            `json:"text,string,omitempty"`
@@ -104,7 +104,7 @@ func TestModelsRefuse(t *testing.T) {
 	}
 }
 
-// TestModelsOfKindsThatCannotBe: a kind without a model has an error that says so, in each method, every time.
+// TestModelsOfKindsThatCannotBe checks that every method returns an error for a kind without a model, each time.
 func TestModelsOfKindsThatCannotBe(t *testing.T) {
 	type bad = runtime.Resource[struct {
 		Items []oddPart `json:"items,omitempty" listType:"map" listMapKey:"nothing"`
@@ -126,7 +126,7 @@ func TestModelsOfKindsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestModelsOfKubernetes merges as kube-apiserver does: what the markers of k8s.io/api say holds.
+// TestModelsOfKubernetes checks that the markers in k8s.io/api have the same effect as in kube-apiserver.
 func TestModelsOfKubernetes(t *testing.T) {
 	s := runtime.NewScheme()
 	for _, add := range []func(*apiruntime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, autoscalingv1.AddToScheme} {
@@ -165,7 +165,7 @@ func kinded(k *runtime.Kind) runtime.Object {
 	return obj
 }
 
-// TestModelsFirstUse has many first users of all kinds at once, and docs that come between.
+// TestModelsFirstUse has many goroutines that use all kinds for the first time, while docs are set.
 func TestModelsFirstUse(t *testing.T) {
 	s := runtime.NewScheme()
 	if _, err := s.Import(corev1.AddToScheme); err != nil {

@@ -7,12 +7,11 @@ import (
 	"github.com/keelson-dev/keelson/runtime/patch/internal/engines"
 )
 
-// Configuration decodes what is to be applied, a JSON object, for [FieldManager.Apply]. Whole numbers which that would
-// change, because they are beyond 64 bits with a sign, are an [*Error].
+// Configuration decodes a JSON object for [FieldManager.Apply]. A whole number beyond int64, which Apply would change, is an
+// [*Error].
 func Configuration(text []byte) (map[string]any, error) { return mergeable(text) }
 
-// mergeable decodes an object for structured-merge-diff, which knows whole numbers as int64: a larger one would become
-// another.
+// mergeable decodes an object for structured-merge-diff, which has whole numbers as int64 and would change a larger one.
 func mergeable(text []byte) (map[string]any, error) {
 	fields, err := engines.DecodeObject(text)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime/patch"
 )
 
-// oddManager manages the fields of a kind with members of any sort.
+// oddManager returns a field manager for a kind with members of any type.
 func oddManager(t *testing.T) *patch.FieldManager {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -20,7 +20,7 @@ func oddManager(t *testing.T) *patch.FieldManager {
 	return fieldManager(t, patch.FieldManagerOptions{Scheme: scheme, Kind: oddKind})
 }
 
-// TestNumbersThatCannotBeMerged: the error says where the number is.
+// TestNumbersThatCannotBeMerged checks that the error has the path of the number.
 func TestNumbersThatCannotBeMerged(t *testing.T) {
 	f := oddManager(t)
 	obj := &odd{}
@@ -31,8 +31,8 @@ func TestNumbersThatCannotBeMerged(t *testing.T) {
 	}
 }
 
-// TestDeepAndWide: what it takes to look at an object does not grow with the lengths of all paths in it, which together
-// are the square of its size.
+// TestDeepAndWide checks that the cost of an object does not grow with the length of all paths in it, which is the square of its
+// size.
 func TestDeepAndWide(t *testing.T) {
 	f := oddManager(t)
 	const depth, width, longName = 2000, 20000, 100

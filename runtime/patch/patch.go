@@ -1,43 +1,30 @@
-// Package patch changes JSON documents as the PATCH of the Kubernetes API does: JSON Patch (RFC 6902), JSON Merge Patch
-// (RFC 7386), strategic merge patches, and server-side apply.
+// Package patch applies the patches of the Kubernetes API to JSON documents: JSON Patch (RFC 6902), JSON Merge Patch (RFC 7386),
+// strategic merge patches, and server-side apply.
 //
-// # Patches
-//
-// [JSONPatch], [MergePatch] and [StrategicMergePatch] are pure: bytes in, bytes out, nothing kept and nothing shared. The
-// result is JSON with the same meaning, not the same text: members are in alphabetical order, so that decoding it is the
-// way to a canonical form. Integers keep their precision; all numbers of the first two keep their text.
+// [JSONPatch], [MergePatch] and [StrategicMergePatch] take and return JSON texts, and keep nothing. The result has the same
+// meaning as the document with the patch, but not the same text: members are in alphabetical order, so a canonical form needs
+// decoding. Integers keep their precision; JSONPatch and MergePatch keep the text of all numbers.
 //
 //	patched, err := patch.MergePatch(doc, []byte(`{"spec":{"size":3,"color":null}}`))
 //
-// A strategic merge patch needs the Go type of the document as well, for the struct tags patchStrategy and patchMergeKey.
+// A strategic merge patch also needs the Go type of the document, for the struct tags patchStrategy and patchMergeKey.
 //
-// # Field management
+// A [FieldManager] maintains metadata.managedFields for the kinds of a runtime.Scheme, and merges applied configurations by them.
+// Its [Models] have the facts about a kind that it needs, such as the keys of lists. They are made from the definitions that are
+// published in OpenAPI, with the struct tags listType, listMapKey and mapType and the markers in doc comments.
 //
-// A [FieldManager] keeps metadata.managedFields for the kinds of a runtime.Scheme, and merges applied configurations by
-// it. What it must know of a kind, such as the keys of its lists, is in [Models], made of the same definitions that are
-// published in OpenAPI: struct tags listType, listMapKey and mapType, and the markers in doc comments.
-//
-// # Errors
-//
-// Every error of a patch, and of what cannot be applied, is an [*Error] with the HTTP code that kube-apiserver gives it,
-// where that is not a 500: 400 for a patch that is not one, 413 for one that would take too much, 422 for one that does
-// not fit the document. Conflicts between managers, and some refusals of a configuration, are apimachinery's StatusErrors.
-//
-// # Where kube-apiserver reads RFC 6902 more widely
-//
-// A "replace" of an object member that is missing adds it; an array index may be negative and counts from the end
-// then ("/-1" of "add" appends); a path may have anything before its first slash; "test" takes a missing member
-// for null. Clients rely on what the server takes, so these hold here too.
+// Every error of a patch, and of a configuration that cannot be applied, is an [*Error] with the HTTP code of kube-apiserver, or
+// with a better one where kube-apiserver responds with 500: 400 for an invalid patch, 413 for a patch that costs too much, 422
+// for a patch that does not fit the document. Conflicts between managers, and some errors of a configuration, are StatusErrors of
+// apimachinery.
 //
 // # Bounds
 //
-// What a patch costs is bounded by [Bounds], the zero value of which the functions [JSONPatch], [MergePatch] and
-// [StrategicMergePatch] keep to. Those of strategic merges are there because the time grows with the square of the lists; of all
-// others it is linear in the sizes of document and patch. Besides, "copy" operations may add at most [MaxCopied] bytes in all, the
-// result of any patch may be nested as deep as encoding/json decodes, and the fields of objects wider than [MaxMembers] are not
-// managed, nor more than [MaxManagers] kept.
-//
-// The methods of Bounds take a context, and stop when it is done.
+// The cost of a patch is bounded by [Bounds]. The functions [JSONPatch], [MergePatch] and [StrategicMergePatch] use its zero
+// value. The methods of Bounds take a context, and stop when it is done. The time for a strategic merge grows with the square of
+// the lists; the time for all other patches is linear in the sizes of document and patch. There are further bounds: "copy"
+// operations may add at most [MaxCopied] bytes in total, the result of a patch may be nested as deep as encoding/json decodes,
+// the fields of objects wider than [MaxMembers] are not managed, and an object has at most [MaxManagers] entries.
 package patch
 
 import (
@@ -45,17 +32,18 @@ import (
 	"reflect"
 )
 
-// Error says why a patch was refused.
+// Error is the reason why a patch was refused.
 type Error struct {
 	// Code is an HTTP status: 400, 413 or 422.
 	Code int
-	// Message is for the client, in kube-apiserver's words. That of a 413 is what follows "Request entity too
+	// Message is the text for the client, in the words of kube-apiserver. For code 413 it is the text after "Request entity too
 	// large: ".
 	Message string
-	// Err is the cause in detail, which kube-apiserver does not tell; nil when Message says it all.
+	// Err is the detailed cause, which kube-apiserver does not send to the client. It is nil if Message has all details.
 	Err error
 }
 
+// Error returns the message and the cause.
 func (e *Error) Error() string {
 	if e.Err == nil {
 		return e.Message
@@ -66,21 +54,28 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// JSONPatch applies a JSON Patch (RFC 6902) to doc, a JSON object, and returns the result: all operations or none.
-// It may be other than an object when an operation replaced the whole document.
+// JSONPatch applies a JSON Patch (RFC 6902) to doc, a JSON object, and returns the result. It applies all operations or none. The
+// result may be another JSON value if an operation replaces the whole document.
+//
+// As in kube-apiserver, some invalid patches are accepted, because clients rely on it:
+//
+//   - "replace" of a missing object member adds the member
+//   - a negative array index counts from the end; "/-1" of "add" appends
+//   - a path may have any text before its first slash
+//   - "test" treats a missing member as null
 func JSONPatch(doc, patch []byte) ([]byte, error) {
 	return Bounds{}.JSONPatch(context.Background(), doc, patch)
 }
 
-// MergePatch applies a JSON Merge Patch (RFC 7386) to doc, a JSON object, and returns the result. The patch must
-// be an object too: a patch that replaces the whole document by something else makes no object of any kind.
+// MergePatch applies a JSON Merge Patch (RFC 7386) to doc, a JSON object, and returns the result. The patch must be an object
+// too, because a patch of another type would replace the whole document by a value that is not an object.
 func MergePatch(doc, patch []byte) ([]byte, error) {
 	return Bounds{}.MergePatch(context.Background(), doc, patch)
 }
 
-// StrategicMergePatch applies a strategic merge patch to doc, a JSON object, and returns the result. t is the Go
-// struct that doc is the JSON of: the tags patchStrategy and patchMergeKey of its fields say which lists are merged, and
-// by which key; all others are replaced. The directives are those of
+// StrategicMergePatch applies a strategic merge patch to doc, a JSON object, and returns the result. t is the Go struct type of
+// doc. The tags patchStrategy and patchMergeKey of its fields say which lists are merged, and by which key; all other lists are
+// replaced. The directives are those of
 // https://github.com/kubernetes/community/blob/main/contributors/devel/sig-api-machinery/strategic-merge-patch.md.
 func StrategicMergePatch(doc, patch []byte, t reflect.Type) ([]byte, error) {
 	return Bounds{}.StrategicMergePatch(context.Background(), doc, patch, t)

@@ -128,7 +128,8 @@ func TestJSONPatchTakesTenThousand(t *testing.T) {
 	same(t, got, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","labels":{"a/b":"1","m~n":"2"}}}`)
 }
 
-// The examples of RFC 7386, appendix A, whose document and patch are objects, and what kube-apiserver adds.
+// TestMergePatch has the examples of RFC 7386, appendix A, whose document and patch are objects, and the additions of
+// kube-apiserver.
 func TestMergePatch(t *testing.T) {
 	for _, c := range []struct{ doc, patch, want string }{
 		{`{"a":"b"}`, `{"a":"c"}`, `{"a":"c"}`},

@@ -14,15 +14,15 @@ import (
 	smdschema "sigs.k8s.io/structured-merge-diff/v6/schema"
 )
 
-// plan is how objects of one Go type are compared field by field without their JSON being made: what structured-merge-diff
-// would find out of it with the model, worked out once for the type. What the two do not agree on is a leaf of the form
-// opaque, and an object that has a value there is left to structured-merge-diff.
+// plan describes how to compare objects of one Go type field by field without encoding them to JSON. The result is what
+// structured-merge-diff would find with the model. A plan is made once for the type. Where the Go type and the model do not
+// agree, the plan has a leaf of the form opaque. An object with a value there must be compared by structured-merge-diff.
 type plan struct {
 	goType reflect.Type
 	root   *node
 }
 
-// form is what a value is in JSON.
+// form is the form of a value in JSON.
 type form uint8
 
 const (
@@ -37,20 +37,20 @@ const (
 	aMicroTime // metav1.MicroTime
 	intOrText  // intstr.IntOrString
 	aText      // metav1.Duration, resource.Quantity
-	aStruct    // an object with fields that are known
-	aMap       // an object with others
-	aList      // an array of which each item is managed, or which is atomic
+	aStruct    // an object with known fields
+	aMap       // an object with any members
+	aList      // an array whose items are managed one by one, or which is atomic
 	theEntries // metadata.managedFields
 )
 
-// node is a part of a plan: what holds for the values at one place.
+// node is the part of a plan for the values at one position.
 type node struct {
 	form     form
-	pointers int  // that lead to the value
+	pointers int  // number of pointers that lead to the value
 	atomic   bool // managed as a whole, like a scalar
 	fields   []planField
 	item     *node     // of maps and lists
-	keys     []listKey // of lists that are maps; else they are sets, or atomic
+	keys     []listKey // of lists of type map; other lists are sets or atomic
 }
 
 // planField is a field of a struct.
@@ -62,14 +62,14 @@ type planField struct {
 	node      *node
 }
 
-// listKey is a field that is a part of the key of a list's items.
+// listKey is one field of the key of list items.
 type listKey struct {
 	name     string
-	field    *planField // nil: items do not have it
-	fallback any        // for items without it: a string, a bool or nil
+	field    *planField // nil if items do not have it
+	fallback any        // the value for items without it: a string, a bool or nil
 }
 
-// newPlan returns the plan for a kind's type, or nil if there is none.
+// newPlan returns the plan for the type of a kind, or nil if there is none.
 func newPlan(t reflect.Type, schema *smdschema.Schema, ref smdschema.TypeRef) *plan {
 	c := &planner{schema: schema, structs: map[structKey]*node{}, unfinished: map[*node]bool{}}
 	root := c.node(t, ref)
@@ -81,7 +81,7 @@ func newPlan(t reflect.Type, schema *smdschema.Schema, ref smdschema.TypeRef) *p
 	if f.node.form != aStruct || f.node.atomic || f.node.pointers > 0 || fieldType(t, f.at) != reflect.TypeFor[metav1.ObjectMeta]() {
 		return nil
 	}
-	metadata := *f.node // other objects in the object have entries that nobody reads
+	metadata := *f.node // the managedFields of other objects inside the object are ordinary fields
 	metadata.fields = slices.Clone(metadata.fields)
 	for i := range metadata.fields {
 		if metadata.fields[i].name == "managedFields" {
@@ -92,10 +92,10 @@ func newPlan(t reflect.Type, schema *smdschema.Schema, ref smdschema.TypeRef) *p
 	return &plan{goType: t, root: root}
 }
 
-// fieldType is the type of a struct's field.
+// fieldType returns the type of a struct field.
 func fieldType(t reflect.Type, at []int) reflect.Type { return t.FieldByIndex(at).Type }
 
-// structKey is a struct under one description.
+// structKey identifies a struct type with one description.
 type structKey struct {
 	goType reflect.Type
 	fields *smdschema.Map
@@ -104,7 +104,7 @@ type structKey struct {
 type planner struct {
 	schema  *smdschema.Schema
 	structs map[structKey]*node
-	// unfinished are those of structs of which not all fields are known yet: those that contain themselves.
+	// unfinished are the nodes of structs whose fields are not all known yet. A struct that contains itself meets such a node.
 	unfinished map[*node]bool
 }
 
@@ -119,13 +119,13 @@ func (c *planner) node(t reflect.Type, ref smdschema.TypeRef) *node {
 	}
 	var n *node
 	switch {
-	case atom.Scalar != nil: // a scalar of a Go type, and null, are leaves even where other things may be
+	case atom.Scalar != nil: // scalars of a Go type, and null, are leaves even where the schema allows other values too
 		n = scalarNode(t, *atom.Scalar)
 	case atom.Map != nil && atom.List == nil:
 		n = c.mapNode(t, atom.Map)
 	case atom.List != nil && atom.Map == nil:
 		n = c.listNode(t, atom.List)
-	default: // it depends on the value
+	default: // the form depends on the value
 		return &node{}
 	}
 	if pointers > 0 && n.form != opaque {
@@ -139,7 +139,7 @@ func (c *planner) node(t reflect.Type, ref smdschema.TypeRef) *node {
 	return n
 }
 
-// structure returns the fields of a struct's node.
+// structure returns the fields of the node of a struct.
 func (n *node) structure() []planField {
 	if n.item != nil {
 		return n.item.fields
@@ -189,7 +189,7 @@ func scalarNode(t reflect.Type, s smdschema.Scalar) *node {
 	return n
 }
 
-// writesItself reports whether a type has a say in how it looks in JSON.
+// writesItself reports whether a type implements its own JSON encoding.
 func writesItself(t reflect.Type) bool {
 	return implements[json.Marshaler](t) || implements[encoding.TextMarshaler](t)
 }
@@ -233,7 +233,7 @@ func (c *planner) structNode(t reflect.Type, m *smdschema.Map, atomic bool) *nod
 		if !f.AsString && ref != (smdschema.TypeRef{}) && (!f.OmitZero || f.Go.Type == reflect.TypeFor[metav1.Time]() || !implements[isZeroer](f.Go.Type)) {
 			field.node = c.node(f.Go.Type, ref)
 		}
-		if field.node.form == opaque { // what it is left out for is not known either
+		if field.node.form == opaque { // the values for which the field is omitted are not known either
 			field.omitZero = field.omitZero && !implements[isZeroer](f.Go.Type)
 		}
 		n.fields = append(n.fields, field)
@@ -241,15 +241,16 @@ func (c *planner) structNode(t reflect.Type, m *smdschema.Map, atomic bool) *nod
 	return n
 }
 
-// isZeroer is what the option omitzero of encoding/json asks.
+// isZeroer is the interface that the option omitzero of encoding/json uses.
+// IsZero reports whether the value is omitted.
 type isZeroer interface{ IsZero() bool }
 
-// oddInName finds what names in tags usually do not have: encoding/json takes not all of it.
+// oddInName reports whether a rune is unusual in the name of a tag. encoding/json does not accept all such names.
 func oddInName(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-' && r != '.' && r != '$' && r != '/'
 }
 
-// throughPointer reports whether a field is one of an embedded pointer's struct.
+// throughPointer reports whether a field is in an embedded struct pointer.
 func throughPointer(t reflect.Type, at []int) bool {
 	for _, i := range at[:len(at)-1] {
 		if t = t.Field(i).Type; t.Kind() != reflect.Struct {
@@ -280,12 +281,12 @@ func (c *planner) listNode(t reflect.Type, l *smdschema.List) *node {
 	return &node{}
 }
 
-// isKey reports whether scalars of a node tell items of a list from each other.
+// isKey reports whether the scalars of a node can be keys of list items.
 func isKey(n *node) bool {
 	return n.pointers == 0 && (n.form == aString || n.form == aBool || n.form == anInt || n.form == aUint)
 }
 
-// addKeys says what the keys of a list's items are, or false if that can be unknown. An item must have one.
+// addKeys sets the keys of a list's items. It returns false if a key may be unknown. An item must have at least one key.
 func (c *planner) addKeys(n *node, l *smdschema.List) bool {
 	atom, ok := c.schema.Resolve(l.ElementType)
 	if !ok || atom.Map == nil || n.item.form != aStruct || c.unfinished[n.item] {
@@ -316,7 +317,7 @@ func (c *planner) addKeys(n *node, l *smdschema.List) bool {
 	return always
 }
 
-// of returns the field's value in a struct. false: JSON does not have it.
+// of returns the value of the field in a struct. The result is false if JSON omits the field.
 func (f *planField) of(v reflect.Value) (reflect.Value, bool) {
 	for _, i := range f.at {
 		v = v.Field(i)
@@ -327,7 +328,7 @@ func (f *planField) of(v reflect.Value) (reflect.Value, bool) {
 	return v, true
 }
 
-// isEmpty is what the option omitempty asks.
+// isEmpty reports whether the option omitempty omits the value.
 func isEmpty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.String, reflect.Map, reflect.Slice, reflect.Array:
@@ -338,7 +339,7 @@ func isEmpty(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// isZero is what the option omitzero asks.
+// isZero reports whether the option omitzero omits the value.
 func isZero(v reflect.Value) bool {
 	if v.Type() == reflect.TypeFor[metav1.Time]() {
 		return pointerTo[metav1.Time](v).IsZero()
@@ -346,7 +347,7 @@ func isZero(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// pointerTo returns a pointer to a value, or to a copy.
+// pointerTo returns a pointer to the value, or to a copy of it.
 func pointerTo[T any](v reflect.Value) *T {
 	if v.CanAddr() {
 		return v.Addr().Interface().(*T)

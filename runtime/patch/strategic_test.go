@@ -164,7 +164,7 @@ func TestStrategicMergePatchRefused(t *testing.T) {
 	}
 }
 
-// TestStrategicMergePatchNeverPanics puts values of every type where directives and merged lists are expected.
+// TestStrategicMergePatchNeverPanics has values of every type in the positions of directives and merged lists.
 func TestStrategicMergePatchNeverPanics(t *testing.T) {
 	values := []string{`null`, `true`, `1`, `1.5`, `"x"`, `[]`, `{}`, `[null]`, `[1]`, `["a"]`, `[[]]`, `[{}]`, `[{"id":1}]`, `[{"id":null}]`, `[{"id":{}}]`, `[{"$patch":1}]`, `[{"$patch":"delete","id":1}]`, `{"$patch":[]}`, `{"a":null}`}
 	for _, field := range []string{"items", "names", "plain", "others", "map", "kept", "whole", "deep", "any", "scalar", "nothing"} {
@@ -189,7 +189,7 @@ func TestStrategicMergePatchNamesTheCause(t *testing.T) {
 	}
 }
 
-// TestStrategicMergePatchBounds has lists that would take too long to merge, and one that is replaced.
+// TestStrategicMergePatchBounds has lists that would take too long to merge, and a list of this size that is replaced.
 func TestStrategicMergePatchBounds(t *testing.T) {
 	list := "[" + strings.TrimSuffix(strings.Repeat(`"x",`, 2*patch.DefaultMergedItems), ",") + "]"
 	for _, field := range []string{"names", "$setElementOrder/names", "$deleteFromPrimitiveList/names"} {

@@ -8,12 +8,12 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// The steps in a trace: to a field, an item of a set and an item of a list map, what happened to the place, and back. A
-// text has its length before it.
+// The steps in a trace: to a field, to an item of a set, to an item of a list of type map, the change of the value, and back. The
+// length of a text comes before the text.
 const (
-	toField  = 'f' // and its name
-	toValue  = 'v' // and a scalar
-	toItem   = 'k' // and the number of key fields, and each one's name and scalar
+	toField  = 'f' // followed by its name
+	toValue  = 'v' // followed by a scalar
+	toItem   = 'k' // followed by the number of key fields, and the name and scalar of each
 	added    = 'A'
 	removed  = 'R'
 	modified = 'M'
@@ -22,13 +22,13 @@ const (
 
 // The scalars in a trace.
 const (
-	scalarText  = 's' // and the text
-	scalarInt   = 'i' // and the number
+	scalarText  = 's' // followed by the text
+	scalarInt   = 'i' // followed by the number
 	scalarTrue  = 't'
 	scalarFalse = 'n'
 )
 
-// appendKey appends the step to a list's item.
+// appendKey appends the step to a list item.
 func (n *node) appendKey(b []byte, item reflect.Value) []byte {
 	if len(n.keys) == 0 {
 		return appendScalar(append(b, toValue), n.item, item)
@@ -63,7 +63,7 @@ func appendScalar(b []byte, n *node, v reflect.Value) []byte {
 	case anInt:
 		return binary.AppendVarint(append(b, scalarInt), v.Int())
 	case aUint:
-		return binary.AppendVarint(append(b, scalarInt), int64(v.Uint())) //nolint:gosec // fit has looked
+		return binary.AppendVarint(append(b, scalarInt), int64(v.Uint())) //nolint:gosec // fit has checked the range
 	}
 	return appendText(append(b, scalarText), v.String())
 }
@@ -75,12 +75,12 @@ func appendBool(b []byte, v bool) []byte {
 	return append(b, scalarFalse)
 }
 
-// appendText appends a text and, before it, its length.
+// appendText appends the length of a text and the text.
 func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// readTrace returns the sets of the fields that a trace says were added or modified, and removed.
+// readTrace returns the set of the fields that were added or modified, and the set of those that were removed.
 func readTrace(trace []byte) (touched, gone *fieldpath.Set) {
 	touched, gone = fieldpath.NewSet(), fieldpath.NewSet()
 	var path fieldpath.Path
@@ -109,7 +109,7 @@ func readTrace(trace []byte) (touched, gone *fieldpath.Set) {
 	return touched, gone
 }
 
-// traceReader reads what a comparer wrote.
+// traceReader reads the trace of a comparer.
 type traceReader struct{ rest []byte }
 
 func (r *traceReader) next() byte {
@@ -120,7 +120,7 @@ func (r *traceReader) next() byte {
 
 func (r *traceReader) text() string {
 	length, n := binary.Uvarint(r.rest)
-	text := r.rest[n : n+int(length)] //nolint:gosec // it was that of a text
+	text := r.rest[n : n+int(length)] //nolint:gosec // the length was that of a text
 	r.rest = r.rest[n+int(length):]   //nolint:gosec // as above
 	return string(text)
 }

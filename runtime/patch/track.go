@@ -16,61 +16,61 @@ import (
 )
 
 const (
-	// maxUpdaters is how many managers that update an object has before apimachinery merges the oldest.
+	// maxUpdaters is the number of managers that update an object after which apimachinery merges the oldest.
 	maxUpdaters = 10
-	// maxKept bounds what a tracker keeps, in bytes, about.
+	// maxKept is the approximate maximum number of bytes that a tracker keeps.
 	maxKept = 1 << 20
-	// maxText bounds the texts it works with.
+	// maxText is the maximum length of a text that a tracker handles.
 	maxText = 16 << 10
 )
 
-// tracker does what apimachinery's field manager does in an update, for the usual ones, and knows which these are: objects
-// that a plan can compare, in one version, with entries of that version. It works with the same sets, and remembers what
-// it found out of them: most requests to one kind touch the same fields, which the same managers have.
+// tracker does the work of apimachinery's field manager for most updates. It handles objects that a plan can compare, in one
+// version, whose entries all have that version. It computes with the same sets, and keeps the results, because most requests to
+// one kind change the same fields, with the same managers.
 type tracker struct {
 	model       *model
 	plan        *plan
 	apiVersion  string
 	subresource string
-	filter      fieldpath.Filter // takes out the reset fields; nil: none
-	stripped    *fieldpath.Set   // what nobody owns by an update
-	nothing     reflect.Value    // an object without anything, as begin makes it: what a new one is compared with
+	filter      fieldpath.Filter // removes the reset fields; nil if there are none
+	stripped    *fieldpath.Set   // fields that no manager owns by an update
+	nothing     reflect.Value    // an empty object as begin makes it; new objects are compared with it
 
-	mu      sync.Mutex // guards the rest
+	mu      sync.Mutex // guards the fields below
 	entries map[string]*owned
 	changes map[string]*change
 	results map[step]string
-	size    int // of the maps, about
+	size    int // approximate size of the maps
 }
 
-// owned is what an entry says, brought up to date with the schema.
+// owned is the set of fields in an entry, adapted to the current schema.
 type owned struct{ set *fieldpath.Set }
 
-// change is what a comparison found: which fields got a value and which lost it.
+// change is the result of a comparison: the fields that got a value, and those that lost it.
 type change struct{ touched, gone, own *fieldpath.Set }
 
-// step is what becomes of a manager's fields by a change. own says that the manager makes it.
+// step is the effect of a change on a manager's fields. own means that this manager makes the change.
 type step struct {
-	from *owned // nil: the manager has none
+	from *owned // nil if the manager has no fields
 	by   *change
 	own  bool
 }
 
-// forget empties the maps. The caller holds mu, or has t alone.
+// forget empties the maps. The caller holds mu, or no other goroutine has t.
 func (t *tracker) forget() {
 	t.entries, t.changes, t.results, t.size = map[string]*owned{}, map[string]*change{}, map[step]string{}, 0
 }
 
-// keep makes room for what is about to be kept.
+// keep makes room for a result that is about to be kept.
 func (t *tracker) keep(size int) {
-	const perMember = 8 // what a set needs, and its share of a map, in lengths of its text
+	const perMember = 8 // memory of a set and its share of a map, as a multiple of its text
 	if t.size += (size + 64) * perMember; t.size > maxKept {
 		t.forget()
 		t.size = (size + 64) * perMember
 	}
 }
 
-// update is [FieldManager.Update], without an error. false: obj is as it was, and the library must do it.
+// update does the work of [FieldManager.Update]. If it returns false, obj is unchanged, and the library must do the work.
 func (t *tracker) update(live, obj runtime.Object, manager string) bool {
 	m, ok := obj.(metav1.Object)
 	if !ok || reflect.TypeOf(obj) != t.nothing.Type() || reflect.ValueOf(obj).IsNil() || !utf8.ValidString(manager) {
@@ -88,7 +88,7 @@ func (t *tracker) update(live, obj runtime.Object, manager string) bool {
 	if entries == nil || t.subresource != "" {
 		entries = stored
 	}
-	var room [256]byte // for most
+	var room [256]byte // large enough for most traces
 	c := comparer{trace: room[:0]}
 	if !t.known(entries) || live != nil && !c.fits(t.plan, was) || !c.fits(t.plan, reflect.ValueOf(obj)) {
 		return false
@@ -112,7 +112,7 @@ func (t *tracker) update(live, obj runtime.Object, manager string) bool {
 	return ok
 }
 
-// known reports whether entries are such as t works with: well formed, in its version, each of another manager.
+// known reports whether t can handle entries: they are well formed, in its version, and each is of another manager.
 func (t *tracker) known(entries []metav1.ManagedFieldsEntry) bool {
 	if len(entries) > 2*maxUpdaters {
 		return false
@@ -131,7 +131,7 @@ func (t *tracker) known(entries []metav1.ManagedFieldsEntry) bool {
 	return true
 }
 
-// readable reports whether the entries of a stored object can be written as JSON and read again. The caller holds mu.
+// readable reports whether the entries of a stored object can be encoded as JSON and decoded again. The caller holds mu.
 func (t *tracker) readable(entries []metav1.ManagedFieldsEntry) bool {
 	for _, e := range entries {
 		if e.FieldsV1 != nil && t.read(e.FieldsV1) == nil {
@@ -141,7 +141,7 @@ func (t *tracker) readable(entries []metav1.ManagedFieldsEntry) bool {
 	return true
 }
 
-// read returns what an entry says, or nil if it is nothing to work with. The caller holds mu.
+// read returns the fields of an entry, or nil if t cannot handle the entry. The caller holds mu.
 func (t *tracker) read(fields *metav1.FieldsV1) *owned {
 	text := []byte("{}")
 	if fields != nil {
@@ -159,7 +159,7 @@ func (t *tracker) read(fields *metav1.FieldsV1) *owned {
 	return o
 }
 
-// owned reads the text of an entry. nil: not all would read it so.
+// owned decodes the text of an entry. It returns nil if the library may decode the text differently.
 func (m *model) owned(text []byte) *owned {
 	if _, err := mergeable(text); err != nil {
 		return nil
@@ -195,7 +195,7 @@ func (t *tracker) changeOf(trace []byte) *change {
 	return c
 }
 
-// next returns the entries after a change by manager. The caller holds mu.
+// next returns the entries after a change by manager. The result is false if t cannot handle the entries. The caller holds mu.
 func (t *tracker) next(entries []metav1.ManagedFieldsEntry, by *change, manager string) ([]metav1.ManagedFieldsEntry, bool) {
 	next := make([]metav1.ManagedFieldsEntry, 0, len(entries)+1)
 	changes, updaters, found := !by.own.Empty(), 0, false
@@ -237,7 +237,7 @@ func (t *tracker) next(entries []metav1.ManagedFieldsEntry, by *change, manager 
 	return next, updaters <= maxUpdaters
 }
 
-// byTime is the order of entries.
+// byTime compares entries by their order in an object.
 func byTime(a, b metav1.ManagedFieldsEntry) int {
 	return cmp.Or(cmp.Compare(a.Operation, b.Operation), cmp.Compare(seconds(a.Time), seconds(b.Time)),
 		cmp.Compare(a.Manager, b.Manager), cmp.Compare(a.Subresource, b.Subresource))
@@ -250,7 +250,7 @@ func seconds(t *metav1.Time) int64 {
 	return t.Unix()
 }
 
-// after returns the text of a manager's fields after a step; "" if none are left. The caller holds mu.
+// after returns the text of a manager's fields after a step, "" if none remain. The caller holds mu.
 func (t *tracker) after(s step) (string, bool) {
 	if text, ok := t.results[s]; ok {
 		return text, true

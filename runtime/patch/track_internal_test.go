@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestPlans: what is left to the library in these kinds is what has any type, or another's entries.
+// TestPlans checks which parts of these kinds the library must handle: values of any type, and the entries of other objects.
 func TestPlans(t *testing.T) {
 	s := trackedScheme(t)
 	for _, gvk := range trackedKinds {
@@ -65,7 +65,7 @@ func opaques(paths []string, path string, n *node, seen map[*node]bool) []string
 	return opaques(paths, path+"[]", n.item, seen)
 }
 
-// trackedPair is a field manager and one that has all done by the library.
+// trackedPair has a field manager with a tracker and one in which the library does everything.
 type trackedPair struct{ fast, slow *FieldManager }
 
 func newPair(t testing.TB, s *runtime.Scheme, models *Models, gvk schema.GroupVersionKind, sub string) trackedPair {
@@ -92,7 +92,7 @@ func newPair(t testing.TB, s *runtime.Scheme, models *Models, gvk schema.GroupVe
 	return p
 }
 
-// check has both make an update, and returns the object of the library's, and whether it was not needed.
+// check makes an update with both. It returns the object of the library, and whether the tracker did the update.
 func (p trackedPair) check(t testing.TB, live, obj runtime.Object, manager string) (runtime.Object, bool) {
 	t.Helper()
 	var wasLive runtime.Object
@@ -125,7 +125,7 @@ func (p trackedPair) check(t testing.TB, live, obj runtime.Object, manager strin
 	return want, true
 }
 
-// shown has the entries in text, of which the times of now are all one.
+// shown returns the entries as text. Times within the last hour are "now".
 func shown(obj runtime.Object) string {
 	entries := obj.(metav1.Object).GetManagedFields()
 	if entries == nil {
@@ -148,7 +148,7 @@ func shown(obj runtime.Object) string {
 	return b.String()
 }
 
-// sequence makes a create and updates of it, and returns how many there were and how many the library was not needed for.
+// sequence makes a create and updates. It returns their number, and how many of them the tracker handled.
 func sequence(t testing.TB, s *runtime.Scheme, models *Models, gvk schema.GroupVersionKind, seed uint64, odd bool, pairs map[string]trackedPair) (all, handled int) {
 	t.Helper()
 	g := newGenerator(seed, odd)
@@ -184,7 +184,7 @@ func sequence(t testing.TB, s *runtime.Scheme, models *Models, gvk schema.GroupV
 			m.SetUID(types.UID("u"))
 		}
 		entries := m.GetManagedFields()
-		for j := range entries { // the times of now are to be seen
+		for j := range entries { // older times, so that new times are recognized
 			at := metav1.Unix(1e9+int64(g.r.IntN(4)), 0)
 			entries[j].Time = &at
 			if odd && g.r.IntN(10) == 0 {
@@ -210,7 +210,7 @@ func sequence(t testing.TB, s *runtime.Scheme, models *Models, gvk schema.GroupV
 			g.change(reflect.ValueOf(obj).Elem(), reflect.ValueOf(g.object(kind)).Elem())
 		}
 		obj.GetObjectKind().SetGroupVersionKind(gvk)
-		if obj = obj.DeepCopyObject(); i%2 == 0 { // as from JSON, or as a program makes it
+		if obj = obj.DeepCopyObject(); i%2 == 0 { // either decoded from JSON or as made by a program
 			text, err := codec.Encode(obj)
 			if err == nil {
 				fresh := kind.New()
@@ -237,8 +237,8 @@ func sequence(t testing.TB, s *runtime.Scheme, models *Models, gvk schema.GroupV
 	return all, handled
 }
 
-// TestTrackerDoesWhatTheLibraryDoes makes objects and updates of them by several managers, as they are usual, for most of
-// which the library must not be needed, and as they are not.
+// TestTrackerDoesWhatTheLibraryDoes makes objects and updates by several managers. The tracker must handle most of the usual
+// ones; there are unusual ones too.
 func TestTrackerDoesWhatTheLibraryDoes(t *testing.T) {
 	s := trackedScheme(t)
 	models := NewModels(s)
@@ -273,7 +273,7 @@ func FuzzTracker(f *testing.F) {
 	})
 }
 
-// TestTrackerLeavesToTheLibrary has what a tracker must not do by itself.
+// TestTrackerLeavesToTheLibrary has updates that a tracker must not handle.
 func TestTrackerLeavesToTheLibrary(t *testing.T) {
 	s := trackedScheme(t)
 	p := newPair(t, s, NewModels(s), shipKind, "")
@@ -324,7 +324,7 @@ func TestTrackerLeavesToTheLibrary(t *testing.T) {
 		obj := live.DeepCopyObject().(*ship)
 		if c.change(&obj.Spec); what == "too many" {
 			for i := range obj.Spec.Numbers {
-				obj.Spec.Numbers[i] = int32(i) //nolint:gosec // not many
+				obj.Spec.Numbers[i] = int32(i) //nolint:gosec // few
 			}
 		}
 		if _, handled := p.check(t, live, obj, c.manager); handled == c.left {
@@ -333,7 +333,7 @@ func TestTrackerLeavesToTheLibrary(t *testing.T) {
 	}
 }
 
-// TestTrackerForgets: what a tracker knows is bounded, and of the model that its kind has.
+// TestTrackerForgets checks that the memory of a tracker is bounded, and that it uses the current model of its kind.
 func TestTrackerForgets(t *testing.T) {
 	s := trackedScheme(t)
 	models := NewModels(s)
@@ -359,7 +359,7 @@ func TestTrackerForgets(t *testing.T) {
 	}
 }
 
-// TestTrackersAtOnce has many make updates of one object at once, and the model forgotten meanwhile.
+// TestTrackersAtOnce makes concurrent updates of one object while the model is removed.
 func TestTrackersAtOnce(t *testing.T) {
 	s := trackedScheme(t)
 	models := NewModels(s)

@@ -18,7 +18,7 @@ var (
 	newRowKind = schema.GroupVersionKind{Group: "example.com", Version: "v2", Kind: "Row"}
 )
 
-// rows is the field manager of a kind without a Go type, in a version that is not the hub.
+// rows returns the field manager of a kind without a Go type, in a version that is not the hub.
 func rows(t *testing.T) *patch.FieldManager {
 	t.Helper()
 	s := runtime.NewScheme()
@@ -43,7 +43,8 @@ func rowConfig(t *testing.T, rest string) map[string]any {
 	return config
 }
 
-// Metadata merges by the lists of ObjectMeta; in the rest objects merge, and lists are one value.
+// TestApplyUntyped checks that metadata merges by the lists of ObjectMeta, that objects in the rest merge, and that lists there
+// are atomic.
 func TestApplyUntyped(t *testing.T) {
 	f := rows(t)
 	live, err := f.Apply(nil, rowConfig(t, `"metadata":{"name":"a","finalizers":["x/a"],"creationTimestamp":null},"spec":{"o":{"a":1.0},"l":[1]}`), "one", false)

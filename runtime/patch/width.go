@@ -12,23 +12,24 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// MaxMembers bounds the members of one map, set or list map of an object whose fields are managed one by one. The time
-// that structured-merge-diff takes grows with their square. The squares of several are added up, and what each member costs:
-// the more the deeper it lies. 30,000 fields in small maps, and 10,000 that lie 40 deep, are about as many as may be.
+// MaxMembers bounds the members of one map, set or list of type map in an object whose fields are managed one by one. The time of
+// structured-merge-diff grows with the square of the members. The bound applies to the sum of the squares and of a cost for each
+// member, which grows with its depth. For example, 30,000 fields in small maps, or 10,000 fields at a depth of 40, are about the
+// maximum.
 const MaxMembers = 10000
 
-// The costs, in comparisons of two members. Applying a configuration that costs maxWidth to an object that costs as much takes about
-// half a second and 100 MiB.
+// Costs, in comparisons of two members. Applying a configuration of cost maxWidth to an object of the same cost takes about half
+// a second and 100 MiB.
 const (
 	maxWidth  = MaxMembers * (MaxMembers + perMember + 2*perLevel)
-	perMember = 3300 // what a member costs
-	perLevel  = 270  // what each level above it adds
+	perMember = 3300 // cost of a member
+	perLevel  = 270  // additional cost of a member for each level above it
 )
 
-// widthOf adds up what all maps, slices and structs in a Go value cost, until it is too much.
+// widthOf adds the costs of all maps, slices and structs in a Go value, until the sum is too high.
 type widthOf struct{ sum, depth, values int }
 
-// enter counts a value with as many members, one level below.
+// enter counts a value with this number of members, and goes one level down.
 func (w *widthOf) enter(members int) bool {
 	w.depth++
 	w.values += members
@@ -36,7 +37,8 @@ func (w *widthOf) enter(members int) bool {
 	return w.sum <= maxWidth
 }
 
-// of reports whether the sum is small so far, as far as can be seen: not in what a type hides and writes into JSON itself.
+// of reports whether the sum is not too high and no part of the value is hidden. A type may hide data in unexported fields and
+// encode them itself.
 func (w *widthOf) of(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
@@ -69,7 +71,7 @@ func (w *widthOf) of(v reflect.Value) bool {
 		}
 	case reflect.Slice, reflect.Array:
 		if v.Type().Elem().Kind() == reflect.Uint8 {
-			return v.Len() < MaxMembers || !implements[json.Marshaler](v.Type()) // else it may be an object
+			return v.Len() < MaxMembers || !implements[json.Marshaler](v.Type()) // otherwise it may be encoded as an object
 		}
 		defer func() { w.depth-- }()
 		if !w.enter(v.Len()) {
@@ -87,10 +89,10 @@ func (w *widthOf) of(v reflect.Value) bool {
 	return true
 }
 
-// isText reports whether a struct type is one of those that are a text or a number in JSON, whatever they have inside.
+// isText reports whether a struct type is encoded as a text or a number in JSON, or is atomic.
 func isText(t reflect.Type) bool {
 	switch t {
-	case reflect.TypeFor[time.Time](), reflect.TypeFor[resource.Quantity](), reflect.TypeFor[metav1.FieldsV1](): // which is atomic
+	case reflect.TypeFor[time.Time](), reflect.TypeFor[resource.Quantity](), reflect.TypeFor[metav1.FieldsV1](): // FieldsV1 is atomic
 		return true
 	}
 	return false
@@ -108,14 +110,14 @@ func isScalar(t reflect.Type) bool {
 	return true
 }
 
-// managedWidth is widthOf for what a schema says is managed member by member.
+// managedWidth is like widthOf for the values that a schema manages member by member.
 type managedWidth struct {
 	widthOf
 
 	schema *smdschema.Schema
 	most   int
-	path   []string // names on the way to what is counted
-	widest []string // path of what has most members
+	path   []string // names on the path to the current value
+	widest []string // path of the value with the most members
 }
 
 func (w *managedWidth) at(t smdschema.TypeRef, v value.Value) {
@@ -148,7 +150,7 @@ func (w *managedWidth) at(t smdschema.TypeRef, v value.Value) {
 	}
 }
 
-// below is at for a member.
+// below calls at for a member.
 func (w *managedWidth) below(t smdschema.TypeRef, v value.Value, steps ...string) {
 	n := len(w.path)
 	w.path = append(w.path, steps...)

@@ -13,12 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// hidden writes itself into JSON from what nobody else sees.
+// hidden encodes its unexported fields as JSON.
 type hidden struct{ fields map[string]string }
 
 func (h hidden) MarshalJSON() ([]byte, error) { return json.Marshal(h.fields) }
 
-// TestWidthIsNotGuessed: of what a type hides nothing is read, and it is not taken for small.
+// TestWidthIsNotGuessed checks that a type with hidden data is not read, and is not taken for small.
 func TestWidthIsNotGuessed(t *testing.T) {
 	members := make([]string, MaxMembers+1)
 	for i := range members {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/validate"
 )
 
-// widgetSchema is a schema of about 200 lines of YAML.
+// widgetSchema returns a schema of about 200 lines of YAML.
 func widgetSchema() string {
 	part := func(name string) string {
 		return fmt.Sprintf(`"%s":{"type":"object","description":"a part","required":["name"],"properties":{
@@ -38,7 +38,7 @@ func widgetSchema() string {
 		"status":{"type":"string","enum":["True","False","Unknown"]},"reason":{"type":"string"},"message":{"type":"string"}}}}}}}}`
 }
 
-// widget is an object of about 2 KiB that follows it.
+// widget returns an object of about 2 KiB that is valid by the schema.
 func widget(tb testing.TB) map[string]any {
 	part := `{"name":"abc","replicas":3,"strategy":"Recreate","limit":"25%","labels":{"app":"web","tier":"front","zone":"a"},"when":"2026-01-02T03:04:05Z",
 		"ports":[{"port":80,"protocol":"TCP","name":"http"},{"port":443,"protocol":"TCP","name":"https"},{"port":53,"protocol":"UDP"}],"zones":["a","b","c"]}`
@@ -145,7 +145,7 @@ func BenchmarkCompile(b *testing.B) {
 	})
 }
 
-// TestCosts holds what the package promises about memory: nothing for what is valid, and little for a schema.
+// TestCosts checks the allocations: none for valid values, and little for a schema.
 func TestCosts(t *testing.T) {
 	s, object := mustCompile(t, widgetSchema()), widget(t)
 	if errs := s.Validate(nil, object); len(errs) > 0 {
@@ -158,7 +158,7 @@ func TestCosts(t *testing.T) {
 		"SetDefaults":    func() { s.SetDefaults(object) },
 		"DropNulls":      func() { s.DropNulls(object) },
 	} {
-		if n := testing.AllocsPerRun(100, do); n > 4 { // expressions match in room from a pool, which the race detector empties
+		if n := testing.AllocsPerRun(100, do); n > 4 { // regular expressions match with memory from a pool, which the race detector empties
 			t.Errorf("%s allocates %v times", what, n)
 		}
 	}

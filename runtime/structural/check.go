@@ -9,32 +9,31 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Options say what [Check] has to know besides the schema. The zero value checks a new schema of an object without the
-// status subresource.
+// Options are the inputs of [Check] besides the schema. The zero value is for a new schema of an object without the status
+// subresource.
 type Options struct {
-	// StatusSubresource is set if status is a subresource: then only some keywords are allowed at the root, those that
-	// lose nothing when the status is judged by itself.
+	// StatusSubresource means that status is a subresource. Then only some keywords are allowed at the root: those that keep
+	// their meaning when the status is validated alone.
 	StatusSubresource bool
-	// Tolerance is what the definition that is updated was already guilty of: see [Tolerated].
+	// Tolerance has the faults that the definition had before the update; see [Tolerated].
 	Tolerance
-	// Effort is for all defaults that are judged with it, so that several schemas may have it in common; nil: there is [MaxEffort]
-	// for this one.
+	// Effort bounds the validation of all defaults. Several schemas may share it. If it is nil, each call has [MaxEffort].
 	Effort *Effort
 }
 
-// Tolerance is what is not held against a schema, because earlier ones of the same definition had it when the rule did not
-// exist.
+// Tolerance has the faults that are accepted in a schema, because earlier schemas of the same definition had them when the check
+// did not exist.
 type Tolerance struct {
-	UnprunedDefaults bool // defaults with members that are not specified
+	UnprunedDefaults bool // defaults with fields that the schema does not specify
 	NonAtomicSets    bool // lists of type set with objects or lists that are not atomic
-	LooseKeys        bool // keys of lists that are optional without default, or nullable; nullable elements of sets and maps
+	LooseKeys        bool // list keys that are nullable, or optional without a default; nullable elements of sets and maps
 	UnknownTypes     bool // types that OpenAPI does not have
-	NonStructural    bool // schemas that are not structural, with whatever defaults
+	NonStructural    bool // schemas that are not structural, with any defaults
 }
 
-// Tolerated returns what is tolerated in an update of a definition with the old schemas, of which some may be nil. It never
-// tolerates schemas that are not structural: for nothing can be pruned by them, that is only for definitions which ask for
-// no pruning.
+// Tolerated returns the faults to accept in an update of a definition with the old schemas. Elements of old may be nil. It never
+// sets NonStructural: values cannot be pruned by a schema that is not structural, so only the caller can accept that, for
+// definitions that do not prune.
 func Tolerated(old ...*apiextensionsv1.JSONSchemaProps) Tolerance {
 	var t Tolerance
 	var found written.Leniency
@@ -46,12 +45,12 @@ func Tolerated(old ...*apiextensionsv1.JSONSchemaProps) Tolerance {
 	return t
 }
 
-// leniency is the part of t that is about keywords.
+// leniency returns the part of t that concerns keywords.
 func (t Tolerance) leniency() written.Leniency {
 	return written.Leniency{NonAtomicSets: t.NonAtomicSets, LooseKeys: t.LooseKeys, UnknownTypes: t.UnknownTypes}
 }
 
-// hasUnprunedDefaults says that a schema is fine but for defaults which change when they are pruned.
+// hasUnprunedDefaults reports whether the only faults of a schema are defaults that change when they are pruned.
 func hasUnprunedDefaults(props *apiextensionsv1.JSONSchemaProps) bool {
 	s, err := build(props)
 	if err != nil || s == nil || len(written.StructuralErrors(nil, props)) > 0 {
@@ -75,12 +74,12 @@ func hasUnprunedDefaults(props *apiextensionsv1.JSONSchemaProps) bool {
 	return false
 }
 
-// Check returns why a schema may not be that of a custom resource, in the words of kube-apiserver. path is where the schema
-// is, as in spec.versions[0].schema.openAPIV3Schema. A nil schema has no faults: whether there has to be one is for
-// the caller to say.
+// Check returns the reasons why a schema may not be that of a custom resource, in the words of kube-apiserver. path is the path
+// of the schema, as in spec.versions[0].schema.openAPIV3Schema. A nil schema has no faults; the caller decides whether a schema
+// is required.
 //
-// Rules in CEL are checked for what is not CEL: that they have a rule and a message that can be shown, a known reason, and a
-// path that leads somewhere.
+// For CEL rules it checks only the parts that are not CEL: that the rule is not empty, that its message can be shown, that its
+// reason is known, and that its path leads to a field.
 func Check(path *field.Path, props *apiextensionsv1.JSONSchemaProps, options Options) field.ErrorList {
 	if props == nil {
 		return nil
@@ -106,7 +105,7 @@ func Check(path *field.Path, props *apiextensionsv1.JSONSchemaProps, options Opt
 		errs = append(errs, found...)
 	}
 	errs = append(errs, written.KeywordErrors(path, props, options.leniency(), nil)...)
-	if len(errs) == 0 && failure != nil { // mostly it is among the others already
+	if len(errs) == 0 && failure != nil { // mostly the failure is among the other errors already
 		errs = append(errs, field.Invalid(path, "", failure.Error()))
 	}
 	return errs

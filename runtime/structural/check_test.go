@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// TestCheck shows what authors of definitions read.
+// TestCheck checks the errors that authors of definitions read.
 func TestCheck(t *testing.T) {
 	for name, test := range map[string]struct {
 		schema  string
@@ -142,7 +142,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestTolerated tolerates what there was, and nothing else.
+// TestTolerated checks that only the faults of the old schemas are tolerated.
 func TestTolerated(t *testing.T) {
 	for schema, want := range map[string]structural.Tolerance{
 		`{"type":"object"}`: {},
@@ -163,7 +163,7 @@ func TestTolerated(t *testing.T) {
 	}
 }
 
-// TestWarnings tells formats as often as they are used, and sets once.
+// TestWarnings checks that there is a warning for each use of a format, and one for all sets.
 func TestWarnings(t *testing.T) {
 	got := structural.Warnings(mustProps(t, `{"type":"object","properties":{"a":{"type":"string","format":"x"},"b":{"type":"integer","format":"date"},"c":{"type":"string","format":"x"},
 		"d":{"type":"string","format":"date-time"},"e":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"object"}},"f":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"object"}}}}`))
@@ -174,7 +174,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestDepth holds that schemas have a depth that is not without end.
+// TestDepth checks that the depth of schemas is bounded.
 func TestDepth(t *testing.T) {
 	nested := func(depth int) *props {
 		p := &props{Type: "object"}

@@ -16,15 +16,15 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/validate"
 )
 
-// Compile makes a schema of what people wrote. It fails on what no structural schema has, with the words of
-// kube-apiserver where that fails too; a schema that [Check] accepts compiles. It does not repeat the checks: of a schema that
-// Check would refuse for another reason comes something that is safe to use.
+// Compile makes a [Schema] of a schema as written. It fails for keywords that no structural schema may have, with the words of
+// kube-apiserver where kube-apiserver fails too. A schema that [Check] accepts compiles. Compile does not repeat the checks: the
+// result for a schema that Check refuses for another reason is safe to use.
 //
-// Defaults are pruned as they are when kube-apiserver serves a schema, so that those which are not, tolerated from
-// earlier days, do not bring unknown members back.
+// Defaults are pruned as kube-apiserver prunes them when it serves a schema. So defaults with unknown fields, which are tolerated
+// in old definitions, do not bring these fields back.
 //
-// Regular expressions are compiled when a value first meets them. Those beyond [MaxPatternSize] never are, and no text matches
-// them. A nil schema gives nil.
+// Regular expressions are compiled when they are first used. Those beyond [MaxPatternSize] are never compiled, and no string
+// matches them. A nil schema gives nil.
 func Compile(props *apiextensionsv1.JSONSchemaProps) (*Schema, error) {
 	b := &builder{}
 	s, err := b.schema(props, 0, false)
@@ -38,12 +38,13 @@ func Compile(props *apiextensionsv1.JSONSchemaProps) (*Schema, error) {
 	return s, nil
 }
 
-// MaxPatternSize is how many instructions the regular expressions of a schema may have together: 20 MB, and a tenth of a second
-// to make. The largest of well-known projects has a few thousand. kube-apiserver has no such bound, and makes gigabytes of a
-// definition's text.
+// MaxPatternSize is the maximum number of instructions of all regular expressions of a schema together: about 20 MB and a tenth
+// of a second. The largest schema of well-known projects has a few thousand. kube-apiserver has no such bound; there the text of
+// one definition can take gigabytes.
 const MaxPatternSize = 500_000
 
-// PatternBytes is about how much memory the regular expressions take that a compiled schema makes when values meet them.
+// PatternBytes returns the approximate memory, in bytes, of the regular expressions of a compiled schema once all of them have
+// been used.
 func (s *Schema) PatternBytes() int {
 	if s == nil {
 		return 0
@@ -51,7 +52,7 @@ func (s *Schema) PatternBytes() int {
 	return s.patternSize * regexsize.BytesPerInstruction
 }
 
-// build makes a schema with its defaults as written.
+// build compiles a schema without pruning its defaults.
 func build(props *apiextensionsv1.JSONSchemaProps) (*Schema, error) {
 	return new(builder).schema(props, 0, false)
 }
@@ -59,11 +60,11 @@ func build(props *apiextensionsv1.JSONSchemaProps) (*Schema, error) {
 // builder compiles one schema.
 type builder struct {
 	formats  *formats.Checks
-	words    map[string]string // what is the same everywhere is kept once
-	patterns int               // instructions of all so far
+	words    map[string]string // strings in use, so that equal strings share memory
+	patterns int               // number of instructions of all patterns so far
 }
 
-// schema compiles props. Inside of values nothing is structure.
+// schema compiles props. inValues means that props is inside allOf, anyOf, oneOf or not, where nothing is part of the structure.
 func (b *builder) schema(props *apiextensionsv1.JSONSchemaProps, depth int, inValues bool) (*Schema, error) {
 	if props == nil {
 		return nil, nil
@@ -108,7 +109,7 @@ func (b *builder) schema(props *apiextensionsv1.JSONSchemaProps, depth int, inVa
 	return s, nil
 }
 
-// structure compiles what s says about the members and elements of a value.
+// structure compiles the parts of props about the members and elements of a value.
 func (b *builder) structure(s *Schema, props *apiextensionsv1.JSONSchemaProps, depth int, inValues bool) error {
 	var err error
 	if props.Items != nil {
@@ -140,7 +141,7 @@ func (b *builder) structure(s *Schema, props *apiextensionsv1.JSONSchemaProps, d
 	return err
 }
 
-// summarize notes what is in s and below, when that is noted of the schemas below.
+// summarize sets the traits of s. The schemas inside s must be summarized already.
 func (s *Schema) summarize() {
 	s.defaulted, s.below, s.defaultSize = nil, 0, 0
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
@@ -169,7 +170,7 @@ func (s *Schema) summarize() {
 	}
 }
 
-// values compiles the conditions on values, nil if there are none.
+// values compiles the conditions on values. It returns nil if there are none.
 func (b *builder) values(s *Schema, props *apiextensionsv1.JSONSchemaProps, depth int) (*Values, error) {
 	v := &Values{
 		Format:  b.word(props.Format),
@@ -217,7 +218,7 @@ func (b *builder) values(s *Schema, props *apiextensionsv1.JSONSchemaProps, dept
 	return v, nil
 }
 
-// pattern returns a regular expression that is compiled when it is needed.
+// pattern returns a regular expression that is compiled when it is first used.
 func (b *builder) pattern(text string) *formats.Pattern {
 	p := &formats.Pattern{Text: text}
 	if b.patterns <= MaxPatternSize {
@@ -232,10 +233,10 @@ func (b *builder) pattern(text string) *formats.Pattern {
 
 var errPatterns = fmt.Errorf("the regular expressions of a schema may have at most %d instructions together", MaxPatternSize)
 
-// manyAlternatives is how long an enum is when its texts are looked up.
+// manyAlternatives is the length from which the strings of an enum are looked up in a map.
 const manyAlternatives = 16
 
-// textsOf returns the texts in an enum, nil if it is short.
+// textsOf returns the strings of an enum, nil if the enum is short.
 func textsOf(enum []any) map[string]struct{} {
 	if len(enum) < manyAlternatives {
 		return nil
@@ -270,7 +271,7 @@ func (w *Values) empty() bool {
 		len(w.Required) == 0 && len(w.Enum) == 0 && len(w.AllOf) == 0 && len(w.AnyOf) == 0 && len(w.OneOf) == 0 && w.Not == nil
 }
 
-// boundsMisfit says that a bound of numbers is none that the type and format can have. Such a schema allows no number.
+// boundsMisfit reports whether the type and format cannot represent a bound of numbers. Such a schema allows no number.
 func (w *Values) boundsMisfit(numberType, format string) bool {
 	for _, bound := range []*float64{w.MultipleOf, w.Maximum, w.Minimum} {
 		if bound != nil && validate.IsValueValidAgainstRange(*bound, numberType, format, "", "") != nil {
@@ -280,7 +281,7 @@ func (w *Values) boundsMisfit(numberType, format string) bool {
 	return false
 }
 
-// word returns a text that is used often as one that takes memory once.
+// word returns a copy of text that it shares with equal texts.
 func (b *builder) word(text string) string {
 	if text == "" {
 		return ""
@@ -304,7 +305,7 @@ func copied[T any](p *T) *T {
 	return &value
 }
 
-// pruneDefaults makes the defaults in root what is left of them in an object that is decoded.
+// pruneDefaults prunes the defaults in root as in an object that is decoded.
 func pruneDefaults(root *Schema) error {
 	var prune func(s *Schema, at *jsonvalue.Way) error
 	prune = func(s *Schema, at *jsonvalue.Way) error {
@@ -324,7 +325,7 @@ func pruneDefaults(root *Schema) error {
 				return err
 			}
 		}
-		s.summarize() // a default of which nothing is left is none
+		s.summarize() // a default may have been pruned away completely
 		return nil
 	}
 	return prune(root, nil)

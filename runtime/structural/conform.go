@@ -10,23 +10,24 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ConformOptions say how an object is brought into the shape of its schema. The zero value fails on invalid metadata and
-// reports nothing.
+// ConformOptions control how an object is made to fit its schema. With the zero value, invalid metadata is an error, and no
+// unknown fields are reported.
 type ConformOptions struct {
-	// DropInvalidMetadata drops fields of metadata, and apiVersion and kind of embedded resources, that have a wrong type:
-	// for objects that come from storage, where failing helps nobody.
+	// DropInvalidMetadata drops fields of metadata, and apiVersion and kind of embedded resources, if they have a wrong type. It
+	// is for objects read from storage, where an error would not help.
 	DropInvalidMetadata bool
-	// Report is how many paths of unknown fields are returned at most.
+	// Report is the maximum number of paths of unknown fields to return.
 	Report int
 }
 
-// Conform does with an object what decoding does with one of a Go type: apiVersion and kind have to be strings, metadata
-// becomes an ObjectMeta's, members that are not specified go, as do nulls that may not be, and the metadata of embedded
-// resources is treated like that of the object. It returns the paths of what was unknown: first below metadata, then what was
-// pruned, then what was in embedded resources, each sorted.
+// Conform does for an untyped object what decoding does for an object of a Go type. apiVersion and kind must be strings, metadata
+// is converted as by an ObjectMeta, members that the schema does not specify are removed, and so are nulls that are not allowed.
+// The metadata of embedded resources is treated like that of the object. Conform returns the paths of unknown fields: first those
+// below metadata, then the pruned ones, then those in embedded resources, each part sorted.
 //
-// An object about which Conform returns an error is not to be used: it may have been changed in part. The schema may be
-// nil, and then nothing but apiVersion, kind and metadata is left.
+// If Conform returns an error, the object must not be used, because it may have been changed in part. The schema may be nil; then
+// only apiVersion, kind and metadata remain. Conform calls [Schema.PruneObject] and [Schema.DropNulls], and does the work of
+// [Schema.CoerceEmbedded]; each of these can be called alone.
 func (s *Schema) Conform(object map[string]any, options ConformOptions) ([]string, error) {
 	for _, name := range []string{word.Kind, word.APIVersion} {
 		if _, _, err := unstructured.NestedString(object, name); err != nil {
@@ -53,21 +54,21 @@ func (s *Schema) Conform(object map[string]any, options ConformOptions) ([]strin
 	return append(unknown, more...), nil
 }
 
-// CoerceEmbedded makes the metadata of embedded resources what is left of it in an ObjectMeta, and returns the paths of the
-// rest, sorted. apiVersion and kind have to be strings. What has a wrong type is dropped if the options say so, else the
-// error is about the first such field by its path. The root is an embedded resource only if the schema says so.
+// CoerceEmbedded converts the metadata of embedded resources as by an ObjectMeta, and returns the sorted paths of the fields that
+// an ObjectMeta does not have. apiVersion and kind must be strings. Fields of a wrong type are dropped if the options say so;
+// otherwise the error is about the first such field by its path. The root is an embedded resource only if the schema says so.
 func (s *Schema) CoerceEmbedded(path *field.Path, value any, options ConformOptions) ([]string, *field.Error) {
 	return s.coerce(value, coercion{path: path, drop: options.DropInvalidMetadata, report: options.Report})
 }
 
-// coercion walks a value to its embedded resources.
+// coercion visits the embedded resources in a value.
 type coercion struct {
-	path    *field.Path // of the value
+	path    *field.Path // of the root value
 	drop    bool
 	report  int
 	at      jsonvalue.Trail
 	unknown jsonvalue.Paths
-	err     *field.Error // the first one by its path
+	err     *field.Error // the first error by its path
 }
 
 func (s *Schema) coerce(value any, c coercion) ([]string, *field.Error) {
@@ -135,8 +136,8 @@ func (c *coercion) fail(err *field.Error) {
 	}
 }
 
-// DropNulls removes members of objects that are null, may not be, and have no default: for a Go type null would have been
-// the same as absence. Elements of lists stay.
+// DropNulls removes members of objects that are null, not nullable, and without a default, because null and absence are the same
+// for a field of a Go type. Elements of lists remain.
 func (s *Schema) DropNulls(value any) {
 	if s == nil {
 		return
@@ -164,8 +165,8 @@ func (s *Schema) DropNulls(value any) {
 	}
 }
 
-// ValidateEmbedded returns what is wrong with the apiVersion, kind and metadata of the embedded resources in a value. The
-// root is one only if the schema says so: the metadata of whole objects has rules of its own.
+// ValidateEmbedded returns the errors of apiVersion, kind and metadata of the embedded resources in a value. The root is an
+// embedded resource only if the schema says so, because the metadata of whole objects has rules of its own.
 func (s *Schema) ValidateEmbedded(path *field.Path, value any) field.ErrorList {
 	if traitOf(s)&hasEmbedded == 0 {
 		return nil

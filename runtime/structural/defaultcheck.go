@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// defaultErrors returns what is wrong with the defaults of a schema: with what is not specified in them, with their values,
-// and with the metadata of objects that they are part of. Those of additional properties are not looked at.
+// defaultErrors returns the errors of the defaults of a schema: unspecified fields in them, invalid values, and invalid metadata
+// of objects that they are part of. It does not check the defaults inside additionalProperties.
 func defaultErrors(path *field.Path, root *Schema, options Options) field.ErrorList {
 	c := defaultCheck{unpruned: options.UnprunedDefaults, effort: options.Effort}
 	if c.effort == nil {
@@ -22,13 +22,13 @@ func defaultErrors(path *field.Path, root *Schema, options Options) field.ErrorL
 	return c.check(path, root.asResource())
 }
 
-// defaultCheck walks a schema to its defaults.
+// defaultCheck checks the defaults of a schema.
 type defaultCheck struct {
-	unpruned bool    // is fine
-	effort   *Effort // for all of them
+	unpruned bool    // defaults with unspecified fields are accepted
+	effort   *Effort // for all defaults together
 
-	resource   *Schema        // the innermost around, of an object with metadata
-	at         *jsonvalue.Way // from there
+	resource   *Schema        // the innermost schema of an object with metadata around the current schema
+	at         *jsonvalue.Way // the position of the current schema in resource
 	insideMeta bool           // at is inside apiVersion, kind or metadata
 }
 
@@ -62,11 +62,11 @@ func (c defaultCheck) check(path *field.Path, s *Schema) field.ErrorList {
 	return errs
 }
 
-// inMetadata judges a default that is a part of metadata by the metadata it gives.
+// inMetadata validates a default that is part of metadata, by validating the resulting metadata.
 func (c defaultCheck) inMetadata(path *field.Path, s *Schema, value any) field.ErrorList {
 	object, err := c.at.Around(apiruntime.DeepCopyJSONValue(value))
 	if err != nil {
-		return field.ErrorList{field.Invalid(path, value, err.Error())} // it is below an object
+		return field.ErrorList{field.Invalid(path, value, err.Error())} // impossible: the default is inside an object
 	}
 	for name, stand := range map[string]string{word.APIVersion: "validation/v1", word.Kind: "Validation"} {
 		if _, ok := object[name]; !ok {
@@ -83,7 +83,7 @@ func (c defaultCheck) inMetadata(path *field.Path, s *Schema, value any) field.E
 	return s.valueErrors(path, value, c.effort)
 }
 
-// outside judges a default as the value that it is.
+// outside validates a default that is not part of metadata.
 func (c defaultCheck) outside(path *field.Path, s *Schema, value any) field.ErrorList {
 	var errs field.ErrorList
 	if !c.unpruned {
@@ -102,7 +102,7 @@ func (c defaultCheck) outside(path *field.Path, s *Schema, value any) field.Erro
 	return append(errs, s.valueErrors(path, value, c.effort)...)
 }
 
-// valueErrors validates a default. kube-apiserver takes formats as they are written there.
+// valueErrors validates a default. As in kube-apiserver, formats are checked as they are written.
 func (s *Schema) valueErrors(path *field.Path, value any, effort *Effort) field.ErrorList {
 	found := judge{asWritten: true, effort: effort}.value(s, value, "", former{}).errs
 	if effort.spent() {

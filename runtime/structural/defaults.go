@@ -5,23 +5,24 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 )
 
-// MaxDefaults is about how many bytes of defaults are set in one object, where each value counts some more than its text. A small
-// object may ask for many: one element {} of a list for a default of a megabyte, and [] in a default for all that its elements
-// have, and those in them. A server refuses a body whose defaults take half of what its values may (see package codec's
-// BodyLimits); what was stored before a schema got as many is read without the rest. kube-apiserver has no such bound, and takes
-// the memory.
+// MaxDefaults is the approximate maximum number of bytes of defaults that are set in one object. Each value counts some bytes
+// more than its text. A small object may need many defaults: an element {} of a list may get a default of a megabyte, and an
+// element of a default may get further defaults inside it.
+//
+// A server refuses a body whose defaults take half of the memory that its values may take (see BodyLimits of package codec). A
+// stored object whose schema got such defaults later is read without the excess. kube-apiserver has no such bound.
 const MaxDefaults = 8 << 20
 
-// SetDefaults sets members that are absent, and those that are null although they may not be, to their defaults. It goes into
-// the defaults that it has set. Defaults are copied, so that users may change them. It stops at [MaxDefaults].
+// SetDefaults sets absent members, and null members that are not nullable, to their defaults. It also sets defaults inside the
+// defaults that it has set. Defaults are copied, so the caller may change them. It stops at [MaxDefaults].
 //
-// An element or additional member that is null although it may not be becomes its default too; without one it stays null.
-// A default at the root means nothing.
+// An element or additional member that is null but not nullable is set to its default too; without a default it remains null. A
+// default at the root has no effect.
 func (s *Schema) SetDefaults(value any) { _ = s.SetDefaultsWithin(value, nil) }
 
-// SetDefaultsWithin is SetDefaults that tells grows how many bytes of defaults are about to be set, counted as for MaxDefaults, each
-// time that they are twice what it was told before, and for the first time at 16 KiB. An error of grows ends the work and is
-// returned; there are no others.
+// SetDefaultsWithin is like SetDefaults, and calls grows with the number of bytes of defaults that are about to be set, counted
+// as for MaxDefaults. It calls grows at 16 KiB, and again each time the number has doubled since the last call. If grows returns
+// an error, SetDefaultsWithin stops and returns it. It returns no other errors.
 func (s *Schema) SetDefaultsWithin(value any, grows func(bytes int) error) error {
 	if traitOf(s)&hasDefault == 0 {
 		return nil
@@ -36,19 +37,19 @@ func (s *Schema) SetDefaultsWithin(value any, grows func(bytes int) error) error
 	return d.err
 }
 
-// firstGrowth is how many bytes of defaults are set before somebody is told.
+// firstGrowth is the number of bytes of defaults at which grows is first called.
 const firstGrowth = 16 << 10
 
 // defaulter sets the defaults of one object.
 type defaulter struct {
-	left   int64 // of MaxDefaults; negative: no more are set
-	counts bool  // some can be set more than once; else there is room for all, and it is known how large they are
+	left   int64 // bytes left of MaxDefaults; if negative, no more defaults are set
+	counts bool  // some defaults can be set more than once; otherwise all of them fit, and their size is known
 	grows  func(bytes int) error
-	tell   int64 // how many there are when grows is told next
-	err    error // of grows
+	tell   int64 // number of bytes at which grows is called next
+	err    error // the error of grows
 }
 
-// copyOf returns a copy of the default of s, false if there is no room for it.
+// copyOf returns a copy of the default of s. The result is false if it exceeds the bound.
 func (d *defaulter) copyOf(s *Schema) (any, bool) {
 	if d.counts && !d.count(jsonvalue.SizeOf(s.Default)) {
 		return nil, false
@@ -56,7 +57,7 @@ func (d *defaulter) copyOf(s *Schema) (any, bool) {
 	return apiruntime.DeepCopyJSONValue(s.Default), true
 }
 
-// count counts a default of n bytes, and reports whether there is room for it.
+// count counts a default of n bytes, and reports whether it fits.
 func (d *defaulter) count(n int64) bool {
 	if d.left < 0 {
 		return false
@@ -100,7 +101,7 @@ func (d *defaulter) set(s *Schema, value any) {
 	}
 }
 
-// element returns an element or additional member with its defaults.
+// element returns an element or additional member with its defaults set.
 func (d *defaulter) element(s *Schema, v any) any {
 	if s == nil {
 		return v
@@ -128,7 +129,7 @@ func pruneDefault(root, s *Schema, at *jsonvalue.Way) error {
 	return nil
 }
 
-// asResource returns s as the schema of an object with apiVersion, kind and metadata. It has none of these to describe.
+// asResource returns s as the schema of an object with apiVersion, kind and metadata. s need not describe these fields.
 func (s *Schema) asResource() *Schema {
 	if s != nil && s.Embedded {
 		return s

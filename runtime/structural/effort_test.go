@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// hostile compiles a schema of an object whose field spec is as the text says.
+// hostile compiles the schema of an object whose field spec has the given schema.
 func hostile(t *testing.T, spec string) *structural.Schema {
 	t.Helper()
 	props := &apiextensionsv1.JSONSchemaProps{}
@@ -27,7 +27,7 @@ func hostile(t *testing.T, spec string) *structural.Schema {
 	return s
 }
 
-// times writes n elements with commas between them.
+// times returns n elements separated by commas.
 func times(n int, element func(i int) string) string {
 	all := make([]string, n)
 	for i := range all {
@@ -38,7 +38,7 @@ func times(n int, element func(i int) string) string {
 
 func same(text string) func(int) string { return func(int) string { return text } }
 
-// allocated is how many bytes f allocates, which is bounded where its time is.
+// allocated returns the number of bytes that f allocates. It is bounded because it is proportional to the time.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -47,7 +47,7 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestEffort has schemas and objects that multiply each other, which would take from minutes to days.
+// TestEffort has schemas and objects whose sizes multiply. Without a bound, they would take minutes to days.
 func TestEffort(t *testing.T) {
 	const tooMuch = "judging it takes too long"
 	for name, tt := range map[string]struct{ schema, spec, want string }{
@@ -99,7 +99,7 @@ func TestEffort(t *testing.T) {
 	}
 }
 
-// TestEffortOfDefaults judges a default that takes too long, and shares what there is among schemas.
+// TestEffortOfDefaults has a default that takes too long, and schemas that share an Effort.
 func TestEffortOfDefaults(t *testing.T) {
 	props := &apiextensionsv1.JSONSchemaProps{}
 	text := `{"type":"object","properties":{"spec":{"type":"array","default":[` + times(30000, same("1")) + `],"items":{"type":"integer","anyOf":[` +
@@ -109,17 +109,17 @@ func TestEffortOfDefaults(t *testing.T) {
 	}
 	const want = "properties[spec].default: Invalid value: the value is too large for the conditions that its schema has: judging it takes too long"
 	options := structural.Options{Effort: structural.NewEffort()}
-	for range 20 { // as fast as one
+	for range 20 { // all together take no longer than one
 		if got := fmt.Sprint(structural.Check(nil, props, options).ToAggregate()); got != want {
 			t.Fatalf("%.300s, want %s", got, want)
 		}
 	}
 }
 
-// TestManyDefaults has small objects that ask for huge ones.
+// TestManyDefaults has small objects with huge defaults.
 func TestManyDefaults(t *testing.T) {
 	multiplied := `{"type":"string","default":"z"}`
-	for range 20 { // 50 to the power of 20 texts
+	for range 20 { // 50^20 strings
 		multiplied = `{"type":"object","default":{},"properties":{"l":{"type":"array","default":[` + times(50, same("{}")) +
 			`],"items":{"type":"object","properties":{"m":` + multiplied + `}}}}}`
 	}
@@ -151,21 +151,21 @@ func TestManyDefaults(t *testing.T) {
 	}
 }
 
-// Somebody is told how many defaults are about to be set, a few times, and can end it.
+// TestDefaultsAreCounted checks that grows is called a few times with the number of bytes, and that it can stop the work.
 func TestDefaultsAreCounted(t *testing.T) {
 	text := strings.Repeat("d", 1000)
 	many := `{"type":"array","items":{"type":"object","properties":{"a":{"type":"string","default":"` + text + `"}}}}`
 	once := `{"type":"object","default":{},"properties":{"a":{"type":"string","default":"` + strings.Repeat("d", 100_000) + `"}}}`
 	for name, tt := range map[string]struct {
 		schema, object string
-		least, most    int // told in the end
+		least, most    int // the last number that grows is called with
 		calls          int
 	}{
 		"one":            {many, `{"spec":[{}]}`, 0, 0, 0},
 		"few":            {many, `{"spec":[` + times(20, same("{}")) + `]}`, 16 << 10, 40_000, 1},
 		"many":           {many, `{"spec":[` + times(5000, same("{}")) + `]}`, 2_500_000, 5_200_000, 9},
 		"a large one":    {once, `{}`, 100_000, 101_000, 1},
-		"all there were": {once, `{"spec":{"a":""}}`, 100_000, 101_000, 1}, // that is known only afterwards
+		"all there were": {once, `{"spec":{"a":""}}`, 100_000, 101_000, 1}, // the total is known only afterwards
 	} {
 		object := func() (o map[string]any) {
 			if err := json.Unmarshal([]byte(tt.object), &o); err != nil {
@@ -198,7 +198,8 @@ func TestDefaultsAreCounted(t *testing.T) {
 	}
 }
 
-// TestManyPatterns has expressions that would take gigabytes: those beyond the bound match nothing, and say why.
+// TestManyPatterns has regular expressions that would take gigabytes. Those beyond the bound match nothing, and the errors say
+// why.
 func TestManyPatterns(t *testing.T) {
 	s := hostile(t, `{"type":"object","properties":{`+times(30000, func(i int) string { return fmt.Sprintf(`"p%05d":{"type":"string","pattern":"x{1000}"}`, i) })+`}}`)
 	object := map[string]any{}
@@ -218,7 +219,7 @@ func TestManyPatterns(t *testing.T) {
 	}
 }
 
-// TestManyDuplicates has a set and a list of type map in which everything is there twice, below a long name.
+// TestManyDuplicates has a set and a list of type map in which each element occurs twice, below a long name.
 func TestManyDuplicates(t *testing.T) {
 	name := strings.Repeat("n", 1<<20)
 	for kind, schema := range map[string]string{
@@ -239,7 +240,7 @@ func TestManyDuplicates(t *testing.T) {
 	}
 }
 
-// TestUnknownBelowLongName has many unknown fields, whose paths are reported, below a long name.
+// TestUnknownBelowLongName has many unknown fields below a long name.
 func TestUnknownBelowLongName(t *testing.T) {
 	s := hostile(t, `{"type":"object","additionalProperties":{"type":"object","properties":{"a":{"type":"string"}}}}`)
 	object := map[string]any{}

@@ -8,7 +8,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 )
 
-// TestFormats compares every format with kube-openapi's, on texts of which each format has one that it takes.
+// TestFormats compares every format with that of kube-openapi. Each format accepts at least one of the texts.
 func TestFormats(t *testing.T) {
 	texts := []string{
 		"", "x", "507f1f77bcf86cd799439011", "Zm9v", "10.0.0.0/8", "4111111111111111", "2020-01-02", "2020-13-02", "2020-01-02T03:04:05Z",
@@ -39,7 +39,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestTogether uses a schema from many sides at once: its expressions are compiled meanwhile.
+// TestTogether uses a schema concurrently while its regular expressions are compiled.
 func TestTogether(t *testing.T) {
 	for range 20 {
 		s, object := mustCompile(t, widgetSchema()), widget(t)

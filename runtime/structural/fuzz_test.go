@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// FuzzSchema holds that no schema and no value bring anything down, and what walk must hold whatever they are.
+// FuzzSchema checks that no schema and no value cause a panic, and the properties that walk checks.
 func FuzzSchema(f *testing.F) {
 	for seed := range uint64(60) {
 		r := newRandom(2_000_000 + seed)
@@ -59,7 +59,7 @@ func FuzzSchema(f *testing.F) {
 	})
 }
 
-// TestWalk is FuzzSchema with schemas and values that have to do with each other.
+// TestWalk is like FuzzSchema, with values that mostly fit the schemas.
 func TestWalk(t *testing.T) {
 	for seed := range uint64(1200) {
 		r := newRandom(4_000_000 + seed)
@@ -81,7 +81,7 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// walk does all there is to do with a value, and holds that doing it twice changes nothing more.
+// walk calls all methods with a value, and checks that a second call changes nothing more.
 func walk(t *testing.T, s *structural.Schema, v, was any) {
 	untouched := apiruntime.DeepCopyJSONValue(v)
 	valid := len(s.Validate(nil, v)) == 0
@@ -104,7 +104,7 @@ func walk(t *testing.T, s *structural.Schema, v, was any) {
 	twice(t, "DropNulls", v, s.DropNulls)
 	twice(t, "SetDefaults", v, s.SetDefaults)
 	twice(t, "CoerceEmbedded", v, func(v any) {
-		_, _ = s.CoerceEmbedded(nil, v, structural.ConformOptions{DropInvalidMetadata: true, Report: 3}) // dropping fails on nothing
+		_, _ = s.CoerceEmbedded(nil, v, structural.ConformOptions{DropInvalidMetadata: true, Report: 3}) // dropping never fails
 	})
 	if object, ok := v.(map[string]any); ok {
 		if _, err := s.Conform(apiruntime.DeepCopyJSON(object), structural.ConformOptions{}); err == nil {
@@ -121,7 +121,7 @@ func walk(t *testing.T, s *structural.Schema, v, was any) {
 	}
 }
 
-// twice holds that doing something again changes nothing more.
+// twice checks that a second call of do changes nothing more.
 func twice(t *testing.T, what string, v any, do func(any)) {
 	once := apiruntime.DeepCopyJSONValue(v)
 	do(once)
@@ -132,7 +132,7 @@ func twice(t *testing.T, what string, v any, do func(any)) {
 	}
 }
 
-// FuzzPath holds that no path brings anything down.
+// FuzzPath checks that no path causes a panic.
 func FuzzPath(f *testing.F) {
 	for _, path := range []string{".a.b", ".a['b']", "['a']", ".a['\\n']", ".a[", "..", "", ".a.c.d", "a", ".a['b'", ".e.x", ".f.y.z"} {
 		f.Add(path)

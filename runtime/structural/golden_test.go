@@ -21,28 +21,28 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// golden is a schema and what the code of kube-apiserver 1.37 makes of it. testdata/corpus.jsonl.gz has some hundreds, each in
-// a line. They were made by a program that calls k8s.io/apiextensions-apiserver v0.37.2 with what random makes.
+// golden is a schema with the results of the code of kube-apiserver 1.37. testdata/corpus.jsonl.gz has some hundreds of them, one
+// in each line. A program that calls k8s.io/apiextensions-apiserver v0.37.2 made them from the schemas and values of random.
 type golden struct {
 	Schema   apiextensionsv1.JSONSchemaProps
-	Status   bool       // is a subresource
+	Status   bool       // status is a subresource
 	Check    [][]string // errors: type, field, value, detail
 	Warnings []string
 	Objects  []goldenObject
 
-	OldSchema   *apiextensionsv1.JSONSchemaProps // of which this one is an update
+	OldSchema   *apiextensionsv1.JSONSchemaProps // the schema before the update
 	CheckUpdate [][]string
-	Paths       map[string]string // what they lead to, with brackets
+	Paths       map[string]string // results of At with brackets, by path
 }
 
 type goldenObject struct {
 	Value     json.RawMessage
-	Conform   []string // the errors that there may be, by the order of fields; none if empty
+	Conform   []string // the possible errors, which depend on the order of fields; empty if there is none
 	Unknown   []string
 	Conformed json.RawMessage
-	Dropped   json.RawMessage // if invalid metadata is dropped
+	Dropped   json.RawMessage // result if invalid metadata is dropped
 	DropError string
-	Defaulted json.RawMessage // after that
+	Defaulted json.RawMessage // result of setting defaults after that
 	Errors    [][]string
 	Lists     [][]string
 	Embedded  [][]string
@@ -52,7 +52,7 @@ type goldenObject struct {
 	ListUpdate [][]string
 }
 
-// rows are errors as the corpus has them.
+// rows returns errors in the form of the corpus.
 func rows(errs field.ErrorList) [][]string {
 	var all [][]string
 	for _, err := range errs {
@@ -66,7 +66,7 @@ func rows(errs field.ErrorList) [][]string {
 		}
 		switch {
 		case err.Type == field.ErrorTypeRequired, err.Type == field.ErrorTypeForbidden, err.Type == field.ErrorTypeTooLong,
-			strings.HasPrefix(err.Detail, "only ["): // kube-apiserver shows an internal type there, whose JSON is another
+			strings.HasPrefix(err.Detail, "only ["): // kube-apiserver shows an internal type there, whose JSON is different
 			value = nil
 		}
 		all = append(all, []string{string(err.Type), err.Field, string(value), err.Detail})
@@ -75,7 +75,7 @@ func rows(errs field.ErrorList) [][]string {
 	return all
 }
 
-// asJSON writes floats so that they are decoded as floats.
+// asJSON encodes floats so that they are decoded as floats.
 func asJSON(v any) []byte {
 	switch v := v.(type) {
 	case float64:
@@ -111,7 +111,7 @@ func sortedNames(v map[string]any) []string {
 	return names
 }
 
-// decode decodes a value as servers do.
+// decode decodes a value as a server does.
 func decode(t testing.TB, text []byte) any {
 	var v any
 	if err := apijson.Unmarshal(text, &v); err != nil {
@@ -128,7 +128,7 @@ func decodeObject(t testing.TB, text []byte) map[string]any {
 	return object
 }
 
-// corpus calls f for each schema of the corpus.
+// corpus calls f with each schema of the corpus.
 func corpus(t testing.TB, f func(g *golden)) {
 	file, err := os.Open("testdata/corpus.jsonl.gz")
 	if err != nil {
@@ -150,7 +150,7 @@ func corpus(t testing.TB, f func(g *golden)) {
 	}
 }
 
-// TestCorpus holds that everything here agrees with kube-apiserver.
+// TestCorpus compares all results with those of kube-apiserver.
 func TestCorpus(t *testing.T) {
 	schemas, objects, tolerated, wrong := 0, 0, 0, 0
 	differ := func(what string, g *golden, o *goldenObject, want, got any) {
@@ -206,7 +206,7 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// foundAt tells where a path leads as the corpus does, which has "panic" where the code of kube-apiserver does that.
+// foundAt returns the result of At in the form of the corpus, which has "panic" where the code of kube-apiserver panics.
 func foundAt(s *structural.Schema, path string) string {
 	at, found, err := s.At(path, true)
 	switch {
@@ -261,8 +261,8 @@ func goldenWalk(t *testing.T, s *structural.Schema, g *golden, o *goldenObject, 
 	differ("SetDefaults", g, o, withoutZeroTimes(decode(t, o.Defaulted)), any(value))
 }
 
-// withoutZeroTimes removes times that are null from metadata: kube-apiserver writes those that were zero so, and drops them
-// the next time; here they are dropped at once.
+// withoutZeroTimes removes null times from metadata. kube-apiserver encodes zero times as null, and drops them the next time;
+// here they are dropped at once.
 func withoutZeroTimes(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -6,27 +6,31 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Groundwork is what has to be in order before rules of a schema can be judged. It is for whoever does that.
+// Groundwork is the result of the checks that must come before the rules of a schema can be checked. Package runtime/cel/rules
+// uses it.
 type Groundwork struct {
-	// Schema is the schema, compiled with its defaults as written. It is nil if it is not structural: then no rule is judged.
+	// Schema is the compiled schema, with its defaults as written. It is nil if the schema is not structural; then no rule is
+	// checked.
 	Schema *Schema
-	// Defaults are wrong defaults. While there are some no rule is judged, but other defaults are by their rules.
+	// Defaults are the errors of defaults. If there are any, no rule is checked, but the rules are evaluated on the other
+	// defaults.
 	Defaults field.ErrorList
-	// Keywords are other faults.
+	// Keywords are the errors of keywords.
 	Keywords field.ErrorList
-	// Faulty are the paths of schemas that have one of these faults, or have one below them: their rules are not judged. A fault
-	// is one of the schema whose keyword it is about: one of a list's keys has a path in the items, whose rules are judged.
+	// Faulty has the paths of schemas that have one of these errors in them or below; their rules are not checked. An error
+	// belongs to the schema whose keyword it is about. For example, an error about a list key has a path inside the items, but
+	// the rules of the items are checked.
 	Faulty map[string]bool
 }
 
-// unknownInDefault is the fault of a default which has fields that its schema does not specify.
+// unknownInDefault is the detail of the error of a default with fields that its schema does not specify.
 const unknownInDefault = "must not have unknown fields"
 
-// OnlyUnpruned says that an error of Groundwork.Defaults is of unknown fields: a default that has no other fault is judged by
-// its rules too.
+// OnlyUnpruned reports whether an error of Groundwork.Defaults is about unknown fields. Rules are evaluated on a default with no
+// other error.
 func OnlyUnpruned(err *field.Error) bool { return err.Detail == unknownInDefault }
 
-// Prepare returns the groundwork of a schema, of which [Check] tells the faults. path is where the schema is.
+// Prepare returns the groundwork of a schema. The errors in it are among those of [Check]. path is the path of the schema.
 func Prepare(path *field.Path, props *apiextensionsv1.JSONSchemaProps, options Options) Groundwork {
 	if props == nil || options.NonStructural || written.Deeper(props, MaxDepth) {
 		return Groundwork{}

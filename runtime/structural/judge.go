@@ -15,18 +15,40 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/validate"
 )
 
-// Validate returns what is wrong with a value, nil if nothing is. path is where the value is, nil at the root of an object.
+// Validate returns the errors of a value, nil if it is valid. path is the path of the value, nil for a whole object.
+//
+// The errors have the types and words of kube-apiserver, as kube-openapi's validation makes them. Each text is returned once. If
+// all branches of an anyOf or oneOf fail, the errors are those of the branch that passes most steps. Some behavior is odd but
+// kept, because clients see it:
+//
+//   - a number that does not fit the format of its type, and failures of anyOf, oneOf, allOf and not, are errors of path; the
+//     text has the path of the value
+//   - a list is valid as a string that has a format
+//   - the value of an enum is converted to the type of each alternative before the comparison, so 65 equals "A"
+//   - members of additionalProperties at the root of the value are named ".name" in the text
+//
+// There are differences from kube-apiserver. Errors that are in the random order of Go maps there are sorted by name here. Of
+// several errors in embedded metadata kube-apiserver returns any one; here it is the first by its path. At most a thousand
+// errors, or about a megabyte of them, are returned for one value. Paths longer than 8 KiB, in errors and of unknown fields, end
+// with dots. If an error shows a whole schema, it shows the schema as written. Zero times in metadata are dropped at once, not
+// written as null first. Unknown metadata is reported once if the root is an embedded resource too.
 func (s *Schema) Validate(path *field.Path, value any) field.ErrorList {
 	return s.errors(path, value, judge{}, former{})
 }
 
-// ValidateUpdate is Validate for a value that was old before, nil if it was not there. Errors of values that were as they are
-// now are left out, as the package comment tells.
+// ValidateUpdate is like Validate, for a value that was old before the update. old is nil if the value did not exist. The errors
+// of values that the update does not change are left out (KEP-4008), because a schema may become stricter while objects are
+// stored.
+//
+// Values correspond to old values through properties and additionalProperties, and through lists of type map by their keys.
+// Elements of other lists do not correspond, so such a list is compared as a whole. An object with members that the schema does
+// not describe always counts as changed. Values inside allOf, anyOf, oneOf and not have no old values of their own, and neither
+// have apiVersion and kind at the root.
 func (s *Schema) ValidateUpdate(path *field.Path, value, old any) field.ErrorList {
 	return s.errors(path, value, judge{comparison: comparison{}}, former{old, true})
 }
 
-// errors judges a value that allows does not let pass.
+// errors returns the errors of a value. It first calls allows, which is fast, because most values are valid.
 func (s *Schema) errors(path *field.Path, value any, j judge, was former) field.ErrorList {
 	effort := NewEffort()
 	if s.allows(value, effort) && !effort.spent() {
@@ -41,25 +63,25 @@ func (s *Schema) errors(path *field.Path, value any, j judge, was former) field.
 	switch {
 	case !effort.spent():
 		return jsonvalue.FieldErrors(path, found.errs)
-	case was.known && jsonvalue.Unchanged(value, was.value): // a finalizer can be taken away from it
+	case was.known && jsonvalue.Unchanged(value, was.value): // so that a finalizer can be removed
 		return nil
 	}
 	return tooMuch(path)
 }
 
-// judge finds out what is wrong with a value. It follows the steps of kube-openapi's validation one by one, because the
-// errors of anyOf and oneOf are those of the branch with most steps passed.
+// judge finds the errors of a value. It follows the steps of kube-openapi's validation one by one, because the errors of anyOf
+// and oneOf are those of the branch that passes most steps.
 type judge struct {
-	// asWritten is how defaults are validated: formats that are not known and the types of an int-or-string are taken as they
-	// are written, and inside of allOf, anyOf, oneOf and not, which is nested, additionalProperties mean nothing.
+	// asWritten is set for defaults: unknown formats, and the type of an int-or-string, are checked as they are written, and
+	// additionalProperties have no effect if nested is set, that is inside allOf, anyOf, oneOf and not.
 	asWritten bool
 	nested    bool
 
-	comparison comparison // of an update
-	effort     *Effort    // when it is spent, what is found is not all, and may be wrong
+	comparison comparison // remembers comparisons in an update
+	effort     *Effort    // if it is spent, the findings are incomplete and may be wrong
 }
 
-// findings are the errors about a value, and how many steps were taken.
+// findings are the errors of a value, and the number of steps.
 type findings struct {
 	errs  []error
 	steps int
@@ -73,26 +95,26 @@ func (f *findings) add(errs ...error) {
 	}
 }
 
-// full reports whether no more errors are kept. What is below a branch is judged to its end, as the steps there count.
+// full reports whether no more errors are kept. It is never true inside a branch, because all steps there count.
 func (f *findings) full(j judge) bool { return !j.nested && len(f.errs) >= jsonvalue.MaxErrors }
 
-// merge adds what others found.
+// merge adds the findings of another value.
 func (f *findings) merge(other findings) {
 	f.add(other.errs...)
 	f.steps += other.steps
 }
 
-// check adds an error if there is one. It takes what functions of kube-openapi return.
+// check adds an error if it is not nil. It has the result type of kube-openapi's functions.
 func (f *findings) check(err *openapierrors.Validation) {
 	if err != nil {
 		f.add(err)
 	}
 }
 
-// in is the place that kube-openapi's errors name.
+// in is the location that kube-openapi's errors name.
 const in = "body"
 
-// types and format are those that j enforces.
+// types returns the types that j enforces.
 func (j judge) types(s *Schema) []string {
 	if j.asWritten && s.Type == "" {
 		return nil
@@ -102,6 +124,7 @@ func (j judge) types(s *Schema) []string {
 	return s.types()
 }
 
+// format returns the format that j enforces.
 func (j judge) format(s *Schema) string {
 	switch {
 	case s.Values == nil:
@@ -112,8 +135,8 @@ func (j judge) format(s *Schema) string {
 	return s.Values.format
 }
 
-// value judges a value. at is where it is, in the words of kube-openapi: "" at the root, "spec.parts[0]" below. was is what
-// the value was before.
+// value returns the errors of a value. at is the path of the value in the notation of kube-openapi: "" for the root,
+// "spec.parts[0]" below. was is the old value.
 func (j judge) value(s *Schema, v any, at string, was former) findings {
 	var f findings
 	if s == nil || !j.effort.spend(judgeEffort) {
@@ -190,7 +213,7 @@ func (j judge) present(s *Schema, v any, at string, was former) findings {
 	return f
 }
 
-// enumError adds the error of a value that is none of an enum, which shows all that it could be.
+// enumError adds the error of a value that is not in an enum. The error lists the whole enum.
 func (j judge) enumError(f *findings, w *Values, v any, at string) {
 	if j.effort.tell(w.enumBytes) {
 		f.check(openapierrors.EnumFail(at, in, v, w.Enum))
@@ -199,7 +222,7 @@ func (j judge) enumError(f *findings, w *Values, v any, at string) {
 	}
 }
 
-// typeOf judges the type of what is not null.
+// typeOf checks the type of a value that is not null.
 func (j judge) typeOf(s *Schema, v any, at string) error {
 	types, format := j.types(s), j.format(s)
 	actual, actualFormat := jsonvalue.TypeOf(v)
@@ -218,7 +241,7 @@ func (j judge) typeOf(s *Schema, v any, at string) error {
 	return openapierrors.InvalidType(at, in, strings.Join(types, ","), actual)
 }
 
-// textError tells the first thing that is wrong with a string.
+// textError returns the first error of a string.
 func (w *Values) textError(v, at string) *openapierrors.Validation {
 	if w.MaxLength != nil {
 		if err := validate.MaxLength(at, in, v, *w.MaxLength); err != nil {
@@ -314,7 +337,7 @@ func (j judge) object(s *Schema, w *Values, v map[string]any, at string, was for
 	return f
 }
 
-// branches judges allOf, anyOf, oneOf and not. Inside of them nothing is known of the former value.
+// branches checks allOf, anyOf, oneOf and not. The values inside them have no old values.
 func (j judge) branches(w *Values, v any, at string) findings {
 	f := findings{steps: 1}
 	j.nested = true
@@ -393,7 +416,7 @@ func composite(format string, args ...any) error {
 	return openapierrors.New(openapierrors.CompositeErrorCode, format, args...)
 }
 
-// number judges an int64 or float64. A bound that does not fit the type is an error of its own, and is compared as a float.
+// number checks an int64 or float64. A bound that does not fit the type is an error too, and is then compared as a float.
 func (j judge) number(s *Schema, w *Values, v any, at string) findings {
 	var f findings
 	number, format := s.numberType(j.format(s))

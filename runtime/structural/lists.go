@@ -9,8 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// CheckLists returns the elements of lists of type set that are there twice, and those of lists of type map whose keys are.
-// Of many equal ones the second is told. There are a thousand errors at most, or some megabytes of them.
+// CheckLists returns an error for duplicate elements of lists of type set, and for elements of lists of type map with duplicate
+// keys. If there are many equal elements, the error is about the second one. There are at most a thousand errors, or some
+// megabytes of them.
 func (s *Schema) CheckLists(path *field.Path, value any) field.ErrorList {
 	if s.listsFit(value) {
 		return nil
@@ -20,7 +21,8 @@ func (s *Schema) CheckLists(path *field.Path, value any) field.ErrorList {
 	return told.List
 }
 
-// CheckListsUpdate is CheckLists for a value that was old before. It tolerates everything if old is no better.
+// CheckListsUpdate is like CheckLists, for a value that was old before the update. If old has any duplicates, no error is
+// returned.
 func (s *Schema) CheckListsUpdate(path *field.Path, value, old any) field.ErrorList {
 	errs := s.CheckLists(path, value)
 	if len(errs) > 0 && len(s.CheckLists(path, old)) > 0 {
@@ -29,7 +31,7 @@ func (s *Schema) CheckListsUpdate(path *field.Path, value, old any) field.ErrorL
 	return errs
 }
 
-// listsFit says that CheckLists surely finds nothing.
+// listsFit reports whether CheckLists certainly finds nothing. It may be false for a valid value.
 func (s *Schema) listsFit(value any) bool {
 	if traitOf(s)&hasListType == 0 {
 		return true
@@ -73,7 +75,8 @@ func (s *Schema) listsFit(value any) bool {
 	return true
 }
 
-// sameKeys says that two elements of a list of type map, objects or nil, have the same keys; absence is one.
+// sameKeys reports whether two elements of a list of type map, objects or nil, have the same keys. An absent key equals an absent
+// key.
 func (s *Schema) sameKeys(a, b any) bool {
 	x, _ := a.(map[string]any)
 	y, _ := b.(map[string]any)
@@ -87,7 +90,7 @@ func (s *Schema) sameKeys(a, b any) bool {
 	return true
 }
 
-// listErrors finds out what is wrong, if anything is.
+// listErrors adds the errors of a value.
 func (s *Schema) listErrors(told *jsonvalue.Errors, path *field.Path, value any) {
 	if traitOf(s)&hasListType == 0 || told.Full() {
 		return
@@ -119,7 +122,7 @@ func (s *Schema) listErrors(told *jsonvalue.Errors, path *field.Path, value any)
 	}
 }
 
-// keyErrors finds elements of a list of type map that have the keys of another.
+// keyErrors adds an error for each element of a list of type map that has the keys of an earlier one.
 func (s *Schema) keyErrors(told *jsonvalue.Errors, path *field.Path, list []any) {
 	keys := make([]any, len(list))
 	for i, element := range list {
@@ -137,7 +140,7 @@ func (s *Schema) keyErrors(told *jsonvalue.Errors, path *field.Path, list []any)
 		keys[i] = key
 	}
 	compared := keys
-	if len(s.ListMapKeys) == 1 { // numbers of different types are different then
+	if len(s.ListMapKeys) == 1 { // then numbers of different types are different
 		compared = make([]any, len(keys))
 		for i, key := range keys {
 			if v, ok := key.(map[string]any)[s.ListMapKeys[0]]; ok {
@@ -155,5 +158,5 @@ func (s *Schema) keyErrors(told *jsonvalue.Errors, path *field.Path, list []any)
 	}
 }
 
-// absent stands for a key that an element does not have. It is not null.
+// absent represents a key that an element does not have. It is different from null.
 type absent struct{}

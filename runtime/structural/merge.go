@@ -9,16 +9,16 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// MergeSchema returns the structure of a whole object's schema as OpenAPI: types, members, list types, keys, map types,
-// defaults and what is preserved, but no conditions on values. It is what server-side apply has to know.
+// MergeSchema returns the structure of the schema of a whole object as OpenAPI: types, members, list types, keys, map types,
+// defaults and preserved unknown fields, without conditions on values. Server-side apply needs this part.
 //
-// Objects and embedded resources get apiVersion, kind and metadata; meta is the schema of metadata, mostly a reference
-// to a definition of an ObjectMeta. s may be nil.
+// The object and embedded resources get apiVersion, kind and metadata. meta is the schema of metadata, usually a reference to a
+// definition of an ObjectMeta. s may be nil.
 //
-// Whoever serves the kind makes a model of it as package patch does of a Go type: the result is one definition, that of
-// ObjectMeta another, which runtime/schema has; schemaconv.ToSchemaFromOpenAPI makes types of both, and a typed.Parser
-// of structured-merge-diff the ParseableType by which objects are merged. That is made when it is first needed, and goes
-// when the definition changes.
+// The server of the kind makes a model of the result, as package patch does for a Go type. The result is one definition; the
+// definition of ObjectMeta is another, which runtime/schema has. schemaconv.ToSchemaFromOpenAPI converts both to types, and a
+// typed.Parser of structured-merge-diff makes the ParseableType by which objects are merged. The model should be made when it is
+// first needed, and dropped when the definition changes.
 func (s *Schema) MergeSchema(meta spec.Schema) *spec.Schema {
 	if s == nil {
 		s = &Schema{Type: word.Object}
@@ -33,7 +33,7 @@ func (s *Schema) merge(meta spec.Schema) *spec.Schema {
 		return nil
 	}
 	schema := &spec.Schema{}
-	if s.Type != "" && !s.IntOrString { // one without a type merges whatever comes
+	if s.Type != "" && !s.IntOrString { // a schema without a type merges any value
 		schema.Type = spec.StringOrArray{s.Type}
 	}
 	schema.Nullable = s.Nullable
@@ -78,7 +78,7 @@ func (s *Schema) mergeExtensions(schema *spec.Schema) {
 	}
 }
 
-// addMeta gives an object what every object of Kubernetes has.
+// addMeta adds the fields that every Kubernetes object has.
 func addMeta(schema *spec.Schema, meta spec.Schema) {
 	schema.SetProperty(word.APIVersion, *spec.StringProperty())
 	schema.SetProperty(word.Kind, *spec.StringProperty())

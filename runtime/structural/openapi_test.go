@@ -15,7 +15,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/validate"
 )
 
-// openAPI makes of a schema what kube-apiserver gives to kube-openapi's validation.
+// openAPI converts a schema in the way in which kube-apiserver converts it for kube-openapi's validation.
 func openAPI(t testing.TB, p *props) *spec.Schema {
 	if p == nil {
 		return nil
@@ -72,7 +72,7 @@ func openAPI(t testing.TB, p *props) *spec.Schema {
 	return s
 }
 
-// decodedProps returns a schema as it is after a client has sent it.
+// decodedProps returns a schema as the server decodes it from the request of a client.
 func decodedProps(t testing.TB, p *props) *props {
 	text, err := json.Marshal(p)
 	if err != nil {
@@ -85,7 +85,7 @@ func decodedProps(t testing.TB, p *props) *props {
 	return decoded
 }
 
-// compareOpenAPI holds that the quick and the slow validation agree with kube-openapi's: verdict, errors and steps.
+// compareOpenAPI checks that the fast and the slow validation agree with kube-openapi: verdict, errors and steps.
 func compareOpenAPI(t *testing.T, p *props, value any) bool {
 	s, err := structural.Compile(p)
 	if err != nil {
@@ -112,7 +112,7 @@ func compareOpenAPI(t *testing.T, p *props, value any) bool {
 	return len(got) == 0
 }
 
-// TestOpenAPI compares with kube-openapi on random schemas, structural and not, and values.
+// TestOpenAPI compares with kube-openapi on random schemas, structural or not, and random values.
 func TestOpenAPI(t *testing.T) {
 	rounds, valid := 1500, 0
 	if testing.Short() {
@@ -142,7 +142,7 @@ func TestOpenAPI(t *testing.T) {
 	}
 }
 
-// withoutOdd removes what kube-openapi has another idea of: it is never compiled.
+// withoutOdd removes the keywords that kube-openapi handles differently. Schemas with these keywords do not compile.
 func withoutOdd(p *props) *props {
 	p.AdditionalItems, p.Definitions, p.Dependencies, p.PatternProperties, p.Ref = nil, nil, nil, nil, nil
 	return p

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// parsed returns the schema that is written in YAML.
+// parsed returns a schema from its YAML.
 func parsed(t *testing.T, text string) *apiextensionsv1.JSONSchemaProps {
 	t.Helper()
 	props := &apiextensionsv1.JSONSchemaProps{}
@@ -19,7 +19,7 @@ func parsed(t *testing.T, text string) *apiextensionsv1.JSONSchemaProps {
 	return props
 }
 
-// TestPairs shows which values have a counterpart, and when they are the same.
+// TestPairs checks which values have an old value, and when they are unchanged.
 func TestPairs(t *testing.T) {
 	s, err := structural.Compile(parsed(t, `
 type: object
@@ -76,7 +76,7 @@ properties:
 	}
 }
 
-// TestPrepare holds that the groundwork of rules tells the same faults as Check, apart from each other.
+// TestPrepare checks that Prepare finds the same errors as Check, separately for defaults and keywords.
 func TestPrepare(t *testing.T) {
 	path := field.NewPath("schema")
 	for name, test := range map[string]struct {

@@ -5,14 +5,14 @@ import (
 	"github.com/keelson-dev/keelson/runtime/structural/internal/word"
 )
 
-// Prune removes the members of objects that the schema does not specify, at any depth, and returns the paths of at most
-// report of them, sorted, in the form in which decoders report unknown fields: spec.parts[0].x. If there are more, they
-// are the first ones in that order.
+// Prune removes the members of objects that the schema does not specify, at any depth. It returns the sorted paths of at most
+// report removed members, in the form in which decoders report unknown fields: spec.parts[0].x. If there are more, it returns the
+// first ones in that order.
 //
-// Where unknown members are preserved only what is specified inside of them is pruned. In an embedded resource apiVersion,
-// kind and metadata are not looked at: [Schema.CoerceEmbedded] prunes metadata. The root is no embedded resource; use
-// [Schema.PruneObject] for a whole object. Where the schema ends everything is unknown: of an object that is specified
-// to be any value, the members are removed.
+// Where unknown members are preserved, only the members of specified parts are pruned. In an embedded resource, apiVersion, kind
+// and metadata are skipped; [Schema.CoerceEmbedded] prunes metadata. The root is not an embedded resource; use
+// [Schema.PruneObject] for a whole object. A value without a schema has no known members: if the schema allows any value
+// somewhere, the members of an object there are removed.
 func (s *Schema) Prune(value any, report int) []string {
 	var room [16]jsonvalue.Step
 	p := pruner{report: report, at: room[:0]}
@@ -20,7 +20,7 @@ func (s *Schema) Prune(value any, report int) []string {
 	return p.unknown.Sorted(report)
 }
 
-// PruneObject is Prune for a whole object, whose apiVersion, kind and metadata are not looked at.
+// PruneObject is like Prune for a whole object. It skips apiVersion, kind and metadata of the object.
 func (s *Schema) PruneObject(object map[string]any, report int) []string {
 	if s == nil {
 		s = &Schema{}
@@ -31,10 +31,10 @@ func (s *Schema) PruneObject(object map[string]any, report int) []string {
 	return p.unknown.Sorted(report)
 }
 
-// pruner walks a value. It takes no memory as long as nothing is unknown.
+// pruner visits a value. It allocates nothing as long as it finds no unknown members.
 type pruner struct {
 	report   int
-	resource *Schema // the root, if that is an object with apiVersion, kind and metadata
+	resource *Schema // the root schema, if the root has apiVersion, kind and metadata
 	at       jsonvalue.Trail
 	unknown  jsonvalue.Paths
 }
@@ -66,8 +66,8 @@ func (p *pruner) prune(s *Schema, value any) {
 	}
 }
 
-// elements prunes a list. Elements of a list where unknown members are preserved are such themselves, if they have a
-// schema; without one nothing of them is touched.
+// elements prunes a list. If the list preserves unknown members, so do its elements if they have a schema; if they have none,
+// they are not changed.
 func (p *pruner) elements(s *Schema, list []any, preserve bool) {
 	var items *Schema
 	if s != nil {

@@ -11,7 +11,8 @@ import (
 	apijson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// A schema is published as it is written: the two forms have the same JSON, but for nulls and for what is as if it were absent.
+// TestOpenAPISaysTheSame checks that a schema and its published form have the same JSON, except for nulls and keywords that have
+// no effect.
 func TestOpenAPISaysTheSame(t *testing.T) {
 	rounds := 1000
 	if testing.Short() {
@@ -46,7 +47,7 @@ func plainSchema(t *testing.T, text []byte) any {
 	return withoutNothing(v)
 }
 
-// withoutNothing leaves out the keywords that say nothing.
+// withoutNothing removes the keywords that have no effect.
 func withoutNothing(v any) any {
 	switch v := v.(type) {
 	case []any:

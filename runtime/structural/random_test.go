@@ -9,7 +9,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// random makes schemas and values that meet each other often: names, texts and numbers come from small sets.
+// random makes random schemas and values. Names, strings and numbers come from small sets, so that values often fit the schemas.
 type random struct{ *rand.Rand }
 
 func newRandom(seed uint64) random { return random{rand.New(rand.NewPCG(seed, 7))} }
@@ -32,7 +32,7 @@ func (r random) number() any {
 	return pick(r, 0.5, 1.5, 1.0, -2.5, 1e40, 3.0, 1e300, 1.0000000001, 100.0)
 }
 
-// scalar returns a value that is no object or list.
+// scalar returns a value that is neither an object nor a list.
 func (r random) scalar() any {
 	switch r.IntN(7) {
 	case 0:
@@ -192,7 +192,7 @@ func (r random) elements(p *props, depth int) {
 	}
 }
 
-// conditions adds conditions on values to a schema: mostly those that fit its type.
+// conditions adds conditions on values to a schema; most of them fit its type.
 func (r random) conditions(p *props, depth int) {
 	kind := p.Type
 	if r.chance(10) || kind == "" {
@@ -270,7 +270,7 @@ func (r random) branches(p *props, depth int) []props {
 	return all
 }
 
-// branch returns conditions about what p specifies.
+// branch returns a schema with conditions on the parts that p specifies.
 func (r random) branch(p *props, depth int) props {
 	var b props
 	if p.Items != nil && p.Items.Schema != nil && r.chance(60) {
@@ -294,7 +294,7 @@ func (r random) branch(p *props, depth int) props {
 	return b
 }
 
-// spoiled returns a schema with something that does not belong there.
+// spoiled returns a schema with an invalid keyword.
 func (r random) spoiled(p *props) *props {
 	p = p.DeepCopy()
 	target := p
@@ -420,7 +420,7 @@ func (r random) spoil(p *props) {
 
 func ptr[T any](v T) *T { return &v }
 
-// whole makes numbers without a fraction int64, as decoding does.
+// whole converts numbers without a fraction to int64, as decoding does.
 func whole(v any) any {
 	switch v := v.(type) {
 	case float64:

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// value returns a value that follows the structure of a schema where good percent of the dice say so.
+// value returns a value. Each part of it fits the schema with a probability of good percent.
 func (r random) value(p *props, depth, good int) any {
 	if !r.chance(good) || p.Type == "" && !p.XIntOrString {
 		return r.anything(min(depth, 2))
@@ -65,7 +65,7 @@ func (r random) members2(p *props, depth, good int) map[string]any {
 	return object
 }
 
-// resource adds apiVersion, kind and metadata, mostly good ones.
+// resource adds apiVersion, kind and metadata, mostly valid ones.
 func (r random) resource(object map[string]any) {
 	if r.chance(85) {
 		object["apiVersion"] = pick[any](r, "v1", "apps/v1", "a/b/c", "", int64(1), nil)
@@ -116,7 +116,7 @@ func (r random) metadata() any {
 	return meta
 }
 
-// whole object of a kind.
+// wholeObject returns an object with apiVersion, kind and metadata.
 func (r random) wholeObject(p *props, depth, good int) map[string]any {
 	object := r.members2(p, depth, good)
 	object["apiVersion"], object["kind"] = "g.example.com/v1", "Thing"

@@ -8,14 +8,14 @@ import (
 	"github.com/keelson-dev/keelson/runtime/structural/internal/word"
 )
 
-// former is what a value was before an update. Nothing is known of it in the zero former; a value that was null is known.
+// former is the value before an update. known is false if there is no corresponding old value. A value that was null is known.
 type former struct {
 	value any
 	known bool
 }
 
-// member pairs a member of an object. At the root apiVersion and kind are not: old and new object come in the same one
-// whatever is stored.
+// member returns the old value of a member of an object. apiVersion and kind at the root have none, because both objects are in
+// the same version, whatever version is stored.
 func (f former) member(name, at string) former {
 	if !f.known || at == "" && (name == word.APIVersion || name == word.Kind) {
 		return former{}
@@ -25,7 +25,7 @@ func (f former) member(name, at string) former {
 	return former{value, ok}
 }
 
-// elements pairs the elements of a list.
+// elements returns a function that returns the old value of an element of a list.
 func (f former) elements(s *Schema) func(element any) former {
 	list, ok := f.value.([]any)
 	if !f.known || !ok || s.ListType != word.ListMap {
@@ -38,18 +38,17 @@ func (f former) elements(s *Schema) func(element any) former {
 	}
 }
 
-// comparison remembers which values are what they were before, so that those around them, which may be judged too, need not
-// compare them again.
+// comparison remembers which values are unchanged, so that the values around them need not compare them again.
 type comparison map[compared]bool
 
-// compared is a value that was compared with a former one. The two are known by where they are in memory.
+// compared is a pair of a value and an old value, identified by their addresses.
 type compared struct {
 	schema     *Schema
 	value, old uintptr
 }
 
-// same says that a value is what it was before, as far as that is told by the pairs of ratcheting: the order of a list of
-// type map does not count, and an object with a member that is not described is never the same.
+// same reports whether a value is unchanged by the rules of ratcheting. The order of a list of type map does not count, and an
+// object with a member that the schema does not describe is never unchanged.
 func (c comparison) same(s *Schema, v, old any) bool {
 	if v == nil || old == nil {
 		return v == nil && old == nil
@@ -75,7 +74,7 @@ func (c comparison) same(s *Schema, v, old any) bool {
 	return v == old
 }
 
-// once compares two values that are held by reference, if that was not done before.
+// once compares two maps or slices, unless they were compared before.
 func (c comparison) once(s *Schema, v, old any, compare func() bool) bool {
 	key := compared{s, reflect.ValueOf(v).Pointer(), reflect.ValueOf(old).Pointer()}
 	equal, done := c[key]
@@ -113,7 +112,7 @@ func (c comparison) sameList(s *Schema, v, old []any) bool {
 	return true
 }
 
-// member is the schema of a member of an object, nil if it is not described.
+// member returns the schema of a member of an object, nil if the schema does not describe the member.
 func (s *Schema) member(name string) *Schema {
 	if s == nil {
 		return nil
@@ -124,11 +123,11 @@ func (s *Schema) member(name string) *Schema {
 	return s.Additional
 }
 
-// fewElements is how long a list may be to be searched rather than indexed.
+// fewElements is the maximum length of a list that is searched rather than indexed.
 const fewElements = 16
 
-// finder returns what finds the element of a list of type map that has the keys of another, nil if there is none. If
-// several have, it is the first.
+// finder returns a function that returns the element of a list of type map with the same keys as its argument, nil if there is
+// none. If several elements have the keys, it is the first.
 func (s *Schema) finder(list []any) func(element any) any {
 	if s.Type != word.Array || len(s.ListMapKeys) == 0 || len(list) == 0 {
 		return func(any) any { return nil }
@@ -161,7 +160,7 @@ func (s *Schema) finder(list []any) func(element any) any {
 	}
 }
 
-// keyOf returns the keys of an element as one text, if it has all of them and they are scalars.
+// keyOf returns the keys of an element as one string, if the element has all of them and all are scalars.
 func (s *Schema) keyOf(element any) (string, bool) {
 	object, ok := element.(map[string]any)
 	if !ok {
@@ -185,30 +184,30 @@ func (s *Schema) keyOf(element any) (string, bool) {
 	return key.String(), true
 }
 
-// Pairs pairs the values in a value with what they were before an update, as [Schema.ValidateUpdate] does for ratcheting,
-// for others that ratchet. It belongs to one update and one goroutine.
+// Pairs pairs the values inside a value with their old values, as [Schema.ValidateUpdate] does for ratcheting. Other packages
+// that ratchet use it. It is for one update and must not be used concurrently.
 type Pairs struct {
 	root Pair
 	pairing
 }
 
-// pairing is what is remembered while values are paired.
+// pairing is the state that all pairs share.
 type pairing struct {
 	compared comparison
-	finders  map[uintptr]func(any) any // for lists that were, by where they are in memory
+	finders  map[uintptr]func(any) any // functions for the old lists, by the addresses of the lists
 }
 
-// NewPairs pairs a value of a schema with what it was.
+// NewPairs returns the pairs of a value of a schema and its old value.
 func NewPairs(s *Schema, value, old any) *Pairs {
 	p := &Pairs{pairing: pairing{comparison{}, map[uintptr]func(any) any{}}}
 	p.root = Pair{schema: s, value: value, old: old, known: s != nil, pairing: &p.pairing}
 	return p
 }
 
-// Root is the pair of the whole values.
+// Root returns the pair of the whole values.
 func (p *Pairs) Root() Pair { return p.root }
 
-// Pair is a value and what it was before, if that is known.
+// Pair is a value and its old value, if there is one.
 type Pair struct {
 	schema     *Schema
 	value, old any
@@ -216,13 +215,13 @@ type Pair struct {
 	*pairing
 }
 
-// Known says that the value has a counterpart.
+// Known reports whether the value has a corresponding old value.
 func (p Pair) Known() bool { return p.known }
 
-// Same says that the value is known to be what it was.
+// Same reports whether the value is known to be unchanged.
 func (p Pair) Same() bool { return p.known && p.compared.same(p.schema, p.value, p.old) }
 
-// Member is the pair of a member of an object, which is not known if the schema does not describe it.
+// Member returns the pair of a member of an object. It is not known if the schema does not describe the member.
 func (p Pair) Member(name string) Pair {
 	value, ok := p.value.(map[string]any)
 	old, okOld := p.old.(map[string]any)
@@ -237,7 +236,7 @@ func (p Pair) Member(name string) Pair {
 	return Pair{}
 }
 
-// Element is the pair of an element of a list of type map. Those of other lists are not known.
+// Element returns the pair of an element of a list of type map. It is not known for other lists.
 func (p Pair) Element(index int) Pair {
 	value, ok := p.value.([]any)
 	old, okOld := p.old.([]any)

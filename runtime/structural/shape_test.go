@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// TestPrune removes what is not specified, and tells where it was.
+// TestPrune checks the removed fields and their paths.
 func TestPrune(t *testing.T) {
 	for name, test := range map[string]struct {
 		schema, value, want string
@@ -52,7 +52,7 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// TestManyUnknown holds that the first of many paths are always the same.
+// TestManyUnknown checks that the first of many paths are always the same.
 func TestManyUnknown(t *testing.T) {
 	object := map[string]any{}
 	for i := range 26 * 26 {
@@ -64,7 +64,7 @@ func TestManyUnknown(t *testing.T) {
 	}
 }
 
-// TestSetDefaults sets what is absent, and what may not be null.
+// TestSetDefaults checks that absent values, and nulls that are not nullable, are set.
 func TestSetDefaults(t *testing.T) {
 	for name, test := range map[string]struct{ schema, value, want string }{
 		"members": {`{"type":"object","properties":{"a":{"type":"string","default":"x"},"b":{"type":"object","default":{},"properties":{"c":{"type":"integer","default":1}}},"d":{"type":"object","properties":{"e":{"type":"string","default":"y"}}}}}`,
@@ -97,7 +97,7 @@ func TestSetDefaults(t *testing.T) {
 	}
 }
 
-// TestPrunedDefaults holds that a default brings no unknown members.
+// TestPrunedDefaults checks that a default brings no unknown members.
 func TestPrunedDefaults(t *testing.T) {
 	s := mustCompile(t, `{"type":"object","properties":{"a":{"type":"object","default":{"b":1,"c":2},"properties":{"b":{"type":"integer"}}}}}`)
 	if diff := cmp.Diff(any(map[string]any{"b": int64(1)}), s.Properties["a"].Default); diff != "" {
@@ -105,7 +105,7 @@ func TestPrunedDefaults(t *testing.T) {
 	}
 }
 
-// TestEmbedded treats the metadata of embedded resources.
+// TestEmbedded checks the metadata of embedded resources.
 func TestEmbedded(t *testing.T) {
 	s := mustCompile(t, `{"type":"object","properties":{"l":{"type":"array","items":{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true}}}}`)
 	value := decodeObject(t, []byte(`{"l":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","creationTimestamp":null,"x":1,"labels":{"a":"b"}},"spec":{"y":1}}]}`))
@@ -147,7 +147,7 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// TestCanonical holds that metadata which is taken as it is would not be changed by an ObjectMeta.
+// TestCanonical checks that an ObjectMeta would not change canonical metadata.
 func TestCanonical(t *testing.T) {
 	canonical := 0
 	for seed := range uint64(4000) {
@@ -216,12 +216,12 @@ func TestAll(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	for range s.All(nil) { // stops when it is told
+	for range s.All(nil) { // the loop ends at the break
 		break
 	}
 }
 
-// TestFingerprint tells apart what is compiled differently.
+// TestFingerprint checks that schemas that compile differently have different fingerprints.
 func TestFingerprint(t *testing.T) {
 	of := func(text string) structural.Fingerprint {
 		fingerprint, err := structural.FingerprintOf(mustProps(t, text))
@@ -248,7 +248,7 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// TestMergeSchema holds that structured-merge-diff merges as the schema says, and takes all schemas there are.
+// TestMergeSchema checks that structured-merge-diff merges by the schema, and accepts all schemas.
 func TestMergeSchema(t *testing.T) {
 	meta := *spec.RefSchema("#/definitions/ObjectMeta")
 	model := func(s *structural.Schema) (typed.ParseableType, error) {

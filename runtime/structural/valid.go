@@ -10,10 +10,10 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/validate"
 )
 
-// This file says whether a value is valid, and nothing else: that is what nearly all values are, so it is quick and takes
-// no memory. What is wrong with the others is found by judge.go, which is slow and says the same.
+// This file decides whether a value is valid, without finding its errors. Nearly all values are valid, so this is fast and
+// allocates nothing. judge.go finds the errors of the other values; it is slow and must give the same verdict.
 
-// allows says that v is valid. It may also say no when effort is spent.
+// allows reports whether v is valid. It may also return false when effort is spent.
 func (s *Schema) allows(v any, effort *Effort) bool {
 	if s == nil {
 		return true
@@ -55,8 +55,8 @@ func (s *Schema) allows(v any, effort *Effort) bool {
 	return s.Values == nil || s.Values.allows(v, effort)
 }
 
-// allowsNull concerns types and enums only: no other condition looks at null. No enum has null among its values, even
-// if it is written there.
+// allowsNull checks only types and enums, because no other condition applies to null. Null is in no enum, even if the enum as
+// written has it.
 func (s *Schema) allowsNull() bool {
 	if s.Values != nil && len(s.Values.Enum) > 0 {
 		return false
@@ -64,7 +64,7 @@ func (s *Schema) allowsNull() bool {
 	return s.Nullable || s.Type == "" && !s.IntOrString || s.Type == word.Null && !s.IntOrString
 }
 
-// allowsPlain is about values of a type that is never mixed up with others.
+// allowsPlain reports whether s allows values of a type that no format or int-or-string applies to.
 func (s *Schema) allowsPlain(jsonType string) bool {
 	if s.IntOrString {
 		return false
@@ -72,17 +72,17 @@ func (s *Schema) allowsPlain(jsonType string) bool {
 	return s.Type == jsonType || s.Type == "" && (s.Values == nil || s.Values.format == "")
 }
 
-// allowsText is about the type of strings: a format without a type is one of strings.
+// allowsText reports whether s allows strings. A format without a type is one of strings.
 func (s *Schema) allowsText() bool {
 	return s.Type == word.String || s.IntOrString || s.Type == ""
 }
 
-// allowsAnyNumber is about schemas of numbers that have no type of numbers.
+// allowsAnyNumber reports whether s allows numbers although its type is not a number type.
 func (s *Schema) allowsAnyNumber() bool {
 	return s.IntOrString || s.Type == "" && (s.Values == nil || s.Values.format == "")
 }
 
-// listPasses says that a list counts as a string with a format.
+// listPasses reports whether a list is valid as a string with a format.
 func (s *Schema) listPasses() bool {
 	return (s.Type == word.String || s.Type == "") && !s.IntOrString && s.Values != nil && s.Values.format != ""
 }
@@ -116,7 +116,7 @@ func (s *Schema) allowsFloat(v float64) bool {
 	return w.Minimum == nil || v > *w.Minimum || !w.ExclusiveMinimum && v == *w.Minimum
 }
 
-// allowsInt is about whole numbers where there are conditions. Bounds are cut to whole numbers, as kube-openapi does.
+// allowsInt checks the conditions on a whole number. Bounds are truncated to whole numbers, as in kube-openapi.
 func (s *Schema) allowsInt(v int64) bool {
 	w := s.Values
 	if w.impossible || w.format != "" && !s.fitsFormat(v, v >= math.MinInt32 && v <= math.MaxInt32) {
@@ -140,7 +140,7 @@ func (s *Schema) allowsInt(v int64) bool {
 	return true
 }
 
-// fitsFormat says that a number of the right type has the format. One that fits small fits all formats.
+// fitsFormat reports whether a number of the right type has the format. small means that the number fits all formats.
 func (s *Schema) fitsFormat(v any, small bool) bool {
 	if small || s.Values.format == "" {
 		return true
@@ -152,7 +152,8 @@ func (s *Schema) fitsFormat(v any, small bool) bool {
 	return validate.IsValueValidAgainstRange(v, numberType, format, "", "") == nil
 }
 
-// numberType is what decides about the range of a number: a type of numbers that is the only one, and a format of it.
+// numberType returns the type and format that decide about the range of a number: a number type if it is the only type, and one
+// of its formats.
 func (s *Schema) numberType(format string) (string, string) {
 	switch {
 	case s.IntOrString:
@@ -177,7 +178,7 @@ func (w *Values) allowsText(v string, effort *Effort) bool {
 	return (w.pattern == nil || w.pattern.Matches(v)) && (w.hasFormat == nil || w.hasFormat(v))
 }
 
-// textEffort is what judging a text needs.
+// textEffort returns the effort of validating a string.
 func (w *Values) textEffort(v string) int64 {
 	n := int64(len(v))
 	effort := n / charactersEffort
@@ -249,7 +250,7 @@ func (s *Schema) allowsObject(v map[string]any, effort *Effort) bool {
 	return true
 }
 
-// allows is about what concerns values of all types.
+// allows checks the conditions that apply to values of all types.
 func (w *Values) allows(v any, effort *Effort) bool {
 	if len(w.Enum) > 0 && !w.enumerates(v, effort) {
 		return false
@@ -276,8 +277,8 @@ func (w *Values) allows(v any, effort *Effort) bool {
 	return w.Not == nil || !w.Not.allows(v, effort)
 }
 
-// enumerates says that a value is one of an enum, of which the texts are looked up if there are many: no other alternative is
-// like a text.
+// enumerates reports whether a value is in an enum. If the enum is long, strings are looked up in a map; no alternative of
+// another type equals a string.
 func (w *Values) enumerates(v any, effort *Effort) bool {
 	if text, ok := v.(string); ok && w.texts != nil {
 		_, found := w.texts[text]

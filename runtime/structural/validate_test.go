@@ -20,7 +20,7 @@ func messages(errs field.ErrorList) []string {
 	return all
 }
 
-// TestValidate shows what clients read.
+// TestValidate checks the errors that clients read.
 func TestValidate(t *testing.T) {
 	for name, test := range map[string]struct {
 		schema, value string
@@ -115,7 +115,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestPath holds that errors are told below the path of the value, but for those that have none of their own.
+// TestPath checks that the paths of errors are below the path of the value, except for errors without a path of their own.
 func TestPath(t *testing.T) {
 	s := mustCompile(t, `{"type":"object","properties":{"a":{"type":"string"}},"required":["b"],"not":{"required":["a"]}}`)
 	got := messages(s.Validate(field.NewPath("status"), decode(t, []byte(`{"a":1}`))))
@@ -128,7 +128,7 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// TestRatcheting has the promises of the package comment.
+// TestRatcheting checks the promises of ValidateUpdate.
 func TestRatcheting(t *testing.T) {
 	const keyed = `{"type":"object","properties":{"l":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"],
 		"items":{"type":"object","required":["k"],"properties":{"k":{"type":"string"},"v":{"type":"integer","maximum":5}}}}}}`
@@ -228,7 +228,7 @@ func TestManyElements(t *testing.T) {
 	}
 }
 
-// TestDeep ratchets an object in which something is wrong at each of many depths.
+// TestDeep ratchets an object with an error at each of many depths.
 func TestDeep(t *testing.T) {
 	schema := props{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &props{Type: "integer"}}}
 	deep := func() map[string]any {
@@ -258,7 +258,7 @@ func TestDeep(t *testing.T) {
 	}
 }
 
-// TestManyErrors holds that a value that is wrong all over does not cost without end.
+// TestManyErrors checks that the errors of one value are bounded.
 func TestManyErrors(t *testing.T) {
 	s := mustCompile(t, `{"type":"object","properties":{"l":{"type":"array","items":{"type":"integer"}}}}`)
 	list := make([]any, 5000)
@@ -271,7 +271,7 @@ func TestManyErrors(t *testing.T) {
 	}
 }
 
-// TestLists tells duplicates.
+// TestLists checks the errors of duplicates.
 func TestLists(t *testing.T) {
 	for name, test := range map[string]struct {
 		schema, value string
@@ -300,7 +300,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// TestNothing holds what a nil schema promises.
+// TestNothing checks the methods of a nil schema.
 func TestNothing(t *testing.T) {
 	s, err := structural.Compile(nil)
 	if s != nil || err != nil {

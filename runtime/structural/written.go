@@ -9,9 +9,9 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// NonStructural returns what keeps a schema from being structural, in the words of kube-apiserver, sorted: a part of what
-// [Check] finds, for the condition NonStructuralSchema of a definition that was stored by somebody else. A nil schema is
-// structural. path is where the schema is.
+// NonStructural returns the reasons why a schema is not structural, in the words of kube-apiserver, sorted. These are a part of
+// the errors of [Check]. They are for the condition NonStructuralSchema of a stored definition. A nil schema is structural. path
+// is the path of the schema.
 func NonStructural(path *field.Path, props *apiextensionsv1.JSONSchemaProps) field.ErrorList {
 	if props == nil {
 		return nil
@@ -19,29 +19,29 @@ func NonStructural(path *field.Path, props *apiextensionsv1.JSONSchemaProps) fie
 	return written.StructuralErrors(path, props)
 }
 
-// Warnings returns what is not wrong with a schema but worth telling its author: formats that mean nothing, each time they
-// are used, and sets that server-side apply cannot merge. In an update, those that the old schema had too are not told.
+// Warnings returns warnings for the author of a valid schema: formats that have no effect, once for each use, and sets that
+// server-side apply cannot merge. In an update, the caller should leave out the warnings that the old schema had too.
 func Warnings(props *apiextensionsv1.JSONSchemaProps) []string { return written.Warnings(props) }
 
-// OpenAPI returns a schema as it is published: in the form of OpenAPI v3 with all that its author wrote, the texts included.
-// A null as default or example is none, and what no structural schema has is left out. It fails on a schema with a value that
-// is not JSON or that is nested deeper than [MaxDepth]. The result shares with props only numbers and rules, which nobody
-// may change in place. A nil schema gives nil.
+// OpenAPI returns the published form of a schema: OpenAPI v3 with everything that the author wrote, including the texts. A null
+// as default or example is left out, and so are keywords that no structural schema has. It fails for a schema with a value that
+// is not JSON, or that is nested deeper than [MaxDepth]. The result shares only numbers and rules with props; these must not be
+// changed in place. A nil schema gives nil.
 func OpenAPI(props *apiextensionsv1.JSONSchemaProps) (*spec.Schema, error) {
 	return written.OpenAPI(props)
 }
 
-// Fingerprint tells schemas apart. It is comparable; that of two schemas is the same, as far as SHA-256 goes, only if
-// [Compile] makes the same of them.
+// Fingerprint identifies a compiled schema. It is comparable. Two schemas have the same fingerprint only if [Compile] makes the
+// same Schema of them, assuming that SHA-256 has no collisions.
 type Fingerprint [sha256.Size]byte
 
-// FingerprintOf returns the fingerprint of a schema. Descriptions, titles, examples and links to documents do not count,
-// and neither does the order of properties. A nil schema has one too.
+// FingerprintOf returns the fingerprint of a schema. Descriptions, titles, examples, links to documents and the order of
+// properties have no effect. A nil schema has a fingerprint too.
 func FingerprintOf(props *apiextensionsv1.JSONSchemaProps) (Fingerprint, error) {
 	sum, err := written.Fingerprint(props)
 	return Fingerprint(sum), err
 }
 
-// MaxDepth is how deep schemas may be nested. kube-apiserver has no such limit but that of JSON, which is far beyond what
-// anybody writes. It is 500.
+// MaxDepth is the maximum nesting depth of schemas, 500. kube-apiserver has only the limit of its JSON decoder, which is much
+// greater than any real schema needs.
 const MaxDepth = written.MaxDepth

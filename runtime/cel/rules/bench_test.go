@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// twentyRules are rules as they are usual, on an object of 2 KiB.
+// twentyRules has twenty typical rules, for an object of 2 KiB.
 const twentyRules = `
 type: object
 x-kubernetes-validations:
@@ -94,7 +94,7 @@ func compileText(t testing.TB, c *rules.Compiler, text string) *rules.Rules {
 	return r
 }
 
-// twoKiB is an object that fulfils the rules.
+// twoKiB returns an object that satisfies the rules.
 func twoKiB() map[string]any {
 	env := []any{}
 	for i := range 24 {
@@ -130,7 +130,7 @@ func BenchmarkValidate(b *testing.B) {
 	}
 }
 
-// fiveHundredRules is a schema with that many, in a hundred objects.
+// fiveHundredRules returns a schema with five hundred rules in a hundred objects.
 func fiveHundredRules() *apiextensionsv1.JSONSchemaProps {
 	spec := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{}}
 	limit := int64(16)

@@ -6,9 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Blocked returns the error that stands for all rules where an object has other errors that make rules meaningless: it has
-// values of a wrong type, too large ones or ones that are not in an enum, or misses some. It is nil if the rules are to be
-// evaluated. errs are all that is known of the object before.
+// Blocked returns the error that replaces the evaluation of all rules if the object has other errors that make rules meaningless:
+// a value of a wrong type, a value that is too large or not in an enum, or a missing value. It returns nil if the rules are to be
+// evaluated. errs are all errors of the object that were found before.
 func Blocked(errs field.ErrorList) *field.Error {
 	blocking := slices.ContainsFunc(errs, func(err *field.Error) bool {
 		switch err.Type {

@@ -11,12 +11,12 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// ruled is a schema with rules.
+// ruled returns a schema with rules.
 func ruled(all ...apiextensionsv1.ValidationRule) *apiextensionsv1.JSONSchemaProps {
 	return &apiextensionsv1.JSONSchemaProps{Type: "object", XValidations: all}
 }
 
-// TestMaxRules compiles as many rules as it may, and no more.
+// TestMaxRules compiles the maximum number of rules, and fails for one more.
 func TestMaxRules(t *testing.T) {
 	long := apiextensionsv1.ValidationRule{Rule: "true" + strings.Repeat(" ", rules.MaxRule-4)}
 	many := make([]apiextensionsv1.ValidationRule, rules.MaxRules)
@@ -54,9 +54,9 @@ func repeated(rule apiextensionsv1.ValidationRule, n int) []apiextensionsv1.Vali
 	return all
 }
 
-// endAfter is a context that ends after it was asked some times.
+// endAfter is a context that ends after a number of calls of Err.
 type endAfter struct {
-	context.Context //nolint:containedctx // it is one
+	context.Context //nolint:containedctx // endAfter is a context itself
 	left            int
 }
 
@@ -67,11 +67,11 @@ func (e *endAfter) Err() error {
 	return nil
 }
 
-// TestCheckEnds ends in the middle of many rules, of which each is another.
+// TestCheckEnds ends the context in the middle of many different rules.
 func TestCheckEnds(t *testing.T) {
 	var all []apiextensionsv1.ValidationRule
 	for i := range 1000 {
-		all = append(all, apiextensionsv1.ValidationRule{Rule: fmt.Sprintf("%d == oldSelf", i)}) // an error each
+		all = append(all, apiextensionsv1.ValidationRule{Rule: fmt.Sprintf("%d == oldSelf", i)}) // each rule causes an error
 	}
 	c := compilerOf(t)
 	if errs := c.Check(t.Context(), nil, ruled(all...), rules.Options{}); len(errs) < 1000 {
@@ -92,7 +92,7 @@ func TestCheckEnds(t *testing.T) {
 	}
 }
 
-// TestEqualRules has one rule many times with different messages, each of which is told.
+// TestEqualRules has the same rule many times with different messages. Each message is reported.
 func TestEqualRules(t *testing.T) {
 	var all []apiextensionsv1.ValidationRule
 	for i := range 3 {

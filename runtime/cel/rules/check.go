@@ -13,28 +13,28 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Options say what [Compiler.Check] has to know besides the schema.
+// Options are the inputs of [Compiler.Check] besides the schema.
 type Options struct {
-	// Options are those of [structural.Check].
+	// Options are the options of [structural.Check].
 	structural.Options
-	// Stored are the expressions of all versions of the definition that is updated. They may use what is new in this
-	// release, since they did so already. The zero value is for a new definition.
+	// Stored are the expressions of all versions of the stored definition. They may use features that are new in this release,
+	// because the stored definition uses them already. The zero value is for a new definition.
 	Stored Expressions
-	// Unchanged says that this version of the definition had the same schema before: then what each rule may cost is not
-	// held against it, but what all of them may cost is.
+	// Unchanged means that this version of the definition had the same schema before. Then the cost of each single rule is not
+	// checked, but the total cost is.
 	Unchanged bool
 }
 
-// Expressions are those of some schemas.
+// Expressions is a set of the rules and message expressions of some schemas.
 type Expressions struct{ known expressionSet }
 
-// ExpressionsOf returns the expressions of schemas, of which some may be nil.
+// ExpressionsOf returns the expressions of schemas. Elements of schemas may be nil.
 func ExpressionsOf(schemas ...*apiextensionsv1.JSONSchemaProps) Expressions {
 	e := Expressions{expressionSet{map[string]bool{}, map[string]bool{}}}
 	for _, schema := range schemas {
 		compiled, err := structural.Compile(schema)
 		if err != nil {
-			continue // no rule of it was ever compiled
+			continue // no rule of this schema was ever compiled
 		}
 		for _, s := range compiled.All(nil) {
 			for i := range s.Rules {
@@ -46,13 +46,14 @@ func ExpressionsOf(schemas ...*apiextensionsv1.JSONSchemaProps) Expressions {
 	return e
 }
 
-// Check returns what is wrong with a schema and its rules, in the order and the words of kube-apiserver: what [structural.Check]
-// finds, rules and expressions of messages that do not compile or may cost too much, oldSelf where there is no such
-// thing, and defaults that do not fulfil the rules. path is where the schema is. A rule is not judged if what it stands on is
-// at fault.
+// Check returns the errors of a schema and its rules, in the order and the words of kube-apiserver. These are the errors of
+// [structural.Check], rules and message expressions that do not compile or may cost too much, uses of oldSelf where there is no
+// old value, and defaults that violate the rules. path is the path of the schema. A rule is not checked if the schema that it is
+// in has other errors.
 //
-// How long it takes depends on how many rules there are and how long they are: some tenth of a millisecond for each, and more
-// for long ones, by the square. When ctx ends it ends too, with an error.
+// The running time depends on the number and the length of the rules: some tenths of a millisecond for each rule, and for long
+// rules a time that grows with the square of the length. If ctx ends, Check ends too and returns an error. A server that checks
+// schemas of its clients should bound their rules or the context. kube-apiserver has neither bound.
 //
 // The value of an error may be an apiextensionsv1.ValidationRule.
 func (c *Compiler) Check(ctx context.Context, path *field.Path, props *apiextensionsv1.JSONSchemaProps, options Options) field.ErrorList {
@@ -69,7 +70,7 @@ func (c *Compiler) Check(ctx context.Context, path *field.Path, props *apiextens
 		return append(errs, field.InternalError(path, err))
 	}
 	if len(defaults) > 0 {
-		end := len(errs) - len(ground.Keywords) // which come last, after the defaults
+		end := len(errs) - len(ground.Keywords) // the keyword errors come last, after the defaults
 		return slices.Replace(errs, end-len(ground.Defaults), end, defaults...)
 	}
 	one := uint64(1)
@@ -82,7 +83,7 @@ func (c *Compiler) Check(ctx context.Context, path *field.Path, props *apiextens
 	return append(errs, j.totalErrors(path)...)
 }
 
-// mentionsRules says that there are rules in props or below.
+// mentionsRules reports whether props or a schema inside it has rules.
 func mentionsRules(props *apiextensionsv1.JSONSchemaProps) bool {
 	if props == nil {
 		return false
@@ -99,12 +100,12 @@ func mentionsRules(props *apiextensionsv1.JSONSchemaProps) bool {
 	return false
 }
 
-// judge judges the rules of one schema.
+// judge checks the rules of one schema.
 type judge struct {
 	ctx      context.Context // of the call
 	compiler *Compiler
 	options  Options
-	faulty   map[string]bool // paths of schemas with other faults in them or below
+	faulty   map[string]bool // paths of schemas with other errors in them or below
 
 	errs  field.ErrorList
 	total uint64 // cost
@@ -112,33 +113,34 @@ type judge struct {
 
 	regexes regexBudget
 
-	observe func(path string, r *compiled, times uint64) // for tests, nil outside of them
+	observe func(path string, r *compiled, times uint64) // set in tests only
 }
 
-// expense is an expression whose cost has a part in the total that is worth telling.
+// expense is the cost of an expression that is a considerable part of the total.
 type expense struct {
 	path *field.Path
 	cost uint64
 }
 
-// surroundings are what the rules of a schema are judged by besides it.
+// surroundings is the context in which the rules of a schema are checked.
 type surroundings struct {
 	above    *surroundings // nil for the root
-	name     string        // of a property; or else it is the elements of a list or the members of a map
+	name     string        // name of the property; empty for the elements of a list or the members of a map
 	property bool
 	schema   *structural.Schema
 	resource bool
 
-	ruled  bool        // there are rules here or above, so that types are of interest
-	times  *uint64     // how often values of the schema can be in an object at most, nil if that has no bounds
-	noPast *field.Path // of the list around, or the object, in which nothing has what it was before, nil if there is none
+	ruled  bool        // this schema or one above it has rules, so types are needed
+	times  *uint64     // maximum number of values of the schema in an object, nil if unbounded
+	noPast *field.Path // path of the nearest list or object above whose elements have no old values, nil if there is none
 
-	known   bool // what typ and failure are
+	known   bool // whether typ and failure are set
 	typ     *cel.DeclType
 	failure error
 }
 
-// typeOf returns the type of values of the schema. It is a part of that of the schema around, if that was needed for rules.
+// typeOf returns the type of values of the schema. It is a part of the type of the schema above, if that type was needed for
+// rules.
 func (s *surroundings) typeOf() (*cel.DeclType, error) {
 	if s.known {
 		return s.typ, s.failure
@@ -166,7 +168,7 @@ func (s *surroundings) typeOf() (*cel.DeclType, error) {
 	return s.typ, s.failure
 }
 
-// inside returns the surroundings of a schema in that of s.
+// inside returns the surroundings of a schema that is directly inside that of s.
 func (s *surroundings) inside(schema *structural.Schema) *surroundings {
 	inside := &surroundings{
 		above: s, schema: schema, resource: schema.Embedded, ruled: s.ruled || len(schema.Rules) > 0, noPast: s.noPast,
@@ -178,7 +180,7 @@ func (s *surroundings) inside(schema *structural.Schema) *surroundings {
 	return inside
 }
 
-// check judges the rules of a schema after those below it.
+// check checks the rules of a schema after the rules of the schemas inside it.
 func (j *judge) check(path *field.Path, at *surroundings) {
 	s := at.schema
 	if s.Additional != nil {
@@ -204,7 +206,7 @@ func (j *judge) check(path *field.Path, at *surroundings) {
 	}
 }
 
-// rules judges the rules of one schema. path is theirs.
+// rules checks the rules of one schema. path is the path of the rules.
 func (j *judge) rules(path *field.Path, at *surroundings) {
 	if j.ctx.Err() != nil {
 		return
@@ -225,7 +227,7 @@ func (j *judge) rules(path *field.Path, at *surroundings) {
 }
 
 func (j *judge) rule(path *field.Path, at *surroundings, c *compiled, written apiextensionsv1.ValidationRule, typ *cel.DeclType) {
-	times := uint64(cel.MaxRequestSize / (typ.MinSize + 1)) // as many as a request has room for, with commas between
+	times := uint64(cel.MaxRequestSize / (typ.MinSize + 1)) // as many values as fit into a request, with commas between them
 	if at.times != nil {
 		times = *at.times
 	}

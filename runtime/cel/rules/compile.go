@@ -15,13 +15,13 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// The variables of rules.
+// Names of the variables of rules.
 const (
 	selfName    = "self"
 	oldSelfName = "oldSelf"
 )
 
-// Compiler compiles rules. It takes a while to make one, so a program has one. It may be used concurrently.
+// Compiler compiles rules. Making one is slow, so a process should make one once. It may be used concurrently.
 type Compiler struct {
 	stored, compatible *cel.Environment
 }
@@ -39,24 +39,24 @@ func NewCompiler() (*Compiler, error) {
 	return &Compiler{stored: stored, compatible: compatible}, nil
 }
 
-// compiled is a rule, compiled as far as it goes.
+// compiled is one rule with its programs, as far as it compiles.
 type compiled struct {
 	text        string // of the rule
-	message     string // without space around
-	hasMessage  bool   // it may be empty
+	message     string // without surrounding space
+	hasMessage  bool   // the message may be empty
 	reason      *apiextensionsv1.FieldValueErrorReason
-	path        string // of the field that is at fault, from the value; "" is the value itself
-	optional    bool   // oldSelf is an optional value, and the rule is evaluated if there is none
+	path        string // path of the field at fault, relative to the value; "" is the value itself
+	optional    bool   // oldSelf is an optional value, and the rule is evaluated without an old value too
 	usesOldSelf bool
 
-	program        *cel.Program // nil without text and with a fault
-	fault          string
-	expressionText string       // of the message
-	expression     *cel.Program // nil if there is none
-	messageFault   string
+	program        *cel.Program // nil if the text is empty or has a fault
+	fault          string       // why the rule does not compile, "" if it compiles
+	expressionText string       // text of the message expression
+	expression     *cel.Program // nil if there is no message expression
+	messageFault   string       // why the message expression does not compile
 }
 
-// cost is what evaluations of the rule and of its message are estimated to cost at most.
+// cost returns the estimated maximum cost of one evaluation of the rule.
 func (c *compiled) cost() uint64 { return maxCost(c.program) }
 
 func (c *compiled) messageCost() uint64 { return maxCost(c.expression) }
@@ -68,7 +68,7 @@ func maxCost(p *cel.Program) uint64 {
 	return p.Cost().Max
 }
 
-// expressionSet is what of some rules is stored already.
+// expressionSet is the set of rules and message expressions that are stored already.
 type expressionSet struct {
 	rules, messages map[string]bool
 }
@@ -77,23 +77,23 @@ type expressionSet struct {
 type scope struct {
 	ctx      context.Context // of the call
 	compiler *Compiler
-	known    expressionSet // compiled with what is stored
-	all      bool          // everything is
-	typ      *cel.DeclType // of the schema's values
+	known    expressionSet // expressions to compile with the stored environment
+	all      bool          // compile all expressions with the stored environment
+	typ      *cel.DeclType // type of the schema's values
 	regexes  *regexBudget
 
-	environments [4]*cel.Environment // made when they are first needed
+	environments [4]*cel.Environment // made when first needed
 	programs     map[source]*cel.Program
 }
 
-// source is what a program is made of. A schema may have one rule many times, with other messages.
+// source is the input from which a program is compiled. A schema may have the same rule many times, with different messages.
 type source struct {
 	env     *cel.Environment
 	text    string
-	message bool // it has to be a string, not a boolean
+	message bool // the result has to be a string, not a boolean
 }
 
-// compile compiles an expression, or returns what it has made of it before.
+// compile compiles an expression, or returns the program that it compiled before.
 func (s *scope) compile(of source) (*cel.Program, error) {
 	if p := s.programs[of]; p != nil {
 		return p, nil
@@ -113,15 +113,15 @@ func (s *scope) compile(of source) (*cel.Program, error) {
 	return p, nil
 }
 
-// maxRegexSize is how many instructions regular expressions in the rules of a schema may have together: 40 MB.
+// maxRegexSize is the maximum number of instructions of all regular expressions in the rules of a schema together, about 40 MB.
 const maxRegexSize = 1_000_000
 
-// regexBudget counts them.
+// regexBudget counts these instructions.
 type regexBudget struct{ spent int }
 
 const regexesTooLarge = "program instantiation failed: the regular expressions of all rules together are too large"
 
-// spend adds those of a program, and says whether there are too many.
+// spend adds the instructions of a program, and reports whether there are now too many.
 func (b *regexBudget) spend(p *cel.Program) bool {
 	b.spent += p.RegexSize()
 	return b.exceeded()
@@ -129,7 +129,7 @@ func (b *regexBudget) spend(p *cel.Program) bool {
 
 func (b *regexBudget) exceeded() bool { return b.spent > maxRegexSize }
 
-// environment is the one for an expression that is stored or not, and of a rule with an optional oldSelf or not.
+// environment returns the environment for an expression that is stored or not, in a rule with an optional oldSelf or not.
 func (s *scope) environment(stored, optional bool) (*cel.Environment, error) {
 	base, at := s.compiler.compatible, 0
 	if stored {
@@ -148,7 +148,7 @@ func (s *scope) environment(stored, optional bool) (*cel.Environment, error) {
 	return s.environments[at], nil
 }
 
-// rules compiles those of s.
+// rules compiles the rules of a schema.
 func (s *scope) rules(of *structural.Schema) ([]compiled, error) {
 	if s.typ == nil {
 		return nil, errors.New("failed to convert to declType for CEL validation rules")
@@ -166,7 +166,7 @@ func (s *scope) rules(of *structural.Schema) ([]compiled, error) {
 	return all, nil
 }
 
-// typeName is what the type of objects is called in messages. Nobody can rely on it: it is another with other rules.
+// typeName returns the name of the object type in messages. It changes with the rules, so nobody can rely on it.
 func typeName(rules []apiextensionsv1.ValidationRule) string {
 	h := fnv.New32a()
 	for i := range rules {
@@ -183,7 +183,7 @@ func (s *scope) rule(c *compiled, of *structural.Schema, rule *apiextensionsv1.V
 	if c.text == "" {
 		return nil
 	}
-	if s.regexes.exceeded() { // nothing more is tried
+	if s.regexes.exceeded() { // compile no more rules
 		c.fault = regexesTooLarge
 		return nil
 	}
@@ -224,7 +224,7 @@ func (s *scope) rule(c *compiled, of *structural.Schema, rule *apiextensionsv1.V
 	return nil
 }
 
-// faultOf says why an expression does not compile.
+// faultOf returns the message for an expression that does not compile.
 func faultOf(err error, what, wrongType string) string {
 	var failure *cel.CompileError
 	if !errors.As(err, &failure) {
@@ -247,18 +247,18 @@ func faultOf(err error, what, wrongType string) string {
 	return what + "compilation failed: " + failure.Detail
 }
 
-// Rules are the compiled rules of a schema. They may be used concurrently. The nil Rules are none.
+// Rules are the compiled rules of a schema. They may be used concurrently. A nil *Rules has no rules.
 type Rules struct {
 	root   *node
 	schema *structural.Schema
 }
 
-// node has the rules of a schema and those below it.
+// node has the rules of a schema and of the schemas inside it.
 type node struct {
-	schema      *structural.Schema // as rules see it
+	schema      *structural.Schema // schema with the fields that rules see
 	rules       []compiled
-	failure     error // why there are no rules
-	usesOldSelf bool  // a rule does
+	failure     error // why the rules could not be compiled
+	usesOldSelf bool  // at least one rule uses oldSelf
 
 	items, additional *node
 	properties        []property // sorted
@@ -269,20 +269,23 @@ type property struct {
 	*node
 }
 
-// Compile compiles the rules of a schema for a resource, nil if there are none. It is for schemas that are stored: everything
-// that any release accepts may be in them. A rule that does not compile nevertheless is one of which every object is told that it
-// cannot be evaluated. An error is one of this program, or that there are more rules than [MaxRules] and [MaxRuleText] say.
+// Compile compiles the rules of a schema of a resource. It returns nil if the schema has no rules. The schema must be a stored
+// one: all features that any release accepts may be used in it. If a rule does not compile nevertheless, the evaluation reports
+// for every object that the rule cannot be evaluated. An error means that there are more rules than [MaxRules], [MaxRule] and
+// [MaxRuleText] allow, or that there is a fault in this program. The limits keep the running time below about a second;
+// kube-apiserver has no such limits. All regular expressions in the rules of a schema together may have a million instructions,
+// of about forty bytes each; the rules beyond that do not compile. Equal rules of one schema are compiled once.
 func (c *Compiler) Compile(s *structural.Schema) (*Rules, error) {
 	return c.compile(context.Background(), s)
 }
 
-// What rules of a schema are compiled, so that it takes no longer than a second and not more than some 30 MB: a rule takes half a
-// millisecond and 15 KB, a long one time by the square of its length. The largest schema of well-known projects has 86 rules, the
-// longest of which has 1270 bytes, and 8 KB of text. kube-apiserver has no such bounds.
+// Limits for the rules of a schema, so that compiling takes no longer than a second and not more than some 30 MB. A rule takes
+// half a millisecond and 15 KB; a long rule takes time by the square of its length. The largest schema of well-known projects has
+// 86 rules and 8 KB of text; its longest rule has 1270 bytes. kube-apiserver has no such limits.
 const (
-	MaxRules    = 2000
-	MaxRule     = 16 << 10  // bytes of a rule, or of the expression of its message
-	MaxRuleText = 256 << 10 // bytes of all of these
+	MaxRules    = 2000      // maximum number of rules
+	MaxRule     = 16 << 10  // maximum number of bytes of a rule, or of a message expression
+	MaxRuleText = 256 << 10 // maximum number of bytes of all rules and message expressions
 )
 
 func (c *Compiler) compile(ctx context.Context, s *structural.Schema) (*Rules, error) {
@@ -300,10 +303,10 @@ func (c *Compiler) compile(ctx context.Context, s *structural.Schema) (*Rules, e
 	return &Rules{root: root, schema: s}, nil
 }
 
-// rulesBelow are schemas that have rules, or below which there are some.
+// rulesBelow is the set of schemas that have rules or have a schema with rules inside them.
 type rulesBelow map[*structural.Schema]bool
 
-// note notes s and those below, and says whether there are rules.
+// note adds s and the schemas inside it to the set, and reports whether there are rules.
 func (r rulesBelow) note(s *structural.Schema) bool {
 	if s == nil {
 		return false
@@ -320,7 +323,7 @@ func (r rulesBelow) note(s *structural.Schema) bool {
 	return ruled
 }
 
-// fit says that there are not too many rules.
+// fit returns an error if there are too many rules.
 func (r rulesBelow) fit() error {
 	rules, text := 0, 0
 	for s := range r {
@@ -339,7 +342,7 @@ func (r rulesBelow) fit() error {
 	return nil
 }
 
-// treeCompiler compiles the rules of a schema and all below.
+// treeCompiler compiles the rules of a schema and of all schemas inside it.
 type treeCompiler struct {
 	ctx context.Context // of the call
 	*Compiler
@@ -351,7 +354,8 @@ func newTreeCompiler(ctx context.Context, c *Compiler, ruled rulesBelow) treeCom
 	return treeCompiler{ctx, c, ruled, &regexBudget{}}
 }
 
-// node compiles what is in s and below, nil if that is nothing. typ is the type of its values, nil if rules cannot see them.
+// node compiles the rules of s and of the schemas inside it. It returns nil if there are none. typ is the type of the values of
+// s, nil if rules above s cannot see them.
 func (c treeCompiler) node(s, seen *structural.Schema, typ *cel.DeclType, resource bool) (*node, error) {
 	n := &node{schema: seen}
 	if resource {
@@ -400,8 +404,8 @@ func (c treeCompiler) node(s, seen *structural.Schema, typ *cel.DeclType, resour
 	return n, nil
 }
 
-// fieldType is the type of a property whose object has type typ, nil if rules cannot see it. One whose name cannot be written in an
-// expression has rules of its own nevertheless.
+// fieldType returns the type of a property of an object of type typ, nil if rules cannot see it. A property whose name cannot be
+// written in an expression can still have rules of its own.
 func fieldType(typ *cel.DeclType, name string, property *structural.Schema) *cel.DeclType {
 	escaped, ok := cel.Escape(name)
 	if !ok {

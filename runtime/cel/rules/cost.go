@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// What rules may be estimated to cost.
+// Limits of the estimated costs of rules.
 const (
-	maxRuleCost   = 10_000_000  // all evaluations of one rule on an object
-	maxSchemaCost = 100_000_000 // all rules of a schema
-	maxTold       = 4           // of the most expensive rules, when all together are too expensive
+	maxRuleCost   = 10_000_000  // for all evaluations of one rule on an object
+	maxSchemaCost = 100_000_000 // for all rules of a schema
+	maxTold       = 4           // number of the most expensive rules to report when the total is too high
 )
 
-// maxElements is how many values of a schema inside s there are in a value of s, nil if that has no bounds.
+// maxElements returns how many values of a schema directly inside s a value of s may have, nil if unbounded.
 func maxElements(s *structural.Schema) *uint64 {
 	limit := int64(1)
 	switch {
@@ -35,7 +35,7 @@ func maxElements(s *structural.Schema) *uint64 {
 	return &n
 }
 
-// product multiplies, up to the largest number there is.
+// product returns a*b, or math.MaxUint64 if the product is larger than that.
 func product(a, b uint64) uint64 {
 	if a != 0 && math.MaxUint64/a < b {
 		return math.MaxUint64
@@ -66,7 +66,8 @@ func (j *judge) spend(path *field.Path, cost uint64) {
 	j.most = j.most[:min(len(j.most), maxTold)]
 }
 
-// totalErrors says that all rules together may cost too much, and which ones cost most.
+// totalErrors returns the errors if all rules together may cost too much: one for each of the most expensive rules, and one for
+// the total.
 func (j *judge) totalErrors(path *field.Path) field.ErrorList {
 	if j.total <= maxSchemaCost {
 		return nil
@@ -79,7 +80,7 @@ func (j *judge) totalErrors(path *field.Path) field.ErrorList {
 	return append(errs, field.Forbidden(path, tooCostly(what, j.total, maxSchemaCost)))
 }
 
-// tooCostly says by how much a cost is too high.
+// tooCostly returns a message with the factor by which a cost is too high.
 func tooCostly(what string, cost, limit uint64) string {
 	factor := float64(cost) / float64(limit)
 	text := "more than 100x"

@@ -8,9 +8,9 @@ import (
 	"github.com/keelson-dev/keelson/runtime/structural"
 )
 
-// declare returns the type of the values of a schema, nil if expressions cannot see them: their type is not specified, or
-// that of their elements or additional members is not. resource says that they are resources, the object itself or one that
-// is embedded.
+// declare returns the type of the values of a schema, nil if expressions cannot see them: their type is not specified, or the
+// type of their elements or additional members is not. resource means that the values are resources: the object itself, or an
+// embedded one.
 func declare(s *structural.Schema, resource bool) *cel.DeclType {
 	if s == nil {
 		return nil
@@ -51,7 +51,7 @@ func declareList(s *structural.Schema) *cel.DeclType {
 	if elem == nil {
 		return nil
 	}
-	limit := (cel.MaxRequestSize - 2) / (elem.MinSize + 1) // brackets around, and commas between
+	limit := (cel.MaxRequestSize - 2) / (elem.MinSize + 1) // with brackets around the list, and commas between the elements
 	if max := values(s).MaxItems; max != nil {
 		limit = atLeastZero(*max)
 	}
@@ -71,8 +71,8 @@ func declareMap(s *structural.Schema) *cel.DeclType {
 	return cel.Map(cel.String(0), elem, limit)
 }
 
-// declareObject leaves out fields that cannot be seen, and those whose names cannot be written. What is required has its part
-// in the least size, unless it may be there by default.
+// declareObject leaves out fields that rules cannot see, and fields whose names cannot be written. A required field counts for
+// the minimum size, unless it has a default.
 func declareObject(s *structural.Schema) *cel.DeclType {
 	fields := make(map[string]*cel.DeclField, len(s.Properties))
 	required := values(s).Required
@@ -101,7 +101,7 @@ func declareText(s *structural.Schema) *cel.DeclType {
 	case "byte":
 		limit := int64(unboundedText)
 		if max := values(s).MaxLength; max != nil {
-			limit = atLeastZero(*max) // of base64, which has ASCII only
+			limit = atLeastZero(*max) // length of the base64, which is ASCII only
 		}
 		return cel.ScalarOf(celgo.BytesType, cel.MinStringSize, limit)
 	case "duration":
@@ -123,10 +123,10 @@ func declareText(s *structural.Schema) *cel.DeclType {
 	return cel.String(maxText(s))
 }
 
-// unboundedText is how many bytes a text has that fills a request, without its quotes.
+// unboundedText is the number of bytes of a string that fills a request, without its quotes.
 const unboundedText = cel.MaxRequestSize - 2
 
-// maxText is how many bytes a text has at most. Schemas limit characters, of up to four bytes.
+// maxText returns the maximum number of bytes of a string. Schemas limit the number of characters, which have up to four bytes.
 func maxText(s *structural.Schema) int64 {
 	if max := values(s).MaxLength; max != nil {
 		return atLeastZero(*max) * 4

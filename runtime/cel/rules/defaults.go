@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// defaultErrors returns what is wrong with defaults: what is known of them, and how the others break the rules on them.
+// defaultErrors returns the errors of defaults: those that ground has already, and for the other defaults the rules that they
+// violate.
 func (c *Compiler) defaultErrors(ctx context.Context, path *field.Path, ground structural.Groundwork) (field.ErrorList, error) {
 	ruled := rulesBelow{}
 	ruled.note(ground.Schema)
@@ -21,7 +22,7 @@ func (c *Compiler) defaultErrors(ctx context.Context, path *field.Path, ground s
 	if err != nil {
 		return nil, err
 	}
-	if r == nil { // those there are cannot be seen
+	if r == nil { // rules cannot see the values that have rules
 		r = &Rules{}
 	}
 	d := defaultWalk{ctx: ctx, wrong: slices.Clone(ground.Defaults), compiler: newTreeCompiler(ctx, c, ruled), budget: Budget}
@@ -31,7 +32,7 @@ func (c *Compiler) defaultErrors(ctx context.Context, path *field.Path, ground s
 	return append(d.errs, d.wrong...), nil
 }
 
-// anyDefault says that there are rules on a value that has a default.
+// anyDefault reports whether a value with rules has a default.
 func (r rulesBelow) anyDefault() bool {
 	for s := range r {
 		if s.Default != nil {
@@ -44,17 +45,17 @@ func (r rulesBelow) anyDefault() bool {
 // defaultWalk evaluates rules on defaults.
 type defaultWalk struct {
 	ctx      context.Context
-	wrong    field.ErrorList // what is known of defaults that are yet to come
+	wrong    field.ErrorList // known errors of the defaults that check has not reached yet
 	compiler treeCompiler
-	budget   int64 // for all of them
+	budget   int64 // for all defaults together
 	errs     field.ErrorList
 }
 
-// check evaluates the rules on the default of s and on those below. n are the rules of s, nil if there are none or if those around
-// it cannot see s.
+// check evaluates the rules on the default of s and on the defaults inside s. n has the rules of s; it is nil if there are none
+// or if rules above s cannot see s.
 func (d *defaultWalk) check(path *field.Path, s *structural.Schema, n *node) error {
 	if at := path.Child("default"); s.Default != nil && !d.take(at.String()) && d.compiler.ruled[s] {
-		if n == nil { // a default is judged by itself
+		if n == nil { // compile the rules of s alone
 			var err error
 			if n, err = d.compiler.node(s, asSeen(s), declare(s, s.Embedded), s.Embedded); err != nil {
 				return err
@@ -96,8 +97,8 @@ func (n *node) property(name string) *node {
 	return n.properties[i].node
 }
 
-// evaluate evaluates rules on a default as a value that an update keeps, and as a new one: a rule with an optional oldSelf may
-// tell them apart.
+// evaluate evaluates the rules on a default twice: as a value that an update keeps, and as a new value. A rule with an optional
+// oldSelf may distinguish the two.
 func (d *defaultWalk) evaluate(path *field.Path, s *structural.Schema, n *node) {
 	r := &Rules{root: n, schema: s}
 	kept := r.validate(d.ctx, path, s.Default, s.Default, nil, d.budget)
@@ -111,8 +112,8 @@ func (d *defaultWalk) evaluate(path *field.Path, s *structural.Schema, n *node) 
 	d.budget = left
 }
 
-// take tells of the errors that are known at a path or below it, and whether there are any because of which the default is not
-// judged by rules.
+// take moves the known errors at path or below it to d.errs. It reports whether one of them prevents the evaluation of rules on
+// the default.
 func (d *defaultWalk) take(path string) (wrong bool) {
 	d.wrong = slices.DeleteFunc(d.wrong, func(err *field.Error) bool {
 		rest, below := strings.CutPrefix(err.Field, path)

@@ -18,26 +18,52 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Budget is what all rules of an object may cost together.
+// Budget is the maximum cost of all rules of an object together.
 const Budget = cel.MaxObjectCost
 
-// Outcome is what rules say of an object.
+// Outcome is the result of evaluating the rules on an object.
 type Outcome struct {
-	// Errors are the rules that failed, and those that could not be evaluated.
+	// Errors has an error for each rule that failed, and for each rule that could not be evaluated.
 	Errors field.ErrorList
-	// Tolerated are rules that failed on values which an update does not change: not errors, but a client is warned of each,
-	// by its text.
+	// Tolerated has an error for each rule that failed on a value that the update does not change. These are not errors of the
+	// request: the client gets each text as a warning.
 	Tolerated field.ErrorList
-	// Budget is what is left of it. If it is less than zero, some rules were not evaluated, and there is an error of that.
+	// Budget is the remaining budget. If it is less than zero, some rules were not evaluated, and Errors has an error that says
+	// so.
 	Budget int64
 }
 
-// Validate evaluates the rules on a new object, whose path is path. It reads the object, which has to be decoded JSON.
+// Validate evaluates the rules on a new object. path is the path of the object. The object has to be decoded JSON, and Validate
+// only reads it.
+//
+// The variable self is the value of the schema that has the rule. An object has the fields that its schema names, with escaped
+// names where the names are not identifiers. Fields that are null are absent. The root and embedded resources have apiVersion,
+// kind, metadata.name and metadata.generateName whatever the schema says. They have no other field of metadata, unless the schema
+// describes all four of these fields with their types; then they have all fields of metadata that it describes. Rules cannot see
+// members that the schema does not describe. Such members count when objects are compared, and count as null when the keys of an
+// object are visited. Values are read in place: nothing is copied, and values that no rule uses are not read. An object that is
+// converted to dyn has only the members that rules see; in kube-apiserver a macro over such an object also visits a null for each
+// other member.
+//
+// Lists of type set and map are equal in any order, and X + Y is their union.
+//
+// The cost of each evaluation is taken from the budget. When the budget is spent, or when one evaluation costs too much, no
+// further rule is evaluated and there is an error.
 func (r *Rules) Validate(ctx context.Context, path *field.Path, object any, budget int64) Outcome {
 	return r.validate(ctx, path, object, nil, nil, budget)
 }
 
-// ValidateUpdate evaluates the rules on an object that was old before, with ratcheting.
+// ValidateUpdate evaluates the rules on the new state of an object whose state was old before, with ratcheting. It is otherwise
+// like [Rules.Validate].
+//
+// The variable oldSelf is the value before the update. A rule that uses oldSelf is evaluated only if there is an old value.
+// Elements of lists of type map correspond by their keys, and members of objects by their names; elements of other lists have no
+// old value. With optionalOldSelf the rule is always evaluated, and oldSelf is an optional value. In the message expression
+// oldSelf is not optional even then.
+//
+// If an update does not change a value, a rule that fails on the value and does not use oldSelf is tolerated: its error is in
+// Tolerated. Values correspond as in [structural.Schema.ValidateUpdate]. If a value has no corresponding old value, the nearest
+// value around it that has one decides. Errors of the evaluation itself are never tolerated.
 func (r *Rules) ValidateUpdate(ctx context.Context, path *field.Path, object, old any, budget int64) Outcome {
 	if r == nil {
 		return Outcome{Budget: budget}
@@ -54,19 +80,19 @@ func (r *Rules) validate(ctx context.Context, path *field.Path, object, old any,
 	return Outcome{Errors: w.errs, Tolerated: w.tolerated, Budget: w.budget}
 }
 
-// walk is the evaluation of rules on one object. When its budget is less than zero it is over.
+// walk evaluates the rules on one object. It ends when its budget is less than zero.
 type walk struct {
 	ctx       context.Context
 	path      *field.Path
-	pair      func() *structural.Pairs // for ratcheting, nil if there is none
-	pairs     *structural.Pairs        // made by it when it was needed
+	pair      func() *structural.Pairs // pairs old and new values for ratcheting, nil without ratcheting
+	pairs     *structural.Pairs        // result of pair, nil until needed
 	budget    int64
 	meter     meter
 	errs      field.ErrorList
 	tolerated field.ErrorList
 }
 
-// place is where in an object a value is. It is only made into something that lasts when there is an error.
+// place is the position of a value in an object. It is converted to a field.Path only when there is an error.
 type place struct {
 	above *place // nil for the object
 	step
@@ -74,7 +100,7 @@ type place struct {
 
 type step struct {
 	name  string // of a member
-	index int    // of an element, if kind says so
+	index int    // of an element, if kind is toElement
 	kind  stepKind
 }
 
@@ -86,7 +112,7 @@ const (
 	toElement
 )
 
-// at returns the path of a place below the path of the object.
+// at returns path extended by the place.
 func (p *place) at(path *field.Path) *field.Path {
 	if p == nil {
 		return path
@@ -101,10 +127,10 @@ func (p *place) at(path *field.Path) *field.Path {
 	return path.Child(p.name)
 }
 
-// value evaluates the rules on a value and those on what is in it. old is what it was before, nil if there is nothing that
-// it can be compared with.
+// value evaluates the rules on a value and on the values inside it. old is the value before the update, nil if there is none to
+// compare with.
 func (w *walk) value(n *node, at *place, value, old any) {
-	if value == nil { // rules on null belong to what is around it
+	if value == nil { // the schema around a null value decides about it
 		return
 	}
 	if n.failure != nil {
@@ -160,7 +186,7 @@ func (w *walk) members(n *node, at *place, object, old map[string]any) {
 	}
 }
 
-// variables are those of the rules on one value.
+// variables has the values of the variables of the rules on one value.
 type variables struct{ self, oldSelf ref.Val }
 
 var _ interpreter.Activation = (*variables)(nil)
@@ -222,14 +248,15 @@ func (w *walk) rules(n *node, at *place, value, old any) {
 		case err != nil:
 			w.invalid(at, n, fmt.Sprintf("%v evaluating rule: %v", err, r.shown()))
 		case result != types.True:
-			if w.failed(n, r, at, value, plain); w.budget < 0 { // sic: oldSelf is not optional in the expression of a message
+			if w.failed(n, r, at, value, plain); w.budget < 0 { // as in kube-apiserver, oldSelf is not optional in a message expression
 				return
 			}
 		}
 	}
 }
 
-// eval evaluates an expression, and takes from the budget what it cost. What costs nothing needs no budget.
+// eval evaluates an expression, and takes its cost from the budget. An expression that costs nothing can be evaluated with a
+// budget of zero.
 func (w *walk) eval(p *cel.Program, scope *variables) (ref.Val, error) {
 	result, left, err := p.Eval(w.ctx, scope, w.budget+1)
 	if left > 0 {
@@ -239,7 +266,7 @@ func (w *walk) eval(p *cel.Program, scope *variables) (ref.Val, error) {
 	return nil, cel.ErrBudget
 }
 
-// exhausted says that there is no budget any more.
+// exhausted adds the error of a spent budget and ends the walk.
 func (w *walk) exhausted(at *place, n *node) {
 	w.invalid(at, n, "validation failed due to running out of cost budget, no further validation rules will be run")
 	w.budget = -1
@@ -250,7 +277,7 @@ func (w *walk) invalid(at *place, n *node, detail string) {
 	w.errs = append(w.errs, field.Invalid(at.at(w.path), n.schema.Type, detail))
 }
 
-// shown is how errors name a rule.
+// shown returns the text by which errors name the rule.
 func (c *compiled) shown() string {
 	if c.hasMessage {
 		return c.message
@@ -258,7 +285,7 @@ func (c *compiled) shown() string {
 	return c.text
 }
 
-// failed adds the error of a rule that is not fulfilled.
+// failed adds the error of a rule whose result is not true.
 func (w *walk) failed(n *node, r *compiled, at *place, value any, scope *variables) {
 	path := at.at(w.path)
 	if r.path != "" {
@@ -282,8 +309,8 @@ func (w *walk) failed(n *node, r *compiled, at *place, value any, scope *variabl
 	w.add(r, at, failure(r.reason, path, value, message))
 }
 
-// add adds the error of a rule that is not fulfilled. It is tolerated if the value is known to be unchanged, and the rule is
-// not about changes. Where the value itself has nothing to be compared with, that which is around it counts.
+// add adds the error of a rule whose result is not true. The error is tolerated if the value is known to be unchanged and the
+// rule does not use oldSelf. If the value itself has no corresponding old value, the value around it decides.
 func (w *walk) add(r *compiled, at *place, err *field.Error) {
 	if w.pair != nil && !r.usesOldSelf && w.unchanged(at) {
 		w.tolerated = append(w.tolerated, err)
@@ -306,8 +333,8 @@ func failure(reason *apiextensionsv1.FieldValueErrorReason, path *field.Path, va
 	return field.Invalid(path, value, message)
 }
 
-// message evaluates the expression of a message. There is none if it fails, or makes nothing that can be shown; fatal says why
-// nothing is evaluated any more.
+// message evaluates a message expression. message is empty if there is no expression, if it fails, or if its result cannot be
+// shown. fatal is not empty if no further rule may be evaluated; it is the text of the error.
 func (w *walk) message(r *compiled, scope *variables) (message, fatal string) {
 	if r.expression == nil {
 		return "", ""

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// A rule is judged when a definition is written, and evaluated on its objects.
+// A rule is checked when a definition is written, and evaluated on the objects of the definition.
 func Example() {
 	ctx := context.Background()
 	compiler, err := rules.NewCompiler()

@@ -7,7 +7,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Estimate is what a rule is estimated to cost.
+// Estimate is the estimated cost of a rule.
 type Estimate struct {
 	Path                string // of the rule
 	Cost, Message       uint64 // of one evaluation, at most
@@ -15,7 +15,7 @@ type Estimate struct {
 	UsesOldSelf, Broken bool
 }
 
-// Estimates returns those of all rules of a schema, as if they were new.
+// Estimates returns the estimates of all rules of a schema, as for a new schema.
 func (c *Compiler) Estimates(props *apiextensionsv1.JSONSchemaProps) []Estimate {
 	ground := structural.Prepare(nil, props, structural.Options{})
 	if ground.Schema == nil {

@@ -20,27 +20,27 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// golden is a schema and what the code of kube-apiserver 1.37 makes of its rules. testdata/corpus.jsonl.gz has one in each
-// line: some for each feature, and those of gateway-api, karpenter, istio, cluster-api and crossplane that have rules, without
-// descriptions. They were made by a program that calls k8s.io/apiextensions-apiserver v0.37.2.
+// golden is a schema with the results of the code of kube-apiserver 1.37 for its rules. testdata/corpus.jsonl.gz has one in each
+// line: some for each feature, and the schemas with rules of gateway-api, karpenter, istio, cluster-api and crossplane, without
+// descriptions. A program that calls k8s.io/apiextensions-apiserver v0.37.2 made them.
 type golden struct {
 	Name        string
 	Schema      *apiextensionsv1.JSONSchemaProps
-	Old         *apiextensionsv1.JSONSchemaProps // of the definition that is updated
-	Same        bool                             // it is the schema itself
+	Old         *apiextensionsv1.JSONSchemaProps // the old schema of the definition in an update
+	Same        bool                             // the old schema is the same as Schema
 	Check       [][]string                       // errors: type, field, value, detail
 	CheckUpdate [][]string
-	Costs       [][]any // path, cost, that of the message, times, oldSelf is used
+	Costs       [][]any // path, cost, cost of the message, times, whether oldSelf is used
 	Objects     []goldenObject
 }
 
 type goldenObject struct {
 	Value    json.RawMessage
 	Old      json.RawMessage
-	Budget   int64 // 0 is the usual one
+	Budget   int64 // 0 is the default budget
 	Errors   [][]string
 	Warnings []string
-	Left     int64 // -2: it depends on the order of Go's maps
+	Left     int64 // -2: the value depends on the iteration order of Go maps
 }
 
 func corpus(t testing.TB) []golden {
@@ -76,7 +76,7 @@ func normal(text string) string {
 	return regexp.MustCompile(`selfType\d+`).ReplaceAllString(text, "selfType0")
 }
 
-// rows are errors as the corpus has them.
+// rows returns errors in the form of the corpus.
 func rows(errs field.ErrorList) [][]string {
 	var all [][]string
 	for _, err := range errs {
@@ -96,7 +96,7 @@ func rows(errs field.ErrorList) [][]string {
 	return all
 }
 
-// check returns all that is found in a schema.
+// check returns all errors of a schema.
 func check(c *rules.Compiler, props *apiextensionsv1.JSONSchemaProps, o rules.Options) [][]string {
 	path := field.NewPath("spec", "validation", "openAPIV3Schema")
 	return rows(c.Check(context.Background(), path, props, o))

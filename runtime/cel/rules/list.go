@@ -10,7 +10,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime/structural"
 )
 
-// list is a list of a schema, atomic by itself.
+// list is a list of a schema. The embedding types setList and mapList are lists of other types; alone it is atomic.
 type list struct {
 	elements []any
 	items    *structural.Schema
@@ -19,7 +19,7 @@ type list struct {
 
 var _ traits.Lister = (*list)(nil)
 
-// ConvertToNative implements ref.Val: a list of texts becomes one of strings, which is what functions on them ask for.
+// ConvertToNative implements ref.Val. A list of strings becomes a []string, because functions on lists of strings need this type.
 func (l *list) ConvertToNative(t reflect.Type) (any, error) {
 	if t.Kind() != reflect.Slice {
 		return nil, fmt.Errorf("type conversion error from '%s' to '%s'", l.Type(), t)
@@ -56,7 +56,7 @@ func (l *list) Type() ref.Type { return types.ListType }
 // Value implements ref.Val.
 func (l *list) Value() any { return l.elements }
 
-// IsTree says that the list is no larger than what was read.
+// IsTree implements library.Tree: the list is no larger than the data that was read.
 func (l *list) IsTree() {}
 
 // Size implements traits.Sizer.
@@ -76,7 +76,8 @@ func (l *list) Get(index ref.Val) ref.Val {
 
 func (l *list) at(i int) ref.Val { return view(l.elements[i], l.items, l.m) }
 
-// Contains implements traits.Container. That an element cannot be compared counts only if no other is equal.
+// Contains implements traits.Container. If an element cannot be compared, the result is an error only if no other element is
+// equal.
 func (l *list) Contains(value ref.Val) ref.Val {
 	if types.IsUnknownOrError(value) {
 		return value
@@ -127,7 +128,7 @@ func (l *list) Add(other ref.Val) ref.Val {
 	return &sum{first: l, second: o}
 }
 
-// all returns the elements as rules see them.
+// all returns the elements as rules see them, in a new slice.
 func (l *list) all() []ref.Val {
 	l.m.spend(len(l.elements))
 	all := make([]ref.Val, len(l.elements))
@@ -140,7 +141,7 @@ func (l *list) all() []ref.Val {
 // Iterator implements traits.Iterable.
 func (l *list) Iterator() traits.Iterator { return &listIterator{list: l} }
 
-// listIterator walks a list. It is a value only because interfaces of cel-go ask for that.
+// listIterator iterates over a list. It implements ref.Val only because interfaces of cel-go require it.
 type listIterator struct {
 	*list
 	next int

@@ -9,11 +9,11 @@ import (
 	"github.com/keelson-dev/keelson/runtime/cel"
 )
 
-// mapList is a list of type map: the order of its elements does not count when it is compared, and X + Y is X in which
-// elements of Y have taken the places of those with the same keys, followed by the others of Y.
+// mapList is a list of type map. The order of its elements does not count in comparisons. X + Y is X in which elements of Y
+// replace the elements with the same keys, followed by the other elements of Y.
 type mapList struct {
 	list
-	keys []string // as in objects
+	keys []string // names as in objects, not escaped
 }
 
 // Equal implements ref.Val.
@@ -25,7 +25,7 @@ func (l *mapList) Add(other ref.Val) ref.Val { return merged(l.all(), other, l.k
 // ConvertToType implements ref.Val.
 func (l *mapList) ConvertToType(t ref.Type) ref.Val { return converted(l, l.list.ConvertToType(t)) }
 
-// derivedMap is what a rule has made of lists of type map.
+// derivedMap is a list that a rule has made of lists of type map.
 type derivedMap struct {
 	traits.Lister
 	keys []string
@@ -40,7 +40,7 @@ func (l *derivedMap) Add(other ref.Val) ref.Val {
 	return merged(elementsOf(l, l.m), other, l.keys, l.m)
 }
 
-// merged puts elements into a list of type map, whose elements become the result's.
+// merged adds the elements of other to a list of type map. It takes ownership of the slice all.
 func merged(all []ref.Val, other ref.Val, keys []string, m *meter) ref.Val {
 	o, ok := other.(traits.Lister)
 	if !ok {
@@ -62,8 +62,8 @@ func merged(all []ref.Val, other ref.Val, keys []string, m *meter) ref.Val {
 	return &derivedMap{types.NewRefValList(types.DefaultTypeAdapter, all), keys, m}
 }
 
-// equalAsMaps compares lists whose elements are paired by their keys. read says that the keys are as they were read, whether they
-// fit the schema or not.
+// equalAsMaps compares lists whose elements correspond by their keys. read means that the keys of elements are compared as they
+// are in the object, whether or not they fit the schema.
 func equalAsMaps(l traits.Lister, other ref.Val, keys []string, read bool, m *meter) ref.Val {
 	o, ok := other.(traits.Lister)
 	if !ok {
@@ -95,7 +95,7 @@ func equalAsMaps(l traits.Lister, other ref.Val, keys []string, read bool, m *me
 	return types.Bool(len(met) == len(elements))
 }
 
-// mapKey returns what tells an element of a list of type map from others: the values of its keys.
+// mapKey returns the values of the keys of an element, as a value that may be the key of a Go map.
 func mapKey(element ref.Val, keys []string, read bool, m *meter) any {
 	var values [3]any
 	if len(keys) > len(values) {
@@ -106,7 +106,7 @@ func mapKey(element ref.Val, keys []string, read bool, m *meter) any {
 				m.read(text, readToQuote)
 			}
 		}
-		return fmt.Sprintf("%#v", all) // which quotes texts
+		return fmt.Sprintf("%#v", all) // %#v quotes strings
 	}
 	for i, key := range keys {
 		values[i] = keyValue(element, key, read, m)
@@ -114,7 +114,7 @@ func mapKey(element ref.Val, keys []string, read bool, m *meter) any {
 	return values
 }
 
-// keyValue returns the value of a key, nil if there is none.
+// keyValue returns the value of a key, nil if the element does not have the key.
 func keyValue(element ref.Val, key string, read bool, m *meter) any {
 	if o, ok := element.(*object); ok && read {
 		return comparable(o.value[key], m)

@@ -7,7 +7,8 @@ import (
 	"github.com/keelson-dev/keelson/runtime/structural"
 )
 
-// TestRulesTakeLittle holds the memory of compiled rules: of what compiled them nothing is kept. It runs alone.
+// TestRulesTakeLittle bounds the memory of compiled rules: they must not keep data that only the compiler needs. It does not run
+// in parallel with other tests.
 func TestRulesTakeLittle(t *testing.T) {
 	c := compilerOf(t)
 	s, err := structural.Compile(fiveHundredRules())

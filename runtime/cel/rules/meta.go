@@ -4,11 +4,12 @@ import (
 	"github.com/keelson-dev/keelson/runtime/structural"
 )
 
-// maxName is how long metadata.name may be.
+// maxName is the maximum length of metadata.name.
 const maxName = 253
 
-// withMeta returns the schema of a resource with what rules see of every resource: apiVersion, kind, metadata.name and
-// metadata.generateName. Of metadata they see nothing else, unless a schema describes both names: then all that it describes.
+// withMeta returns the schema of a resource with the fields that rules see of every resource: apiVersion, kind, metadata.name and
+// metadata.generateName. Rules see no other field of metadata. There is one exception: a schema that describes all four of these
+// fields, with their types, is returned as it is, and rules see all fields of metadata that it describes.
 func withMeta(s *structural.Schema) *structural.Schema {
 	metadata := s.Properties["metadata"]
 	if typeOf(s.Properties["kind"]) == "string" && typeOf(s.Properties["apiVersion"]) == "string" && typeOf(metadata) == "object" &&
@@ -28,7 +29,7 @@ func withMeta(s *structural.Schema) *structural.Schema {
 	resource.Properties["apiVersion"] = &structural.Schema{Type: "string"}
 	resource.Properties["metadata"] = &structural.Schema{Type: "object", Properties: map[string]*structural.Schema{
 		"name":         nameOf(names["name"], maxName),
-		"generateName": nameOf(names["generateName"], maxName-1), // what is generated is a byte at least
+		"generateName": nameOf(names["generateName"], maxName-1), // the generated suffix has at least one byte
 	}}
 	return &resource
 }
@@ -40,7 +41,7 @@ func typeOf(s *structural.Schema) string {
 	return s.Type
 }
 
-// nameOf returns a schema of texts with at most limit characters, or fewer if s says so.
+// nameOf returns a schema of strings with at most limit characters, or fewer if s has a lower limit.
 func nameOf(s *structural.Schema, limit int64) *structural.Schema {
 	if s != nil {
 		if max := values(s).MaxLength; max != nil {
@@ -50,7 +51,8 @@ func nameOf(s *structural.Schema, limit int64) *structural.Schema {
 	return &structural.Schema{Type: "string", Values: &structural.Values{MaxLength: &limit}}
 }
 
-// asSeen returns a schema in which all embedded resources are as rules see them. It is s itself if there are none.
+// asSeen returns a copy of the schema in which all embedded resources have the fields that rules see. It returns s itself if
+// there are no embedded resources.
 func asSeen(s *structural.Schema) *structural.Schema {
 	if s == nil {
 		return nil
@@ -90,7 +92,7 @@ func asSeen(s *structural.Schema) *structural.Schema {
 	return seen
 }
 
-// values returns the conditions on values of a schema, none if it has none.
+// values returns the value constraints of a schema. It returns an empty struct if the schema has none.
 func values(s *structural.Schema) *structural.Values {
 	if s.Values == nil {
 		return &structural.Values{}

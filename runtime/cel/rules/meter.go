@@ -8,13 +8,13 @@ import (
 	"github.com/keelson-dev/keelson/runtime/cel/internal/library"
 )
 
-// maxWork is how many elements and members the rules of one object may compare, copy and sort in operations whose costs do not
-// tell how large they are: objects are compared for next to nothing, and lists of type set are united. A rule that does so in a
-// comprehension could take hours before it has cost too much. It is many times what rules on the largest object do that look at all
-// of it once.
+// maxWork bounds the work of operations whose cost does not depend on the size of their arguments: it is the number of elements
+// and members that the rules of one object may compare, copy and sort in such operations. Examples are comparisons of objects,
+// which cost almost nothing, and unions of lists of type set. A rule that does so in a comprehension could run for hours before
+// it has cost too much. The bound is many times the work of rules that read the largest object once.
 const maxWork = 20_000_000
 
-// meter counts that work. Whoever has none left is stopped as if it had cost too much.
+// meter counts this work. An evaluation with no work left is stopped as if it had cost too much.
 type meter struct{ left int }
 
 func (m *meter) spend(work int) {
@@ -23,26 +23,26 @@ func (m *meter) spend(work int) {
 	}
 }
 
-// bytesPerWork is how many bytes of a text can be read in the time that an element takes.
+// bytesPerWork is the number of bytes of a string that can be read in the time that one element takes.
 const bytesPerWork = 256
 
-// read counts the reading of a text, several times if that takes longer.
+// read counts the work of reading a string. times is a factor for operations that are slower than a plain read.
 func (m *meter) read(text string, times int) { m.spend(len(text) / bytesPerWork * times) }
 
-// compare counts the comparison of a value, if it is a text.
+// compare counts the work of comparing a value, if it is a string.
 func (m *meter) compare(value any) {
 	if text, ok := value.(string); ok {
 		m.read(text, 1)
 	}
 }
 
-// sizeOf is how many elements a list has.
+// sizeOf returns the number of elements of a list.
 func sizeOf(l traits.Lister) int {
 	size, _ := l.Size().(types.Int)
 	return int(size)
 }
 
-// same compares decoded JSON. Anything else, which a rule has made, is never the same.
+// same compares decoded JSON. A value of any other type, which a rule has made, equals nothing.
 func same(v, w any, m *meter) bool {
 	m.spend(1)
 	switch v := v.(type) {

@@ -13,7 +13,8 @@ import (
 	"github.com/keelson-dev/keelson/runtime/structural"
 )
 
-// object is an object of a schema: one with fields if the schema has properties, whose names are escaped then, else a map.
+// object is an object of a schema. If the schema has properties, it has fields, whose names are escaped in expressions; otherwise
+// it is a map.
 type object struct {
 	value map[string]any
 	s     *structural.Schema
@@ -24,7 +25,7 @@ var _ traits.Mapper = (*object)(nil)
 
 func (o *object) hasFields() bool { return o.s.Properties != nil }
 
-// schemaOf returns the schema of a member, nil if rules do not see it.
+// schemaOf returns the schema of a member, nil if rules cannot see the member.
 func (o *object) schemaOf(name string) *structural.Schema {
 	if o.hasFields() {
 		return o.s.Properties[name]
@@ -51,8 +52,8 @@ func (o *object) ConvertToType(t ref.Type) ref.Val {
 	return types.NewErr("type conversion error from '%s' to '%s'", o.Type(), t.TypeName())
 }
 
-// Equal implements ref.Val. Members that rules do not see are compared as they are, where both objects have them. That members
-// cannot be compared counts if no others are different: then the first of them by its name is told.
+// Equal implements ref.Val. Members that rules cannot see are compared as they are, if both objects have them. If some members
+// cannot be compared and no other member differs, the result is the error of the first of them by name.
 func (o *object) Equal(other ref.Val) ref.Val {
 	m, ok := other.(traits.Mapper)
 	if !ok {
@@ -103,10 +104,10 @@ func (o *object) Type() ref.Type { return types.MapType }
 // Value implements ref.Val.
 func (o *object) Value() any { return o.value }
 
-// IsTree says that the object is no larger than what was read.
+// IsTree implements library.Tree: the object is no larger than the data that was read.
 func (o *object) IsTree() {}
 
-// Size implements traits.Sizer. Members that rules do not see count.
+// Size implements traits.Sizer. It counts members that rules cannot see, too.
 func (o *object) Size() ref.Val { return types.Int(len(o.value)) }
 
 // Contains implements traits.Container.
@@ -126,7 +127,7 @@ func (o *object) Get(key ref.Val) ref.Val {
 	return types.ValOrErr(key, "no such key: %v", key)
 }
 
-// Find implements traits.Mapper. A field that is null is not there.
+// Find implements traits.Mapper. A field that is null is absent.
 func (o *object) Find(key ref.Val) (ref.Val, bool) {
 	text, ok := key.(types.String)
 	if !ok {
@@ -151,8 +152,8 @@ func (o *object) Find(key ref.Val) (ref.Val, bool) {
 	return view(value, s, o.m), true
 }
 
-// Iterator implements traits.Iterable. Keys come sorted, so that an evaluation costs the same each time, and then, as in
-// kube-apiserver, a null for each member that rules do not see: there are as many keys as Size says.
+// Iterator implements traits.Iterable. The keys are sorted, so that an evaluation always costs the same. As in kube-apiserver, a
+// null for each member that rules cannot see follows, so that the number of keys is Size.
 func (o *object) Iterator() traits.Iterator {
 	o.m.spend(len(o.value))
 	names := make([]string, 0, len(o.value))
@@ -165,12 +166,12 @@ func (o *object) Iterator() traits.Iterator {
 	return &keyIterator{object: o, names: names, unseen: len(o.value) - len(names)}
 }
 
-// keyIterator walks the keys of an object. It is a value only because interfaces of cel-go ask for that.
+// keyIterator iterates over the keys of an object. It implements ref.Val only because interfaces of cel-go require it.
 type keyIterator struct {
 	*object
 	names  []string
 	next   int
-	unseen int // how many members are not among the names
+	unseen int // number of members that are not in names
 }
 
 // HasNext implements traits.Iterator.

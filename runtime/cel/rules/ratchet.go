@@ -6,8 +6,8 @@ import (
 	"github.com/keelson-dev/keelson/runtime/structural"
 )
 
-// unchanged says that a value is known to be what it was before the update, or, if it cannot be compared, that the next
-// value around it which can be is.
+// unchanged reports whether a value is known to be the same as before the update. If the value has no corresponding old value,
+// the nearest value around it that has one decides.
 func (w *walk) unchanged(at *place) bool {
 	if w.pairs == nil {
 		w.pairs = w.pair()
@@ -16,8 +16,8 @@ func (w *walk) unchanged(at *place) bool {
 	return nearest.Same()
 }
 
-// nearest returns the pair of the value at a place, or else of the next around it that is known. lost says that it is one
-// around it.
+// nearest returns the pair of the value at a place, or of the nearest value around it that has a known pair. lost reports whether
+// the pair is that of a value around it.
 func (w *walk) nearest(at *place) (pair structural.Pair, lost bool) {
 	if at == nil {
 		return w.pairs.Root(), false
@@ -27,7 +27,7 @@ func (w *walk) nearest(at *place) (pair structural.Pair, lost bool) {
 		return around, true
 	}
 	if at.above == nil && at.kind != toElement && (at.name == "apiVersion" || at.name == "kind") {
-		return structural.Pair{}, true // both objects come in the same version, whatever is stored
+		return structural.Pair{}, true // both objects are in the same version, whatever version is stored
 	}
 	var inside structural.Pair
 	if at.kind == toElement {
@@ -41,20 +41,21 @@ func (w *walk) nearest(at *place) (pair structural.Pair, lost bool) {
 	return inside, false
 }
 
-// membersHavePast says that members of an object are compared with those of the same names before: unless its type of map is one
-// that there is not, which is a fault of the schema.
+// membersHavePast reports whether members of an object correspond to the old members of the same names. They do, unless the
+// schema has an invalid map type.
 func membersHavePast(s *structural.Schema) bool {
 	return s.MapType == "" || s.MapType == "granular" || s.MapType == "atomic"
 }
 
-// former finds the elements of a list of type map by their keys, in what the list was before.
+// former finds the elements of the old list, of type map, by their keys.
 type former struct {
 	keys  []string
-	todo  []any       // not yet in index
-	index map[any]any // the first element with each keys
+	todo  []any       // elements that are not yet in index
+	index map[any]any // the first element for each value of the keys
 }
 
-// finder returns one for a list of the schema s. Elements of other lists have no counterparts.
+// finder returns a former for a list of the schema s. Elements of lists that are not of type map have no corresponding old
+// elements.
 func finder(s *structural.Schema, old []any) former {
 	if s.Type != "array" || s.ListType != "map" || len(s.ListMapKeys) == 0 {
 		return former{}
@@ -62,7 +63,7 @@ func finder(s *structural.Schema, old []any) former {
 	return former{keys: s.ListMapKeys, todo: old}
 }
 
-// find returns the element with the keys of another, nil if there is none.
+// find returns the old element with the same keys as element, nil if there is none.
 func (f *former) find(element any) any {
 	if len(f.todo) == 0 && f.index == nil {
 		return nil
@@ -94,7 +95,7 @@ func (f *former) find(element any) any {
 	return nil
 }
 
-// keyOf returns the keys of an element, if it has all of them and they are scalars.
+// keyOf returns the keys of an element, if the element has all of them and all are scalars.
 func (f *former) keyOf(element any) (any, bool) {
 	object, ok := element.(map[string]any)
 	if !ok {

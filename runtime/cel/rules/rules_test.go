@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// texts are the errors as clients read them.
+// texts returns the errors as clients read them.
 func texts(errs field.ErrorList) []string {
 	var all []string
 	for _, err := range errs {
@@ -24,7 +24,7 @@ func texts(errs field.ErrorList) []string {
 	return all
 }
 
-// TestNoRules holds that a schema without rules costs nothing.
+// TestNoRules checks that a schema without rules costs nothing.
 func TestNoRules(t *testing.T) {
 	c := compilerOf(t)
 	r := compileText(t, c, `{type: object, properties: {spec: {type: object}}}`)
@@ -39,8 +39,8 @@ func TestNoRules(t *testing.T) {
 	}
 }
 
-// TestNothingIsCopied holds that what an object takes does not depend on how large it is, but on what rules look at, and that it is
-// not changed.
+// TestNothingIsCopied checks that the allocations depend on what the rules read, not on the size of the object, and that the
+// object is not changed.
 func TestNothingIsCopied(t *testing.T) {
 	r := compileText(t, compilerOf(t), `
 type: object
@@ -81,7 +81,7 @@ properties:
 	}
 }
 
-// TestConcurrently holds that rules may be compiled and evaluated by many at once.
+// TestConcurrently compiles and evaluates rules concurrently.
 func TestConcurrently(t *testing.T) {
 	c := compilerOf(t)
 	r := compileText(t, c, twentyRules)
@@ -102,7 +102,7 @@ func TestConcurrently(t *testing.T) {
 	wg.Wait()
 }
 
-// TestHostileRules holds that what would take long is refused when it is written, and stopped when it runs nevertheless.
+// TestHostileRules checks that slow rules are refused when they are written, and are stopped if they are evaluated nevertheless.
 func TestHostileRules(t *testing.T) {
 	c := compilerOf(t)
 	list, set := []any{}, []any{}
@@ -152,8 +152,8 @@ properties:
 	}
 }
 
-// TestHeavyValues holds that reading large values again and again is stopped, also where kube-apiserver takes it to cost next to
-// nothing: no rule would cost more than some ten thousands otherwise.
+// TestHeavyValues checks that repeated reads of large values are stopped, including those that cost almost nothing in
+// kube-apiserver. Without that, no rule would cost more than some ten thousands.
 func TestHeavyValues(t *testing.T) {
 	c := compilerOf(t)
 	object := func() map[string]any {
@@ -203,8 +203,7 @@ properties:
 	}
 }
 
-// TestLargeRegexes holds that regular expressions take little memory, however few characters they have: 23 KB of them are a second
-// of work and 130 MB.
+// TestLargeRegexes checks that short regular expressions cannot take much memory: 23 KB of them could take a second and 130 MB.
 func TestLargeRegexes(t *testing.T) {
 	c := compilerOf(t)
 	one := "self.metadata.name.matches('" + strings.Repeat("x{1000}", 3300) + "')"
@@ -256,7 +255,7 @@ func TestLargeRegexes(t *testing.T) {
 	}
 }
 
-// TestFaultyTransitionRules holds that a rule is known to be one about changes even if no program can be made of it.
+// TestFaultyTransitionRules checks that a rule that uses oldSelf is recognized even if it does not compile.
 func TestFaultyTransitionRules(t *testing.T) {
 	props := schemaOf(t, `
 type: object
@@ -269,7 +268,7 @@ properties:
 	}
 }
 
-// TestSums holds that one list after another is a list like others.
+// TestSums checks that the concatenation of two lists behaves like other lists.
 func TestSums(t *testing.T) {
 	var all strings.Builder
 	all.WriteString("type: object\nproperties:\n")
@@ -298,7 +297,7 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// TestDeepRules holds that rules that are nested too deeply, or too long, do not compile.
+// TestDeepRules checks that rules that are nested too deeply, or are too long, do not compile.
 func TestDeepRules(t *testing.T) {
 	c := compilerOf(t)
 	deep := "true"
@@ -320,7 +319,7 @@ func TestDeepRules(t *testing.T) {
 	}
 }
 
-// TestInterrupted holds that the end of a context ends an evaluation, which is an error then.
+// TestInterrupted checks that the end of a context ends an evaluation with an error.
 func TestInterrupted(t *testing.T) {
 	r := compileText(t, compilerOf(t), `{type: object, x-kubernetes-validations: [{rule: "self.l.all(x, x > 0)"}], properties: {l: {type: array, items: {type: integer}}}}`)
 	list := []any{}
@@ -335,7 +334,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestOrder holds that errors come in the order of rules, what is around before what is inside, and members by their names.
+// TestOrder checks the order of errors: rules in their order, outer values before inner ones, and members by name.
 func TestOrder(t *testing.T) {
 	r := compileText(t, compilerOf(t), `
 type: object
@@ -357,7 +356,7 @@ properties:
 	}
 }
 
-// TestBlocked shows which errors of an object keep its rules from being evaluated.
+// TestBlocked checks which errors of an object prevent the evaluation of its rules.
 func TestBlocked(t *testing.T) {
 	path := field.NewPath("spec")
 	for _, err := range []*field.Error{
@@ -374,7 +373,7 @@ func TestBlocked(t *testing.T) {
 	}
 }
 
-// TestEscapedKeys holds that lists of type map are paired by keys whose names are no identifiers.
+// TestEscapedKeys checks that elements of lists of type map correspond by keys whose names are not identifiers.
 func TestEscapedKeys(t *testing.T) {
 	r := compileText(t, compilerOf(t), `
 type: object
@@ -394,7 +393,7 @@ properties:
 	}
 }
 
-// TestStoredExpressions holds that an update may keep what only this release knows, and not write it anew.
+// TestStoredExpressions checks that an update may keep expressions that need the newest release, but may not add them.
 func TestStoredExpressions(t *testing.T) {
 	c := compilerOf(t)
 	props := schemaOf(t, `{type: object, x-kubernetes-validations: [{rule: "self.l.includes('a')"}], properties: {l: {type: array, maxItems: 3, items: {type: string, maxLength: 3}}}}`)
@@ -407,7 +406,8 @@ func TestStoredExpressions(t *testing.T) {
 	}
 }
 
-// TestBudgetAtItsEnd holds that what costs nothing needs no budget, but that no schema is begun without any.
+// TestBudgetAtItsEnd checks that an evaluation that costs nothing needs no budget, but that no schema is started without a
+// budget.
 func TestBudgetAtItsEnd(t *testing.T) {
 	r := compileText(t, compilerOf(t), `
 type: object

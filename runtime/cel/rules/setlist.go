@@ -9,8 +9,8 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// setList is a list of type set: the order of its elements does not count when it is compared, and X + Y is X with those of Y
-// that it does not have.
+// setList is a list of type set. The order of its elements does not count in comparisons. X + Y is X followed by the elements of
+// Y that are not in X.
 type setList struct{ list }
 
 // Equal implements ref.Val.
@@ -22,7 +22,7 @@ func (l *setList) Add(other ref.Val) ref.Val { return union(l.all(), other, l.m)
 // ConvertToType implements ref.Val.
 func (l *setList) ConvertToType(t ref.Type) ref.Val { return converted(l, l.list.ConvertToType(t)) }
 
-// derivedSet is what a rule has made of lists of type set.
+// derivedSet is a list that a rule has made of lists of type set.
 type derivedSet struct {
 	traits.Lister
 	m *meter
@@ -34,7 +34,7 @@ func (l *derivedSet) Equal(other ref.Val) ref.Val { return equalAsSets(l, other,
 // Add implements traits.Adder.
 func (l *derivedSet) Add(other ref.Val) ref.Val { return union(elementsOf(l, l.m), other, l.m) }
 
-// converted returns l where the list in it would be the result of its conversion.
+// converted returns l if result, the result of a conversion, is the list embedded in l.
 func converted(l traits.Lister, result ref.Val) ref.Val {
 	if _, ok := result.(*list); ok {
 		return l
@@ -42,7 +42,7 @@ func converted(l traits.Lister, result ref.Val) ref.Val {
 	return result
 }
 
-// elementsOf returns the elements of a list in a slice of their own.
+// elementsOf returns the elements of a list in a new slice.
 func elementsOf(l traits.Lister, m *meter) []ref.Val {
 	size, _ := l.Size().(types.Int)
 	m.spend(int(size))
@@ -53,7 +53,7 @@ func elementsOf(l traits.Lister, m *meter) []ref.Val {
 	return all
 }
 
-// union adds elements to those of a set, which become the result's.
+// union adds the elements of other to those of a set. It takes ownership of the slice all.
 func union(all []ref.Val, other ref.Val, m *meter) ref.Val {
 	o, ok := other.(traits.Lister)
 	if !ok {
@@ -82,7 +82,7 @@ func union(all []ref.Val, other ref.Val, m *meter) ref.Val {
 	return &derivedSet{types.NewRefValList(types.DefaultTypeAdapter, all), m}
 }
 
-// equalAsSets compares lists whose order does not count.
+// equalAsSets compares lists without regard to the order of the elements.
 func equalAsSets(l traits.Lister, other ref.Val, m *meter) ref.Val {
 	o, ok := other.(traits.Lister)
 	if !ok {
@@ -119,7 +119,8 @@ func equalAsSets(l traits.Lister, other ref.Val, m *meter) ref.Val {
 	return types.Bool(met == len(seen))
 }
 
-// setKey returns what tells an element of a set from others. Only scalars have that.
+// setKey returns a value that identifies an element of a set, and that may be the key of a Go map. Only scalars have one; for
+// other values the second result is an error.
 func setKey(element ref.Val, m *meter) (any, ref.Val) {
 	switch element.(type) {
 	case traits.Lister, traits.Mapper:
@@ -128,14 +129,14 @@ func setKey(element ref.Val, m *meter) (any, ref.Val) {
 	return comparable(element.Value(), m), nil
 }
 
-// readToHash is how often a text could be read while it is looked up in a map of Go, and readToQuote while it is written down.
+// readToHash and readToQuote are the cost, in plain reads of a string, of looking the string up in a Go map and of quoting it.
 const readToHash, readToQuote = 4, 64
 
-// byteKey is what tells bytes from others.
+// byteKey is the key of a []byte. It is distinct from the key of a string.
 type byteKey string
 
-// comparable returns a value that can be the key of a map in Go. What cannot be one is written down: only lists and objects, which
-// do not fit the schema.
+// comparable returns a value that can be the key of a Go map. Values that cannot be a key are formatted as text: only lists and
+// objects that do not fit the schema.
 func comparable(value any, m *meter) any {
 	switch v := value.(type) {
 	case string:

@@ -8,11 +8,11 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// sum is one list after another. It becomes a list of cel-go when more than its size is asked for.
+// sum is the concatenation of two lists. It is converted to a list of cel-go when more than its size is needed.
 type sum struct {
 	first  *list
 	second traits.Lister
-	whole  traits.Lister // nil until then
+	whole  traits.Lister // nil until needed
 }
 
 // list returns the elements in a list of cel-go.

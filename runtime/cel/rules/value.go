@@ -11,8 +11,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 )
 
-// view returns a value as rules see it. Nothing is copied: objects and lists are read when a rule asks for what is in them.
-// What does not fit the schema is an error, which ends the evaluation of a rule that uses it.
+// view returns a value as rules see it. Nothing is copied: members and elements are read when a rule reads them. A value that
+// does not fit the schema becomes an error, which ends the evaluation of a rule that uses it.
 func view(value any, s *structural.Schema, m *meter) ref.Val {
 	if value == nil {
 		if s.Nullable {
@@ -87,17 +87,17 @@ func viewList(value any, s *structural.Schema, m *meter) ref.Val {
 	return types.NewErr("invalid x-kubernetes-list-type, expected 'map', 'set' or 'atomic' but got %s", s.ListType)
 }
 
-// readToParse is how often a text could be read while it is parsed.
+// readToParse is the cost of parsing a string, in plain reads of the string.
 const readToParse = 8
 
-// viewText returns a text in the type of its format, if that is one of CEL.
+// viewText returns a string as a value of the CEL type of its format, if the format has one.
 func viewText(text string, s *structural.Schema, m *meter) ref.Val {
 	if s.Values == nil {
 		return types.String(text)
 	}
 	switch s.Values.Format {
 	case "duration", "date", "date-time":
-		m.read(text, readToQuote) // a long one is wrong, and the error has it several times
+		m.read(text, readToQuote) // a long text is invalid, and the error repeats the text several times
 	case "byte":
 		m.read(text, readToParse)
 	}
@@ -130,7 +130,7 @@ func viewText(text string, s *structural.Schema, m *meter) ref.Val {
 	return types.String(text)
 }
 
-// unknown is a value of which the schema says nothing. Rules cannot name it, but compare objects that have it.
+// unknown is a value that the schema does not describe. Rules cannot name it, but can compare objects that have it.
 type unknown struct {
 	value any
 	m     *meter

@@ -11,66 +11,68 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 )
 
-// The types of what authorizer is, and of what its methods evaluate to.
+// The types of the variable authorizer, and of the values that its methods return.
 var (
-	AuthorizerType    = celgo.ObjectType("kubernetes.authorization.Authorizer")
-	PathCheckType     = celgo.ObjectType("kubernetes.authorization.PathCheck")
-	GroupCheckType    = celgo.ObjectType("kubernetes.authorization.GroupCheck")
-	ResourceCheckType = celgo.ObjectType("kubernetes.authorization.ResourceCheck")
-	DecisionType      = celgo.ObjectType("kubernetes.authorization.Decision")
+	AuthorizerType    = celgo.ObjectType("kubernetes.authorization.Authorizer")    // type of the variable authorizer
+	PathCheckType     = celgo.ObjectType("kubernetes.authorization.PathCheck")     // result of authorizer.path
+	GroupCheckType    = celgo.ObjectType("kubernetes.authorization.GroupCheck")    // result of authorizer.group
+	ResourceCheckType = celgo.ObjectType("kubernetes.authorization.ResourceCheck") // result of group.resource
+	DecisionType      = celgo.ObjectType("kubernetes.authorization.Decision")      // result of the method check
 )
 
-// Check is what an expression asks to be authorized.
+// Check is an authorization question of an expression.
 type Check struct {
-	// ServiceAccount is whom it asks for, by namespace and name; the sender of the request if both are empty.
+	// ServiceAccountNamespace and ServiceAccountName identify the service account to authorize. If both are empty, the user of
+	// the request is authorized.
 	ServiceAccountNamespace, ServiceAccountName string
-	// Verb is as the expression has it.
+	// Verb is the verb, as the expression has it.
 	Verb string
-	// Path is of a request that is for no resource. It is not empty then.
+	// Path is the path of a non-resource request. It is empty for a check of a resource.
 	Path string
-	// Resource is the plural. The version of the API is any.
+	// Group, Resource, Subresource, Namespace and Name identify the resource. Resource is the plural name. The check is for all
+	// versions of the API.
 	Group, Resource, Subresource, Namespace, Name string
-	// FieldSelector and LabelSelector are as the expression has them: whoever authorizes parses them, and takes those that do
-	// not parse for none.
+	// FieldSelector and LabelSelector are the selectors, as the expression has them. The Checker parses them, and ignores those
+	// that do not parse.
 	FieldSelector, LabelSelector string
 }
 
 // Decision is the answer to a Check.
 type Decision struct {
-	Allowed bool
-	Reason  string
-	Err     error
+	Allowed bool   // Allowed means that the user is allowed to do this.
+	Reason  string // Reason is the explanation of the authorizer.
+	Err     error  // Err is the error of the authorizer.
 }
 
-// Checker answers checks. It is called while an expression is evaluated, with the context given to [NewAuthorizer].
+// Checker answers a check. It is called while an expression is evaluated, with the context given to [NewAuthorizer].
 type Checker func(context.Context, Check) Decision
 
-// NewAuthorizer is a value for the variable authorizer, of type [AuthorizerType]. It is for the evaluations of one request,
-// whose context it has.
+// NewAuthorizer returns a value for the variable authorizer, of type [AuthorizerType]. The value is for the evaluations of one
+// request, because it holds the context of the request.
 func NewAuthorizer(ctx context.Context, checker Checker) ref.Val {
 	return authorizer{request{ctx: ctx, checker: checker}}
 }
 
-// NewResourceAuthorizer is a value for the variable authorizer.requestResource, of type [ResourceCheckType]. What is asked
-// is what the check has but for the verb.
+// NewResourceAuthorizer returns a value for the variable authorizer.requestResource, of type [ResourceCheckType]. The value
+// checks resource with the verb that the expression gives.
 func NewResourceAuthorizer(ctx context.Context, checker Checker, resource Check) ref.Val {
 	return resourceCheck{request{ctx: ctx, checker: checker, check: resource}}
 }
 
-// request is what has been said so far.
+// request collects the parts of a check.
 type request struct {
 	ctx     context.Context
 	checker Checker
 	check   Check
 }
 
-// with is the request with something more.
+// with returns the request with the change that add makes.
 func (r request) with(add func(*Check)) request {
 	add(&r.check)
 	return r
 }
 
-// decide asks.
+// decide calls the checker.
 func (r request) decide(verb string) ref.Val {
 	r.check.Verb = verb
 	return decision{r.checker(r.ctx, r.check)}
@@ -84,7 +86,7 @@ type (
 	decision      struct{ Decision }
 )
 
-// Authorization has the functions of the variable authorizer. It declares no variable.
+// Authorization returns the library with the functions of the variable authorizer. It does not declare the variable.
 func Authorization() celgo.EnvOption {
 	text := celgo.StringType
 	return celgo.Lib(lib{name: "kubernetes.authz", functions: []function{
@@ -129,7 +131,7 @@ func Authorization() celgo.EnvOption {
 	}})
 }
 
-// AuthorizationSelectors has the functions that ask for a selection of resources. It needs Authorization.
+// AuthorizationSelectors returns the library with the functions for field and label selectors. It needs [Authorization].
 func AuthorizationSelectors() celgo.EnvOption {
 	return celgo.Lib(lib{name: "kubernetes.authzSelectors", functions: []function{
 		narrow("fieldSelector", "authorizer_fieldselector", func(c *Check, s string) { c.FieldSelector = s }),
@@ -137,13 +139,13 @@ func AuthorizationSelectors() celgo.EnvOption {
 	}})
 }
 
-// narrow declares a method that says more of a resource.
+// narrow declares a method that sets one more part of a resource check.
 func narrow(name, id string, set func(*Check, string)) function {
 	return method(name, id, args(ResourceCheckType, celgo.StringType), ResourceCheckType,
 		onText(func(v resourceCheck, s string) ref.Val { return resourceCheck{v.with(func(c *Check) { set(c, s) })} }))
 }
 
-// serviceAccount asks for somebody else.
+// serviceAccount returns an authorizer for another user, a service account.
 func serviceAccount(args ...ref.Val) ref.Val {
 	if len(args) != 3 {
 		return types.NoSuchOverloadErr()
@@ -169,36 +171,54 @@ func serviceAccount(args ...ref.Val) ref.Val {
 	return authorizer{v.with(func(c *Check) { c.ServiceAccountNamespace, c.ServiceAccountName = namespace, name })}
 }
 
-// ConvertToNative is of ref.Val.
+// ConvertToNative implements ref.Val.
 func (request) ConvertToNative(to reflect.Type) (any, error) {
 	return native(nil, nil, "authorizer", to)
 }
 
-// Equal is of ref.Val. Nothing of authorization can be compared.
+// Equal implements ref.Val. Values of authorization cannot be compared.
 func (request) Equal(other ref.Val) ref.Val { return noOverload(other) }
 
-// Value is of ref.Val. There is nothing to see.
+// Value implements ref.Val. The value has no Go value.
 func (request) Value() any { return types.NoSuchOverloadErr() }
 
-func (v authorizer) ConvertToType(to ref.Type) ref.Val    { return convert(v, AuthorizerType, to) }
-func (v pathCheck) ConvertToType(to ref.Type) ref.Val     { return convert(v, PathCheckType, to) }
-func (v groupCheck) ConvertToType(to ref.Type) ref.Val    { return convert(v, GroupCheckType, to) }
+// ConvertToType implements ref.Val.
+func (v authorizer) ConvertToType(to ref.Type) ref.Val { return convert(v, AuthorizerType, to) }
+
+// ConvertToType implements ref.Val.
+func (v pathCheck) ConvertToType(to ref.Type) ref.Val { return convert(v, PathCheckType, to) }
+
+// ConvertToType implements ref.Val.
+func (v groupCheck) ConvertToType(to ref.Type) ref.Val { return convert(v, GroupCheckType, to) }
+
+// ConvertToType implements ref.Val.
 func (v resourceCheck) ConvertToType(to ref.Type) ref.Val { return convert(v, ResourceCheckType, to) }
-func (v decision) ConvertToType(to ref.Type) ref.Val      { return convert(v, DecisionType, to) }
 
-func (authorizer) Type() ref.Type    { return AuthorizerType }
-func (pathCheck) Type() ref.Type     { return PathCheckType }
-func (groupCheck) Type() ref.Type    { return GroupCheckType }
+// ConvertToType implements ref.Val.
+func (v decision) ConvertToType(to ref.Type) ref.Val { return convert(v, DecisionType, to) }
+
+// Type implements ref.Val.
+func (authorizer) Type() ref.Type { return AuthorizerType }
+
+// Type implements ref.Val.
+func (pathCheck) Type() ref.Type { return PathCheckType }
+
+// Type implements ref.Val.
+func (groupCheck) Type() ref.Type { return GroupCheckType }
+
+// Type implements ref.Val.
 func (resourceCheck) Type() ref.Type { return ResourceCheckType }
-func (decision) Type() ref.Type      { return DecisionType }
 
-// ConvertToNative is of ref.Val.
+// Type implements ref.Val.
+func (decision) Type() ref.Type { return DecisionType }
+
+// ConvertToNative implements ref.Val.
 func (decision) ConvertToNative(to reflect.Type) (any, error) {
 	return native(nil, nil, "decision", to)
 }
 
-// Equal is of ref.Val. Nothing of authorization can be compared.
+// Equal implements ref.Val. Values of authorization cannot be compared.
 func (decision) Equal(other ref.Val) ref.Val { return noOverload(other) }
 
-// Value is of ref.Val. There is nothing to see.
+// Value implements ref.Val. The value has no Go value.
 func (decision) Value() any { return types.NoSuchOverloadErr() }

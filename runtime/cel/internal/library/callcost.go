@@ -6,7 +6,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime/regexsize"
 )
 
-// CallCost is of interpreter.ActualCostEstimator.
+// CallCost implements interpreter.ActualCostEstimator.
 func (c *Costs) CallCost(function, overload string, args []ref.Val, result ref.Val) *uint64 {
 	cost, ok := callCost(kind(function, overload), overload, args, result)
 	if heavy := c.effort(function, args); heavy > 0 {
@@ -21,7 +21,7 @@ func (c *Costs) CallCost(function, overload string, args []ref.Val, result ref.V
 	return &cost
 }
 
-// effort is what a call costs at least because of what it reads, zero if that is not much.
+// effort returns the minimum cost of a call for the data that it reads, zero if that is little.
 func (c *Costs) effort(function string, args []ref.Val) uint64 {
 	bytes := 0
 	if len(args) == 0 {
@@ -37,7 +37,7 @@ func (c *Costs) effort(function string, args []ref.Val) uint64 {
 			return uint64(n) * costPerInstruction
 		}
 		return 0
-	case "charAt": // which makes another text of it, of numbers
+	case "charAt": // charAt makes a second copy of the text, with eight bytes for each character
 		bytes = 8 * weight(args[0])
 	case "size", "int", "uint", "double", "bool", "timestamp", "duration", "_<_", "_<=_", "_>_", "_>=_",
 		"isGreaterThan", "isLessThan", "compareTo", "add", "sub", "asApproximateFloat", "getScheme", "getHostname", "getHost", "getPort",
@@ -74,7 +74,7 @@ func (c *Costs) effort(function string, args []ref.Val) uint64 {
 	return uint64(bytes) / bytesPerCost
 }
 
-// plainCost is what cel-go says that a call costs of those that have an effort.
+// plainCost returns the cost of a call in cel-go, for the functions that effort handles.
 func plainCost(function string, args []ref.Val) uint64 {
 	switch function {
 	case "matches":

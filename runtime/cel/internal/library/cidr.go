@@ -13,10 +13,10 @@ import (
 // CIDRValue is a value of type [CIDRType].
 type CIDRValue struct{ netip.Prefix }
 
-// CIDRType is what cidr(...) is of.
+// CIDRType is the type of the result of cidr(...).
 var CIDRType = celgo.OpaqueType("net.CIDR")
 
-// CIDR has cidr and isCIDR of strings, and what there is to know of networks. It needs IP.
+// CIDR returns the library with cidr and isCIDR, which take strings, and the methods of networks. It needs [IP].
 func CIDR() celgo.EnvOption {
 	text := celgo.StringType
 	return celgo.Lib(lib{name: "kubernetes.net.cidr", types: args(CIDRType), functions: []function{
@@ -25,7 +25,7 @@ func CIDR() celgo.EnvOption {
 			celgo.MemberOverload("cidr_contains_ip_string", args(CIDRType, text), celgo.BoolType, onText(func(v CIDRValue, s string) ref.Val {
 				addr, err := parseIP(s)
 				if err != nil {
-					return types.NoSuchOverloadErr() // not what is wrong with it
+					return types.NoSuchOverloadErr() // as in kube-apiserver, the error does not have the reason
 				}
 				return types.Bool(v.Contains(addr))
 			})),
@@ -68,17 +68,17 @@ func toCIDR(s string) ref.Val {
 	return CIDRValue{prefix}
 }
 
-// contains says whether one network is inside of another, or the same.
+// contains reports whether network v contains network w or is equal to it.
 func contains(v, w CIDRValue) ref.Val {
 	return types.Bool(v.Overlaps(w.Prefix) && v.Bits() <= w.Bits())
 }
 
-// ConvertToNative is of ref.Val.
+// ConvertToNative implements ref.Val.
 func (v CIDRValue) ConvertToNative(to reflect.Type) (any, error) {
 	return native(v.Prefix, v.String, "CIDR", to)
 }
 
-// ConvertToType is of ref.Val.
+// ConvertToType implements ref.Val.
 func (v CIDRValue) ConvertToType(to ref.Type) ref.Val {
 	if to == types.StringType {
 		return types.String(v.String())
@@ -86,7 +86,7 @@ func (v CIDRValue) ConvertToType(to ref.Type) ref.Val {
 	return convert(v, CIDRType, to)
 }
 
-// Equal is of ref.Val.
+// Equal implements ref.Val.
 func (v CIDRValue) Equal(other ref.Val) ref.Val {
 	o, ok := other.(CIDRValue)
 	if !ok {
@@ -95,11 +95,11 @@ func (v CIDRValue) Equal(other ref.Val) ref.Val {
 	return types.Bool(v.Prefix == o.Prefix)
 }
 
-// Type is of ref.Val.
+// Type implements ref.Val.
 func (v CIDRValue) Type() ref.Type { return CIDRType }
 
-// Value is of ref.Val.
+// Value implements ref.Val.
 func (v CIDRValue) Value() any { return v.Prefix }
 
-// Size is how many bytes the prefix has, of traits.Sizer.
+// Size implements traits.Sizer. It is the length of the prefix in bytes.
 func (v CIDRValue) Size() ref.Val { return types.Int((v.Bits() + 7) / 8) }

@@ -10,38 +10,38 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// Costs says what calls cost: what they did cost, of interpreter.ActualCostEstimator, and what they may cost, of
-// checker.CostEstimator. What it does not know costs what cel-go and its extensions say. It does not change.
+// Costs has the costs of calls. It implements interpreter.ActualCostEstimator for measured costs, and checker.CostEstimator for
+// estimates. Functions that it does not have cost what cel-go and its extensions define. It is immutable.
 type Costs struct {
-	// Sizes estimates how large the values of variables are. Without it they may be of any size.
+	// Sizes estimates the size of the values of variables. If it is nil, values may have any size.
 	Sizes checker.CostEstimator
-	// ConstantPatterns says that all regular expressions are constants, so that calls do not compile any.
+	// ConstantPatterns means that all regular expressions are constants, so that no call compiles one.
 	ConstantPatterns bool
 }
 
-// costKind is what the cost of a function depends on.
+// costKind says what the cost of a function depends on.
 type costKind int
 
 const (
-	byDefault   costKind = iota // what cel-go says
-	check                       // a fixed price that allows two in an expression
+	byDefault   costKind = iota // the cost that cel-go defines
+	check                       // a fixed cost; two fit into the limit of one evaluation
 	nominal                     // one
-	selector                    // the length of a selector, for its parts
-	elements                    // what is in a list
+	selector                    // the length of a selector and the number of its requirements
+	elements                    // the elements of a list
 	text                        // the length of a string
-	textTwice                   // the length of a string, which is read and copied
+	textTwice                   // twice the length of a string, which is read and copied
 	joined                      // the length of the result
 	pattern                     // the lengths of a string and of a regular expression
 	containsIP                  // the size of a network, and the length of a string
-	containsIPs                 // the same, of a network
-	judgement                   // the length of a string, and of what judges it
-	equality                    // one, of what cannot be large
+	containsIPs                 // like containsIP, for a network as the argument
+	judgement                   // the length of a string, and the size of the regular expression of its format
+	equality                    // one, for types whose values cannot be large
 )
 
-// checkCost is what an authorization costs.
+// checkCost is the cost of an authorization check.
 const checkCost = 350_000
 
-// kind is by the name of the function, whichever overload it is.
+// kind returns the kind of cost of a function. All overloads of a function have the same kind, except those of ip.
 func kind(function, overload string) costKind {
 	switch function {
 	case "check":
@@ -82,7 +82,7 @@ func kind(function, overload string) costKind {
 	return byDefault
 }
 
-// callCost is what a call did cost, if it is not what it costs by default.
+// callCost returns the measured cost of a call. The result is false if the call has the default cost.
 func callCost(kind costKind, overload string, args []ref.Val, result ref.Val) (uint64, bool) {
 	switch kind {
 	case byDefault:
@@ -125,9 +125,9 @@ func callCost(kind costKind, overload string, args []ref.Val, result ref.Val) (u
 		}
 		return readTimes(1+float64(second), 1) * regex(uint64(f.regexSize)), true
 	case containsIP, containsIPs:
-		cost := read(first + first) // as many bytes of both as the prefix has
+		cost := read(first + first) // as many bytes of both addresses as the prefix has
 		if kind == containsIPs {
-			cost += read(first) + 1 // it is masked before
+			cost += read(first) + 1 // the argument is masked first
 		}
 		if overload == "cidr_contains_ip_string" || overload == "cidr_contains_cidr_string" {
 			cost += read(second)
@@ -145,20 +145,20 @@ func callCost(kind costKind, overload string, args []ref.Val, result ref.Val) (u
 	return 0, false
 }
 
-// read is what reading a string of so many bytes costs.
+// read returns the cost of reading a string of so many bytes.
 func read(bytes uint64) uint64 { return readTimes(float64(bytes), 1) }
 
-// readTimes is what reading it several times costs.
+// readTimes returns the cost of reading a string of so many bytes several times.
 func readTimes(bytes float64, times float64) uint64 {
 	return uint64(math.Ceil(bytes * times * common.StringTraversalCostFactor))
 }
 
-// regex is by how much a regular expression of so many bytes multiplies the cost of reading.
+// regex returns the factor by which a regular expression of so many bytes multiplies the cost of reading.
 func regex(bytes uint64) uint64 {
 	return uint64(math.Ceil(float64(bytes) * common.RegexStringLengthCostFactor))
 }
 
-// size is how large a value is, one if that cannot be told.
+// size returns the size of a value, or one if the value has no size.
 func size(v ref.Val) uint64 {
 	if sizer, ok := v.(traits.Sizer); ok {
 		if n, ok := sizer.Size().(types.Int); ok {
@@ -168,11 +168,12 @@ func size(v ref.Val) uint64 {
 	return 1
 }
 
-// maxTraversal is where counting ends: it is more than there is in any budget. A list that has itself twice, many times over,
-// cannot be counted.
+// maxTraversal is the cost at which counting ends. It is more than any budget. A list that contains itself twice, many levels
+// deep, cannot be counted to the end.
 const maxTraversal = 10*MaxElements + 1
 
-// traversal is what reading a value with all that is in it costs, or at least that it costs too much.
+// traversal returns the cost of reading a value with all nested values. If that is more than maxTraversal, it returns at least
+// maxTraversal.
 func traversal(v ref.Val) uint64 {
 	var w traverser
 	if !w.traverse(v) {
@@ -181,10 +182,10 @@ func traversal(v ref.Val) uint64 {
 	return w.cost
 }
 
-// traverser counts. What is empty costs nothing, but is counted too.
+// traverser counts the cost. Empty values cost nothing, so visits are counted too.
 type traverser struct{ cost, visits uint64 }
 
-// traverse adds what is in a value, and says whether to go on.
+// traverse adds the cost of a value, and reports whether to continue.
 func (w *traverser) traverse(v ref.Val) bool {
 	switch v := v.(type) {
 	case types.String:
@@ -211,8 +212,8 @@ func (w *traverser) traverse(v ref.Val) bool {
 	return w.cost < maxTraversal && w.visits < maxTraversal
 }
 
-// selectorCost is what parsing a selector costs: reading it, a list, and what a requirement is made of for each. The shortest
-// requirement has two bytes.
+// selectorCost returns the cost of parsing a selector: reading it, making a list, and making a struct for each requirement. The
+// shortest requirement has two bytes.
 func selectorCost(length checker.SizeEstimate) checker.CostEstimate {
 	const each = float64(common.ListCreateBaseCost + common.StructCreateBaseCost)
 	list := checker.CostEstimate{Min: common.ListCreateBaseCost, Max: common.ListCreateBaseCost}

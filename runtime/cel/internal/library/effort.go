@@ -9,21 +9,21 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// Some calls cost next to nothing however large what they read is: the size of a text, its first character, a text as a
-// number, one text compared with a short one, lists in lists compared with each other, a regular expression with repetitions. A comprehension makes hundreds of
-// thousands of such calls before it has cost too much. So what is large makes them cost what they take, roughly; what is not
-// costs what it costs in kube-apiserver.
+// Some calls cost almost nothing in kube-apiserver however much data they read: the size of a string, its first character, a
+// string as a number, a string compared with a short one, nested lists compared with each other, a regular expression with
+// repetitions. A comprehension makes hundreds of thousands of such calls before it has cost too much. So calls with large
+// arguments cost roughly the time that they take. Other calls cost the same as in kube-apiserver.
 const (
-	lightBytes   = 32 << 10 // of texts that cost nothing more
-	bytesPerCost = 200      // of larger ones
-	lightPairs   = 1000     // of elements, compared with each other, that cost nothing more
-	pairsPerCost = 4        // of more
+	lightBytes   = 32 << 10 // bytes of strings without an extra cost
+	bytesPerCost = 200      // bytes of larger strings for a cost of one
+	lightPairs   = 1000     // comparisons of elements without an extra cost
+	pairsPerCost = 4        // comparisons for a cost of one, if there are more
 
-	lightInstructions  = 1000 // of regular expressions that are no constants, for nothing more
-	costPerInstruction = 3    // of larger ones
+	lightInstructions  = 1000 // instructions of regular expressions that are not constants, without an extra cost
+	costPerInstruction = 3    // for larger regular expressions
 )
 
-// weight is how many bytes there are in a value that is no list and no map.
+// weight returns the number of bytes in a value that is neither a list nor a map.
 func weight(v ref.Val) int {
 	switch v := v.(type) {
 	case types.String:
@@ -36,7 +36,7 @@ func weight(v ref.Val) int {
 		if _, small := v.AsInt64(); small {
 			return 0
 		}
-		own := v.DeepCopy() // AsDec changes how it is kept
+		own := v.DeepCopy() // AsDec changes its receiver
 		dec := own.AsDec()
 		scale := int(dec.Scale())
 		return dec.UnscaledBig().BitLen()/8 + max(scale, -scale)
@@ -50,11 +50,11 @@ func weight(v ref.Val) int {
 	return 0
 }
 
-// sameLength is how many bytes of texts in a list a text is compared with: those of the same length.
+// sameLength returns the number of bytes of the strings in a list that a string is compared with: those of the same length.
 func sameLength(list, text ref.Val) int {
 	l, ok := list.(traits.Lister)
 	if !ok {
-		return weight(text) // which is looked up
+		return weight(text) // list is a map, in which the string is looked up
 	}
 	total := 0
 	for it := l.Iterator(); it.HasNext() == types.True; {
@@ -65,7 +65,7 @@ func sameLength(list, text ref.Val) int {
 	return total
 }
 
-// effortOfPairs is what so many comparisons cost.
+// effortOfPairs returns the cost of n comparisons.
 func effortOfPairs(n int) uint64 {
 	if n <= lightPairs {
 		return 0
@@ -73,8 +73,8 @@ func effortOfPairs(n int) uint64 {
 	return uint64(n) / pairsPerCost
 }
 
-// Efforts has the functions of sets and distinct cost what they take if there are lists or maps in what they compare. The
-// extensions of cel-go, which must come before, count those as one.
+// Efforts returns an option by which the functions of sets and distinct cost roughly the time that they take, if the compared
+// elements are lists or maps. The extensions of cel-go count such an element as one. They must be added before this option.
 func Efforts() celgo.ProgramOption {
 	track := func(overload string, most int, other func([]ref.Val) (v, w ref.Val, cost uint64)) interpreter.CostTrackerOption {
 		return interpreter.OverloadCostTracker(overload, func(args []ref.Val, _ ref.Val) *uint64 {
@@ -91,7 +91,7 @@ func Efforts() celgo.ProgramOption {
 		}
 	}
 	distinct := func(args []ref.Val) (v, w ref.Val, cost uint64) {
-		list := args[0].(traits.Lister) // or the evaluation ends, as in cel-go
+		list := args[0].(traits.Lister) // if it is not a list, the type assertion panics and the evaluation ends, as in cel-go
 		n, factor := size(list), 2.0
 		if n > 0 {
 			switch list.Get(types.IntZero).(type) {

@@ -9,14 +9,14 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// A format is judged by an expression that is not known before; estimates take it to be so long. Names of formats have at
-// most so many bytes.
+// Assumed sizes for the estimate of a format validation: the regular expression of the format is not known before, so it is
+// assumed to have formatRegexSize bytes. Names of formats have at most formatNameSize bytes.
 const (
 	formatRegexSize = 128
 	formatNameSize  = 64
 )
 
-// EstimateCallCost is of checker.CostEstimator.
+// EstimateCallCost implements checker.CostEstimator.
 func (c *Costs) EstimateCallCost(function, overload string, target *checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
 	switch kind := kind(function, overload); kind {
 	case check:
@@ -45,7 +45,7 @@ func (c *Costs) EstimateCallCost(function, overload string, target *checker.AstN
 	return nil
 }
 
-// estimateByArgument is of what depends on the first argument beside the target.
+// estimateByArgument estimates functions whose cost depends on the first argument besides the target.
 func (c *Costs) estimateByArgument(kind costKind, overload string, target *checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
 	first := c.size(args[0])
 	switch kind {
@@ -78,7 +78,7 @@ func (c *Costs) estimateByArgument(kind costKind, overload string, target *check
 	return nil
 }
 
-// estimateText is of what reads a string once. Some make another one of it, which is as long.
+// estimateText estimates functions that read a string once. Some of them return a string of the same length.
 func (c *Costs) estimateText(function string, target *checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
 	var of checker.AstNode
 	result := true
@@ -107,7 +107,7 @@ func (c *Costs) estimateText(function string, target *checker.AstNode, args []ch
 	return estimate
 }
 
-// estimateTextTwice is of what reads a string and writes as much.
+// estimateTextTwice estimates functions that read a string and write a string of the same length.
 func (c *Costs) estimateTextTwice(function string, target *checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
 	var of checker.AstNode
 	switch {
@@ -128,7 +128,7 @@ func (c *Costs) estimateTextTwice(function string, target *checker.AstNode, args
 		replaced := replacedSize(size, c.size(args[0]), c.size(args[1]))
 		estimate.ResultSize = &replaced
 	case "split":
-		most := size.Max // each character by itself
+		most := size.Max // each character is an element of its own
 		if len(args) > 1 {
 			if literal := args[1].Expr().AsLiteral(); literal != nil {
 				if n, ok := literal.Value().(int64); ok {
@@ -141,16 +141,16 @@ func (c *Costs) estimateTextTwice(function string, target *checker.AstNode, args
 	return estimate
 }
 
-// replacedSize is how long a string can become when parts of it are replaced.
+// replacedSize returns the size of a string after parts of it are replaced.
 func replacedSize(in, old, with checker.SizeEstimate) checker.SizeEstimate {
 	var count, kept checker.SizeEstimate
 	switch {
-	case old.Min == 0: // around all characters
+	case old.Min == 0: // the replacement is added before and after each character
 		count.Max, kept.Max = in.Max, in.Max
 		if in.Max < math.MaxUint64 {
 			count.Max++
 		}
-	case with.Max <= old.Min: // not longer
+	case with.Max <= old.Min: // the replacement is not longer
 		kept.Max = in.Max
 	default:
 		count.Max = uint64(math.Ceil(float64(in.Max) / float64(old.Min)))
@@ -161,7 +161,7 @@ func replacedSize(in, old, with checker.SizeEstimate) checker.SizeEstimate {
 		if in.Min < math.MaxUint64 {
 			count.Min++
 		}
-	case old.Max <= with.Min: // not shorter
+	case old.Max <= with.Min: // the replacement is not shorter
 		kept.Min = in.Min
 	default:
 		count.Min = uint64(math.Ceil(float64(in.Min) / float64(old.Max)))
@@ -169,7 +169,7 @@ func replacedSize(in, old, with checker.SizeEstimate) checker.SizeEstimate {
 	return count.Multiply(with).Add(kept)
 }
 
-// estimateJoin is of the elements of a list with separators between them.
+// estimateJoin estimates the concatenation of the elements of a list with a separator.
 func (c *Costs) estimateJoin(target checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
 	count := c.size(target)
 	var size checker.SizeEstimate
@@ -183,12 +183,12 @@ func (c *Costs) estimateJoin(target checker.AstNode, args []checker.AstNode) *ch
 	return &checker.CallEstimate{CostEstimate: reading(size), ResultSize: &size}
 }
 
-// estimateElements is of what looks at each element of a list once, or at each character of a string.
+// estimateElements estimates functions that read each element of a list once, or each character of a string.
 func (c *Costs) estimateElements(function string, target checker.AstNode) checker.CostEstimate {
 	size, each := c.size(target), checker.CostEstimate{Min: 1, Max: 1}
 	element := elementOf(target)
 	if element == nil {
-		if function == "includes" { // of dyn, which may be a list
+		if function == "includes" { // the target is dyn, which may be a list
 			return size.MultiplyByCost(each)
 		}
 		return reading(size)
@@ -199,13 +199,13 @@ func (c *Costs) estimateElements(function string, target checker.AstNode) checke
 	return size.MultiplyByCost(each)
 }
 
-// estimateEquality is of values that are not large, but for URLs.
+// estimateEquality estimates comparisons of values that are not large, except URLs.
 func estimateEquality(args []checker.AstNode) *checker.CallEstimate {
 	if len(args) != 2 || args[0].Type().Equal(args[1].Type()) != types.True {
 		return nil
 	}
 	of := args[0].Type()
-	if of.Kind() == types.OpaqueKind { // the checker makes others of these, which are the same by name only
+	if of.Kind() == types.OpaqueKind { // the checker makes other values of these types, which are equal by name only
 		switch of.TypeName() {
 		case IPType.TypeName(), CIDRType.TypeName():
 			return fixed(1)
@@ -225,7 +225,7 @@ func estimateEquality(args []checker.AstNode) *checker.CallEstimate {
 	return nil
 }
 
-// upTo is the cost of reading one byte to so many.
+// upTo returns the cost of reading between one byte and so many.
 func upTo(bytes uint64) *checker.CallEstimate {
 	cost := checker.CostEstimate{Min: 1, Max: bytes}
 	return &checker.CallEstimate{CostEstimate: cost.MultiplyByCostFactor(common.StringTraversalCostFactor)}
@@ -237,12 +237,12 @@ func fixed(cost uint64) *checker.CallEstimate {
 
 func exactly(size uint64) checker.SizeEstimate { return checker.SizeEstimate{Min: size, Max: size} }
 
-// reading is the cost of reading a string.
+// reading returns the cost of reading a string.
 func reading(size checker.SizeEstimate) checker.CostEstimate {
 	return size.MultiplyByCostFactor(common.StringTraversalCostFactor)
 }
 
-// size is how large a value can be: of any size if nothing is known.
+// size returns the size of a value. If nothing is known, the value may have any size.
 func (c *Costs) size(node checker.AstNode) checker.SizeEstimate {
 	size := node.ComputedSize()
 	if size == nil {
@@ -254,7 +254,7 @@ func (c *Costs) size(node checker.AstNode) checker.SizeEstimate {
 	return *size
 }
 
-// EstimateSize is of checker.CostEstimator.
+// EstimateSize implements checker.CostEstimator.
 func (c *Costs) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
 	if c.Sizes == nil {
 		return nil
@@ -262,7 +262,8 @@ func (c *Costs) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
 	return c.Sizes.EstimateSize(node)
 }
 
-// elementOf is an element of a list, so that its size can be estimated: by its path if the list has one.
+// elementOf returns a node for an element of a list, so that its size can be estimated by the path of the list, if the list has
+// one.
 func elementOf(list checker.AstNode) checker.AstNode {
 	params := list.Type().Parameters()
 	if len(params) == 0 {
@@ -275,13 +276,20 @@ func elementOf(list checker.AstNode) checker.AstNode {
 	return e
 }
 
-// element is a checker.AstNode that is in no expression.
+// element is a checker.AstNode that belongs to no expression.
 type element struct {
 	path []string
 	typ  *types.Type
 }
 
-func (e *element) Path() []string                      { return e.path }
-func (e *element) Type() *types.Type                   { return e.typ }
-func (e *element) Expr() ast.Expr                      { return nil }
+// Path implements checker.AstNode.
+func (e *element) Path() []string { return e.path }
+
+// Type implements checker.AstNode.
+func (e *element) Type() *types.Type { return e.typ }
+
+// Expr implements checker.AstNode.
+func (e *element) Expr() ast.Expr { return nil }
+
+// ComputedSize implements checker.AstNode.
 func (e *element) ComputedSize() *checker.SizeEstimate { return nil }

@@ -17,13 +17,14 @@ import (
 type FormatValue struct {
 	name      string
 	validate  func(string) []string
-	regexSize int // of an expression that would judge it: what a judgement costs
+	regexSize int // size of a regular expression for this format, which is the cost of a validation
 }
 
-// FormatType is what format.named(...) is of.
+// FormatType is the type of the result of format.named(...).
 var FormatType = celgo.ObjectType("kubernetes.NamedFormat")
 
-// Format has the formats that strings can be judged by: format.named(name), which is optional, and one function for each.
+// Format returns the library with the formats of strings: format.named(name), whose result is optional, and one function for each
+// format.
 func Format() celgo.EnvOption {
 	formats := formats()
 	functions := []function{
@@ -44,7 +45,7 @@ func Format() celgo.EnvOption {
 	return celgo.Lib(lib{name: "kubernetes.format", functions: functions})
 }
 
-// judge is what is wrong with a string, or nothing.
+// judge returns the errors of a string, or an empty optional if it has none.
 func judge(f FormatValue, s string) ref.Val {
 	if faults := f.validate(s); len(faults) > 0 {
 		return types.OptionalOf(types.NewStringList(types.DefaultTypeAdapter, faults))
@@ -52,7 +53,7 @@ func judge(f FormatValue, s string) ref.Val {
 	return types.OptionalNone
 }
 
-// formats are by the names that expressions know them by.
+// formats returns the formats by their names in expressions.
 func formats() map[string]FormatValue {
 	named := func(judge namevalidation.ValidateNameFunc, prefix bool) func(string) []string {
 		return func(s string) []string { return judge(s, prefix) }
@@ -84,7 +85,7 @@ func formats() map[string]FormatValue {
 	}
 }
 
-// uri says itself what is wrong.
+// uri returns the error of the URL parser.
 func uri(s string) []string {
 	if _, err := url.ParseRequestURI(s); err != nil {
 		return []string{err.Error()}
@@ -92,15 +93,15 @@ func uri(s string) []string {
 	return nil
 }
 
-// ConvertToNative is of ref.Val.
+// ConvertToNative implements ref.Val.
 func (f FormatValue) ConvertToNative(to reflect.Type) (any, error) {
 	return native(nil, nil, "Format", to)
 }
 
-// ConvertToType is of ref.Val.
+// ConvertToType implements ref.Val.
 func (f FormatValue) ConvertToType(to ref.Type) ref.Val { return convert(f, FormatType, to) }
 
-// Equal is of ref.Val.
+// Equal implements ref.Val.
 func (f FormatValue) Equal(other ref.Val) ref.Val {
 	o, ok := other.(FormatValue)
 	if !ok {
@@ -109,8 +110,8 @@ func (f FormatValue) Equal(other ref.Val) ref.Val {
 	return types.Bool(f.name == o.name)
 }
 
-// Type is of ref.Val.
+// Type implements ref.Val.
 func (f FormatValue) Type() ref.Type { return FormatType }
 
-// Value is of ref.Val.
+// Value implements ref.Val.
 func (f FormatValue) Value() any { return f }

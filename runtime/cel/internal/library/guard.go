@@ -9,22 +9,22 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// What a call may do that is not stopped by its cost in time. All but comparisons is what would cost more than an evaluation
-// may, so stopping it changes nothing but when.
+// Limits for calls whose running time their cost does not limit. Except for comparisons, calls beyond these limits would cost
+// more than one evaluation may cost. So they fail anyway, and the check only makes them fail earlier.
 const (
-	// MaxElements is how many elements of lists and maps, with those in them, a call may look at.
+	// MaxElements is the maximum number of elements of lists and maps, counting nested elements, that a call may read.
 	MaxElements = 1_000_000
-	// maxBytes is how long a string may be made. One that is longer costs too much to read.
+	// maxBytes is the maximum length of a string that a call may make. A longer one costs too much to read.
 	maxBytes = 10 * MaxElements
-	// maxComparisons is how often elements may be compared.
+	// maxComparisons is the maximum number of comparisons of elements.
 	maxComparisons = 5 * MaxElements
-	// maxCharacters is how often characters may be compared.
+	// maxCharacters is the maximum number of comparisons of characters.
 	maxCharacters = 1000 * MaxElements
-	// maxDigits is how long a quantity may be, and how many zeros it may have.
+	// maxDigits is the maximum number of digits of a quantity, and of zeros.
 	maxDigits = 10_000
 )
 
-// Stop ends an evaluation as if its cost were too much. It panics, which is how cel-go itself ends one: its Eval recovers.
+// Stop ends an evaluation as if the cost limit were exceeded. It panics in the same way as cel-go, whose Eval recovers.
 func Stop() {
 	panic(interpreter.EvalCancelledError{
 		Cause:   interpreter.CostLimitExceeded,
@@ -32,11 +32,11 @@ func Stop() {
 	})
 }
 
-// Tree is a list or a map that is as large as it looks: one that is read from an object, not made in an expression. It need
-// not be counted before it is compared.
+// Tree is implemented by lists and maps whose size is the size of the data that they were read from, because no expression made
+// them. Such values need not be counted before they are compared. IsTree is a marker and does nothing.
 type Tree interface{ IsTree() }
 
-// Guarded says whether calls of a function should be looked at before.
+// Guarded reports whether calls of a function must be checked with [TooMuch] before they are made.
 func Guarded(function string) bool {
 	switch function {
 	case "replace", "join", "format", "flatten", "distinct", "sets.contains", "sets.intersects", "sets.equivalent", "indexOf",
@@ -46,7 +46,7 @@ func Guarded(function string) bool {
 	return false
 }
 
-// TooMuch says whether a call should not be made: of functions that are [Guarded], and of the operators ==, !=, in and of
+// TooMuch reports whether a call must not be made. It handles the functions that are [Guarded], the operators ==, != and in, and
 // matches.
 func TooMuch(function, overload string, args []ref.Val) bool {
 	switch function {
@@ -83,13 +83,13 @@ func TooMuch(function, overload string, args []ref.Val) bool {
 	return false
 }
 
-// costs says whether a call costs more than any may.
+// costs reports whether a call costs more than any call may.
 func costs(kind costKind, overload string, args []ref.Val) bool {
 	cost, ok := callCost(kind, overload, args, types.NullValue)
 	return ok && cost > MaxElements
 }
 
-// isAggregate says whether a value has others in it.
+// isAggregate reports whether a value contains other values.
 func isAggregate(v ref.Val) bool {
 	switch v.(type) {
 	case traits.Lister, traits.Mapper, *types.Optional:
@@ -98,16 +98,16 @@ func isAggregate(v ref.Val) bool {
 	return false
 }
 
-// isContainer says whether a value has others in it that need counting.
+// isContainer reports whether a value contains other values that must be counted.
 func isContainer(v ref.Val) bool {
 	_, tree := v.(Tree)
 	return !tree && isAggregate(v)
 }
 
-// bounded says whether there are at most so many elements in a value, and in those.
+// bounded reports whether a value has at most most elements, counting nested elements.
 func bounded(v ref.Val, most int) bool { return count(v, &most) }
 
-// count takes the elements of a value from what is left.
+// count subtracts the number of elements of a value from left, and reports whether the result is not negative.
 func count(v ref.Val, left *int) bool {
 	if *left--; *left < 0 {
 		return false
@@ -134,26 +134,26 @@ func count(v ref.Val, left *int) bool {
 	return true
 }
 
-// tooManyPairs says whether comparing two values is too much.
+// tooManyPairs reports whether comparing two values takes too long.
 func tooManyPairs(v, w ref.Val) bool {
 	left := MaxElements
 	return !pairs(v, w, &left)
 }
 
-// tooManyComparisons says whether comparing a value with each element of a list is too much: only if both have elements in
-// them.
+// tooManyComparisons reports whether comparing a value with each element of a list takes too long. It can only if both contain
+// other values.
 func tooManyComparisons(list, v ref.Val) bool {
 	left := MaxElements
 	return isAggregate(v) && !pairsWithEach(list, v, &left)
 }
 
-// allPairs says whether comparing each element of a list with each of another one is too much.
+// allPairs reports whether comparing each element of a list with each element of another list takes too long.
 func allPairs(v, w ref.Val) bool {
 	left := maxComparisons
 	return size(v)*size(w) > MaxElements || !pairsOfAll(v, w, &left)
 }
 
-// replacedBytes is how long a string becomes.
+// replacedBytes returns the length of the result of replace.
 func replacedBytes(args []ref.Val) int {
 	s, _ := args[0].(types.String)
 	old, _ := args[1].(types.String)
@@ -167,7 +167,7 @@ func replacedBytes(args []ref.Val) int {
 	return len(s) + n*(len(with)-len(old))
 }
 
-// joinedBytes is how long a list becomes as a string, or at least that it is too long.
+// joinedBytes returns the length of the result of join, or a length above maxBytes if the result is longer than that.
 func joinedBytes(args []ref.Val) int {
 	list, ok := args[0].(traits.Lister)
 	if !ok {
@@ -186,7 +186,8 @@ func joinedBytes(args []ref.Val) int {
 	return total
 }
 
-// formatted says whether what is formatted is too long: the values, with those in them, or digits that are asked for.
+// formatted reports whether the result of format is too long. It counts the arguments with their nested values, and the digits
+// that the format string asks for.
 func formatted(args []ref.Val) bool {
 	s, _ := args[0].(types.String)
 	total := len(s) + textBytes(args[1], maxBytes)
@@ -211,7 +212,7 @@ func formatted(args []ref.Val) bool {
 	return true
 }
 
-// textBytes is how long a value is as text, about, or at least that it is more than so much.
+// textBytes returns the approximate length of a value as text. It stops counting above most.
 func textBytes(v ref.Val, most int) int {
 	total := 8
 	switch v := v.(type) {
@@ -232,8 +233,8 @@ func textBytes(v ref.Val, most int) int {
 	return total
 }
 
-// pairs takes the comparisons that comparing two values may need from what is left, and says whether there was enough.
-// Values that are read from objects count what is compared with them by themselves.
+// pairs subtracts the number of comparisons that comparing two values may need from left, and reports whether the result is not
+// negative. Values that implement [Tree] count their comparisons themselves.
 func pairs(v, w ref.Val, left *int) bool {
 	if *left--; *left < 0 {
 		return false
@@ -282,7 +283,7 @@ func pairs(v, w ref.Val, left *int) bool {
 	return true
 }
 
-// pairsWithEach does so for each element of a list and a value.
+// pairsWithEach calls pairs for each element of a list and a value.
 func pairsWithEach(list, v ref.Val, left *int) bool {
 	l, ok := list.(traits.Lister)
 	if !ok {
@@ -296,8 +297,8 @@ func pairsWithEach(list, v ref.Val, left *int) bool {
 	return true
 }
 
-// pairsOfAll does so for each element of a list and each of another one, if there are lists or maps in it: of other elements
-// cel-go counts the comparisons.
+// pairsOfAll calls pairs for each element of v that is a list or a map and each element of w. cel-go counts the comparisons of
+// other elements.
 func pairsOfAll(v, w ref.Val, left *int) bool {
 	list, ok := v.(traits.Lister)
 	if !ok {

@@ -13,11 +13,11 @@ import (
 // IPValue is a value of type [IPType].
 type IPValue struct{ netip.Addr }
 
-// IPType is what ip(...) is of.
+// IPType is the type of the result of ip(...).
 var IPType = celgo.OpaqueType("net.IP")
 
-// IP has ip, isIP and ip.isCanonical of strings, and what there is to know of addresses. Addresses with a zone and IPv4
-// addresses that are mapped to IPv6 are none.
+// IP returns the library with ip, isIP and ip.isCanonical, which take strings, and the methods of addresses. Addresses with a
+// zone, and IPv4 addresses that are mapped to IPv6, are invalid.
 func IP() celgo.EnvOption {
 	is := func(name, id string, f func(netip.Addr) bool) function {
 		return method(name, id, args(IPType), celgo.BoolType, on(func(v IPValue) ref.Val { return types.Bool(f(v.Addr)) }))
@@ -74,12 +74,12 @@ func family(v IPValue) ref.Val {
 	return types.Int(6)
 }
 
-// ConvertToNative is of ref.Val.
+// ConvertToNative implements ref.Val.
 func (v IPValue) ConvertToNative(to reflect.Type) (any, error) {
 	return native(v.Addr, v.String, "IP", to)
 }
 
-// ConvertToType is of ref.Val.
+// ConvertToType implements ref.Val.
 func (v IPValue) ConvertToType(to ref.Type) ref.Val {
 	if to == types.StringType {
 		return types.String(v.String())
@@ -87,7 +87,7 @@ func (v IPValue) ConvertToType(to ref.Type) ref.Val {
 	return convert(v, IPType, to)
 }
 
-// Equal is of ref.Val.
+// Equal implements ref.Val.
 func (v IPValue) Equal(other ref.Val) ref.Val {
 	o, ok := other.(IPValue)
 	if !ok {
@@ -96,11 +96,11 @@ func (v IPValue) Equal(other ref.Val) ref.Val {
 	return types.Bool(v.Addr == o.Addr)
 }
 
-// Type is of ref.Val.
+// Type implements ref.Val.
 func (v IPValue) Type() ref.Type { return IPType }
 
-// Value is of ref.Val.
+// Value implements ref.Val.
 func (v IPValue) Value() any { return v.Addr }
 
-// Size is how many bytes the address has, of traits.Sizer.
+// Size implements traits.Sizer. It is the length of the address in bytes.
 func (v IPValue) Size() ref.Val { return types.Int((v.BitLen() + 7) / 8) }

@@ -8,8 +8,8 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// JSONPatch has jsonpatch.escapeKey, for what a path of a patch is made of. Only expressions that make patches have it.
-// https://www.rfc-editor.org/rfc/rfc6901
+// JSONPatch returns the library with jsonpatch.escapeKey, which escapes a key for a path of a JSON patch. Only expressions that
+// make patches have it. https://www.rfc-editor.org/rfc/rfc6901
 func JSONPatch() celgo.EnvOption {
 	escape := strings.NewReplacer("/", "~1", "~", "~0")
 	return celgo.Lib(lib{name: "kubernetes.jsonpatch", functions: []function{

@@ -7,7 +7,8 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// Lists has isSorted, sum, min, max, indexOf and lastIndexOf of lists; and includes of anything, since version 1.
+// Lists returns the library with isSorted, sum, min, max, indexOf and lastIndexOf of lists. Since version 1 it also has includes,
+// whose target may have any type.
 func Lists(version int) celgo.EnvOption {
 	element := celgo.TypeParamType("A")
 	l := lib{name: "kubernetes.lists", functions: []function{
@@ -25,14 +26,14 @@ func Lists(version int) celgo.EnvOption {
 	return celgo.Lib(l)
 }
 
-// comparable are the types whose values have an order. A list of a type parameter cannot say that its elements must have one,
-// so there is an overload for each.
+// comparable returns the types whose values have an order. A list of a type parameter cannot require that its elements have an
+// order, so each function has one overload for each of these types.
 func comparable() []*celgo.Type {
 	return []*celgo.Type{celgo.IntType, celgo.UintType, celgo.DoubleType, celgo.BoolType, celgo.DurationType, celgo.TimestampType,
 		celgo.StringType, celgo.BytesType}
 }
 
-// shortName is how a type is named in the ids of overloads.
+// shortName returns the name of a type in the ids of overloads.
 func shortName(t *celgo.Type) string {
 	switch t {
 	case celgo.DurationType:
@@ -43,7 +44,7 @@ func shortName(t *celgo.Type) string {
 	return t.TypeName()
 }
 
-// each declares a method of lists of each of the types. What it evaluates to is the type itself if result is nil.
+// each declares a method for lists of each of the types in of. If result is nil, the result type is the element type.
 func each(name, id string, of []*celgo.Type, result *celgo.Type, f func(ref.Val) ref.Val) function {
 	fn := function{name: name}
 	for _, t := range of {
@@ -56,7 +57,7 @@ func each(name, id string, of []*celgo.Type, result *celgo.Type, f func(ref.Val)
 	return fn
 }
 
-// sums declares sum, which begins with the zero of the type.
+// sums declares sum. The sum of an empty list is the zero of the element type.
 func sums() function {
 	fn := function{name: "sum"}
 	for _, zero := range []ref.Val{types.Int(0), types.Uint(0), types.Double(0), types.Duration{}} {
@@ -106,7 +107,8 @@ func isSorted(list ref.Val) ref.Val {
 	return types.True
 }
 
-// extreme is the first of the elements that all others compare to otherwise than so.
+// extreme returns the first of the best elements of a list. An element is replaced if comparing it with a later element returns
+// worse.
 func extreme(list ref.Val, name string, worse ref.Val) ref.Val {
 	iterable, ok := list.(traits.Iterable)
 	if !ok {
@@ -154,7 +156,7 @@ func lastIndexOf(list traits.Lister, item ref.Val) ref.Val {
 	return types.IntNegOne
 }
 
-// includes says whether a list has an element, or whether something else is equal to it.
+// includes reports whether a list has an element, or whether a target of another type equals the item.
 func includes(target, item ref.Val) ref.Val {
 	list, ok := target.(traits.Lister)
 	if !ok {

@@ -13,15 +13,15 @@ import (
 // QuantityValue is a value of type [QuantityType].
 type QuantityValue struct {
 	*resource.Quantity
-	// computed is of results of add and sub, which are equal to others only when they stand on the left.
+	// computed is true for results of add and sub. They equal other quantities only as the left operand.
 	computed bool
 }
 
-// QuantityType is what quantity(...) is of.
+// QuantityType is the type of the result of quantity(...).
 var QuantityType = celgo.ObjectType("kubernetes.Quantity")
 
-// Quantity has quantity and isQuantity of strings, as https://pkg.go.dev/k8s.io/apimachinery/pkg/api/resource#Quantity has
-// them, and arithmetic and comparisons of quantities.
+// Quantity returns the library with quantity and isQuantity, which take strings as in
+// https://pkg.go.dev/k8s.io/apimachinery/pkg/api/resource#Quantity, and with the arithmetic and comparisons of quantities.
 func Quantity() celgo.EnvOption {
 	type q = QuantityValue
 	one, two := args(QuantityType), args(QuantityType, QuantityType)
@@ -58,19 +58,19 @@ func parseQuantity(s string) ref.Val {
 	return QuantityValue{Quantity: &q}
 }
 
-// compare is how two quantities are ordered.
+// compare returns -1, 0 or 1, the order of two quantities.
 func (v QuantityValue) compare(w QuantityValue) int {
 	computable(v.Quantity, w.Quantity)
 	return v.Cmp(*w.Quantity)
 }
 
-// computable ends the evaluation if one of the quantities has so many zeros that writing them takes long, as 1e999999999.
+// computable ends the evaluation if one of the quantities has so many zeros that writing it takes too long, such as 1e999999999.
 func computable(all ...*resource.Quantity) {
 	for _, q := range all {
 		if _, small := q.AsInt64(); small {
 			continue
 		}
-		own := q.DeepCopy() // AsDec changes how it is kept
+		own := q.DeepCopy() // AsDec changes its receiver
 		if scale := own.AsDec().Scale(); scale > maxDigits || scale < -maxDigits {
 			Stop()
 		}
@@ -85,7 +85,7 @@ func integer(v QuantityValue) ref.Val {
 	return types.Int(i)
 }
 
-// arithmetic declares an operation with a quantity or an integer.
+// arithmetic declares an operation of a quantity with a quantity or an integer.
 func arithmetic(name string, apply func(*resource.Quantity, resource.Quantity)) function {
 	compute := func(v QuantityValue, w resource.Quantity) ref.Val {
 		result := v.DeepCopy()
@@ -103,15 +103,15 @@ func arithmetic(name string, apply func(*resource.Quantity, resource.Quantity)) 
 	}}
 }
 
-// ConvertToNative is of ref.Val.
+// ConvertToNative implements ref.Val.
 func (v QuantityValue) ConvertToNative(to reflect.Type) (any, error) {
 	return native(v.Quantity, v.String, "Quantity", to)
 }
 
-// ConvertToType is of ref.Val.
+// ConvertToType implements ref.Val.
 func (v QuantityValue) ConvertToType(to ref.Type) ref.Val { return convert(v, QuantityType, to) }
 
-// Equal is of ref.Val.
+// Equal implements ref.Val.
 func (v QuantityValue) Equal(other ref.Val) ref.Val {
 	o, ok := other.(QuantityValue)
 	if !ok || o.computed {
@@ -120,8 +120,8 @@ func (v QuantityValue) Equal(other ref.Val) ref.Val {
 	return types.Bool(v.compare(o) == 0)
 }
 
-// Type is of ref.Val.
+// Type implements ref.Val.
 func (v QuantityValue) Type() ref.Type { return QuantityType }
 
-// Value is of ref.Val.
+// Value implements ref.Val.
 func (v QuantityValue) Value() any { return v.Quantity }

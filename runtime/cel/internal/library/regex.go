@@ -10,7 +10,8 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// Regex has find and findAll of strings, by the syntax of RE2. An expression that is a constant is compiled once.
+// Regex returns the library with find and findAll of strings, with the syntax of RE2. A constant regular expression is compiled
+// once.
 func Regex() celgo.EnvOption {
 	text, all := celgo.StringType, celgo.ListType(celgo.StringType)
 	return celgo.Lib(lib{
@@ -28,14 +29,14 @@ func Regex() celgo.EnvOption {
 	})
 }
 
-// both binds a search without a limit. As a function of two, both arguments are evaluated even if the first is an error,
-// which costs.
+// both binds a search without a limit. It is a binary binding, so cel-go evaluates both arguments even if the first is an error.
+// The cost depends on this.
 func both(find func(*regexp.Regexp, []ref.Val) ref.Val) celgo.OverloadOpt {
 	found := search(find)
 	return celgo.BinaryBinding(func(s, pattern ref.Val) ref.Val { return found(s, pattern) })
 }
 
-// search compiles the expression that is its second argument, and looks for it.
+// search returns a function that compiles the regular expression in its second argument and calls find.
 func search(find func(*regexp.Regexp, []ref.Val) ref.Val) func(...ref.Val) ref.Val {
 	return func(args ...ref.Val) ref.Val {
 		if len(args) < 2 {
@@ -56,8 +57,8 @@ func search(find func(*regexp.Regexp, []ref.Val) ref.Val) func(...ref.Val) ref.V
 	}
 }
 
-// constant has an expression that is a constant compiled with the program. It goes before what cel-go has itself for
-// matches if it names the overload, so that those are guarded too.
+// constant returns an optimization that compiles a constant regular expression with the program. If it names an overload, it
+// replaces the optimization of matches that cel-go has, so that these calls are checked too.
 func constant(function, overload string, find func(*regexp.Regexp, []ref.Val) ref.Val) *interpreter.RegexOptimization {
 	return &interpreter.RegexOptimization{
 		Function:   function,
@@ -81,7 +82,7 @@ func constant(function, overload string, find func(*regexp.Regexp, []ref.Val) re
 	}
 }
 
-// first is the first match, or nothing.
+// first returns the first match, or an empty string.
 func first(re *regexp.Regexp, args []ref.Val) ref.Val {
 	if len(args) != 2 {
 		return types.NoSuchOverloadErr()
@@ -93,7 +94,7 @@ func first(re *regexp.Regexp, args []ref.Val) ref.Val {
 	return types.String(re.FindString(s))
 }
 
-// match says whether there is one.
+// match reports whether there is a match.
 func match(re *regexp.Regexp, args []ref.Val) ref.Val {
 	s, ok := args[0].(types.String)
 	if !ok {
@@ -102,7 +103,7 @@ func match(re *regexp.Regexp, args []ref.Val) ref.Val {
 	return types.Bool(re.MatchString(string(s)))
 }
 
-// matches are all matches, or so many.
+// matches returns all matches, or at most as many as the third argument.
 func matches(re *regexp.Regexp, args []ref.Val) ref.Val {
 	if len(args) < 2 || len(args) > 3 {
 		return types.NoSuchOverloadErr()

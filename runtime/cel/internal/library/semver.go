@@ -14,11 +14,11 @@ import (
 // SemverValue is a value of type [SemverType].
 type SemverValue struct{ semver.Version }
 
-// SemverType is what semver(...) is of.
+// SemverType is the type of the result of semver(...).
 var SemverType = celgo.ObjectType("kubernetes.Semver")
 
-// Semver has semver and isSemver of strings, with and without normalization, and the parts and the order of versions.
-// https://semver.org
+// Semver returns the library with semver and isSemver, which take strings and an optional normalization, and with the parts and
+// comparisons of versions. https://semver.org
 func Semver() celgo.EnvOption {
 	one, two := args(SemverType), args(SemverType, SemverType)
 	text, normalized := args(celgo.StringType), args(celgo.StringType, celgo.BoolType)
@@ -46,7 +46,7 @@ func Semver() celgo.EnvOption {
 	}})
 }
 
-// onNormalized binds a function of a string and of whether it is to be normalized.
+// onNormalized binds a function of a string and a boolean that requests normalization.
 func onNormalized(f func(string, bool) ref.Val) celgo.OverloadOpt {
 	return onBoth(func(s types.String, normalize types.Bool) ref.Val { return f(string(s), bool(normalize)) })
 }
@@ -64,8 +64,8 @@ func isSemver(s string, normalize bool) ref.Val {
 	return types.Bool(err == nil)
 }
 
-// parseSemver normalizes first, if it has to: a v before it goes, zeros before numbers go, and what is missing of
-// major.minor.patch is zero.
+// parseSemver parses a version. Normalization removes a leading v and leading zeros of numbers, and adds missing parts of
+// major.minor.patch as zeros.
 func parseSemver(s string, normalize bool) (semver.Version, error) {
 	if !normalize {
 		return semver.Parse(s)
@@ -90,15 +90,15 @@ func parseSemver(s string, normalize bool) (semver.Version, error) {
 	return semver.Parse(strings.Join(parts, "."))
 }
 
-// ConvertToNative is of ref.Val.
+// ConvertToNative implements ref.Val.
 func (v SemverValue) ConvertToNative(to reflect.Type) (any, error) {
 	return native(v.Version, v.String, "Semver", to)
 }
 
-// ConvertToType is of ref.Val.
+// ConvertToType implements ref.Val.
 func (v SemverValue) ConvertToType(to ref.Type) ref.Val { return convert(v, SemverType, to) }
 
-// Equal is of ref.Val.
+// Equal implements ref.Val.
 func (v SemverValue) Equal(other ref.Val) ref.Val {
 	o, ok := other.(SemverValue)
 	if !ok {
@@ -107,8 +107,8 @@ func (v SemverValue) Equal(other ref.Val) ref.Val {
 	return types.Bool(v.EQ(o.Version))
 }
 
-// Type is of ref.Val.
+// Type implements ref.Val.
 func (v SemverValue) Type() ref.Type { return SemverType }
 
-// Value is of ref.Val.
+// Value implements ref.Val.
 func (v SemverValue) Value() any { return v.Version }

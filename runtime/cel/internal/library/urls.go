@@ -12,10 +12,11 @@ import (
 // URL is a value of type [URLType].
 type URL struct{ *url.URL }
 
-// URLType is what url(...) is of.
+// URLType is the type of the result of url(...).
 var URLType = celgo.ObjectType("kubernetes.URL")
 
-// URLs has url and isURL of strings, which have to be absolute, and the parts of URLs.
+// URLs returns the library with url and isURL, which take strings, and the parts of URLs. The strings have to be absolute URLs or
+// absolute paths.
 func URLs() celgo.EnvOption {
 	part := func(name, id string, get func(*url.URL) string) function {
 		return method(name, id, args(URLType), celgo.StringType, on(func(u URL) ref.Val { return types.String(get(u.URL)) }))
@@ -35,7 +36,8 @@ func URLs() celgo.EnvOption {
 	}})
 }
 
-// parseURL judges a string as a request does, and parses it as a reference: only the latter knows of fragments.
+// parseURL checks a string with the parser for request URIs, and parses it with the general parser, because only the latter
+// parses fragments.
 func parseURL(s string) ref.Val {
 	_, err := url.ParseRequestURI(s)
 	if err != nil {
@@ -48,7 +50,7 @@ func parseURL(s string) ref.Val {
 	return URL{u}
 }
 
-// query has a list of values for each key.
+// query returns a list of values for each key.
 func query(u URL) ref.Val {
 	result := map[ref.Val]ref.Val{}
 	for key, values := range u.Query() {
@@ -57,15 +59,15 @@ func query(u URL) ref.Val {
 	return types.NewRefValMap(types.DefaultTypeAdapter, result)
 }
 
-// ConvertToNative is of ref.Val.
+// ConvertToNative implements ref.Val.
 func (u URL) ConvertToNative(to reflect.Type) (any, error) {
 	return native(u.URL, u.String, "URL", to)
 }
 
-// ConvertToType is of ref.Val.
+// ConvertToType implements ref.Val.
 func (u URL) ConvertToType(to ref.Type) ref.Val { return convert(u, URLType, to) }
 
-// Equal is of ref.Val.
+// Equal implements ref.Val.
 func (u URL) Equal(other ref.Val) ref.Val {
 	o, ok := other.(URL)
 	if !ok {
@@ -74,8 +76,8 @@ func (u URL) Equal(other ref.Val) ref.Val {
 	return types.Bool(u.String() == o.String())
 }
 
-// Type is of ref.Val.
+// Type implements ref.Val.
 func (u URL) Type() ref.Type { return URLType }
 
-// Value is of ref.Val.
+// Value implements ref.Val.
 func (u URL) Value() any { return u.URL }

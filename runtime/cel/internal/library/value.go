@@ -9,11 +9,11 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// noOverload is what a function answers that was called with a value of another type, which the type checker allows of dyn.
-// A value that is an error already stays that.
+// noOverload returns the error of a function that was called with a value of another type, which the type checker permits for
+// dyn. If v is an error already, it returns v.
 func noOverload(v ref.Val) ref.Val { return types.MaybeNoSuchOverloadErr(v) }
 
-// convert is a conversion to a type that a value has no function for.
+// convert implements ConvertToType of a value whose type is own. It converts only to that type and to the type of types.
 func convert(v ref.Val, own *types.Type, to ref.Type) ref.Val {
 	switch to {
 	case own:
@@ -24,7 +24,7 @@ func convert(v ref.Val, own *types.Type, to ref.Type) ref.Val {
 	return types.NewErr("type conversion error from '%s' to '%s'", own, to)
 }
 
-// native is a conversion to a type of Go: to that of what is in the value, or to a string.
+// native implements ConvertToNative. It converts to the Go type of inside, or to a string.
 func native(inside any, text func() string, name string, to reflect.Type) (any, error) {
 	switch {
 	case inside != nil && reflect.TypeOf(inside).AssignableTo(to):
@@ -41,18 +41,18 @@ type function struct {
 	overloads []celgo.FunctionOpt
 }
 
-// lib is a library that is added once to an environment, under a name.
+// lib is a library that is added at most once to an environment, under its name.
 type lib struct {
 	name      string
-	types     []*celgo.Type // those that can be named in expressions
+	types     []*celgo.Type // types that expressions can name
 	functions []function
 	program   []celgo.ProgramOption
 }
 
-// LibraryName is of celgo.SingletonLibrary.
+// LibraryName implements celgo.SingletonLibrary.
 func (l lib) LibraryName() string { return l.name }
 
-// CompileOptions is of celgo.Library.
+// CompileOptions implements celgo.Library.
 func (l lib) CompileOptions() []celgo.EnvOption {
 	var opts []celgo.EnvOption
 	for _, t := range l.types {
@@ -64,7 +64,7 @@ func (l lib) CompileOptions() []celgo.EnvOption {
 	return opts
 }
 
-// ProgramOptions is of celgo.Library.
+// ProgramOptions implements celgo.Library.
 func (l lib) ProgramOptions() []celgo.ProgramOption { return l.program }
 
 // global declares a function that is called as f(x).
@@ -77,10 +77,10 @@ func method(name, id string, args []*celgo.Type, result *celgo.Type, binding cel
 	return function{name, []celgo.FunctionOpt{celgo.MemberOverload(id, args, result, binding)}}
 }
 
-// args are the types of arguments.
+// args returns the types of arguments.
 func args(all ...*celgo.Type) []*celgo.Type { return all }
 
-// onString binds a function of a string.
+// onString binds a function of one string.
 func onString(f func(string) ref.Val) celgo.OverloadOpt {
 	return celgo.UnaryBinding(func(v ref.Val) ref.Val {
 		s, ok := v.Value().(string)
@@ -91,7 +91,7 @@ func onString(f func(string) ref.Val) celgo.OverloadOpt {
 	})
 }
 
-// on binds a method without arguments of a value of type T.
+// on binds a method of a value of type T that has no arguments.
 func on[T ref.Val](f func(T) ref.Val) celgo.OverloadOpt {
 	return celgo.UnaryBinding(func(v ref.Val) ref.Val {
 		t, ok := v.(T)
@@ -117,7 +117,7 @@ func onBoth[T, U ref.Val](f func(T, U) ref.Val) celgo.OverloadOpt {
 	})
 }
 
-// onText binds a method of a value of type T with a string for an argument.
+// onText binds a method of a value of type T with a string argument.
 func onText[T ref.Val](f func(T, string) ref.Val) celgo.OverloadOpt {
 	return onBoth(func(t T, s types.String) ref.Val { return f(t, string(s)) })
 }

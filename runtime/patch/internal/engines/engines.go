@@ -1,5 +1,5 @@
-// Package engines applies the three kinds of patches that are pure: JSON patches, merge patches and strategic merge patches.
-// They share how documents are decoded, encoded and measured, and what numbers are in them.
+// Package engines applies JSON patches, merge patches and strategic merge patches. It also decodes, encodes and measures
+// documents, and handles the numbers in them.
 package engines
 
 import (
@@ -12,31 +12,33 @@ import (
 	"net/http"
 )
 
-// MaxCopied is how many bytes of JSON a patch may copy.
+// MaxCopied is the maximum number of bytes of JSON that a patch may copy.
 const MaxCopied = 3 << 20
 
-// Bounds are those of package patch, of the same fields, with all defaults filled in: what has no bound has one that nothing reaches.
+// Bounds has the fields of Bounds in package patch, with all defaults filled in. A missing bound is a number that is never
+// reached.
 type Bounds struct {
 	Operations, MovedItems, Values, DocumentValues, MergedItems int
 }
 
-const maxDepth = 10000 // that encoding/json decodes
+const maxDepth = 10000 // the maximum depth that encoding/json decodes
 
-// Refusal says why a patch was refused, as the Error of package patch does. Without a Code the patch was given up: Err is that of the
-// context.
+// Refusal is the reason why a patch was refused, with the fields of Error in package patch. If Code is 0, the patch was
+// cancelled, and Err is the error of the context.
 type Refusal struct {
 	Code    int
 	Message string
 	Err     error
 }
 
-// A budget ends the work on a patch when its context is done. It is asked for each step, and asks the context for one in many.
+// A budget ends the work on a patch when its context is done. It is called for each step, and checks the context once in many
+// steps.
 type budget struct {
 	done  <-chan struct{}
 	steps int
 }
 
-// over takes a number of steps, and reports whether the context is done.
+// over counts steps, and reports whether the context is done.
 func (b *budget) over(steps int) bool {
 	const each = 4096
 	if b.steps += steps; b.steps < each {
@@ -51,7 +53,7 @@ func (b *budget) over(steps int) bool {
 	}
 }
 
-// givenUp is the Refusal of a patch whose context is done, or nil.
+// givenUp returns the Refusal of a patch whose context is done, or nil.
 func givenUp(ctx context.Context) *Refusal {
 	if err := ctx.Err(); err != nil {
 		return &Refusal{Err: err}
@@ -59,12 +61,12 @@ func givenUp(ctx context.Context) *Refusal {
 	return nil
 }
 
-// tooLarge is the Refusal of a patch that takes too much.
+// tooLarge returns the Refusal of a patch that costs too much.
 func tooLarge(format string, args ...any) *Refusal {
 	return &Refusal{Code: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf(format, args...)}
 }
 
-// Check refuses a patch with too many values or, if it is an array, operations.
+// Check refuses a patch with too many values or, if it is an array, too many operations.
 func (b Bounds) Check(patch []byte) *Refusal {
 	if n := Operations(patch); n > b.Operations {
 		return tooLarge("The allowed maximum operations in a JSON patch is %d, got %d", b.Operations, n)
@@ -72,7 +74,7 @@ func (b Bounds) Check(patch []byte) *Refusal {
 	return b.checkValues(nil, patch)
 }
 
-// Operations is how many elements a JSON text has that is an array; 0: it is none, or empty. It decodes nothing.
+// Operations returns the number of elements of a JSON array, and 0 for other texts. It decodes nothing.
 func Operations(text []byte) int {
 	n, depth, empty := 0, 0, true
 	for i := 0; i < len(text); i++ {
@@ -106,7 +108,8 @@ func Operations(text []byte) int {
 	return n + 1
 }
 
-// checkValues refuses a patch, or a document for one, with so many values that it would take much memory. It decodes nothing.
+// checkValues refuses a patch, or a patch and its document, with so many values that they would take much memory. It decodes
+// nothing.
 func (b Bounds) checkValues(doc, patch []byte) *Refusal {
 	changes := valuesIn(patch)
 	if changes > b.Values {
@@ -118,7 +121,7 @@ func (b Bounds) checkValues(doc, patch []byte) *Refusal {
 	return nil
 }
 
-// valuesIn is about how many values a JSON text has: each follows a bracket, a comma or a colon, or begins the text.
+// valuesIn returns the approximate number of values in a JSON text. It counts opening brackets and commas, and one for the text.
 func valuesIn(text []byte) int {
 	n := 1
 	for i := 0; i < len(text); i++ {
@@ -154,7 +157,7 @@ func inapplicable(err error) *Refusal {
 	}
 }
 
-// decode reads one JSON value, with numbers as json.Number.
+// decode decodes one JSON value, with numbers as json.Number.
 func decode(text []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -171,7 +174,7 @@ func decode(text []byte) (any, error) {
 	return v, nil
 }
 
-// DecodeObject reads a JSON object, with numbers as json.Number.
+// DecodeObject decodes a JSON object, with numbers as json.Number.
 func DecodeObject(text []byte) (map[string]any, error) {
 	v, err := decode(text)
 	if err != nil {
@@ -184,7 +187,7 @@ func DecodeObject(text []byte) (map[string]any, error) {
 	return object, nil
 }
 
-// decodeDocument reads the document that is to be patched.
+// decodeDocument decodes the document to patch.
 func decodeDocument(doc []byte) (map[string]any, *Refusal) {
 	object, err := DecodeObject(doc)
 	if err != nil {
@@ -193,7 +196,7 @@ func decodeDocument(doc []byte) (map[string]any, *Refusal) {
 	return object, nil
 }
 
-// encode writes a patched document, unless patching made it too deep to be read again.
+// encode encodes a patched document. It fails if the patch made the document too deep to be decoded again.
 func encode(v any) ([]byte, *Refusal) {
 	if _, deep := measure(v, -1); deep {
 		return nil, inapplicable(errors.New("the result is nested too deeply"))
@@ -205,8 +208,8 @@ func encode(v any) ([]byte, *Refusal) {
 	return text, nil
 }
 
-// measure returns about how many bytes v has as JSON, and whether it is nested too deeply. It stops when there
-// are more than limit bytes; a negative limit is none. It does not recurse: v may be deeper than the stack.
+// measure returns the approximate number of bytes of v as JSON, and whether it is nested too deeply. It stops after limit bytes;
+// a negative limit means no limit. It does not recurse, because v may be deeper than the stack.
 func measure(v any, limit int) (size int, deep bool) {
 	type node struct {
 		v     any

@@ -36,14 +36,14 @@ func (b Bounds) JSON(ctx context.Context, doc, patch []byte) ([]byte, *Refusal) 
 	return encode(p.root)
 }
 
-// operation is one step of a JSON patch.
+// operation is one operation of a JSON patch.
 type operation struct {
 	op         string
-	path, from *string // nil: missing
-	value      any     // nil: null or missing
+	path, from *string // nil if missing
+	value      any     // nil if null or missing
 }
 
-// decodeOperations decodes a patch for doc, unless it has too many.
+// decodeOperations decodes a patch for doc, unless it has too many operations or values.
 func (b Bounds) decodeOperations(doc, patch []byte) ([]operation, *Refusal) {
 	if !json.Valid(patch) {
 		return nil, &Refusal{Code: http.StatusBadRequest, Message: "invalid JSON patch"}
@@ -88,7 +88,7 @@ func (o *operation) decode(members map[string]json.RawMessage) error {
 	return err
 }
 
-// Reasons for which an operation does not apply.
+// Reasons why an operation cannot be applied.
 var (
 	errNoPath   = errors.New("missing path")
 	errNoTarget = errors.New("the path does not exist")
@@ -98,12 +98,12 @@ var (
 	errMoved    = errors.New("too many items of lists are moved aside")
 )
 
-// patcher is a document under change.
+// patcher is a document that is being patched.
 type patcher struct {
 	root   any
-	copied int // bytes so far
-	moved  int // items so far
-	most   int // that may be moved
+	copied int // number of bytes so far
+	moved  int // number of shifted items so far
+	most   int // maximum of moved
 }
 
 func (p *patcher) apply(o operation) error {
@@ -137,20 +137,20 @@ func (p *patcher) apply(o operation) error {
 	return p.add(*o.path, value)
 }
 
-// place is where a path leads: a member of an object, or an element of an array, whose array can be replaced by
-// another one.
+// place is the position that a path leads to: a member of an object, or an element of an array. A longer or shorter array needs
+// set, which puts it into its container.
 type place struct {
 	object map[string]any
 	array  []any
-	set    func(array []any) // puts another array where this one was
+	set    func(array []any) // replaces the array in its container
 	key    string
 }
 
 var unescape = strings.NewReplacer("~1", "/", "~0", "~")
 
-// find walks to the container of the last name in path.
+// find returns the place of path. All containers on the way must exist.
 func (p *patcher) find(path string) (place, error) {
-	if strings.Count(path, "/") > maxDepth+1 { // no document is as deep
+	if strings.Count(path, "/") > maxDepth+1 { // no document is this deep
 		return place{}, errNoTarget
 	}
 	names := strings.Split(path, "/")
@@ -175,7 +175,7 @@ func (p *patcher) find(path string) (place, error) {
 	return at, nil
 }
 
-// enter goes into v, which put can replace.
+// enter returns a place in v. put replaces v in its container.
 func (place) enter(v any, put func(any)) (place, error) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -186,7 +186,7 @@ func (place) enter(v any, put func(any)) (place, error) {
 	return place{}, errNoTarget
 }
 
-// index returns the array index that key names, in an array of n elements.
+// index returns the array index that key has, in an array of n elements.
 func (at place) index(n int) (int, error) {
 	i, err := strconv.Atoi(at.key)
 	if err != nil {
@@ -201,7 +201,7 @@ func (at place) index(n int) (int, error) {
 	return i, nil
 }
 
-// get returns the value at the place; that of a missing member is nil.
+// get returns the value at the place, nil for a missing member.
 func (at place) get() (any, error) {
 	if at.object != nil {
 		return at.object[at.key], nil
@@ -213,7 +213,7 @@ func (at place) get() (any, error) {
 	return at.array[i], nil
 }
 
-// put sets the value at a place that get found.
+// put sets the value at a place for which get succeeds.
 func (at place) put(v any) {
 	if at.object != nil {
 		at.object[at.key] = v
@@ -326,7 +326,7 @@ func (p *patcher) copy(from, path string) error {
 	return p.add(path, deepCopy(v))
 }
 
-// deepCopy copies a value that measure found not too deep to recurse into.
+// deepCopy copies a value. The value must not be too deep for recursion, which measure checks.
 func deepCopy(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -345,8 +345,8 @@ func deepCopy(v any) any {
 	return v
 }
 
-// equal compares two values; numbers by their text, as kube-apiserver does. It recurses no deeper than the less
-// deep of the two.
+// equal compares two values. It compares numbers by their text, as kube-apiserver does. The recursion is not deeper than the less
+// deep value.
 func equal(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:

@@ -30,7 +30,7 @@ func (b Bounds) Merge(ctx context.Context, doc, patch []byte) ([]byte, *Refusal)
 	return encode(object)
 }
 
-// noObject is the error for a merge patch of another type, of which kube-apiserver notices null last.
+// noObject returns the error for a merge patch that is not an object. kube-apiserver has a different error for null.
 func noObject(patch any) *Refusal {
 	if patch == nil {
 		return &Refusal{Code: http.StatusBadRequest, Message: "Invalid JSON Patch"}
@@ -38,7 +38,8 @@ func noObject(patch any) *Refusal {
 	return undecodable(errors.New("a merge patch must be a JSON object"))
 }
 
-// merge changes object as patch says, or a part of it when b is over. It recurses as deep as the decoder lets patch be.
+// merge changes object as patch says. If b is over, it changes only a part. The recursion is as deep as the decoder allows for
+// patch.
 func merge(object, patch map[string]any, b *budget) {
 	for key, value := range patch {
 		if b.over(1) {
@@ -62,8 +63,8 @@ func merge(object, patch map[string]any, b *budget) {
 	}
 }
 
-// prune removes the members that are null: in a merge patch they delete what is not there. kube-apiserver looks
-// for them inside arrays as well.
+// prune removes the null members of a value in a patch, which would delete members that do not exist. As in kube-apiserver, it
+// also looks inside arrays.
 func prune(v any, b *budget) {
 	switch v := v.(type) {
 	case map[string]any:

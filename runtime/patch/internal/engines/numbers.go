@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Misfit is a number that is neither an int64 nor a float64.
+// Misfit is a number that fits neither an int64 nor a float64.
 type Misfit struct {
-	Number json.Number
-	steps  []string // to it, the last one first
+	Number json.Number // Number is the text of the number.
+	steps  []string    // path to the number, the last step first
 }
 
-// Path is where the number is: .spec.sizes[].
+// Path returns the path of the number: .spec.sizes[].
 func (m *Misfit) Path() string {
 	var b strings.Builder
 	for _, step := range slices.Backward(m.steps) {
@@ -22,10 +22,9 @@ func (m *Misfit) Path() string {
 	return b.String()
 }
 
-// WithNumbers returns v, as decode made it, with int64 and float64 in the place of its numbers' texts, or the first
-// Misfit. A large whole number is a float64 if it is written as one again with the same digits; keep leaves the others
-// the texts they are. The path is put together only for a Misfit: in a deep value those of all members would take the
-// square of its size.
+// WithNumbers replaces the numbers in v, as decode returned it, by int64 and float64, and returns v or the first Misfit. A whole
+// number beyond int64 becomes a float64 if the float has the same digits. With keep, other whole numbers remain json.Number. The
+// path is made only for a Misfit, because the paths of all members of a deep value would take the square of its size.
 func WithNumbers(v any, keep bool) (any, *Misfit) {
 	var bad *Misfit
 	switch v := v.(type) {

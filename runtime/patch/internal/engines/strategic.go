@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
-// Strategic applies a strategic merge patch to the JSON of a t.
+// Strategic applies a strategic merge patch to the JSON of a value of type t.
 func (b Bounds) Strategic(ctx context.Context, doc, patch []byte, t reflect.Type) (result []byte, refusal *Refusal) {
 	if t == nil || t.Kind() != reflect.Struct {
 		return nil, &Refusal{Code: http.StatusUnsupportedMediaType, Message: fmt.Sprintf("strategic merge patches need a Go struct, not %v", t)}
@@ -30,7 +30,7 @@ func (b Bounds) Strategic(ctx context.Context, doc, patch []byte, t reflect.Type
 	if err != nil {
 		return nil, inapplicable(fmt.Errorf("document: %w", err))
 	}
-	defer func() { // directives of a wrong type are not all found before they are used
+	defer func() { // the library panics for some directives of a wrong type
 		if p := recover(); p != nil {
 			result, refusal = nil, inapplicable(fmt.Errorf("%v", p))
 		}
@@ -62,18 +62,19 @@ func (b Bounds) Strategic(ctx context.Context, doc, patch []byte, t reflect.Type
 func (b Bounds) checkLists(object, changes map[string]any, meta strategicpatch.LookupPatchMeta) *Refusal {
 	cost := listCost{}
 	cost.add(object, changes, meta)
-	if cost.sum <= square(min(b.MergedItems, math.MaxInt32)) { // the square of more is no int64
+	if cost.sum <= square(min(b.MergedItems, math.MaxInt32)) { // the square of a greater number is not an int64
 		return nil
 	}
 	return tooLarge("a strategic merge patch can merge lists of some %d items; a merge patch replaces lists of any length", (b.MergedItems+1)/2)
 }
 
-// listCost counts the comparisons that merging lists takes: of each item of patch and document with all, to find out their order.
+// listCost counts the comparisons for merging lists. The library compares each item of the patch and of the document with all
+// others to find the order.
 type listCost struct{ sum int64 }
 
 func square(n int) int64 { return int64(n) * int64(n) }
 
-// add counts the comparisons for changes of object.
+// add counts the comparisons for applying changes to object.
 func (c *listCost) add(object, changes map[string]any, meta strategicpatch.LookupPatchMeta) {
 	for key, v := range changes {
 		name := key
@@ -110,7 +111,7 @@ func (c *listCost) add(object, changes map[string]any, meta strategicpatch.Looku
 	}
 }
 
-// byKey are the items of a list by the text of a member.
+// byKey returns the items of a list by the text of a member.
 func byKey(items []any, key string) map[string]map[string]any {
 	out := make(map[string]map[string]any, len(items))
 	for _, item := range items {
@@ -121,7 +122,7 @@ func byKey(items []any, key string) map[string]map[string]any {
 	return out
 }
 
-// keyOf is the text of a member that is a scalar.
+// keyOf returns the text of a scalar member.
 func keyOf(item map[string]any, key string) string {
 	switch v := item[key].(type) {
 	case map[string]any, []any:
@@ -131,8 +132,8 @@ func keyOf(item map[string]any, key string) string {
 	}
 }
 
-// decodeStrategic reads a JSON object with whole numbers as int64, by which merge keys are compared. Larger ones stay
-// texts, and so what they are.
+// decodeStrategic decodes a JSON object with whole numbers as int64, because merge keys are compared in this form. Larger numbers
+// remain texts, so that they do not change.
 func decodeStrategic(text []byte) (map[string]any, error) {
 	object, err := DecodeObject(text)
 	if err != nil {
@@ -144,8 +145,8 @@ func decodeStrategic(text []byte) (map[string]any, error) {
 	return object, nil
 }
 
-// strategicError tells a patch that does not fit the document from one that is none. kube-apiserver answers some of the
-// latter, such as an unknown directive, with 500.
+// strategicError distinguishes a patch that does not fit the document from an invalid patch. For some invalid patches, such as an
+// unknown directive, kube-apiserver responds with 500.
 func strategicError(err error) *Refusal {
 	if errors.Is(err, mergepatch.ErrNoListOfLists) {
 		return inapplicable(err)

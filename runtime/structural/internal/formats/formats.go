@@ -1,4 +1,4 @@
-// Package formats judges texts: by the formats of strings, and by regular expressions.
+// Package formats checks strings by formats and regular expressions.
 package formats
 
 import (
@@ -11,8 +11,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 )
 
-// Known says whether a schema of the type enforces the format; the others mean nothing. The formats of strings are
-// those of Kubernetes 1.37, dashes in their names do not count.
+// Known reports whether a schema of the type enforces the format; other formats have no effect. The formats of strings are those
+// of Kubernetes 1.37. Dashes in their names are ignored.
 func Known(jsonType string, intOrString bool, format string) bool {
 	if format == "" {
 		return false
@@ -28,7 +28,7 @@ func Known(jsonType string, intOrString bool, format string) bool {
 	return false
 }
 
-// IsText says that strings have the format.
+// IsText reports whether the format is one of strings.
 func IsText(format string) bool {
 	switch strings.ReplaceAll(format, "-", "") {
 	case "bsonobjectid", "byte", "cidr", "creditcard", "date", "datetime", "duration", "email", "hexcolor", "hostname",
@@ -39,11 +39,11 @@ func IsText(format string) bool {
 	return false
 }
 
-// Checks has the checks of formats of strings for one schema. Those that kube-openapi has no function for go through a
-// registry of formats, which works under a lock: it is the schema's own, so that schemas do not wait for each other.
+// Checks has the checks of string formats for one schema. Formats without a function in kube-openapi need a registry of formats,
+// which has a lock. Each schema has its own registry, so that schemas do not wait for each other.
 type Checks struct{ registry strfmt.Registry }
 
-// Check returns the check of a format, nil if there is nothing to check.
+// Check returns the check of a format, nil if every string has the format.
 func (f *Checks) Check(format string) func(string) bool {
 	switch strings.ReplaceAll(format, "-", "") {
 	case "bsonobjectid":
@@ -83,7 +83,7 @@ func (f *Checks) Check(format string) func(string) bool {
 	return func(text string) bool { return registry.Validates(format, text) }
 }
 
-// IsUTC recognizes a time as most are written, 2006-01-02T15:04:05Z.
+// IsUTC reports whether text is a time in the usual form 2006-01-02T15:04:05Z.
 func IsUTC(text string) bool {
 	if len(text) != len("2006-01-02T15:04:05Z") || text[len(text)-1] != 'Z' {
 		return false
@@ -92,28 +92,28 @@ func IsUTC(text string) bool {
 	return err == nil
 }
 
-// Pattern is a regular expression that is compiled when it is first needed: most of the schemas of a server are rarely
-// used, and a compiled expression is many times as large as its text.
+// Pattern is a regular expression that is compiled when it is first used. Most schemas of a server are rarely used, and a
+// compiled expression is many times as large as its text.
 type Pattern struct {
-	Text string
-	Size int       // instructions
-	once sync.Once // guards the making of the others
+	Text string    // the expression, in the syntax of RE2
+	Size int       // number of instructions
+	once sync.Once // guards the fields below
 	re   *regexp.Regexp
 	err  error
 }
 
-// Refuse makes p an expression that no text matches, for the reason err. It comes before the first use.
+// Refuse makes p an expression that matches no string, for the reason err. It must be called before the first use.
 func (p *Pattern) Refuse(err error) {
 	p.once.Do(func() { p.err = err })
 }
 
-// Compiled returns the expression, compiled.
+// Compiled returns the compiled expression, or the reason why there is none.
 func (p *Pattern) Compiled() (*regexp.Regexp, error) {
 	p.once.Do(func() { p.re, p.err = regexp.Compile(p.Text) })
 	return p.re, p.err
 }
 
-// Matches is false for all texts if the expression is none.
+// Matches reports whether the expression matches. It is false for all strings if the expression does not compile.
 func (p *Pattern) Matches(text string) bool {
 	re, err := p.Compiled()
 	return err == nil && re.MatchString(text)

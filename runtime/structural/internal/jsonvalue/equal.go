@@ -9,7 +9,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime/structural/internal/word"
 )
 
-// Unchanged says that an object is what it was but for its metadata.
+// Unchanged reports whether two objects are equal except for their metadata.
 func Unchanged(value, old any) bool {
 	object, ok := value.(map[string]any)
 	was, okOld := old.(map[string]any)
@@ -29,7 +29,8 @@ func Unchanged(value, old any) bool {
 	return true
 }
 
-// Distinct says that surely no two elements of a short list are the same.
+// Distinct reports whether no two elements of a list are the same. It takes time by the square of the length, so it is for short
+// lists.
 func Distinct(list []any, same func(a, b any) bool) bool {
 	for i, a := range list {
 		for _, b := range list[:i] {
@@ -41,7 +42,7 @@ func Distinct(list []any, same func(a, b any) bool) bool {
 	return true
 }
 
-// Equal says that two values may be the same when they are written down.
+// Equal reports whether two values may have the same JSON text. An int64 and a float64 of the same value do.
 func Equal(a, b any) bool {
 	switch a := a.(type) {
 	case int64:
@@ -65,8 +66,8 @@ func Equal(a, b any) bool {
 	return a == b
 }
 
-// Repeated returns the indexes of the elements that are there for the second time. Objects and lists are compared as they
-// are written down, others with their type: 1 and 1.0 are two elements, [1] and [1.0] are one.
+// Repeated returns the indexes of the elements that occur for the second time. Objects and lists are compared by their JSON text,
+// scalars together with their types: 1 and 1.0 are different elements, [1] and [1.0] are equal.
 func Repeated(list []any) []int {
 	scalars, texts := map[any]int{}, map[string]int{}
 	var second []int
@@ -88,7 +89,8 @@ func Repeated(list []any) []int {
 	return second
 }
 
-// IsAlternative compares a value with one of an enum: after it has become of the alternative's type, if Go converts it.
+// IsAlternative compares a value with an alternative of an enum, after converting the value to the type of the alternative if Go
+// can convert it.
 func IsAlternative(v, alternative any) bool {
 	if v == nil || alternative == nil {
 		return false
@@ -99,7 +101,7 @@ func IsAlternative(v, alternative any) bool {
 		case string:
 			return v == a
 		case int64:
-			return reflect.ValueOf(v).Convert(reflect.TypeFor[string]()).String() == a // the character of that number
+			return reflect.ValueOf(v).Convert(reflect.TypeFor[string]()).String() == a // the character with this number
 		}
 		return false
 	case int64:

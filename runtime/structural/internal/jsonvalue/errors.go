@@ -9,7 +9,8 @@ import (
 	openapierrors "k8s.io/kube-openapi/pkg/validation/errors"
 )
 
-// FieldErrors makes field errors of what was found, each text once, and not more than MaxErrorBytes of them.
+// FieldErrors converts the errors of kube-openapi to field errors. Each text is returned once. There are at most MaxErrors
+// errors, and about MaxErrorBytes of them.
 func FieldErrors(path *field.Path, found []error) field.ErrorList {
 	var all Errors
 	seen := map[string]bool{}
@@ -59,7 +60,7 @@ func wholeOr(v any, otherwise int) int {
 	return otherwise
 }
 
-// alternatives are the values of an enum as texts.
+// alternatives returns the values of an enum as strings.
 func alternatives(values []any) []string {
 	texts := make([]string, len(values))
 	for i, v := range values {
@@ -73,23 +74,25 @@ func alternatives(values []any) []string {
 	return texts
 }
 
-// MaxErrors is how many errors are reported of one value.
+// MaxErrors is the maximum number of errors of one value.
 const MaxErrors = 1000
 
-// ErrNotTold stands for an error of which there is no more to say than of others before it.
+// ErrNotTold takes the place of an error that is not made, because the errors before it are long enough. FieldErrors leaves it
+// out.
 var ErrNotTold = errors.New("there are more errors")
 
-// Errors are the errors about a value, up to the number that is reported.
+// Errors collects the errors of a value up to the bounds.
 type Errors struct {
+	// List has the errors.
 	List  field.ErrorList
 	bytes int // of their texts
 }
 
-// MaxErrorBytes is how long the errors about one value may be together. Each shows where it is, in the names of all around it, and
-// the value.
+// MaxErrorBytes is the maximum length of the errors of one value together. Each error has the path of the value, with the names
+// of all objects around it, and the value.
 const MaxErrorBytes = 1 << 20
 
-// Add adds an error unless there are enough.
+// Add adds an error unless there are enough already.
 func (t *Errors) Add(err *field.Error) {
 	if !t.Full() {
 		t.List = append(t.List, err)
@@ -97,5 +100,5 @@ func (t *Errors) Add(err *field.Error) {
 	}
 }
 
-// Full says that no more errors are reported.
+// Full reports whether no more errors are added.
 func (t *Errors) Full() bool { return len(t.List) >= MaxErrors || t.bytes > MaxErrorBytes }

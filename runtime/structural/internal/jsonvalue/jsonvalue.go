@@ -1,5 +1,5 @@
-// Package jsonvalue is about values that are decoded JSON, whatever their schema: how they are compared, where something is in
-// them, the errors about them, and the metadata of objects.
+// Package jsonvalue handles values of decoded JSON independently of their schema: comparisons, positions in a value, errors, and
+// the metadata of objects.
 package jsonvalue
 
 import (
@@ -10,7 +10,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/validate"
 )
 
-// TypeOf returns the JSON type of a value that is not null, and the format that it has as a number.
+// TypeOf returns the JSON type of a value that is not null, and the format of a number.
 func TypeOf(v any) (string, string) {
 	switch v.(type) {
 	case string:
@@ -26,10 +26,10 @@ func TypeOf(v any) (string, string) {
 	case map[string]any:
 		return word.Object, ""
 	}
-	return fmt.Sprintf("%T", v), "" // no decoded JSON
+	return fmt.Sprintf("%T", v), "" // not decoded JSON
 }
 
-// Float returns a number as a float.
+// Float returns a number as a float64.
 func Float(v any) float64 {
 	if v, ok := v.(int64); ok {
 		return float64(v)
@@ -38,13 +38,13 @@ func Float(v any) float64 {
 	return v2
 }
 
-// IsWhole says that a float is a whole number as far as JSON numbers are exact.
+// IsWhole reports whether a float is a whole number in the range in which floats are exact.
 func IsWhole(v float64) bool {
 	const exact = 1<<53 - 1
 	return v == math.Trunc(v) && math.Abs(v) <= exact
 }
 
-// IsAlmostWhole is the same for kube-openapi, which leaves some room for rounding.
+// IsAlmostWhole reports whether kube-openapi takes a float for a whole number, which includes small rounding errors.
 func IsAlmostWhole(v float64) bool {
 	return IsWhole(v) || validate.MultipleOf("", "", v, 1) == nil
 }

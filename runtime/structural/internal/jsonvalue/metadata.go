@@ -22,9 +22,9 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// CoerceMetadata makes the metadata of an object what is left of it in a metav1.ObjectMeta, and returns the paths below
-// metadata of what is not: at most report. Fields of a wrong type are an error, or are dropped if drop is set; metadata that
-// is no object is an error even then. Nothing is done if there is no metadata.
+// CoerceMetadata converts the metadata of an object as by a metav1.ObjectMeta. It returns the paths, below metadata, of the
+// fields that an ObjectMeta does not have, at most report of them. Fields of a wrong type are an error, or are dropped if drop is
+// set. Metadata that is not an object is always an error. Nothing is done if there is no metadata.
 func CoerceMetadata(object map[string]any, drop bool, report int) ([]string, error) {
 	value, ok := object[word.Metadata]
 	if !ok || IsCanonical(value) {
@@ -33,7 +33,7 @@ func CoerceMetadata(object map[string]any, drop bool, report int) ([]string, err
 	return RecodeMetadata(object, drop, report)
 }
 
-// RecodeMetadata is CoerceMetadata for metadata that is there, by way of an ObjectMeta.
+// RecodeMetadata is like CoerceMetadata for metadata that exists. It always encodes and decodes it as an ObjectMeta.
 func RecodeMetadata(object map[string]any, drop bool, report int) ([]string, error) {
 	value := object[word.Metadata]
 	text, err := json.Marshal(value)
@@ -61,7 +61,7 @@ func RecodeMetadata(object map[string]any, drop bool, report int) ([]string, err
 	return unknown, nil
 }
 
-// dropZeroTimes removes times that mean nothing and would be written as null.
+// dropZeroTimes removes zero times, which would be encoded as null.
 func dropZeroTimes(meta *metav1.ObjectMeta) {
 	if meta.DeletionTimestamp.IsZero() {
 		meta.DeletionTimestamp = nil
@@ -73,7 +73,7 @@ func dropZeroTimes(meta *metav1.ObjectMeta) {
 	}
 }
 
-// decodeMetadata adds to meta what is in text.
+// decodeMetadata decodes text into meta, and returns the paths of unknown fields.
 func decodeMetadata(text []byte, meta *metav1.ObjectMeta, report int) ([]string, error) {
 	if report <= 0 {
 		return nil, json.Unmarshal(text, meta)
@@ -92,7 +92,7 @@ func decodeMetadata(text []byte, meta *metav1.ObjectMeta, report int) ([]string,
 	return unknown, nil
 }
 
-// decodableMetadata decodes the fields one by one, and leaves out those that cannot be.
+// decodableMetadata decodes the fields one by one, and leaves out those that do not decode.
 func decodableMetadata(fields map[string]any, report int) (*metav1.ObjectMeta, []string) {
 	meta := &metav1.ObjectMeta{}
 	var unknown []string
@@ -101,14 +101,14 @@ func decodableMetadata(fields map[string]any, report int) (*metav1.ObjectMeta, [
 		if err != nil || json.Unmarshal(text, &metav1.ObjectMeta{}) != nil {
 			continue
 		}
-		more, _ := decodeMetadata(text, meta, report-len(unknown)) // it was decoded a line ago
+		more, _ := decodeMetadata(text, meta, report-len(unknown)) // it decoded above, so there is no error
 		unknown = append(unknown, more...)
 	}
 	return meta, unknown
 }
 
-// IsCanonical says that metadata is surely as it would come out of an ObjectMeta. That of most objects is, and need not go
-// through one.
+// IsCanonical reports whether an ObjectMeta certainly does not change the metadata. The metadata of most objects is canonical, so
+// it need not be encoded and decoded.
 func IsCanonical(value any) bool {
 	fields, ok := value.(map[string]any)
 	if !ok {
@@ -158,10 +158,10 @@ func isText(v any) bool {
 	return ok && text != ""
 }
 
-// isTime says that a time is written as a metav1.Time writes it.
+// isTime reports whether a time is in the form in which a metav1.Time is encoded.
 func isTime(v any) bool {
 	text, ok := v.(string)
-	return ok && formats.IsUTC(text) && text != "0001-01-01T00:00:00Z" // which is no time at all
+	return ok && formats.IsUTC(text) && text != "0001-01-01T00:00:00Z" // the zero time
 }
 
 func isOwner(v any) bool {
@@ -208,7 +208,7 @@ func isManagedFields(v any) bool {
 	return true
 }
 
-// isFieldSet says that v is nothing but objects.
+// isFieldSet reports whether v consists only of objects.
 func isFieldSet(v any) bool {
 	members, ok := v.(map[string]any)
 	if !ok {
@@ -222,7 +222,7 @@ func isFieldSet(v any) bool {
 	return true
 }
 
-// ValidateResource judges what an object has to have to be one of Kubernetes. A name is not required.
+// ValidateResource validates the fields that make an object a Kubernetes object. A name is not required.
 func ValidateResource(path *field.Path, object map[string]any) field.ErrorList {
 	var errs field.ErrorList
 	version, hasVersion := object[word.APIVersion]
@@ -266,13 +266,13 @@ func ValidateResource(path *field.Path, object map[string]any) field.ErrorList {
 		return append(errs, field.Invalid(path.Child(word.Metadata), value, err.Error()))
 	}
 	if meta.Name == "" {
-		meta.Name = "unnamed" // whatever is allowed: templates have no names
+		meta.Name = "unnamed" // any valid name: templates have no names
 	}
 	return append(errs, validation.ValidateObjectMetaDeclaratively(context.Background(), operation.Create, meta, nil,
 		meta.Namespace != "", pathSegment, path.Child(word.Metadata), true)...)
 }
 
-// textError judges a text that may not be empty.
+// textError validates a string that must not be empty.
 func textError(path *field.Path, value any, problem func(string) string) *field.Error {
 	text, ok := value.(string)
 	switch {

@@ -8,10 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// maxShownPath is how long the path of an error may be. Every value that is judged has one, with the names of all around it.
+// maxShownPath is the maximum length of the path in an error. The path of each value has the names of all objects around it.
 const maxShownPath = 8 << 10
 
-// Below is the path of what is in a value: step comes behind at, unless the path is so long already that it ends before.
+// Below returns the path of a value inside the value at at: at followed by step. A path that would be too long is cut and ends
+// with dots.
 func Below(at, step string) string {
 	if len(at)+len(step) <= maxShownPath {
 		return at + step
@@ -24,29 +25,29 @@ func Below(at, step string) string {
 	return at + strings.ToValidUTF8(step[:room], "") + more
 }
 
-// Trail is where a walk is in a value.
+// Trail is the position of a walk in a value.
 type Trail []Step
 
-// Step leads to a member or an element.
+// Step is one step of a trail, to a member or an element.
 type Step struct {
 	name  string
 	index int  // of an element, or -1
 	key   bool // name is the key of a map, not a property
 }
 
-// Enter goes to a member.
+// Enter moves to a member.
 func (t *Trail) Enter(name string) { *t = append(*t, Step{name: name, index: -1}) }
 
-// EnterKey goes to a member that is not a property.
+// EnterKey moves to a member that is not a property.
 func (t *Trail) EnterKey(name string) { *t = append(*t, Step{name: name, index: -1, key: true}) }
 
-// EnterIndex goes to an element.
+// EnterIndex moves to an element.
 func (t *Trail) EnterIndex(i int) { *t = append(*t, Step{index: i}) }
 
-// Leave goes back to what is around.
+// Leave moves back to the value around.
 func (t *Trail) Leave() { *t = (*t)[:len(*t)-1] }
 
-// Path is the trail as field errors write it, from a root.
+// Path returns the position as a field path below root.
 func (t Trail) Path(root *field.Path) *field.Path {
 	for _, step := range t {
 		switch {
@@ -61,7 +62,7 @@ func (t Trail) Path(root *field.Path) *field.Path {
 	return root
 }
 
-// String is the path of an unknown field. One longer than maxShownPath ends before.
+// String returns the position as the path of an unknown field. A path longer than maxShownPath is cut.
 func (t Trail) String() string {
 	var text strings.Builder
 	for i, step := range t {
@@ -80,10 +81,10 @@ func (t Trail) String() string {
 	return text.String()
 }
 
-// Paths are the first ones of many, in sorted order, whatever the order in which they come.
+// Paths collects paths, of which only the first ones in sorted order are needed, whatever the order in which they are added.
 type Paths []string
 
-// Add adds a path, of which the first most are wanted.
+// Add adds a path. most is the number of paths that are needed.
 func (p *Paths) Add(path string, most int) {
 	*p = append(*p, path)
 	if len(*p) >= 2*most+64 {

@@ -4,7 +4,7 @@ import (
 	"errors"
 )
 
-// SizeOf is about how many bytes a value takes, as JSON or in memory.
+// SizeOf returns the approximate number of bytes of a value, as JSON or in memory.
 func SizeOf(value any) int64 {
 	const each = 32
 	switch v := value.(type) {
@@ -26,21 +26,21 @@ func SizeOf(value any) int64 {
 	return each
 }
 
-// Way leads from the root of an object to a place in it: names of members, and "" with element for the element of a list.
-// It is how a default is seen in the object around it.
+// Way is the path from the root of an object to a position in it: a name for each member, and element for the single element of a
+// list. It is used to put a default into an object.
 type Way struct {
 	parent  *Way // nil before the root
 	name    string
 	element bool
 }
 
-// Member leads on to a member.
+// Member returns the way to a member.
 func (w *Way) Member(name string) *Way { return &Way{parent: w, name: name} }
 
-// Index leads on to an element.
+// Index returns the way to an element.
 func (w *Way) Index() *Way { return &Way{parent: w, element: true} }
 
-// Around returns an object with v at the place. It fails only at the root, for what is no object.
+// Around returns an object that has v at the position. It fails only if the position is the root and v is not an object.
 func (w *Way) Around(v any) (map[string]any, error) {
 	for ; w != nil; w = w.parent {
 		if w.element {
@@ -56,7 +56,7 @@ func (w *Way) Around(v any) (map[string]any, error) {
 	return object, nil
 }
 
-// Find returns what is at the place in an object, false if the way ends before.
+// Find returns the value at the position in an object. The result is false if there is none.
 func (w *Way) Find(object any) (any, bool) {
 	if w == nil {
 		return object, true

@@ -1,7 +1,7 @@
-// Package word has the words of schemas and objects.
+// Package word defines strings that are used in schemas and objects.
 package word
 
-// The names of JSON types.
+// Names of JSON types.
 const (
 	Object  = "object"
 	Array   = "array"
@@ -12,7 +12,7 @@ const (
 	Null    = "null"
 )
 
-// Names with a meaning of their own in objects and schemas.
+// Values of the keywords for list and map types, and names of the members that every object has.
 const (
 	ListSet    = "set"
 	ListMap    = "map"
@@ -23,7 +23,7 @@ const (
 	Metadata   = "metadata"
 )
 
-// IsMeta tells the members that every object has.
+// IsMeta reports whether name is that of a member that every object has.
 func IsMeta(name string) bool {
 	return name == APIVersion || name == Kind || name == Metadata
 }

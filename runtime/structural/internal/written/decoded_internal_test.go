@@ -7,7 +7,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Values read in one go are those that are read one by one, and so are the errors.
+// TestAllDecoded checks that values that are decoded together, and the errors, are the same as of values that are decoded one by
+// one.
 func TestAllDecoded(t *testing.T) {
 	for _, texts := range [][]string{
 		nil, {"1"}, {"", "null", "-0", "1e3", "9223372036854775807", `"a,b"`, `{"a":[1,2.5]}`, "[]", " true "},

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// extensions judges the keywords x-kubernetes-...
+// extensions checks the keywords x-kubernetes-...
 func (c keywords) extensions(path *field.Path, props *apiextensionsv1.JSONSchemaProps) field.ErrorList {
 	var errs field.ErrorList
 	if preserve := props.XPreserveUnknownFields; preserve != nil && !*preserve {
@@ -38,7 +38,7 @@ func (c keywords) extensions(path *field.Path, props *apiextensionsv1.JSONSchema
 	return errs
 }
 
-// wrongType says that the type is not what it has to be.
+// wrongType returns an error if the type is not the required one.
 func wrongType(path *field.Path, is, want, why string) field.ErrorList {
 	switch is {
 	case want:
@@ -49,7 +49,7 @@ func wrongType(path *field.Path, is, want, why string) field.ErrorList {
 	return field.ErrorList{field.Invalid(path.Child("type"), is, why)}
 }
 
-// nonAtomicSet finds a list of type set whose elements can be changed in part.
+// nonAtomicSet returns an error for a list of type set whose elements can be changed in part.
 func nonAtomicSet(path *field.Path, props *apiextensionsv1.JSONSchemaProps) *field.Error {
 	items := itemsOf(props)
 	if props.XListType == nil || *props.XListType != word.ListSet || items == nil {
@@ -60,12 +60,12 @@ func nonAtomicSet(path *field.Path, props *apiextensionsv1.JSONSchemaProps) *fie
 	case items.Type == word.Array && items.XListType != nil && *items.XListType != word.Atomic:
 		return field.Invalid(path.Child("items").Child("x-kubernetes-list-type"), items.XListType, why)
 	case items.Type == word.Object && (items.XMapType == nil || *items.XMapType != word.Atomic):
-		return field.Invalid(path.Child("items").Child("x-kubernetes-map-type"), items.XListType, why) // sic: the type of a list
+		return field.Invalid(path.Child("items").Child("x-kubernetes-map-type"), items.XListType, why) // the list type, as in kube-apiserver
 	}
 	return nil
 }
 
-// keyErrors judges the keys of a list of type map.
+// keyErrors checks the keys of a list of type map.
 func keyErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps) field.ErrorList {
 	var errs field.ErrorList
 	isMap := props.XListType != nil && *props.XListType == word.ListMap
@@ -99,7 +99,7 @@ func keyErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps) field.E
 		switch {
 		case !ok:
 			errs = append(errs, field.Invalid(keys, props.XListMapKeys, "entries must all be names of item properties"))
-		case property.Type == word.Array || property.Type == word.Object: // sic: what is shown is the type of the element
+		case property.Type == word.Array || property.Type == word.Object: // as in kube-apiserver, the error shows the type of the element
 			errs = append(errs, field.Invalid(path.Child("items").Child("properties").Key(key).Child("type"), items.Type,
 				"must be a scalar type if parent array's x-kubernetes-list-type is map"))
 		}
@@ -110,7 +110,7 @@ func keyErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps) field.E
 	return errs
 }
 
-// looseKeys finds elements of sets and maps that may be null, and keys that may be null or absent.
+// looseKeys returns errors for elements of sets and maps that may be null, and for keys that may be null or absent.
 func looseKeys(path *field.Path, props *apiextensionsv1.JSONSchemaProps) field.ErrorList {
 	items := itemsOf(props)
 	if items == nil || props.XListType == nil || *props.XListType != word.ListSet && *props.XListType != word.ListMap {
@@ -142,7 +142,7 @@ func looseKeys(path *field.Path, props *apiextensionsv1.JSONSchemaProps) field.E
 	return errs
 }
 
-// ruleErrors judges what is not CEL in rules. In a schema that is unsupported paths are not followed.
+// ruleErrors checks the parts of rules that are not CEL. Paths are not checked if a keyword is unsupported.
 func ruleErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps, unsupported bool) field.ErrorList {
 	var errs field.ErrorList
 	for i, rule := range props.XValidations {

@@ -7,8 +7,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Fingerprint returns the SHA-256 sum of what counts in a schema: not of descriptions, titles, examples, links to documents and the
-// order of properties.
+// Fingerprint returns the SHA-256 sum of a schema without descriptions, titles, examples, links to documents and the order of
+// properties.
 func Fingerprint(props *apiextensionsv1.JSONSchemaProps) ([sha256.Size]byte, error) {
 	text, err := json.Marshal(withoutDocs(props))
 	if err != nil {
@@ -17,7 +17,7 @@ func Fingerprint(props *apiextensionsv1.JSONSchemaProps) ([sha256.Size]byte, err
 	return sha256.Sum256(text), nil
 }
 
-// withoutDocs copies what counts in a schema. What no schema that compiles has is left as it is.
+// withoutDocs returns a copy of a schema without its documentation. It does not change keywords that no schema that compiles has.
 func withoutDocs(props *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
 	if props == nil {
 		return nil

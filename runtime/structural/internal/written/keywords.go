@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// RootErrors holds the root against the keywords that are allowed with a status subresource.
+// RootErrors returns an error if the root has a keyword that is not allowed with a status subresource.
 func RootErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps) field.ErrorList {
 	allowed := []string{
 		"Description", "Type", "Format", "Title", "Maximum", "ExclusiveMaximum", "Minimum", "ExclusiveMinimum", "MaxLength",
@@ -35,7 +35,7 @@ func RootErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps) field.
 	return nil
 }
 
-// isType says that OpenAPI has the type.
+// isType reports whether OpenAPI has the type.
 func isType(name string) bool {
 	return slices.Contains(typeNames(), name)
 }
@@ -44,14 +44,14 @@ func typeNames() []string {
 	return strings.Fields("array boolean integer number object string")
 }
 
-// Leniency is what is not held against the keywords of schemas, because earlier schemas had it.
+// Leniency has the faults of keywords that are accepted, because earlier schemas had them.
 type Leniency struct {
 	NonAtomicSets bool // lists of type set with objects or lists that are not atomic
-	LooseKeys     bool // keys of lists that are optional without default, or nullable; nullable elements of sets and maps
+	LooseKeys     bool // list keys that are nullable, or optional without a default; nullable elements of sets and maps
 	UnknownTypes  bool // types that OpenAPI does not have
 }
 
-// Add adds what a schema has, which may be nil.
+// Add adds the faults of a schema. root may be nil.
 func (l *Leniency) Add(root *apiextensionsv1.JSONSchemaProps) {
 	for props := range nodes(root) {
 		l.NonAtomicSets = l.NonAtomicSets || nonAtomicSet(nil, props) != nil
@@ -60,21 +60,21 @@ func (l *Leniency) Add(root *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// KeywordErrors checks the keywords of a schema and those inside. faulty gets the paths of schemas with errors in them or
-// below, unless it is nil.
+// KeywordErrors checks the keywords of a schema and of the schemas inside it. If faulty is not nil, the paths of schemas with
+// errors in them or below are added to it.
 func KeywordErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps, tolerance Leniency, faulty map[string]bool) field.ErrorList {
 	c := keywords{tolerance: tolerance, defaults: true, unsupported: new(int), faulty: faulty}
 	return c.check(path, props, true)
 }
 
-// keywords checks the keywords of schemas, one by one, wherever they are.
+// keywords checks the keywords of schemas.
 type keywords struct {
 	tolerance  Leniency
-	defaults   bool   // are allowed
-	why        string // they are not
-	insideMeta bool   // the schema is one of apiVersion, kind or metadata
+	defaults   bool   // defaults are allowed
+	why        string // why defaults are not allowed
+	insideMeta bool   // the schema is inside apiVersion, kind or metadata
 
-	unsupported *int            // how many schemas were met that cannot be compiled
+	unsupported *int            // number of schemas so far that cannot be compiled
 	faulty      map[string]bool // gets the paths of schemas with errors in them or below, unless it is nil
 }
 
@@ -83,7 +83,7 @@ func (c keywords) withoutDefaults(why string) keywords {
 	return c
 }
 
-// check judges a schema and those inside.
+// check checks a schema and the schemas inside it.
 func (c keywords) check(path *field.Path, props *apiextensionsv1.JSONSchemaProps, root bool) field.ErrorList {
 	if props == nil {
 		return nil
@@ -114,7 +114,7 @@ func (c keywords) check(path *field.Path, props *apiextensionsv1.JSONSchemaProps
 	return errs
 }
 
-// compiles says that a schema can be compiled if those inside can.
+// compiles reports whether a schema compiles if the schemas inside it do.
 func compiles(props *apiextensionsv1.JSONSchemaProps) bool {
 	if props.XPreserveUnknownFields != nil && !*props.XPreserveUnknownFields || props.Items != nil && len(props.Items.JSONSchemas) > 0 {
 		return false
@@ -139,7 +139,7 @@ func (c keywords) named(path *field.Path, all map[string]apiextensionsv1.JSONSch
 	return errs
 }
 
-// forbidden finds the keywords that are never allowed, or not here.
+// forbidden returns errors for keywords that are never allowed, or are not allowed at this position.
 func (c keywords) forbidden(path *field.Path, props *apiextensionsv1.JSONSchemaProps) field.ErrorList {
 	var errs field.ErrorList
 	if props.Type != "" && !isType(props.Type) && !c.tolerance.UnknownTypes {
@@ -179,7 +179,7 @@ func (c keywords) forbidden(path *field.Path, props *apiextensionsv1.JSONSchemaP
 	return errs
 }
 
-// members judges the schemas of an object's members.
+// members checks the schemas of an object's members.
 func (c keywords) members(path *field.Path, props *apiextensionsv1.JSONSchemaProps, root bool) field.ErrorList {
 	var errs field.ErrorList
 	if others := props.AdditionalProperties; others != nil {

@@ -8,7 +8,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// leads says that a path with brackets leads to a schema that is inside of another.
+// leads reports whether a path with brackets leads to a schema inside another.
 func leads(path string, props *apiextensionsv1.JSONSchemaProps) bool {
 	return Follow(path, true, func(name string) bool {
 		switch {
@@ -25,7 +25,7 @@ func leads(path string, props *apiextensionsv1.JSONSchemaProps) bool {
 	}) == nil
 }
 
-// Follow calls enter with each name in a path, until that says that there is no such thing.
+// Follow calls enter with each name in a path, until enter returns false.
 func Follow(path string, brackets bool, enter func(name string) bool) error {
 	for rest := path; rest != ""; {
 		var name string
@@ -58,8 +58,7 @@ func Follow(path string, brackets bool, enter func(name string) bool) error {
 	return nil
 }
 
-// token splits off what goes to the next delimiter, which is itself the token if it comes first. A quote protects what is
-// inside.
+// token splits off the text before the next delimiter, or the delimiter itself if it comes first. A quoted part is one token.
 func token(text string) (string, string) {
 	if text == "" {
 		return "", ""
@@ -98,7 +97,7 @@ func quotedName(text string) (string, string, error) {
 	return name, rest, nil
 }
 
-// closed splits off the end of a bracket.
+// closed splits off a closing bracket.
 func closed(text string) (string, error) {
 	switch end, rest := token(text); end {
 	case "]":
@@ -110,7 +109,7 @@ func closed(text string) (string, error) {
 	}
 }
 
-// unquoted resolves escapes: those of CEL that are one character. A backslash at the end is itself.
+// unquoted resolves the one-character escapes of CEL. A backslash at the end stands for itself.
 func unquoted(text string) (string, error) {
 	const letters, meanings = `abfnrtv'\`, "\a\b\f\n\r\t\v'\\"
 	var name strings.Builder

@@ -8,7 +8,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// OpenAPI returns a schema as it is published. The result shares with props only numbers and rules.
+// OpenAPI returns the published form of a schema. The result shares only numbers and rules with props.
 func OpenAPI(props *apiextensionsv1.JSONSchemaProps) (*spec.Schema, error) {
 	return openAPI(props, 0)
 }
@@ -43,7 +43,7 @@ func openAPI(props *apiextensionsv1.JSONSchemaProps, depth int) (*spec.Schema, e
 	return s, nil
 }
 
-// openAPIValues adds the values that are in a schema.
+// openAPIValues adds the values in a schema.
 func openAPIValues(s *spec.Schema, props *apiextensionsv1.JSONSchemaProps) (err error) {
 	if s.Default, err = Decoded(props.Default); err != nil {
 		return err
@@ -85,7 +85,7 @@ func openAPIExtensions(s *spec.Schema, props *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// openAPIParts adds the schemas below.
+// openAPIParts adds the schemas inside a schema.
 func openAPIParts(s *spec.Schema, props *apiextensionsv1.JSONSchemaProps, depth int) (err error) {
 	if items := itemsOf(props); items != nil {
 		s.Items = &spec.SchemaOrArray{}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// StructuralErrors returns what keeps a schema from being structural, sorted.
+// StructuralErrors returns the reasons why a schema is not structural, sorted.
 func StructuralErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps) field.ErrorList {
 	errs := structureErrors(path, props, atRoot)
 	errs = append(errs, completenessOfValues(path, path, props, props)...)
@@ -25,7 +25,7 @@ func StructuralErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps) 
 	return errs
 }
 
-// level is where a schema is in the structure.
+// level is the position of a schema in the structure. It is the text of the error of a missing type.
 type level string
 
 const (
@@ -34,7 +34,7 @@ const (
 	inField level = "must not be empty for specified object fields"
 )
 
-// structureErrors judges a schema of the structure and those below.
+// structureErrors checks a schema of the structure and the schemas inside it.
 func structureErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps, at level) field.ErrorList {
 	if props == nil {
 		return nil
@@ -71,7 +71,7 @@ func structureErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps, a
 	return errs
 }
 
-// typeErrors is about the type, which is required nearly everywhere.
+// typeErrors checks the type, which is required almost everywhere.
 func typeErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps, at level, preserve bool) field.ErrorList {
 	var errs field.ErrorList
 	const embedded = "must be object if x-kubernetes-embedded-resource is true"
@@ -92,7 +92,7 @@ func typeErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps, at lev
 	return errs
 }
 
-// metadataErrors is about apiVersion, kind and metadata, of which little may be said.
+// metadataErrors checks the schemas of apiVersion, kind and metadata, which may have only a few keywords.
 func metadataErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps, at level) field.ErrorList {
 	var errs field.ErrorList
 	resource := at == atRoot || props.XEmbeddedResource
@@ -115,7 +115,8 @@ func metadataErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps, at
 	return errs
 }
 
-// namesOnly says that a schema of metadata specifies at most name and generateName. Its type and default are for others to judge.
+// namesOnly reports whether a schema of metadata specifies at most name and generateName. Its type and default are checked
+// elsewhere.
 func namesOnly(meta apiextensionsv1.JSONSchemaProps) bool {
 	for name := range meta.Properties {
 		if name != "name" && name != "generateName" {
@@ -126,7 +127,7 @@ func namesOnly(meta apiextensionsv1.JSONSchemaProps) bool {
 	return isBlank(meta)
 }
 
-// isBlank says that a schema says nothing.
+// isBlank reports whether a schema has no keywords.
 func isBlank(props apiextensionsv1.JSONSchemaProps) bool {
 	props.Enum, props.AllOf, props.AnyOf, props.OneOf = none(props.Enum), none(props.AllOf), none(props.AnyOf), none(props.OneOf)
 	if value, err := Decoded(props.Example); err == nil && value == nil {
@@ -135,7 +136,7 @@ func isBlank(props apiextensionsv1.JSONSchemaProps) bool {
 	return reflect.ValueOf(props).IsZero()
 }
 
-// none makes an empty list one that is not there.
+// none returns nil for an empty list.
 func none[T any](list []T) []T {
 	if len(list) == 0 {
 		return nil
@@ -143,7 +144,7 @@ func none[T any](list []T) []T {
 	return list
 }
 
-// isIntOrString recognizes the two alternatives of an int-or-string, in which types are allowed.
+// isIntOrString reports whether anyOf has the two alternatives of an int-or-string, in which types are allowed.
 func isIntOrString(anyOf []apiextensionsv1.JSONSchemaProps) bool {
 	if len(anyOf) != 2 || anyOf[0].Type != word.Integer || anyOf[1].Type != word.String {
 		return false
@@ -151,7 +152,7 @@ func isIntOrString(anyOf []apiextensionsv1.JSONSchemaProps) bool {
 	for _, branch := range anyOf {
 		branch.Type = ""
 		if branch.AdditionalProperties != nil && !branch.AdditionalProperties.Allows && branch.AdditionalProperties.Schema == nil {
-			branch.AdditionalProperties = nil // false means nothing in a branch
+			branch.AdditionalProperties = nil // in a branch, false has no effect
 		}
 		if !isBlank(branch) {
 			return false
@@ -160,8 +161,8 @@ func isIntOrString(anyOf []apiextensionsv1.JSONSchemaProps) bool {
 	return true
 }
 
-// valueErrors judges the conditions on values of a schema. anyOf and firstAllOf say that its anyOf, and the one in the first
-// of its allOf, are those of an int-or-string, which are not judged.
+// valueErrors checks the conditions on values of a schema. anyOf means that its anyOf is that of an int-or-string, firstAllOf
+// that the anyOf in the first of its allOf is. Those are not checked.
 func valueErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps, anyOf, firstAllOf bool) field.ErrorList {
 	var errs field.ErrorList
 	if !anyOf {
@@ -184,7 +185,8 @@ func valueErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps, anyOf
 	return errs
 }
 
-// nestedErrors judges a schema inside of allOf, anyOf, oneOf or not, and those below: nothing in them may be structure.
+// nestedErrors checks a schema inside allOf, anyOf, oneOf or not, and the schemas inside it. They must not have keywords of the
+// structure.
 func nestedErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps, anyOf bool) field.ErrorList {
 	if props == nil {
 		return nil
@@ -196,7 +198,7 @@ func nestedErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps, anyO
 		errs = append(errs, nestedErrors(path.Child("properties").Key(name), &property, false)...)
 	}
 	const empty, undefined, off = "must be empty to be structural", "must be undefined to be structural", "must be false to be structural"
-	value, _ := Decoded(props.Default) // the compiler has decoded it
+	value, _ := Decoded(props.Default) // the schema has compiled, so it decodes
 	for _, forbidden := range []struct {
 		found  bool
 		word   string
@@ -226,7 +228,8 @@ func nestedErrors(path *field.Path, props *apiextensionsv1.JSONSchemaProps, anyO
 	return errs
 }
 
-// completenessOfValues says what the conditions in values, at path by, are about that the structure, at path, does not specify.
+// completenessOfValues returns an error for each part that the conditions in values are about and that structure does not
+// specify. path is the path of structure, by the path of values.
 func completenessOfValues(path, by *field.Path, structure, values *apiextensionsv1.JSONSchemaProps) field.ErrorList {
 	errs := completeness(path, by.Child("not"), structure, values.Not)
 	for word, branches := range map[string][]apiextensionsv1.JSONSchemaProps{"allOf": values.AllOf, "anyOf": values.AnyOf, "oneOf": values.OneOf} {

@@ -9,7 +9,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Warnings returns the formats that mean nothing, each time they are used, and the sets that server-side apply cannot merge.
+// Warnings returns a warning for each use of a format that has no effect, and for sets that server-side apply cannot merge.
 func Warnings(props *apiextensionsv1.JSONSchemaProps) []string {
 	var warnings, sets []string
 	for node := range nodes(props) {

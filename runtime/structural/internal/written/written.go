@@ -1,5 +1,5 @@
-// Package written is about schemas as people write them, before anything is compiled: what keeps one from being structural, which of
-// its keywords are wrong, what is published of it, and the values and paths that are written in it.
+// Package written handles schemas as they are written, before they are compiled: the reasons why a schema is not structural,
+// errors of its keywords, its published form, and the values and paths in it.
 package written
 
 import (
@@ -14,7 +14,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Deeper says that schemas are nested more than depth deep.
+// Deeper reports whether schemas are nested more than depth levels deep.
 func Deeper(props *apiextensionsv1.JSONSchemaProps, depth int) bool {
 	if depth < 0 {
 		return true
@@ -27,10 +27,10 @@ func Deeper(props *apiextensionsv1.JSONSchemaProps, depth int) bool {
 	return false
 }
 
-// MaxDepth is how deep schemas may be nested.
+// MaxDepth is the maximum nesting depth of schemas.
 const MaxDepth = 500
 
-// Unsupported says which keyword of props no structural schema has.
+// Unsupported returns an error if props has a keyword that no structural schema has.
 func Unsupported(props *apiextensionsv1.JSONSchemaProps) error {
 	var keyword string
 	switch {
@@ -54,7 +54,7 @@ func Unsupported(props *apiextensionsv1.JSONSchemaProps) error {
 	return fmt.Errorf("OpenAPIV3Schema '%s' is not supported", keyword)
 }
 
-// Decoded returns the value of a piece of JSON, nil also for none.
+// Decoded returns the value of a JSON text. It returns nil for null and for an absent text.
 func Decoded(text *apiextensionsv1.JSON) (any, error) {
 	if text == nil || len(text.Raw) == 0 || bytes.Equal(text.Raw, []byte("null")) {
 		return nil, nil
@@ -66,8 +66,8 @@ func Decoded(text *apiextensionsv1.JSON) (any, error) {
 	return value, nil
 }
 
-// AllDecoded returns the values of pieces of JSON, as Decoded does. They are read in one go: a decoder for each of the million values
-// that an enum may have takes much more memory than they.
+// AllDecoded returns the values of JSON texts, as Decoded does. It decodes them together: an enum may have a million values, and
+// a decoder for each of them would take much more memory than the values.
 func AllDecoded(texts []apiextensionsv1.JSON) (values []any, err error) {
 	if len(texts) == 0 {
 		return nil, nil
@@ -91,7 +91,7 @@ func AllDecoded(texts []apiextensionsv1.JSON) (values []any, err error) {
 	return values, nil
 }
 
-// children returns the schemas directly inside a schema, those of maps sorted.
+// children returns the schemas directly inside a schema; those of maps are sorted by name.
 func children(props *apiextensionsv1.JSONSchemaProps) iter.Seq[*apiextensionsv1.JSONSchemaProps] {
 	return func(yield func(*apiextensionsv1.JSONSchemaProps) bool) {
 		var all []*apiextensionsv1.JSONSchemaProps
@@ -136,7 +136,7 @@ func appendMap(all []*apiextensionsv1.JSONSchemaProps, more map[string]apiextens
 	return all
 }
 
-// nodes returns a schema and all inside it, each before those inside it.
+// nodes returns a schema and all schemas inside it, each before those inside it.
 func nodes(props *apiextensionsv1.JSONSchemaProps) iter.Seq[*apiextensionsv1.JSONSchemaProps] {
 	return func(yield func(*apiextensionsv1.JSONSchemaProps) bool) { walk(props, yield) }
 }

@@ -93,6 +93,7 @@ func (e *ExpiredError) Unwrap() error { return ErrCompacted }
 // Requested is the revision that was asked for, Current the store's revision.
 type FutureError struct{ Requested, Current int64 }
 
+// Error returns the text that kube-apiserver uses.
 func (e *FutureError) Error() string {
 	return fmt.Sprintf("Too large resource version: %d, current: %d", e.Requested, e.Current)
 }

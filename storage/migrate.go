@@ -57,10 +57,10 @@ type Migrated struct {
 	Continue string
 }
 
-// MigrateFailure is an object that a migration could not rewrite. Key is relative to the resource; Err is the reason.
+// MigrateFailure is an object that a migration could not rewrite.
 type MigrateFailure struct {
-	Key string
-	Err error
+	Key string // relative to the resource
+	Err error  // why it was not rewritten
 }
 
 // Migrate stores every object of a resource anew if its stored bytes are not what would be stored for it now. Such bytes were

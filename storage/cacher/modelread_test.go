@@ -76,8 +76,7 @@ func (m *model) listAt(w wish, at storage.Read) {
 	m.list1(w, o, "", at)
 }
 
-// list1 lists and compares the result. from is the first revision that at accepts. It returns the page, and the number of its
-// rows and of those after it.
+// list1 lists and compares the page with the expected one, which begins at the key from in the state that at selects.
 func (m *model) list1(w wish, o storage.ListOptions, from string, at storage.Read) (storage.Page, error) {
 	m.test.Helper()
 	filled, voids := m.Stats().Filled, m.voids.Load()

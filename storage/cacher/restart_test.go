@@ -65,8 +65,8 @@ func (p *past) shown(i int) string {
 	return strings.Join(all, " ")
 }
 
-// check reads every state from the i-th on, and watches from each. sources, unless nil, has the expected sources of the
-// lists.
+// check reads every state from the i-th on, and watches from each. sources records what serves the lists, which must be the
+// history.
 func (p *past) check(r *rig, i int, sources *sources) {
 	r.t.Helper()
 	for ; i < len(p.revisions); i++ {

@@ -14,8 +14,8 @@ import (
 	"github.com/keelson-dev/keelson/storage/memory"
 )
 
-// The goroutine that follows the storage does not have the profile labels of a writer: these tests use them to identify
-// goroutines.
+// The goroutine that follows the storage does not have the profile labels of a writer, because labels tell to which request a
+// goroutine belongs.
 func TestNoLabelsOfWriters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := memory.New(memory.Options{})

@@ -49,9 +49,9 @@ type Event struct {
 }
 
 // Disk is a directory of files and the recording of what was done to them. It has no subdirectories.
-type Disk struct { // the recording
-	Events []*Event
-	Points int // number of points
+type Disk struct {
+	Events []*Event // the recording
+	Points int      // number of points
 
 	names map[string]int // names of the durable files
 	files [][]byte       // their durable content; nil for a new file

@@ -81,8 +81,8 @@ func (r Range) Full(values int, bytes int64) bool {
 	return r.CountOnly || r.Limit > 0 && values >= r.Limit || r.Bytes > 0 && values > 0 && bytes >= r.Bytes
 }
 
-// Enough reports whether r asks for no value beyond the first values, which have so many bytes, and needs no exact Count.
-// count must be greater than values for that: it is the number of keys found so far.
+// Enough reports whether a result with this number of values and bytes is all that r asks for, although the keys were not
+// counted to the end. That needs an Uncounted r, and a count of keys found so far that is greater than values.
 func (r Range) Enough(values int, bytes, count int64) bool {
 	return r.Uncounted && !r.CountOnly && count > int64(values) && r.Full(values, bytes)
 }

@@ -347,7 +347,7 @@ func TestFormCacheOverBudget(t *testing.T) {
 func TestFormCacheRace(t *testing.T) {
 	t.Parallel()
 	c := storage.NewFormCache(100_000)
-	refused := errors.New("refused") // also to who waits for that very form
+	refused := errors.New("refused") // also for callers that wait for the same form
 	var pages [8]atomic.Pointer[storage.Forms]
 	for i := range pages {
 		pages[i].Store(c.NewForms())

@@ -11,33 +11,32 @@ import (
 
 // CopyOptions refines Copy. The zero CopyOptions is valid.
 type CopyOptions struct {
-	// MaxEmptyCommits is how many commits Copy may make to raise the destination's revision above the source's, when
-	// the destination cannot keep revisions; 0 is 1,000,000, a negative number is none.
+	// MaxEmptyCommits is the maximum number of empty commits that Copy may make to raise the destination's revision above the
+	// source's, when the destination cannot keep revisions. 0 is 1,000,000; a negative number is none.
 	MaxEmptyCommits int64
 }
 
-// CopyResult says what Copy has done.
+// CopyResult is the result of Copy.
 type CopyResult struct {
-	Revision int64 // of the source's state that was copied
-	Values   int64
-	Expiring int64 // values with a TTL, which were left out
+	Revision int64 // the revision of the source's state that was copied
+	Values   int64 // number of values copied
+	Expiring int64 // number of values with a TTL, which were not copied
 }
 
-// Copy copies the values of src, as they are at one revision, into dst, which must be empty, so that a program can
-// move from one backend to another.
+// Copy copies the values of src, as they are at one revision, into dst, which must be empty. A program can use it to move
+// from one backend to another.
 //
-// A destination that is a [Loader] (memory, bolt) keeps the revision of every value and of the store: clients go on
-// with the resourceVersions they have. Any other must be a [Raiser] (etcd): its revision is first raised above the
-// source's and its history forgotten, so that a resourceVersion of the source is answered as expired, never with
-// another state; with too many empty commits needed nothing is done and the error is a *RaiseError, whose text names
-// the way out.
+// A destination that is a [Loader] (memory, bolt) keeps the revision of every value and of the store: the resourceVersions
+// that clients have stay valid. Any other destination must be a [Raiser] (etcd). Its revision is first raised above the
+// source's and its history removed. So a resourceVersion of the source is expired there and never names another state. If
+// that needs too many empty commits, nothing is done and the error is a *RaiseError, whose text names the options.
 //
-// src may be in use; changes after the copied state are not in the copy. Nobody may use dst before Copy has
-// returned; after an error its content is incomplete and must be discarded. Values with a TTL (events, leases of
-// servers) are not copied: they would live for ever. bolt cannot keep two values at one revision, which only a
-// transaction of etcd that was neither this library's nor kube-apiserver's can have made: the error names both keys.
-// Errors: ErrNotEmpty, ErrUnsupported, ErrCompacted when src forgets the state while it is copied, and those of the
-// two backends.
+// src may be in use; changes after the copied state are not in the copy. Nobody may use dst before Copy has returned. After
+// an error the content of dst is incomplete and must be discarded. Values with a TTL (events, leases of servers) are not
+// copied, because the copies would never expire. bolt cannot store two values at one revision. Only a transaction of etcd
+// that neither this library nor kube-apiserver made can have written such values; the error names both keys. Errors:
+// ErrNotEmpty, ErrUnsupported, ErrCompacted when src removes the state while it is copied, and the errors of the two
+// backends.
 func Copy(ctx context.Context, dst, src Backend, opts CopyOptions) (CopyResult, error) {
 	c := &copying{dst: dst, src: src, limit: firstPage}
 	if err := c.copy(ctx, opts); err != nil {
@@ -50,16 +49,16 @@ const (
 	defaultEmptyCommits = 1_000_000
 	firstPage           = 50
 	maxPage             = 500     // a page of small values may be followed by one of large values
-	pageBytes           = 4 << 20 // about what a page of the source shall have
-	copyWriters         = 32      // commits under way at the same time
+	pageBytes           = 4 << 20 // aimed size of a page of the source
+	copyWriters         = 32      // number of concurrent commits
 )
 
-// copying is one Copy under way. One goroutine uses it.
+// copying is one Copy in progress. It is used by one goroutine only.
 type copying struct {
 	dst, src Backend
-	limit    int   // of the next page
-	count    int64 // of the source's values at result.Revision
-	read     error // why reading has ended, if not at the end
+	limit    int   // limit of the next page
+	count    int64 // number of the source's values at result.Revision
+	read     error // the error that ended reading, nil if reading reached the end
 	result   CopyResult
 }
 
@@ -88,7 +87,7 @@ func (c *copying) copy(ctx context.Context, opts CopyOptions) error {
 		err = c.fill(ctx, first)
 	}
 	switch {
-	case c.read != nil: // whatever became of it on its way
+	case c.read != nil: // the reader's error counts, whatever error it became on its way
 		return c.read
 	case err != nil:
 		return err
@@ -96,12 +95,12 @@ func (c *copying) copy(ctx context.Context, opts CopyOptions) error {
 	return c.compare(ctx)
 }
 
-// same tells whether two backends are one.
+// same reports whether two backends are the same one.
 func same(a, b Backend) bool {
 	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }
 
-// checkEmpty refuses a destination that has a value.
+// checkEmpty returns an error if the destination has a value.
 func (c *copying) checkEmpty(ctx context.Context) error {
 	res, err := c.dst.Range(ctx, Range{Limit: 1})
 	switch {
@@ -113,7 +112,7 @@ func (c *copying) checkEmpty(ctx context.Context) error {
 	return nil
 }
 
-// raise brings the destination above the source's revision.
+// raise raises the destination's revision above the source's.
 func raise(ctx context.Context, r Raiser, revision, limit int64) error {
 	if limit == 0 {
 		limit = defaultEmptyCommits
@@ -127,8 +126,8 @@ func raise(ctx context.Context, r Raiser, revision, limit int64) error {
 	return err
 }
 
-// values reads the source page by page, all at one revision, and leaves out what has a TTL. first is the first page.
-// It may be walked again.
+// values yields the values of the source except those with a TTL. It reads page by page, all at one revision. first is the
+// first page. The sequence may be walked again.
 func (c *copying) values(ctx context.Context, first RangeResult) iter.Seq2[KV, error] {
 	return func(yield func(KV, error) bool) {
 		c.result.Values, c.result.Expiring, c.read = 0, 0, nil
@@ -159,7 +158,7 @@ func (c *copying) values(ctx context.Context, first RangeResult) iter.Seq2[KV, e
 	}
 }
 
-// next reads the page that begins with a key.
+// next reads the page that begins at a key.
 func (c *copying) next(ctx context.Context, from string) (RangeResult, error) {
 	page, err := c.src.Range(ctx, Range{From: from, At: c.result.Revision, Limit: c.limit, Uncounted: true})
 	switch {
@@ -172,7 +171,7 @@ func (c *copying) next(ctx context.Context, from string) (RangeResult, error) {
 	return page, err
 }
 
-// fill commits the values to the destination, some at the same time. The first error ends it.
+// fill commits the values to the destination, several concurrently. The first error ends it.
 func (c *copying) fill(ctx context.Context, first RangeResult) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -203,7 +202,7 @@ func (c *copying) fill(ctx context.Context, first RangeResult) error {
 	close(queue)
 	writers.Wait()
 	if cause := context.Cause(ctx); cause != nil {
-		c.read = nil // it has ended for this
+		c.read = nil // reading was ended by this cause
 		return cause
 	}
 	return err
@@ -220,7 +219,7 @@ func write(ctx context.Context, dst Backend, kv KV) error {
 	return nil
 }
 
-// compare counts what has arrived.
+// compare checks that the number of values read equals the count of the source.
 func (c *copying) compare(ctx context.Context) error {
 	if got := c.result.Values + c.result.Expiring; got != c.count {
 		return fmt.Errorf("the source has shown %d values of %d at revision %d: discard the destination", got, c.count, c.result.Revision)

@@ -58,7 +58,7 @@ func history(t *testing.T, b storage.Backend, n int) {
 	}
 }
 
-// lasting is what a backend has at its latest revision, but for values with a TTL, whose number is expiring.
+// lasting returns what a backend has at its latest revision, except for values with a TTL, whose number is expiring.
 func lasting(t *testing.T, b storage.Backend) (values map[string]storage.KV, expiring, revision int64) {
 	t.Helper()
 	res, err := b.Range(t.Context(), storage.Range{})
@@ -76,7 +76,7 @@ func lasting(t *testing.T, b storage.Backend) (values map[string]storage.KV, exp
 	return values, expiring, res.Revision
 }
 
-// wantSame compares keys and values, and the revisions too if they are kept.
+// wantSame compares keys and values, and also the revisions if they are kept.
 func wantSame(t *testing.T, got, want map[string]storage.KV, revisions bool) {
 	t.Helper()
 	if keys := slices.Sorted(maps.Keys(got)); !slices.Equal(keys, slices.Sorted(maps.Keys(want))) {
@@ -111,7 +111,7 @@ func TestCopyKeepsRevisions(t *testing.T) {
 	}
 }
 
-// A copy of a copy is the first, whichever way it has gone.
+// A copy of a copy equals the original, in both directions.
 func TestCopyThereAndBack(t *testing.T) {
 	src := inMemory(t)
 	history(t, src, 500)
@@ -130,7 +130,7 @@ func TestCopyThereAndBack(t *testing.T) {
 	}
 }
 
-// goesOn checks that a copy has no history before a revision, and makes one after it.
+// goesOn checks that a copy has no history before a revision, and makes history after it.
 func goesOn(t *testing.T, b storage.Backend, revision int64) {
 	t.Helper()
 	ctx := t.Context()
@@ -163,7 +163,7 @@ func goesOn(t *testing.T, b storage.Backend, revision int64) {
 	}
 }
 
-// Clients go on with the resourceVersions that they have.
+// Clients continue with the resourceVersions that they have.
 func TestCopyServesOldResourceVersions(t *testing.T) {
 	for name, open := range loaders {
 		t.Run(name, func(t *testing.T) {
@@ -288,7 +288,7 @@ func TestCopyRefusesTooManyEmptyCommits(t *testing.T) {
 	}
 }
 
-// withoutPowers is a backend that can neither load nor raise.
+// withoutPowers is a backend that is neither a Loader nor a Raiser.
 type withoutPowers struct{ storage.Backend }
 
 func TestCopyRefuses(t *testing.T) {
@@ -338,13 +338,13 @@ func TestCopyRefuses(t *testing.T) {
 	}
 }
 
-// paged is a source that is watched while it is read page by page.
+// paged is a source that records how it is read page by page.
 type paged struct {
 	storage.Backend
 	before  func(p *paged, page int)
 	cancel  context.CancelFunc
 	pages   int
-	largest int // bytes of a page but the first
+	largest int // bytes of the largest page except the first
 }
 
 func (p *paged) Range(ctx context.Context, r storage.Range) (storage.RangeResult, error) {
@@ -388,7 +388,7 @@ func TestCopyReadsPages(t *testing.T) {
 	}
 }
 
-// What is written to the source meanwhile is not copied: all pages are of one revision.
+// Values that are written to the source meanwhile are not copied: all pages have one revision.
 func TestCopyIsOneState(t *testing.T) {
 	src := inMemory(t)
 	for i := range 500 {
@@ -437,7 +437,7 @@ func TestCopyOfACompactedSource(t *testing.T) {
 	}
 }
 
-// The first error ends all: nothing is written after it has been seen, and nobody is left behind.
+// The first error ends the copy: nothing is written after it, and no goroutine is left.
 func TestCopyEndsWithTheFirstError(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	src, dst := inMemory(t), inMemory(t)
@@ -467,7 +467,7 @@ func TestCopyEndsWithTheFirstError(t *testing.T) {
 	}
 }
 
-// thief is a destination that loses what it is given.
+// thief is a destination that loses the values it receives.
 type thief struct{ storage.Backend }
 
 func (thief) Raise(context.Context, int64, int64) error { return nil }

@@ -7,34 +7,34 @@ import (
 	"slices"
 )
 
-// Differ is an Interface that knows what has changed between two states: a cache, which keeps a log of the changes. All
-// methods may be called concurrently.
+// Differ is an Interface that can return what changed between two states. A cache is a Differ, because it keeps a log of the
+// changes. All methods may be called concurrently.
 type Differ interface {
 	Interface
-	// Changed returns the revision of the newest change of the resource that is known: a read with the Match Acknowledged
-	// shows that change, or a later state. It is 0 while the state of the resource is not known. It takes no lock and asks
-	// nobody. It becomes smaller only when the store was set back to an older state.
+	// Changed returns the revision of the newest known change of the resource. A read with the Match Acknowledged shows that
+	// change or a later state. Changed returns 0 while the state of the resource is not known. It takes no lock and sends no
+	// request. Its result becomes smaller only when the store was set back to an older state.
 	Changed() int64
-	// Delta returns what has changed after the revision since, up to the state that at accepts. since is the Revision of
-	// an earlier Delta or Page of this Differ, or 0. The delta is a Reset when what has changed since then is not known:
-	// since is 0, is before the retained history, is of a time before the store was set back, or is after the state that
-	// at accepts. Errors are those of List; an unreadable record is none where it is in Moves.
+	// Delta returns what changed after the revision since, up to the state that at accepts. since is the Revision of an
+	// earlier Delta or Page of this Differ, or 0. The delta is a Reset when the changes since then are not known: since is 0,
+	// is before the retained history, is from a time before the store was set back, or is after the state that at accepts.
+	// The errors are those of List, except that an unreadable record in Moves is no error.
 	Delta(ctx context.Context, since int64, at Read) (Delta, error)
 }
 
-// Delta is what has changed in a resource between two states.
+// Delta is what changed in a resource between two states.
 type Delta struct {
-	Revision int64 // of the later state
-	// Reset says that Moves are all records of the later state, in key order.
+	Revision int64 // the revision of the later state
+	// Reset means that Moves has all records of the later state, in key order.
 	Reset bool
-	// Moves has one Move for each key that changed: its last state, or its deletion. It may be walked more than once; it is
+	// Moves has one Move for each key that changed: its last state, or its deletion. It may be walked more than once. It is
 	// nil when Count is 0.
 	Moves iter.Seq[Move]
-	Count int // how many Moves there are
+	Count int // number of Moves
 }
 
-// Whole returns all records of the state that at asks for, as a Reset. Of a [Source] its Moves have the unreadable records,
-// too; of any other Interface an unreadable record is an error.
+// Whole returns all records of the state that at asks for, as a Reset. If from is a [Source], the Moves include the
+// unreadable records. For any other Interface an unreadable record is an error.
 func Whole(ctx context.Context, from Interface, at Read) (Delta, error) {
 	page, err := from.List(ctx, ListOptions{At: at})
 	var unreadable *UnreadableError
@@ -53,7 +53,7 @@ func Whole(ctx context.Context, from Interface, at Read) (Delta, error) {
 	}}, nil
 }
 
-// wholeState is Whole for a state that has unreadable records. A List has shown that at is not in the future.
+// wholeState is Whole for a state that has unreadable records. The caller has called List before, so at is not in the future.
 func wholeState(ctx context.Context, from Source, at Read) (Delta, error) {
 	var revision int64 // the latest
 	if at.Match == Exact {

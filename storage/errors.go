@@ -10,24 +10,24 @@ import (
 
 // Errors of a Backend.
 var (
-	// ErrCompacted is returned when the history asked for is no longer retained.
+	// ErrCompacted is returned when the requested history is no longer retained.
 	ErrCompacted = errors.New("revision has been compacted")
-	// ErrFuture is returned by a read at a revision that has not happened yet.
+	// ErrFuture is returned by a read at a revision that the store has not reached yet.
 	ErrFuture = errors.New("required revision is a future revision")
 	// ErrConflict is returned by a commit whose key is not at the expected revision.
 	ErrConflict = errors.New("key is at another revision")
-	// ErrNoSpace is returned by a commit for which there was no room on the device or in the quota. Deletions may still work.
+	// ErrNoSpace is returned by a commit when the device or the quota had no space for it. Deletions may still work.
 	ErrNoSpace = errors.New("no space left")
 	// ErrTooLarge is returned when a value, or the encoded object, is larger than the store accepts.
 	ErrTooLarge = errors.New("object is too large")
-	// ErrUnavailable is returned when the store cannot be asked at present: it cannot be reached, has no leader, or
-	// does not answer in time. The same call may work later.
+	// ErrUnavailable is returned when the store cannot be used at present: it cannot be reached, has no leader, or does not
+	// answer in time. The same call may succeed later.
 	ErrUnavailable = errors.New("storage is unavailable")
 	// ErrNotEmpty is returned by Load and Copy for a destination that is in use.
 	ErrNotEmpty = errors.New("the destination is not empty")
 	// ErrClosed is returned after Close.
 	ErrClosed = errors.New("storage is closed")
-	// ErrUnsupported is returned for a power the backend does not have.
+	// ErrUnsupported is returned for an optional ability that the backend does not have.
 	ErrUnsupported = errors.New("not supported by this storage backend")
 )
 
@@ -35,31 +35,32 @@ var (
 var (
 	// ErrNotFound is returned when there is no object under the key.
 	ErrNotFound = errors.New("not found")
-	// ErrExists is returned by Create when there is one.
+	// ErrExists is returned by Create when there is an object under the key.
 	ErrExists = errors.New("already exists")
 	// ErrReadable is returned by DeleteUnreadable for an object that can be read.
 	ErrReadable = errors.New("the object can be read")
-	// ErrBadKey is returned by Create for a key under which nothing can be stored: one with the wrong number of
-	// segments for the resource, with an empty segment, with "." or ".." as a segment, or with a NUL byte, and one that is
-	// longer than the backend accepts, by whose Commit it is returned. Reads and updates of such a key are ErrNotFound.
+	// ErrBadKey is returned by Create for a key under which nothing can be stored. Such a key has the wrong number of
+	// segments for the resource, an empty segment, "." or ".." as a segment, or a NUL byte, or is longer than the backend
+	// accepts. In the last case the backend's Commit returns ErrBadKey. Reads and updates of such a key return ErrNotFound.
 	ErrBadKey = errors.New("invalid key")
 	// ErrBadContinue is returned for a continue token that this library did not make.
 	ErrBadContinue = errors.New("continue key is not valid")
 )
 
-// FileError is an error of a Backend about a file of its own. Its text names the file and is for whoever runs the server: clients
-// are not told more of it than [Public].
+// FileError is an error of a Backend about one of its own files. Its text names the file and is for the operator of the
+// server. Clients receive only the text that [Public] returns.
 type FileError struct {
-	Op, Path string
-	Err      error // what is wrong; one of this package's errors if one fits
+	Op, Path string // the operation that failed, and the file
+	Err      error  // the cause; one of this package's errors if one fits
 }
 
+// Error returns the operation, the path and the cause.
 func (e *FileError) Error() string { return fmt.Sprintf("%s %s: %v", e.Op, e.Path, e.Err) }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the cause.
 func (e *FileError) Unwrap() error { return e.Err }
 
-// Public is the text of an error for clients: that of err, but without what a FileError in it says of files.
+// Public returns the text of an error for clients: the text of err without what a FileError in err says about files.
 func Public(err error) string {
 	var file *FileError
 	switch {
@@ -73,12 +74,13 @@ func Public(err error) string {
 
 // ExpiredError is returned by List and Watch for a revision, or a continue token, that is no longer retained.
 type ExpiredError struct {
-	// Revision was asked for; Oldest is the oldest one retained, 0 when unknown.
+	// Revision is the requested revision. Oldest is the oldest retained revision, 0 if unknown.
 	Revision, Oldest int64
-	// Continue, set by an expired continue token, goes on from the same key at the latest revision.
+	// Continue is set by an expired continue token. It is a token that continues at the same key at the latest revision.
 	Continue string
 }
 
+// Error returns the text that kube-apiserver uses.
 func (e *ExpiredError) Error() string {
 	return fmt.Sprintf("too old resource version: %d (%d)", e.Revision, e.Oldest)
 }
@@ -86,10 +88,12 @@ func (e *ExpiredError) Error() string {
 // Unwrap makes an ExpiredError an ErrCompacted.
 func (e *ExpiredError) Unwrap() error { return ErrCompacted }
 
-// FutureError is returned by a read at, or not older than, a revision that did not come within the time the
-// store waits for it.
+// FutureError is returned by a read at, or not older than, a revision that the store did not reach within the time that the
+// read waits.
+// Requested is the revision that was asked for, Current the store's revision.
 type FutureError struct{ Requested, Current int64 }
 
+// Error returns the text that kube-apiserver uses.
 func (e *FutureError) Error() string {
 	return fmt.Sprintf("Too large resource version: %d, current: %d", e.Requested, e.Current)
 }
@@ -97,22 +101,23 @@ func (e *FutureError) Error() string {
 // Unwrap makes a FutureError an ErrFuture.
 func (e *FutureError) Unwrap() error { return ErrFuture }
 
-// FillingError is returned by List and Watch of a cache that is being filled, where to ask the storage below would be to read
-// all once more. The same call works when the cache is filled.
+// FillingError is returned by List and Watch of a cache that is being filled, when a read of the storage below would have to
+// read everything again. The same call succeeds when the cache is filled.
 type FillingError struct {
-	// RetryAfter is when to ask again, in whole seconds.
+	// RetryAfter is the time after which the client should try again, in whole seconds.
 	RetryAfter time.Duration
 }
 
-// Error implements error, with the words of kube-apiserver.
+// Error returns the text that kube-apiserver uses.
 func (e *FillingError) Error() string { return "storage is (re)initializing" }
 
 // RaiseError is returned by Raise and Copy when more empty commits would be needed than are allowed.
 type RaiseError struct {
-	Current, Wanted int64 // revisions
-	Needed, Limit   int64 // commits
+	Current, Wanted int64 // the store's revision, and the revision that the new one must exceed
+	Needed, Limit   int64 // number of empty commits
 }
 
+// Error returns a text with the four numbers.
 func (e *RaiseError) Error() string {
 	return fmt.Sprintf("the store's revision is %d and must become greater than %d: that takes %d empty commits, and at most %d are allowed",
 		e.Current, e.Wanted, e.Needed, e.Limit)
@@ -120,19 +125,20 @@ func (e *RaiseError) Error() string {
 
 // UnreadableError is returned for stored bytes that cannot be decoded.
 type UnreadableError struct {
-	// Key is relative to the resource, StoredKey is the backend's, Revision the value's own, and Err what is wrong with it.
-	// An Interface that does not know StoredKey or Revision leaves them zero.
+	// Key is relative to the resource, StoredKey is the backend's key, Revision is the revision of the value, and Err is the
+	// reason. An Interface that does not have StoredKey or Revision leaves them zero.
 	Key       string
 	StoredKey string
 	Revision  int64
 	Err       error
-	// More are the others that a list has met, in key order, up to a hundred with this one. They have no More.
+	// More has the other unreadable values that a list has met, in key order. With this one they are at most a hundred. Their
+	// own More is empty.
 	More []*UnreadableError
-	// Truncated says that there are others still, which are not named.
+	// Truncated means that there are further unreadable values, which are not named.
 	Truncated bool
 }
 
-// All are this one and the others that a list has met.
+// All yields this error and those in More.
 func (e *UnreadableError) All() iter.Seq[*UnreadableError] {
 	return func(yield func(*UnreadableError) bool) {
 		if !yield(e) {
@@ -146,11 +152,11 @@ func (e *UnreadableError) All() iter.Seq[*UnreadableError] {
 	}
 }
 
-// maxUnreadable is how many keys an UnreadableError names.
+// maxUnreadable is the maximum number of keys that an UnreadableError has.
 const maxUnreadable = 100
 
-// And returns the error of a list that has met e so far, nil for none, and then other, which is not changed. It is the
-// list's own; once it is Truncated nothing is added.
+// And returns the error of a list that has met e so far (nil for none) and now meets other. other is not changed. The result
+// belongs to the list; once it is Truncated nothing is added.
 func (e *UnreadableError) And(other *UnreadableError) *UnreadableError {
 	switch {
 	case e == nil:
@@ -165,9 +171,10 @@ func (e *UnreadableError) And(other *UnreadableError) *UnreadableError {
 	return e
 }
 
-// maxTold is how many keys the text of an UnreadableError names.
+// maxTold is the maximum number of keys that the text of an UnreadableError names.
 const maxTold = 10
 
+// Error returns a text that names up to maxTold keys.
 func (e *UnreadableError) Error() string {
 	if len(e.More) == 0 && !e.Truncated {
 		return fmt.Sprintf("stored object %q cannot be read: %v", e.Key, e.Err)
@@ -187,5 +194,5 @@ func (e *UnreadableError) Error() string {
 	return text.String()
 }
 
-// Unwrap returns what is wrong with the first.
+// Unwrap returns the reason of the first error.
 func (e *UnreadableError) Unwrap() error { return e.Err }

@@ -17,7 +17,7 @@ type BoatSpec struct {
 
 type Boat = runtime.Resource[BoatSpec, struct{}]
 
-// A store of one kind in memory, without a server: objects go in, records come out.
+// A store of one kind in memory, without a server: it takes objects and returns records.
 func Example() {
 	ctx := context.Background()
 	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Boat"}

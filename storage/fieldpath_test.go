@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Calls name who made them in one of two places; those of another group have one for both.
+// A Call has the name of its caller in one of two places. In the other group both are in one place.
 type (
 	Call = runtime.Resource[struct {
 		Source struct {
@@ -24,7 +24,7 @@ type (
 	}, struct{}]
 )
 
-// A selectable field may be at one of several paths, and of no path in objects that are stored in the other group.
+// A selectable field may be at one of several paths, and have no path in objects that are stored in the other group.
 func TestSelectingByOneOfSeveralPaths(t *testing.T) {
 	hub := schema.GroupVersionKind{Version: "v1", Kind: "Call"}
 	other := schema.GroupVersionKind{Group: "calls.example.com", Version: "v1", Kind: "Call"}

@@ -8,17 +8,17 @@ import (
 // FieldReader reads the selectable fields of the records of one storage. It is comparable, and all methods may be called
 // concurrently.
 type FieldReader interface {
-	// Has is that of the Fields of every record.
+	// Has reports whether records have the field: it is the Has of the Fields of every record.
 	Has(field string) bool
-	// Get is that of the Fields of the record with this key and body.
+	// Get returns the field of the record with this key and body: it is the Get of the record's Fields.
 	Get(key string, body codec.Document, field string) string
 }
 
-// ReadFields are the Fields of a record that keep nothing but what the record has besides, and what all records share: who
-// keeps many records need not keep theirs.
+// ReadFields is implemented by Fields of a record that keep only the record's own key and body, and data that all records
+// share. A caller that keeps many records need not keep their Fields.
 type ReadFields interface {
 	fields.Fields
-	// Reader is what reads them; nil when only they can.
+	// Reader returns the FieldReader that can read the fields; nil if only these Fields can.
 	Reader() FieldReader
 }
 

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Oldest implements Source. Of a backend that is no [Historian] it reads at the first revision there can be: the
-// error tells the oldest, and if it does not, only the latest is sure.
+// Oldest implements Source. If the backend is no [Historian], Oldest reads at the first possible revision. The error has the
+// oldest revision; if it does not, Oldest returns the latest revision, the only one that is sure to be retained.
 func (s *Store) Oldest(ctx context.Context) (int64, error) {
 	if s.history != nil {
 		return s.history.Oldest(ctx)
@@ -28,7 +28,7 @@ func (s *Store) Oldest(ctx context.Context) (int64, error) {
 	return 0, err
 }
 
-// Replay implements Replayer: it is that of the backend.
+// Replay implements Replayer with the number of the backend.
 func (s *Store) Replay() int64 {
 	if s.replay != nil {
 		return s.replay.Replay()
@@ -70,26 +70,27 @@ func (s *Store) State(ctx context.Context, at int64) (State, error) {
 	return State{Revision: p.at, Entries: func(yield func(Entry, error) bool) { p.walk(ctx, yield) }}, nil
 }
 
-// State reads in portions of about portionBytes, and of maxPortion values at most: an etcd counts all keys that are left for
-// each portion, so that few large ones take it less. Who asks for a state keeps it, large values too.
+// State reads portions of about portionBytes, and of at most maxPortion values. An etcd counts all remaining keys for each
+// portion, so few large portions cost it less. The caller of State keeps the state anyway, so large portions need no extra
+// memory.
 const (
 	portionBytes  = 16 << 20
 	maxPortion    = 10_000
-	portionGrowth = 8 // at most so many times the values of the one before
+	portionGrowth = 8 // a portion has at most this many times the values of the previous one
 )
 
-// portions is a State under way.
+// portions is a State in progress.
 type portions struct {
 	s        *Store
-	from, to string // what is left
+	from, to string // the keys that are left
 	at       int64  // 0 before the first portion
-	limit    int    // of the next portion
-	kvs      []KV   // the portion
-	more     bool   // others follow it
+	limit    int    // limit of the next portion
+	kvs      []KV   // the current portion
+	more     bool   // other values follow it
 	walked   bool
 }
 
-// read reads the next portion, all at the revision of the first.
+// read reads the next portion, always at the revision of the first.
 func (p *portions) read(ctx context.Context) error {
 	r := Range{From: p.from, To: p.to, At: p.at, Limit: p.limit, Bytes: portionBytes, Uncounted: true}
 	res, err := p.s.rangeAt(ctx, r)
@@ -110,7 +111,7 @@ func (p *portions) read(ctx context.Context) error {
 	return nil
 }
 
-// walk delivers the portion that was read, and the others. Each is read while the one before it is looked at.
+// walk yields the portion that was read, and the following ones. It reads each portion while the previous one is processed.
 func (p *portions) walk(ctx context.Context, yield func(Entry, error) bool) {
 	if p.walked {
 		yield(Entry{}, errors.New("storage: the entries of a state can be walked once"))
@@ -149,10 +150,10 @@ func (s *Store) entriesOf(kvs []KV) []Entry {
 	return out
 }
 
-// minShare is how many values are worth a goroutine: each may have to be decoded and encoded.
+// minShare is the minimum number of values for one goroutine. Each value may have to be decoded and encoded.
 const minShare = 32
 
-// divided calls do for the numbers below n, on all processors, and returns when all is done.
+// divided calls do for the numbers below n, on all processors, and returns when all calls have returned.
 func divided(n int, do func(i int)) {
 	share := max((n+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0), minShare)
 	var others sync.WaitGroup
@@ -182,7 +183,7 @@ func (s *Store) Follow(ctx context.Context, from int64) (Following, error) {
 	return f, nil
 }
 
-// wakingFollowing is a following whose feed is a Waker: Next waits for that alone.
+// wakingFollowing is a following whose feed is a Waker. Its Next waits for nothing but the feed.
 type wakingFollowing struct {
 	*following
 	Waker
@@ -192,7 +193,7 @@ type wakingFollowing struct {
 type following struct {
 	s       *Store
 	feed    Feed
-	reached int64 // the revision up to which all was delivered; used by Next alone
+	reached int64 // the revision up to which all changes were delivered; used by Next only
 }
 
 // Next implements Following.
@@ -206,7 +207,7 @@ func (f *following) Next(ctx context.Context) (Moves, error) {
 	return Moves{Moves: f.s.movesOf(got.Changes), Progress: got.Progress}, nil
 }
 
-// movesOf makes the moves of changes, those of many on all processors.
+// movesOf makes the moves for changes. It makes many moves on all processors.
 func (s *Store) movesOf(changes []Change) []Move {
 	if len(changes) == 0 {
 		return nil
@@ -222,7 +223,7 @@ func (s *Store) movesOf(changes []Change) []Move {
 	return out
 }
 
-// move makes the move of a change.
+// move makes the move for a change.
 func (s *Store) move(c Change) Move {
 	if c.Deleted {
 		return Move{Entry: Entry{Record: Record{Key: c.Key[len(s.root):], Revision: c.Revision}}, Deleted: true}

@@ -11,7 +11,8 @@ import (
 	"github.com/keelson-dev/keelson/storage/memory"
 )
 
-// filled calls run with what opens a store of n gadgets of about 1.8 KiB on each backend. bytes are those of all objects.
+// filled calls run with a func that opens a store of n gadgets of about 1.8 KiB, on each backend. bytes is the size of all
+// objects.
 func filled(b *testing.B, n int, run func(b *testing.B, open func() *storage.Store, bytes int)) {
 	o := gadgetOptions(b)
 	for name, open := range map[string]func(b *testing.B) storage.Backend{
@@ -48,7 +49,7 @@ func filled(b *testing.B, n int, run func(b *testing.B, open func() *storage.Sto
 	}
 }
 
-// BenchmarkStat asks for one of 10,000 keys, and for the store's revision.
+// BenchmarkStat reads the revision of one of 10,000 keys, and of the store.
 func BenchmarkStat(b *testing.B) {
 	filled(b, 10_000, func(b *testing.B, open func() *storage.Store, _ int) {
 		s := open()
@@ -71,8 +72,8 @@ func BenchmarkStat(b *testing.B) {
 	})
 }
 
-// BenchmarkState reads 100,000 objects. In the first state that a store reads, every value goes through the codec; in
-// later ones those known to be canonical do not. objectB is what the objects have: bolt allocates that too.
+// BenchmarkState reads 100,000 objects. In the first state that a store reads, every value passes through the codec. In later
+// states values that are known to be canonical do not. objectB is the size of the objects, which bolt allocates too.
 func BenchmarkState(b *testing.B) {
 	const n = 100_000
 	filled(b, n, func(b *testing.B, open func() *storage.Store, bytes int) {

@@ -15,12 +15,12 @@ import (
 	"github.com/keelson-dev/keelson/storage/storagetest"
 )
 
-// plain is a backend without optional powers, which counts what it is asked.
+// plain is a backend without optional abilities, which counts its calls.
 type plain struct {
 	storage.Backend
 	gets, ranges, commits int
 	seen                  []storage.Range
-	bytes                 []int // of the answers to ranges
+	bytes                 []int // of the results of ranges
 }
 
 func (p *plain) Get(ctx context.Context, key string, at int64) (storage.GetResult, error) {
@@ -57,7 +57,7 @@ func (b *telling) Stat(ctx context.Context, key string) (storage.Stat, error) {
 	return b.stater.Stat(ctx, key)
 }
 
-// hidden is a backend without optional powers.
+// hidden is a backend without optional abilities.
 type hidden struct{ storage.Backend }
 
 func TestConformanceOverAPlainBackend(t *testing.T) {
@@ -67,7 +67,7 @@ func TestConformanceOverAPlainBackend(t *testing.T) {
 	})
 }
 
-// mute is a backend whose ErrCompacted does not tell the oldest revision.
+// mute is a backend whose ErrCompacted does not have the oldest revision.
 type mute struct{ storage.Backend }
 
 func (m mute) Get(ctx context.Context, key string, at int64) (storage.GetResult, error) {
@@ -83,7 +83,7 @@ func TestOldestOfBackendsThatCannotTell(t *testing.T) {
 	defer m.Close()
 	for _, c := range []struct {
 		b       storage.Backend
-		at      int64 // compacted; 0: not
+		at      int64 // revision of the compaction; 0: none
 		want    int64
 		current int64
 	}{
@@ -107,7 +107,7 @@ func TestOldestOfBackendsThatCannotTell(t *testing.T) {
 	}
 }
 
-// A state is read in portions, whose size is bounded in keys and about in bytes.
+// A state is read in portions, which are bounded in keys and about in bytes.
 func TestStatePortions(t *testing.T) {
 	o := gadgetOptions(t)
 	for name, c := range map[string]struct{ n, size, most int }{
@@ -163,7 +163,7 @@ func TestStateIsWalkedOnce(t *testing.T) {
 	}
 }
 
-// What an UpdateFrom costs: of what is current no value is read, and a commit needs no question before.
+// The requests of an UpdateFrom: no value is read if the given state is current, and a commit needs no read before it.
 func TestUpdateFromAsksLittle(t *testing.T) {
 	m := inMemory(t)
 	p := &plain{Backend: m}
@@ -208,13 +208,13 @@ func TestUpdateFromAsksLittle(t *testing.T) {
 	}
 }
 
-// dear is a backend whose watches take long to deliver the past.
+// dear is a backend whose watches take long to deliver older changes.
 type dear struct{ storage.Backend }
 
 // Replay implements storage.Replayer.
 func (dear) Replay() int64 { return 7 }
 
-// How far back a watch may begin is what the backend says, also when it is observed; else it does not matter.
+// The backend determines how far back a watch may begin, also if it has hooks. Other backends have no limit.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	b := memory.New(memory.Options{})

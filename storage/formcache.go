@@ -7,29 +7,29 @@ import (
 	"sync/atomic"
 )
 
-// FormCache keeps what readers have made of records and of blocks of records, such as their encodings and compressed
-// texts, under one budget of bytes for all of it. One cache is for all resources of a server. All methods may be called
-// concurrently; a nil *FormCache keeps nothing.
+// FormCache keeps the forms of records and of blocks of records, such as their encodings and compressed texts. All forms
+// share one budget of bytes. One cache is for all resources of a server. All methods may be called concurrently; a nil
+// *FormCache keeps nothing.
 //
-// When the budget is spent, each new form has the oldest one looked at. If that was not used lately it goes, and the new
-// one takes its place; else it stays for another round, and the new one is not kept. So what is used stays, what is not
-// goes after a few looks, and a list of more than the budget has a part of it kept where dropping the least recently used
-// would leave it nothing.
+// When the budget is used up, each new form makes the cache examine the oldest one. If that was not used lately, it is
+// dropped and the new form takes its place. Otherwise the oldest form stays for another round, and the new form is not kept.
+// So forms in use stay, and unused forms are dropped after they were examined a few times. Of a list that is larger than the
+// budget a part stays in the cache; a cache that drops the least recently used form would keep nothing of it.
 type FormCache struct {
-	most    int64    // bytes at most
-	largest int64    // that one form may cost
-	byID    sync.Map // of *form by id, those of Forms aside
+	most    int64    // maximum number of bytes
+	largest int64    // maximum cost of one form
+	byID    sync.Map // *form by id, without the forms of Forms
 	hits    [hitStripes]stripe
 	misses  atomic.Int64
 
-	mu        sync.Mutex // guards all below, and the place of each form in the order; nothing is made under it
-	order     form       // newest and oldest of those kept: order.older is the newest, order.newer the oldest
+	mu        sync.Mutex // guards all fields below, and the place of each form in the order; no form is made while it is held
+	order     form       // the two ends of the kept forms: order.older is the newest, order.newer the oldest
 	forms     int
 	bytes     int64
 	evictions int64
 }
 
-// stripe is a counter in a cache line of its own, so that readers of different forms do not share one.
+// stripe is a counter in its own cache line, so that readers of different forms do not share a line.
 type stripe struct {
 	n atomic.Int64
 	_ [56]byte
@@ -37,23 +37,24 @@ type stripe struct {
 
 const (
 	hitStripes = 8
-	// formCost is about what a form costs besides its bytes: itself, its key, its place in a map.
+	// formCost is about what a form costs besides its bytes: the struct, its key and its place in a map.
 	formCost = 256
-	// largestShare is the share of the budget that one form may cost. One that costs more would drive out too much.
+	// largestShare: one form may cost at most 1/largestShare of the budget. A larger form would evict too many others.
 	largestShare = 8
-	// lives is how often a form is looked at before it goes, when it is new or was used. With two, lists of up to three
-	// times the budget find what fits into it.
+	// lives is how many times a form is examined before it is dropped, counted from when it was made or last used. With two,
+	// lists of up to three times the budget find what fits into it.
 	lives = 2
 )
 
-// FormStats is what a FormCache is like.
+// FormStats describes a FormCache at one moment.
 type FormStats struct {
-	Bytes, Forms            int64 // that are kept; bytes with what a form costs besides its own
-	Most                    int64 // bytes that may be kept
-	Hits, Misses, Evictions int64 // so far: forms found, forms made, forms dropped for others
+	Bytes, Forms            int64 // of the kept forms; Bytes includes the cost of each form besides its text
+	Most                    int64 // the budget in bytes
+	Hits, Misses, Evictions int64 // so far: forms found, forms made, forms dropped to make space for others
 }
 
-// NewFormCache returns an empty cache that keeps most bytes at most; nil, which keeps nothing, when most is not positive.
+// NewFormCache returns an empty cache that keeps at most most bytes. It returns nil, which keeps nothing, when most is not
+// positive.
 func NewFormCache(most int64) *FormCache {
 	if most <= 0 {
 		return nil
@@ -63,8 +64,8 @@ func NewFormCache(most int64) *FormCache {
 	return c
 }
 
-// Get is Forms.Get for what belongs to no Forms: id, a comparable value, stands for the record and for the form of it.
-// Nobody drops it when the record is gone, so id must tell one state of the record from another.
+// Get is like Forms.Get, for forms that belong to no Forms. id is a comparable value that identifies the record and the form.
+// The form is not dropped when the record is gone, so id must differ between two states of the record.
 func (c *FormCache) Get(id any, make func() ([]byte, error)) ([]byte, error) {
 	if c == nil {
 		return make()
@@ -80,8 +81,8 @@ func (c *FormCache) Get(id any, make func() ([]byte, error)) ([]byte, error) {
 	}
 }
 
-// NewForms returns an empty Forms whose bytes are under the budget, and may be dropped at any time. Its owner calls Drop
-// when what it is of is gone.
+// NewForms returns an empty Forms whose bytes count against the budget, and may be dropped at any time. The owner of the
+// Forms calls Drop when the event or block is gone.
 func (c *FormCache) NewForms() *Forms {
 	if c == nil {
 		return nil
@@ -89,7 +90,7 @@ func (c *FormCache) NewForms() *Forms {
 	return &Forms{cache: c}
 }
 
-// Stats tells what the cache is like now.
+// Stats returns the present numbers of the cache.
 func (c *FormCache) Stats() FormStats {
 	if c == nil {
 		return FormStats{}
@@ -104,7 +105,7 @@ func (c *FormCache) Stats() FormStats {
 	return s
 }
 
-// hit notes that a form was found. Nothing is written that another reader of the form has written already.
+// hit notes that a form was found. It writes nothing if another reader of the form has written the same already.
 func (c *FormCache) hit(e *form) {
 	if c == nil {
 		return
@@ -122,8 +123,8 @@ func (c *FormCache) miss(e *form) {
 	}
 }
 
-// keep takes a form whose text is made into the order. It is false when it costs too much, when those that are there are
-// used, or when the form's Forms is over.
+// keep puts a form, whose text is made, into the order. It returns false if the form costs too much, if the forms in the
+// cache are in use, or if the form's Forms was dropped.
 func (c *FormCache) keep(e *form) bool {
 	if c == nil {
 		return !e.in.over.Load()
@@ -148,13 +149,13 @@ func (c *FormCache) keep(e *form) bool {
 	return ok
 }
 
-// room makes room for a cost and returns what has to leave for that. It is not ok at the first form that stays. The
+// room frees space for a cost and returns the forms that were dropped for it. ok is false at the first form that stays. The
 // caller holds mu.
 func (c *FormCache) room(cost int64) (gone []*form, ok bool) {
 	for c.bytes+cost > c.most {
 		e := c.order.newer
 		if left := e.lives.Load(); left > 0 {
-			e.lives.Store(left - 1) // a hit meanwhile may be forgotten
+			e.lives.Store(left - 1) // a concurrent hit may be lost
 			c.pull(e)
 			c.push(e)
 			return gone, false
@@ -177,7 +178,7 @@ func (c *FormCache) drop(first *form) {
 	}
 }
 
-// forget takes a form out of the order and gives its cost back. The caller holds mu.
+// forget takes a form out of the order and subtracts its cost. The caller holds mu.
 func (c *FormCache) forget(e *form) {
 	c.pull(e)
 	c.bytes -= e.cost
@@ -196,26 +197,26 @@ func (c *FormCache) pull(e *form) {
 	e.newer, e.older = nil, nil
 }
 
-// form is one form, made or still to be made. Readers find it in a list, and use it, without a lock.
+// form is one form, which is made already or not yet. Readers find it in a list, and use it, without a lock.
 type form struct {
 	key    any
-	in     *Forms               // in whose list it is; nil: it is in the map of its cache
+	in     *Forms               // the Forms whose list has it; nil: it is in the map of its cache
 	next   atomic.Pointer[form] // in that list
-	made   atomic.Bool          // text is there
-	lives  atomic.Uint32        // looks of the cache that it survives
-	text   []byte               // it and stripe never change once made is true
-	stripe uint32               // which counter of its cache counts its hits
+	made   atomic.Bool          // text is set
+	lives  atomic.Uint32        // how many more times the cache may examine the form before it is dropped
+	text   []byte               // text and stripe never change once made is true
+	stripe uint32               // the counter of its cache that counts its hits
 
 	making sync.Mutex // held while text is made
-	failed bool       // guarded by making, as why: it has left its list unmade, and nobody finds it any more
-	why    error      // what all who waited for it get; nil: they make it themselves
+	failed bool       // guarded by making, like why: the form has left its list without a text, and is not found any more
+	why    error      // the error for all callers that waited for the form; nil: they make the form themselves
 
-	cost         int64 // guarded by FormCache.mu, as all below: its part of the budget; 0: it has none
-	older, newer *form // in the cache's order; nil: it is not in it
+	cost         int64 // guarded by FormCache.mu, like all fields below: its share of the budget; 0: none
+	older, newer *form // neighbours in the cache's order; nil: the form is not in it
 }
 
-// get returns the form's text, and makes it when nobody has. It is not ok when who was making it has not come to an end: then it
-// has to be looked for again. cache is what it is under; nil is none.
+// get returns the form's text, and makes it if it is not made yet. ok is false if another goroutine was making it and failed
+// with a panic or a context's error; the caller then looks the form up again. cache is the cache of the form; nil is none.
 func (e *form) get(cache *FormCache, make func() ([]byte, error)) (text []byte, ok bool, err error) {
 	if e.made.Load() {
 		cache.hit(e)
@@ -246,14 +247,14 @@ func (e *form) get(cache *FormCache, make func() ([]byte, error)) (text []byte, 
 	}
 	e.text = text
 	kept = cache.keep(e)
-	e.made.Store(true) // who waits gets it even if it is not kept
+	e.made.Store(true) // callers that wait get the text even if it is not kept
 	if kept && e.in != nil && e.in.grown != nil {
 		e.in.grown(len(text))
 	}
 	return text, true, nil
 }
 
-// leave takes a form out of where it is found.
+// leave removes a form from its list or map.
 func (e *form) leave(cache *FormCache) {
 	if e.in != nil {
 		e.in.remove(e)
@@ -262,7 +263,7 @@ func (e *form) leave(cache *FormCache) {
 	}
 }
 
-// remove takes a form out of the list. Who is at it goes on from there.
+// remove removes a form from the list. A reader that has reached the form continues from there.
 func (f *Forms) remove(e *form) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

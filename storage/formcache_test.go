@@ -14,10 +14,10 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// formCost is what a form costs besides its bytes.
+// formCost is the cost of a form besides its bytes.
 const formCost = 256
 
-// getter is Get of a Forms or of a FormCache.
+// getter is the Get of a Forms or of a FormCache.
 type getter func(key any, make func() ([]byte, error)) ([]byte, error)
 
 // made makes a form of some bytes.
@@ -25,8 +25,8 @@ func made(n int) func() ([]byte, error) {
 	return func() ([]byte, error) { return make([]byte, n), nil }
 }
 
-// A form is made once however many ask for it, a panic or the end of a context is nobody's but its caller's, and who asks for
-// another form does not wait.
+// A form is made once for any number of callers. A panic or the end of a context affects only its own caller, and a caller
+// that needs another form does not wait.
 func TestFormsGet(t *testing.T) {
 	t.Parallel()
 	for name, get := range map[string]getter{
@@ -95,7 +95,8 @@ func TestFormsGet(t *testing.T) {
 	}
 }
 
-// Who waits for a form that cannot be made hears of that, and does not try it again after all others that waited.
+// A caller that waits for a form receives the error if it cannot be made, and does not try again after the other waiting
+// callers.
 func TestFormsFailOnce(t *testing.T) {
 	t.Parallel()
 	const readers = 50
@@ -154,7 +155,7 @@ func TestFormsOfNothing(t *testing.T) {
 	}
 }
 
-// Forms of an event tell of what they keep until they are dropped, once for each.
+// The Forms of an event call grown once for each form they keep, until they are dropped.
 func TestFormsGrow(t *testing.T) {
 	t.Parallel()
 	var grown []int
@@ -172,7 +173,7 @@ func TestFormsGrow(t *testing.T) {
 	}
 }
 
-// A form that is dropped while it is made is not kept; nor is one that costs too much, but who waits for it gets it.
+// A form that is dropped while it is made is not kept; nor is one that costs too much, but callers that wait receive it.
 func TestFormCacheRefuses(t *testing.T) {
 	t.Parallel()
 	c := storage.NewFormCache(80_000)
@@ -203,7 +204,7 @@ func TestFormCacheRefuses(t *testing.T) {
 					close(begun)
 					<-goOn
 				}
-				return make([]byte, 1, most+1), nil // what counts is what it holds
+				return make([]byte, 1, most+1), nil // the capacity counts
 			})
 			if len(text) != 1 || err != nil {
 				t.Errorf("%d bytes, %v", len(text), err)
@@ -218,7 +219,7 @@ func TestFormCacheRefuses(t *testing.T) {
 	}
 }
 
-// formModel is what a FormCache does, said plainly.
+// modelForm and formModel are a simple implementation of a FormCache.
 type formModel struct {
 	most  int
 	order []*modelForm // the oldest first
@@ -270,7 +271,7 @@ func (m *formModel) drop(of any) {
 	})
 }
 
-// A FormCache does what its model does, and never has more than it may.
+// A FormCache behaves like its model, and never exceeds its budget.
 func TestFormCacheModel(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(30) {
@@ -285,7 +286,7 @@ func TestFormCacheModel(t *testing.T) {
 		for step := range 5000 {
 			i, key, size := r.IntN(len(pages)), r.IntN(4), r.IntN(1+r.IntN(m.most/4))
 			if r.IntN(3) == 0 {
-				i = r.IntN(3) // some are used more
+				i = r.IntN(3) // some are used more often
 			}
 			of := any(pages[i])
 			get := pages[i].Get
@@ -316,7 +317,7 @@ func TestFormCacheModel(t *testing.T) {
 	}
 }
 
-// Of a list of twice the budget a part is found each time; one that is not read any more makes room for another.
+// Of a list of twice the budget a part is found each time. A list that is not read any more is replaced by another one.
 func TestFormCacheOverBudget(t *testing.T) {
 	t.Parallel()
 	const n, size = 1000, 1000
@@ -342,11 +343,11 @@ func TestFormCacheOverBudget(t *testing.T) {
 	}
 }
 
-// Many use one cache while pages come and go; nothing is counted twice, and nothing is left.
+// Many goroutines use one cache while pages come and go; nothing is counted twice, and nothing is left.
 func TestFormCacheRace(t *testing.T) {
 	t.Parallel()
 	c := storage.NewFormCache(100_000)
-	refused := errors.New("refused") // also to who waits for that very form
+	refused := errors.New("refused") // also for callers that wait for the same form
 	var pages [8]atomic.Pointer[storage.Forms]
 	for i := range pages {
 		pages[i].Store(c.NewForms())
@@ -402,7 +403,7 @@ func TestFormCacheRace(t *testing.T) {
 	}
 }
 
-// BenchmarkForms finds a form of a page, as each list does for each of its blocks.
+// BenchmarkForms gets a form of a page, as each list does for each of its blocks.
 func BenchmarkForms(b *testing.B) {
 	type key struct{ version, mediaType string }
 	forms := make([]*storage.Forms, 4000)

@@ -5,27 +5,28 @@ import (
 	"sync/atomic"
 )
 
-// Forms keeps what readers have made of one event or of a block of records, such as its encoding in another version or
-// media type, so that it is made once for all who read it. Those of NewForms keep all for as long as they live, which is
-// that of the event in a cache's log; those of FormCache.NewForms are under its budget. All methods may be called
-// concurrently; a nil *Forms keeps nothing.
+// Forms keeps what readers derive from one event or from a block of records, such as its encoding in another version or media
+// type. Each form is made once for all readers. A Forms of the function NewForms keeps all its forms for as long as it lives,
+// which is as long as the event is in a cache's log. The forms of FormCache.NewForms count against the cache's budget. All
+// methods may be called concurrently; a nil *Forms keeps nothing.
 type Forms struct {
-	cache *FormCache      // under whose budget they are; nil: under none
-	grown func(bytes int) // told of what is kept; may be nil
+	cache *FormCache      // the cache whose budget counts the forms; nil: none
+	grown func(bytes int) // called for each form that is kept; may be nil
 	first atomic.Pointer[form]
-	mu    sync.Mutex  // held while the list that begins with first changes
-	over  atomic.Bool // nothing is kept any more
+	mu    sync.Mutex  // held while the list that begins at first is changed
+	over  atomic.Bool // no form is kept any more
 }
 
-// NewForms returns an empty Forms. grown, which may be nil, is told of the bytes of each form that is kept; it must
-// not call the Forms.
+// NewForms returns an empty Forms. grown, which may be nil, is called with the number of bytes of each form that is kept.
+// grown must not call the Forms.
 func NewForms(grown func(bytes int)) *Forms { return &Forms{grown: grown} }
 
-// Get returns the form that key, a comparable value, stands for, which make makes if nobody has yet. The bytes are
-// shared and must not be changed. Of all who ask for a form at a time one makes it, and the others wait for that; who
-// asks for another one, or for one that is there, waits for nobody. An error of make is returned to who waited as well, so that
-// many do not wait for one failure after the other, and not kept: the next one makes it again. So does who waited where make
-// panicked, or has ended with a context, which is that of one reader. make must not ask f for the same form.
+// Get returns the form for key, a comparable value. It calls make if the form does not exist yet. The bytes are shared and
+// must not be changed. If several callers ask for the same form at a time, one of them makes it, and the others wait for it.
+// A caller that asks for another form, or for one that exists, does not wait. An error of make is returned to the callers
+// that waited, too, so that they do not fail one after the other. The error is not kept: the next caller calls make again. A
+// caller that waited also calls make itself if make panicked or ended with a context's error, because the context belongs to
+// one reader only. make must not ask f for the same form.
 func (f *Forms) Get(key any, make func() ([]byte, error)) ([]byte, error) {
 	if f == nil {
 		return make()
@@ -43,7 +44,7 @@ func (f *Forms) Get(key any, make func() ([]byte, error)) ([]byte, error) {
 	}
 }
 
-// Has reports whether the form that key stands for is there: Get would return it at once, unless it is dropped meanwhile.
+// Has reports whether the form for key exists: Get would return it at once, unless it is dropped meanwhile.
 func (f *Forms) Has(key any) bool {
 	if f == nil {
 		return false
@@ -52,11 +53,11 @@ func (f *Forms) Has(key any) bool {
 	return e != nil && e.made.Load()
 }
 
-// Keeps reports whether Get keeps what it makes, but for a cache that is full.
+// Keeps reports whether Get keeps the forms it makes. A cache that is full may still not keep them.
 func (f *Forms) Keeps() bool { return f != nil && !f.over.Load() }
 
-// Drop forgets all forms and gives their bytes back, and those of forms that are being made when they are there: nothing
-// is kept from now on. Who has a form may go on using it.
+// Drop removes all forms and frees their bytes; forms that are being made are freed when they are complete. From now on
+// nothing is kept. Callers that have a form may continue to use it.
 func (f *Forms) Drop() {
 	if f == nil {
 		return
@@ -79,7 +80,8 @@ func (f *Forms) find(key any) *form {
 	return nil
 }
 
-// add returns the form of a key, which it puts into the list when nobody else has; nil when nothing is kept any more.
+// add returns the form of a key. It puts a new one into the list if there is none; it returns nil when nothing is kept any
+// more.
 func (f *Forms) add(key any) *form {
 	f.mu.Lock()
 	defer f.mu.Unlock()

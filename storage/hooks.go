@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// Hooks are told what a Store asks of its backend, for metrics and logs. Any may be nil. They are called by many
-// goroutines at once, and must be quick.
+// Hooks are called about a Store's requests to its backend, for metrics and logs. Any of them may be nil. They are called by
+// many goroutines concurrently, and must return quickly.
 type Hooks struct {
-	// Requested is called for each request to the backend, with how long it took and its error; that a commit met
-	// another one is no error. A watch counts as a request until it has begun.
+	// Requested is called after each request to the backend, with its duration and its error. A commit that finds the key at
+	// another revision has no error here. A watch counts as a request until it has begun.
 	Requested func(operation Operation, took time.Duration, err error)
-	// Listed is called for each list that is answered, with what that took.
+	// Listed is called for each list that succeeds, after its last portion was read, with its costs.
 	Listed func(Listed)
 }
 
-// Operation is what a request to a backend does.
+// Operation is the kind of a request to a backend.
 type Operation string
 
-// The operations.
+// The operations of a Store.
 const (
 	OpGet      Operation = "get"
 	OpList     Operation = "list"
@@ -30,20 +30,20 @@ const (
 	OpRevision Operation = "getCurrentResourceVersion"
 )
 
-// Listed says what a list took.
+// Listed describes the costs of a list.
 type Listed struct {
 	Fetched   int // values that were read
-	Evaluated int // of them, those that a selector was asked about
-	Returned  int
+	Evaluated int // of the values read, those to which a selector was applied
+	Returned  int // records in the result
 }
 
-// observed is a Backend that tells of each request.
+// observed is a Backend that calls tell for each request.
 type observed struct {
 	Backend
 	tell func(operation Operation, took time.Duration, err error)
 }
 
-// observe returns b, and its power to stat if it has that, telling of each request.
+// observe returns a wrapper of b that calls tell for each request. It wraps stater, too, if it is not nil.
 func observe(b Backend, stater Stater, tell func(Operation, time.Duration, error)) (Backend, Stater) {
 	o := observed{b, tell}
 	if stater != nil {
@@ -63,7 +63,7 @@ func (o observed) Get(ctx context.Context, key string, at int64) (GetResult, err
 // Range implements Backend.
 func (o observed) Range(ctx context.Context, r Range) (RangeResult, error) {
 	operation := OpList
-	if r.CountOnly && r.From == r.To { // of nothing: it is the revision that is asked for
+	if r.CountOnly && r.From == r.To { // an empty interval: the caller wants the revision
 		operation = OpRevision
 	}
 	began := time.Now()
@@ -99,7 +99,7 @@ func (o observed) Watch(ctx context.Context, w WatchRange) (Feed, error) {
 	return feed, err
 }
 
-// observedStater is a Stater that tells of each request: a get, of less than all.
+// observedStater is a Stater that calls tell for each request. Stat counts as a get.
 type observedStater struct {
 	Stater
 	tell func(operation Operation, took time.Duration, err error)

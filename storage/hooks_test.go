@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// requests is what hooks were told.
+// requests records the calls of hooks.
 type requests struct {
 	mu     sync.Mutex // guards all below
 	counts map[string]int
@@ -39,7 +39,7 @@ func (r *requests) hooks() storage.Hooks {
 	}
 }
 
-// take returns what was told since it was last called.
+// take returns what was recorded since its last call.
 func (r *requests) take() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -51,7 +51,7 @@ func (r *requests) take() string {
 	return out
 }
 
-// A store whose requests are told of is a store.
+// A store with hooks still passes the tests of a store.
 func TestConformanceWithHooks(t *testing.T) {
 	storagetest.Interface(t, func(t *testing.T, o storage.StoreOptions) (storage.Interface, storage.Backend) {
 		b := memory.New(memory.Options{})
@@ -61,7 +61,7 @@ func TestConformanceWithHooks(t *testing.T) {
 	})
 }
 
-// Each request to the backend is told of once, with what it does.
+// Each request to the backend calls the hook once, with its operation.
 func TestHooks(t *testing.T) {
 	var told requests
 	o := gadgetOptions(t)

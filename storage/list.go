@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-const maxChunk = 10_000 // rows read at once when selectors drop some
+const maxChunk = 10_000 // maximum number of rows read at once when selectors drop some
 
 // List implements Interface.
 func (s *Store) List(ctx context.Context, opts ListOptions) (Page, error) {
@@ -18,27 +18,27 @@ func (s *Store) List(ctx context.Context, opts ListOptions) (Page, error) {
 	return l.next(ctx)
 }
 
-// listing is one List under way, or one portion of it.
+// listing is one List, or one portion of it, in progress.
 type listing struct {
 	s     *Store
 	opts  ListOptions
 	scope Scope
-	limit int    // of what is left; 0: none
+	limit int    // number of records still wanted; 0: no limit
 	from  string // the next key to look at, relative to the resource
-	at    int64  // the revision read at; 0 until the first answer, when it is the latest
-	token string // for an ExpiredError: goes on from the same key at the latest state
+	at    int64  // the revision to read at; 0 until the first result when it is the latest
+	token string // for an ExpiredError: continues at the same key at the latest state
 
 	records    []Record
-	chosen     int   // records that match
-	more       int64 // keys that follow the last one looked at
+	chosen     int   // number of matching records
+	more       int64 // number of keys after the last row examined
 	cut        bool  // the page ends here because the portion does
 	unreadable *UnreadableError
 	listed     Listed
-	tell       *sync.Once // of Hooks.Listed; nil: not cut yet
+	tell       *sync.Once // for Hooks.Listed; nil: the list has not been cut yet
 
 	// Of portions:
-	held  *portion // whose records these are; nil: they are copied
-	bytes int64    // about what the records take in memory
+	held  *portion // the portion whose records these are; nil: the records are copied
+	bytes int64    // about the memory that the records take
 	rest  bool     // this is not the first portion
 }
 
@@ -66,7 +66,7 @@ func (l *listing) next(ctx context.Context) (Page, error) {
 	return page, nil
 }
 
-// tells tells what a list took: once, however often its portions are read.
+// tells calls Hooks.Listed. It does so once, however often the portions of the list are read.
 func (l *listing) tells() {
 	switch {
 	case l.s.opts.Hooks.Listed == nil:
@@ -77,7 +77,7 @@ func (l *listing) tells() {
 	}
 }
 
-// later returns what reads the portion after l.
+// later returns the function that reads the portion after l.
 func (l *listing) later() func(ctx context.Context) (Page, error) {
 	rest := listing{s: l.s, opts: l.opts, scope: l.scope, from: l.from, at: l.at, token: l.token, listed: l.listed, tell: l.tell, rest: true}
 	if l.limit > 0 {
@@ -92,7 +92,7 @@ func (l *listing) later() func(ctx context.Context) (Page, error) {
 	}
 }
 
-// begin finds where the list starts, and waits for a revision that it needs.
+// begin finds where the list starts, and waits for the required revision.
 func (l *listing) begin(ctx context.Context) error {
 	at := l.opts.At
 	l.from = l.scope.From
@@ -119,10 +119,10 @@ func (l *listing) begin(ctx context.Context) error {
 	return nil
 }
 
-// collect reads rows, all at one revision, until the page is full, the portion is, or the interval is at its end.
+// collect reads rows, all at one revision, until the page or the portion is full or the interval ends.
 func (l *listing) collect(ctx context.Context) error {
 	chunk := l.limit
-	left := chunk // rows of the chunk, which may come in several portions
+	left := chunk // rows left in the chunk, which may come in several portions
 	for {
 		rows, err := l.read(ctx, left)
 		if err != nil {
@@ -148,7 +148,7 @@ func (l *listing) collect(ctx context.Context) error {
 	}
 }
 
-// read reads the next rows; a chunk of 0 is all of them, or as many as a portion has. Of a single key a Get is cheaper than a
+// read reads the next rows. A chunk of 0 is all rows, or as many as a portion has. For a single key a Get is cheaper than a
 // Range.
 func (l *listing) read(ctx context.Context, chunk int) (*portion, error) {
 	if err := l.hold(l.bytes + l.opts.Portion); err != nil {
@@ -164,7 +164,7 @@ func (l *listing) read(ctx context.Context, chunk int) (*portion, error) {
 	return p, err
 }
 
-// hold tells the account of the list how much it holds.
+// hold reports to the list's account how many bytes the list holds.
 func (l *listing) hold(bytes int64) error {
 	if l.opts.Account == nil || l.opts.Portion <= 0 {
 		return nil
@@ -201,12 +201,12 @@ func (l *listing) readRows(ctx context.Context, chunk int) (*portion, error) {
 		if p, err := l.s.portion(ctx, r); !errors.Is(err, ErrCompacted) {
 			return p, err
 		}
-		r.At = 0 // history has overtaken the latest state
+		r.At = 0 // the revision was compacted meanwhile
 	}
 	return l.s.portion(ctx, r)
 }
 
-// take adds the rows that match until the page is full, and returns how many it has looked at.
+// take adds the rows that match until the page is full, and returns how many rows it has examined.
 func (l *listing) take(rows *portion) (seen int) {
 	n := rows.len()
 	if l.records == nil && !l.selective() && n > 0 {
@@ -243,7 +243,7 @@ func (l *listing) take(rows *portion) (seen int) {
 		if !l.opts.Matches(e.Record) {
 			continue
 		}
-		if l.chosen++; l.unreadable == nil { // else there is no page
+		if l.chosen++; l.unreadable == nil { // after an unreadable record no page is returned
 			l.records = append(l.records, e.Record)
 			l.bytes += bytesOf(key, e.Record.Body.Size())
 		}
@@ -253,12 +253,12 @@ func (l *listing) take(rows *portion) (seen int) {
 
 func (l *listing) full() bool { return l.limit > 0 && l.chosen >= l.limit }
 
-// selective says that rows of the interval may be left out.
+// selective reports whether rows of the interval may be left out.
 func (l *listing) selective() bool { return l.opts.Selective() || !l.scope.Whole() }
 
 func (l *listing) page(ctx context.Context) (Page, error) {
 	p := Page{Records: slices.Values(l.records), Count: len(l.records), Revision: l.at, Bytes: l.bytes}
-	if held := l.held; held != nil { // which is shared as long as the page is shown
+	if held := l.held; held != nil { // held is shared as long as the page is in use
 		p.Records = func(yield func(Record) bool) { slices.Values(held.records)(yield) }
 	}
 	if l.more <= 0 || l.cut {
@@ -269,7 +269,7 @@ func (l *listing) page(ctx context.Context) (Page, error) {
 		return p, nil
 	}
 	remaining := l.more
-	if l.rest { // it was not counted
+	if l.rest { // the backend did not count
 		from, to := l.s.interval(Scope{From: l.from, To: l.scope.To})
 		res, err := l.s.rangeAt(ctx, Range{From: from, To: to, At: l.at, CountOnly: true})
 		if err != nil {

@@ -9,18 +9,18 @@ import (
 	"github.com/keelson-dev/keelson/runtime"
 )
 
-// MigrateOptions refines Migrate. The zero MigrateOptions is valid.
+// MigrateOptions are the options of Migrate. The zero MigrateOptions is valid.
 type MigrateOptions struct {
-	// Continue is the Continue of an earlier Migrated, to go on where that ended; "" begins at the first object.
+	// Continue is the Continue of an earlier Migrated, to continue where that ended; "" begins at the first object.
 	Continue string
-	// PageSize is how many objects are read at once, and at most held; 0 is 500. Pages of large objects have fewer.
+	// PageSize is the number of objects that are read at once, and held at most; 0 is 500. Pages of large objects have fewer.
 	PageSize int
-	// Writers is how many objects are written at the same time; 0 is 1.
+	// Writers is the number of objects that are written concurrently; 0 is 1.
 	Writers int
-	// MaxFailures is how many failures are named; 0 is 100.
+	// MaxFailures is the maximum number of failures in the result; 0 is 100.
 	MaxFailures int
-	// Progress is told what has been done, after every page, before the next one is read. It may block, which is how a
-	// program makes a migration slow. nil tells nobody.
+	// Progress, if not nil, is called with the result so far after every page, before the next one is read. It may block: a
+	// program can slow the migration down that way.
 	Progress func(Migrated)
 }
 
@@ -40,43 +40,43 @@ func (o MigrateOptions) withDefaults() (MigrateOptions, error) {
 	return o, nil
 }
 
-// Migrated says what a migration has done. Each object examined is one of the four that follow.
+// Migrated is the result of a migration. Each examined object counts in one of the four fields after Examined.
 type Migrated struct {
-	Examined  int64
-	Rewritten int64
-	Unchanged int64 // they were as they should be
-	Gone      int64 // somebody has deleted them meanwhile
-	Failed    int64 // they could not be read, converted or stored, and are as they were
+	Examined  int64 // objects examined
+	Rewritten int64 // objects stored anew
+	Unchanged int64 // objects that were stored correctly already
+	Gone      int64 // objects that were deleted meanwhile
+	Failed    int64 // objects that could not be read, converted or stored; they are unchanged
 
-	// Failures names the first that failed.
+	// Failures has the first objects that failed.
 	Failures []MigrateFailure
-	// Revision is that of the state that is examined.
+	// Revision is the revision of the state that is examined.
 	Revision int64
-	// Continue goes on after the last page that is done; "" is the first object, or nothing when Migrate returned no
-	// error. It is of use as long as the resource exists; the counts of what follows begin at zero.
+	// Continue continues after the last page that is done. "" means the first object, or nothing left when Migrate returned
+	// no error. It is valid as long as the resource exists. The counts of the continued migration begin at zero.
 	Continue string
 }
 
-// MigrateFailure is an object that a migration could not rewrite. Its key is relative to the resource.
+// MigrateFailure is an object that a migration could not rewrite.
 type MigrateFailure struct {
-	Key string
-	Err error
+	Key string // relative to the resource
+	Err error  // why it was not rewritten
 }
 
-// Migrate stores every object of a resource anew whose stored bytes are not what would be stored for it now: those
-// written in another version than the storage version, before a change of its Go type or of its defaults, or sealed by
-// an old key. It is what https://kubernetes.io/docs/tasks/manage-kubernetes-objects/storage-version-migration/ is about.
+// Migrate stores every object of a resource anew if its stored bytes are not what would be stored for it now. Such bytes were
+// written in another version than the storage version, before a change of the Go type or of its defaults, or were sealed by
+// an old key. See https://kubernetes.io/docs/tasks/manage-kubernetes-objects/storage-version-migration/.
 //
-// It reads the objects page by page, as they are at one revision or, where that goes out of the retained history, at a
-// later one; what is written meanwhile is stored as it should be without it. An object is written by an Update that does
-// not change it: somebody who changes it at the same time wins, and nothing that was written is lost. Each such write has
-// a revision of its own and is a MODIFIED event to those who watch; objects that are as they should be are not touched.
-// An object that cannot be read, converted or stored stays as it is, is counted and named in the result, and is no error
-// of Migrate: see Failed. Where the store has a TTL (StoreOptions), that of an object which is rewritten begins
-// anew; one that only its WriteOptions had is lost.
+// Migrate reads the objects page by page, as they are at one revision, or at a later revision when the first leaves the
+// retained history. Objects that are written meanwhile are stored correctly anyway. An object is written by an Update that
+// does not change it. If another client changes the object at the same time, that change stays, and no write is lost. Each
+// such write has its own revision and is a MODIFIED event for watchers. Objects that are stored correctly are not written. An
+// object that cannot be read, converted or stored stays unchanged. It is counted and named in the result, and is no error of
+// Migrate: see Failed. Where the store has a TTL (StoreOptions), the TTL of a rewritten object begins anew; a TTL that only
+// its WriteOptions had is lost.
 //
-// An error means that it could not go on: ctx has ended, or the storage is closed, full or unavailable. What is done is
-// done; the same call again, or one with the result's Continue, does the rest, in another process too.
+// An error means that Migrate could not continue: ctx has ended, or the storage is closed, full or unavailable. The objects
+// done so far stay done. The same call again, or one with the result's Continue, does the rest, in another process too.
 func Migrate(ctx context.Context, s Interface, o MigrateOptions) (Migrated, error) {
 	if s == nil {
 		return Migrated{}, errors.New("storage: migrate: a storage is needed")
@@ -85,7 +85,7 @@ func Migrate(ctx context.Context, s Interface, o MigrateOptions) (Migrated, erro
 	if err != nil {
 		return Migrated{}, fmt.Errorf("storage: migrate: %w", err)
 	}
-	m := &migration{s: s, opts: o, limit: min(o.PageSize, 64)} // how large objects are is not known yet
+	m := &migration{s: s, opts: o, limit: min(o.PageSize, 64)} // the size of the objects is not known yet
 	m.result.Continue = o.Continue
 	if err := m.run(ctx); err != nil {
 		return m.result, fmt.Errorf("storage: migrate: %w", err)
@@ -93,13 +93,13 @@ func Migrate(ctx context.Context, s Interface, o MigrateOptions) (Migrated, erro
 	return m.result, nil
 }
 
-// migration is one Migrate under way.
+// migration is one Migrate in progress.
 type migration struct {
 	s     Interface
 	opts  MigrateOptions
-	limit int    // of the next page
+	limit int    // limit of the next page
 	from  string // the key where the next page begins, relative to the resource
-	at    int64  // its revision, or AtLatest
+	at    int64  // revision of the next page, or AtLatest
 
 	mu     sync.Mutex // guards result while writers are at work
 	result Migrated
@@ -137,15 +137,15 @@ func (m *migration) run(ctx context.Context) error {
 	}
 }
 
-// told is the result for others to keep.
+// told returns a copy of the result that the receiver may keep.
 func (m *migration) told() Migrated {
 	out := m.result
 	out.Failures = append([]MigrateFailure(nil), out.Failures...)
 	return out
 }
 
-// next reads the page that begins at m.from. What cannot be read in it fails a list as a whole, so that is looked for
-// with ever smaller pages, and passed over when it is a page of its own.
+// next reads the page that begins at m.from. An unreadable object makes the whole list fail. So next then tries smaller and
+// smaller pages, and skips the object when it is alone in a page.
 func (m *migration) next(ctx context.Context) (Page, error) {
 	for {
 		page, err := m.s.List(ctx, m.list())
@@ -157,7 +157,7 @@ func (m *migration) next(ctx context.Context) (Page, error) {
 			m.fit(page)
 			return page, nil
 		case errors.As(err, &expired) && m.at != AtLatest:
-			m.at = AtLatest // goes on at the same key
+			m.at = AtLatest // continues at the same key
 		case errors.As(err, &unreadable) && m.limit > 1:
 			m.limit = max(m.limit/4, 1)
 		case errors.As(err, &unreadable) && unreadable.Key >= m.from:
@@ -174,7 +174,7 @@ func (m *migration) next(ctx context.Context) (Page, error) {
 	}
 }
 
-// list asks for the next page: by a token, but for the first one, which has none.
+// list returns the options for the next page. They have a token, except for the first page.
 func (m *migration) list() ListOptions {
 	o := ListOptions{Limit: int64(m.limit)}
 	switch {
@@ -186,7 +186,7 @@ func (m *migration) list() ListOptions {
 	return o
 }
 
-// fit makes the next page as large as this one's objects let it be.
+// fit sets the size of the next page by the size of this page's objects.
 func (m *migration) fit(page Page) {
 	const most = 8 << 20 // bytes
 	size := 0
@@ -196,7 +196,7 @@ func (m *migration) fit(page Page) {
 	m.limit = min(max(page.Count*most/max(size, 1), 1), 4*m.limit, m.opts.PageSize)
 }
 
-// rewrite does a page. The first error that ends the migration is returned, when all writers have ended.
+// rewrite rewrites a page. It returns the first error that ends the migration, after all writers have ended.
 func (m *migration) rewrite(ctx context.Context, page Page) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -232,9 +232,9 @@ func (m *migration) rewrite(ctx context.Context, page Page) error {
 	return context.Cause(ctx)
 }
 
-// object rewrites one object. It returns the errors that end the migration.
+// object rewrites one object. It returns only errors that end the migration.
 func (m *migration) object(ctx context.Context, key string) error {
-	stale := false // as it was found last
+	stale := false // whether the object was stale when it was last read
 	_, err := m.s.Update(ctx, key, WriteOptions{}, func(_ context.Context, current runtime.Object, r Record) (Outcome, error) {
 		stale = r.Stale
 		if !r.Stale {
@@ -265,7 +265,7 @@ func (m *migration) object(ctx context.Context, key string) error {
 	return nil
 }
 
-// failed counts an object that stays as it is. Nobody else uses m.result.
+// failed counts an object that stays unchanged. No other goroutine uses m.result meanwhile.
 func (m *migration) failed(key string, err error) {
 	m.result.Failed++
 	if len(m.result.Failures) < m.opts.MaxFailures {

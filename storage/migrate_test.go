@@ -44,7 +44,7 @@ func tinKind(version string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "test.example.com", Version: version, Kind: "Tin"}
 }
 
-// tinOptions are those of a store of tins in a version; the hub is v1.
+// tinOptions returns the options of a store of tins with the given storage version; the hub is v1.
 func tinOptions(t testing.TB, version string) storage.StoreOptions {
 	t.Helper()
 	s := runtime.NewScheme()
@@ -88,7 +88,7 @@ func tin(key, color string, size int32) *Tin {
 	return out
 }
 
-// oldTins stores n tins in v1beta1, as a program did whose storage version that was.
+// oldTins stores n tins in v1beta1, like a program with that storage version.
 func oldTins(t testing.TB, b storage.Backend, n int) {
 	t.Helper()
 	old := newStore(t, b, tinOptions(t, "v1beta1"))
@@ -221,7 +221,7 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
-// What cannot be read, converted or stored is named, and the rest is done.
+// Objects that cannot be read, converted or stored are named, and the others are migrated.
 func TestMigratePassesOverWhatFails(t *testing.T) {
 	b := memory.New(memory.Options{})
 	defer b.Close()
@@ -282,7 +282,7 @@ func TestMigratePassesOverWhatFails(t *testing.T) {
 	}
 }
 
-// meddler is a storage that others change while it is migrated.
+// meddler is a storage in which other clients change objects during a migration.
 type meddler struct {
 	storage.Interface
 	listed  func()
@@ -300,12 +300,12 @@ func (m *meddler) List(ctx context.Context, o storage.ListOptions) (storage.Page
 func (m *meddler) Update(ctx context.Context, key string, o storage.WriteOptions, change storage.ChangeFunc) (storage.Record, error) {
 	return m.Interface.Update(ctx, key, o, func(ctx context.Context, current runtime.Object, r storage.Record) (storage.Outcome, error) {
 		out, err := change(ctx, current, r)
-		m.updated(key) // between the reading and the writing
+		m.updated(key) // between the read and the write
 		return out, err
 	})
 }
 
-// Whoever writes or deletes at the same time wins.
+// A write or deletion at the same time wins.
 func TestMigrateWithOthers(t *testing.T) {
 	b := memory.New(memory.Options{})
 	defer b.Close()
@@ -359,7 +359,7 @@ func TestMigrateWithOthers(t *testing.T) {
 	}
 }
 
-// A state that goes out of the retained history while it is examined is gone on with at a later one.
+// If the examined state leaves the retained history, the migration continues at a later one.
 func TestMigrateGoesOnAfterACompaction(t *testing.T) {
 	b := memory.New(memory.Options{})
 	defer b.Close()
@@ -438,10 +438,10 @@ func closedBackend() storage.Backend {
 	return b
 }
 
-// pages counts what a migration asks for.
+// pages counts the lists of a migration.
 type pages struct {
 	storage.Interface
-	large   int // pages of more than 9 MiB
+	large   int // number of pages of more than 9 MiB
 	updates atomic.Int64
 }
 
@@ -464,7 +464,7 @@ func (p *pages) List(ctx context.Context, o storage.ListOptions) (storage.Page, 
 	return page, err
 }
 
-// Pages of large objects are short, but for the first two: how large they are shows by and by.
+// Pages of large objects are short, except the first two, which are read before the size is known.
 func TestMigrateHoldsLittle(t *testing.T) {
 	b := memory.New(memory.Options{WindowBytes: 1 << 30})
 	defer b.Close()
@@ -570,14 +570,14 @@ func TestMigrateSurvivesAKill(t *testing.T) {
 	if n := stored(t, b, "v1"); n != 60 {
 		t.Errorf("%d of 60 are in v1", n)
 	}
-	for i := 1; i < 60; i++ { // a size of 0 is left out
+	for i := 1; i < 60; i++ { // a size of 0 is left out of the JSON
 		if r, err := store.Get(t.Context(), tinKey(i), storage.Read{}); err != nil || r.Fields.Get("spec.size") != fmt.Sprint(i) {
 			t.Errorf("%d: %s, %v", i, r.Body.Bytes(), err)
 		}
 	}
 }
 
-// Fields are found in whatever version an object is stored.
+// Fields are found in every version in which an object is stored.
 func TestFieldsOfMixedVersions(t *testing.T) {
 	b := memory.New(memory.Options{})
 	defer b.Close()
@@ -622,7 +622,7 @@ func TestFieldsOfMixedVersions(t *testing.T) {
 		}
 	}
 
-	// An object that is stored in the other version begins or ceases to match by what it says, and not by where.
+	// An object that is stored in the other version begins or ceases to match by its content, not by its version.
 	now, err := v1.Revision(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -8,27 +8,27 @@ import (
 	"weak"
 )
 
-// portion is what one read of a backend has brought: records, or in their places what cannot be read. It does not change once
-// done is closed.
+// portion is the result of one read of a backend: records, or in their places the errors of unreadable ones. It does not
+// change after done is closed.
 type portion struct {
 	done       chan struct{}
-	kvs        []KV // of a portion that is not shared: the records are made when they are looked at. nil: they are
+	kvs        []KV // only in a portion that is not shared; its records are made when they are needed. nil: records is set
 	records    []Record
-	unreadable map[int]*UnreadableError // of the records that have a Key and a Revision only; nil: of none
-	bytes      int64                    // about what it takes in memory
-	count      int64                    // as that of a RangeResult
-	revision   int64                    // likewise
+	unreadable map[int]*UnreadableError // by index; those records have a Key and a Revision only. nil: all are readable
+	bytes      int64                    // about the memory it takes
+	count      int64                    // the Count of the RangeResult
+	revision   int64                    // the Revision of the RangeResult
 	err        error
 }
 
-// heldPortions are the portions of exact revisions that are being read, or that a reader still has: whoever asks for the same
-// shares them. The zero value is empty.
+// heldPortions has the portions of exact revisions that are being read, or that a reader still uses. A caller that asks for
+// the same range shares the portion. The zero value is empty.
 type heldPortions struct {
 	mu  sync.Mutex // guards all
 	all map[Range]weak.Pointer[portion]
 }
 
-// of returns the portion of a range. It is the caller's to read if mine.
+// of returns the portion of a range. If mine is true, the caller must read it.
 func (h *heldPortions) of(r Range) (p *portion, mine bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -44,7 +44,7 @@ func (h *heldPortions) of(r Range) (p *portion, mine bool) {
 	return p, true
 }
 
-// forget forgets the portion of a range, which nobody has any more, unless there is another by now.
+// forget removes the portion of a range, which is not in use any more, unless a new one has taken its place.
 func (h *heldPortions) forget(r Range) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -53,7 +53,7 @@ func (h *heldPortions) forget(r Range) {
 	}
 }
 
-// drop forgets a portion that could not be read.
+// drop removes a portion that could not be read.
 func (h *heldPortions) drop(r Range, p *portion) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -62,7 +62,7 @@ func (h *heldPortions) drop(r Range, p *portion) {
 	}
 }
 
-// portion reads a range, or shares what others read of it, if it is of an exact revision.
+// portion reads a range. If the range has an exact revision, it shares the result of other readers.
 func (s *Store) portion(ctx context.Context, r Range) (*portion, error) {
 	if r.At == 0 {
 		p := new(portion)
@@ -83,15 +83,15 @@ func (s *Store) portion(ctx context.Context, r Range) (*portion, error) {
 		if !errors.Is(p.err, context.Canceled) && !errors.Is(p.err, context.DeadlineExceeded) {
 			return p, p.err
 		}
-		if err := ctx.Err(); err != nil { // else it was the other's context that has ended
+		if err := ctx.Err(); err != nil { // otherwise the context of the other reader has ended
 			return nil, err
 		}
 	}
 }
 
-// fill reads a portion that others wait for.
+// fill reads a portion that other readers wait for.
 func (s *Store) fill(ctx context.Context, r Range, p *portion) {
-	p.err = context.Canceled // what others are told if a codec panics: they try themselves
+	p.err = context.Canceled // the error for the waiting readers if a codec panics: they then read themselves
 	defer func() {
 		if p.err != nil {
 			s.held.drop(r, p)
@@ -122,15 +122,15 @@ func (p *portion) read(ctx context.Context, s *Store, r Range) {
 	p.err = nil
 }
 
-// bytesOf is about what the record of a value takes in memory.
+// bytesOf returns about how much memory the record of a value takes.
 func bytesOf(key string, value int) int64 {
-	const beside = 256 // key and value
+	const beside = 256 // cost of a record besides key and value
 	return int64(beside + len(key) + value)
 }
 
 func (p *portion) len() int { return max(len(p.kvs), len(p.records)) }
 
-// key is that of a row, relative to the resource.
+// key returns the key of a row, relative to the resource.
 func (p *portion) key(s *Store, i int) string {
 	if p.kvs != nil {
 		return p.kvs[i].Key[len(s.root):]
@@ -138,7 +138,7 @@ func (p *portion) key(s *Store, i int) string {
 	return p.records[i].Key
 }
 
-// entry makes or returns a row.
+// entry returns the entry of a row, and makes it if necessary.
 func (p *portion) entry(s *Store, i int) Entry {
 	if p.kvs != nil {
 		return s.entry(p.kvs[i])
@@ -146,7 +146,7 @@ func (p *portion) entry(s *Store, i int) Entry {
 	return Entry{Record: p.records[i], Unreadable: p.unreadable[i]}
 }
 
-// rangeAt reads a range, and waits for a revision that has not happened yet.
+// rangeAt reads a range. If its revision is in the future, rangeAt waits for it.
 func (s *Store) rangeAt(ctx context.Context, r Range) (RangeResult, error) {
 	before := s.known.reached.Load()
 	res, err := s.backend.Range(ctx, r)
@@ -162,7 +162,8 @@ func (s *Store) rangeAt(ctx context.Context, r Range) (RangeResult, error) {
 	return res, err
 }
 
-// pinned returns the revision at which the latest state can be read so that it can be shared: 0 if that takes asking.
+// pinned returns the revision of the latest state if the backend has it without a request, and 0 otherwise. A read at a given
+// revision can be shared.
 func (s *Store) pinned() int64 {
 	if s.knower == nil {
 		return 0

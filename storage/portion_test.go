@@ -14,12 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// readBackend counts the reads of a backend, and the bytes of the longest.
+// readBackend counts the reads of a backend, and the bytes of the largest one.
 type readBackend struct {
 	storage.Backend
 	reads   atomic.Int64
 	longest atomic.Int64
-	before  func() // of each read; nil: nothing
+	before  func() // called before each read; may be nil
 }
 
 func (b *readBackend) Unwrap() storage.Backend { return b.Backend }
@@ -71,7 +71,8 @@ func keysOf(records []storage.Record) string {
 	return s.String()
 }
 
-// crowded returns a store of n objects of about 1 KiB, of which every third is in namespace b and every second on.
+// crowded returns a store of n objects of about 1 KiB. Every third one is in namespace b and every second one has the label
+// "on".
 func crowded(t *testing.T, n int) (*storage.Store, *readBackend) {
 	t.Helper()
 	b := &readBackend{Backend: memory.New(memory.Options{})}
@@ -88,7 +89,7 @@ func crowded(t *testing.T, n int) (*storage.Store, *readBackend) {
 	return s, b
 }
 
-// A list in portions is the list, and no read of it is longer than a portion.
+// A list in portions has the same records as one without, and no read is longer than a portion.
 func TestPortions(t *testing.T) {
 	const n, portion = 300, 20 << 10
 	s, b := crowded(t, n)
@@ -110,7 +111,7 @@ func TestPortions(t *testing.T) {
 		{Selection: storage.Selection{Namespace: "a", Name: "g00007"}},
 		{Limit: 100}, {Limit: 300}, {Limit: 299}, {Limit: 5}, {Limit: 1000},
 	} {
-		for range 2 { // the second time from where the first page ends
+		for range 2 { // the second time it begins at the end of the first page
 			whole, err := s.List(t.Context(), o)
 			if err != nil {
 				t.Fatalf("%+v: %v", o, err)
@@ -179,7 +180,7 @@ func TestPortionsAreReadAgain(t *testing.T) {
 	}
 }
 
-// Who asks for the same at the same time shares each read of the backend.
+// Callers that read the same at the same time share each read of the backend.
 func TestPortionsAreShared(t *testing.T) {
 	const readers, portion = 12, 20 << 10
 	s, b := crowded(t, 200)
@@ -195,7 +196,7 @@ func TestPortionsAreShared(t *testing.T) {
 		}
 		alone := b.reads.Swap(0)
 		pages := make([]storage.Page, readers)
-		for step := range portions { // all hold a portion before one goes on
+		for step := range portions { // all callers have a portion before any of them continues
 			var all sync.WaitGroup
 			for i := range pages {
 				all.Go(func() {
@@ -218,7 +219,7 @@ func TestPortionsAreShared(t *testing.T) {
 	}
 }
 
-// Who waits for a read of somebody who goes away reads itself.
+// A caller that waits for a read whose context ends reads itself.
 func TestPortionsOfSomebodyWhoIsGone(t *testing.T) {
 	s, b := crowded(t, 50)
 	o := storage.ListOptions{At: storage.Read{Match: storage.Exact, Revision: 20}, Portion: 10 << 10}
@@ -246,7 +247,7 @@ func TestPortionsOfSomebodyWhoIsGone(t *testing.T) {
 	}
 }
 
-// account notes what it is told, and refuses more than most.
+// account records its calls, and returns an error for more than most.
 type account struct{ held, peak, most int64 }
 
 var errFull = errors.New("full")
@@ -259,7 +260,7 @@ func (a *account) Hold(bytes int64) error {
 	return nil
 }
 
-// The account of a list is told what its reader holds, and can end the list.
+// The account of a list is called with the bytes that its reader holds, and can end the list.
 func TestPortionsHaveAnAccount(t *testing.T) {
 	const portion = 20 << 10
 	s, _ := crowded(t, 200)
@@ -277,7 +278,7 @@ func TestPortionsHaveAnAccount(t *testing.T) {
 	}
 }
 
-// A list in portions names what cannot be read as one that is read at once.
+// A list in portions names unreadable objects like a list that is read at once.
 func TestPortionsNameWhatIsUnreadable(t *testing.T) {
 	s, b := crowded(t, 100)
 	for _, key := range []string{"a/g00000", "a/g00050x", "b/z"} {

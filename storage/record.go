@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// record makes the record of a stored value, or returns an *UnreadableError. Bytes not known to be canonical pass
+// record makes the record of a stored value, or returns an *UnreadableError. Bytes that are not known to be canonical pass
 // through the codec first.
 func (s *Store) record(kv KV) (Record, error) {
 	e := s.entry(kv)
@@ -21,7 +21,7 @@ func (s *Store) record(kv KV) (Record, error) {
 	return e.Record, nil
 }
 
-// entry is record for what has a place for values that cannot be read.
+// entry is like record, but returns the error of an unreadable value within the entry.
 func (s *Store) entry(kv KV) Entry {
 	key := kv.Key[len(s.root):]
 	if s.known.has(kv.Revision) {
@@ -37,7 +37,7 @@ func (s *Store) entry(kv KV) Entry {
 		s.known.add(kv.Revision)
 		if !shared(d.Bytes(), kv.Value) {
 			if same, err := codec.ParseDocument(kv.Value); err == nil {
-				d = same // the backend may keep these bytes, and nobody the others
+				d = same // the backend may keep these bytes; nobody else keeps the other ones
 			}
 		}
 	}
@@ -47,7 +47,7 @@ func (s *Store) entry(kv KV) Entry {
 // shared reports whether two slices begin at the same byte.
 func shared(a, b []byte) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] }
 
-// unreadable is the error for the value of a key.
+// unreadable returns the error for the value of a key.
 func (s *Store) unreadable(key string, revision int64, err error) *UnreadableError {
 	return &UnreadableError{Key: key, StoredKey: s.root + key, Revision: revision, Err: err}
 }
@@ -58,8 +58,8 @@ func (s *Store) recordOf(key string, revision int64, d codec.Document, stale boo
 	return Record{Key: key, Revision: revision, Body: d, Labels: (*recordLabels)(a), Fields: (*recordFields)(a), Stale: stale, Held: s.holder && !stale}
 }
 
-// attributes is what selectors ask of a record. What is not in its key is looked up in its bytes when asked, so that
-// a record nobody selects costs no map.
+// attributes provides labels and fields of a record to selectors. What is not in the key is looked up in the body when it is
+// needed, so that a record to which no selector is applied costs no map.
 type attributes struct {
 	of   *StoreOptions
 	key  string
@@ -86,7 +86,7 @@ func (l *recordLabels) Get(label string) string {
 // Lookup implements labels.Labels.
 func (l *recordLabels) Lookup(label string) (string, bool) { return l.body.Label(label) }
 
-// Each yields every label, until yield returns false; see package runtime/selector.
+// Each yields every label until yield returns false; see package runtime/selector.
 func (l *recordLabels) Each(yield func(label, value string) bool) {
 	for label, value := range l.body.Labels() {
 		if !yield(label, value) {
@@ -95,7 +95,7 @@ func (l *recordLabels) Each(yield func(label, value string) bool) {
 	}
 }
 
-// String is the labels in the form of a selector that asks for all of them.
+// String returns the labels in the form of a selector that requires all of them.
 func (l *recordLabels) String() string { return l.body.Labels().String() }
 
 // recordFields are the selectable fields of a record.
@@ -114,7 +114,7 @@ func (f *recordFields) Has(field string) bool {
 	return slices.Contains(f.of.Fields, field)
 }
 
-// Get implements fields.Fields. A field that is not selectable is "".
+// Get implements fields.Fields. It returns "" for a field that is not selectable.
 func (f *recordFields) Get(field string) string {
 	namespace, name := SplitKey(f.key, f.of.Namespaced)
 	switch field {
@@ -133,7 +133,7 @@ func (f *recordFields) Get(field string) string {
 	return valueAt(f.body, path)
 }
 
-// path is where a document has a field; "" is nowhere.
+// path returns the path of a field in a document; "" if the field has no path.
 func (f *recordFields) path(d codec.Document, field string) string {
 	for version, paths := range f.of.FieldPaths {
 		if path, ok := paths[field]; ok && d.InVersion(version) {
@@ -143,7 +143,7 @@ func (f *recordFields) path(d codec.Document, field string) string {
 	return field
 }
 
-// valueAt is the value at a path, or at the first of several that leads to one.
+// valueAt returns the value at a path. Of several paths it takes the first that has a value.
 func valueAt(d codec.Document, path string) (text string) {
 	for more := true; more && text == ""; {
 		var one string
@@ -153,8 +153,8 @@ func valueAt(d codec.Document, path string) (text string) {
 	return text
 }
 
-// converted is a field of the object that is made of the record. What cannot be made has none, and a
-// type's own encoding that panics is no end of the process.
+// converted returns a field of the object that is decoded from the record. It returns "" if the record cannot be decoded,
+// also when the encoding of the type panics.
 func (f *recordFields) converted(field string) (text string) {
 	defer func() {
 		if recover() != nil {
@@ -172,18 +172,18 @@ func (f *recordFields) converted(field string) (text string) {
 	return valueAt(d, f.path(d, field))
 }
 
-// knownRevisions is the set of revisions whose values are known to be canonical, because this process wrote them
-// or has checked them: a revision belongs to one value for ever, unless the store is set back to an older state. When that
-// is seen all is forgotten. It is a bitmap of bounded size, about 3 MiB at most, that forgets some revisions when it is
-// full; they are then checked once more. The zero value is empty.
+// knownRevisions is the set of revisions whose values are known to be canonical, because this process wrote them or has
+// checked them. A revision belongs to one value for ever, unless the store is set back to an older state. When that is
+// detected, the set is emptied. The set is a bitmap of bounded size, about 3 MiB at most. When it is full it drops some
+// revisions, whose values are then checked once more. The zero value is empty.
 type knownRevisions struct {
-	reached atomic.Int64 // the latest revision that the store was seen at
+	reached atomic.Int64 // the latest revision at which the store was seen
 
 	mu     sync.RWMutex // guards blocks
 	blocks map[int64]*revisionBlock
 }
 
-// saw notes that the store is at a revision, by a read that began after it was seen at before.
+// saw notes that a read returned the store's revision now. The caller loaded before from reached before it began the read.
 func (k *knownRevisions) saw(before, now int64) {
 	if now < before {
 		k.mu.Lock()
@@ -195,7 +195,7 @@ func (k *knownRevisions) saw(before, now int64) {
 	k.raise(now)
 }
 
-// raise notes that the store has been at a revision.
+// raise notes that the store has reached a revision.
 func (k *knownRevisions) raise(now int64) {
 	for at := k.reached.Load(); at < now && !k.reached.CompareAndSwap(at, now); {
 		at = k.reached.Load()

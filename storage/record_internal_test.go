@@ -54,7 +54,7 @@ func TestRecordSharesStoredBytes(t *testing.T) {
 	}
 }
 
-// copyingCodec makes documents of bytes of its own.
+// copyingCodec makes documents with bytes of their own.
 type copyingCodec struct {
 	Codec
 	stale bool

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 )
 
-// CheckKey returns ErrBadKey, with the key, if nothing can be stored under a key of a resource.
+// CheckKey returns ErrBadKey, with the key in its text, if nothing can be stored under this key of a resource.
 func CheckKey(key string, namespaced bool) error {
 	segments := 1
 	if namespaced {
@@ -28,8 +28,8 @@ func isSegment(s string) bool {
 	return s != "" && s != "." && s != ".." && !strings.ContainsAny(s, "/\x00")
 }
 
-// SplitKey returns the namespace, "" in a cluster-scoped resource, and the name in a key that CheckKey has no
-// objection to.
+// SplitKey returns the namespace and the name in a key that CheckKey accepts. The namespace is "" in a cluster-scoped
+// resource.
 func SplitKey(key string, namespaced bool) (namespace, name string) {
 	if !namespaced {
 		return "", key
@@ -38,22 +38,22 @@ func SplitKey(key string, namespaced bool) (namespace, name string) {
 	return namespace, name
 }
 
-// Scope is what a Selection means for the keys of a resource, which are relative to it: those in the interval
-// [From, To) that Has. To "" is no upper bound. No key is in an interval whose To is not after From. The keys of
-// an interval, From included, all begin with From. Make one with [Selection.Scope].
+// Scope is the set of keys that a Selection can choose, relative to the resource: the keys in the interval [From, To) for
+// which Has is true. To "" is no upper bound. An interval whose To is not after From has no key. All keys of an interval,
+// From included, begin with From. Make a Scope with [Selection.Scope].
 type Scope struct {
-	From, To string
-	suffix   string // "/name", with which a key must end; "": any
+	From, To string // the interval [From, To)
+	suffix   string // "/name", the required end of a key; "": any end
 }
 
-// Scope finds the keys that a selection can choose in a resource. A name or namespace that the field selector
-// requires is as good as one given directly. What else the selectors ask is not in it.
+// Scope returns the keys that a selection can choose in a resource. A name or namespace that the field selector requires
+// counts like one in Name or Namespace. Other requirements of the selectors are not part of the Scope.
 func (s Selection) Scope(namespaced bool) Scope {
 	namespace, ok1 := required(s.Namespace, s.Fields, "metadata.namespace")
 	name, ok2 := required(s.Name, s.Fields, "metadata.name")
 	switch {
 	case !ok1 || !ok2 || namespace != "" && !namespaced:
-		return Scope{From: "\x00", To: "\x00"} // which is in no key
+		return Scope{From: "\x00", To: "\x00"} // no key has a NUL byte
 	case !namespaced && name != "":
 		return single(name)
 	case namespace != "" && name != "":
@@ -66,7 +66,8 @@ func (s Selection) Scope(namespaced bool) Scope {
 	return Scope{}
 }
 
-// required returns what a key segment must be, "" for anything, and false when nothing can satisfy it.
+// required returns the required value of a key segment, "" if any value is possible. ok is false when no value satisfies the
+// selection.
 func required(given string, selector fields.Selector, field string) (string, bool) {
 	if selector != nil {
 		value, ok := selector.RequiresExactMatch(field)
@@ -83,12 +84,12 @@ func required(given string, selector fields.Selector, field string) (string, boo
 
 func single(key string) Scope { return Scope{From: key, To: key + "\x00"} }
 
-// Has tells whether a key is chosen.
+// Has reports whether the scope has a key.
 func (sc Scope) Has(key string) bool {
 	return key >= sc.From && (sc.To == "" || key < sc.To) && strings.HasSuffix(key, sc.suffix)
 }
 
-// Single returns the key when there is no other that the scope can have.
+// Single returns the key if it is the only one that the scope can have.
 func (sc Scope) Single() (key string, ok bool) {
 	key, ok = strings.CutSuffix(sc.To, "\x00")
 	if !ok || key != sc.From {
@@ -97,5 +98,5 @@ func (sc Scope) Single() (key string, ok bool) {
 	return key, true
 }
 
-// Whole tells whether every key in the interval is chosen.
+// Whole reports whether the scope has every key in the interval.
 func (sc Scope) Whole() bool { return sc.suffix == "" }

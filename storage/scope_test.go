@@ -46,7 +46,7 @@ func TestScope(t *testing.T) {
 	}
 }
 
-// A scope has a key if, and only if, the namespace and the name in it are those asked for.
+// A scope has a key if, and only if, its namespace and name are the selected ones.
 func TestScopeHas(t *testing.T) {
 	segments := []string{"", "a", "a.", "a0", "b", "aa", "ab", "-", "z"}
 	pick := func() string { return segments[rand.IntN(len(segments))] }
@@ -96,7 +96,7 @@ func TestScopeTokens(t *testing.T) {
 			}
 		}
 	}
-	// A token of another scope goes on within the one it is used for.
+	// A token of another scope continues within the scope in which it is used.
 	if got, err := part.Continue(goldenToken); err != nil || got.From != "default/default/foo\x00" {
 		t.Errorf("Continue = %+v, %v", got, err)
 	}

@@ -7,11 +7,10 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// swapped is a backend that another one may take the place of, as an etcd that is set back to an older state.
+// swapped is a backend that can be replaced by another one, like an etcd that is set back to an older state.
 type swapped struct{ storage.Backend }
 
-// TestSetBack: when a store is set back, what was known of a revision is not taken for what another value of the same
-// revision is.
+// TestSetBack: after a store is set back, knowledge about a revision is not applied to another value with the same revision.
 func TestSetBack(t *testing.T) {
 	o := gadgetOptions(t)
 	canonical, err := o.Codec.Encode(gadget("a/x"))

@@ -5,68 +5,72 @@ import (
 	"iter"
 )
 
-// Source is an Interface of which a complete copy can be kept, with what cannot be read in it and with the history
-// that is retained: what a cache asks of the storage below it. All methods may be called concurrently.
+// Source is an Interface that can be copied completely, with its unreadable values and its retained history. A cache needs a
+// Source as the storage below it. All methods may be called concurrently.
 type Source interface {
 	Interface
-	// Oldest is the oldest revision that State can still read and from which Follow can begin; the latest, when no
-	// history is retained. It may be gone by the time it is used.
+	// Oldest returns the oldest revision that State can still read and at which Follow can begin. It is the latest revision
+	// when no history is retained. The revision may be compacted before the caller uses it.
 	Oldest(ctx context.Context) (int64, error)
-	// State reads all that is stored at a revision; 0 is the latest. Errors: an *ExpiredError, a *FutureError.
+	// State reads everything that is stored at a revision; 0 is the latest. Errors: an *ExpiredError, a *FutureError.
 	State(ctx context.Context, at int64) (State, error)
-	// Follow delivers all that happens after revision from, until ctx ends or it is closed. Errors: an *ExpiredError
-	// when that is no longer retained. A from in the future is accepted; see Progress for how that is found out.
+	// Follow delivers all changes after revision from, until ctx ends or the Following is closed. The error is an
+	// *ExpiredError when these changes are no longer retained. A from in the future is accepted; Moves.Progress shows that it
+	// is in the future.
 	Follow(ctx context.Context, from int64) (Following, error)
-	// Known is Revision where that takes no asking; false where it does.
+	// Known returns the same as Revision if that needs no request. Otherwise ok is false.
 	Known() (revision int64, ok bool)
-	// Stat tells which revision of a key is current, by a linearizable read that transfers no value.
+	// Stat returns the current revision of a key by a linearizable read that transfers no value.
 	Stat(ctx context.Context, key string) (Stat, error)
-	// UpdateFrom is Update for a caller that has a state of the object already, current or not. It is the state that
-	// change is asked about first. An answer that stores nothing, be it an error, no change or a dry run, is only
-	// believed when that state is found to be the current one; else change is asked again about what is.
+	// UpdateFrom is Update for a caller that already has a state of the object, current or not. change is called with that
+	// state first. If the outcome stores nothing (an error, no change, or a dry run), it is used only when that state is
+	// confirmed to be current. Otherwise change is called again with the current state.
 	UpdateFrom(ctx context.Context, from Record, opts WriteOptions, change ChangeFunc) (Record, error)
 }
 
-// Entry is what is stored under one key.
+// Entry is one stored value, readable or not.
 type Entry struct {
-	Record Record // of what cannot be read only Key and Revision are set
-	// Unreadable says why no record can be made of it; nil for a record.
+	Record Record // of an unreadable value only Key and Revision are set
+	// Unreadable is the reason why no record can be made of the value; nil for a record.
 	Unreadable *UnreadableError
 }
 
-// State is all that is stored at one revision.
+// State has everything that is stored at one revision.
 type State struct {
-	Revision int64
-	// Entries are in key order, and read in portions while they are walked, once. An error, such as an
-	// *ExpiredError when the state went out of the retained history meanwhile, is the last.
+	Revision int64 // the revision of the state
+	// Entries are in key order. They are read in portions while they are walked, and can be walked once only. An error comes
+	// last, such as an *ExpiredError when the state left the retained history meanwhile.
 	Entries iter.Seq2[Entry, error]
 }
 
-// Stat says what is current under a key.
+// Stat is the current revision of a key.
 type Stat struct {
-	Revision int64 // of the value; 0: there is none
-	At       int64 // the store's revision at which that is true
+	Revision int64 // the revision of the value; 0: the key has no value
+	At       int64 // the store's revision at which this is true
 }
 
-// Move is one change of one key. Of a deletion Record has Key and Revision only, that of the deletion.
+// Move is one change of one key. For a deletion, Record has only the Key, and the Revision of the deletion.
 type Move struct {
 	Entry
-	Deleted bool
+	Deleted bool // the key was deleted
 }
 
-// Moves is what Following.Next delivers: changes in order, and a progress mark as that of Changes.
+// Moves is the result of Following.Next: changes in order, and a progress mark like that of Changes.
 type Moves struct {
-	Moves []Move
-	// Progress is a revision at or below which nothing more will be delivered. It is never above the store's
-	// revision: one below from says that the store is not there yet, or not any more.
+	Moves []Move // in the order of their revisions
+	// Progress is a revision at or below which nothing more will be delivered. It is never above the store's revision. A
+	// Progress below from means that the store has not reached from yet, or was set back to an older state.
 	Progress int64
 }
 
-// Following is a Feed of entries, with the same rules for Next, RequestProgress and Close. It does not end when it
-// meets what cannot be read. Next returns an *ExpiredError where a Feed has ErrCompacted. It may be a [Waker] too; that of
-// a [Store] is one where the backend's feed is.
+// Following is a watch of a Source that delivers entries. Its rules for Next, RequestProgress and Close are those of [Feed].
+// An unreadable value does not end it. Next returns an *ExpiredError where a Feed returns ErrCompacted. It may be a [Waker]
+// too; the Following of a [Store] is one if the backend's feed is.
 type Following interface {
+	// Next waits for changes, or for a progress mark that was requested; see Feed.Next.
 	Next(ctx context.Context) (Moves, error)
+	// RequestProgress makes Next return soon with the progress that it has reached; see Feed.RequestProgress.
 	RequestProgress()
+	// Close ends the Following; a second Close does nothing.
 	Close()
 }

@@ -15,31 +15,32 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// StoreOptions says what a Store stores, and how. Prefix and Codec are required.
+// StoreOptions are the options of a Store. Prefix and Codec are required.
 type StoreOptions struct {
-	// Prefix is where the resource's keys are, such as "/registry/example.com/widgets": an object is stored under
-	// Prefix + "/" + its key. It has no slash at its end and no NUL byte.
+	// Prefix is the common prefix of the resource's keys, such as "/registry/example.com/widgets". An object is stored under
+	// Prefix + "/" + its key. Prefix has no slash at its end and no NUL byte.
 	Prefix string
 	// Codec encodes and decodes the kind.
 	Codec Codec
-	// Namespaced says that keys are "namespace/name", and not "name".
+	// Namespaced means that keys are "namespace/name", and not "name".
 	Namespaced bool
 	// Fields are the kind's selectable fields besides metadata.name and metadata.namespace, as dotted JSON paths.
 	Fields []string
-	// FieldPaths says where documents in another version have Fields: by apiVersion, such as "example.com/v1beta1", and
-	// by field, the path in such a document. What is not in it is where Fields has it. A field with the path "" has no
-	// path there: the object is decoded and the field read in the version that Codec decodes to, which takes as long as
-	// that does. Of several paths, separated by "|", the first that leads to something counts. runtime.Scheme has a method that makes this.
+	// FieldPaths has the paths of Fields in documents of other versions: by apiVersion, such as "example.com/v1beta1", and
+	// then by field, the path in such a document. A field that is not in FieldPaths has the path in Fields. A field with the
+	// path "" has no path in that version. The object is then decoded, and the field is read in the version that Codec
+	// decodes to, which costs a full decode. If a value has several paths, separated by "|", the first that leads to a value
+	// counts. runtime.Scheme has a method that makes this map.
 	FieldPaths map[string]map[string]string
-	// MaxObjectBytes bounds an encoded object; a larger one is ErrTooLarge. 0 is 1.5 MiB, what etcd takes by
-	// default; a negative number is no bound.
+	// MaxObjectBytes bounds the size of an encoded object; a larger one is ErrTooLarge. 0 is 1.5 MiB, the default limit of
+	// etcd; a negative number is no limit.
 	MaxObjectBytes int
-	// TTL is that of every write whose options name none; 0 is none. A write that changes nothing is none: the object
-	// lives as long as its last change says.
+	// TTL is the TTL of every write whose options have none; 0 is none. A write that changes nothing does not renew the TTL:
+	// the object expires at the time that its last change set.
 	TTL time.Duration
-	// ReadWait is how long a read waits for a revision that has not happened yet; 0 is 3 s.
+	// ReadWait is how long a read waits for a revision that the store has not reached yet; 0 is 3 s.
 	ReadWait time.Duration
-	// Hooks are told what the store asks of its backend.
+	// Hooks are called about the store's requests to its backend.
 	Hooks Hooks
 }
 
@@ -61,15 +62,15 @@ func (o StoreOptions) withDefaults() (StoreOptions, error) {
 	return o, nil
 }
 
-// Store is the Interface of one resource over a Backend. It does, once for all backends, what is not about bytes
-// and revisions: encoding, selection, paging, preconditions and retries, selection transitions of watches. It
-// owns no goroutine and has nothing to close; the backend belongs to its opener. All methods may be called
+// Store is the Interface of one resource over a Backend. It implements, once for all backends, everything above bytes and
+// revisions: encoding, selection, paging, preconditions and retries, and how selectors turn changes into events of a watch.
+// It has no goroutine of its own and nothing to close. The backend belongs to its opener. All methods may be called
 // concurrently. Make one with [NewStore].
 type Store struct {
 	backend Backend
 	opts    StoreOptions
-	stater  Stater // the backend, if it is one; or nil
-	knower  Knower // likewise, as the next two
+	stater  Stater // the backend if it implements this interface, or nil
+	knower  Knower // as stater, like the next two
 	history Historian
 	replay  Replayer
 	held    heldPortions
@@ -84,8 +85,8 @@ var (
 	_ UnreadableDeleter = (*Store)(nil)
 )
 
-// NewStore returns the store of one resource in b. No two stores may share a prefix, or have one within another's,
-// unless they store the same resource.
+// NewStore returns the store of one resource in b. Two stores may share a prefix, or have nested prefixes, only if they store
+// the same resource.
 func NewStore(b Backend, o StoreOptions) (*Store, error) {
 	if b == nil {
 		return nil, errors.New("storage: a store needs a backend")
@@ -136,10 +137,10 @@ func (s *Store) Get(ctx context.Context, key string, at Read) (Record, error) {
 	return s.record(res.KV)
 }
 
-// checkKey is CheckKey for this resource.
+// checkKey calls CheckKey for this resource.
 func (s *Store) checkKey(key string) error { return CheckKey(key, s.opts.Namespaced) }
 
-// interval places that of a scope among the backend's keys.
+// interval returns the interval of the backend's keys for a scope.
 func (s *Store) interval(sc Scope) (from, to string) {
 	if sc.To == "" {
 		return s.root + sc.From, s.opts.Prefix + "0" // the next byte after the root's slash
@@ -147,7 +148,7 @@ func (s *Store) interval(sc Scope) (from, to string) {
 	return s.root + sc.From, s.root + sc.To
 }
 
-// get reads a key at a revision, and waits for one that has not happened yet.
+// get reads a key at a revision. If the revision is in the future, get waits for it.
 func (s *Store) get(ctx context.Context, key string, at int64) (GetResult, error) {
 	before := s.known.reached.Load()
 	res, err := s.backend.Get(ctx, s.root+key, at)
@@ -200,7 +201,7 @@ func (s *Store) DecodeAll(ctx context.Context, records []Record, gv schema.Group
 	return objs, nil
 }
 
-// setRevision gives an object that is stored its resourceVersion.
+// setRevision sets the resourceVersion of a stored object.
 func setRevision(obj runtime.Object, revision int64) error {
 	if revision == 0 {
 		return nil
@@ -216,15 +217,15 @@ func setRevision(obj runtime.Object, revision int64) error {
 // Revision implements Interface.
 func (s *Store) Revision(ctx context.Context) (int64, error) {
 	before := s.known.reached.Load()
-	res, err := s.backend.Range(ctx, Range{From: "\x00", To: "\x00", CountOnly: true}) // of nothing: the cheapest read
+	res, err := s.backend.Range(ctx, Range{From: "\x00", To: "\x00", CountOnly: true}) // an empty interval is the cheapest read
 	if err == nil {
 		s.known.saw(before, res.Revision)
 	}
 	return res.Revision, err
 }
 
-// reach returns once the store is at a revision or a later one. It waits for the backend's news of it, and after
-// ReadWait gives up with a FutureError.
+// reach returns once the store has reached a revision. It waits for that with a watch of the backend, and returns a
+// FutureError after ReadWait.
 func (s *Store) reach(ctx context.Context, revision int64) error {
 	now, err := s.Revision(ctx)
 	if err != nil || now >= revision {
@@ -244,7 +245,7 @@ func (s *Store) reach(ctx context.Context, revision int64) error {
 		}
 	}
 	switch {
-	case errors.Is(err, ErrCompacted): // it came and has gone already
+	case errors.Is(err, ErrCompacted): // the revision has been reached and compacted already
 		return nil
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -264,7 +265,7 @@ func checkExact(at Read) error {
 	return nil
 }
 
-// expired makes what a backend says of a revision that is gone into an ExpiredError, and leaves other errors alone.
+// expired returns an ExpiredError for a backend's ErrCompacted, and returns other errors unchanged.
 func expired(err error, revision int64, token string) error {
 	if !errors.Is(err, ErrCompacted) {
 		return err
@@ -277,7 +278,7 @@ func expired(err error, revision int64, token string) error {
 	return e
 }
 
-// take returns the object, nil if there is none or somebody has it already.
+// take returns the object, or nil if there is none or it was taken already.
 func (b *readBack) take() runtime.Object {
 	if b == nil {
 		return nil

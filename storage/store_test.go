@@ -106,7 +106,7 @@ func TestOpened(t *testing.T) {
 	}
 }
 
-// A cluster-scoped resource has keys of one segment, and no namespace selects anything.
+// A cluster-scoped resource has keys of one segment, and no namespace selects any of them.
 func TestClusterScoped(t *testing.T) {
 	b := memory.New(memory.Options{})
 	defer b.Close()
@@ -149,7 +149,7 @@ func TestClusterScoped(t *testing.T) {
 	}
 }
 
-// countingCodec counts the documents that it had to make of stored bytes.
+// countingCodec counts the documents that it makes from stored bytes.
 type countingCodec struct {
 	storage.Codec
 	entries atomic.Int64
@@ -268,7 +268,7 @@ func TestReadWait(t *testing.T) {
 			t.Errorf("with a deadline of 1 s: %v, want it to be the error", err)
 		}
 
-		// Any change of the whole backend counts, and is not waited for longer than it takes.
+		// Any change of the whole backend counts, and the wait ends as soon as it comes.
 		begin = time.Now()
 		go func() {
 			time.Sleep(2 * time.Second)
@@ -325,7 +325,7 @@ func TestASlowWatcherExpires(t *testing.T) {
 	}
 }
 
-// A bookmark below a watch's start would send its reader back.
+// A bookmark below a watch's start would make its reader go back.
 func TestNoBookmarkBeforeTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, b := gadgets(t)
@@ -372,7 +372,7 @@ func TestReadsThatCannotBeMeant(t *testing.T) {
 	}
 }
 
-// sealed is a backend whose values are all sealed by a key that is no longer the first.
+// sealed is a backend whose values are all sealed by a key that is not the first one any more.
 type sealed struct{ storage.Backend }
 
 func (b sealed) Get(ctx context.Context, key string, at int64) (storage.GetResult, error) {
@@ -436,10 +436,10 @@ func TestTheBackendsStaleFlagReachesReaders(t *testing.T) {
 	}
 }
 
-// unreadable is what is wrong with values in the tests of unsafe deletion.
+// unreadable has the faults of values in the tests of unsafe deletion.
 const unreadable = "\x00 no object"
 
-// race is a backend to which something happens before the next commit.
+// race is a backend in which something happens before the next commit.
 type race struct {
 	storage.Backend
 	before func()
@@ -489,7 +489,7 @@ func TestDeleteUnreadable(t *testing.T) {
 	}
 }
 
-// An object that comes, goes or is repaired between the look and the commit is looked at again.
+// An object that is created, deleted or repaired between the read and the commit is read again.
 func TestDeleteUnreadableLooksAgain(t *testing.T) {
 	readable := `{"kind":"Gadget","apiVersion":"test.example.com/v1","metadata":{"name":"x","namespace":"a"}}`
 	for name, c := range map[string]struct {
@@ -516,14 +516,14 @@ func TestDeleteUnreadableLooksAgain(t *testing.T) {
 	}
 }
 
-// undecodable is a codec whose documents can be made, but no objects of them.
+// undecodable is a codec that makes documents, but no objects of them.
 type undecodable struct{ storage.Codec }
 
 func (undecodable) Decode(codec.Document) (runtime.Object, error) {
 	return nil, errors.New("no such conversion")
 }
 
-// What Update cannot begin with can be deleted, also when its bytes are canonical.
+// An object that Update cannot decode can be deleted, also when its bytes are canonical.
 func TestDeleteUnreadableOfAnUnconvertible(t *testing.T) {
 	o := gadgetOptions(t)
 	o.Codec = undecodable{o.Codec}
@@ -541,7 +541,7 @@ func TestDeleteUnreadableOfAnUnconvertible(t *testing.T) {
 	}
 }
 
-// A list says of each key what is wrong with it, and of how many it does not.
+// A list has the error of each unreadable key up to a maximum, and reports that there are more.
 func TestUnreadableListGivesReasons(t *testing.T) {
 	s, b := gadgets(t)
 	prefix := gadgetOptions(t).Prefix
@@ -579,7 +579,7 @@ func TestUnreadableListGivesReasons(t *testing.T) {
 	}
 }
 
-// around is a Backend around another one, with a power of its own.
+// around is a Backend around another one, with an optional ability of its own.
 type around struct{ storage.Backend }
 
 func (a around) Unwrap() storage.Backend { return a.Backend }

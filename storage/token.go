@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// AtLatest in place of a Continue's revision goes on at the latest state, which is then not the first page's.
+// AtLatest as the Revision of a Continue continues at the latest state, which differs from the state of the first page.
 const AtLatest = -1
 
-// Continue says where a list goes on: what a continue token means.
+// Continue is the content of a continue token: where a list continues.
 type Continue struct {
-	Revision int64  // of the list, or AtLatest
-	From     string // the first key that may come, relative to the resource; always within the scope
+	Revision int64  // the revision of the list, or AtLatest
+	From     string // the first key that may follow, relative to the resource; always within the scope
 }
 
-// continueToken is the continuation of a list, as kube-apiserver writes it: the JSON of this struct in base64url
-// without padding. Start is relative to the prefix of the keys that the list is about.
+// continueToken is the continuation of a list in the format of kube-apiserver: the JSON of this struct in base64url without
+// padding. Start is relative to the key prefix of the list.
 type continueToken struct {
 	Version  string `json:"v"`
 	Revision int64  `json:"rv"`
@@ -27,7 +27,7 @@ type continueToken struct {
 
 const tokenVersion = "meta.k8s.io/v1"
 
-// Token makes the token by which a list of the scope goes on. c.From is after a key of the scope.
+// Token makes the token with which a list of the scope continues. c.From is after a key of the scope.
 func (sc Scope) Token(c Continue) string {
 	t := continueToken{Version: tokenVersion, Revision: c.Revision, Start: strings.TrimPrefix(c.From, sc.From)}
 	data, err := json.Marshal(t)
@@ -37,8 +37,8 @@ func (sc Scope) Token(c Continue) string {
 	return base64.RawURLEncoding.EncodeToString(data)
 }
 
-// Continue reads a token of a list of the scope. Its From is never before the scope's, and may be after its To; its
-// Revision is positive or AtLatest. Errors are ErrBadContinue.
+// Continue decodes a token of a list of the scope. Its From is never before the scope's From, and may be after the scope's
+// To. Its Revision is positive or AtLatest. Errors are ErrBadContinue.
 func (sc Scope) Continue(token string) (Continue, error) {
 	data, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil {
@@ -63,7 +63,7 @@ func (sc Scope) Continue(token string) (Continue, error) {
 	return Continue{Revision: t.Revision, From: sc.From + key[1:]}, nil
 }
 
-// Place returns where a list with the options goes on in its scope; Continue is not empty. Its errors are
+// Place returns where a list with these options continues in its scope. o.Continue must not be empty. Errors are
 // ErrBadContinue.
 func (o ListOptions) Place(sc Scope) (Continue, error) {
 	if o.At.Match == NotOlderThan || o.At.Match == Exact {

@@ -13,7 +13,7 @@ import (
 	"github.com/keelson-dev/keelson/storage/storagetest"
 )
 
-// The tokens that kube-apiserver makes of the last key default/foo: at revision 1234, and at the latest one.
+// The tokens that kube-apiserver makes after the last key default/foo: at revision 1234, and at the latest one.
 const (
 	goldenToken  = "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MTIzNCwic3RhcnQiOiJkZWZhdWx0L2Zvb1x1MDAwMCJ9"
 	goldenLatest = "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6LTEsInN0YXJ0IjoiZGVmYXVsdC9mb29cdTAwMDAifQ"
@@ -80,8 +80,8 @@ func TestTokenErrors(t *testing.T) {
 	}
 }
 
-// FuzzContinue lists with any token. It must end with one of the errors that are meant for it, or with records of
-// the resource and namespace asked for.
+// FuzzContinue lists with any token. The list must end with one of the expected errors, or with records of the selected
+// resource and namespace.
 func FuzzContinue(f *testing.F) {
 	o, err := storagetest.GadgetOptions()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	maxInitial = 128 // events that one Next returns of the initial ones
-	maxIdle    = 32  // events that a watch which waits keeps room for
+	maxInitial = 128 // maximum number of initial events that one Next returns
+	maxIdle    = 32  // number of events for which an idle watch keeps memory
 )
 
 // Watch implements Interface.
@@ -37,23 +37,23 @@ func (s *Store) Watch(ctx context.Context, opts WatchOptions) (Watch, error) {
 	return w, nil
 }
 
-// storeWatch is the Watch of a Store: the feed of the keys it is about, seen through a selection.
+// storeWatch is the Watch of a Store. It filters a feed of the keys in its scope by a selection.
 type storeWatch struct {
 	s         *Store
 	scope     Scope
 	selection Selection
 	feed      Feed
-	asked     atomic.Bool // for a bookmark
+	asked     atomic.Bool // a bookmark was requested
 	closed    atomic.Bool
 
 	// Used by Next alone.
-	initial bool     // initial events and their end are still to be delivered
-	rows    *portion // of them that were read last; nil: none was
-	row     int      // the next of rows
-	next    string   // the key after rows, of the backend
-	from    int64    // events up to this revision have been, or need not be, delivered
-	events  []Event  // what Next returned last
-	ended   error    // what every later Next returns
+	initial bool     // initial events and their bookmark are still to be delivered
+	rows    *portion // the rows of initial events that were read last; nil: none
+	row     int      // the next index in rows
+	next    string   // the backend's key after rows
+	from    int64    // events up to this revision were delivered, or need not be
+	events  []Event  // the result of the last Next
+	ended   error    // the error of every later Next
 }
 
 // begin reads the state from which the initial events are made.
@@ -69,17 +69,17 @@ func (w *storeWatch) begin(ctx context.Context, at Read) error {
 	w.initial, w.from = true, w.s.pinned()
 	w.next, _ = w.s.interval(w.scope)
 	err := w.read(ctx)
-	if errors.Is(err, ErrCompacted) && w.from > 0 { // history has overtaken the latest state
+	if errors.Is(err, ErrCompacted) && w.from > 0 { // the revision was compacted meanwhile
 		w.from = 0
 		err = w.read(ctx)
 	}
 	return err
 }
 
-// initialBytes is how much of the initial events is read at once.
+// initialBytes is how many bytes of initial values are read at once.
 const initialBytes = 1 << 20
 
-// read reads rows, all at the revision of the first.
+// read reads rows, all at the revision of the first read.
 func (w *storeWatch) read(ctx context.Context) error {
 	r := Range{From: w.next, At: w.from, Limit: maxChunk, Bytes: initialBytes, Uncounted: true}
 	_, r.To = w.s.interval(w.scope)
@@ -117,7 +117,7 @@ func (w *storeWatch) Next(ctx context.Context) ([]Event, error) {
 	return w.events, nil
 }
 
-// step appends events by a step. An error is kept for later when events came before it.
+// step calls step, which appends events. If there are events already, an error is kept for the next call of Next.
 func (w *storeWatch) step(ctx context.Context, step func(context.Context) error) {
 	if w.closed.Load() {
 		w.ended = ErrClosed
@@ -128,7 +128,7 @@ func (w *storeWatch) step(ctx context.Context, step func(context.Context) error)
 	}
 }
 
-// nextInitial appends some of the initial events, and after the last the bookmark.
+// nextInitial appends some of the initial events, and the bookmark after the last one.
 func (w *storeWatch) nextInitial(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -156,7 +156,7 @@ func (w *storeWatch) nextInitial(ctx context.Context) error {
 	return nil
 }
 
-// nextChanges appends the events of the next changes, if any, and the bookmark that was asked for.
+// nextChanges appends the events of the next changes, if any, and the requested bookmark.
 func (w *storeWatch) nextChanges(ctx context.Context) error {
 	got, err := w.feed.Next(ctx)
 	if err != nil {
@@ -178,7 +178,7 @@ func (w *storeWatch) nextChanges(ctx context.Context) error {
 	return nil
 }
 
-// event appends what the watcher sees of one change, which may be nothing.
+// event appends the event that the watcher sees for one change, if any.
 func (w *storeWatch) event(c Change) error {
 	if !w.scope.Has(c.Key[len(w.s.root):]) {
 		return nil

@@ -49,19 +49,19 @@ func (s *Store) Update(ctx context.Context, key string, opts WriteOptions, chang
 	return s.update(ctx, Record{Key: key}, opts, change)
 }
 
-// UpdateFrom implements Source. A from without a revision or a body is no state: then it is Update.
+// UpdateFrom implements Source. If from has no revision or no body, UpdateFrom is Update.
 func (s *Store) UpdateFrom(ctx context.Context, from Record, opts WriteOptions, change ChangeFunc) (Record, error) {
 	return s.update(ctx, from, opts, change)
 }
 
-// update asks change about what before is, if it is a state, and about what is stored, until the answer is committed
-// or means that nothing is to be.
+// update calls change with before, if it is a state, and then with the stored states, until an outcome is committed or needs
+// no commit.
 func (s *Store) update(ctx context.Context, before Record, opts WriteOptions, change ChangeFunc) (Record, error) {
 	key := before.Key
 	if s.checkKey(key) != nil {
 		return Record{}, ErrNotFound
 	}
-	current := false // before is known to be what is stored
+	current := false // before is known to be the stored state
 	if before.Revision <= 0 || before.Body.Size() == 0 {
 		var err error
 		if before, err = s.current(ctx, key); err != nil {
@@ -106,7 +106,7 @@ func (s *Store) update(ctx context.Context, before Record, opts WriteOptions, ch
 	}
 }
 
-// ttl is how long what a write stores lives.
+// ttl returns the TTL of what a write stores.
 func (s *Store) ttl(opts WriteOptions) time.Duration {
 	if opts.TTL != 0 {
 		return opts.TTL
@@ -114,7 +114,7 @@ func (s *Store) ttl(opts WriteOptions) time.Duration {
 	return s.opts.TTL
 }
 
-// current reads what is stored under a key.
+// current reads the record under a key.
 func (s *Store) current(ctx context.Context, key string) (Record, error) {
 	res, err := s.get(ctx, key, 0)
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *Store) present(kv KV, found bool) (Record, error) {
 	return s.record(kv)
 }
 
-// changed returns before if it is what is stored, and else what is.
+// changed returns before if it is the stored state, and otherwise the stored record.
 func (s *Store) changed(ctx context.Context, before Record) (Record, error) {
 	if s.stater != nil {
 		now, err := s.stater.Stat(ctx, s.root+before.Key)
@@ -176,8 +176,8 @@ func (s *Store) DeleteUnreadable(ctx context.Context, key string, opts WriteOpti
 	}
 }
 
-// readable returns nil if an object can be made of a value: what Update begins with. An error that may pass is a
-// conversion's, made elsewhere: it says nothing against what is stored.
+// readable returns nil if Update could decode an object from the value. It also returns nil if the error may pass: such an
+// error comes from a conversion outside this process, and does not mean that the value is unreadable.
 func (s *Store) readable(kv KV) error {
 	r, err := s.record(kv)
 	if err != nil {
@@ -189,8 +189,8 @@ func (s *Store) readable(kv KV) error {
 	return err
 }
 
-// plan lets change decide on the state before, and returns the commit that it takes to have the record after, which
-// has the revision of the state before; nil is none.
+// plan calls change with the state before. It returns the record after the change, whose revision is still that of before,
+// and the commit that is needed; commit is nil if none is needed.
 func (s *Store) plan(ctx context.Context, before Record, opts WriteOptions, change ChangeFunc) (after Record, commit *Commit, err error) {
 	if err := opts.hold(before); err != nil {
 		return Record{}, nil, err
@@ -224,7 +224,7 @@ func (s *Store) plan(ctx context.Context, before Record, opts WriteOptions, chan
 	return read.of(s.recordOf(before.Key, before.Revision, body, false)), commit, nil
 }
 
-// encode encodes an object. read is what the codec has read of the document, nil for nothing.
+// encode encodes an object. read has the object that the codec decoded from the document, or is nil.
 func (s *Store) encode(obj runtime.Object) (d codec.Document, read *readBack, err error) {
 	checked, ok := s.opts.Codec.(CheckedCodec)
 	if !ok {
@@ -239,12 +239,12 @@ func (s *Store) encode(obj runtime.Object) (d codec.Document, read *readBack, er
 	return d, read, err
 }
 
-// readBack is the object that was read of a record when that was written. Who takes it has it alone.
+// readBack is the object that was decoded from a record when the record was written. The caller that takes it owns it alone.
 type readBack struct {
 	obj atomic.Pointer[runtime.Object]
 }
 
-// of returns the record with what was read of it.
+// of returns the record with this readBack.
 func (b *readBack) of(r Record) Record {
 	r.read = b
 	return r

@@ -80,7 +80,7 @@ func (a *attempt) write(r *request) error {
 	return nil
 }
 
-// grows says that a commit makes the store grow, or takes more than there is in a full file.
+// grows reports whether a commit makes the store grow, or needs more room than a full file has.
 func (a *attempt) grows(c storage.Commit, found placed) (bool, error) {
 	if c.Delete {
 		return false, nil
@@ -92,8 +92,8 @@ func (a *attempt) grows(c storage.Commit, found placed) (bool, error) {
 	return err == nil && int64(len(c.Value)) > e.valueSize(), err
 }
 
-// conflict answers a commit whose key is at another revision: at once if that state is durable, whatever becomes
-// of this transaction, and else with it.
+// conflict answers a commit whose key is at another revision. If that state is durable, the answer is given at once, whether
+// this transaction succeeds or not. Otherwise it waits for the transaction.
 func (a *attempt) conflict(r *request, found, live int64) error {
 	res := storage.CommitResult{Revision: a.state.revision}
 	if live != 0 {
@@ -112,7 +112,7 @@ func (a *attempt) conflict(r *request, found, live int64) error {
 	return nil
 }
 
-// expire is expireDue's part in the transaction.
+// expire deletes keys in the transaction, for expireDue.
 func (a *attempt) expire() error {
 	due, next, err := a.due(expiring{}, a.now.Unix(), a.step)
 	if err != nil {
@@ -138,7 +138,7 @@ func (a *attempt) expire() error {
 	return nil
 }
 
-// end forgets at most limit changes and writes the state, if there is anything to write.
+// end removes at most limit changes from the history and writes the state, if there is anything to write.
 func (a *attempt) end(limit int) error {
 	if err := a.scrub(limit); err != nil {
 		return err

@@ -11,27 +11,27 @@ import (
 type attempt struct {
 	txn
 	opts     *Options
-	durable  state     // before it
-	now      time.Time // by the clock
+	durable  state     // the state before the transaction
+	now      time.Time // the time by the clock
 	head     int64     // the newest revision shown
-	carried  []*change // up to there, which the file does not have
-	dropping bool      // see writer
-	outdated int64     // the newest revision known to be older than the window
-	step     int       // how many changes compaction and expiry make at most
-	refusal  error     // of what makes the store grow, while the disk is full
-	room     int64     // bytes, while the disk is full
-	state    state     // after it
+	carried  []*change // changes up to head that the file does not have yet
+	dropping bool      // see writer.dropping
+	outdated int64     // the newest revision that is known to be older than the window
+	step     int       // maximum number of changes that compaction and expiry make
+	refusal  error     // the error for commits that make the store grow, while the disk is full
+	room     int64     // free bytes, while the disk is full
+	state    state     // the state after the transaction
 	dirty    bool      // there is something to write
 	changes  []*change
-	waiting  []answer // to be given when the transaction is durable
+	waiting  []answer // given when the transaction is durable
 	scrubbed int
 
-	timed      bool  // values with a TTL come or go
-	looked     bool  // for keys whose time has come
-	nextExpiry int64 // what was seen then: see writer
+	timed      bool  // values with a TTL are added or removed
+	looked     bool  // expired keys were looked for
+	nextExpiry int64 // the result of that: see writer.nextExpiry
 }
 
-// answer waits to be given.
+// answer is the result of a request, to be delivered later.
 type answer struct {
 	*request
 	res storage.CommitResult
@@ -48,7 +48,7 @@ func (a *attempt) wait(r *request, res storage.CommitResult, err error) {
 	a.waiting = append(a.waiting, answer{r, res, err})
 }
 
-// begin reads the state. The file's is behind if Open has skipped revisions, until a transaction has said so.
+// begin reads the state. The file's state is behind if Open has skipped revisions and no transaction has written that yet.
 func (a *attempt) begin() (err error) {
 	a.state, err = a.txn.state()
 	if a.state.revision < a.durable.revision {
@@ -57,7 +57,8 @@ func (a *attempt) begin() (err error) {
 	return err
 }
 
-// carry writes what the journal has, unless an earlier transaction did that failed after its last page had been written.
+// carry writes the changes that the journal has. It skips those that an earlier transaction wrote which failed after its last
+// page had been written.
 func (a *attempt) carry() error {
 	there := a.state.revision
 	for _, c := range a.carried {
@@ -73,8 +74,8 @@ func (a *attempt) carry() error {
 	return nil
 }
 
-// adopt finds changes of an earlier transaction that failed after its last page had been written, in the final
-// flush. Nobody has seen them; this transaction makes them durable, and they are published with it.
+// adopt finds changes of an earlier transaction that failed after its last page had been written, in the final flush. Nobody
+// has seen them. This transaction makes them durable, and they are published with it.
 func (a *attempt) adopt() error {
 	if a.state.revision == a.head {
 		return nil
@@ -96,7 +97,7 @@ func (a *attempt) adopt() error {
 	return nil
 }
 
-// perform makes a commit whose condition holds.
+// perform makes a commit whose condition is met.
 func (a *attempt) perform(c storage.Commit, was replaced) error {
 	ch := a.state.next(c, was, a.now)
 	a.dirty = true

@@ -39,8 +39,8 @@ func BenchmarkCreate(b *testing.B) {
 	}
 }
 
-// BenchmarkFreePages commits to a file with 100,000 free pages, which are not next to each other, and to one with
-// the same content and none.
+// BenchmarkFreePages commits to a file with 100,000 free pages that are not neighbours, and to a file with the same content
+// and no free pages.
 func BenchmarkFreePages(b *testing.B) {
 	const keys = 200_000
 	value := []byte(strings.Repeat("v", 3000)) // a page each
@@ -103,7 +103,7 @@ func deleteOdd(b *testing.B, s *bolt.Backend, keys int) {
 	all.Wait()
 }
 
-// BenchmarkLoad loads a million small values whose revisions are in no order.
+// BenchmarkLoad loads a million small values whose revisions are in random order.
 func BenchmarkLoad(b *testing.B) {
 	const n = 1_000_000
 	kvs, last := values(n, 200)

@@ -13,54 +13,67 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Options tunes a Backend. The zero Options is valid.
+// Options are the options of Open. The zero Options is valid.
+//
+// # A full disk
+//
+// When the disk is full, or Quota is reached, a commit that makes the store grow fails with storage.ErrNoSpace. That is a
+// commit of a new key, of a value that is larger than the one it replaces, or of a first TTL. Reads, deletions, other updates
+// and compaction continue, and Ready reports that the file is full. For these the file keeps a reserve of 256 KiB, which are
+// zeros until they are needed, and beside a journal 3 MiB for the content of the journal. Filesystems that never write in
+// place keep room of their own, or none.
+//
+// A full file has no journal, each transaction is only as large as the room allows, and history is kept for a second only.
+// History is removed at once where deletions need its room: a watch that is behind then ends with storage.ErrCompacted.
+// History that is older than a second is removed before any commit is refused. When there is room for 1 MiB again, by
+// deletions or on the disk, the file makes its reserve anew, and all commits are accepted as before. An open transaction of
+// Snapshot or Verify keeps the pages that deletions free, so there may be no room before it ends.
 type Options struct {
-	// Window is how long history is kept for watches and reads at an earlier revision; 0 is 5 minutes. It is a
-	// lower bound unless WindowChanges or WindowBytes is reached before.
+	// Window is how long history is kept for watches and reads at an earlier revision; 0 is 5 minutes. History is kept for a
+	// shorter time if WindowChanges or WindowBytes is reached before.
 	Window time.Duration
-	// WindowChanges bounds how many changes the history holds; 0 is 500,000.
+	// WindowChanges is the maximum number of changes in the history; 0 is 500,000.
 	WindowChanges int64
-	// WindowBytes bounds the keys and values of the history; 0 is 256 MiB. A change larger than that is kept
-	// until the next one.
+	// WindowBytes bounds the keys and values of the history; 0 is 256 MiB. A change larger than that is kept until the next
+	// one.
 	WindowBytes int64
-	// Sync says when a commit is durable; the zero value is SyncAlways.
+	// Sync determines when a commit is durable; the zero value is SyncAlways. A file may be opened in another mode each time.
 	Sync Sync
-	// Interval is how often SyncInterval writes; 0 is 100 ms. Only for SyncInterval.
+	// Interval is the time between two writes with SyncInterval; 0 is 100 ms. Other modes do not use it.
 	Interval time.Duration
-	// Shrink makes Open copy a file of which more than half is free, and more than 1 MiB, into a compact one that
-	// takes its place. That takes time and room for the copy; without the room the file stays as it is, and
-	// Hooks.Shrunk tells why. Not on Windows.
+	// Shrink makes Open copy the file into a compact one if more than half of it, and more than 1 MiB, is free. The copy
+	// replaces the file atomically. That takes time and room for the copy; without the room the file stays unchanged, and
+	// Hooks.Shrunk receives the reason. If the process is killed meanwhile, a file with the suffix .keelson-shrink stays,
+	// which the next Open removes. Shrink has no effect on Windows.
 	Shrink bool
-	// Quota bounds the bytes of the file that are in use. When it is reached, or the disk has no more, commits that make the
-	// store grow are storage.ErrNoSpace: new keys, and values larger than the ones they replace. Reads, deletions, other updates
-	// and compaction go on, and make room. 0 takes what the disk has, but for 64 MiB or a sixteenth of it, whichever is less; that
-	// much is always left to others, where the system tells what the disk has (Linux). The bound may be passed by what one
-	// transaction writes. See "A full disk".
+	// Quota bounds the bytes of the file that are in use. 0 is all that the disk has except for 64 MiB or a sixteenth of it,
+	// whichever is less. That much is always left to other files, where the system reports the size of the disk (Linux). One
+	// transaction may exceed the bound by what it writes.
 	Quota int64
-	// Hooks observe the backend; nil funcs are not called.
+	// Hooks are called about the backend's work; nil funcs are not called.
 	Hooks Hooks
 
-	// syncing, for tests, runs before the file is flushed, with the number of changes that wait for it. An
-	// error fails the transaction, or the record of the journal; one of each may be under way at once.
+	// syncing, for tests, runs before the file is flushed, with the number of changes that wait for the flush. An error fails
+	// the transaction, or the record of the journal. One call of each of the two may be in progress at once.
 	syncing func(changes int) error
-	// half and after, for tests, stand in for journalHalf and journalAfter.
+	// half and after, for tests, replace journalHalf and journalAfter.
 	half, after int64
-	// block, for tests, is how many revisions are reserved at a time instead of reserveBlock.
+	// block, for tests, replaces reserveBlock: the number of revisions that are reserved at a time.
 	block int64
-	// wall, for tests, is the wall clock instead of time.Now. The goroutine that writes calls it.
+	// wall, for tests, replaces time.Now as the wall clock. It is called by the goroutine that writes.
 	wall func() time.Time
 }
 
-// Hooks are called by the goroutine that writes the file, which waits for them: they must be quick and must not
-// call the Backend.
+// Hooks are called by the goroutine that writes the file, which waits for them. They must return quickly and must not call
+// the Backend.
 type Hooks struct {
-	// Committed is called when a transaction is durable, with the changes it made, deletions of keys with a TTL among
-	// them, and the time it took.
+	// Committed is called when a transaction is durable, with the number of changes it made and its duration. Deletions of
+	// expired keys count as changes.
 	Committed func(changes int, took time.Duration)
-	// Compacted is called when history up to revision has been removed, with the number of changes forgotten.
+	// Compacted is called when history up to revision has been removed, with the number of changes removed.
 	Compacted func(revision int64, changes int)
-	// Shrunk is called by Open when it has tried to make the file smaller, with its sizes in bytes, equal if err says
-	// why it has stayed as it was.
+	// Shrunk is called by Open when it has tried to make the file smaller, with its sizes in bytes. If err is not nil, it is
+	// the reason why the file stayed as it was, and the sizes are equal.
 	Shrunk func(before, after int64, err error)
 }
 
@@ -98,28 +111,41 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Backend is a storage.Backend in one file, which supports TTL. It is also a storage.Compactor, Historian, Stater, Knower,
+// Backend is a storage.Backend in one file, which supports TTLs. It is also a storage.Compactor, Historian, Stater, Knower,
 // Healther, Readier and Loader. All methods may be called concurrently.
+//
+// # TTLs
+//
+// A key with a TTL is deleted within two seconds after its time, by a normal commit with its own revision. Keys whose time
+// came while the file was closed are deleted soon after Open; so are those of a snapshot that is restored late. A deletion
+// waits while the file cannot be written, and is tried again every second. If many keys are due at once, 512 are deleted at a
+// time, and other commits are made in between. With SyncInterval deletions are made in memory first, like all commits. A key
+// whose time has come exists, for reads and conditions, until it has been deleted. A file without TTLs costs nothing for this
+// except that Open reads one entry.
+//
+// Times are those of the wall clock, but never go back. If the wall clock is set back, time continues from the last time that
+// the file used, and no key lives longer than its TTL while the file is open. If the wall clock is set forward, keys are
+// deleted early. A timer that is already set does not notice this, nor that the machine has slept; the next commit does.
 type Backend struct {
 	path string
 	opts Options
 	db   *bbolt.DB
-	file *os.File // of db, to be read while a transaction of db is open
+	file *os.File // of db; may be read while a transaction of db is open
 	tail *tail
 
 	mu       sync.Mutex // guards requests, closed, failed, stuck, full and refuses
 	requests []*request
 	closed   bool
-	failed   error // why the last transaction failed; nil after one that did not
+	failed   error // error of the last transaction; nil if it succeeded
 	stuck    error // why keys do not expire: the file is damaged
-	full     error // why nothing is taken that makes the store grow; nil while it is
-	refuses  error // why nothing can be written any more: Load has failed
+	full     error // the error for commits that make the store grow; nil while they are accepted
+	refuses  error // the error for all writes, after Load has failed
 
-	wake    chan struct{} // tells the writer that requests or closed has changed; holds one token
+	wake    chan struct{} // wakes the writer when requests or closed has changed; holds one token
 	stopped chan struct{} // closed when the writer has ended
-	lost    error         // what the writer could not write in the end; set before stopped is closed
+	lost    error         // error of the writer for what it could not write in the end; set before stopped is closed
 	once    sync.Once     // closes
-	closing error         // what Close returns; set by once
+	closing error         // the result of Close; set by once
 }
 
 var (
@@ -133,10 +159,18 @@ var (
 	_ storage.Loader    = (*Backend)(nil)
 )
 
-// Open opens the file at path, or creates it (mode 0600) in a directory that exists. Errors name the path, the
-// cause and what to do: the file is open in another process (after about a second), is not one of this package's,
-// is of a later format, is truncated or damaged, holds an unfinished Load, cannot be read and written. A file that
-// is refused is not changed. The caller closes the Backend.
+// Open opens the file at path, or creates it (mode 0600) in an existing directory. Errors have the path, the cause and what
+// to do. Causes are: the file is open in another process (reported after about a second), is not one of this package's, is of
+// a later format, is truncated or damaged, has an unfinished Load, or cannot be read and written. A file that is refused is
+// not changed. The caller closes the Backend.
+//
+// After a Close, Open reads a few pages, whatever the size of the file. After an unclean stop it reads every page of the
+// trees once, several at a time, to find the free ones, and stores the list of free pages in the file. Values that have pages
+// of their own are not read (BENCHMARKS.md has times). Damage to a value is found when the value is read, or by Verify. A
+// transaction that fails, for example because the disk is full, reads the file's pages too.
+//
+// The file is mapped into 4 GiB of address space, or four times its size if that is more. This takes no memory. A process
+// with a limit (ulimit -v) maps less, and then waits for readers when the file grows.
 func Open(path string, opts Options) (*Backend, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -180,7 +214,7 @@ func Open(path string, opts Options) (*Backend, error) {
 	return b, nil
 }
 
-// At opens path with the zero Options when a server starts.
+// At returns a storage.Opener that opens the file at path with the zero Options.
 func At(path string) storage.Opener {
 	return func(context.Context) (storage.Backend, error) {
 		b, err := Open(path, Options{})
@@ -191,8 +225,8 @@ func At(path string) storage.Opener {
 	}
 }
 
-// Close implements storage.Backend: commits that wait are still written. Its error tells which could not be
-// (SyncInterval). In every mode, what was committed before a Close without error is durable.
+// Close implements storage.Backend. Commits that wait are still written. Its error names the commits that could not be
+// written (SyncInterval). In every mode, what was committed before a Close without error is durable.
 func (b *Backend) Close() error {
 	b.once.Do(func() {
 		b.mu.Lock()
@@ -206,8 +240,8 @@ func (b *Backend) Close() error {
 	return b.closing
 }
 
-// Health implements storage.Healther. It reads the file; when the last transaction failed it also tries to write. Damage that
-// keeps keys from expiring is an error too. A full file is not, as long as deletions work: see Ready.
+// Health implements storage.Healther. It reads the file. If the last transaction failed, it also tries to write. Damage that
+// keeps keys from expiring is an error too. A full file is no error as long as deletions work: see Ready.
 func (b *Backend) Health(ctx context.Context) error {
 	b.mu.Lock()
 	closed, failed, stuck, refuses := b.closed, b.failed, b.stuck, b.refuses
@@ -229,8 +263,8 @@ func (b *Backend) Health(ctx context.Context) error {
 	return stuck
 }
 
-// Ready implements storage.Readier: what makes the store grow is taken now. While it is not, each Ready tries to write what such
-// a commit would, once a second at most.
+// Ready implements storage.Readier: it returns nil if commits that make the store grow are accepted now. While they are not,
+// each call of Ready checks the room again, and tries to make the reserve of the file if there seems to be enough.
 func (b *Backend) Ready(ctx context.Context) error {
 	b.mu.Lock()
 	closed, full, failed := b.closed, b.full, b.failed

@@ -7,33 +7,33 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// change is a change as all feeds share it.
+// change is one change in the form that all feeds share.
 type change struct {
 	key      string
 	value    []byte
 	revision int64
 	deleted  bool
-	expires  int64 // the second since 1970 in which the value is to be deleted; 0: never
-	prevAt   int64 // revision of the value before; 0 if there was none
-	total    int64 // sizes of all changes ever written, up to this one; 0 when read from the file
+	expires  int64 // the second since 1970 at which the value is to be deleted; 0: never
+	prevAt   int64 // revision of the previous value; 0 if there was none
+	total    int64 // sum of the sizes of all changes ever written, up to this one; 0 when read from the file
 
-	prevExpires int64 // when the value before was to be deleted; 0 when read from the file
+	prevExpires int64 // when the previous value was to be deleted; 0 when read from the file
 
-	// prev is the value before, once a feed has needed it, or from the start if that value was not in the file.
+	// prev is the previous value. It is set when a feed needs it, or from the start if that value was not in the file.
 	prev atomic.Pointer[storage.KV]
 }
 
 func (c *change) size() int { return len(c.key) + len(c.value) }
 
-// timed says that a change has, or replaces, a value with a TTL.
+// timed reports whether a change adds or replaces a value with a TTL.
 func (c *change) timed() bool { return c.expires != 0 || c.prevExpires != 0 }
 
-// entry is the change as the log has it.
+// entry returns the change in the form of the log.
 func (c *change) entry() entry {
 	return entry{deleted: c.deleted, prev: c.prevAt, total: c.total, expires: c.expires, key: []byte(c.key), value: c.value}
 }
 
-// kv is the value that a change leaves, if it leaves one.
+// kv returns the value that exists after the change, if any.
 func (c *change) kv() (storage.KV, bool) {
 	if c.deleted {
 		return storage.KV{}, false
@@ -41,16 +41,16 @@ func (c *change) kv() (storage.KV, bool) {
 	return storage.KV{Key: c.key, Value: c.value, Revision: c.revision, Expiring: c.expires != 0}, true
 }
 
-// What becomes of a commit.
+// verdict is the outcome of a commit's condition.
 type verdict int
 
 const (
 	applies   verdict = iota
-	conflicts         // its key is at another revision
+	conflicts         // the key is at another revision
 	idle              // there is nothing to delete
 )
 
-// judge decides about a commit whose key has a value of revision live, or, when that is 0, none.
+// judge returns the verdict for a commit whose key has a value of revision live; 0 means no value.
 func judge(c storage.Commit, live int64) verdict {
 	switch {
 	case c.Expect != storage.AnyRevision && (c.Expect != live || c.Delete && live == 0):
@@ -61,13 +61,13 @@ func judge(c storage.Commit, live int64) verdict {
 	return applies
 }
 
-// replaced is the value that a commit replaces. The zero one is none.
+// replaced is the value that a commit replaces. The zero value means that there is none.
 type replaced struct {
 	revision int64
-	expires  int64 // see change
+	expires  int64 // see change.expires
 }
 
-// next gives a commit the next revision.
+// next makes the change for a commit, with the next revision.
 func (s *state) next(c storage.Commit, was replaced, now time.Time) *change {
 	value := c.Value
 	if c.Delete {

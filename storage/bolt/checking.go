@@ -11,15 +11,15 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// maxFindings is how many faults are named.
+// maxFindings is the maximum number of faults in an error.
 const maxFindings = 20
 
 var errEnough = errors.New("and more")
 
-// findings collects what is wrong with a file.
+// findings collects the faults of a file.
 type findings []error
 
-// add is a pageWalk's report.
+// add is a pageWalk's report function.
 func (f *findings) add(err error) error {
 	if len(*f) == maxFindings {
 		*f = append(*f, errEnough)
@@ -31,7 +31,7 @@ func (f *findings) add(err error) error {
 
 func (f *findings) addf(format string, args ...any) error { return f.add(fmt.Errorf(format, args...)) }
 
-// err is nil if nothing was found.
+// err returns nil if there are no findings.
 func (f findings) err() error {
 	if len(f) == 0 {
 		return nil
@@ -43,19 +43,19 @@ func (f findings) err() error {
 	return fmt.Errorf("%w: %s", errDamaged, strings.Join(texts, "; "))
 }
 
-// checking goes through the content of a file whose pages are sound.
+// checking checks the content of a file whose pages are sound.
 type checking struct {
 	findings
 	stop    func() error
 	visited int
 	state   state
 	entries int // in the log
-	parts   int // that the values in the log have
+	parts   int // number of parts of the values in the log
 
-	expiring int // keys
+	expiring int // number of keys with a TTL
 }
 
-// run returns an error if the content cannot be read; what is wrong with it is in the findings.
+// run returns an error if the content cannot be read. Faults in the content are added to the findings.
 func (c *checking) run(tx *bbolt.Tx, s state) error {
 	c.state = s
 	t, err := newTxn(tx)
@@ -70,7 +70,7 @@ func (c *checking) run(tx *bbolt.Tx, s state) error {
 	return nil
 }
 
-// step is called for everything visited.
+// step is called for each entry visited.
 func (c *checking) step() error {
 	if c.visited++; c.visited%1024 == 0 {
 		return c.stop()
@@ -78,7 +78,7 @@ func (c *checking) step() error {
 	return nil
 }
 
-// names finds buckets and keys that have no meaning.
+// names reports unknown buckets and keys.
 func (c *checking) names(t txn) error {
 	err := t.tx.ForEach(func(name []byte, _ *bbolt.Bucket) error {
 		switch string(name) {
@@ -99,7 +99,7 @@ func (c *checking) names(t txn) error {
 	})
 }
 
-// log checks every change by itself, and the counters.
+// log checks each change by itself, and the counters.
 func (c *checking) log(t txn) error {
 	s := c.state
 	total, recent := s.scrubbedTotal, int64(0)
@@ -159,7 +159,7 @@ func (c *checking) log(t txn) error {
 	return err
 }
 
-// strayParts finds parts that no value has.
+// strayParts reports parts that belong to no value.
 func (c *checking) strayParts(t txn) error {
 	n := 0
 	err := t.parts.ForEach(func(_, _ []byte) error {
@@ -179,7 +179,7 @@ type version struct {
 	deleted  bool
 }
 
-// index checks that index and log agree, and that each change of a key leads to the one before.
+// index checks that index and log agree, and that each change of a key refers to the previous one.
 func (c *checking) index(t txn) error {
 	n := 0
 	var key []byte
@@ -222,7 +222,7 @@ func (c *checking) index(t txn) error {
 	return err
 }
 
-// linked checks a version of a key against the next older one that there is.
+// linked checks a version of a key against the next older one.
 func (c *checking) linked(key []byte, newer, older version) error {
 	want := older.revision
 	if older.deleted {
@@ -237,7 +237,7 @@ func (c *checking) linked(key []byte, newer, older version) error {
 	return nil
 }
 
-// oldest checks the oldest version of a key that there is.
+// oldest checks the oldest version of a key.
 func (c *checking) oldest(key []byte, v version) error {
 	if v.revision > c.state.scrubbed && (v.prev != 0 || v.deleted) {
 		return c.addf("log: version %d of key %q has none before it, and it says %d", v.revision, key, v.prev)
@@ -245,7 +245,7 @@ func (c *checking) oldest(key []byte, v version) error {
 	return nil
 }
 
-// expiry checks that the expiry bucket has no entries but those that the check of the index has looked for.
+// expiry checks that the expiry bucket has no entries besides those that the check of the index expects.
 func (c *checking) expiry(t txn) error {
 	n := 0
 	if b := t.expiry(); b != nil {
@@ -278,7 +278,7 @@ func (c *checking) scheduled(t txn, revision int64, e entry) error {
 	return nil
 }
 
-// journal checks that what the journal says follows the trees.
+// journal checks that the changes in the journal follow those in the trees.
 func (c *checking) journal(t txn, file *os.File) error {
 	j, err := findJournal(t.tx, file)
 	if err == nil && j != nil {

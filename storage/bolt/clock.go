@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// clock tells the time by which keys expire. It is the wall clock made one that never goes back: while that is behind
-// what was told already, since somebody has set it back, time goes on from there. So no key lives longer than its TTL,
-// as long as the file is open, whatever becomes of the wall clock; when that is set forward, keys expire early. The
-// file keeps what was told, so that it holds across a restart too. One goroutine uses a clock.
+// clock is the clock for the expiry of keys. It is the wall clock, but never goes back: if the wall clock was set back below
+// the last time that the clock returned, time continues from there. So no key lives longer than its TTL while the file is
+// open. If the wall clock is set forward, keys expire early. The file stores the last time, so that all this holds across a
+// restart too. A clock must be used by one goroutine only.
 type clock struct {
 	wall func() time.Time // for tests; nil is time.Now
-	told time.Time        // last
+	told time.Time        // the last time returned
 	at   time.Time        // when that was, by the monotonic clock
 }
 
-// newClock goes on from the second since 1970 that was told last.
+// newClock returns a clock that continues from the given second since 1970.
 func newClock(wall func() time.Time, second int64) clock {
 	return clock{wall: wall, told: time.Unix(second, 0), at: time.Now()}
 }
@@ -35,7 +35,7 @@ func (c *clock) tell() time.Time {
 	return c.told
 }
 
-// deadline is the first second since 1970 that lies wholly behind a TTL: those of many keys are the same, so that one
+// deadline returns the first full second since 1970 at or after the end of a TTL. Many keys have the same second, so that one
 // transaction deletes them.
 func deadline(now time.Time, ttl time.Duration) int64 {
 	at := now.Add(ttl)
@@ -45,7 +45,7 @@ func deadline(now time.Time, ttl time.Duration) int64 {
 	return at.Unix()
 }
 
-// clock returns the second since 1970 that the file has been told last.
+// clock returns the last time that the file has stored, in seconds since 1970.
 func (t txn) clock() (int64, error) {
 	b := t.meta.Get([]byte(clockKey))
 	switch {

@@ -7,25 +7,25 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// What a request asks of the writer.
+// kind is the kind of a request to the writer.
 type kind int
 
 const (
 	write   kind = iota // commit
-	compact             // compact at revision
-	probe               // write nothing, durably; what is shown is durable then
-	borrow              // have the file, and the writer with it, until returned is closed
-	ready               // tell whether what makes the store grow is taken
-	expire              // delete what is due; the writer asks itself, and waits for no answer
+	compact             // compact at request.revision
+	probe               // write nothing, durably; everything shown is durable then
+	borrow              // lend the file and the writer until request.returned is closed
+	ready               // report whether commits that make the store grow are accepted
+	expire              // delete expired keys; made by the writer itself, which does not wait for an answer
 )
 
-// request waits for the writer.
+// request is a request to the writer.
 type request struct {
 	kind     kind
 	commit   storage.Commit
 	revision int64
-	writer   *writer       // lent with the answer to borrow
-	returned chan struct{} // closed by a borrower
+	writer   *writer       // set by the answer to borrow
+	returned chan struct{} // closed by the borrower
 
 	done     chan struct{} // closed when answered
 	answered bool          // used by the writer
@@ -33,10 +33,10 @@ type request struct {
 	err      error
 }
 
-// size is about what the request adds to the file.
+// size returns about how many bytes the request adds to the file.
 func (r *request) size() int { return len(r.commit.Key) + len(r.commit.Value) }
 
-// answer may be called again, without effect.
+// answer gives the result to the caller. Further calls have no effect.
 func (r *request) answer(res storage.CommitResult, err error) {
 	if r.answered {
 		return
@@ -53,14 +53,14 @@ func (b *Backend) Commit(ctx context.Context, c storage.Commit) (storage.CommitR
 	return b.submit(ctx, &request{kind: write, commit: c})
 }
 
-// Compact implements storage.Compactor. What is forgotten is removed from the file little by little afterwards.
+// Compact implements storage.Compactor. The history is removed from the file gradually afterwards.
 func (b *Backend) Compact(ctx context.Context, revision int64) error {
 	_, err := b.submit(ctx, &request{kind: compact, revision: revision})
 	return err
 }
 
-// submit queues a request and waits until it is answered. If ctx ends before the writer has taken the request, it
-// never happens; after that it may.
+// submit queues a request and waits for its answer. If ctx ends before the writer has taken the request, the request is never
+// executed; after that it may be.
 func (b *Backend) submit(ctx context.Context, r *request) (storage.CommitResult, error) {
 	if err := ctx.Err(); err != nil {
 		return storage.CommitResult{}, err
@@ -98,7 +98,8 @@ func (b *Backend) signal() {
 	}
 }
 
-// take removes what the writer may put into one transaction from the queue. closed says that nothing will follow.
+// take removes from the queue the requests that the writer may put into one transaction. closed reports whether no more
+// requests will follow.
 func (b *Backend) take() (batch []*request, closed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

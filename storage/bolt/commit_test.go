@@ -49,7 +49,7 @@ func TestConcurrentCommitsShareOneFlush(t *testing.T) {
 	}
 }
 
-// gate is a flush that waits for its test.
+// gate is a flush that waits until its test lets it continue.
 type gate struct {
 	reached, open chan struct{}
 }
@@ -98,8 +98,8 @@ func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 	wantGet(t, b, "a", 0, "1", start+1)
 }
 
-// A transaction may fail in its last flush, when everything is in the file already and every read transaction sees
-// it, and yet a power failure could still take it back.
+// A transaction may fail in its last flush. Then everything is in the file already and every read transaction sees it, but a
+// power failure could still remove it.
 func TestAChangeWhoseFlushFailedIsSeenWithTheNextOne(t *testing.T) {
 	b := open(t, filepath.Join(t.TempDir(), "test.db"), bolt.Options{})
 	start := revision(t, b)
@@ -114,7 +114,7 @@ func TestAChangeWhoseFlushFailedIsSeenWithTheNextOne(t *testing.T) {
 	if res, err := b.Range(t.Context(), storage.Range{}); err != nil || res.Count != 0 || res.Revision != start {
 		t.Errorf("Range = %+v, %v, want nothing at revision %d", res, err, start)
 	}
-	// It conflicts with a change that is not durable, and may say so only when that is.
+	// The commit conflicts with a change that is not durable, and may fail only when that change is durable.
 	res, err := b.Commit(t.Context(), create("a", "2"))
 	if !errors.Is(err, storage.ErrConflict) || !res.Found || res.Current.Revision != unseen {
 		t.Errorf("Commit = %+v, %v, want a conflict with revision %d", res, err, unseen)
@@ -259,7 +259,7 @@ func put(t *testing.T, b *bolt.Backend, key, value string) int64 {
 	return res.Revision
 }
 
-// putAll writes the keys k00000, k00001, ... in no order.
+// putAll writes the keys k00000, k00001, ... in random order.
 func putAll(t testing.TB, b *bolt.Backend, n int, value string) {
 	t.Helper()
 	const writers = 64
@@ -314,8 +314,8 @@ func watch(t *testing.T, b *bolt.Backend, w storage.WatchRange) storage.Feed {
 	return f
 }
 
-// wantChanges checks the next changes as text: k=v@revision, or -k@revision, and " was v@revision" for what a
-// watch with previous values adds.
+// wantChanges checks the next changes as text: k=v@revision, or -k@revision, and " was v@revision" for a watch with previous
+// values.
 func wantChanges(t *testing.T, f storage.Feed, want ...string) {
 	t.Helper()
 	var got []string

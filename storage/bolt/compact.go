@@ -8,23 +8,24 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// stepChanges is how many changes a transaction for compaction alone forgets: commits wait for one at most.
+// stepChanges is the maximum number of changes that a transaction for compaction alone removes. A commit waits for at most
+// one such transaction.
 const stepChanges = 512
 
-// history knows roughly when revisions were committed.
+// history records roughly when revisions were committed.
 type history struct {
 	window  time.Duration
-	expired int64 // the newest revision known to be older than the window
+	expired int64 // the newest revision that is known to be older than the window
 	marks   []mark
 }
 
-// mark says that revision was the newest one at a time.
+// mark records that revision was the newest one at a time.
 type mark struct {
 	at       time.Time
 	revision int64
 }
 
-// grain is how far apart marks are at least.
+// grain is the minimum time between two marks.
 func (h *history) grain() time.Duration { return h.window/64 + 1 }
 
 func (h *history) newest() mark {
@@ -34,7 +35,7 @@ func (h *history) newest() mark {
 	return h.marks[len(h.marks)-1]
 }
 
-// note learns that revision is the newest one now, and what has expired.
+// note records that revision is the newest one now, and updates expired.
 func (h *history) note(now time.Time, revision int64) {
 	if last := h.newest(); revision > last.revision && now.Sub(last.at) >= h.grain() {
 		h.marks = append(h.marks, mark{now, revision})
@@ -47,7 +48,7 @@ func (h *history) note(now time.Time, revision int64) {
 	h.marks = h.marks[n:]
 }
 
-// next returns when note has something to do although nothing is committed.
+// next returns when note must be called even if nothing is committed.
 func (h *history) next(revision int64) (at time.Time, ok bool) {
 	if len(h.marks) == 0 {
 		return time.Time{}, false
@@ -61,12 +62,12 @@ func (h *history) next(revision int64) (at time.Time, ok bool) {
 	return at, true
 }
 
-// outdated returns the revision up to which history has been given up or has become too old or too long.
+// outdated returns the revision up to which history was compacted, is too old, or is too long.
 func (o *Options) outdated(s state, expired int64) int64 {
 	return max(s.compacted, expired, s.revision-o.WindowChanges)
 }
 
-// due says that there is something to forget.
+// due reports whether there is history to remove.
 func (w *writer) due() bool {
 	s := w.state
 	return s.scrubbed < min(w.b.opts.outdated(s, w.history.expired), s.revision) ||
@@ -89,8 +90,8 @@ func (a *attempt) compact(r *request) {
 	}
 }
 
-// scrub forgets at most limit changes, the oldest first. Forgetting one removes the value it replaced, and of a
-// deletion every trace.
+// scrub removes at most limit changes from the history, the oldest first. Removing a change removes the value it replaced;
+// for a deletion it removes the deletion, too.
 func (a *attempt) scrub(limit int) error {
 	olds, reached, err := a.outdatedChanges(limit)
 	if err != nil {
@@ -118,14 +119,15 @@ func (a *attempt) scrub(limit int) error {
 	return nil
 }
 
-// old is a change to be forgotten.
+// old is a change to be removed.
 type old struct {
 	entry
 	revision int64
 }
 
-// outdatedChanges collects them first: a cursor must not be used while its bucket changes. reached is the revision
-// up to which nothing else has to be forgotten; there may be none with a change of its own at the end of a gap.
+// outdatedChanges collects the changes to be removed. It does so before any is removed, because a cursor must not be used
+// while its bucket changes. reached is the revision up to which nothing else has to be removed. After a gap in the revisions,
+// reached may be a revision without a change.
 func (a *attempt) outdatedChanges(limit int) (olds []old, reached int64, err error) {
 	durable := a.durable.revision
 	outdated := min(a.opts.outdated(a.state, a.outdated), durable)

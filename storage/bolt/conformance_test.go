@@ -24,10 +24,10 @@ func everyMode(t *testing.T, test func(t *testing.T, o bolt.Options)) {
 // journaled are options with which nearly every commit goes to a journal, which is soon full.
 func journaled() bolt.Options { return bolt.Options{}.WithJournal(64<<10, 0) }
 
-// journalMode is the number of a mode for processes that are killed: journaled.
+// journalMode is the mode number of journaled, for processes that are killed.
 const journalMode = 3
 
-// modeNumber is what a process that is killed learns of options, and inMode undoes it.
+// modeNumber encodes options for a process that is killed, and inMode decodes them.
 func modeNumber(o bolt.Options) int {
 	if o.Journaled() {
 		return journalMode
@@ -77,7 +77,7 @@ func TestInterface(t *testing.T) {
 	})
 }
 
-// killed are the stores that storagetest kills, by the name of their mode.
+// killed has the stores that storagetest kills, by the name of their mode.
 func killed() map[string]storagetest.Killed {
 	in := func(mode int) func(dir string) (storage.Backend, error) {
 		return func(dir string) (storage.Backend, error) {

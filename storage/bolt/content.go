@@ -8,8 +8,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// check reads the file, and does not change one that it refuses. Of a file that was not closed all pages are looked at, to find
-// those that are free. journaled says that the file has a journal.
+// check reads the file. It does not change a file that it refuses. If the file was not closed, check reads all pages to find
+// the free ones. journaled reports whether the file has a journal.
 func check(path string) (journaled bool, err error) {
 	f, err := openDB(path, openOptions{readOnly: true})
 	if err != nil {
@@ -34,7 +34,7 @@ func check(path string) (journaled bool, err error) {
 	return journaled, errors.Join(err, f.Close())
 }
 
-// checkContent makes sure that the file is one of this package and of a version it knows.
+// checkContent returns an error if the file is not one of this package or of a version that is supported.
 func checkContent(tx *bbolt.Tx) (state, error) {
 	meta := tx.Bucket([]byte(metaBucket))
 	if meta == nil || string(meta.Get([]byte(formatKey))) != formatName {
@@ -62,13 +62,13 @@ func checkContent(tx *bbolt.Tx) (state, error) {
 	return t.state()
 }
 
-// checkVersion makes sure that a file of a version has what belongs to it.
+// checkVersion checks that the buckets of the file match its version.
 func (t txn) checkVersion(version uint64) error {
 	journaled := t.tx.Bucket([]byte(journalBucket)) != nil
 	switch has := t.expiry() != nil; {
 	case journaled != (version == journalVersion):
 		return fmt.Errorf("%w: it has format version %d, and that it has a journal is %t", errDamaged, version, journaled)
-	case journaled: // the expiry bucket may be there
+	case journaled: // the expiry bucket may exist
 	case has && version != expiringVersion:
 		return fmt.Errorf("%w: it has a bucket %q and format version %d", errDamaged, expiryBucket, version)
 	case !has && version == expiringVersion:
@@ -78,5 +78,5 @@ func (t txn) checkVersion(version uint64) error {
 	return err
 }
 
-// damaged is a pageWalk's report that ends it.
+// damaged is a pageWalk's report function that ends the walk.
 func damaged(err error) error { return fmt.Errorf("%w: %w", errDamaged, err) }

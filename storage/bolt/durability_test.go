@@ -37,7 +37,7 @@ func (d *broken) sync(int) error {
 	return d.err
 }
 
-// opened opens a file in a mode, and says what a process that is killed now would leave: a copy of the file.
+// opened opens a file in a mode. The returned func copies the file as a process that is killed now would leave it.
 func opened(t *testing.T, path string, o bolt.Options) (b *bolt.Backend, crash func() string) {
 	t.Helper()
 	b, err := bolt.Open(path, o)
@@ -68,7 +68,7 @@ func TestOptionsThatAreRefused(t *testing.T) {
 	}
 }
 
-// What SyncInterval keeps in memory is read as if it were in the file.
+// Commits that SyncInterval has in memory are read as if they were in the file.
 func TestUnflushedChangesAreRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "test.db")
 	b, _ := opened(t, path, bolt.Options{Sync: bolt.SyncInterval, Interval: time.Hour})
@@ -131,7 +131,7 @@ func TestUnflushedChangesAreRead(t *testing.T) {
 	if n := b.Unflushed(); n != 5 {
 		t.Fatalf("%d changes wait in memory, want 5 still", n)
 	}
-	if err := b.Compact(t.Context(), r4); err != nil { // durable, and so is what came before
+	if err := b.Compact(t.Context(), r4); err != nil { // it is durable, and so is everything before it
 		t.Error(err)
 	}
 	if n := b.Unflushed(); n != 0 {
@@ -171,7 +171,7 @@ func TestAnIntervalIsAnInterval(t *testing.T) {
 	}
 }
 
-// A crash loses what was in memory, and no revision that was shown comes again, whatever the mode is then.
+// A crash loses what was in memory, but no revision that was shown is given again, in any later mode.
 func TestACrashLeavesAGap(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "test.db")
 	b, crash := opened(t, path, bolt.Options{Sync: bolt.SyncInterval, Interval: time.Hour})
@@ -181,7 +181,7 @@ func TestACrashLeavesAGap(t *testing.T) {
 	lost := put(t, b, "a", "2")
 	everyMode(t, func(t *testing.T, o bolt.Options) {
 		left := crash()
-		for range 3 { // opening alone changes nothing
+		for range 3 { // opening changes nothing
 			again := open(t, left, o)
 			now := revision(t, again)
 			if now <= lost {
@@ -368,7 +368,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	if answered == 0 || answered > 25 {
 		t.Errorf("%d commits of 1 MiB were answered while nothing could be flushed, want about 16", answered)
 	}
-	for seen := 0; seen < answered; { // none is taken out of memory before it is in the file
+	for seen := 0; seen < answered; { // no change may leave the memory before it is in the file
 		got, err := feed.Next(t.Context())
 		if err != nil {
 			t.Fatal(err)

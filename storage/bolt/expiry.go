@@ -9,13 +9,13 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// expiryRetry is how long expiring rests after an error.
+// expiryRetry is the pause before expired keys are deleted again after an error.
 const expiryRetry = time.Second
 
 // expiring is an entry of the expiry bucket, which has one for each key whose newest value has a TTL.
 type expiring struct {
 	at       int64 // second since 1970
-	revision int64 // of the value
+	revision int64 // revision of the value
 }
 
 func (e expiring) key() []byte {
@@ -30,7 +30,7 @@ func decodeExpiring(k, v []byte) (expiring, error) {
 	return expiring{int64(binary.BigEndian.Uint64(k)), int64(binary.BigEndian.Uint64(k[8:]))}, nil
 }
 
-// sooner is the earlier one of two seconds, where 0 is never.
+// sooner returns the earlier one of two seconds, where 0 is never.
 func sooner(a, b int64) int64 {
 	if a == 0 || b != 0 && b < a {
 		return b
@@ -38,28 +38,28 @@ func sooner(a, b int64) int64 {
 	return a
 }
 
-// expiry is the bucket of that name; nil while the file has never had a TTL.
+// expiry returns the expiry bucket; nil if the file has never had a TTL.
 func (t txn) expiry() *bbolt.Bucket { return t.tx.Bucket([]byte(expiryBucket)) }
 
-// expiryForWriting is that bucket too, which it makes if need be. The file is of another format version then: a
-// release that does not know of TTLs would keep for ever what has one.
+// expiryForWriting returns the expiry bucket, and makes it if it does not exist. Making it changes the format version of the
+// file: a release without TTLs would never delete the values that have one.
 func (t txn) expiryForWriting() (b *bbolt.Bucket, err error) {
 	if b = t.expiry(); b == nil {
 		if b, err = t.tx.CreateBucket([]byte(expiryBucket)); err != nil {
 			return nil, err
 		}
-		if t.tx.Bucket([]byte(journalBucket)) == nil { // else the version is higher, until it has gone
+		if t.tx.Bucket([]byte(journalBucket)) == nil { // otherwise the version is higher until the journal is removed
 			err = t.meta.Put([]byte(versionKey), binary.BigEndian.AppendUint64(nil, expiringVersion))
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	b.FillPercent = 0.9 // it is appended to, more or less
+	b.FillPercent = 0.9 // most entries are appended
 	return b, nil
 }
 
-// schedule makes the expiry bucket right for a change.
+// schedule updates the expiry bucket for a change.
 func (t txn) schedule(c *change) error {
 	if !c.timed() {
 		return nil
@@ -74,7 +74,7 @@ func (t txn) schedule(c *change) error {
 	return err
 }
 
-// due returns the first entries behind one, at most limit, whose time has come, and the second of the one that follows
+// due returns the first entries after behind whose time has come, at most limit. next is the time of the entry that follows
 // them, 0 if there is none.
 func (t txn) due(behind expiring, now int64, limit int) (due []expiring, next int64, err error) {
 	b := t.expiry()
@@ -95,7 +95,7 @@ func (t txn) due(behind expiring, now int64, limit int) (due []expiring, next in
 	return due, 0, nil
 }
 
-// expiringKey is the key of an entry.
+// expiringKey returns the key of an entry's value.
 func (t txn) expiringKey(e expiring) (string, error) {
 	change, err := t.change(e.revision)
 	if err != nil {
@@ -112,10 +112,10 @@ func (e expiring) damaged(key string) error {
 	return fmt.Errorf("%w: it says that revision %d of key %q expires at %d", errDamaged, e.revision, key, e.at)
 }
 
-// timetable is what a file says of time.
+// timetable has the times that a file stores.
 type timetable struct {
-	clock int64 // the second since 1970 that it was told last
-	next  int64 // the first at which a key expires; 0: none does
+	clock int64 // the last time of the clock, in seconds since 1970
+	next  int64 // the second at which the first key expires; 0: none does
 }
 
 func (t txn) timetable() (tt timetable, err error) {
@@ -125,20 +125,21 @@ func (t txn) timetable() (tt timetable, err error) {
 	return tt, err
 }
 
-// tried notes how it went to delete keys whose time had come.
+// tried records the result of deleting expired keys.
 func (w *writer) tried(now time.Time, err error) {
 	if err != nil {
 		w.expiryRetry = now.Add(expiryRetry)
 	}
 	if !errors.Is(err, errDamaged) {
-		err = nil // setFailed has it
+		err = nil // setFailed has recorded it
 	}
 	w.b.mu.Lock()
 	defer w.b.mu.Unlock()
 	w.b.stuck = err
 }
 
-// expects learns from a transaction when keys expire. It may be told of one that does not any more, never too late.
+// expects updates nextExpiry after a transaction. nextExpiry may be the time of a key that does not expire any more, but it
+// is never too late.
 func (w *writer) expects(a *attempt) {
 	if a.looked {
 		w.nextExpiry = a.nextExpiry
@@ -148,7 +149,7 @@ func (w *writer) expects(a *attempt) {
 	}
 }
 
-// expiresAt returns when the next key expires, or should be tried again; false is never.
+// expiresAt returns when the next key expires, or when expiry is tried again; ok is false for never.
 func (w *writer) expiresAt(now time.Time) (at time.Time, ok bool) {
 	if w.nextExpiry == 0 {
 		return time.Time{}, false
@@ -160,7 +161,7 @@ func (w *writer) expiresAt(now time.Time) (at time.Time, ok bool) {
 	return at, true
 }
 
-// readExpiry makes sure that the expiry bucket has what it should have: an entry that cannot be would never come due.
+// readExpiry checks the entries of the expiry bucket. An invalid entry would never come due.
 func (t txn) readExpiry() error {
 	b := t.expiry()
 	if b == nil {

@@ -19,7 +19,7 @@ import (
 // late is how long after its time a key may still be there.
 const late = 2 * time.Second
 
-// inEveryMode runs a test with each Sync, and with one that leaves everything in memory, in a bubble.
+// inEveryMode runs a test in a bubble with each Sync, and with one that keeps everything in memory.
 func inEveryMode(t *testing.T, test func(t *testing.T, o bolt.Options)) {
 	t.Helper()
 	everyMode(t, func(t *testing.T, o bolt.Options) {
@@ -39,7 +39,7 @@ func putFor(t testing.TB, b *bolt.Backend, key, value string, ttl time.Duration)
 	return res.Revision
 }
 
-// keys are those that are there, with a star behind those that expire.
+// keys returns the existing keys, with a star after those that expire.
 func keys(t *testing.T, b *bolt.Backend) string {
 	t.Helper()
 	res, err := b.Range(t.Context(), storage.Range{})
@@ -80,7 +80,7 @@ func TestAKeyIsDeletedAfterItsTTL(t *testing.T) {
 	inEveryMode(t, func(t *testing.T, o bolt.Options) {
 		path := filepath.Join(t.TempDir(), "test.db")
 		b := open(t, path, o)
-		time.Sleep(300 * time.Millisecond) // in the midst of a second
+		time.Sleep(300 * time.Millisecond) // the middle of a second
 		stays := put(t, b, "stays", "s")
 		live := watch(t, b, storage.WatchRange{From: stays, Prev: true})
 		r1 := putFor(t, b, "a", "1", 10*time.Second)
@@ -137,7 +137,7 @@ func TestTheLastCommitSaysHowLongAKeyLives(t *testing.T) {
 			putFor(t, b, key, "1", ttl)
 		}
 		time.Sleep(5 * time.Second)
-		for round := range 2 { // once what they replace may be in the file, then it may be in memory
+		for round := range 2 { // first the replaced values may be in the file, then in memory
 			del(t, b, "deleted")
 			putFor(t, b, "longer", "2", time.Hour)
 			del(t, b, "made anew")
@@ -169,7 +169,7 @@ func TestTheLastCommitSaysHowLongAKeyLives(t *testing.T) {
 	})
 }
 
-// What is in memory alone says how long a key lives that the file knows, too.
+// A change that is only in memory determines how long a key in the file lives.
 func TestTheLastCommitCountsBeforeItIsInTheFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "test.db")
@@ -212,7 +212,7 @@ func TestTheWriterSleepsUntilAKeyExpires(t *testing.T) {
 			return d, wakes
 		}
 		put(t, b, "a", "1")
-		time.Sleep(time.Hour) // its history is forgotten
+		time.Sleep(time.Hour) // its history is removed
 		if d, wakes := rest(); wakes {
 			t.Errorf("without a TTL it wakes after %v, want never", d)
 		}
@@ -247,12 +247,12 @@ func TestAWallClockThatIsSet(t *testing.T) {
 		putFor(t, b, "b", "1", time.Minute)
 		putFor(t, b, "c", "1", 2*time.Hour)
 		synctest.Wait()
-		w.set(-year) // nothing lives longer
+		w.set(-year) // no key lives longer
 		putFor(t, b, "d", "1", 10*time.Second)
 		time.Sleep(10*time.Second + late)
 		wantKeys(t, b, "b* c*")
 		closed(t, b, path)
-		b = open(t, path, o.WithWall(w.now)) // not after a restart either
+		b = open(t, path, o.WithWall(w.now)) // also not after a restart
 		wantKeys(t, b, "b* c*")
 		putFor(t, b, "e", "1", 10*time.Second)
 		time.Sleep(10*time.Second + late)
@@ -260,7 +260,7 @@ func TestAWallClockThatIsSet(t *testing.T) {
 		time.Sleep(40*time.Second + late)
 		wantKeys(t, b, "c*")
 
-		w.set(time.Hour) // what has its time now goes soon after the next commit
+		w.set(time.Hour) // keys that are now due are deleted soon after the next commit
 		putFor(t, b, "f", "1", 10*time.Second)
 		putFor(t, b, "g", "1", 3*time.Hour)
 		wantKeys(t, b, "c* f* g*")
@@ -287,7 +287,7 @@ func TestAWallClockThatIsSet(t *testing.T) {
 	})
 }
 
-// On a disk that is full a key lives on, and is deleted when there is room, without anybody's help.
+// On a full disk an expired key stays, and is deleted when there is room, without another commit.
 func TestExpiryWaitsForTheDisk(t *testing.T) {
 	t.Parallel()
 	inEveryMode(t, func(t *testing.T, o bolt.Options) {
@@ -297,7 +297,7 @@ func TestExpiryWaitsForTheDisk(t *testing.T) {
 		putFor(t, b, "a", "1", 10*time.Second)
 		flush(t, b)
 		disk.ok.Store(false)
-		if o.Sync == bolt.SyncInterval { // it has to notice
+		if o.Sync == bolt.SyncInterval { // the writer has to notice the room
 			if err := b.Flush(t.Context()); !errors.Is(err, storage.ErrNoSpace) {
 				t.Fatal(err)
 			}

@@ -15,7 +15,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// What expired while the file was closed, or after its process was killed, is deleted when it is open again.
+// A key that expired while the file was closed, or after its process was killed, is deleted when the file is open again.
 func TestExpiryGoesOnAfterARestart(t *testing.T) {
 	t.Parallel()
 	everyMode(t, func(t *testing.T, o bolt.Options) {
@@ -43,7 +43,7 @@ func TestExpiryGoesOnAfterARestart(t *testing.T) {
 					time.Sleep(10 * time.Minute)
 					b = open(t, path, o)
 					wantKeys(t, b, "long* stays")
-					from := revision(t, b) - 10 // a weaker mode goes on behind what it had reserved
+					from := revision(t, b) - 10 // a weaker mode continues after the reserved revisions
 					if from != last && (!killed || o.Sync == bolt.SyncAlways) {
 						t.Errorf("it was at revision %d, and 10 deletions later it is at %d", last, from+10)
 					}
@@ -113,7 +113,7 @@ func TestSnapshotAndRestoreKeepTTLs(t *testing.T) {
 	})
 }
 
-// A copy into another backend leaves out what has a TTL: nobody says there how long it is.
+// A copy into another backend leaves out values with a TTL, because the time they have left is not known there.
 func TestCopyLeavesOutWhatExpires(t *testing.T) {
 	t.Parallel()
 	everyMode(t, func(t *testing.T, o bolt.Options) {
@@ -137,7 +137,7 @@ func TestCopyLeavesOutWhatExpires(t *testing.T) {
 	})
 }
 
-// What has expired is forgotten with the history, as every deletion, and a compact copy has what is to expire.
+// Expired keys are removed with the history, like all deletions, and a compact copy has the keys that are still to expire.
 func TestCompactionAndShrinkOfKeysThatExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "test.db")
@@ -163,7 +163,7 @@ func TestCompactionAndShrinkOfKeysThatExpire(t *testing.T) {
 	})
 }
 
-// A file has the format version that every release knows until it has a TTL.
+// Until a file has a TTL it has the format version that every release supports.
 func TestTheFormatVersionTellsOfTTLs(t *testing.T) {
 	t.Parallel()
 	everyMode(t, func(t *testing.T, o bolt.Options) {
@@ -186,7 +186,7 @@ func TestTheFormatVersionTellsOfTTLs(t *testing.T) {
 	})
 }
 
-// With an entry that cannot be, nothing is deleted that should not be, and commits go on.
+// If there is an invalid entry, nothing is deleted wrongly, and commits continue.
 func TestADamagedExpiryHoldsNothingElseUp(t *testing.T) {
 	t.Parallel()
 	everyMode(t, func(t *testing.T, o bolt.Options) {
@@ -206,7 +206,7 @@ func TestADamagedExpiryHoldsNothingElseUp(t *testing.T) {
 				put(t, b, "b", "1")
 				wantKeys(t, b, "b hour* stays")
 				if i == 0 && o.Sync == bolt.SyncInterval {
-					break // it skips what has been changed since
+					break // it skips keys that were changed since
 				}
 				wantError(t, b.Health(t.Context()), path, "damaged", fmt.Sprintf("it says that revision %d of key %q expires at %d", wrong, "stays", at))
 			}

@@ -15,11 +15,11 @@ import (
 	"github.com/keelson-dev/keelson/storage/bolt"
 )
 
-// shortTTL is that of the keys which expireForEver commits.
+// shortTTL is the TTL of the keys that expireForEver commits.
 const shortTTL = time.Second
 
-// expireForEver commits keys, every other one with a TTL, until it is killed. It says what was acknowledged, "put key
-// revision nanosecond", where the nanosecond is from before the commit, and what was deleted, "gone key revision nanosecond".
+// expireForEver commits keys, every other one with a TTL, until it is killed. It prints "put key revision nanosecond" for an
+// acknowledged commit, where the nanosecond is from before the commit, and "gone key revision nanosecond" for a deletion.
 func expireForEver(path string) error {
 	mode, err := strconv.Atoi(os.Getenv(childSync))
 	if err != nil {
@@ -64,16 +64,16 @@ func expireForEver(path string) error {
 	}
 }
 
-// expiries is what expireForEver has said of a key, in all rounds.
+// expiries has what expireForEver has printed, in all rounds, by key.
 type expiries struct {
 	committed map[string]int64     // revision
 	began     map[string]time.Time // before the commit
 	gone      map[string]int64     // revision
-	last      int64                // the greatest revision that the last child has spoken of
-	killed    time.Time            // when it was
+	last      int64                // the greatest revision that the last child has printed
+	killed    time.Time            // when the child was killed
 }
 
-// deleted takes down a deletion.
+// deleted records a deletion.
 func (e *expiries) deleted(t *testing.T, key string, revision int64, at time.Time) {
 	t.Helper()
 	began, known := e.began[key]
@@ -114,7 +114,7 @@ func (e *expiries) run(t *testing.T, path string, o bolt.Options) {
 	e.killed = time.Now()
 }
 
-// lost forgets what the file has not.
+// lost removes the commits that the file does not have.
 func (e *expiries) lost(kept int64) {
 	for key, revision := range e.gone {
 		if revision > kept {
@@ -128,7 +128,7 @@ func (e *expiries) lost(kept int64) {
 	}
 }
 
-// verify opens what a child has left, and waits until all is deleted that has to be.
+// verify opens the file of a child, and waits until all keys are deleted that have to be.
 func (e *expiries) verify(t *testing.T, path string, mode bolt.Sync) {
 	t.Helper()
 	kept, err := bolt.FileRevision(path)
@@ -146,7 +146,7 @@ func (e *expiries) verify(t *testing.T, path string, mode bolt.Sync) {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	from := opens
-	if opens == kept { // there is no gap: the child was killed before it could speak of some
+	if opens == kept { // there is no gap: the child was killed before it could print some of the changes
 		from = min(e.last, kept)
 	}
 	f := watch(t, b, storage.WatchRange{From: from})
@@ -199,7 +199,7 @@ func (e *expiries) verify(t *testing.T, path string, mode bolt.Sync) {
 	}
 }
 
-// take takes down what a watch shows of a file that had everything up to a revision.
+// take records what a watch delivers from a file that had everything up to a revision.
 func (e *expiries) take(t *testing.T, got storage.Changes, kept int64) {
 	t.Helper()
 	for _, c := range got.Changes {
@@ -212,8 +212,8 @@ func (e *expiries) take(t *testing.T, got storage.Changes, kept int64) {
 	}
 }
 
-// A process is killed while keys expire, before they do, and between; what was to expire meanwhile is deleted after the
-// restart, once, and nothing else is.
+// A process is killed before, while and after keys expire. Keys that expire meanwhile are deleted after the restart, once,
+// and no other keys are.
 func TestKillWhileKeysExpire(t *testing.T) {
 	t.Parallel()
 	rounds := 3

@@ -13,7 +13,7 @@ import (
 	"github.com/keelson-dev/keelson/storage/bolt"
 )
 
-// A commit waits for one transaction of keys that expire, not for all of them.
+// A commit waits for one transaction of expiring keys, not for all of them.
 func TestManyKeysExpireAtOnce(t *testing.T) {
 	t.Parallel()
 	const n = 5*bolt.MostExpiring + 7
@@ -56,7 +56,7 @@ func TestManyKeysExpireAtOnce(t *testing.T) {
 	})
 }
 
-// In every mode so many keys expire in one step, and no more.
+// In every mode this number of keys expires in one step, and no more.
 func TestKeysExpireInSteps(t *testing.T) {
 	t.Parallel()
 	const n = 3*bolt.MostExpiring + 7
@@ -65,7 +65,7 @@ func TestKeysExpireInSteps(t *testing.T) {
 			w := &wall{}
 			var now *bolt.Backend
 			var last, most int64
-			watching := func() time.Time { // the writer asks before each step
+			watching := func() time.Time { // the writer calls it before each step
 				if w.offset.Load() > 0 {
 					r, _ := now.Known()
 					last, most = r, max(most, r-last)
@@ -91,7 +91,7 @@ func TestKeysExpireInSteps(t *testing.T) {
 	})
 }
 
-// Keys expire even if the writer never comes to an end with the commits.
+// Keys expire even if commits never stop.
 func TestCommitsDoNotKeepKeysFromExpiring(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b *bolt.Backend
@@ -123,7 +123,7 @@ func TestCommitsDoNotKeepKeysFromExpiring(t *testing.T) {
 	})
 }
 
-// Keys whose TTLs end in the same second go in one transaction, not each in its own.
+// Keys whose TTLs end in the same second are deleted in one transaction, not each in its own.
 func TestExpiriesShareTransactions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var transactions atomic.Int64

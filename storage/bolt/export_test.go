@@ -30,8 +30,8 @@ func (o Options) WithWall(fn func() time.Time) Options {
 	return o
 }
 
-// WriteUnseen leaves the file as a transaction does whose last flush has failed after everything had been
-// written: the change is in the file, and the backend does not know it.
+// WriteUnseen leaves the file like a transaction whose last flush has failed after everything was written: the change is in
+// the file, but not in the backend's memory.
 func (b *Backend) WriteUnseen(key, value string) (revision int64, err error) {
 	err = b.db.Update(func(tx *bbolt.Tx) error {
 		t, err := newTxn(tx)
@@ -100,7 +100,7 @@ func FileRevision(path string) (int64, error) {
 	return s.revision, err
 }
 
-// OpenedRevision reads from the file at path at which revision it will be opened.
+// OpenedRevision reads from the file at path the revision at which it will be opened.
 func OpenedRevision(path string) (int64, error) {
 	s, err := fileState(path)
 	return s.recovered().revision, err
@@ -161,7 +161,7 @@ func EditState(fn func([]int64)) func(tx *bbolt.Tx) error {
 	})
 }
 
-// EditPrev makes the newest change say that it follows the one of another revision, with the right checksum.
+// EditPrev makes the newest change refer to another revision as its previous one, with the right checksum.
 func EditPrev(prev int64) func(tx *bbolt.Tx) error {
 	return edit(func(t txn, s state) error {
 		e, err := t.change(s.revision)
@@ -173,7 +173,8 @@ func EditPrev(prev int64) func(tx *bbolt.Tx) error {
 	})
 }
 
-// AtRest runs fn while nothing is written to the file: a copy of it is what a process killed now would leave.
+// AtRest runs fn while nothing is written to the file. A copy of the file is then what a process that is killed now would
+// leave.
 func (b *Backend) AtRest(fn func() error) error {
 	tx, err := b.db.Begin(true)
 	if err != nil {
@@ -182,8 +183,8 @@ func (b *Backend) AtRest(fn func() error) error {
 	return errors.Join(fn(), tx.Rollback())
 }
 
-// WriteUnflushed leaves the file as a flush of SyncInterval does that has failed at its last step: the first n changes
-// that are in memory are in the file too, with what was reserved for more, and the backend does not know it.
+// WriteUnflushed leaves the file like a flush of SyncInterval that has failed at its last step. The first n changes in memory
+// are in the file too, with a reservation for more, but the backend does not have that state.
 func (b *Backend) WriteUnflushed(n int) error {
 	b.tail.mu.Lock()
 	changes := b.tail.after(b.tail.shown.flushed)
@@ -200,7 +201,7 @@ func (b *Backend) WriteUnflushed(n int) error {
 		}
 		for _, c := range changes {
 			if c.revision <= s.revision {
-				continue // is there already
+				continue // the change is there already
 			}
 			if err := t.put(c); err != nil {
 				return err
@@ -212,13 +213,13 @@ func (b *Backend) WriteUnflushed(n int) error {
 	})
 }
 
-// MaxInline and PartBytes are where values begin to be split, and into what.
+// MaxInline is the largest size of a value that is not split; PartBytes is the size of a part.
 const (
 	MaxInline = maxInline
 	PartBytes = partBytes
 )
 
-// Parts is how many parts of values the file has.
+// Parts returns the number of value parts in the file.
 func (b *Backend) Parts() (n int, err error) {
 	err = b.view(func(t txn) error {
 		n = 0
@@ -227,10 +228,10 @@ func (b *Backend) Parts() (n int, err error) {
 	return n, err
 }
 
-// MostExpiring is how many keys expire at once.
+// MostExpiring is the maximum number of keys that expire at once.
 const MostExpiring = stepChanges
 
-// Rest is how long the writer sleeps if nobody wakes it; false is for ever. Everything is durable then.
+// Rest returns how long the writer sleeps if nothing wakes it; false is for ever. Everything is durable then.
 func (b *Backend) Rest(ctx context.Context) (d time.Duration, wakes bool, err error) {
 	r := &request{kind: borrow, returned: make(chan struct{})}
 	if _, err := b.submit(ctx, r); err != nil {
@@ -241,7 +242,7 @@ func (b *Backend) Rest(ctx context.Context) (d time.Duration, wakes bool, err er
 	return d, wakes, nil
 }
 
-// Scheduled counts the keys that the file says will expire.
+// Scheduled counts the entries of the file's expiry bucket.
 func (b *Backend) Scheduled() (n int, err error) {
 	err = b.view(func(t txn) error {
 		if e := t.expiry(); e != nil {
@@ -265,24 +266,25 @@ func FileVersion(path string) (version uint64, err error) {
 	return version, errors.Join(err, f.Close())
 }
 
-// PutExpiry makes a file say that the value of a revision expires in a second since 1970.
+// PutExpiry adds an entry to a file's expiry bucket: the value of a revision expires at a second since 1970.
 func PutExpiry(tx *bbolt.Tx, second, revision int64) error {
 	return tx.Bucket([]byte(expiryBucket)).Put(expiring{second, revision}.key(), nil)
 }
 
-// WithJournal makes a journal be made after the first transactions, more than after, with halves of a size in bytes.
+// WithJournal makes a backend create a journal once it has made more than after transactions, with halves of the given size
+// in bytes.
 func (o Options) WithJournal(half, after int64) Options {
 	o.half, o.after = half, after
 	return o
 }
 
-// Journaled says that WithJournal made the options.
+// Journaled reports whether WithJournal made the options.
 func (o Options) Journaled() bool { return o.half != 0 }
 
-// JournalRecord is a record of a journal: where it is, and what it has.
+// JournalRecord is a record of a journal: its position and its content.
 type JournalRecord struct{ At, Size, First, Last int64 }
 
-// Journal returns the records in the journal of the file at path that the trees do not have, in their order, and where
+// Journal returns the records in the journal of the file at path that the trees do not have, in order. It also returns where
 // in the file the journal begins and ends; 0 if there is none.
 func Journal(path string) (records []JournalRecord, from, to int64, err error) {
 	f, err := openDB(path, openOptions{readOnly: true})
@@ -315,7 +317,8 @@ func Journal(path string) (records []JournalRecord, from, to int64, err error) {
 	return records, from, to, errors.Join(err, f.Close())
 }
 
-// JournalReader returns a func that says at which revision a file opens whose content is that at path but for its journal.
+// JournalReader returns a func that reports the revision at which a file opens. The content of the file is that at path, with
+// another journal.
 func JournalReader(path string) (opens func(content []byte) (int64, error), err error) {
 	f, err := openDB(path, openOptions{readOnly: true})
 	if err != nil {
@@ -336,8 +339,8 @@ func JournalReader(path string) (opens func(content []byte) (int64, error), err 
 	return opens, errors.Join(err, f.Close())
 }
 
-// SettleSome writes the first changes in the journal of the file at path, at most limit, into its trees, and returns how many are
-// left.
+// SettleSome writes the first changes in the journal of the file at path, at most limit, into its trees, and returns how many
+// are left.
 func SettleSome(path string, limit int) (left int, err error) {
 	f, err := openDB(path, openOptions{})
 	if err != nil {

@@ -9,34 +9,34 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// Next returns, and looks at, about this much at once.
+// nextChanges and nextBytes are about how much one Next returns, and reads.
 const (
 	nextChanges = 1024
 	nextBytes   = 1 << 20
 )
 
-// feed is a position in the history. Recent changes are taken from the tail that all feeds share, older ones
-// from the file.
+// feed is a position in the history. Recent changes are read from the tail, which all feeds share, and older ones from the
+// file.
 type feed struct {
 	b      *Backend
 	tail   *tail
 	prefix string
 	prev   bool
-	wake   chan struct{} // holds one token when a waiting Next has something to look at
+	wake   chan struct{} // holds one token when there is something to read for a waiting Next
 	detach func() bool   // stops watching the context given to Watch
-	ahead  *glance       // what Wake has seen, for the next Next; used by these alone
+	ahead  *glance       // the result of a look by Wake, for the next Next; used only by these two
 
 	// Guarded by tail.mu:
 	pos      int64  // everything up to here has been delivered or does not concern this feed
 	idle     bool   // nothing that concerns this feed is published and undelivered
-	progress bool   // asked for and not yet given
-	err      error  // why the feed is over
-	onWake   func() // given to Wake and not yet called
+	progress bool   // a progress mark was requested and not given yet
+	err      error  // why the feed has ended
+	onWake   func() // the func given to Wake that was not called yet
 }
 
 var _ storage.Waker = (*feed)(nil)
 
-// glance is what a look has found.
+// glance is the result of a look.
 type glance struct {
 	found  []*change
 	answer storage.Changes
@@ -94,7 +94,7 @@ func (f *feed) Next(ctx context.Context) (storage.Changes, error) {
 	}
 }
 
-// take is look, which Wake may have done already.
+// take returns the result of look, or of the look that Wake has done already.
 func (f *feed) take() (found []*change, answer storage.Changes, err error) {
 	seen := f.ahead
 	if seen == nil {
@@ -109,7 +109,7 @@ func (f *feed) take() (found []*change, answer storage.Changes, err error) {
 	return seen.found, seen.answer, seen.err
 }
 
-// Wake implements storage.Waker. Whether what has not been looked at concerns the feed is only known after a look.
+// Wake implements storage.Waker. It must look at new changes to find out whether they concern the feed.
 func (f *feed) Wake(again func()) bool {
 	for f.ahead == nil {
 		found, answer, err := f.look()
@@ -122,8 +122,8 @@ func (f *feed) Wake(again func()) bool {
 	return false
 }
 
-// sleep leaves a func to be called instead of a waiting Next; false when there is something to look at since the last
-// look.
+// sleep stores a func to be called when there is something to read. It returns false when there is something new since the
+// last look.
 func (f *feed) sleep(again func()) bool {
 	f.tail.mu.Lock()
 	defer f.tail.mu.Unlock()
@@ -134,8 +134,8 @@ func (f *feed) sleep(again func()) bool {
 	return true
 }
 
-// look takes the changes that come next. An answer without changes but with a progress mark is one that was asked
-// for; an empty one means that Next has to wait (or, with a token in wake, to look again).
+// look returns the changes that come next. An answer without changes but with a progress mark was requested. An empty answer
+// means that Next has to wait (or, with a token in wake, to look again).
 func (f *feed) look() (found []*change, answer storage.Changes, err error) {
 	t := f.tail
 	t.mu.Lock()
@@ -183,7 +183,8 @@ func (f *feed) lookInTail() (found []*change) {
 	return found
 }
 
-// lookInFile moves the position over a portion of the log. The caller holds tail.mu, which is released meanwhile.
+// lookInFile moves the position over a portion of the log. The caller holds tail.mu, which is released while the file is
+// read.
 func (f *feed) lookInFile() (found []*change, err error) {
 	from, upTo := f.pos, f.tail.base
 	f.tail.mu.Unlock()
@@ -230,7 +231,7 @@ func (f *feed) lookInFile() (found []*change, err error) {
 	return found, err
 }
 
-// show makes the caller's slice of changes, with the previous values when the feed has them.
+// show makes the caller's slice of changes, with the previous values if the feed wants them.
 func (f *feed) show(found []*change) ([]storage.Change, error) {
 	if f.prev {
 		if err := f.b.loadPrev(found); err != nil {
@@ -292,7 +293,7 @@ func (f *feed) Close() {
 	f.end(storage.ErrClosed)
 }
 
-// fail ends the feed with err and returns the reason it is over, which may be an earlier one.
+// fail ends the feed with err. It returns the error with which the feed has ended, which may be an earlier one.
 func (f *feed) fail(err error) error {
 	f.tail.mu.Lock()
 	defer f.tail.mu.Unlock()

@@ -16,14 +16,15 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Open looks twice, once to check and once to stay, and waits so long each time for another process to let go.
+// lockWait is how long Open waits for another process to unlock the file. Open locks the file twice, once to check it and
+// once to use it, and waits this long each time.
 const lockWait = 700 * time.Millisecond
 
-// mapSize is the address space a file is mapped into from the start, if there is so much: until it has grown to that
-// size, growing does not wait for readers. A larger file has four times its size.
+// mapSize is the address space into which a file is mapped from the start, if the process has so much. Until the file has
+// this size, it can grow without waiting for readers. A larger file is mapped into four times its size.
 const mapSize = 4 << 30
 
-// dbFile is an open bbolt database and the file it is in.
+// dbFile is an open bbolt database and its file.
 type dbFile struct {
 	*bbolt.DB
 	file *os.File
@@ -36,7 +37,7 @@ type openOptions struct {
 // openDB opens a bbolt file and locks it. Nothing is left open after an error.
 func openDB(path string, o openOptions) (*dbFile, error) {
 	size := int64(0)
-	if !o.readOnly && strconv.IntSize == 64 && runtime.GOOS != "windows" { // there, the file would have this size
+	if !o.readOnly && strconv.IntSize == 64 && runtime.GOOS != "windows" { // on Windows the file would get this size
 		size = mapSize
 		if info, err := os.Stat(path); err == nil {
 			size = max(size, 4*info.Size())
@@ -53,8 +54,8 @@ func openDB(path string, o openOptions) (*dbFile, error) {
 	return f, nil
 }
 
-// openInPlace is openDB for the file that has the name in the end: whoever waited for the lock may have got one on a
-// file that Shrink has replaced meanwhile.
+// openInPlace is openDB, and checks that the file still has the name afterwards. A process that waited for the lock may have
+// locked a file that Shrink has replaced meanwhile.
 func openInPlace(path string, o openOptions) (*dbFile, error) {
 	for range 3 {
 		f, err := openDB(path, o)
@@ -80,7 +81,7 @@ func openMapped(path string, o openOptions, size int) (*dbFile, error) {
 	options := &bbolt.Options{
 		Timeout:         lockWait,
 		ReadOnly:        o.readOnly,
-		NoFreelistSync:  true, // the list is written by Close alone
+		NoFreelistSync:  true, // only Close writes the list
 		FreelistType:    bbolt.FreelistMapType,
 		InitialMmapSize: size,
 		OpenFile: func(name string, flag int, mode os.FileMode) (file *os.File, err error) {
@@ -94,7 +95,7 @@ func openMapped(path string, o openOptions, size int) (*dbFile, error) {
 		return err
 	})
 	if errors.Is(err, errDamaged) && f.file != nil {
-		_ = f.file.Close() // bbolt panicked, and has kept it and its lock
+		_ = f.file.Close() // bbolt panicked, and has kept the file and its lock
 	}
 	if err != nil {
 		return nil, err
@@ -102,14 +103,13 @@ func openMapped(path string, o openOptions, size int) (*dbFile, error) {
 	return f, nil
 }
 
-// place gives a complete file its name, unless there is another one of that name, which is fs.ErrExist. tmp is gone
-// afterwards.
+// place renames a complete file to path. If path exists, the error is fs.ErrExist. tmp does not exist afterwards.
 func place(tmp, path string) error {
 	linked := os.Link(tmp, path)
 	if linked != nil && !errors.Is(linked, fs.ErrExist) && !errors.Is(linked, fs.ErrNotExist) {
 		if _, err := os.Lstat(path); err == nil {
 			linked = fs.ErrExist
-		} else { // a filesystem without links
+		} else { // a filesystem without hard links
 			linked = os.Rename(tmp, path)
 		}
 	}
@@ -131,8 +131,8 @@ func syncDir(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// syncName makes the name of a file that is there durable: the process that gave it may have been killed before it did. Where
-// the directory cannot be read, or the system has no such operation, no process has given names with this package.
+// syncName makes the name of an existing file durable: the process that made the name may have been killed before it did so.
+// If the directory cannot be read, or the system has no such operation, no process has made names with this package.
 func syncName(path string) error {
 	path, err := filepath.EvalSymlinks(path)
 	if err == nil {
@@ -144,7 +144,7 @@ func syncName(path string) error {
 	return err
 }
 
-// whole makes sure that the file is as long as a transaction says.
+// whole checks that the file is as long as its transaction says.
 func (f *dbFile) whole(tx *bbolt.Tx) error {
 	info, err := f.file.Stat()
 	if err != nil {
@@ -159,7 +159,7 @@ func (f *dbFile) whole(tx *bbolt.Tx) error {
 // walk visits the pages of a read transaction.
 func (f *dbFile) walk(tx *bbolt.Tx, w *pageWalk) error {
 	var first firstPage
-	_, _ = tx.WriteTo(&first) // the one way to learn which meta page it has
+	_, _ = tx.WriteTo(&first) // the only way to find out which meta page the transaction uses
 	m, err := parseMeta(first.page)
 	if err != nil {
 		return fmt.Errorf("%w: meta page: %w", errDamaged, err)
@@ -168,7 +168,7 @@ func (f *dbFile) walk(tx *bbolt.Tx, w *pageWalk) error {
 	return w.walk()
 }
 
-// firstPage takes one page and no more.
+// firstPage is a writer that takes one page and no more.
 type firstPage struct{ page []byte }
 
 func (f *firstPage) Write(b []byte) (int, error) {

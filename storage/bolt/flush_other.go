@@ -4,5 +4,5 @@ package bolt
 
 import "os"
 
-// flushData makes what was written to a file durable.
+// flushData makes the data written to a file durable.
 func flushData(f *os.File) error { return f.Sync() }

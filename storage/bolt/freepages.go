@@ -10,16 +10,18 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// walkers is how many pages are read at once to find the free ones: disks are faster then.
+// walkers is the number of pages that are read at once to find the free ones. Disks are faster with concurrent reads.
 const walkers = 16
 
-// listFree gives a file that was not closed a list of its free pages, with a new meta page. Without one bbolt would read
-// the whole file to make it, one page after the other and most of them several times, with a map of all pages in memory, in a
-// goroutine whose panics nobody could catch. Here each page is read once, some at a time, and values that have pages of their own
-// are not: whether these are sound shows when they are read, as in a file that was closed.
+// listFree writes a list of the free pages into a file that was not closed, with a new meta page. Without a list bbolt would
+// read the whole file to make it. It would read one page after the other and most of them several times, with a map of all
+// pages in memory, in a goroutine whose panics cannot be recovered here. listFree reads each page once, several at a time,
+// and does not read values that have pages of their own. Whether these are sound is found out when they are read, as in a
+// file that was closed.
 //
-// The state stays what it is: the pages of the list are free in it, it is durable before they are written, and the new meta page
-// takes the place of the one that does not count. Others who have the file open meanwhile only look at it, or write the same.
+// The state of the store does not change. The pages of the list are free in that state, the state is durable before they are
+// written, and the new meta page replaces the one that is not in use. Other processes that have the file open meanwhile only
+// read it, or write the same.
 func (f *dbFile) listFree(tx *bbolt.Tx, s state) error {
 	w := &pageWalk{report: damaged, keys: true, helpers: make(chan struct{}, walkers-1)}
 	if err := f.walk(tx, w); err != nil {
@@ -36,7 +38,7 @@ func (f *dbFile) listFree(tx *bbolt.Tx, s state) error {
 		return err
 	}
 	if err = f.writeFree(w); err != nil && noSpace(err) {
-		return nil // bbolt will find them
+		return nil // bbolt will find the free pages
 	}
 	return err
 }
@@ -49,7 +51,7 @@ func (f *dbFile) checkJournal(t txn, s state) error {
 	return err
 }
 
-// writeFree writes the list of what a walk has not seen.
+// writeFree writes the list of the pages that a walk has not seen.
 func (f *dbFile) writeFree(w *pageWalk) error {
 	file, err := os.OpenFile(f.Path(), os.O_RDWR, 0)
 	if err != nil {
@@ -64,7 +66,7 @@ func (f *dbFile) writeFree(w *pageWalk) error {
 	}
 	list, m := w.freePages()
 	if err == nil {
-		err = flushData(file) // the state, which a killed process may have left in memory alone
+		err = flushData(file) // a killed process may have left the state in memory only
 	}
 	if err == nil {
 		_, err = file.WriteAt(list, int64(m.freelist)*m.pageSize)
@@ -81,7 +83,7 @@ func (f *dbFile) writeFree(w *pageWalk) error {
 	return errors.Join(err, file.Close())
 }
 
-// freePages returns the pages of a list of those that were not seen, and the meta page that names it.
+// freePages returns the pages of a list of the pages that were not seen, and the meta page that refers to it.
 func (w *pageWalk) freePages() (list []byte, m pageMeta) {
 	m = w.meta
 	n := m.pages - 2
@@ -91,7 +93,7 @@ func (w *pageWalk) freePages() (list []byte, m pageMeta) {
 	takes := (pageHeader + 8*(int64(n)+1) + m.pageSize - 1) / m.pageSize // at most
 	m.txid++
 	if m.freelist = w.run(uint64(takes)); m.freelist+uint64(takes) > m.pages {
-		m.freelist = m.pages // none is long enough
+		m.freelist = m.pages // no run is long enough
 		m.pages += uint64(takes)
 	} else {
 		n -= uint64(takes)
@@ -114,7 +116,7 @@ func (w *pageWalk) freePages() (list []byte, m pageMeta) {
 
 func (w *pageWalk) saw(id uint64) bool { return w.seen[id/64]&(1<<(id%64)) != 0 }
 
-// run returns the first of n pages in a row that were not seen, or the number of all pages.
+// run returns the first of n consecutive pages that were not seen, or the number of all pages.
 func (w *pageWalk) run(n uint64) uint64 {
 	free := uint64(0)
 	for id := uint64(2); id < w.meta.pages; id++ {
@@ -127,7 +129,7 @@ func (w *pageWalk) run(n uint64) uint64 {
 	return w.meta.pages
 }
 
-// encode returns the first bytes of the meta page, which has root and sequence of another one.
+// encode returns the first bytes of the meta page, with root and sequence of another one.
 func (m pageMeta) encode(other []byte) []byte {
 	order := binary.NativeEndian
 	b := order.AppendUint64(make([]byte, 0, pageHeader+metaSize), m.txid%2)

@@ -12,7 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// pagesAt is a file with a few pages at their places.
+// pagesAt is a file with a few pages at given places.
 type pagesAt map[int64][]byte
 
 func (p pagesAt) ReadAt(b []byte, at int64) (int, error) {
@@ -28,7 +28,7 @@ func TestFreePagesAreListed(t *testing.T) {
 	const size = 4096
 	for name, test := range map[string]struct {
 		pages, used uint64
-		every       uint64 // of the pages so many is used too
+		every       uint64 // every so many pages one more is in use
 	}{
 		"none":        {pages: 6, used: 6},
 		"one":         {pages: 6, used: 5},
@@ -66,7 +66,7 @@ func TestFreePagesAreListed(t *testing.T) {
 	}
 }
 
-// rawMeta is a meta page of which only what encode takes over is set.
+// rawMeta returns a meta page in which only the fields that encode keeps are set.
 func rawMeta(size int, root uint64) []byte {
 	b := make([]byte, pageHeader+metaSize)
 	put := func(at int, n uint64, bytes int) {
@@ -92,7 +92,7 @@ func (c *counting) ReadAt(b []byte, at int64) (int, error) {
 	return c.ReaderAt.ReadAt(b, at)
 }
 
-// A file that was not closed gets a list of its free pages before bbolt opens it, and for that the values in it are not read.
+// A file that was not closed gets a list of its free pages before bbolt opens it, without a read of the values in it.
 func TestOpenReadsNoValues(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "test.db")
 	b, err := Open(path, Options{})

@@ -19,11 +19,11 @@ import (
 	"github.com/keelson-dev/keelson/storage/bolt"
 )
 
-// fullLimit is how large the file of a "full" child may become; "" is as large as the disk.
+// fullLimit is the maximum size of the file of a "full" child; "" is the size of the disk.
 const fullLimit = "KEELSON_BOLT_LIMIT"
 
-// A full disk is left from inside: deletions, compaction and updates that do not grow their value go on, whenever the process
-// is killed, and then there is room again. Nothing that was answered is lost.
+// A full disk can be emptied from within. Deletions, compaction and updates that do not make their value larger continue,
+// even if the process is killed at any time, and then there is room again. Nothing that was acknowledged is lost.
 func TestAFullDiskIsLeft(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []bolt.Sync{bolt.SyncAlways, bolt.SyncInterval, bolt.NoSync} {
@@ -58,7 +58,7 @@ func leaveFullDisk(t *testing.T, dir string, mode bolt.Sync, limit string) {
 		rounds = 4
 	}
 	path := filepath.Join(dir, "test.db")
-	model := map[string]string{} // what child says of a key
+	model := map[string]string{} // the expected value of each key, from the child's output
 	for round := range rounds {
 		kills := mode != bolt.SyncInterval && round < rounds-1
 		cmd, out := child(t, "full", path, childSync+"="+strconv.Itoa(int(mode)), fullLimit+"="+limit)
@@ -88,7 +88,7 @@ func leaveFullDisk(t *testing.T, dir string, mode bolt.Sync, limit string) {
 	}
 }
 
-// told makes the model what a line of the child says: what it does, and then how that went. It returns what is under way.
+// told updates the model from a line of the child: an action, and later its result. It returns the action in progress.
 func told(model map[string]string, pending, line string) string {
 	key, state, _ := strings.Cut(pending, " ")
 	switch line {
@@ -103,8 +103,8 @@ func told(model map[string]string, pending, line string) string {
 	return line
 }
 
-// wantModel checks that the file has what was answered, and that what was not has happened as a whole or not at all. The model is
-// told which.
+// wantModel checks that the file has everything acknowledged, and that an action without a result has happened as a whole or
+// not at all. It updates the model with what has happened.
 func wantModel(t *testing.T, path string, model map[string]string, pending string) {
 	t.Helper()
 	b := open(t, path, bolt.Options{})
@@ -134,13 +134,13 @@ func wantModel(t *testing.T, path string, model map[string]string, pending strin
 	}
 }
 
-// stateful is a value of a size that tells its number.
+// stateful returns a value of a size that contains its number.
 func stateful(n, size int) []byte {
 	word := strconv.Itoa(n) + "."
 	return []byte(strings.Repeat(word, size/len(word)+1))
 }
 
-// stateOf is the number and the length of a stateful value, if it is one.
+// stateOf returns the number and the length of a stateful value, if it is one.
 func stateOf(value []byte) string {
 	word, _, _ := strings.Cut(string(value), ".")
 	if n, err := strconv.Atoi(word); err != nil || string(stateful(n, len(value)-len(word)-1)) != string(value) {
@@ -158,7 +158,7 @@ type filler struct {
 	n    int
 }
 
-// fillAndLeave fills the disk, empties the file, and fills it again, and says what it does.
+// fillAndLeave fills the disk, empties the file, and fills it again, and prints what it does.
 func fillAndLeave(path string) error {
 	mode, err := strconv.Atoi(os.Getenv(childSync))
 	if err != nil {
@@ -186,7 +186,7 @@ func fillAndLeave(path string) error {
 	}
 	f := &filler{
 		b: b, r: rand.New(rand.NewPCG(rand.Uint64(), 1)), out: bufio.NewWriter(os.Stdout), live: map[string]int{},
-		n: int(time.Now().UnixNano() >> 20), // other values than those of the child before
+		n: int(time.Now().UnixNano() >> 20), // values differ from those of the previous child
 	}
 	res, err := b.Range(context.Background(), storage.Range{})
 	if err != nil {
@@ -229,7 +229,7 @@ func (f *filler) run() error {
 	return nil
 }
 
-// commit says what it does before and after.
+// commit prints the action before it and the result after it.
 func (f *filler) commit(key string, value []byte) error {
 	c := storage.Commit{Key: key, Expect: storage.AnyRevision, Value: value, Delete: value == nil}
 	intent := key
@@ -252,7 +252,7 @@ func (f *filler) commit(key string, value []byte) error {
 	return err
 }
 
-// fill writes until ten values in a row have found no room, and returns the bytes of all values.
+// fill writes until there was no room for ten values in a row, and returns the bytes of all values.
 func (f *filler) fill() (size int, err error) {
 	for misses := 0; misses < 10; f.n++ {
 		n := 50 + f.r.IntN(2000)
@@ -275,7 +275,7 @@ func (f *filler) fill() (size int, err error) {
 	return size, nil
 }
 
-// keep updates some values to others that are not larger.
+// keep updates some values without making them larger.
 func (f *filler) keep() error {
 	left := 30
 	for key, size := range f.live {
@@ -295,7 +295,7 @@ func (f *filler) keep() error {
 	return nil
 }
 
-// empty deletes everything and forgets the history.
+// empty deletes everything and compacts the history.
 func (f *filler) empty() error {
 	for key := range f.live {
 		if err := f.commit(key, nil); err != nil {
@@ -309,7 +309,7 @@ func (f *filler) empty() error {
 	return nil
 }
 
-// A quota below the disk bounds the file in every mode, and is told by Ready alone.
+// A quota below the size of the disk bounds the file in every mode, and only Ready reports it.
 func TestQuota(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []bolt.Sync{bolt.SyncAlways, bolt.SyncInterval, bolt.NoSync} {
@@ -360,7 +360,7 @@ func TestQuota(t *testing.T) {
 			}
 			put(t, b, "more", string(value))
 			info, err := os.Stat(path)
-			if err != nil || info.Size() > quota+1<<20 { // the file is longer than what is in use
+			if err != nil || info.Size() > quota+1<<20 { // the file is longer than the part in use
 				t.Errorf("the file has %d bytes, %v", info.Size(), err)
 			}
 			closed(t, b, path)
@@ -368,7 +368,7 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// What the journal has can be written to the trees in any steps, and a process may be killed after each.
+// The content of a journal can be written to the trees in steps of any size, and a process may be killed after each step.
 func TestTheJournalIsSettledInSteps(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -376,7 +376,7 @@ func TestTheJournalIsSettledInSteps(t *testing.T) {
 	b := open(t, path, bolt.Options{}.WithJournal(128<<10, 0))
 	put(t, b, "a", "0")
 	unflushed := 0
-	for unflushed < 5 { // those that came before a flush are not in the journal alone
+	for unflushed < 5 { // changes that came before a flush are not only in the journal
 		putTogether(t, b, 20)
 		err := b.AtRest(func() error {
 			unflushed = b.Unflushed()

@@ -8,23 +8,23 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// unflushedBytes is how much may wait in memory; commits wait when it is reached.
+// unflushedBytes is the maximum size of the commits in memory; beyond it, new commits wait.
 const unflushedBytes = 16 << 20
 
-// deferred is the writer of SyncInterval: it answers and shows commits before a flush writes them. Its fields belong to the
+// deferred is the writer of SyncInterval. It answers and shows commits before a flush writes them. Its fields belong to the
 // writer's goroutine.
 type deferred struct {
 	pending
-	requests []*request // wait for the next flush
-	rested   time.Time  // when the next flush may begin, unless one is asked for
-	failed   error      // why the last flush failed
-	tidied   bool       // the last flush, after a failed one, was to make room only
-	swept    expiring   // entries of the file's expiry bucket up to here have been seen to
+	requests []*request // requests that wait for the next flush
+	rested   time.Time  // when the next flush may begin, unless one is requested
+	failed   error      // error of the last flush
+	tidied   bool       // the last flush, after a failed one, only made room
+	swept    expiring   // entries of the file's expiry bucket up to here have been handled
 }
 
 func newDeferred(w *writer) *deferred { return &deferred{pending: newPending(w)} }
 
-// run works until the backend is closed and everything is written, or returns what could not be.
+// run works until the backend is closed and everything is written, or returns the error for what could not be written.
 func (d *deferred) run() error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -70,13 +70,13 @@ func (d *deferred) run() error {
 	}
 }
 
-// rest returns how long the writer may sleep when nothing is committed and no flush ends; false is for ever.
+// rest returns how long the writer may sleep when nothing is committed and no flush ends; ok is false for no limit.
 func (d *deferred) rest(now time.Time) (time.Duration, bool) {
 	at, ok := d.history.next(d.now.revision)
 	if d.flushing == nil && d.unsettled() && (!ok || d.rested.Before(at)) {
 		at, ok = d.rested, true
 	}
-	if d.mayExpire() { // else the end of a flush comes first
+	if d.mayExpire() { // otherwise the end of a flush comes first
 		if e, expects := d.expiresAt(now); expects && (!ok || e.Before(at)) {
 			at, ok = e, true
 		}
@@ -84,7 +84,7 @@ func (d *deferred) rest(now time.Time) (time.Duration, bool) {
 	return max(at.Sub(now), 0), ok
 }
 
-// flushDue says that a flush should begin now.
+// flushDue reports whether a flush should begin now.
 func (d *deferred) flushDue(now time.Time) bool {
 	switch {
 	case len(d.requests) > 0:
@@ -95,14 +95,15 @@ func (d *deferred) flushDue(now time.Time) bool {
 	return !now.Before(d.rested) || d.failed == nil && d.size >= unflushedBytes/2
 }
 
-// unsettled says that a flush has something to do, if only to find out whether the file can be written again.
+// unsettled reports whether a flush has something to do. After a failure it does, to find out whether the file can be written
+// again.
 func (d *deferred) unsettled() bool { return d.pending.unsettled() || d.failed != nil }
 
-// mayExpire says that keys may be deleted now: in memory there is room for that, and a hope that it comes to the disk.
+// mayExpire reports whether keys may be deleted now: there is room in memory, and the last flush has not failed.
 func (d *deferred) mayExpire() bool { return d.failed == nil && d.size < unflushedBytes }
 
-// expireDue deletes keys whose time has come, in memory as every commit, and reports whether it did. There are at most
-// stepChanges at once: commits wait for that.
+// expireDue deletes keys whose time has come, in memory like every commit, and reports whether it did. It deletes at most
+// stepChanges at once, because commits wait for that.
 func (d *deferred) expireDue(now time.Time) (expired bool) {
 	if d.nextExpiry == 0 || d.nextExpiry > d.clock.tell().Unix() || now.Before(d.expiryRetry) || !d.mayExpire() {
 		return false
@@ -127,20 +128,20 @@ func (d *deferred) expireDue(now time.Time) (expired bool) {
 	return len(made) > 0
 }
 
-// begin starts a flush of all there is.
+// begin starts a flush of all changes and requests.
 func (d *deferred) begin(now time.Time) {
 	f := d.flush(now)
 	f.requests, f.dirty = d.requests, d.failed != nil
 	d.tidied = errors.Is(d.failed, storage.ErrNoSpace) && !d.tidied && len(d.requests) == 0 && d.due()
 	if d.tidied {
-		f.changes = nil // history is forgotten first, so that there is room
+		f.changes = nil // only history is removed, so that there is room
 	}
 	d.requests = nil
 	d.rested = now.Add(d.b.opts.Interval)
 	d.start(f)
 }
 
-// finished takes what a flush has written out of memory.
+// finished removes from memory what a flush has written.
 func (d *deferred) finished(f *flush) {
 	d.flushing = nil
 	nothing := errors.Is(f.err, errNothing)
@@ -154,19 +155,19 @@ func (d *deferred) finished(f *flush) {
 	}
 	d.written(f)
 	if !nothing && (d.tidied || f.scrubbed > 0 && d.due()) {
-		d.rested = f.began // go on
+		d.rested = f.began // continue at once
 	}
 	d.tell(f.attempt, f.began)
 }
 
-// fail keeps what could not be written.
+// fail records a failed flush. The changes stay in memory.
 func (d *deferred) fail(f *flush) {
 	d.failed = f.err
 	d.b.setFailed(f.err)
 	if errors.Is(f.err, storage.ErrNoSpace) && !d.pressure.full {
 		d.press(time.Now())
 		d.requests = append(f.requests, d.requests...)
-		d.rested = f.began // go on
+		d.rested = f.began // continue at once
 		return
 	}
 	d.rested = f.began.Add(max(flushRetry, d.b.opts.Interval))
@@ -175,7 +176,7 @@ func (d *deferred) fail(f *flush) {
 	}
 }
 
-// unloaded writes all that is in memory alone to a full file, in steps, and reports whether nothing is left.
+// unloaded writes everything that is only in memory to a full file, in steps, and reports whether nothing is left.
 func (d *deferred) unloaded(now time.Time) bool {
 	d.await()
 	if len(d.changes) == 0 && d.failed == nil {
@@ -189,7 +190,7 @@ func (d *deferred) unloaded(now time.Time) bool {
 	return err == nil
 }
 
-// squeezeAll is a flush of a full file.
+// squeezeAll is a flush for a full file.
 func (d *deferred) squeezeAll(now time.Time) {
 	done := d.unloaded(now)
 	requests := d.requests
@@ -210,18 +211,18 @@ func (d *deferred) squeezeAll(now time.Time) {
 	d.now = d.state
 }
 
-// await ends the flush under way, if there is one.
+// await waits for the flush in progress, if there is one.
 func (d *deferred) await() {
 	if d.flushing != nil {
 		d.finished(<-d.flushing)
 	}
 }
 
-// end writes the rest and closes the file cleanly, or returns what could not be written.
+// end writes the rest and closes the file cleanly, or returns an error for what could not be written.
 func (d *deferred) end() error {
 	d.await()
 	if !d.pressure.full && (len(d.changes) > 0 || len(d.requests) > 0) {
-		d.tidied = true // this is the last chance
+		d.tidied = true // do not use this flush to make room only: it is the last one
 		d.begin(time.Now())
 		d.await()
 	}
@@ -307,7 +308,7 @@ func (d *deferred) accept(batch []*request, now time.Time) {
 	}
 }
 
-// reserveFor makes sure that n more revisions may be shown: with a flush that says so, if it must be.
+// reserveFor makes sure that n more revisions may be shown, with a flush that reserves them if necessary.
 func (d *deferred) reserveFor(n int) {
 	if d.now.revision+int64(n) <= d.state.reserved {
 		return

@@ -15,50 +15,50 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// The journal is a region of the file that bbolt has set aside, the value of the one key in a bucket, which is written
-// in place: a record of it makes some commits durable with one small write and one flush, where a transaction takes two
-// flushes and the pages of all trees. Transactions write what the records say into the trees later, many at once.
+// The journal is a region of the file that bbolt has allocated: the value of the only key in a bucket. The region is written
+// in place. A record makes some commits durable with one small write and one flush; a transaction needs two flushes and
+// writes pages of all trees. Transactions write the content of the records into the trees later, many records at once.
 const (
 	journalBucket = "journal"
 	reserveBucket = "reserve"
 
-	// journalVersion is the format version of a file with a journal: a release that does not know it would lose what is
-	// there alone. Close takes the journal away, and with it this version.
+	// journalVersion is the format version of a file with a journal. A release without the journal would lose what is only
+	// there. Close removes the journal, and with it this version.
 	journalVersion = 3
 
-	// journalHalf is the size of one half of the region: one is written while the changes of the other one go into the
-	// trees. A record is in one of them.
+	// journalHalf is the size of one half of the region. One half is written while the changes of the other one are written
+	// into the trees. A record is within one half.
 	journalHalf = 1 << 20
-	// journalAfter is how many transactions come before a journal is made: it is not worth it for few.
+	// journalAfter is the number of transactions before a journal is made. For a few transactions it is not worth the cost.
 	journalAfter = 32
-	// recordBlock is what records begin and end at. A write that is interrupted spoils no block that was written
-	// before: no disk has larger ones.
+	// recordBlock is the alignment of the begin and the end of a record. So a write that is interrupted damages no block that
+	// was written before: no disk has larger blocks.
 	recordBlock = 4096
-	// recordHeader is salt 8, number 8, first revision 8, clock 8, changes 4, size 4 and checksum 4.
+	// recordHeader is the size of salt 8, number 8, first revision 8, clock 8, changes 4, size 4 and checksum 4.
 	recordHeader = 44
 
-	// recordOverhead bounds what a change takes in a record besides its key and its value.
+	// recordOverhead bounds the size of a change in a record besides its key and its value.
 	recordOverhead = 8 + 4 + entryHeader + expiresBytes + binary.MaxVarintLen32
 
 	saltBytes = 8
 )
 
-// journal is the region of a file.
+// journal is the journal of a file.
 type journal struct {
-	file *os.File        // see journaled
-	salt [saltBytes]byte // begins each record, so that what was in these pages before is none
-	at   int64           // in the file, of the first half
-	half int64           // size
+	file *os.File        // see journaled.file
+	salt [saltBytes]byte // begins each record, so that older content of these pages is not taken for a record
+	at   int64           // offset of the first half in the file
+	half int64           // size of a half
 
-	// Used by the writer alone:
-	turn   int64    // the half that is written: 0 or 1
-	used   int64    // of that half
-	newest [2]int64 // revision in each half; 0: none
-	number uint64   // of the last record
+	// The following fields are used by the writer only:
+	turn   int64    // the half being written: 0 or 1
+	used   int64    // bytes used of that half
+	newest [2]int64 // newest revision in each half; 0: none
+	number uint64   // number of the last record
 	buf    []byte
 }
 
-// addJournal makes an empty journal with halves of a size, and the reserve for a full disk.
+// addJournal makes an empty journal with halves of the given size, and the reserve for a full disk.
 func (t txn) addJournal(half int64) error {
 	if err := t.dropJournal(); err != nil {
 		return err
@@ -75,13 +75,13 @@ func (t txn) addJournal(half int64) error {
 	_, _ = rand.Read(key) // never fails
 	key = binary.BigEndian.AppendUint32(key, crc32.Checksum(key, castagnoli))
 	return errors.Join(
-		j.Put(key, make([]byte, 2*half+recordBlock)), // with room to begin at a block
+		j.Put(key, make([]byte, 2*half+recordBlock)), // with room for aligning the begin to a block
 		r.Put([]byte(reserveBucket), make([]byte, 3*half)),
 		t.meta.Put([]byte(versionKey), binary.BigEndian.AppendUint64(nil, journalVersion)),
 	)
 }
 
-// dropJournal takes the journal away, whose records the trees have.
+// dropJournal removes the journal. The trees must have the content of all records.
 func (t txn) dropJournal() error {
 	if t.tx.Bucket([]byte(journalBucket)) == nil {
 		return nil
@@ -100,7 +100,7 @@ func (t txn) dropJournal() error {
 	return err
 }
 
-// findJournal returns the journal that a file has, as a read transaction sees it, or nil.
+// findJournal returns the journal of the file in a read transaction, or nil.
 func findJournal(tx *bbolt.Tx, file *os.File) (*journal, error) {
 	b := tx.Bucket([]byte(journalBucket))
 	if b == nil {
@@ -127,7 +127,7 @@ func findJournal(tx *bbolt.Tx, file *os.File) (*journal, error) {
 	return j, nil
 }
 
-// encode makes a record of changes, which follow each other, in the buffer.
+// encode makes a record of consecutive changes in the buffer.
 func (j *journal) encode(changes []*change, clock int64) {
 	b := append(j.buf[:0], j.salt[:]...)
 	b = binary.BigEndian.AppendUint64(b, j.number+1)
@@ -147,24 +147,24 @@ func (j *journal) encode(changes []*change, clock int64) {
 	j.buf = b
 }
 
-// recordChecksum is that of a record, over all but itself.
+// recordChecksum returns the checksum of a record, over everything except the checksum.
 func recordChecksum(b []byte) uint32 {
 	return crc32.Update(crc32.Checksum(b[:recordHeader-4], castagnoli), castagnoli, b[recordHeader:])
 }
 
-// blocks rounds up to whole blocks.
+// blocks rounds n up to whole blocks.
 func blocks(n int64) int64 { return (n + recordBlock - 1) / recordBlock * recordBlock }
 
-// fits says that a record of a size goes into what is left of this half.
+// fits reports whether a record of size n fits into the rest of this half.
 func (j *journal) fits(n int64) bool { return j.used+blocks(n) <= j.half }
 
-// reuse goes on with the other half, whose changes are all in the trees, durably.
+// reuse switches to the other half, whose changes are all durable in the trees.
 func (j *journal) reuse() { j.turn, j.used = 1-j.turn, 0 }
 
-// other is the newest revision in the half that is not written.
+// other returns the newest revision in the half that is not being written.
 func (j *journal) other() int64 { return j.newest[1-j.turn] }
 
-// write writes the record in the buffer, which is to be flushed then. After an error it may be there in part.
+// write writes the record in the buffer; the caller flushes it. After an error a part of it may be in the file.
 func (j *journal) write() error {
 	n := int64(len(j.buf))
 	j.buf = append(j.buf, make([]byte, blocks(n)-n)...)
@@ -172,20 +172,20 @@ func (j *journal) write() error {
 	return err
 }
 
-// written counts the record that was flushed, of changes up to a revision.
+// written counts the flushed record, which has changes up to revision.
 func (j *journal) written(revision int64) {
 	j.used += int64(len(j.buf))
 	j.newest[j.turn] = revision
 	j.number++
 	if cap(j.buf) > int(j.half)/4 {
-		j.buf = nil // was a large one
+		j.buf = nil // the record was a large one
 	}
 }
 
-// record is one that was found.
+// record is a record found in a journal.
 type record struct {
 	number  uint64
-	first   int64 // revision
+	first   int64 // first revision
 	last    int64
 	clock   int64
 	changes []byte
@@ -210,9 +210,9 @@ func (j *journal) find(b []byte) (r record, size int64, ok bool) {
 	return r, blocks(int64(len(b))), true
 }
 
-// read returns the changes in the file r behind a state, in their order, and the second that the clock told last. A record
-// that is not whole is one that was never finished, so that nobody has been told of it; but when there is a later one, it
-// was, and the file is damaged.
+// read returns the changes in the file r after a state, in order, and the last time of the clock. An incomplete record was
+// never finished, so its commits were never answered. But if there is a later record, it was finished, and the file is
+// damaged.
 func (j *journal) read(r io.ReaderAt, s state) (changes []*change, clock int64, err error) {
 	var found []record
 	for turn := range int64(2) {
@@ -233,7 +233,7 @@ func (j *journal) read(r io.ReaderAt, s state) (changes []*change, clock int64, 
 	}
 	slices.SortFunc(found, func(a, b record) int { return cmp.Compare(a.number, b.number) })
 	for i, r := range found {
-		// After a full disk the trees may have a part of the first record.
+		// After a full disk the trees may have a part of the first record already.
 		if r.first > s.revision+1 || i > 0 && (r.first != s.revision+1 || r.number != found[i-1].number+1) {
 			return nil, 0, fmt.Errorf("%w: journal: revision %d is missing, and there is %d", errDamaged, s.revision+1, r.first)
 		}
@@ -247,7 +247,7 @@ func (j *journal) read(r io.ReaderAt, s state) (changes []*change, clock int64, 
 	return changes, clock, nil
 }
 
-// decode returns the changes of a record that a state has not.
+// decode returns the changes of a record after a state.
 func (r record) decode(s state) (changes []*change, err error) {
 	b, total := r.changes, s.total
 	for revision := r.first; revision <= r.last; revision++ {

@@ -18,8 +18,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// leftJournal returns what a killed process leaves with n records in the journal that the trees do not have, of one commit
-// each, whose revision n also has a long value, and these records.
+// leftJournal returns the file that a killed process leaves with n records in the journal that the trees do not have, and
+// these records. Each record has one commit; the revision of record n also has a long value.
 func leftJournal(t *testing.T, n int) (content []byte, records []bolt.JournalRecord) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "test.db")
@@ -37,7 +37,7 @@ func leftJournal(t *testing.T, n int) (content []byte, records []bolt.JournalRec
 	return readFile(t, left), records
 }
 
-// wantJournaled opens a file that has the first n of the commits of leftJournal, twice.
+// wantJournaled opens, twice, a file that has the first n of the commits of leftJournal.
 func wantJournaled(t *testing.T, path string, n int) {
 	t.Helper()
 	if err := bolt.Verify(path); err != nil {
@@ -75,8 +75,8 @@ func TestAKilledProcessLeavesAJournal(t *testing.T) {
 	}
 }
 
-// The last record may be cut off anywhere, with zeros or what was there before behind it: it was never finished, and
-// everything before it is there.
+// The last record may be cut off at any place, followed by zeros or by the earlier content: it was never finished, and
+// everything before it is kept.
 func TestTornJournal(t *testing.T) {
 	content, records := leftJournal(t, 4)
 	last := records[len(records)-1]
@@ -106,7 +106,7 @@ func TestTornJournal(t *testing.T) {
 	}
 }
 
-// A record that is not the last one was finished: when it is damaged, something is lost that was answered.
+// A record before the last one was finished: if it is damaged, an acknowledged commit is lost.
 func TestDamagedJournal(t *testing.T) {
 	content, records := leftJournal(t, 5)
 	path := filepath.Join(t.TempDir(), "damaged.db")
@@ -133,7 +133,7 @@ func TestDamagedJournal(t *testing.T) {
 			}
 		}
 	}
-	// The journal's name stands before it, with its checksum, and begins as every record does.
+	// The random bytes that begin every record also stand before the journal, with their checksum.
 	damaged := bytes.Clone(content)
 	damaged[bytes.Index(content, content[records[0].At:records[0].At+8])] ^= 1
 	writeFile(t, path, damaged)
@@ -141,7 +141,7 @@ func TestDamagedJournal(t *testing.T) {
 	wantError(t, err, path, "the journal is not what it should be", "damaged")
 }
 
-// A file that is cut off in the journal is one that is truncated.
+// A file that is cut off within the journal is truncated.
 func TestTruncatedJournal(t *testing.T) {
 	content, records := leftJournal(t, 5)
 	path := filepath.Join(t.TempDir(), "truncated.db")
@@ -152,7 +152,7 @@ func TestTruncatedJournal(t *testing.T) {
 	}
 }
 
-// A copy of what a killed process has left can be restored like a snapshot: with what is in the journal.
+// A copy of the file of a killed process can be restored like a snapshot, with the content of the journal.
 func TestRestoreOfAJournal(t *testing.T) {
 	content, records := leftJournal(t, 7)
 	path := filepath.Join(t.TempDir(), "restored.db")
@@ -162,7 +162,7 @@ func TestRestoreOfAJournal(t *testing.T) {
 	wantJournaled(t, path, len(records))
 }
 
-// A journal is what other modes and Shrink find too.
+// Other modes and Shrink also process a journal.
 func TestOthersFindTheJournal(t *testing.T) {
 	content, _ := leftJournal(t, 7)
 	for _, o := range []bolt.Options{{Sync: bolt.SyncInterval}, {Sync: bolt.NoSync}, {Shrink: true}} {
@@ -190,7 +190,8 @@ func (w *writing) Write(b []byte) (int, error) {
 	return w.Buffer.Write(b)
 }
 
-// What comes into the journal while a snapshot is written is not in it, even if it is opened as it is.
+// Commits that are written to the journal while a snapshot is written are not in the snapshot, even if it is opened without
+// Restore.
 func TestASnapshotHasNoJournal(t *testing.T) {
 	for _, small := range []bool{false, true} {
 		b := open(t, filepath.Join(t.TempDir(), "test.db"), journaled())
@@ -225,7 +226,7 @@ func TestASnapshotHasNoJournal(t *testing.T) {
 	}
 }
 
-// pieces takes few bytes at a time.
+// pieces accepts few bytes at a time.
 type pieces struct{ io.Writer }
 
 func (p *pieces) Write(b []byte) (n int, err error) {
@@ -237,7 +238,7 @@ func (p *pieces) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// A TTL in the journal alone lives on after a crash, and what a later commit has freed of its TTL does not expire.
+// A TTL that is only in the journal is kept after a crash, and a key whose TTL a later commit has removed does not expire.
 func TestTTLsInAJournal(t *testing.T) {
 	start := time.Now()
 	ahead := start.Add(hours(100))
@@ -259,7 +260,7 @@ func TestTTLsInAJournal(t *testing.T) {
 	if v, err := bolt.FileVersion(left); err != nil || v != 2 {
 		t.Errorf("a closed file with TTLs is of version %d, %v, want 2", v, err)
 	}
-	edit(t, left, func(tx *bbolt.Tx) error { // time goes on from what was told, if it has been set back since
+	edit(t, left, func(tx *bbolt.Tx) error { // time continues from the stored time, if the clock has been set back since
 		got, latest := int64(binary.BigEndian.Uint64(tx.Bucket([]byte("meta")).Get([]byte("clock")))), ahead.Add(time.Since(start))
 		if got < ahead.Unix() || got > latest.Unix() { // by the seconds that this test has taken
 			t.Errorf("the file was told %d, want %d to %d", got, ahead.Unix(), latest.Unix())
@@ -268,7 +269,7 @@ func TestTTLsInAJournal(t *testing.T) {
 	})
 }
 
-// A file whose version and journal do not belong together is refused.
+// A file whose version does not fit its journal is refused.
 func TestJournalVersion(t *testing.T) {
 	content, _ := leftJournal(t, 1)
 	path := filepath.Join(t.TempDir(), "test.db")
@@ -313,8 +314,8 @@ func TestFewCommitsMakeNoJournal(t *testing.T) {
 
 func hours(n int64) time.Duration { return time.Duration(n) * time.Hour }
 
-// A half of the journal is written again only when the trees have what is in it, durably: with a flush that takes long,
-// commits wait when both are full.
+// A half of the journal is overwritten only when its content is durable in the trees. If the flush takes long, commits wait
+// when both halves are full.
 func TestAFullJournalWaitsForTheFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		open := make(chan struct{})
@@ -324,7 +325,7 @@ func TestAFullJournalWaitsForTheFlush(t *testing.T) {
 			}
 			return nil
 		}))
-		const all = 200 // of a block each, and both halves have 32
+		const all = 200 // each takes a block, and both halves have 32
 		var answered atomic.Int64
 		go func() {
 			for i := range all {

@@ -10,25 +10,25 @@ import (
 )
 
 const (
-	// journalTime is how long a change is in the journal alone, about, if nothing else makes a flush begin.
+	// journalTime is about how long a change is in the journal only, if nothing else starts a flush.
 	journalTime = 2 * time.Second
-	// journalRetry is how long making a journal rests when there was no room for it.
+	// journalRetry is the pause before a journal is made again, when there was no room for one.
 	journalRetry = 10 * time.Second
 )
 
-// journaled is the writer of SyncAlways. It applies commits in memory, on top of the file's content, makes them durable
-// in the journal, and has one flush at a time write what has come to the trees. Whatever cannot go that way, and all there
-// is before there is a journal, goes into a transaction of the writer, which carries what the journal has. After a
-// transaction that has failed everything does, until one succeeds: it may have left changes that nobody has seen. Its
-// fields belong to the writer's goroutine.
+// journaled is the writer of SyncAlways. It applies commits in memory, on top of the file's content, and makes them durable
+// in the journal. One flush at a time writes the accumulated changes into the trees. Requests that the journal cannot serve,
+// and all requests before there is a journal, use a transaction of the writer, which also writes the changes in the journal.
+// After a failed transaction, all requests use such transactions until one succeeds: the failed one may have left changes in
+// the file that nobody has seen. The fields belong to the writer's goroutine.
 type journaled struct {
 	pending
-	journal *journal // nil while there is none, and when it must not be written any more
-	file    *os.File // of the journal; nil before there was one
-	durably int64    // transactions there were
+	journal *journal // nil while there is none, or when it must not be written any more
+	file    *os.File // the file, opened for the journal; nil before there was one
+	durably int64    // number of transactions so far
 	makeAt  time.Time
 	flushAt time.Time // when the changes should be flushed
-	answers []answer  // for the next batch to use again
+	answers []answer  // memory for the answers of the next batch
 }
 
 func newJournaled(w *writer) *journaled {
@@ -37,7 +37,7 @@ func newJournaled(w *writer) *journaled {
 	return j
 }
 
-// unload writes what the journal has into the trees of a full file, if there is room, and gives up the journal.
+// unload writes the content of the journal into the trees of a full file, if there is room, and abandons the journal.
 func (j *journaled) unload() {
 	if err := j.drain(true); err == nil {
 		j.wrong = nil
@@ -46,7 +46,7 @@ func (j *journaled) unload() {
 	j.abandon(time.Now())
 }
 
-// run works until the backend is closed and everything is written. What cannot be stays in the journal.
+// run works until the backend is closed and everything is written. What cannot be written stays in the journal.
 func (j *journaled) run() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -98,7 +98,7 @@ func (j *journaled) run() {
 	}
 }
 
-// rest returns how long the writer may sleep when nothing is committed and no flush ends; false is for ever.
+// rest returns how long the writer may sleep when nothing is committed and no flush ends; ok is false for no limit.
 func (j *journaled) rest(now time.Time) (time.Duration, bool) {
 	at, ok := j.history.next(j.now.revision)
 	sooner := func(t time.Time) {
@@ -120,7 +120,7 @@ func (j *journaled) rest(now time.Time) (time.Duration, bool) {
 	return max(at.Sub(now), 0), ok
 }
 
-// flushDue says that a flush should begin now: a half of the journal is full, or time has come.
+// flushDue reports whether a flush should begin now: a half of the journal is full, or the time has come.
 func (j *journaled) flushDue(now time.Time) bool {
 	switch {
 	case j.flushing != nil || j.wrong != nil:
@@ -131,7 +131,7 @@ func (j *journaled) flushDue(now time.Time) bool {
 	return j.due() && !now.Before(j.retry)
 }
 
-// finished takes what a flush has written out of memory.
+// finished removes from memory what a flush has written.
 func (j *journaled) finished(f *flush) {
 	j.flushing = nil
 	if f.err != nil && !errors.Is(f.err, errNothing) {
@@ -146,18 +146,18 @@ func (j *journaled) finished(f *flush) {
 	j.flushAt = f.began.Add(journalTime)
 	j.b.setFailed(nil)
 	j.written(f)
-	f.changes = nil // Hooks.Committed has heard of them
+	f.changes = nil // Hooks.Committed was called for them already
 	j.tell(f.attempt, f.began)
 }
 
-// await ends the flush under way, if there is one.
+// await waits for the flush in progress, if there is one.
 func (j *journaled) await() {
 	if j.flushing != nil {
 		j.finished(<-j.flushing)
 	}
 }
 
-// direct runs fn, which makes transactions of the writer.
+// direct runs fn, which makes transactions of the writer, between two flushes.
 func (j *journaled) direct(fn func()) {
 	j.await()
 	j.carried = j.changes
@@ -170,8 +170,8 @@ func (j *journaled) direct(fn func()) {
 	j.carried = nil
 }
 
-// settle tries to write what the journal has into the trees, and history out of them. On a full disk there is room kept for
-// that.
+// settle tries to write the content of the journal into the trees, and to remove history. On a full disk there is reserved
+// room for that.
 func (j *journaled) settle() {
 	j.direct(func() {
 		if !j.pressure.full {
@@ -184,12 +184,12 @@ func (j *journaled) settle() {
 	})
 }
 
-// abandon stops writing the journal. The next transaction takes it away.
+// abandon stops the use of the journal. The next transaction removes it.
 func (j *journaled) abandon(now time.Time) {
 	j.journal, j.dropping, j.makeAt = nil, true, now.Add(journalRetry)
 }
 
-// accept does what a batch asks for.
+// accept executes the requests of a batch.
 func (j *journaled) accept(batch []*request, now time.Time) {
 	if j.wrong != nil && len(j.changes) > 0 {
 		j.settle()
@@ -197,7 +197,7 @@ func (j *journaled) accept(batch []*request, now time.Time) {
 	if j.journal == nil {
 		j.makeJournal(now)
 	}
-	if j.journal != nil && !j.pressure.full && !j.fits(j.size, batch) { // the room of the journal is needed
+	if j.journal != nil && !j.pressure.full && !j.fits(j.size, batch) { // the journal must be removed to get its room
 		j.abandon(now)
 		j.direct(func() { _, _ = j.transact([]*request{{kind: probe, done: make(chan struct{})}}) })
 	}
@@ -239,14 +239,14 @@ func (j *journaled) makeJournal(now time.Time) {
 		})
 	}
 	if j.dropping = false; err != nil {
-		j.abandon(now) // it may be there after all
+		j.abandon(now) // the journal may exist in the file
 	}
 }
 
-// openAgain opens the file once more, for the journal: a system tells each open file once that something could not be
-// written. A flush of the journal would keep that from a transaction whose pages are lost, which then counts as durable,
-// and the transaction from the journal. The file stays open until the end, as some systems let go of the lock on it when
-// any of the process is closed.
+// openAgain opens the file once more, for the journal. A system reports a failed write once for each open file. If both used
+// the same open file, a flush of the journal could receive the error of a transaction whose pages are lost, and the
+// transaction would count as durable; the same holds the other way round. The file stays open until the end, because some
+// systems release the lock on a file when the process closes any open file of it.
 func (j *journaled) openAgain() (err error) {
 	if j.file != nil {
 		return nil
@@ -270,7 +270,8 @@ func (j *journaled) openAgain() (err error) {
 	return nil
 }
 
-// quick makes a batch of commits durable in the journal, shows and answers them. When it reports false it has done nothing.
+// quick makes a batch of commits durable in the journal, shows them and answers them. If it returns false it has done
+// nothing.
 func (j *journaled) quick(batch []*request, now time.Time) bool {
 	size := int64(recordHeader)
 	for _, r := range batch {
@@ -319,7 +320,7 @@ func (j *journaled) quick(batch []*request, now time.Time) bool {
 	return true
 }
 
-// undo takes back changes that nobody has seen.
+// undo removes changes that nobody has seen.
 func (j *journaled) undo(first int, before state) {
 	for i, c := range j.changes[first:] {
 		j.size -= c.size() + changeBytes
@@ -329,7 +330,7 @@ func (j *journaled) undo(first int, before state) {
 	j.changes, j.now = j.changes[:first], before
 }
 
-// room makes sure that a record of a size goes into the journal, and waits for a flush if it must.
+// room makes sure that a record of the given size fits into the journal, and waits for a flush if necessary.
 func (j *journaled) room(size int64, now time.Time) bool {
 	switch {
 	case j.journal == nil || blocks(size) > j.journal.half:
@@ -349,7 +350,7 @@ func (j *journaled) room(size int64, now time.Time) bool {
 	return true
 }
 
-// record makes changes durable.
+// record makes changes durable in the journal.
 func (j *journaled) record(made []*change, now time.Time) error {
 	if fn := j.b.opts.syncing; fn != nil {
 		if err := fn(len(made)); err != nil {
@@ -366,14 +367,14 @@ func (j *journaled) record(made []*change, now time.Time) error {
 		err = j.b.flushed(flushData(j.journal.file))
 	}
 	if err != nil {
-		j.abandon(now) // the record may be there
+		j.abandon(now) // the record may be in the file
 		return err
 	}
 	j.journal.written(made[len(made)-1].revision)
 	return nil
 }
 
-// expireDue is the writer's.
+// expireDue calls the writer's expireDue.
 func (j *journaled) expireDue(now time.Time) (expired bool) {
 	if j.nextExpiry != 0 && j.nextExpiry <= j.clock.tell().Unix() && !now.Before(j.expiryRetry) {
 		j.direct(func() { expired = j.writer.expireDue(now) })

@@ -21,7 +21,7 @@ import (
 	"github.com/keelson-dev/keelson/storage/storagetest"
 )
 
-// A test that needs another process starts the test binary with these variables: what to do, and on which file.
+// A test that needs another process starts the test binary with these variables: the action, and the file.
 const (
 	childRole = "KEELSON_BOLT_CHILD"
 	childFile = "KEELSON_BOLT_FILE"
@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child is a process that this test binary plays.
+// child starts this test binary as another process.
 func child(t *testing.T, role, path string, env ...string) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -66,20 +66,20 @@ func child(t *testing.T, role, path string, env ...string) (*exec.Cmd, *bufio.Re
 	return cmd, bufio.NewReader(out)
 }
 
-// value is what the storm writes under a key the nth time: whole values can be told from damaged ones.
+// value returns what the storm writes under a key the nth time. A whole value can be distinguished from a damaged one.
 func value(key string, n int) string {
 	s := fmt.Sprintf("%s#%d ", key, n)
 	return s + strings.Repeat(s, (n*7919+len(key))%400) + "."
 }
 
-// Every writer of a storm has keys of its own, and does one thing after the other.
+// Every writer of a storm has its own keys, and does one action after the other.
 const (
 	stormWriters = 8
 	stormKeys    = 5
 )
 
-// stormStep is what a writer does the ith time. n is negative for a deletion. base makes numbers that no earlier
-// round has used.
+// stormStep returns what a writer does the ith time. n is negative for a deletion. base makes numbers that no earlier round
+// has used.
 func stormStep(writer, base, i int) (key string, n int) {
 	key, n = fmt.Sprintf("w%d/%d", writer, i%stormKeys), base+i
 	if i%7 == 6 {
@@ -88,7 +88,7 @@ func stormStep(writer, base, i int) (key string, n int) {
 	return key, n
 }
 
-// storm writes until it is killed, and says after each commit what is acknowledged now: "writer i n revision".
+// storm writes until it is killed, and prints after each commit what is acknowledged: "writer i n revision".
 func storm(path string) error {
 	mode, err := strconv.Atoi(os.Getenv(childSync))
 	if err != nil {
@@ -130,16 +130,16 @@ func storm(path string) error {
 	return nil
 }
 
-// ack is something that a storm has said.
+// ack is a line that a storm has printed.
 type ack struct {
 	writer, i, n int
 	revision     int64
 }
 
-// history is what all storms over a file have shown.
+// history has what all storms over a file have shown.
 type history struct {
 	o     bolt.Options
-	owner map[int64]string // of every revision ever shown
+	owner map[int64]string // the change of every revision that was ever shown
 	last  int64            // the greatest of them
 	base  int              // of the last storm
 	acks  []ack            // of the last storm
@@ -172,10 +172,10 @@ func killTime(t *testing.T, mode bolt.Sync) time.Duration {
 	case mode == bolt.SyncAlways:
 		return soak(t, 30*time.Second)
 	}
-	return soak(t, 5*time.Second) // storagetest kills them too
+	return soak(t, 5*time.Second) // storagetest kills these stores too
 }
 
-// storm lets a storm rage for a moment, kills it and collects what it has acknowledged.
+// storm runs a storm for a moment, kills it and collects what it has acknowledged.
 func (h *history) storm(t *testing.T, path string) {
 	t.Helper()
 	cmd, out := child(t, "storm", path, fmt.Sprint(childSync, "=", modeNumber(h.o)))
@@ -191,7 +191,7 @@ func (h *history) storm(t *testing.T, path string) {
 	for {
 		line, err := out.ReadString('\n')
 		if err != nil {
-			break // killed; a line cut short was not acknowledged
+			break // killed; an incomplete line was not acknowledged
 		}
 		var a ack
 		if _, err := fmt.Sscan(line, &a.writer, &a.i, &a.n, &a.revision); err != nil {
@@ -205,7 +205,7 @@ func (h *history) storm(t *testing.T, path string) {
 	_ = cmd.Wait()
 }
 
-// own notes that a revision was shown with a change.
+// own records that a revision was shown with a change.
 func (h *history) own(t *testing.T, revision int64, key string, n int) {
 	what := fmt.Sprint(key, " ", n)
 	if other, used := h.owner[revision]; used && other != what {
@@ -217,7 +217,7 @@ func (h *history) own(t *testing.T, revision int64, key string, n int) {
 // verify checks the file that a storm has left.
 func (h *history) verify(t *testing.T, path string) {
 	t.Helper()
-	kept := int64(1) // up to here nothing is lost
+	kept := int64(1) // nothing is lost up to here
 	if _, err := os.Stat(path); err == nil {
 		if kept, err = bolt.FileRevision(path); err != nil {
 			t.Fatal(err)
@@ -248,7 +248,7 @@ func (h *history) verify(t *testing.T, path string) {
 		if string(kv.Value) != value(kv.Key, n) {
 			t.Errorf("%s holds half a value: %.100q", kv.Key, kv.Value)
 		}
-		// What was never acknowledged may be there; whatever is there is shown from now on.
+		// Changes that were never acknowledged may be there; all changes in the file count as shown from now on.
 		h.own(t, kv.Revision, kv.Key, n)
 		found[kv.Key] = n
 	}
@@ -259,8 +259,8 @@ func (h *history) verify(t *testing.T, path string) {
 	}
 }
 
-// replay checks that the content is what all that was acknowledged up to revision kept has made, and that nothing
-// later is in it, except what a writer was doing when it was killed.
+// replay checks that the content is the result of everything acknowledged up to revision kept. Nothing later may be in it,
+// except what a writer was doing when it was killed.
 func (h *history) replay(t *testing.T, found map[string]int, kept int64) {
 	t.Helper()
 	next := [stormWriters]int{}
@@ -273,7 +273,7 @@ func (h *history) replay(t *testing.T, found map[string]int, kept int64) {
 			state[key] = n
 		}
 	}
-	for _, a := range h.acks { // of one writer, they come in order
+	for _, a := range h.acks { // those of one writer come in order
 		if a.revision > kept {
 			whole[a.writer] = false
 			continue
@@ -300,7 +300,7 @@ func (h *history) replay(t *testing.T, found map[string]int, kept int64) {
 	}
 }
 
-// look reads at revisions that were shown: what is found must be what was shown.
+// look reads at revisions that were shown and checks that the result is what was shown.
 func (h *history) look(t *testing.T, b *bolt.Backend) {
 	t.Helper()
 	for _, a := range h.acks[max(0, len(h.acks)-50):] {
@@ -314,7 +314,7 @@ func (h *history) look(t *testing.T, b *bolt.Backend) {
 	}
 }
 
-// verifyHistory checks that the changes in the window have every revision once, and lead to the state found.
+// verifyHistory checks that the changes in the window have each revision once, and lead to the state found.
 func verifyHistory(t *testing.T, b *bolt.Backend, now storage.RangeResult) {
 	t.Helper()
 	from := max(now.Revision-250, 1)

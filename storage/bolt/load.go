@@ -16,15 +16,14 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// loadBytes is about what one transaction of Load writes.
+// loadBytes is about the number of bytes that one transaction of Load writes.
 const loadBytes = 8 << 20
 
-// Load implements storage.Loader, in many transactions: a file whose Load was not finished is refused by Open. It
-// needs 16 bytes of memory for each value, and room beside the file for all values, which is given back. Errors
-// besides those of the interface: ErrNoSpace, a key or revision that cannot be, a revision that two values have (in
-// this file, as in every store whose commits change one key, a revision has one value), a value with a TTL, since
-// nobody says how long it is (ErrUnsupported); Snapshot and Restore keep TTLs. After an error but ErrNotEmpty the Backend
-// refuses every write.
+// Load implements storage.Loader, in many transactions. Open refuses a file whose Load was not finished. Load needs 16 bytes
+// of memory for each value, and temporary room beside the file for all values. Errors besides those of the interface:
+// ErrNoSpace, an invalid key or revision, and two values with the same revision (in this file, as in every store whose
+// commits change one key, a revision has one value). A value with a TTL is ErrUnsupported, because kvs does not have the time
+// that it has left; Snapshot and Restore keep TTLs. After an error other than ErrNotEmpty the Backend refuses every write.
 func (b *Backend) Load(ctx context.Context, revision int64, kvs iter.Seq2[storage.KV, error]) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -44,7 +43,7 @@ func (b *Backend) Load(ctx context.Context, revision int64, kvs iter.Seq2[storag
 		return fmt.Errorf("%w: it is at revision %d, and a new one at %d", storage.ErrNotEmpty, s.revision, firstRevision)
 	}
 	l := &load{writer: r.writer, ctx: ctx, revision: revision}
-	b.refuse(errUnfinished) // even if kvs panics
+	b.refuse(errUnfinished) // also if kvs panics
 	err := l.run(kvs)
 	if err != nil {
 		if noSpace(err) {
@@ -62,19 +61,19 @@ func (b *Backend) refuse(err error) {
 	b.refuses = err
 }
 
-// load is a Load under way.
+// load is a Load in progress.
 type load struct {
 	*writer
 	ctx      context.Context // of Load
 	revision int64
 	spool    *spool
-	last     string       // the key before
+	last     string       // the previous key
 	batch    []storage.KV // keys and revisions for the index
-	size     int          // of the batch
+	size     int          // size of the batch
 }
 
-// run writes the index, whose order is that of the keys, as the values come, and keeps these in a spool for the log,
-// whose order is that of the revisions: so every page is written once.
+// run writes the index in the order of the keys while the values arrive. It stores the values in a spool, and then writes the
+// log in the order of the revisions. So every page is written once.
 func (l *load) run(kvs iter.Seq2[storage.KV, error]) error {
 	if err := l.begin(); err != nil {
 		return err
@@ -105,7 +104,7 @@ func (l *load) run(kvs iter.Seq2[storage.KV, error]) error {
 	return l.complete(total)
 }
 
-// begin leaves a mark that is durable before anything else is written.
+// begin writes the mark of an unfinished Load. It is durable before anything else is written.
 func (l *load) begin() error {
 	err := l.update(func(t txn) error {
 		s, err := t.state()
@@ -121,7 +120,7 @@ func (l *load) begin() error {
 	return err
 }
 
-// add takes one value.
+// add adds one value.
 func (l *load) add(kv storage.KV) error {
 	if err := l.ctx.Err(); err != nil {
 		return err
@@ -182,7 +181,7 @@ func (l *load) writeLog() (total int64, err error) {
 				size += len(key) + len(value)
 				total += int64(len(key) + len(value))
 				if len(value) > maxInline {
-					value = bytes.Clone(value) // its parts must stay until the transaction ends
+					value = bytes.Clone(value) // its parts must stay in memory until the transaction ends
 				}
 				if err := t.putEntry(places[0].revision, entry{total: total, key: key, value: value}); err != nil {
 					return err
@@ -214,7 +213,7 @@ func (l *load) complete(total int64) error {
 	return nil
 }
 
-// spool is a file of values that has no name, where the system allows that, and none when it is closed.
+// spool is a temporary file of values. Where the system allows that it has no name, and it is removed when it is closed.
 type spool struct {
 	file   *os.File
 	out    *bufio.Writer
@@ -223,10 +222,10 @@ type spool struct {
 	buf    []byte
 }
 
-// spooled is where in a spool the value of a revision is.
+// spooled is the position of a revision's value in a spool.
 type spooled struct{ revision, at int64 }
 
-// newSpool makes a spool beside the file at path: there is room, or there would be none for the file either.
+// newSpool makes a spool in the directory of path: if there is no room for it there, there is none for the store either.
 func newSpool(path string) (*spool, error) {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".keelson-load-*")
 	if err != nil {
@@ -238,10 +237,10 @@ func newSpool(path string) (*spool, error) {
 
 func (s *spool) close() {
 	_ = s.file.Close()
-	_ = os.Remove(s.file.Name()) // where an open file cannot be removed
+	_ = os.Remove(s.file.Name()) // for systems where an open file cannot be removed
 }
 
-// add appends the lengths of key and value, and both.
+// add appends the lengths of key and value, the key and the value.
 func (s *spool) add(kv storage.KV) error {
 	s.places = append(s.places, spooled{kv.Revision, s.size})
 	var head [8]byte
@@ -258,7 +257,7 @@ func (s *spool) add(kv storage.KV) error {
 	return err
 }
 
-// sorted ends adding and returns all places by revision.
+// sorted flushes the spool and returns all positions in the order of the revisions.
 func (s *spool) sorted() ([]spooled, error) {
 	if err := s.out.Flush(); err != nil {
 		return nil, err
@@ -281,7 +280,7 @@ func (s *spool) sorted() ([]spooled, error) {
 	return s.places, nil
 }
 
-// read returns what stands at a place, until the next call.
+// read returns the key and the value at a position, which are valid until the next call.
 func (s *spool) read(at int64) (key, value []byte, err error) {
 	n, err := s.file.ReadAt(s.buf, at)
 	if n < 8 {

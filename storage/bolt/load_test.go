@@ -14,7 +14,7 @@ import (
 	"github.com/keelson-dev/keelson/storage/bolt"
 )
 
-// values yields n values of the given size in key order, whose revisions are in no order.
+// values yields n values of the given size in key order, with revisions in random order.
 func values(n, size int) (kvs iter.Seq2[storage.KV, error], last int64) {
 	value := []byte(strings.Repeat("v", size))
 	order := rand.New(rand.NewPCG(8, 9)).Perm(n)

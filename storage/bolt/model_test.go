@@ -8,18 +8,18 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// model is what a store should be.
+// model is the expected content of a store.
 type model struct {
 	versions map[string][]storage.Change // of each key, the oldest first
 	log      []storage.Change            // since the last gap
 	head     int64
 	floor    int64 // below it, everything is compacted
 	owner    map[int64]string
-	ends     map[int64]int64 // in which epoch what was committed at a revision is to be deleted
+	ends     map[int64]int64 // the epoch in which the value of a revision is to be deleted
 	epoch    int64           // now
 }
 
-// epoch is how long an epoch is: much longer than a test, whose own time counts too.
+// epoch is the length of an epoch: much longer than a test, whose own time counts too.
 const epoch = 1000 * time.Second
 
 func (m *model) at(key string, revision int64) (found storage.Change, ok bool) {
@@ -45,7 +45,7 @@ func (m *model) add(t *testing.T, c storage.Change) {
 	m.head = c.Revision
 }
 
-// lose forgets what came after a revision.
+// lose removes what came after a revision.
 func (m *model) lose(kept int64) {
 	for key, versions := range m.versions {
 		m.versions[key] = slices.DeleteFunc(versions, func(c storage.Change) bool { return c.Revision > kept })
@@ -53,7 +53,7 @@ func (m *model) lose(kept int64) {
 	m.log = slices.DeleteFunc(m.log, func(c storage.Change) bool { return c.Revision > kept })
 }
 
-// due is which revisions are to be deleted, by key.
+// due returns the revisions of the values that are to be deleted, by key.
 func (m *model) due() map[string]int64 {
 	due := map[string]int64{}
 	for key := range m.versions {
@@ -66,7 +66,7 @@ func (m *model) due() map[string]int64 {
 
 func (l *life) wall() time.Time { return time.Now().Round(0).Add(time.Duration(l.ahead.Load())) }
 
-// pass lets time go by.
+// pass sets the time forward.
 func (l *life) pass() {
 	n := int64(l.r.IntN(3))
 	l.epoch += n
@@ -82,7 +82,7 @@ func (l *life) expire() {
 	if l.r.IntN(2) == 0 {
 		flush(l.t, l.b)
 	}
-	if err := l.b.Health(l.t.Context()); err != nil { // where the disk was broken, the writer tries it again now
+	if err := l.b.Health(l.t.Context()); err != nil { // if the disk was broken, the writer tries it again now
 		l.t.Fatal(err)
 	}
 	del(l.t, l.b, "nothing") // wakes the writer, which cannot know that the clock was set

@@ -41,8 +41,8 @@ func fullDisk(t *testing.T, role string) {
 	}
 }
 
-// fill meets a limit of the file's size, which to a program is a full disk, has it lifted, and says how many keys
-// there are in the end.
+// fill writes until the file has reached a size limit, which looks like a full disk to the program, has the limit removed,
+// and returns how many keys there are in the end.
 func fill(path string) error {
 	ctx := context.Background()
 	b, err := bolt.Open(path, bolt.Options{})
@@ -74,7 +74,7 @@ func fill(path string) error {
 	return withRoomAgain(ctx, b, lift, n, large)
 }
 
-// withRoomAgain lifts the limit, checks that all works again, and says how many keys there are then.
+// withRoomAgain removes the limit, checks that everything works again, and returns how many keys there are then.
 func withRoomAgain(ctx context.Context, b *bolt.Backend, lift func() error, n int, large []byte) error {
 	if err := lift(); err != nil {
 		return err
@@ -91,7 +91,7 @@ func withRoomAgain(ctx context.Context, b *bolt.Backend, lift func() error, n in
 	return nil
 }
 
-// whileFull checks that reads go on, and that many writers get ErrNoSpace, or ErrConflict where that is the answer.
+// whileFull checks that reads work, and that many writers get ErrNoSpace, or ErrConflict where the condition is not met.
 func whileFull(ctx context.Context, b *bolt.Backend, n int, large []byte) error {
 	res, err := b.Range(ctx, storage.Range{})
 	if err != nil || res.Count != int64(n) {
@@ -124,7 +124,7 @@ func whileFull(ctx context.Context, b *bolt.Backend, n int, large []byte) error 
 	return nil
 }
 
-// limitFiles makes files that grow beyond size meet a full disk, as this process sees it.
+// limitFiles limits the size of this process's files. A file that grows beyond size seems to be on a full disk.
 func limitFiles(size uint64) (lift func() error, err error) {
 	signal.Ignore(syscall.SIGXFSZ)
 	var old syscall.Rlimit
@@ -137,7 +137,7 @@ func limitFiles(size uint64) (lift func() error, err error) {
 		syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit)
 }
 
-// setLimit sets a member of a Rlimit, whose type is not the same on all systems.
+// setLimit sets a field of a Rlimit, whose type differs between systems.
 func setLimit[T int64 | uint64](to *T, size uint64) { *to = T(size) }
 
 // fillInterval is fill with SyncInterval: everything acknowledged stays readable, and is in the file in the end.
@@ -193,7 +193,7 @@ func TestCopiesOnAFullDisk(t *testing.T) {
 	wantError(t, err, "a copy into it was interrupted")
 }
 
-// fillCopies has no room for a snapshot, a restored file, a shrunk one and a loaded one.
+// fillCopies has no room for a snapshot, a restored file, a shrunk file and a loaded one.
 func fillCopies(path string) error {
 	ctx := context.Background()
 	dir := filepath.Dir(path)
@@ -202,7 +202,7 @@ func fillCopies(path string) error {
 		return err
 	}
 	value := []byte(strings.Repeat("v", 20_000))
-	for i := range 600 { // of 12 MB, 2 stay
+	for i := range 600 { // of 12 MB, 2 MB stay
 		c := storage.Commit{Key: fmt.Sprint("k", i%500), Expect: storage.AnyRevision, Value: value, Delete: i >= 500}
 		if i >= 500 {
 			c.Key = fmt.Sprint("k", i-500)
@@ -270,8 +270,9 @@ func fillCopies(path string) error {
 	return errors.Join(loaded.Close(), lift(), b.Close())
 }
 
-// fillJournal is fill with a journal. First the disk is full at once, so that a record cannot be written; then it fills up
-// while what the trees do not have is in the journal: deletions, and a process that opens what this one leaves, find room.
+// fillJournal is fill with a journal. First the disk is full at once, so that a record cannot be written. Then it fills up
+// while the journal has changes that the trees do not have: there is room for deletions, and for a process that opens the
+// file of this one.
 func fillJournal(path string) error {
 	ctx := context.Background()
 	b, err := bolt.Open(path, bolt.Options{}.WithJournal(128<<10, 0))
@@ -307,7 +308,7 @@ func fillJournal(path string) error {
 		if i > 0 {
 			continue
 		}
-		// What could not be written may be in the journal all the same, and must not come back.
+		// A record that could not be written may be in the journal, and must not come back.
 		left := path + ".left"
 		if err := b.AtRest(func() error { return copyFile(left, path) }); err != nil {
 			return err
@@ -346,7 +347,7 @@ func fillJournal(path string) error {
 	if !errors.Is(err, storage.ErrNoSpace) || !strings.Contains(err.Error(), path) {
 		return fmt.Errorf("Commit: %w, want ErrNoSpace naming the file", err)
 	}
-	for misses := 0; misses < 10; { // the room that was kept for the journal is there now
+	for misses := 0; misses < 10; { // the room that was kept for the journal is available now
 		if _, err := b.Commit(ctx, storage.Commit{Key: fmt.Sprint("k", n), Value: large}); err == nil {
 			n++
 		} else {

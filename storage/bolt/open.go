@@ -13,7 +13,7 @@ import (
 	bbolterrors "go.etcd.io/bbolt/errors"
 )
 
-// openFile opens the file at path, which it creates if there is none, and returns what it says of itself.
+// openFile opens the file at path, or creates it if it does not exist, and returns its state and its times.
 func openFile(path string, opts Options) (f *dbFile, s state, tt timetable, err error) {
 	defer func() {
 		if err != nil {
@@ -51,7 +51,7 @@ func openFile(path string, opts Options) (f *dbFile, s state, tt timetable, err 
 		})
 	})
 	if err == nil && (s.clean == 0 || opts.Sync != NoSync) {
-		err = f.Sync() // a killed process may have left something that is not on the disk yet, even its Close
+		err = f.Sync() // a killed process may have left data that is not on the disk yet, even its Close
 	}
 	if err == nil && opts.Sync != NoSync {
 		err = syncName(path)
@@ -64,7 +64,7 @@ func openFile(path string, opts Options) (f *dbFile, s state, tt timetable, err 
 	return f, s.recovered(), tt, nil
 }
 
-// ensure creates the file if there is none, and refuses what is not a regular file.
+// ensure creates the file if it does not exist. It returns an error if the file is not a regular one.
 func ensure(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -92,11 +92,11 @@ func ensure(path string) error {
 	return create(path)
 }
 
-// unfinished names the file that becomes path when it is complete.
+// unfinished returns the name of the file that becomes path when it is complete.
 func unfinished(path string) string { return path + ".keelson-new" }
 
-// tidy removes what was left over by a process that was killed: the other name of the file, after its creation had
-// given it its own, and a half-made compact copy. The file is locked.
+// tidy removes what a killed process left: the temporary name of the file, which create had linked to its own name, and an
+// unfinished compact copy. The file is locked.
 func tidy(path string) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		_ = os.Remove(compactCopy(real))
@@ -110,13 +110,13 @@ func tidy(path string) {
 	}
 }
 
-// create makes the file under another name first, so that a file under path is complete whenever the process is
-// killed. A link, unlike a rename, never replaces a file that another process has created meanwhile.
+// create makes the file under another name first, so that a file at path is complete whenever the process is killed. It uses
+// a link, because a link, unlike a rename, never replaces a file that another process has created meanwhile.
 func create(path string) error {
 	tmp := unfinished(path)
 	err := initialise(tmp)
 	if err != nil && !errors.Is(err, bbolterrors.ErrTimeout) && !errors.Is(err, fs.ErrPermission) && !noSpace(err) {
-		// Left over half-made by a process that was killed: nobody holds its lock.
+		// An unfinished file of a killed process: no process has it locked.
 		if err = os.Remove(tmp); err == nil {
 			err = initialise(tmp)
 		}
@@ -130,8 +130,8 @@ func create(path string) error {
 	return nil
 }
 
-// initialise writes the buckets of an empty store, unless they are there. What a killed process has left of one is made durable
-// first, as in settle.
+// initialise writes the buckets of an empty store, unless they exist. If a killed process has left a store, it is made
+// durable first, as in settle.
 func initialise(path string) error {
 	f, err := openDB(path, openOptions{})
 	if err != nil {
@@ -162,8 +162,8 @@ func addBuckets(tx *bbolt.Tx) error {
 	)
 }
 
-// settle writes what the journal of the file at path has into the trees and takes it away, in one transaction: whenever
-// the process is killed, the file is as it was or as it should be.
+// settle writes the content of the journal of the file at path into the trees and removes the journal, in one transaction.
+// Whenever the process is killed, the file is in the state before or in the state after.
 func settle(path string) error {
 	f, err := openInPlace(path, openOptions{})
 	if err != nil {
@@ -184,9 +184,9 @@ func settle(path string) error {
 		_, err := t.settle(f.file, math.MaxInt)
 		return err
 	}
-	// A killed process may have left a transaction that is not on the disk yet. The next one writes over the pages that it
-	// has freed, and those are still in use in what a power failure would bring back.
-	f.NoFreelistSync = false // or it would have to be found once more
+	// A killed process may have left a transaction that is not on the disk yet. The next transaction overwrites the pages
+	// that it has freed, and after a power failure these may be in use again.
+	f.NoFreelistSync = false // otherwise the list would have to be made once more
 	if err = f.Sync(); err == nil {
 		err = update(write)
 	}
@@ -197,7 +197,7 @@ func settle(path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// settle writes at most limit changes. It returns how many are left; the journal stays until there are none.
+// settle writes at most limit changes. It returns how many are left; the journal stays until none is left.
 func (t txn) settle(file *os.File, limit int) (left int, err error) {
 	s, err := checkContent(t.tx)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// hold keeps the file open until it is killed, or its parent goes away.
+// hold keeps the file open until the process is killed or its parent ends.
 func hold(path string) error {
 	b, err := bolt.Open(path, bolt.Options{})
 	if err != nil {
@@ -160,7 +160,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 			if got := entries(t, dir); strings.Join(got, " ") != strings.Join(names, " ") {
 				t.Errorf("the directory holds %q now, before %q", got, names)
 			}
-			// Nobody holds a lock on what was refused.
+			// A refused file is not locked.
 			if _, err := bolt.Open(path, bolt.Options{}); err == nil || strings.Contains(err.Error(), "another process") {
 				t.Errorf("the second time: %v", err)
 			}
@@ -177,7 +177,7 @@ func modified(t *testing.T, path string) time.Time {
 	return info.ModTime()
 }
 
-// A file that lost its end is refused wherever that is, whether it was closed or not.
+// A file that lost its end is refused, wherever it was cut and whether it was closed or not.
 func TestTruncatedFilesAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, stop := range map[string]func(t *testing.T, path string){
@@ -204,13 +204,13 @@ func TestTruncatedFilesAreRefused(t *testing.T) {
 					t.Fatalf("with %d of %d bytes", size, used)
 				}
 			}
-			writeFile(t, path, content[:used]) // what is behind is not in use
+			writeFile(t, path, content[:used]) // the rest is not in use
 			put(t, open(t, path, bolt.Options{}), "k", "v")
 		})
 	}
 }
 
-// usedBytes is how much of a file is in use, as its newer meta page says.
+// usedBytes returns how much of a file is in use, according to its newer meta page.
 func usedBytes(t *testing.T, content []byte) int64 {
 	t.Helper()
 	pages, txid := uint64(0), uint64(0)

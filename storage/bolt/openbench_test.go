@@ -16,15 +16,15 @@ import (
 	"github.com/keelson-dev/keelson/storage/bolt"
 )
 
-// openMiB says how much data BenchmarkOpen has in its files, in MiB; openDir is where they are.
+// openMiB is the amount of data in the files of BenchmarkOpen, in MiB; openDir is their directory.
 const (
 	openMiB = "KEELSON_OPEN_MIB"
 	openDir = "KEELSON_OPEN_DIR"
 )
 
-// BenchmarkOpen opens a file of 64 MiB of data, or of KEELSON_OPEN_MIB, that was closed, and one whose process was killed
-// while it had a journal; "cold" is without any of it in the system's memory (on Linux). Before each time another process
-// updates objects, so that there are free pages.
+// BenchmarkOpen opens a file with 64 MiB of data, or KEELSON_OPEN_MIB. The file was closed, or its process was killed while
+// it had a journal. "cold" means that no part of the file is in the system's memory (on Linux). Before each run another
+// process updates objects, so that there are free pages.
 func BenchmarkOpen(b *testing.B) {
 	mib := 64
 	if s := os.Getenv(openMiB); s != "" {
@@ -82,7 +82,7 @@ func loadFor(b *testing.B, path string, n, size int) {
 	}
 }
 
-// leave has another process update objects of a size in the file at path, and end as told.
+// leave makes another process update objects of a size in the file at path, and end in the given way.
 func leave(b *testing.B, path string, size int, end string) {
 	b.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -92,7 +92,7 @@ func leave(b *testing.B, path string, size int, end string) {
 	}
 }
 
-// childEnd says how a process that leaves a file does so: closed or killed.
+// childEnd determines how a process leaves a file: closed or killed.
 const childEnd = "KEELSON_BOLT_END"
 
 func leaveFile(path string) error {

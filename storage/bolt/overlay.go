@@ -4,8 +4,8 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// overlay is what is shown and not in the trees of the file yet: the versions of keys in order, the newest of a key first. One
-// that was published never changes. A nil overlay is empty.
+// overlay has the changes that are shown but not in the trees of the file yet. The versions are in key order, and the newest
+// version of a key comes first. An overlay that was published never changes. A nil overlay is empty.
 type overlay struct {
 	versions *btree.BTreeG[*change]
 }
@@ -21,7 +21,7 @@ func before(a, b *change) bool {
 	return a.revision > b.revision
 }
 
-// published returns a copy that may be read while o goes on changing.
+// published returns a copy that may be read while o is changed.
 func (o *overlay) published() *overlay {
 	if o.versions.Len() == 0 {
 		return nil
@@ -29,7 +29,7 @@ func (o *overlay) published() *overlay {
 	return &overlay{versions: o.versions.Copy()}
 }
 
-// version finds the newest version of key not newer than at, nil if there is none here.
+// version returns the newest version of key not newer than at, or nil if there is none here.
 func (o *overlay) version(key string, at int64) (found *change) {
 	if o == nil {
 		return nil
@@ -43,7 +43,7 @@ func (o *overlay) version(key string, at int64) (found *change) {
 	return found
 }
 
-// between returns the newest version not newer than at of every key in [from, to); to "" is no bound.
+// between returns, for every key in [from, to), the newest version not newer than at; to "" is no bound.
 func (o *overlay) between(from, to string, at int64) (found []*change) {
 	if o == nil || to != "" && from >= to {
 		return nil

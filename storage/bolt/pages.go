@@ -12,9 +12,9 @@ import (
 	"sync/atomic"
 )
 
-// This file reads bbolt's pages without bbolt, which trusts them: a damaged one may make it panic in a goroutine of
-// its own, or walk in a circle. What has passed here it can be trusted with. The layout of pages is that of bbolt
-// file version 2 (https://pkg.go.dev/go.etcd.io/bbolt), in the byte order of the machine.
+// This file reads bbolt's pages without bbolt. bbolt trusts the pages: a damaged one may make it panic in a goroutine of its
+// own, or loop forever. A file that was checked here is safe for bbolt. The layout of pages is that of bbolt file version 2
+// (https://pkg.go.dev/go.etcd.io/bbolt), in the byte order of the machine.
 const (
 	bboltMagic   = 0xED0CDAED
 	bboltVersion = 2
@@ -29,17 +29,17 @@ const (
 	leafPage     = 2
 	metaPage     = 4
 	freelistPage = 16
-	manyFree     = 0xFFFF // in a list of so many or more, its first entry is how many
+	manyFree     = 0xFFFF // from this count on, the first entry of the free list is the count
 
 	noFreelist = math.MaxUint64
-	maxDepth   = 64 // of a tree
+	maxDepth   = 64 // maximum depth of a tree
 	maxKey     = 32 << 10
 )
 
-// pageMeta is one of the two meta pages, of which the one with the higher txid counts.
+// pageMeta is one of the two meta pages. The one with the higher txid is in use.
 type pageMeta struct {
 	pageSize              int64
-	root, freelist, pages uint64 // pages is how many there are
+	root, freelist, pages uint64 // pages is the number of pages
 	txid                  uint64
 }
 
@@ -73,8 +73,8 @@ func readMeta(r io.ReaderAt, at int64) (pageMeta, error) {
 	return parseMeta(b[:n])
 }
 
-// readMetas reads both meta pages and returns the one that counts. If one of them is damaged it is the other one, and
-// damage says so: the file may be at an older state than it was.
+// readMetas reads both meta pages and returns the one in use. If one of them is damaged it returns the other one, and damage
+// is set: the file may be at an older state than it was.
 func readMetas(r io.ReaderAt) (m pageMeta, damage, err error) {
 	first, err0 := readMeta(r, 0)
 	if err0 == nil {
@@ -87,7 +87,7 @@ func readMetas(r io.ReaderAt) (m pageMeta, damage, err error) {
 		}
 		return first, damage, nil
 	}
-	for size := int64(minPage); size <= maxPage; size *= 2 { // the size of pages has to be guessed
+	for size := int64(minPage); size <= maxPage; size *= 2 { // the page size has to be guessed
 		if second, err := readMeta(r, size); err == nil && second.pageSize == size {
 			return second, fmt.Errorf("meta page 0: %w", err0), nil
 		}
@@ -99,22 +99,23 @@ func readMetas(r io.ReaderAt) (m pageMeta, damage, err error) {
 type pageWalk struct {
 	r       io.ReaderAt
 	meta    pageMeta
-	raw     []byte            // the meta page
-	seen    []uint64          // a bit for each page
-	shallow bool              // visit the root bucket alone, in which the other buckets are named
-	keys    bool              // read no values
-	stop    func() error      // asked now and then
-	report  func(error) error // gets what is wrong; an error ends the walk
+	raw     []byte            // the first bytes of the meta page
+	seen    []uint64          // one bit for each page
+	shallow bool              // visit only the root bucket, which has the names of the other buckets
+	keys    bool              // do not read values
+	stop    func() error      // called repeatedly; an error ends the walk
+	report  func(error) error // called with each fault; an error ends the walk
 
-	helpers chan struct{} // has a place for each goroutine that may visit subtrees beside the caller's; nil: none
+	helpers chan struct{} // has room for each goroutine that may visit subtrees beside the caller's; nil: none
 	helping sync.WaitGroup
-	failed  atomic.Pointer[error] // ends the visits of all
+	failed  atomic.Pointer[error] // ends the visits of all goroutines
 
 	mu     sync.Mutex // guards wrongs, and calls of report
-	wrongs int        // reported
+	wrongs int        // number of reported faults
 }
 
-// walk visits all pages reachable from the meta page, and accounts for the others if there is a list of free ones.
+// walk visits all pages reachable from the meta page. If there is a list of free pages, it also checks that every other page
+// is in the list.
 func (w *pageWalk) walk() error {
 	w.seen = make([]uint64, w.meta.pages/64+1)
 	if err := w.tree(w.meta.root, true, 0, nil, nil); err != nil {
@@ -129,7 +130,7 @@ func (w *pageWalk) walk() error {
 	return w.freelist()
 }
 
-// wrong reports something.
+// wrong reports a fault.
 func (w *pageWalk) wrong(id uint64, format string, args ...any) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -137,7 +138,7 @@ func (w *pageWalk) wrong(id uint64, format string, args ...any) error {
 	return w.report(fmt.Errorf("page %d: %s", id, fmt.Sprintf(format, args...)))
 }
 
-// take marks n pages as seen, and reports false if that cannot be.
+// take marks n pages as seen. It reports false if they do not exist or were seen before.
 func (w *pageWalk) take(id, n uint64) (ok bool, err error) {
 	if id < 2 || id >= w.meta.pages || n > w.meta.pages-id {
 		return false, w.wrong(id, "it lies outside of the %d pages", w.meta.pages)
@@ -150,7 +151,8 @@ func (w *pageWalk) take(id, n uint64) (ok bool, err error) {
 	return true, nil
 }
 
-// page reads a page with its overflow, or without it if its first page is enough. nil is one that was reported.
+// page reads a page with its overflow, or without it if the first page is enough. It returns nil after it has reported a
+// fault.
 func (w *pageWalk) page(id uint64, first bool) ([]byte, error) {
 	if failed := w.failed.Load(); failed != nil {
 		return nil, *failed
@@ -209,8 +211,8 @@ type element struct {
 	key, val []byte
 }
 
-// elements reads the entries of a page, which must be in order and within bounds. It returns nil if they are not. Where the
-// overflow was not read there are no values, and keys that stand there are read by themselves.
+// elements reads the entries of a page, which must be in order and within bounds. It returns nil if they are not. If the
+// overflow was not read, the entries have no values, and keys in the overflow are read one by one.
 func (w *pageWalk) elements(id uint64, b []byte, leaf bool, low, high []byte) ([]element, error) {
 	u32 := binary.NativeEndian.Uint32
 	count := int64(binary.NativeEndian.Uint16(b[10:]))
@@ -282,7 +284,7 @@ func (w *pageWalk) branch(id uint64, b []byte, root bool, depth int, low, high [
 	return nil
 }
 
-// subtree is tree, in a goroutine of its own if there is a place for one.
+// subtree is tree, in its own goroutine if helpers has room for one.
 func (w *pageWalk) subtree(id uint64, root bool, depth int, low, high []byte) error {
 	select {
 	case w.helpers <- struct{}{}:
@@ -317,7 +319,7 @@ func (w *pageWalk) leaf(id uint64, b []byte, root bool, low, high []byte) error 
 	return nil
 }
 
-// bucket visits a bucket: a small one stands in the page that names it.
+// bucket visits a bucket. A small bucket is stored in the page that has its name.
 func (w *pageWalk) bucket(id uint64, e element) error {
 	if len(e.val) < 16 {
 		return w.wrong(id, "bucket %q is cut off", e.key)
@@ -335,7 +337,7 @@ func (w *pageWalk) bucket(id uint64, e element) error {
 	return w.leaf(id, inline, false, nil, nil)
 }
 
-// freelist makes sure that every page is either in use or listed as free.
+// freelist checks that every page is either in use or listed as free.
 func (w *pageWalk) freelist() error {
 	id := w.meta.freelist
 	b, err := w.page(id, false)

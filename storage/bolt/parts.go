@@ -9,23 +9,23 @@ import (
 )
 
 const (
-	// maxInline is the size up to which a value stands in its entry of the log.
+	// maxInline is the maximum size of a value that is stored in its entry of the log.
 	maxInline = 16 << 10
-	// partBytes is the size of the parts that a larger value is stored in. bbolt keeps two of them in four pages of 4
-	// KiB, which must be neighbours: holes of that size are always found again, and those of a whole large value are
-	// soon taken in part by small ones, so that the file would grow.
+	// partBytes is the size of the parts of a larger value. bbolt stores two of them in four neighbouring pages of 4 KiB.
+	// Holes of that size are always found again. Holes of the size of a large value would soon be partly filled by small
+	// values, so that the file would grow.
 	partBytes = 8128
-	// splitFlag, in an entry, says that the value is stored in parts.
+	// splitFlag, in an entry, means that the value is stored in parts.
 	splitFlag = 2
 )
 
-// partKey is where the nth part of a revision's value is.
+// partKey returns the key of the nth part of a revision's value.
 func partKey(revision int64, n int) []byte {
 	k := binary.BigEndian.AppendUint64(make([]byte, 0, 12), uint64(revision))
 	return binary.BigEndian.AppendUint32(k, uint32(n))
 }
 
-// parts is how many parts an entry's value is stored in.
+// parts returns the number of parts in which an entry's value is stored.
 func (e entry) parts() int {
 	if !e.split {
 		return 0
@@ -33,7 +33,7 @@ func (e entry) parts() int {
 	return int((e.size + partBytes - 1) / partBytes)
 }
 
-// valueSize is the size of the value, wherever it is.
+// valueSize returns the size of the value, wherever it is stored.
 func (e entry) valueSize() int64 {
 	if e.split {
 		return e.size
@@ -56,12 +56,12 @@ func (t txn) putEntry(revision int64, e entry) error {
 	return t.log.Put(revisionKey(revision), e.encode(revision))
 }
 
-// value returns a copy of the value of an entry, and tells a damaged one.
+// value returns a copy of the value of an entry. A damaged value is an error.
 func (t txn) value(revision int64, e entry) ([]byte, error) {
 	if !e.split {
 		return append([]byte{}, e.value...), nil
 	}
-	value := make([]byte, 0, min(e.size, 4<<20)) // more only if it is there
+	value := make([]byte, 0, min(e.size, 4<<20)) // e.size may be damaged: allocate more only for parts that exist
 	for n := range e.parts() {
 		part := t.parts.Get(partKey(revision, n))
 		if want := min(e.size-int64(len(value)), partBytes); int64(len(part)) != want {
@@ -75,7 +75,7 @@ func (t txn) value(revision int64, e entry) ([]byte, error) {
 	return value, nil
 }
 
-// kvAt returns a copy of key's value of a revision that must be there.
+// kvAt returns a copy of key's value at a revision, which must exist.
 func (t txn) kvAt(key string, revision int64) (storage.KV, error) {
 	e, err := t.change(revision)
 	if err != nil {

@@ -13,8 +13,7 @@ import (
 	"github.com/keelson-dev/keelson/storage/bolt"
 )
 
-// Large values are stored in parts, which nobody notices: not their readers, and when they are forgotten nothing is
-// left.
+// Large values are stored in parts. Readers see no difference, and no part is left after the values are removed.
 func TestLargeValues(t *testing.T) {
 	t.Parallel()
 	for name, mode := range map[string]bolt.Sync{"always": bolt.SyncAlways, "interval": bolt.SyncInterval, "never": bolt.NoSync} {
@@ -75,7 +74,7 @@ func TestLargeValues(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for tries := 0; parts(t, b) > 0; tries++ { // what is forgotten is removed afterwards
+			for tries := 0; parts(t, b) > 0; tries++ { // compacted values are removed later
 				if tries == 10_000 {
 					t.Fatalf("%d parts are left", parts(t, b))
 				}
@@ -91,7 +90,7 @@ func TestLargeValues(t *testing.T) {
 	}
 }
 
-// wantHistory follows the key from a revision and compares every change and the value before it.
+// wantHistory follows the key from a revision and compares every change and its previous value.
 func wantHistory(t *testing.T, b *bolt.Backend, from int64, values map[int64][]byte) {
 	t.Helper()
 	f, err := b.Watch(t.Context(), storage.WatchRange{From: from, Prev: true})
@@ -114,7 +113,7 @@ func wantHistory(t *testing.T, b *bolt.Backend, from int64, values map[int64][]b
 	}
 }
 
-// parts is how many parts of values a file has.
+// parts returns the number of value parts in a file.
 func parts(t *testing.T, b *bolt.Backend) int {
 	t.Helper()
 	n, err := b.Parts()

@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// changeBytes is what a pending change takes besides its key and value, about.
+	// changeBytes is about the memory of a pending change besides its key and value.
 	changeBytes = 256
-	// flushRetry is how long a failed flush rests.
+	// flushRetry is the pause after a failed flush.
 	flushRetry = time.Second
 )
 
-// pending has the commits that a writer has applied in memory, on top of the file's content. One flush at a time writes
-// what has come to the file. The fields belong to the writer's goroutine.
+// pending has the commits that a writer has applied in memory, on top of the file's content. One flush at a time writes the
+// accumulated changes to the file. The fields belong to the writer's goroutine.
 type pending struct {
 	*writer
-	now      state     // as it is shown; writer.state is as it is in the file, durably
-	changes  []*change // of the revisions between these two
-	size     int       // of the changes
+	now      state     // the state that is shown; writer.state is the durable state in the file
+	changes  []*change // the changes between these two states
+	size     int       // size of the changes
 	overlay  *overlay  // the changes by key
 	flushing chan *flush
 }
@@ -30,7 +30,7 @@ func newPending(w *writer) pending {
 	return pending{writer: w, now: w.state, overlay: newOverlay()}
 }
 
-// flush is one transaction that writes pending changes, made in a goroutine of its own.
+// flush is one transaction that writes pending changes, executed in its own goroutine.
 type flush struct {
 	*attempt
 	began    time.Time
@@ -39,7 +39,7 @@ type flush struct {
 	err      error
 }
 
-// flush returns a flush of all changes, to be started.
+// flush returns a flush of all changes, which the caller starts.
 func (p *pending) flush(now time.Time) *flush {
 	f := &flush{attempt: p.attempt(), began: now}
 	f.head = p.now.revision
@@ -47,7 +47,7 @@ func (p *pending) flush(now time.Time) *flush {
 	return f
 }
 
-// start runs a flush, which comes out of flushing when it has ended.
+// start runs a flush. The flush is sent to p.flushing when it has ended.
 func (p *pending) start(f *flush) {
 	done := make(chan *flush, 1)
 	p.flushing = done
@@ -57,7 +57,7 @@ func (p *pending) start(f *flush) {
 	}()
 }
 
-// run is the transaction. What an earlier one has left that failed at its last step is written once more.
+// run is the transaction. If an earlier transaction failed at its last step, the changes it has left are written once more.
 func (f *flush) run(t txn) error {
 	f.txn = t
 	if err := f.attempt.begin(); err != nil {
@@ -66,7 +66,7 @@ func (f *flush) run(t txn) error {
 	there := f.state.revision
 	for _, c := range f.changes {
 		f.dirty = true
-		if f.partial && c.revision <= there { // and so may be later ones, which must not be taken back
+		if f.partial && c.revision <= there { // later changes may be there too, and must not be overwritten by an older state
 			continue
 		}
 		if err := f.put(c); err != nil {
@@ -82,8 +82,8 @@ func (f *flush) run(t txn) error {
 	return f.end(min(2*len(f.changes)+stepChanges, max(f.step, 2*len(f.changes)+1)))
 }
 
-// drain writes all changes to the trees of a full file, in steps that become smaller when one does not fit. No flush is under way.
-// heard says that Hooks.Committed has heard of the changes.
+// drain writes all changes to the trees of a full file. It works in steps, which become smaller when one does not fit. No
+// flush is in progress. heard means that Hooks.Committed was called for the changes already.
 func (p *pending) drain(heard bool) error {
 	for n, forgotten := len(p.changes), false; len(p.changes) > 0; {
 		n = min(p.step(n), len(p.changes))
@@ -112,7 +112,7 @@ func (p *pending) drain(heard bool) error {
 	return nil
 }
 
-// clear is forget while there are changes that the trees do not have.
+// clear is forget for the time while there are changes that the trees do not have.
 func (p *pending) clear() {
 	p.pressure.urgent = p.desperate()
 	defer func() { p.pressure.urgent, p.limit = false, 0 }()
@@ -132,10 +132,10 @@ func (p *pending) clear() {
 	}
 }
 
-// unsettled says that there is something to write.
+// unsettled reports whether there is something to write.
 func (p *pending) unsettled() bool { return len(p.changes) > 0 || p.due() }
 
-// written takes the changes of a flush that has succeeded, or had nothing to write, out of memory and answers its requests.
+// written removes the changes of a flush that has succeeded, or had nothing to write, from memory and answers its requests.
 func (p *pending) written(f *flush) {
 	if !errors.Is(f.err, errNothing) {
 		p.state, p.dropping = f.state, p.dropping && !f.dropping
@@ -152,7 +152,7 @@ func (p *pending) written(f *flush) {
 	f.deliver()
 }
 
-// publish shows the changes and what there is now.
+// publish shows the changes and the new state.
 func (p *pending) publish(changes []*change) {
 	p.b.tail.publish(changes, shown{
 		revision: p.now.revision,
@@ -162,7 +162,7 @@ func (p *pending) publish(changes []*change) {
 	})
 }
 
-// commit applies one commit in memory. If failed is not nil, it is the answer to what would be a change.
+// commit applies one commit in memory. If failed is not nil, it is the error for a commit that would make a change.
 func (p *pending) commit(t txn, c storage.Commit, failed error) (storage.CommitResult, error) {
 	was, unflushed, err := p.current(t, c.Key)
 	if err != nil {
@@ -181,7 +181,7 @@ func (p *pending) commit(t txn, c storage.Commit, failed error) (storage.CommitR
 	return storage.CommitResult{Revision: p.now.revision}, nil
 }
 
-// perform makes a commit whose condition holds.
+// perform makes a commit whose condition is met.
 func (p *pending) perform(c storage.Commit, was replaced, unflushed *change) {
 	var now time.Time
 	if c.TTL > 0 {
@@ -198,7 +198,8 @@ func (p *pending) perform(c storage.Commit, was replaced, unflushed *change) {
 	p.nextExpiry = sooner(p.nextExpiry, ch.expires)
 }
 
-// current returns what there is of a key, and the change that wrote it, or deleted it, if that is not in the file yet.
+// current returns the value that a key has. unflushed is the change that wrote or deleted it, if the file does not have that
+// change yet.
 func (p *pending) current(t txn, key string) (was replaced, unflushed *change, err error) {
 	if c := p.overlay.version(key, math.MaxInt64); c != nil {
 		if !c.deleted {

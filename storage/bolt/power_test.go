@@ -22,14 +22,14 @@ import (
 	"github.com/keelson-dev/keelson/storage/bolt/internal/powercut"
 )
 
-// powerKind says what a process does to the file in TestPowerFailures.
+// powerKind is what a process does with the file in TestPowerFailures.
 const powerKind = "KEELSON_BOLT_POWER"
 
-// powerLife is a process, and how it ends: in an orderly way, "killed", or with a power failure ("cut").
+// powerLife is a process and how it ends: normally, "killed", or with a power failure ("cut").
 type powerLife struct{ kind, end string }
 
-// powers are processes that use a file one after the other, from before there is one, and how many in a hundred power failures
-// they get.
+// powers are sequences of processes that use a file one after the other, beginning without a file, and how many in a hundred
+// power failures each sequence gets.
 var powers = map[string]struct {
 	share int
 	lives []powerLife
@@ -43,7 +43,7 @@ var powers = map[string]struct {
 
 const powerWriters = 3
 
-// power is the process of a life. It says what it finds, what it tries and what is acknowledged.
+// power is the process of a life. It prints what it finds, what it tries and what is acknowledged.
 func power(path string) error {
 	kind := os.Getenv(powerKind)
 	life, err := strconv.Atoi(os.Getenv(childSync))
@@ -95,7 +95,7 @@ func power(path string) error {
 	return errors.Join(append(errs, b.Close())...)
 }
 
-// powerReport says what there is: "found revision", and "has revision key value" for each key.
+// powerReport prints the content: "found revision", and "has revision key value" for each key.
 func powerReport(b *bolt.Backend) error {
 	res, err := b.Range(context.Background(), storage.Range{})
 	if err != nil {
@@ -110,7 +110,7 @@ func powerReport(b *bolt.Backend) error {
 	return err
 }
 
-// powerCommit says "try key value", where - is a deletion, and "ack revision key value".
+// powerCommit prints "try key value", where - is a deletion, and "ack revision key value".
 func powerCommit(b *bolt.Backend, key, value string, ttl time.Duration) (revision int64, err error) {
 	c := storage.Commit{Key: key, Expect: storage.AnyRevision, TTL: ttl}
 	if c.Delete = value == "-"; !c.Delete {
@@ -154,7 +154,7 @@ func powerWrite(b *bolt.Backend, life, w, n int) error {
 	return nil
 }
 
-// powerHollow writes what makes the file large, and takes it away.
+// powerHollow writes values that make the file large, and deletes them.
 func powerHollow(b *bolt.Backend, life int, tidied <-chan int64) error {
 	const n = 60
 	for i := range n {
@@ -180,7 +180,7 @@ func powerHollow(b *bolt.Backend, life int, tidied <-chan int64) error {
 	return err
 }
 
-// powerLoad says "loading", and "will key value" of what it loads.
+// powerLoad prints "loading", and "will key value" for what it loads.
 func powerLoad(b *bolt.Backend) error {
 	fmt.Println("loading")
 	return b.Load(context.Background(), 1000, func(yield func(storage.KV, error) bool) {
@@ -193,7 +193,7 @@ func powerLoad(b *bolt.Backend) error {
 	})
 }
 
-// powerRestore says "will key value" of what it restores, and "restored".
+// powerRestore prints "will key value" for what it restores, and "restored".
 func powerRestore(path string) error {
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {
@@ -220,7 +220,7 @@ func powerRestore(path string) error {
 		return err
 	}
 	defer f.Close()
-	// Without WriteTo, so that what is written can be traced.
+	// Without WriteTo, so that the writes can be traced.
 	if err := bolt.Restore(path, struct{ io.Reader }{f}, bolt.RestoreOptions{RevisionBump: -1}); err != nil {
 		return err
 	}
@@ -228,24 +228,24 @@ func powerRestore(path string) error {
 	return nil
 }
 
-// powerStory is what processes have said, one after the other.
+// powerStory has the output of the processes, one after the other.
 type powerStory struct {
 	lives []*lifeStory
 	last  int64 // the newest revision shown
-	safe  int64 // up to here nothing may be lost
+	safe  int64 // nothing may be lost up to here
 	must  bool  // there is a file
 	owner map[int64]string
 
-	loading bool // it may be refused until it must be there
+	loading bool // the file may be refused until it must be complete
 }
 
-// lifeStory is what one process has said.
+// lifeStory has the output of one process.
 type lifeStory struct {
-	found  int64             // the revision it found; 0 before it has said so
+	found  int64             // the revision it found; 0 before it has printed it
 	state  map[string]string // and the values
 	acks   []acknowledged    // by revision
-	trying map[string]string // what was not acknowledged, by key
-	plan   map[string]string // what it was going to make at once
+	trying map[string]string // not acknowledged, by key
+	plan   map[string]string // what it wants to make at once
 }
 
 type acknowledged struct {
@@ -268,7 +268,7 @@ func (s *powerStory) begin() {
 	s.lives = append(s.lives, &lifeStory{state: map[string]string{}, trying: map[string]string{}, plan: map[string]string{}})
 }
 
-// hear takes a line.
+// hear processes a line.
 func (s *powerStory) hear(line string) error {
 	l := s.lives[len(s.lives)-1]
 	w := strings.Split(line, " ")
@@ -306,7 +306,7 @@ func (s *powerStory) hear(line string) error {
 	return nil
 }
 
-// at returns what there was at a revision, and the keys of which the other value may be there as well.
+// at returns the state at a revision, and the keys that may have another value.
 func (s *powerStory) at(revision int64) (state, other map[string]string) {
 	for _, l := range slices.Backward(s.lives) {
 		if l.found == 0 || l.found > revision {
@@ -331,14 +331,14 @@ func (s *powerStory) at(revision int64) (state, other map[string]string) {
 	return nil, nil
 }
 
-// check compares what is found in a file of a revision.
+// check compares the content of a file at a revision.
 func (s *powerStory) check(revision int64, kvs []storage.KV) (err error) {
 	if revision < s.safe {
 		return fmt.Errorf("what was made durable at revision %d is lost, the file has %d", s.safe, revision)
 	}
 	from := revision
 	if l := s.lives[len(s.lives)-1]; revision > s.last && s.last > 0 && l.found == 0 {
-		// It goes on behind revisions that may have been shown, and nobody has said yet which of them there are.
+		// The store continues after revisions that may have been shown, and it is not known yet which of them exist.
 		from, revision = max(s.safe, 1), max(s.last, 1)
 	}
 	for ; revision >= from; revision-- {
@@ -380,11 +380,11 @@ type powerRun struct {
 	*powercut.Disk
 	dir    string
 	story  *powerStory // before the recording
-	begins []int       // points at which processes begin
+	begins []int       // points at which the processes begin
 	kinds  []string    // of the processes
 }
 
-// until tells the story up to a point.
+// until processes the output up to a point.
 func (p *powerRun) until(point int) (*powerStory, error) {
 	s := p.story.clone()
 	life := 0
@@ -402,8 +402,8 @@ func (p *powerRun) until(point int) (*powerStory, error) {
 	return s, nil
 }
 
-// some returns a point after another one, most often where something is likely to go wrong: when a name or a meta page of bbolt
-// was written, and before a process has flushed anything more than a few times.
+// some returns a point after another one. Mostly it is a point where failures are likely: when a name or a meta page of bbolt
+// was written, or before a process has flushed anything more than a few times.
 func (p *powerRun) some(r *rand.Rand, from int) int {
 	kind, life, flushes := r.IntN(4), 0, 0
 	var likely []int
@@ -425,8 +425,8 @@ func (p *powerRun) some(r *rand.Rand, from int) int {
 	return from + r.IntN(p.Points-from+1)
 }
 
-// killPoint returns one at which the process is killed that has begun at another one: now and then when all it has done is
-// written, and not flushed.
+// killPoint returns a point at which a process that began at another point is killed. Sometimes all that the process has done
+// is written, but not flushed.
 func (p *powerRun) killPoint(r *rand.Rand, from int) int {
 	point := p.some(r, from)
 	if r.IntN(4) == 0 {
@@ -449,7 +449,7 @@ func (p *powerRun) run(t *testing.T, kind string, number int) {
 	}
 }
 
-// place puts files into a directory, and nothing else is in it.
+// place puts files into a directory, and removes everything else.
 func place(dir string, files map[string][]byte) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
@@ -465,9 +465,10 @@ func place(dir string, files map[string][]byte) error {
 	return nil
 }
 
-// TestPowerFailures records all that processes do to a file and its directory, some killed, and lets the power fail at random
-// points: what was not flushed then may be there in any part (package powercut says how). The file that is left must be sound,
-// and have all that was shown before that point, and of what was tried all or nothing; and it can be written.
+// TestPowerFailures records everything that processes do to a file and its directory, some of which are killed, and simulates
+// power failures at random points. Data that was not flushed then may be there in any part (see package powercut). The file
+// that is left must be sound. It must have everything that was shown before that point, and each attempt as a whole or not at
+// all; and it must be writable.
 func TestPowerFailures(t *testing.T) {
 	t.Parallel()
 	if err := powercut.Available(); err != nil {
@@ -495,7 +496,7 @@ func TestPowerFailures(t *testing.T) {
 	}
 }
 
-// quickDir returns a directory in memory if there is one: a test that models the disk waits for no real one.
+// quickDir returns a directory in memory if there is one: the disk is simulated, so a real one is not needed.
 func quickDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "keelson-bolt-")
@@ -523,7 +524,7 @@ func failPower(t *testing.T, lives []powerLife, failures int, seed uint64) {
 			cuts++
 		}
 	}
-	// try lets the power fail once.
+	// try simulates one power failure.
 	try := func() map[string][]byte {
 		tried++
 		point := p.some(r, 0)
@@ -570,8 +571,8 @@ func failPower(t *testing.T, lives []powerLife, failures int, seed uint64) {
 	t.Logf("seed %d: %d events, %d power failures, %d with records in the journal, %d without a file", seed, events, tried, journals, absent)
 }
 
-// flushedOnce checks that no file is written to while it is flushed with the same descriptor: a system says once for each open
-// file that something could not be written, to one of two that flush it.
+// flushedOnce checks that no file is written to while it is flushed with the same descriptor. A system reports a failed write
+// once for each open file, so only one of two concurrent flushes would receive it.
 func flushedOnce(t *testing.T, events []*powercut.Event) {
 	t.Helper()
 	for _, s := range events {
@@ -587,10 +588,10 @@ func flushedOnce(t *testing.T, events []*powercut.Event) {
 	}
 }
 
-// flushedFirst checks that a process makes durable what the one before it may have left, before it writes anything itself: bbolt
-// uses pages again that are free in the newest state, and those may be in use in the last durable one. An empty file has no
-// pages. And the process makes the file's name durable before it tells what it has found. A meta page is written when all that it leads to is durable, but
-// by Load, and in the copies of Shrink and Restore, which nobody uses before they are complete.
+// flushedFirst checks that a process makes the data of the previous process durable before it writes. bbolt uses pages that
+// are free in the newest state, and those may be in use in the last durable one. An empty file has no pages. The process also
+// makes the file's name durable before it reports what it has found. A meta page is written when everything it refers to is
+// durable. Exceptions are Load, and the copies of Shrink and Restore, which are not used before they are complete.
 func flushedFirst(t *testing.T, p *powerRun) {
 	t.Helper()
 	for i, from := range p.begins {
@@ -599,7 +600,7 @@ func flushedFirst(t *testing.T, p *powerRun) {
 			to = p.begins[i+1]
 		}
 		mine, named := map[int]bool{}, false // files that were created or flushed
-		since := map[int]int{}               // when a descriptor was written to last and its file not flushed afterwards
+		since := map[int]int{}               // when a descriptor was written to last, if its file was not flushed afterwards
 		strict := p.kinds[i] == "write" || p.kinds[i] == "interval" || p.kinds[i] == "hollow"
 		for _, e := range p.Events {
 			if e.Began < from || e.Began >= to {
@@ -631,8 +632,8 @@ func flushedFirst(t *testing.T, p *powerRun) {
 	}
 }
 
-// survives checks what the power has left, and counts files with records in the journal, and those that are absent, or refused
-// since they were not complete.
+// survives checks the files after a power failure. It counts files with records in the journal, and those that are absent, or
+// refused because they were not complete.
 func survives(ctx context.Context, path string, story *powerStory, journals, absent *int) error {
 	_, err := os.Stat(path)
 	switch {
@@ -686,7 +687,7 @@ func survives(ctx context.Context, path string, story *powerStory, journals, abs
 	return bolt.Verify(path)
 }
 
-// openNew checks that a store can be made where there is none, whatever was left over.
+// openNew checks that a store can be made where there is none, whatever other files are there.
 func openNew(ctx context.Context, path string) error {
 	b, err := bolt.Open(path, bolt.Options{Sync: bolt.NoSync})
 	if err != nil {

@@ -8,35 +8,35 @@ import (
 )
 
 const (
-	// fullWindow is how long history is kept while there is no room, unless its own is needed at once.
+	// fullWindow is how long history is kept while the file is full. It is removed sooner if its room is needed at once.
 	fullWindow = time.Second
-	// fullTime is how long a file may be full though there seems to be room before its history is given up all the same.
+	// fullTime is how long a file may be full, although there seems to be room, before its history is removed.
 	fullTime = 10 * time.Second
-	// forgetRetry is how long forgetting all history rests when there was no room for the smallest step of it.
+	// forgetRetry is the pause before all history is removed again, when there was no room for the smallest step of that.
 	forgetRetry = 10 * time.Second
 )
 
-// pressure is what a writer knows of the room there is. While it is full, the file has no spare: commits that make the store
-// grow are refused, less history is kept, and transactions are as small as the room requires. It belongs to the writer's
-// goroutine, which changes it only while no flush is under way.
+// pressure describes how full the file is. While it is full, the file has no spare (see spare.go): commits that make the
+// store grow are refused, less history is kept, and transactions are only as large as the room allows. It belongs to the
+// writer's goroutine, which changes it only while no flush is in progress.
 type pressure struct {
 	gauge  gauge
 	full   bool
-	since  time.Time // full
-	retry  time.Time // making the spare anew has failed and rests until then
-	rest   time.Time // forgetting all history has failed and rests until then
-	kept   bool      // the spare is still there, since there was no room to give it up
-	urgent bool      // all history is given up
-	unload func()    // writes what is carried in steps; nil for a writer that carries nothing
+	since  time.Time // when the file became full
+	retry  time.Time // making the spare has failed and is not tried before
+	rest   time.Time // removing all history has failed and is not tried before
+	kept   bool      // the spare still exists, because there was no room to remove it
+	urgent bool      // all history may be removed
+	unload func()    // writes the carried changes in steps; nil for a writer that carries nothing
 }
 
-// press gives up the spare. Whatever comes of that, nothing that makes the store grow is taken from then on.
+// press removes the spare. From then on no commit that makes the store grow is accepted, even if that fails.
 func (w *writer) press(now time.Time) {
 	w.congest(now, w.b.errFull())
 	w.pressure.kept = w.update(txn.dropReserve) != nil
 }
 
-// congest makes the writer one of a full file, and err the reason.
+// congest switches the writer to a full file, with err as the reason.
 func (w *writer) congest(now time.Time, err error) {
 	p := &w.pressure
 	if p.gauge = (gauge{}); p.since.IsZero() {
@@ -48,8 +48,8 @@ func (w *writer) congest(now time.Time, err error) {
 	w.b.setFull(err)
 }
 
-// relieve makes the spare anew if there is room for several, and reports whether the file has one. After a failure it rests
-// for ten times as long as that took, but for who must know.
+// relieve makes the spare again if there is room for several, and reports whether the file has one. After a failure it is not
+// tried again for ten times as long as the attempt took, unless must is set.
 func (w *writer) relieve(now time.Time, must bool) bool {
 	p := &w.pressure
 	if !p.full {
@@ -74,13 +74,13 @@ func (w *writer) relieve(now time.Time, must bool) bool {
 	return true
 }
 
-// desperate says that history must go now. A file that cannot be written though there seems to be room can often be written
-// soon.
+// desperate reports whether history must be removed now. Otherwise there seems to be room: the file can often be written
+// again soon.
 func (w *writer) desperate() bool {
 	return w.b.room() < 2*spareBytes || time.Since(w.pressure.since) > fullTime
 }
 
-// fits says that there is room for a batch besides what waits to be written.
+// fits reports whether there is room for a batch besides the bytes that wait to be written.
 func (w *writer) fits(waiting int, batch []*request) bool {
 	size, grows := 0, false
 	for _, c := range w.carried {
@@ -93,8 +93,8 @@ func (w *writer) fits(waiting int, batch []*request) bool {
 	return !grows || w.pressure.gauge.takes(w.b, int64(waiting), int64(size))
 }
 
-// spend forgets the history that is older than fullWindow, which gives way to what is to be written, and reports whether there
-// is room for a batch then. No change waits to be written but what is carried.
+// spend removes the history that is older than fullWindow to make room, and reports whether there is room for the batch then.
+// No changes wait to be written except the carried ones.
 func (w *writer) spend(now time.Time, batch []*request) bool {
 	w.history.window = min(fullWindow, w.b.opts.Window)
 	w.history.note(now, w.state.revision)
@@ -105,7 +105,7 @@ func (w *writer) spend(now time.Time, batch []*request) bool {
 	return w.fits(0, batch)
 }
 
-// squeeze answers a batch in a full file: what makes the store grow is refused, and the rest done in steps.
+// squeeze answers a batch in a full file. Commits that make the store grow are refused, and the others are done in steps.
 func (w *writer) squeeze(batch []*request) {
 	if len(w.carried) > 0 && w.pressure.unload != nil {
 		w.pressure.unload()
@@ -140,8 +140,8 @@ func (w *writer) squeeze(batch []*request) {
 	}
 }
 
-// forget gives up history, in steps that become smaller when one does not fit, and reports whether there was any: all if it is
-// desperate.
+// forget removes history and reports whether there was any. It works in steps, which become smaller when one does not fit. It
+// removes all history if the writer is desperate.
 func (w *writer) forget() (some bool) {
 	if time.Now().Before(w.pressure.rest) {
 		return false
@@ -163,7 +163,7 @@ func (w *writer) forget() (some bool) {
 	return some
 }
 
-// tidy is compaction after it has found no room. It reports whether some was made.
+// tidy is compaction after a compaction has found no room. It reports whether it has removed anything.
 func (w *writer) tidy(now time.Time) (some bool) {
 	if !w.pressure.full {
 		w.press(now)
@@ -176,7 +176,7 @@ func (w *writer) tidy(now time.Time) (some bool) {
 	return some
 }
 
-// unanswered are the requests that have no answer yet.
+// unanswered returns the requests that have no answer yet.
 func unanswered(batch []*request) (left []*request) {
 	for _, r := range batch {
 		if !r.answered {

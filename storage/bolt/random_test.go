@@ -18,9 +18,9 @@ import (
 	"github.com/keelson-dev/keelson/storage/bolt"
 )
 
-// TestRandomHistories lives through random histories: commits, reads and watches at all revisions, failing disks,
-// failed last steps, compaction, snapshots, TTLs that end, and then an orderly end or a crash, after which the file is opened in
-// some other way. After each step everything must be as a model says, and a file that is left must verify.
+// TestRandomHistories runs random histories: commits, reads and watches at all revisions, failing disks, failed last steps,
+// compaction, snapshots and TTLs that end. Then comes a normal end or a crash, after which the file is opened in some other
+// way. After each step everything must match a model, and each file that is left must pass Verify.
 func TestRandomHistories(t *testing.T) {
 	t.Parallel()
 	histories := 24
@@ -130,7 +130,7 @@ func (l *life) live() {
 	l.check()
 }
 
-// readers read the newest state, and then the same one again: whatever happens meanwhile, it never changes.
+// readers read the newest state, and then the same one again, which must never change.
 func (l *life) readers() (stop func()) {
 	done := make(chan struct{})
 	var all sync.WaitGroup
@@ -225,7 +225,7 @@ func (l *life) compact() {
 	}
 }
 
-// expired judges an error of something asked at a revision, and reports whether it is the right one.
+// expired checks the error of a read at a revision, and reports whether it is the right one.
 func (l *life) expired(what string, at int64, err error) bool {
 	l.t.Helper()
 	switch expired := errors.Is(err, storage.ErrCompacted); {
@@ -316,7 +316,7 @@ func changeText(c storage.Change) string {
 	return s
 }
 
-// end leaves a file in some way.
+// end closes or leaves a file in some way.
 func (l *life) end() {
 	l.files++
 	next := filepath.Join(filepath.Dir(l.path), fmt.Sprint(l.files, ".db"))
@@ -325,7 +325,7 @@ func (l *life) end() {
 		var content bytes.Buffer
 		if _, err := l.b.Snapshot(l.t.Context(), &content); err != nil {
 			if l.o.Sync == bolt.SyncInterval && errors.Is(err, storage.ErrNoSpace) {
-				break // it has failed since
+				break // a later write has failed
 			}
 			l.t.Fatal(err)
 		}
@@ -343,7 +343,7 @@ func (l *life) end() {
 		err := l.b.Close()
 		switch {
 		case err == nil && (l.disk.ok.Load() || l.o.Sync == bolt.SyncInterval):
-		case err == nil: // SyncAlways and NoSync have nothing to lose
+		case err == nil: // SyncAlways and NoSync cannot lose anything
 		case errors.Is(err, storage.ErrNoSpace) && l.o.Sync == bolt.SyncInterval:
 			l.crashed()
 		default:
@@ -365,7 +365,7 @@ func (l *life) end() {
 	}
 }
 
-// crashed learns what is left of the store after an unclean stop.
+// crashed finds out what is left of the store after an unclean stop.
 func (l *life) crashed() {
 	kept, err := bolt.FileRevision(l.path)
 	if err != nil {
@@ -389,7 +389,7 @@ func (l *life) crashed() {
 		l.t.Fatalf("revision %d was shown, and the file has only %d", l.head, kept)
 	}
 	if len(l.due()) > 0 {
-		return // opening it would delete them
+		return // opening the file would delete them
 	}
 	b, err := bolt.Open(l.path, bolt.Options{Sync: bolt.Sync(l.r.IntN(3)), WindowChanges: lifeWindow})
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 	bbolterrors "go.etcd.io/bbolt/errors"
 )
 
-// A Range works in portions of about this much, each in a transaction of its own at the same revision, so that a
-// long one never keeps the writer from growing the file.
+// A Range reads portions of about this size. Each portion is read in its own transaction, at the same revision, so that a
+// long Range does not keep the writer from growing the file.
 const (
 	portionKeys  = 4096
 	portionBytes = 4 << 20
 )
 
-// view runs fn in a read transaction. What it sees may be newer than what is durable: callers read at a revision
+// view runs fn in a read transaction. The transaction may see a state that is not durable yet: callers read at a revision
 // that the tail has shown.
 func (b *Backend) view(fn func(txn) error) error {
 	err := guard(func() error {
@@ -39,14 +39,14 @@ func (b *Backend) view(fn func(txn) error) error {
 	return err
 }
 
-// expired says that a revision is no longer retained.
+// expired returns the error for a revision that is no longer retained.
 func expired(revision, oldest int64) error {
 	return &storage.ExpiredError{Revision: revision, Oldest: oldest}
 }
 
-// read runs fn in read transactions at a revision: at, or the latest one shown when at is 0. fn is called until it
-// says that it is done; reset is called first, and again if compaction overtook the latest revision. What the file
-// does not have yet is in the overlay that reset is given, which must be looked at before the file.
+// read runs fn in read transactions at a revision: at, or the latest one shown when at is 0. It calls reset first, and again
+// if compaction has overtaken the latest revision. It calls fn until fn returns done. The overlay that reset receives has the
+// changes that the file may not have yet; it must be searched before the file.
 func (b *Backend) read(ctx context.Context, at int64, reset func(revision int64, o *overlay), fn func(txn) (done bool, err error)) error {
 	for {
 		revision, o, err := b.at(ctx, at)
@@ -60,7 +60,7 @@ func (b *Backend) read(ctx context.Context, at int64, reset func(revision int64,
 	}
 }
 
-// at returns the revision that a read at a revision is at, and what the file may not have of it.
+// at returns the revision of a read, and the overlay with the changes that the file may not have yet.
 func (b *Backend) at(ctx context.Context, at int64) (int64, *overlay, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, nil, err
@@ -178,7 +178,7 @@ func (b *Backend) Oldest(ctx context.Context) (int64, error) {
 
 // Range implements storage.Backend.
 func (b *Backend) Range(ctx context.Context, r storage.Range) (storage.RangeResult, error) {
-	if r.To != "" && r.From >= r.To { // empty, but it still has a revision
+	if r.To != "" && r.From >= r.To { // empty, but the result has a revision
 		revision, _, err := b.at(ctx, r.At)
 		return storage.RangeResult{Revision: revision}, err
 	}
@@ -193,16 +193,16 @@ func (b *Backend) Range(ctx context.Context, r storage.Range) (storage.RangeResu
 	return s.res, nil
 }
 
-// scan is a Range under way.
+// scan is a Range in progress.
 type scan struct {
 	storage.Range
-	next      []byte    // where in the index the next portion begins
-	unflushed []*change // what the file may not have: one change of a key each, in key order
+	next      []byte    // the key of the index at which the next portion begins
+	unflushed []*change // changes that the file may not have: one for each key, in key order
 	res       storage.RangeResult
-	bytes     int64 // of the values in res
+	bytes     int64 // total size of the values in res
 }
 
-// portion goes on from next and reports whether the Range is complete.
+// portion continues at next and reports whether the Range is complete.
 func (s *scan) portion(t txn) (done bool, err error) {
 	var seek []byte
 	size, c, values := 0, t.index.Cursor(), t.log.Cursor()
@@ -220,7 +220,7 @@ func (s *scan) portion(t txn) (done bool, err error) {
 		case visited == portionKeys || size > portionBytes:
 			s.next = bytes.Clone(k)
 			return false, nil
-		case string(key) < s.From: // From may end in NUL, and then all versions of the key before it follow
+		case string(key) < s.From: // if From ends in NUL, all versions of the key without that NUL follow
 			seek = append(append(seek[:0], key...), 1)
 			k, v = c.Seek(seek)
 			continue
@@ -239,7 +239,7 @@ func (s *scan) portion(t txn) (done bool, err error) {
 			size += n
 		}
 		seek = append(append(seek[:0], key...), 1)
-		if k, v = c.Next(); k != nil && bytes.Compare(k, seek) < 0 { // an older version: skip them all
+		if k, v = c.Next(); k != nil && bytes.Compare(k, seek) < 0 { // an older version: skip all versions of the key
 			k, v = c.Seek(seek)
 		}
 	}
@@ -247,7 +247,8 @@ func (s *scan) portion(t txn) (done bool, err error) {
 	return true, nil
 }
 
-// overlaid adds the values of the overlay up to key, all if that is nil, and reports whether it has one for key.
+// overlaid adds the values of the overlay up to key, or all of them if key is nil, and reports whether the overlay has one
+// for key.
 func (s *scan) overlaid(key []byte) (found bool) {
 	for len(s.unflushed) > 0 && !found {
 		c := s.unflushed[0]
@@ -263,7 +264,7 @@ func (s *scan) overlaid(key []byte) (found bool) {
 	return found
 }
 
-// wanted counts a key and reports whether its value is asked for.
+// wanted counts a key and reports whether its value belongs to the result.
 func (s *scan) wanted() bool {
 	s.res.Count++
 	return !s.Full(len(s.res.KVs), s.bytes)
@@ -274,11 +275,11 @@ func (s *scan) add(kv storage.KV) {
 	s.bytes += int64(len(kv.Value))
 }
 
-// enough says that there is no need to count further.
+// enough reports whether no more keys need to be counted.
 func (s *scan) enough() bool { return s.Enough(len(s.res.KVs), s.bytes, s.res.Count) }
 
-// take counts a key and adds its value, which it finds with a cursor of the log, if it is wanted. It returns the
-// size of what it added.
+// take counts a key. If its value is wanted, take reads it with a cursor of the log and adds it. It returns the size of what
+// it added.
 func (s *scan) take(t txn, values *bbolt.Cursor, key []byte, revision int64) (int, error) {
 	if !s.wanted() {
 		return 0, nil

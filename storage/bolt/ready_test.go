@@ -12,7 +12,7 @@ import (
 	"github.com/keelson-dev/keelson/storage/bolt"
 )
 
-// Ready may be called while the file grows and is closed. Afterwards it is ErrClosed.
+// Ready may be called while the file grows and is closed. Afterwards it returns ErrClosed.
 func TestReadyMeanwhile(t *testing.T) {
 	ctx := context.Background()
 	for i := range 20 {

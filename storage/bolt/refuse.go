@@ -26,7 +26,7 @@ var (
 	errReplaced   = errors.New("another process has put another file in its place: try again")
 )
 
-// identify says in our words what bbolt has said of the file at path.
+// identify replaces an error of bbolt about the file at path by one of this package.
 func identify(path string, err error) error {
 	switch {
 	case errors.Is(err, bbolterrors.ErrTimeout):
@@ -41,7 +41,7 @@ func identify(path string, err error) error {
 	return err
 }
 
-// explain gives the system's, bbolt's and our errors a cure.
+// explain adds advice to errors of the system, of bbolt and of this package.
 func explain(path string, err error) error {
 	err = identify(path, err)
 	switch {
@@ -61,7 +61,7 @@ func explain(path string, err error) error {
 	return err
 }
 
-// cutOff says that a file begins as a bbolt file does and is shorter than it says.
+// cutOff reports whether a file begins like a bbolt file and is shorter than its meta page says.
 func cutOff(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
@@ -76,7 +76,7 @@ func cutOff(path string) bool {
 	return err == nil && info.Size() < int64(m.pages)*m.pageSize
 }
 
-// noSpace recognises what the system says when there is no room. bbolt passes some of its errors on as text only.
+// noSpace reports whether an error means that there is no room. bbolt wraps some errors as text only.
 func noSpace(err error) bool {
 	for _, e := range []syscall.Errno{syscall.ENOSPC, syscall.EFBIG, syscall.EDQUOT} {
 		if errors.Is(err, e) || strings.Contains(err.Error(), e.Error()) {
@@ -86,7 +86,7 @@ func noSpace(err error) bool {
 	return false
 }
 
-// fault is an error of the file.
+// fault returns the error for a failed operation on the file.
 func (b *Backend) fault(op string, err error) error {
 	if noSpace(err) {
 		err = fmt.Errorf("%w: %v", storage.ErrNoSpace, err)
@@ -94,8 +94,8 @@ func (b *Backend) fault(op string, err error) error {
 	return &storage.FileError{Op: op, Path: b.path, Err: err}
 }
 
-// guard runs fn and makes an error of a panic: bbolt panics on damaged pages, and a page that the disk cannot
-// deliver is a memory fault.
+// guard runs fn and returns a panic as an error. bbolt panics on damaged pages, and a page that the disk cannot read causes a
+// memory fault.
 func guard(fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

@@ -11,26 +11,24 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// defaultBump is that of etcd's documentation on restoring a snapshot for Kubernetes: more than a busy server commits
-// between two backups.
+// defaultBump is the number in etcd's documentation about restoring a snapshot for Kubernetes. A busy server makes fewer
+// commits between two backups.
 const defaultBump = 1_000_000_000
 
 var errExists = errors.New("it exists already: give the name of a new file, or move the old one away")
 
-// RestoreOptions refines Restore. The zero RestoreOptions is valid.
+// RestoreOptions are the options of Restore. The zero RestoreOptions is valid.
 type RestoreOptions struct {
-	// RevisionBump is how far above the snapshot's the restored store's revision is, and its history is forgotten:
-	// clients may have seen states after the snapshot, whose revisions must not be given to other ones. 0 is
-	// 1,000,000,000. A negative number keeps the revision and the history: for a snapshot after which nothing was
-	// committed.
+	// RevisionBump is added to the snapshot's revision, and the restored store has no history. Clients may have seen states
+	// after the snapshot, whose revisions must not be given to other states. 0 is 1,000,000,000. A negative number keeps the
+	// revision and the history; use it only for a snapshot after which nothing was committed.
 	RevisionBump int64
 }
 
-// Restore makes a new file at path of a snapshot that r delivers. It writes under another name, verifies the whole
-// as Verify does, and then gives the file its name; a file that is there already is never replaced. After an error
-// nothing is left behind; a process that is killed leaves path.keelson-restore-*, which may be deleted. Errors name
-// what is wrong: with the snapshot (truncated, damaged, of another program, of a later format), r's own, or
-// ErrNoSpace.
+// Restore makes a new file at path from the snapshot in r. It writes to a temporary file, verifies all of it like Verify, and
+// then renames it to path. An existing file is never replaced. After an error nothing is left behind. A process that is
+// killed leaves path.keelson-restore-*, which may be deleted. Errors are: a fault of the snapshot (truncated, damaged, of
+// another program, of a later format), an error of r, or ErrNoSpace.
 func Restore(path string, r io.Reader, opts RestoreOptions) error {
 	if err := restore(path, r, opts); err != nil {
 		if noSpace(err) {
@@ -72,11 +70,11 @@ func restore(path string, r io.Reader, opts RestoreOptions) error {
 	return err
 }
 
-// rebase verifies the snapshot in a file and moves its revision.
+// rebase verifies the snapshot in a file and changes its revision.
 func rebase(tmp string, bump int64) error {
 	s, err := verifyFile(tmp)
 	if err == nil && s.clean == 0 {
-		if err = settle(tmp); err == nil { // of a file that was not closed; the journal of a snapshot is empty
+		if err = settle(tmp); err == nil { // a file that was not closed; the journal of a snapshot is empty
 			s, err = verifyFile(tmp)
 		}
 	}

@@ -10,17 +10,18 @@ import (
 )
 
 const (
-	// keepFree bounds what a file leaves of the disk to others, of which a sixteenth is left at most.
+	// keepFree is the maximum number of bytes of the disk that are left to other files; at most a sixteenth of the disk is
+	// left.
 	keepFree = 64 << 20
-	// leastRoom is what must be left, besides what a write takes, for a write that makes the store grow.
+	// leastRoom is the number of bytes that must be free, besides those of the write, for a write that makes the store grow.
 	leastRoom = 128 << 10
-	// roomTime is how long a measured room is believed.
+	// roomTime is how long a measured room is used.
 	roomTime = 100 * time.Millisecond
 )
 
-// growth is how many bytes a file may grow whose pages take size bytes: below the quota, and below what the disk has without
-// what is left to others. Where the system does not tell what the disk has it is not bounded by that. A file that is larger than
-// its quota, since its free pages were no neighbours, has a negative growth.
+// growth returns by how many bytes a file with pages of size bytes may grow. It is bounded by the quota, and by the free
+// bytes of the disk without those left to other files. Where the system does not report the free bytes, they are no bound. A
+// file may be larger than its quota, if its free pages were no neighbours; its growth is negative.
 func (b *Backend) growth(size int64) int64 {
 	left := int64(math.MaxInt64 / 4)
 	if available, capacity, ok := diskRoom(b.file); ok {
@@ -35,29 +36,29 @@ func (b *Backend) growth(size int64) int64 {
 	return left
 }
 
-// room is how many bytes of pages can be written: those that are free in the file, and those by which it may grow.
+// room returns how many bytes of pages can be written: the free ones in the file, and those by which it may grow.
 func (b *Backend) room() int64 {
 	var size, page int64
 	_ = b.db.View(func(tx *bbolt.Tx) error {
-		size, page = tx.Size(), int64(tx.DB().Info().PageSize) // within, as the file is mapped then, and not anew
+		size, page = tx.Size(), int64(tx.DB().Info().PageSize) // within the transaction the file is mapped, and not mapped anew
 		return nil
 	})
 	return int64(b.freePages())*page + b.growth(size)
 }
 
-// freePages is how many pages of the file are free when the next transaction begins, if no reader keeps them.
+// freePages returns how many pages of the file will be free when the next transaction begins, if no reader keeps them.
 func (b *Backend) freePages() int {
 	s := b.db.Stats()
 	return s.FreePageN + s.PendingPageN
 }
 
-// gauge believes a measured room for a while. Its fields belong to the writer's goroutine.
+// gauge remembers a measured room for a while. Its fields belong to the writer's goroutine.
 type gauge struct {
 	left int64
 	at   time.Time
 }
 
-// takes says that there is room for a number of bytes of keys and values, besides those that wait to be written. In pages
+// takes reports whether there is room for size bytes of keys and values besides the bytes that wait to be written. In pages
 // they take twice as much.
 func (g *gauge) takes(b *Backend, waiting, size int64) bool {
 	need := 2*(waiting+size) + leastRoom
@@ -71,7 +72,7 @@ func (g *gauge) takes(b *Backend, waiting, size int64) bool {
 	return true
 }
 
-// errFull says that the file has no room for what makes the store grow.
+// errFull returns the error for a commit that makes the store grow when the file has no room.
 func (b *Backend) errFull() error {
 	why := "the disk is full"
 	if b.opts.Quota > 0 {

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// sizeLimit returns how large files of this process may become, if that is limited.
+// sizeLimit returns the maximum size of a file of this process; ok is false if there is none.
 func sizeLimit() (size int64, ok bool) {
 	var r syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &r); err != nil || r.Cur > math.MaxInt64/4 {
@@ -15,7 +15,8 @@ func sizeLimit() (size int64, ok bool) {
 	return int64(r.Cur), true //nolint:gosec // checked
 }
 
-// diskRoom returns how many bytes the disk of a file has for this process, and in all. The file may be closed meanwhile.
+// diskRoom returns the number of bytes that are free for this process on the disk of a file, and the size of the disk. The
+// file may be closed meanwhile.
 func diskRoom(f *os.File) (available, capacity int64, ok bool) {
 	conn, err := f.SyscallConn()
 	if err != nil {

@@ -4,8 +4,8 @@ package bolt
 
 import "os"
 
-// sizeLimit is not known here.
+// sizeLimit is not available here.
 func sizeLimit() (size int64, ok bool) { return 0, false }
 
-// diskRoom is not known here: that a disk is full shows when something is written.
+// diskRoom is not available here: a full disk is only noticed when a write fails.
 func diskRoom(*os.File) (available, capacity int64, ok bool) { return 0, 0, false }

@@ -11,19 +11,18 @@ import (
 )
 
 const (
-	// minSpare is how much must be free before a file is copied for it.
+	// minSpare is the number of bytes that must be free before a file is copied.
 	minSpare = 1 << 20
-	// copyBytes is about what one transaction of a copy writes.
+	// copyBytes is about the number of bytes that one transaction of a copy writes.
 	copyBytes = 4 << 20
 )
 
-// compactCopy names the copy of the file at a path without symbolic links.
+// compactCopy returns the name of the copy of the file at a path without symbolic links.
 func compactCopy(path string) string { return path + ".keelson-shrink" }
 
-// shrink puts a compact copy in the place of the file at path, if more than half of that is free. The file stays
-// locked until it has been replaced, the copy is complete and flushed before that, and a rename happens or does not:
-// whenever the process is killed, one of the two is there and whole. Only a file that cannot be opened is an error;
-// onShrink hears of others.
+// shrink replaces the file at path by a compact copy, if more than half of the file is free. The file stays locked until it
+// has been replaced, the copy is complete and flushed before that, and a rename is atomic. So whenever the process is killed,
+// one of the two exists and is complete. Only a file that cannot be opened is an error; onShrink is called with other errors.
 func shrink(path string, onShrink func(before, after int64, err error)) error {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -56,8 +55,8 @@ func (f *dbFile) shrink(path string) (before, after int64, tried bool, err error
 		return before, before, false, nil
 	}
 	tmp := compactCopy(path)
-	_ = os.Remove(tmp) // left over by a process that was killed: the file it copied is locked by this one
-	// Where the new name could not be made durable, nothing is renamed.
+	_ = os.Remove(tmp) // left by a killed process: this process has the file locked that was copied
+	// If a new name cannot be made durable, nothing is renamed.
 	if err = syncDir(filepath.Dir(path)); err == nil {
 		after, err = f.copyTo(tmp, info)
 	}
@@ -106,7 +105,7 @@ func (f *dbFile) sealAsIs() error {
 	return f.seal(s.recovered())
 }
 
-// seal makes all that was written durable and the file one that was closed cleanly, in state s.
+// seal makes everything that was written durable and marks the file as cleanly closed, in state s.
 func (f *dbFile) seal(s state) error {
 	s.clean, s.reserved = 1, s.revision
 	f.NoSync, f.NoFreelistSync = false, false

@@ -71,7 +71,7 @@ func TestShrink(t *testing.T) {
 			if err := os.Symlink(path, link); err != nil {
 				t.Fatal(err)
 			}
-			b := open(t, path, bolt.Options{}) // without the option nothing happens but tidying up
+			b := open(t, path, bolt.Options{}) // without the option only leftovers are removed
 			want, err := b.Range(t.Context(), storage.Range{})
 			if err != nil {
 				t.Fatal(err)
@@ -127,7 +127,7 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-// What SyncInterval reserved is not forgotten with the copy.
+// The copy keeps the reservation of SyncInterval.
 func TestShrinkKeepsTheGap(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "test.db")
 	hollowed(t, path)
@@ -143,7 +143,7 @@ func TestShrinkKeepsTheGap(t *testing.T) {
 	}
 }
 
-// Who waits for the lock of a file that is replaced meanwhile does not get the old one.
+// A process that waits for the lock of a file that is replaced meanwhile does not use the old file.
 func TestShrinkLocksOthersOut(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "test.db")
@@ -171,7 +171,7 @@ func TestShrinkLocksOthersOut(t *testing.T) {
 	}
 }
 
-// shrinkForEver makes a file hollow and shrinks it, again and again, and says which round is complete.
+// shrinkForEver makes a file hollow and shrinks it, again and again, and prints which round is complete.
 func shrinkForEver(path string) error {
 	for round := 0; ; round++ {
 		tidied := make(chan struct{}, 1000)

@@ -12,8 +12,7 @@ import (
 	"github.com/keelson-dev/keelson/storage/bolt"
 )
 
-// Under steady writes the file stays within three times the live data plus the window, counted in bytes of keys and
-// values.
+// Under steady writes the file stays within three times the live data plus the window, counted in bytes of keys and values.
 func TestTheFileStaysSmall(t *testing.T) {
 	t.Parallel()
 	for name, load := range map[string]struct {

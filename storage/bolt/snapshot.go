@@ -10,14 +10,15 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// Snapshot writes the store as it is at one revision, which it returns, to w: a file that Open opens and Restore
-// takes. It has all that was answered before, history included; commits go on meanwhile. bbolt keeps the pages of
-// the snapshot until it is written, so with a slow w the file grows by what is committed meanwhile, and on a file
-// that outgrows its map (4 GiB, or four times the file at Open if that is more) commits wait for it.
+// Snapshot writes the store as it is at one revision to w, and returns the revision. The result is a file that Open and
+// Restore accept. It has all commits that were answered before the call, and the history. Commits continue meanwhile. bbolt
+// keeps the pages of the snapshot until it is written: with a slow w the file grows by what is committed meanwhile. A file
+// that outgrows its map (4 GiB, or four times the size at Open if that is more) makes commits wait for the snapshot.
 //
-// The snapshot is as long as the file, free pages included; a journal in it is empty. What SyncInterval has in memory
-// alone, or the journal, is first written to the trees; only that needs a disk with room. Errors: those of w, ErrClosed
-// when Close comes before the end, the context's.
+// The snapshot is as long as the file, free pages included; a journal in it is empty. Commits that are only in memory
+// (SyncInterval) or in the journal are written to the trees first; only that needs a disk with room. If the snapshot of a
+// store in a weaker mode is opened without Restore, the store continues after the reserved revisions, as after an unclean
+// stop. Errors: those of w, ErrClosed when Close comes before the end, the context's.
 func (b *Backend) Snapshot(ctx context.Context, w io.Writer) (revision int64, err error) {
 	now, err := b.tail.see()
 	if err != nil {
@@ -37,10 +38,10 @@ func (b *Backend) Snapshot(ctx context.Context, w io.Writer) (revision int64, er
 	}
 }
 
-// errUnsettled says that the file has not all that it should have, or something that is not shown yet.
+// errUnsettled means that the file lacks something that the snapshot must have, or has something that is not shown yet.
 var errUnsettled = errors.New("the file is behind or ahead")
 
-// snapshot writes the file if it has at least the revision wanted, and nothing that a crash could take back.
+// snapshot writes the file if it has at least the revision wanted, and nothing that a crash could undo.
 func (b *Backend) snapshot(ctx context.Context, w io.Writer, wanted int64) (revision int64, err error) {
 	err = b.view(func(t txn) error {
 		s, err := t.state()
@@ -71,14 +72,14 @@ func (b *Backend) snapshot(ctx context.Context, w io.Writer, wanted int64) (revi
 	return revision, nil
 }
 
-// interruptible is a writer that may be told to stop.
+// interruptible is a writer that can be stopped.
 type interruptible struct {
 	w    io.Writer
 	stop func() error
-	err  error // the last one; bbolt passes some on as text only
+	err  error // the last error; bbolt wraps some errors as text only
 
 	written int64
-	journal *journal // which is delivered empty: others write it meanwhile, and the trees have what is wanted; may be nil
+	journal *journal // may be nil; it is written as empty, because it changes meanwhile and the trees have its content
 	blank   []byte
 }
 
@@ -94,7 +95,7 @@ func (i *interruptible) Write(b []byte) (n int, err error) {
 	return n, i.err
 }
 
-// without returns what is written next, b, without what is of the journal.
+// without returns b, the bytes to be written next, with zeros for the content of the journal.
 func (i *interruptible) without(b []byte) []byte {
 	if i.journal == nil {
 		return b

@@ -50,7 +50,7 @@ func TestASnapshotIsTheStoreAtOneRevision(t *testing.T) {
 					case <-stop:
 						return
 					case written <- struct{}{}:
-					case <-time.After(time.Millisecond): // as many commits as in a snapshot's time, not more
+					case <-time.After(time.Millisecond): // about as many commits as during a snapshot
 					}
 				}
 			})
@@ -197,7 +197,7 @@ type failing struct{ err error }
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
 func (f failing) Read([]byte) (int, error)  { return 0, f.err }
 
-// A change whose flush has failed may be in the file, and is in no snapshot before it is durable.
+// A change whose flush has failed may be in the file, but is in no snapshot before it is durable.
 func TestASnapshotHasNothingUnseen(t *testing.T) {
 	b := open(t, filepath.Join(t.TempDir(), "test.db"), bolt.Options{})
 	put(t, b, "a", "1")
@@ -310,7 +310,7 @@ func TestSnapshotsThatAreRefused(t *testing.T) {
 
 func laterVersion(tx *bbolt.Tx) error { return version(4)(tx) }
 
-// version makes a file say that it is of a format version.
+// version sets the format version of a file.
 func version(n uint64) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error {
 		return tx.Bucket([]byte("meta")).Put([]byte("version"), binary.BigEndian.AppendUint64(nil, n))
@@ -355,7 +355,7 @@ func TestRestoreReplacesNothing(t *testing.T) {
 	if got := readFile(t, file); string(got) != "precious" {
 		t.Errorf("the file holds %q", got)
 	}
-	// The name is taken while the snapshot comes.
+	// A file with the name is created while the snapshot is read.
 	late := filepath.Join(dir, "late")
 	r := io.MultiReader(bytes.NewReader(content), onRead(func() { writeFile(t, late, []byte("precious")) }))
 	wantError(t, bolt.Restore(late, r, bolt.RestoreOptions{}), "it exists already")

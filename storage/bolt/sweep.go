@@ -6,8 +6,9 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// expire looks at the values that are not in the file yet first. Nothing is left of the limit for the file before all of
-// them that are due have been deleted: so whatever comes to the file later is due later than what was seen to there.
+// expire deletes expired keys. It handles the values that are not in the file yet first. It uses none of the limit for the
+// file before all of them that are due have been deleted. So an entry that comes to the file later is always due later than
+// the entries that were handled there.
 func (d *deferred) expire(t txn, now int64) error {
 	limit := len(d.changes) + stepChanges
 	next := int64(0)
@@ -36,7 +37,7 @@ func (d *deferred) expire(t txn, now int64) error {
 	return nil
 }
 
-// expireStored deletes the key of an entry in the file, unless it has been changed since.
+// expireStored deletes the key of an entry in the file, unless the key has been changed since.
 func (d *deferred) expireStored(t txn, e expiring) error {
 	key, err := t.expiringKey(e)
 	if err != nil {

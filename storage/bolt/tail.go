@@ -8,27 +8,27 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// The tail keeps about this much of the newest history in memory, values included.
+// The tail keeps about this much of the newest history in memory, including values.
 const (
 	tailChanges = 4096
 	tailBytes   = 4 << 20
 )
 
-// shown is what everybody may see.
+// shown is the state that readers may see.
 type shown struct {
-	revision int64 // the newest one
-	floor    int64 // history below is forgotten, even if it is still here
+	revision int64 // the newest revision
+	floor    int64 // history below it is removed, even if it is still in the file
 	flushed  int64 // later changes are in memory, and in the journal if there is one, but not in the trees of the file
 	overlay  *overlay
 }
 
-// tail is the newest part of the history, and what everybody may see.
+// tail has the newest part of the history, and the state that readers may see.
 type tail struct {
-	mu      sync.Mutex // guards everything below, and the position of every feed
+	mu      sync.Mutex // guards all fields below, and the position of every feed
 	shown   shown
-	base    int64 // the changes are those of (base, shown.revision], and base is at most shown.flushed
+	base    int64 // the changes are those of (base, shown.revision]; base is at most shown.flushed
 	changes []*change
-	size    int // of the changes
+	size    int // size of the changes
 	feeds   map[*feed]struct{}
 	closed  bool
 }
@@ -41,7 +41,7 @@ func newTail(s state) *tail {
 	}
 }
 
-// see returns what may be seen, or ErrClosed.
+// see returns the state that readers may see, or ErrClosed.
 func (t *tail) see() (shown, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -74,7 +74,7 @@ func (t *tail) publish(changes []*change, now shown) {
 	}
 }
 
-// restart shows a state whose history is not here.
+// restart shows a state whose history is not in memory.
 func (t *tail) restart(s state) {
 	t.publish(nil, shown{revision: s.revision, floor: s.compacted, flushed: s.revision})
 	t.mu.Lock()
@@ -82,7 +82,7 @@ func (t *tail) restart(s state) {
 	t.base, t.changes, t.size = s.revision, nil, 0
 }
 
-// after returns the changes that follow a revision at or above base. The caller holds mu.
+// after returns the changes after a revision, which is at or above base. The caller holds mu.
 func (t *tail) after(revision int64) []*change {
 	i := sort.Search(len(t.changes), func(i int) bool { return t.changes[i].revision > revision })
 	return t.changes[i:]
@@ -99,8 +99,8 @@ func (t *tail) close() {
 	t.changes = nil
 }
 
-// notice tells a feed of changes just published. A feed that has nothing unread moves on with the head as long
-// as nothing concerns it, so a quiet one never falls out of the window. The caller holds tail.mu.
+// notice informs a feed about changes just published. A feed that has nothing unread moves on with the newest revision as
+// long as no change concerns it, so it never leaves the window. The caller holds tail.mu.
 func (f *feed) notice(changes []*change) {
 	if !f.idle {
 		return
@@ -116,7 +116,7 @@ func (f *feed) notice(changes []*change) {
 	f.pos = max(f.pos, f.tail.shown.revision)
 }
 
-// end makes the feed be over, unless it is already. The caller holds tail.mu.
+// end ends the feed with err, unless it has ended already. The caller holds tail.mu.
 func (f *feed) end(err error) {
 	if f.err != nil {
 		return
@@ -130,11 +130,11 @@ func (f *feed) end(err error) {
 	f.signal()
 }
 
-// signal makes a waiting Next look again, or calls who has gone instead. The caller holds tail.mu.
+// signal makes a waiting Next look again, or calls the func given to Wake. The caller holds tail.mu.
 func (f *feed) signal() {
 	if again := f.onWake; again != nil {
 		f.onWake = nil
-		go again() // the goroutine is that of who gave it to Wake
+		go again() // the caller of Wake waits for this goroutine
 		return
 	}
 	select {

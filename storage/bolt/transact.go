@@ -13,11 +13,11 @@ const (
 	maxGrowth = 16 << 20
 )
 
-// stepPages bounds what pages a transaction takes for one change, about: the paths to it in each tree.
+// stepPages is about the maximum number of pages that a transaction takes for one change: the paths to it in each tree.
 const stepPages = 48
 
-// transact applies the batch, and some compaction, in one durable transaction, publishes its changes and answers
-// the batch. It returns how many changes compaction has forgotten. After an error, requests may be unanswered.
+// transact applies the batch, and some compaction, in one durable transaction, publishes its changes and answers the batch.
+// It returns how many changes compaction has removed. After an error, requests may be unanswered.
 func (w *writer) transact(batch []*request) (scrubbed int, err error) {
 	begin := time.Now()
 	a := w.attempt()
@@ -26,7 +26,7 @@ func (w *writer) transact(batch []*request) (scrubbed int, err error) {
 		return a.run(batch)
 	})
 	if err == nil && a.state.reserved > w.state.reserved && w.b.opts.Sync == NoSync {
-		err = w.b.sync() // the revisions may be shown now
+		err = w.b.sync() // now the revisions may be shown
 	}
 	if errors.Is(err, errNothing) {
 		w.expects(a)
@@ -60,7 +60,7 @@ func (w *writer) update(fn func(txn) error) error {
 	db := w.b.db
 	err := guard(func() error {
 		return db.Update(func(tx *bbolt.Tx) error {
-			// Every growth costs a flush of its own.
+			// Every growth costs an additional flush.
 			db.AllocSize = min(max(int(tx.Size()/8), minGrowth), maxGrowth)
 			if w.pressure.full {
 				db.AllocSize = db.Info().PageSize
@@ -79,8 +79,8 @@ func (w *writer) update(fn func(txn) error) error {
 	return w.b.fault("bolt: write", err)
 }
 
-// finish marks the file as cleanly closed and stores its list of free pages, so that the next Open need not find
-// them. Failing that, Open is slower, and the revisions go on after those reserved.
+// finish marks the file as cleanly closed and stores its list of free pages, so that the next Open need not find them. If
+// that fails, the next Open is slower, and the revisions continue after the reserved ones.
 func (w *writer) finish() {
 	if w.state.clean != 0 {
 		return
@@ -120,7 +120,7 @@ func (w *writer) attempt() *attempt {
 	return a
 }
 
-// step is how many changes a transaction may make, at most limit.
+// step returns how many changes a transaction may make, at most limit.
 func (w *writer) step(limit int) int {
 	if !w.pressure.full {
 		return limit

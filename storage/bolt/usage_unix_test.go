@@ -15,15 +15,15 @@ import (
 	"github.com/keelson-dev/keelson/storage/bolt"
 )
 
-// cpuTime is what this process has used.
+// cpuTime returns the CPU time of this process.
 func cpuTime() time.Duration {
 	var r syscall.Rusage
 	_ = syscall.Getrusage(0, &r)
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// BenchmarkDurable creates and updates objects of the size of a small Kubernetes one beside 10,000 others, and says how much
-// CPU time that takes, which the time of one writer, waiting for the disk, does not tell.
+// BenchmarkDurable creates and updates objects of the size of a small Kubernetes object beside 10,000 others, and reports the
+// CPU time of that. The time of one writer does not show it, because it includes the wait for the disk.
 func BenchmarkDurable(b *testing.B) {
 	value := strings.Repeat("v", 1700)
 	for _, update := range []bool{false, true} {

@@ -10,9 +10,9 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Verify reads the whole file at path, which no process may have open, and checks that it is sound: bbolt's pages,
-// the checksum of every change, that index and log agree, that every change leads to the one before, the counters, and
-// that what a journal has goes on from there. The error names what is wrong, up to twenty places. The file is not changed.
+// Verify reads the whole file at path, which no process may have open, and checks it: bbolt's pages, the checksum of every
+// change, that index and log agree, that every change refers to the previous one, the counters, and that the content of a
+// journal continues from there. The error has up to twenty faults. The file is not changed.
 func Verify(path string) error {
 	if _, err := verifyFile(path); err != nil {
 		return fmt.Errorf("bolt: verify %s: %w", path, explain(path, err))
@@ -20,7 +20,7 @@ func Verify(path string) error {
 	return nil
 }
 
-// verifyFile is Verify for those who explain its errors themselves. It returns the file's state.
+// verifyFile is Verify for callers that explain its errors themselves. It returns the file's state.
 func verifyFile(path string) (s state, err error) {
 	if err := lookAt(path); err != nil {
 		return s, err
@@ -38,7 +38,7 @@ func verifyFile(path string) (s state, err error) {
 	return s, errors.Join(err, f.Close())
 }
 
-// lookAt refuses what has no content to verify.
+// lookAt returns an error for a file that has no content to verify.
 func lookAt(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -78,15 +78,15 @@ func (f *dbFile) verify(tx *bbolt.Tx) (s state, err error) {
 	if err := c.journal(txn{tx: tx}, f.file); err != nil {
 		return s, err
 	}
-	for err := range tx.Check() { // all of them, or its goroutine would wait for ever
+	for err := range tx.Check() { // read all of them: otherwise the goroutine of Check would wait for ever
 		_ = c.add(err)
 	}
 	return s, c.err()
 }
 
-// Verify checks the file as the function of that name does, while it is in use: what it checks is the content as it
-// was written when Verify began; what is in memory or the journal alone is not looked at. Commits go on meanwhile, but
-// pages that they free are not used again before Verify has ended, so the file may grow.
+// Verify checks the file like the function Verify, while it is in use. It checks the content as it was written when Verify
+// began, without commits that are only in memory or in the journal. Commits continue meanwhile, but pages that they free are
+// not used again before Verify has ended, so the file may grow.
 func (b *Backend) Verify(ctx context.Context) error {
 	err := b.view(func(t txn) error {
 		stop := func() error { return b.interrupted(ctx) }
@@ -111,7 +111,7 @@ func (b *Backend) Verify(ctx context.Context) error {
 	return err
 }
 
-// interrupted tells why something long should end: ctx, or Close.
+// interrupted returns the error with which a long operation should end, after ctx has ended or Close was called.
 func (b *Backend) interrupted(ctx context.Context) error {
 	select {
 	case <-b.stopped:

@@ -18,8 +18,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// varied makes a store with values of all sizes, some with a TTL, deletions, a compacted past and some history, cleanly
-// closed.
+// varied makes a store with values of all sizes, some with a TTL, deletions, compacted history and some retained history,
+// cleanly closed.
 func varied(t testing.TB, path string) {
 	t.Helper()
 	b, err := bolt.Open(path, bolt.Options{Sync: bolt.NoSync, WindowChanges: 60})
@@ -33,7 +33,7 @@ func varied(t testing.TB, path string) {
 			c.TTL = time.Duration(i%3/2) * 1000 * time.Hour
 			c.Value = []byte(fmt.Sprint(i, strings.Repeat(" value", r.IntN(30)*r.IntN(30)*r.IntN(2)+1)))
 		}
-		if i == 246 { // one is stored in parts
+		if i == 246 { // one value is stored in parts
 			c.Key, c.Value = "/registry/widgets/large", bytes.Repeat([]byte("large"), 4000)
 		}
 		if _, err := b.Commit(t.Context(), c); err != nil {
@@ -45,7 +45,7 @@ func varied(t testing.TB, path string) {
 	}
 }
 
-// dump is a checksum of everything that a file shows, at each revision it retains.
+// dump returns a checksum of everything that a file shows, at each retained revision.
 func dump(t testing.TB, path string) (string, error) {
 	t.Helper()
 	b, err := bolt.Open(path, bolt.Options{WindowChanges: 60})
@@ -105,7 +105,7 @@ func TestVerifyFindsNothingWrong(t *testing.T) {
 	wantError(t, bolt.Verify(filepath.Join(dir, "empty")), "the file is empty")
 }
 
-// Each edit is one that bbolt finds nothing wrong with.
+// bbolt does not detect any of these edits.
 func TestVerifyNamesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	source := filepath.Join(t.TempDir(), "source.db")
@@ -237,7 +237,7 @@ func TestVerifyNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A bit that has flipped anywhere is found, or is where nothing is; nothing panics, and nothing goes on for ever.
+// A flipped bit anywhere is found, unless it is in unused space; nothing panics, and nothing loops for ever.
 func TestBitsThatFlip(t *testing.T) {
 	t.Parallel()
 	source := filepath.Join(t.TempDir(), "source.db")
@@ -273,11 +273,11 @@ func TestBitsThatFlip(t *testing.T) {
 				for i := range perPage {
 					damaged := bytes.Clone(file.content)
 					at := p*page + r.IntN(page)
-					if i%2 == 0 { // where the structure is
+					if i%2 == 0 { // the pages with structure
 						at = p*page + r.IntN(200)
 					}
 					damaged[at] ^= 1 << r.IntN(8)
-					if i%5 == 4 { // and some more
+					if i%5 == 4 { // and some others
 						for range 8 {
 							damaged[p*page+r.IntN(page)] = byte(r.Uint32())
 						}
@@ -298,7 +298,7 @@ func TestBitsThatFlip(t *testing.T) {
 	}
 }
 
-// FuzzVerify gives damaged files to everything that reads files.
+// FuzzVerify gives damaged files to every function that reads files.
 func FuzzVerify(f *testing.F) {
 	source := filepath.Join(f.TempDir(), "source.db")
 	varied(f, source)

@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// placed is a version of a key as the index has it. The zero one is none.
+// placed is a version of a key in the index. The zero value means that there is none.
 type placed struct {
 	revision          int64
 	deleted, expiring bool
 }
 
-// live is the revision of the value that a version is; 0 if it is none.
+// live returns the revision of the value, or 0 if the version is a deletion or none.
 func (p placed) live() int64 {
 	if p.deleted {
 		return 0
@@ -19,7 +19,7 @@ func (p placed) live() int64 {
 	return p.revision
 }
 
-// version finds the newest version of key not newer than at.
+// version returns the newest version of key not newer than at.
 func (t txn) version(key string, at int64) (placed, error) {
 	seek := indexKey(make([]byte, 0, 128), key, at)
 	k, v := t.index.Cursor().Seek(seek)
@@ -52,7 +52,7 @@ func (t txn) drop(key []byte, revision int64) error {
 	return t.dropEntry(revision)
 }
 
-// replaced is what a commit replaces when it finds a version of its key.
+// replaced returns the value that a commit replaces when it finds this version of its key.
 func (t txn) replaced(found placed) (replaced, error) {
 	was := replaced{revision: found.live()}
 	if was.revision == 0 || !found.expiring {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// warmed has the file at path in the system's memory, as far as there is room, or none of it.
+// warmed loads the file at path into the system's memory, as far as there is room, or removes it from there.
 func warmed(path string, cold bool) error {
 	f, err := os.Open(path)
 	if err != nil {

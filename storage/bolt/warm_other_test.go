@@ -4,7 +4,7 @@ package bolt_test
 
 import "errors"
 
-// warmed cannot do it here.
+// warmed is not available here.
 func warmed(_ string, cold bool) error {
 	if cold {
 		return errors.New("there is no known way to take a file out of the system's memory")

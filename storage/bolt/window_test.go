@@ -18,7 +18,7 @@ func TestHistoryGoesOnAcrossARestart(t *testing.T) {
 	b := open(t, path, bolt.Options{Sync: bolt.NoSync})
 	var revisions []int64
 	var want []string
-	for i := range 1500 { // more than Next looks at in one step
+	for i := range 1500 { // more than Next reads in one step
 		r := put(t, b, "k", fmt.Sprint(i))
 		s := fmt.Sprintf("k=%d@%d", i, r)
 		if i > 0 {
@@ -78,7 +78,7 @@ func TestHistoryIsKeptForTheWindow(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour)
-		b = open(t, path, o) // all that is found is as old as the opening
+		b = open(t, path, o) // all history found in the file counts as new
 		wantGet(t, b, "a", r4, "2", r2)
 		time.Sleep(50 * time.Second)
 		wantGet(t, b, "a", r4, "2", r2)
@@ -178,13 +178,13 @@ func TestCompactionIsTidiedUpAfterARestart(t *testing.T) {
 	if err := b.Compact(t.Context(), now); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Close(); err != nil { // most often long before everything is removed
+	if err := b.Close(); err != nil { // mostly long before everything is removed
 		t.Fatal(err)
 	}
 	b = open(t, path, bolt.Options{})
 	for tries := 0; ; tries++ {
 		if log, _, err := b.Versions(); err != nil || log == 49 || tries == 10_000 {
-			break // and wantVersions tells what is wrong
+			break // wantVersions reports the error
 		}
 		time.Sleep(time.Millisecond)
 	}

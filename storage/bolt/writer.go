@@ -14,25 +14,25 @@ const (
 	batchBytes   = 8 << 20
 )
 
-// writer makes all changes to the file, in one goroutine. Its fields belong to that goroutine. With NoSync it runs itself; with
-// SyncAlways it is the lower part of a journaled (journaled.go), with SyncInterval of a deferred (interval.go), which show
-// changes before they are in the trees of the file (pending.go).
+// writer makes all changes to the file, in one goroutine. Its fields belong to that goroutine. With NoSync it runs by itself.
+// With SyncAlways it is embedded in a journaled (journaled.go), and with SyncInterval in a deferred (interval.go). These two
+// show changes before they are in the trees of the file (pending.go).
 type writer struct {
 	b       *Backend
-	state   state // as of the last transaction known to be durable (written, with NoSync)
+	state   state // as of the last transaction that is known to be durable (with NoSync: written)
 	history history
-	retry   time.Time // compaction has failed and rests until then
+	retry   time.Time // compaction has failed and is not tried before
 
-	carried  []*change // are shown, and durable in the journal alone: the next transaction writes them first
-	dropping bool      // the next transaction takes the journal away
-	wrong    error     // why the last transaction that had something to write has failed
+	carried  []*change // changes that are shown, and durable in the journal only: the next transaction writes them first
+	dropping bool      // the next transaction removes the journal
+	wrong    error     // error of the last transaction that had something to write
 
 	pressure pressure
-	limit    int // how much a step of compaction forgets, while it is not 0
+	limit    int // how many changes a step of compaction removes, if not 0
 
 	clock       clock
 	nextExpiry  int64     // no key expires before this second since 1970; 0: none does
-	expiryRetry time.Time // expiring has failed and rests until then
+	expiryRetry time.Time // expiry has failed and is not tried before
 }
 
 func newWriter(b *Backend, s state, tt timetable, spared bool) *writer {
@@ -80,7 +80,7 @@ func (w *writer) run() {
 	}
 }
 
-// rest returns how long the writer may sleep when nothing is committed; false is for ever.
+// rest returns how long the writer may sleep when nothing is committed; ok is false for no limit.
 func (w *writer) rest(now time.Time) (time.Duration, bool) {
 	at, ok := w.history.next(w.state.revision)
 	if w.due() && (!ok || w.retry.Before(at)) {
@@ -92,7 +92,7 @@ func (w *writer) rest(now time.Time) (time.Duration, bool) {
 	return max(at.Sub(now), 0), ok
 }
 
-// commit answers a batch. When the disk is full what does not make the store grow is done all the same.
+// commit answers a batch. When the disk is full, commits that do not make the store grow are still made.
 func (w *writer) commit(batch []*request) {
 	now := time.Now()
 	if w.relieve(now, slices.ContainsFunc(batch, func(r *request) bool { return r.kind == ready })) {
@@ -113,7 +113,7 @@ func (w *writer) commit(batch []*request) {
 	w.squeeze(unanswered(batch))
 }
 
-// lend gives the file to those in the batch who asked for it, one after the other, and returns the others.
+// lend lends the file to the requests of the batch that asked for it, one after the other, and returns the others.
 func (w *writer) lend(batch []*request) (others []*request) {
 	for _, r := range batch {
 		if r.kind != borrow {
@@ -127,8 +127,8 @@ func (w *writer) lend(batch []*request) (others []*request) {
 	return others
 }
 
-// expireDue deletes keys whose time has come, in a transaction of their own, and reports whether it did. There are at most
-// stepChanges in it: commits wait for one such transaction.
+// expireDue deletes expired keys in a transaction of their own, and reports whether it did. It deletes at most stepChanges,
+// because commits wait for the transaction.
 func (w *writer) expireDue(now time.Time) bool {
 	if w.nextExpiry == 0 || w.nextExpiry > w.clock.tell().Unix() || now.Before(w.expiryRetry) {
 		return false

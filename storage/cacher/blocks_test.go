@@ -14,13 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// maxBlock is how many records a block has at most.
+// maxBlock is the maximum number of records of a block.
 const maxBlock = 27
 
-// walked is what the blocks of a page are like.
+// walked describes the blocks of a page.
 type walked struct{ blocks, whole, found int }
 
-// walkBlocks checks that the blocks of a page are its records, and that what is kept with a block is made of these.
+// walkBlocks checks that the blocks of a page have its records, and that the forms of a block are made of these.
 func walkBlocks(t testing.TB, p storage.Page) (w walked) {
 	t.Helper()
 	if p.Blocks == nil {
@@ -58,7 +58,7 @@ func walkBlocks(t testing.TB, p storage.Page) (w walked) {
 	return w
 }
 
-// blockRig is a cache of n gadgets in two namespaces, filled.
+// blockRig is a filled cache of n gadgets in two namespaces.
 func blockRig(t testing.TB, n int, o cacher.Options) *rig {
 	t.Helper()
 	b := memory.New(memory.Options{})
@@ -73,7 +73,7 @@ func blockRig(t testing.TB, n int, o cacher.Options) *rig {
 
 func blockKey(i, n int) string { return fmt.Sprintf("n%d/k%05d", 2*i/n, i) }
 
-// A list without selectors comes in blocks. What is made of whole ones is kept while their records stay.
+// A list without selectors has blocks. The forms of whole blocks are kept while their records stay.
 func TestBlocks(t *testing.T) {
 	t.Parallel()
 	const n = 1000
@@ -110,8 +110,8 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// Blocks at the ends of what is listed may not be whole, and have no forms then; a list that selectors choose from has no
-// blocks, and without a FormCache nothing has forms.
+// Blocks at the ends of a list may be parts, and then have no forms. A list with selectors has no blocks, and without a
+// FormCache no block has forms.
 func TestBlocksInPart(t *testing.T) {
 	t.Parallel()
 	const n = 400
@@ -159,7 +159,7 @@ func TestBlocksInPart(t *testing.T) {
 	}
 }
 
-// The blocks of an older state that was made for a reader keep nothing, and take nothing from those of the latest.
+// The blocks of an older state that was made for a reader keep nothing, and do not change what is kept for the latest state.
 func TestBlocksOfThePast(t *testing.T) {
 	t.Parallel()
 	const n = 300
@@ -186,7 +186,7 @@ func TestBlocksOfThePast(t *testing.T) {
 	}
 }
 
-// A cache that is made anew begins without what was kept of the one before, and has given it back.
+// A cache that is filled anew keeps no forms of the earlier state, and has freed them.
 func TestBlocksOfAVoidCache(t *testing.T) {
 	t.Parallel()
 	forms := storage.NewFormCache(1 << 20)
@@ -208,7 +208,7 @@ func TestBlocksOfAVoidCache(t *testing.T) {
 	}
 }
 
-// Many list while others write, under a budget that is too small: what is kept is always that of the records.
+// Many goroutines list while others write, with a budget that is too small: forms always match their records.
 func TestBlocksRace(t *testing.T) {
 	t.Parallel()
 	const n, writes = 600, 1500

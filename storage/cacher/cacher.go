@@ -14,28 +14,29 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Options refines a Cacher. The zero Options is for a cluster-scoped resource.
+// Options are the options of a Cacher. The zero Options is for a cluster-scoped resource.
 type Options struct {
-	// Namespaced says that keys are "namespace/name", and not "name".
+	// Namespaced means that keys are "namespace/name", and not "name".
 	Namespaced bool
-	// IndexFields and IndexLabels name selectable fields and labels by whose value records are indexed: a list that
-	// asks for one value costs what it finds, and a change wakes only the watches that asked for its values. An index
-	// costs some 60 bytes a record.
+	// IndexFields and IndexLabels are selectable fields and labels by whose values records are indexed. The cost of a list
+	// that selects one value is proportional to the records found. A change wakes only the watches that select one of its
+	// values. An index costs some 60 bytes a record.
 	IndexFields, IndexLabels []string
-	// Window is how long changes are kept for watches and older states; 0 is 5 min. Keep it above three minutes: a
-	// server's bookmarks come each minute.
+	// Window is how long changes are kept for watches and older states; 0 is 5 min. It should be above three minutes, because
+	// a server sends bookmarks each minute.
 	Window time.Duration
-	// WindowBytes is about how much memory older states and changes may take, whatever Window says. 0 adapts it: a
-	// quarter of the bytes of all records, at least 8 MiB and at most 128 MiB.
+	// WindowBytes is about how much memory older states and changes may take, whatever Window is. 0 means a quarter of the
+	// bytes of all records, at least 8 MiB and at most 128 MiB.
 	WindowBytes int64
 	// ReadWait is how long a read waits for a revision that the cache has not reached; 0 is 3 s.
 	ReadWait time.Duration
-	// FillWait is how long a list, a watch or a Get of a state that need not be the latest waits for the cache to be filled; 0 is 3 s.
+	// FillWait is how long a list, a watch, or a Get with a Match other than Latest waits for the cache to be filled; 0 is 3
+	// s.
 	FillWait time.Duration
-	// Forms keeps what readers make of the blocks of a list, such as their encodings; nil keeps nothing. Several caches may
-	// have the same.
+	// Forms keeps what readers derive from the blocks of a list, such as their encodings; nil keeps nothing. Several caches
+	// may share one.
 	Forms *storage.FormCache
-	// Hooks are told what happens.
+	// Hooks are called about events in the cache.
 	Hooks Hooks
 }
 
@@ -62,54 +63,57 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Cacher is a storage.Interface that answers from memory. It begins to fill when it is first used; until then it owns
-// no goroutine, and afterwards one that follows the storage below, and another while readers wait for the store's
-// revision. Where the storage below is in this process neither is there while nothing happens: see storage.Waker and
+// Cacher is a storage.Interface that serves from memory. It begins to fill when it is first used. Until then it has no
+// goroutine. Afterwards it has one that follows the storage below, and another one while readers wait for the store's
+// revision. If the storage below is in this process, neither exists while nothing happens: see storage.Waker and
 // storage.Source.Known. All methods may be called concurrently. Make one with New, and close it before the storage below.
+//
+// A Cacher keeps no decoded objects and no queue per watcher. Its state is an immutable ordered tree of pages that share the
+// records' bytes with the backend. Parts that many records have in common are kept once, see codec.Common.
 type Cacher struct {
 	below  storage.Source
 	opts   Options
-	unsafe storage.UnreadableDeleter // nil: the storage below is none
+	unsafe storage.UnreadableDeleter // nil: the storage below is no UnreadableDeleter
 
 	life     context.Context // ends with Close
 	end      context.CancelFunc
 	working  sync.WaitGroup
 	begin    sync.Once
-	follower follower // its own
+	follower follower // used by the goroutine that follows only
 	latest   revisions
-	writes   *writes   // that were acknowledged
+	writes   *writes   // the acknowledged writes
 	plain    bool      // the storage below is no storage.Source
-	batches  sync.Pool // of *[]*change, for watchers that read
+	batches  sync.Pool // of *[]*change, for watchers that are reading
 
-	published atomic.Pointer[snapshot] // a state the cache had, or has; nil: none may be shown
+	published atomic.Pointer[snapshot] // a state that the cache had, or has; nil: no state may be shown
 	reached   atomic.Int64             // the revision up to which the cache is complete
-	known     atomic.Int64             // the highest revision that the store is known to have had
-	epoch     atomic.Int64             // grows when all that was shown so far is void
+	known     atomic.Int64             // the highest revision that the store is known to have reached
+	epoch     atomic.Int64             // grows when everything shown so far becomes void
 	changed   atomic.Int64             // log.last; 0: the cache is not filled
 	setBack   atomic.Int64             // the highest revision that was known before the store was last set back; 0: it never was
 
 	mu       sync.Mutex // guards all below
 	ending   bool
-	empty    time.Time     // since when the cache is not filled
-	hopeless bool          // the last attempt to fill it met what it cannot keep: the next ones will, too
-	loading  chan struct{} // closed when the attempt to fill the cache, which is under way, ends; nil: none is
-	problem  error         // why the cache is not filled, or not fresh; nil: it is
-	answered time.Time     // when the storage below was last heard of
-	ended    error         // what watches of an earlier epoch end with; nil: an ExpiredError
-	cut      error         // what those of this epoch end with at the end of the log; nil: they go on
-	loaded   bool          // the following may be shown
-	state    state         // the latest
-	edition  *edition      // of the nodes of state which nobody else has
+	empty    time.Time     // since when the cache has not been filled
+	hopeless bool          // the last attempt to fill the cache met something that it cannot keep: the next attempts will, too
+	loading  chan struct{} // closed when the current attempt to fill the cache ends; nil: there is none
+	problem  error         // why the cache is not filled, or not fresh; nil if it is
+	answered time.Time     // when the storage below last returned something
+	ended    error         // error of watches of an earlier epoch; nil: an ExpiredError
+	cut      error         // error of watches of this epoch at the end of the log; nil: they continue
+	loaded   bool          // the fields below may be shown
+	state    state         // the latest state
+	edition  *edition      // has the nodes of state that are used by nothing else
 	entries  *entries
 	log      changelog
-	recent   []*snapshot // older states that were asked for last
+	recent   []*snapshot // older states that were read last
 	feed     storage.Following
 	waiters  []*waiter
 	progress progress
-	timer    *time.Timer // of the next beat
+	timer    *time.Timer // for the next call of tick
 	idle     idle
-	woken    []*watcher // idle no more, and to be nudged by nudgeWoken
-	asking   []*watcher // for a bookmark at the next progress mark
+	woken    []*watcher // not idle any more; nudgeWoken must nudge them
+	asking   []*watcher // they want a bookmark at the next progress mark
 	reminder reminder
 	watchers int
 }
@@ -120,10 +124,10 @@ var (
 	_ storage.Differ            = (*Cacher)(nil)
 )
 
-// Uncached returns the storage below, for who must not be answered from memory.
+// Uncached returns the storage below, for callers that must not be served from memory.
 func (c *Cacher) Uncached() storage.Interface { return c.below }
 
-// New returns a cache of one resource. It never closes below.
+// New returns a cache of one resource. The cache never closes below.
 func New(below storage.Interface, o Options) (*Cacher, error) {
 	if below == nil {
 		return nil, errors.New("cacher: a cache needs a storage below it")
@@ -143,9 +147,8 @@ func New(below storage.Interface, o Options) (*Cacher, error) {
 	return c, nil
 }
 
-// Close ends all watches with storage.ErrClosed and what follows the storage below, and waits for that: no goroutine is
-// left, and none begins.
-// Every later call returns storage.ErrClosed; a second Close does nothing.
+// Close ends all watches with storage.ErrClosed, stops following the storage below, and waits for that. No goroutine is left,
+// and none begins later. Every later call returns storage.ErrClosed; a second Close does nothing.
 func (c *Cacher) Close() {
 	c.mu.Lock()
 	c.ending = true
@@ -192,13 +195,13 @@ func (c *Cacher) update(ctx context.Context, key string, opts storage.WriteOptio
 				return storage.Record{}, err
 			}
 		}
-		from.Body = from.Body.Whole() // which is needed more than once
+		from.Body = from.Body.Whole() // it is used more than once
 		return c.below.UpdateFrom(ctx, from, opts, change)
 	}
 	return c.below.Update(ctx, key, opts, change)
 }
 
-// DeleteUnreadable implements storage.UnreadableDeleter. Where the storage below does not, it is
+// DeleteUnreadable implements storage.UnreadableDeleter. If the storage below does not implement it, the error is
 // storage.ErrUnsupported.
 func (c *Cacher) DeleteUnreadable(ctx context.Context, key string, opts storage.WriteOptions) (int64, error) {
 	switch {
@@ -246,7 +249,7 @@ func (c *Cacher) Get(ctx context.Context, key string, at storage.Read) (storage.
 	return recordOf(s.find(key))
 }
 
-// getLatest answers from memory what the store says is current.
+// getLatest returns the record from memory if its revision is the one that the store reports as current.
 func (c *Cacher) getLatest(ctx context.Context, key string) (storage.Record, error) {
 	if c.life.Err() != nil {
 		return storage.Record{}, storage.ErrClosed
@@ -278,7 +281,7 @@ func (c *Cacher) getLatest(ctx context.Context, key string) (storage.Record, err
 	return c.below.Get(ctx, key, storage.Read{})
 }
 
-// lookup returns what is under a key at a revision, if that is still what the cache has reached.
+// lookup returns the entry under a key at a revision; ok is false if the cache has passed that revision.
 func (c *Cacher) lookup(key string, at int64) (e *entry, ok bool) {
 	if s := c.published.Load(); s != nil && s.revision == at {
 		return s.find(key), true
@@ -291,7 +294,7 @@ func (c *Cacher) lookup(key string, at int64) (e *entry, ok bool) {
 	return c.state.find(key), true
 }
 
-// find returns what the cache has under a key now; nil for nothing.
+// find returns the cache's present entry under a key, or nil.
 func (c *Cacher) find(key string) *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -301,7 +304,7 @@ func (c *Cacher) find(key string) *entry {
 	return c.state.find(key)
 }
 
-// recordOf is the answer to a Get that found e.
+// recordOf returns the result of a Get that found e.
 func recordOf(e *entry) (storage.Record, error) {
 	switch {
 	case e == nil:

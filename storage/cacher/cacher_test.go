@@ -11,7 +11,7 @@ import (
 	"github.com/keelson-dev/keelson/storage/storagetest"
 )
 
-// over puts a cache over a storage. It is closed with the test, and before what is below.
+// over makes a cache over a storage. The cache is closed with the test, before the storage below.
 func over(t testing.TB, below storage.Interface, o cacher.Options) *cacher.Cacher {
 	t.Helper()
 	o.Namespaced = true
@@ -58,12 +58,12 @@ func inBolt(t testing.TB) storage.Backend {
 	return openBolt(t, filepath.Join(t.TempDir(), "test.db"), bolt.Options{Sync: bolt.NoSync})
 }
 
-// indexed is a cache with indexes for what the conformance tests select.
+// indexed makes a cache with indexes for the selections of the conformance tests.
 func indexed(o storage.StoreOptions) cacher.Options {
 	return cacher.Options{ReadWait: o.ReadWait, IndexFields: []string{"spec.color"}, IndexLabels: []string{"app", "on"}}
 }
 
-// TestInterface shows that a cache over a store is what the store is, whatever keeps the bytes.
+// TestInterface checks that a cache over a store passes the tests of a store, over every backend.
 func TestInterface(t *testing.T) {
 	t.Parallel()
 	caches := map[string]func(testing.TB, storage.Interface, storage.StoreOptions) *cacher.Cacher{
@@ -88,7 +88,7 @@ func TestInterface(t *testing.T) {
 					b := open(t)
 					c := cache(t, storeOf(t, b, o), o)
 					if name == "over a cache" {
-						return c, nil // of what cannot be read it knows only that
+						return c, nil // it records nothing else of an unreadable value
 					}
 					return c, b
 				})
@@ -97,7 +97,7 @@ func TestInterface(t *testing.T) {
 	}
 }
 
-// TestInterfaceOfAnother does it for an Interface that is no storage.Source, first without the cache.
+// TestInterfaceOfAnother does this for an Interface that is no storage.Source, first without the cache.
 func TestInterfaceOfAnother(t *testing.T) {
 	t.Parallel()
 	t.Run("alone", func(t *testing.T) {

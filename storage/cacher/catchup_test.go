@@ -20,9 +20,9 @@ type slowStart struct {
 	*rig
 	w        storage.Watch
 	caughtUp atomic.Int64
-	objects  map[string]int64 // what has been told
-	before   map[string]int64 // what there was when it began
-	later    []string         // events that were not among those
+	objects  map[string]int64 // the state that results from the events so far
+	before   map[string]int64 // the state when the watch began
+	later    []string         // events of other objects
 }
 
 const slowObjects = 1300
@@ -60,7 +60,7 @@ func (s *slowStart) current(sel storage.Selection) map[string]int64 {
 	return all
 }
 
-// read takes what one Next gives, and returns the revision of the bookmark at the end; 0 before.
+// read calls Next once, and returns the revision of the bookmark at the end; 0 before that.
 func (s *slowStart) read() (end int64, err error) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.ctx, patience)
@@ -91,7 +91,7 @@ func (s *slowStart) read() (end int64, err error) {
 	return 0, err
 }
 
-// finish reads to the end of the initial events: they make the state at the bookmark's revision.
+// finish reads to the end of the initial events. They must result in the state at the bookmark's revision.
 func (s *slowStart) finish(sel storage.Selection, caughtUp int64) {
 	s.t.Helper()
 	end := int64(0)
@@ -156,7 +156,7 @@ func TestCatchUp(t *testing.T) {
 	}
 }
 
-// passesAs lets the window pass by changes of one key.
+// passesAs makes changes of one key until the window has passed.
 func (r *rig) passesAs(key string) {
 	r.t.Helper()
 	for before := r.now(); r.Stats().Oldest <= before; {
@@ -167,7 +167,7 @@ func (r *rig) passesAs(key string) {
 	}
 }
 
-// The window passes again while the difference is being told.
+// The window passes again while the difference is being sent.
 func TestCatchUpAgain(t *testing.T) {
 	sel := storage.Selection{Namespace: "a"}
 	s := newSlowStart(t, sel)
@@ -190,7 +190,7 @@ func TestCatchUpAgain(t *testing.T) {
 	s.finish(sel, 3)
 }
 
-// What cannot be read ends a watch that would have to tell it, and no other.
+// An unreadable object ends a watch that would have to show it, and no other.
 func TestCatchUpWithUnreadable(t *testing.T) {
 	for _, heals := range []bool{false, true} {
 		t.Run(fmt.Sprint("heals ", heals), func(t *testing.T) {

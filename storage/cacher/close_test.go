@@ -38,7 +38,7 @@ func TestStorageBelowClosed(t *testing.T) {
 	}
 }
 
-// allClosed checks that every call is ErrClosed.
+// allClosed checks that every call returns ErrClosed.
 func (r *rig) allClosed() {
 	r.t.Helper()
 	ctx := r.patiently()
@@ -73,7 +73,7 @@ func (r *rig) allClosed() {
 	}
 }
 
-// Close ends all that goes on, and leaves no goroutine.
+// Close ends everything in progress, and leaves no goroutine.
 func TestCloseInTheMiddle(t *testing.T) {
 	rounds := 20
 	if testing.Short() {
@@ -153,7 +153,7 @@ func (r *rig) follow(o storage.WatchOptions) error {
 	return nil
 }
 
-// Watches that the storage below serves, as the cache could not be filled, end with Close too.
+// Watches that the storage below serves, because the cache could not be filled, end with Close too.
 func TestCloseOfWatchFromBelow(t *testing.T) {
 	r := newRig(t, nil, cacher.Options{})
 	fails := func() error { return errOut }
@@ -169,7 +169,7 @@ func TestCloseOfWatchFromBelow(t *testing.T) {
 	}
 }
 
-// Initial events end at once when the watch does.
+// Initial events end at once when the watch ends.
 func TestInitialEventsEnd(t *testing.T) {
 	for name, end := range map[string]struct {
 		by   func(r *rig, b restorable, past storage.RangeResult, w *view, stop func())

@@ -14,7 +14,7 @@ func (c *Cacher) Delta(ctx context.Context, since int64, at storage.Read) (stora
 	epoch := c.epoch.Load()
 	s, err := c.stateFor(ctx, at)
 	if err == nil && s != nil && at.Match == storage.Acknowledged && s.revision < since && since <= c.known.Load() {
-		s, err = c.stateSince(ctx, since) // the storage below has answered the caller before, and was ahead of the cache
+		s, err = c.stateSince(ctx, since) // the storage below served the caller before, and was ahead of the cache
 	}
 	switch {
 	case err != nil:
@@ -26,7 +26,7 @@ func (c *Cacher) Delta(ctx context.Context, since int64, at storage.Read) (stora
 	if at.Match == storage.Exact {
 		revision = at.Revision
 	}
-	if since <= c.setBack.Load() || since > revision { // zero is never above
+	if since <= c.setBack.Load() || since > revision { // 0 is never above the revision
 		return s.reset(revision), nil
 	}
 	if since >= s.changed {
@@ -40,7 +40,7 @@ func (c *Cacher) Delta(ctx context.Context, since int64, at storage.Read) (stora
 	return storage.Delta{Revision: revision, Moves: moves(last), Count: len(last)}, nil
 }
 
-// deltaBelow is a Delta that the storage below answers.
+// deltaBelow returns a Delta from the storage below.
 func (c *Cacher) deltaBelow(ctx context.Context, at storage.Read) (storage.Delta, error) {
 	before := c.epoch.Load()
 	d, err := storage.Whole(ctx, c.below, askedBelow(at))
@@ -50,8 +50,8 @@ func (c *Cacher) deltaBelow(ctx context.Context, at storage.Read) (storage.Delta
 	return d, err
 }
 
-// between returns the changes after one revision up to another, which the cache has reached; false if it does not have
-// them, or has begun anew after an epoch.
+// between returns the changes after since up to until, which the cache has reached. ok is false if the cache does not have
+// them, or has a later epoch.
 func (c *Cacher) between(since, until, epoch int64) ([]*change, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,12 +94,12 @@ func moves(changes []*change) iter.Seq[storage.Move] {
 	}
 }
 
-// stored is what is stored, of an entry.
+// stored returns an entry in the form of package storage.
 func (e *entry) stored() storage.Entry {
 	return storage.Entry{Record: e.Record, Unreadable: e.unreadable}
 }
 
-// reset is the Delta that is all of a state.
+// reset returns the Delta with all records of a state.
 func (s *snapshot) reset(revision int64) storage.Delta {
 	n := s.records.len()
 	return storage.Delta{Revision: revision, Reset: true, Count: n, Moves: func(yield func(storage.Move) bool) {

@@ -1,9 +1,9 @@
 package cacher
 
-// diff yields in order what is not the same element in both trees: was is in a, is in b, and nil says that the
-// element was added or removed. What compares equal and is the same pointer is no difference. Both trees have one
-// order. What they share is skipped without a look into it, so between two states of one tree the cost is
-// proportional to what was written between them.
+// diff yields in order the elements that differ between two trees: was is in a, is in b, and nil means that the element was
+// added or removed. Elements that compare equal and are the same pointer do not differ. Both trees must have the same order.
+// Shared parts are skipped without a look into them, so between two states of one tree the cost is proportional to what was
+// written between them.
 func diff[E any](a, b tree[E], yield func(was, is *E) bool) {
 	old, now := &place[E]{node: a.root}, &place[E]{node: b.root}
 	for {
@@ -42,8 +42,8 @@ func diff[E any](a, b tree[E], yield func(was, is *E) bool) {
 	}
 }
 
-// descend takes two places with equal elements next into the branches that they are before, closer to what both trees
-// may have. It is false when neither is before a branch.
+// descend moves two places with equal next elements into the branches that follow them, closer to what both trees may share.
+// It returns false when no branch follows either place.
 func descend[E any](a, b *place[E]) bool {
 	descended := false
 	for _, p := range []*place[E]{a, b} {
@@ -55,14 +55,14 @@ func descend[E any](a, b *place[E]) bool {
 	return descended
 }
 
-// place is a place in a tree: before a subtree, before an element of a page, or at the end.
+// place is a position in a tree: before a subtree, before an element of a page, or at the end.
 type place[E any] struct {
-	node  *node[E]     // the subtree it is before; nil: in a page, or at the end
-	items []*E         // what is left of the page it is in
-	above [][]*node[E] // what comes after it in the branches it is in, the inmost last
+	node  *node[E]     // the subtree that follows; nil: the place is in a page, or at the end
+	items []*E         // the rest of the current page
+	above [][]*node[E] // the rest of each branch around the place, the innermost last
 }
 
-// peek returns the next element, nil at the end.
+// peek returns the next element, or nil at the end.
 func (p *place[E]) peek() *E {
 	switch {
 	case p.node != nil:
@@ -73,7 +73,7 @@ func (p *place[E]) peek() *E {
 	return nil
 }
 
-// next steps over the next element.
+// next moves past the next element.
 func (p *place[E]) next() {
 	for p.node != nil {
 		p.enter()
@@ -84,7 +84,7 @@ func (p *place[E]) next() {
 	}
 }
 
-// enter goes into the subtree that it is before.
+// enter moves into the subtree that follows.
 func (p *place[E]) enter() {
 	if page := p.node.page; page != nil {
 		p.node, p.items = nil, page.used()
@@ -95,7 +95,7 @@ func (p *place[E]) enter() {
 	p.node = kids[0]
 }
 
-// skip steps over the subtree that it is before, or out of the page that it has read.
+// skip moves past the subtree that follows, or out of the page whose elements were read.
 func (p *place[E]) skip() {
 	p.node = nil
 	for n := len(p.above) - 1; n >= 0; n-- {

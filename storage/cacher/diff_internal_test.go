@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// TestTreeDiffCost watches what a diff looks at: of a subtree that both trees have, at the first element alone.
+// TestTreeDiffCost records which elements a diff reads: of a subtree that both trees share, only the first one.
 func TestTreeDiffCost(t *testing.T) {
 	t.Parallel()
 	const n = 1200 // enough for a third level
 	elements := benchmarkKeys(n)
-	mark, marked := 0, 0 // an element whose version is mark is not to be looked at
+	mark, marked := 0, 0 // an element whose version is mark must not be read
 	compare := func(a, b *keyed) int {
 		if mark > 0 && (a.version == mark || b.version == mark) {
 			t.Fatalf("diff looked at %v and %v", a, b)

@@ -9,16 +9,16 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// errOut is what feeds of an unreachable store end with.
+// errOut is the error with which feeds of an unreachable store end.
 var errOut = fmt.Errorf("%w: for a test", storage.ErrUnavailable)
 
 // disturbed is a storage.Source whose feeds can be held and ended.
 type disturbed struct {
 	*storage.Store
 
-	deaf      atomic.Pointer[func() bool]  // whether a request for progress is lost
+	deaf      atomic.Pointer[func() bool]  // returns true if a request for progress is to be lost
 	following atomic.Pointer[func()]       // called before Follow returns
-	stating   atomic.Pointer[func() error] // what State fails with, if it does
+	stating   atomic.Pointer[func() error] // its error, if any, is that of State
 
 	mu    sync.Mutex // guards below
 	held  chan struct{}
@@ -30,7 +30,7 @@ var (
 	_ storage.UnreadableDeleter = (*disturbed)(nil)
 )
 
-// hold keeps from the cache what happens, until release.
+// hold delays changes for the cache until release.
 func (d *disturbed) hold() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -98,7 +98,7 @@ type disturbedFeed struct {
 	d    *disturbed
 	life context.Context //nolint:containedctx // of the feed
 	end  context.CancelCauseFunc
-	kept []storage.Moves // read while a reader was held that has gone since
+	kept []storage.Moves // read during a hold that has ended since
 }
 
 // wakingFeed is a disturbedFeed that is a storage.Waker.
@@ -110,7 +110,7 @@ type wakingFeed struct {
 // Wake implements storage.Waker.
 func (f *wakingFeed) Wake(again func()) bool { return len(f.kept) == 0 && f.inner.Wake(again) }
 
-// fail ends the feed with an error. The one below wakes the reader.
+// fail ends the feed with an error. The feed below wakes the reader.
 func (f *disturbedFeed) fail(err error) {
 	f.end(err)
 	f.Following.Close()

@@ -9,22 +9,22 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// entry is what the cache keeps of one value. It is never changed once it is in a state. It has 176 bytes, a size class of
-// the allocator, and those of its key and its body are all that belongs to it besides.
+// entry is one value in the cache. It never changes once it is in a state. It has 176 bytes, a size class of the allocator.
+// Besides these only its key and its body take memory of their own.
 type entry struct {
-	storage.Record                          // its Labels are a *labelSet, where it has any; its Fields may be itself
+	storage.Record                          // its Labels are a *labelSet if it has labels; its Fields may be the entry itself
 	unreadable     *storage.UnreadableError // nil for a record
-	values         []value                  // one per index; nil when unreadable
+	values         []value                  // one for each index; nil when unreadable
 }
 
-// set is the entry's labels; nil when unreadable.
+// set returns the entry's labels; nil when unreadable.
 func (e *entry) set() *labelSet {
 	s, _ := e.Labels.(*labelSet)
 	return s
 }
 
-// entryFields are the fields of an entry whose labels know their reader: what a storage makes for one record only is not
-// kept then.
+// entryFields are the fields of an entry whose label set has a FieldReader. The Fields that the storage made for the record
+// are not kept in that case.
 type entryFields entry
 
 var _ fields.Fields = (*entryFields)(nil)
@@ -37,13 +37,13 @@ func (f *entryFields) Get(field string) string {
 	return (*entry)(f).set().fields.Get(f.Key, f.Body, field)
 }
 
-// value is what an index knows a record by.
+// value is the value of a record in an index.
 type value struct {
 	text string
-	ok   bool // a record without the label is not in the index
+	ok   bool // false: the record does not have the label and is not in the index
 }
 
-// entryBytes is about what an entry takes besides the bytes of its record.
+// entryBytes is about the memory of an entry besides the bytes of its record.
 const entryBytes = 300
 
 func (e *entry) bytes() int64 {
@@ -58,7 +58,7 @@ func (e *entry) bytes() int64 {
 
 func byKey(a, b *entry) int { return cmp.Compare(a.Key, b.Key) }
 
-// byValue is the order of an index: that of the values, and of the keys for one value.
+// byValue returns the order of an index: by value, then by key.
 func byValue(index int) func(a, b *entry) int {
 	return func(a, b *entry) int {
 		if d := cmp.Compare(a.values[index].text, b.values[index].text); d != 0 {
@@ -68,12 +68,12 @@ func byValue(index int) func(a, b *entry) int {
 	}
 }
 
-// before tells the entries whose key is below one.
+// before returns a function that reports whether an entry's key is below key.
 func before(key string) func(*entry) bool {
 	return func(e *entry) bool { return e.Key < key }
 }
 
-// beforeValue tells the entries of an index that come before a value's with a key.
+// beforeValue returns a function that reports whether an entry of an index is before the given value and key.
 func beforeValue(index int, text, key string) func(*entry) bool {
 	return func(e *entry) bool {
 		d := cmp.Compare(e.values[index].text, text)
@@ -81,7 +81,8 @@ func beforeValue(index int, text, key string) func(*entry) bool {
 	}
 }
 
-// afterValue tells the entries of an index that come before the end of a value's, which is a key, or "" for all.
+// afterValue returns a function that reports whether an entry of an index is before the end of the given value. end is a key,
+// or "" for all keys of the value.
 func afterValue(index int, text, end string) func(*entry) bool {
 	return func(e *entry) bool {
 		d := cmp.Compare(e.values[index].text, text)
@@ -89,14 +90,14 @@ func afterValue(index int, text, end string) func(*entry) bool {
 	}
 }
 
-// labelSet is the labels of all records that have the same ones. They are looked up in their JSON: for as few as
-// objects have that is as quick as a map, which takes ten times as much.
+// labelSet is the labels of all records that have the same ones. Labels are looked up in their JSON. For the few labels that
+// objects have, that is as fast as a map, which takes ten times as much memory.
 type labelSet struct {
-	text   string              // as JSON: what it is known by
-	odd    labels.Set          // where text is not the plainest JSON; else nil
-	fields storage.FieldReader // of the record that it was made for; nil: that has fields of its own
-	id     uint32              // which no other set has; 0: there are no more
-	uses   int32               // entries that are in the state or the log
+	text   string              // the labels as JSON; identifies the set
+	odd    labels.Set          // the labels if text is not the simplest JSON; otherwise nil
+	fields storage.FieldReader // of the record for which the set was made; nil: entries have Fields of their own
+	id     uint32              // unique; 0: there are no ids left
+	uses   int32               // number of entries in the state or the log
 }
 
 var _ labels.Labels = (*labelSet)(nil)
@@ -104,12 +105,12 @@ var _ labels.Labels = (*labelSet)(nil)
 func newLabelSet(text string, r storage.Record) *labelSet {
 	s := &labelSet{text: text, fields: fieldReader(r)}
 	if !plainLabels(text) {
-		s.odd = labels.Merge(r.Body.Labels(), nil) // which is not nil
+		s.odd = labels.Merge(r.Body.Labels(), nil) // never nil
 	}
 	return s
 }
 
-// fieldReader returns what reads the fields of a record and of others; nil where there is nothing that does.
+// fieldReader returns the FieldReader of a record's Fields, or nil if there is none.
 func fieldReader(r storage.Record) storage.FieldReader {
 	if f, ok := r.Fields.(storage.ReadFields); ok {
 		return f.Reader()
@@ -117,7 +118,7 @@ func fieldReader(r storage.Record) storage.FieldReader {
 	return nil
 }
 
-// plainLabels reports whether text is {"name":"value",...} with one label at least, without an escape or a space.
+// plainLabels reports whether text is {"name":"value",...} with at least one label, without escapes and spaces.
 func plainLabels(text string) bool {
 	rest, ok := strings.CutPrefix(text, "{")
 	for ok && rest != "}" {
@@ -128,7 +129,7 @@ func plainLabels(text string) bool {
 	return ok && len(text) > len("{}")
 }
 
-// cutQuoted cuts a plain string and what ends it off text; a brace ends it as well, and stays.
+// cutQuoted cuts off a plain string and the character that ends it. A closing brace also ends it, but is not cut off.
 func cutQuoted(text string, end byte) (rest string, ok bool) {
 	if text == "" || text[0] != '"' {
 		return text, false
@@ -165,7 +166,7 @@ func (s *labelSet) Lookup(label string) (value string, exists bool) {
 	return "", false
 }
 
-// Each yields every label, until yield returns false; see package runtime/selector.
+// Each yields every label until yield returns false; see package runtime/selector.
 func (s *labelSet) Each(yield func(label, value string) bool) {
 	for label, value := range s.odd {
 		if !yield(label, value) {
@@ -177,8 +178,8 @@ func (s *labelSet) Each(yield func(label, value string) bool) {
 	}
 	for rest := s.text; len(rest) > 1; {
 		var label, value string
-		label, rest, _ = strings.Cut(rest[2:], `"`) // behind {" or ,"
-		value, rest, _ = strings.Cut(rest[2:], `"`) // behind :"
+		label, rest, _ = strings.Cut(rest[2:], `"`) // after {" or ,"
+		value, rest, _ = strings.Cut(rest[2:], `"`) // after :"
 		if !yield(label, value) {
 			return
 		}
@@ -199,18 +200,18 @@ func (s *labelSet) Get(label string) string {
 
 const maxSetID = 1<<31 - 1
 
-// entries makes entries of what the storage below has, with one labelSet for the same labels, and with bodies that share
-// what they have in common. One goroutine uses it.
+// entries makes entries of what the storage below returns. Equal labels share one labelSet, and bodies share their common
+// parts. It is used by one goroutine only.
 type entries struct {
-	fields, labels []string // of the indexes, in this order
+	fields, labels []string // of the indexes, in their order
 	sets           map[string]*labelSet
-	made           uint32 // sets
+	made           uint32 // number of sets made
 	commons        commons
 }
 
 func (m *entries) entry(in storage.Entry) *entry {
 	e := &entry{Record: in.Record, unreadable: in.Unreadable}
-	e.Key = strings.Clone(e.Key) // which is the end of a longer one
+	e.Key = strings.Clone(e.Key) // the key may be a part of a longer string
 	if e.unreadable != nil {
 		e.Record = storage.Record{Key: e.Key, Revision: in.Record.Revision}
 		return e
@@ -252,7 +253,7 @@ func (m *entries) set(r storage.Record) *labelSet {
 	return s
 }
 
-// release says that an entry has left the state and the log.
+// release is called when an entry has left the state and the log.
 func (m *entries) release(e *entry) {
 	if e == nil || e.unreadable != nil {
 		return

@@ -22,9 +22,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Shelf is a storage.Interface of one's own: all that ever happened to the objects of a namespaced kind, in memory. It
-// forgets nothing, and every read replays the log. The change of revision r is log[r-2]; an empty Shelf is at
-// revision 1. It heeds Codec, Fields, MaxObjectBytes and ReadWait of its options.
+// Shelf is an example of a storage.Interface: the log of all changes to the objects of a namespaced kind, in memory. It
+// forgets nothing, and every read replays the log. The change of revision r is log[r-2]; an empty Shelf is at revision 1. Of
+// its options it uses Codec, Fields, MaxObjectBytes and ReadWait.
 type Shelf struct {
 	o storage.StoreOptions
 
@@ -33,19 +33,19 @@ type Shelf struct {
 	news chan struct{} // closed by the next change
 }
 
-// shelved is one change; nil is no record.
+// shelved is one change; a nil record is a deletion.
 type shelved struct{ was, is *storage.Record }
 
 func NewShelf(o storage.StoreOptions) *Shelf { return &Shelf{o: o, news: make(chan struct{})} }
 
-// now is the log, and what is closed when it grows.
+// now returns the log, and a channel that is closed when the log grows.
 func (s *Shelf) now() ([]shelved, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.log, s.news
 }
 
-// replay makes the state after a log, and tells its revision.
+// replay returns the state after a log, and its revision.
 func replay(log []shelved) (state map[string]storage.Record, revision int64) {
 	state = map[string]storage.Record{}
 	for _, c := range log {
@@ -58,7 +58,7 @@ func replay(log []shelved) (state map[string]storage.Record, revision int64) {
 	return state, int64(len(log)) + 1
 }
 
-// state is one that at accepts, and its revision.
+// state returns a state that at accepts, and its revision.
 func (s *Shelf) state(ctx context.Context, at storage.Read) (map[string]storage.Record, int64, error) {
 	if at.Match == storage.Exact && at.Revision < 1 {
 		return nil, 0, fmt.Errorf("no state has revision %d", at.Revision)
@@ -80,7 +80,7 @@ func (s *Shelf) state(ctx context.Context, at storage.Read) (map[string]storage.
 	return state, revision, ctx.Err()
 }
 
-// commit makes a change if the key is still at the expected revision, 0 being none.
+// commit makes a change if the key is still at the expected revision; 0 means that the key has no record.
 func (s *Shelf) commit(key string, expect int64, c shelved) (revision int64, done bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func (s *Shelf) commit(key string, expect int64, c shelved) (revision int64, don
 	return revision, true
 }
 
-// record makes the record of an object, which is not stored yet.
+// record makes the record of an object that is not stored yet.
 func (s *Shelf) record(key string, obj runtime.Object, opts storage.WriteOptions) (storage.Record, error) {
 	body, err := s.o.Codec.Encode(obj)
 	switch {
@@ -260,13 +260,13 @@ func (s *Shelf) Watch(ctx context.Context, opts storage.WatchOptions) (storage.W
 
 type shelfWatch struct {
 	s     *Shelf
-	life  context.Context // ends with that of Watch, and with Close
+	life  context.Context // ends with the context given to Watch, and with Close
 	end   context.CancelCauseFunc
 	sel   storage.Selection
 	scope storage.Scope
-	first []storage.Event // the initial ones
-	from  int64           // what happened up to this revision has been shown
-	asked chan struct{}   // holds one: for a bookmark
+	first []storage.Event // the initial events
+	from  int64           // changes up to this revision have been shown
+	asked chan struct{}   // holds one request for a bookmark
 }
 
 func (w *shelfWatch) Next(ctx context.Context) ([]storage.Event, error) {
@@ -296,7 +296,7 @@ func (w *shelfWatch) Next(ctx context.Context) ([]storage.Event, error) {
 	}
 }
 
-// event is what a change is for those who see what is selected; it may be nothing.
+// event returns the event of a change for a selection, if any.
 func (w *shelfWatch) event(c shelved, revision int64) []storage.Event {
 	sees := func(r *storage.Record) bool { return r != nil && w.scope.Has(r.Key) && w.sel.Matches(*r) }
 	switch saw, sees := sees(c.was), sees(c.is); {
@@ -327,8 +327,8 @@ type BoatSpec struct {
 
 type Boat = runtime.Resource[BoatSpec, struct{}]
 
-// A cache over a storage of one's own, without a server. The Shelf is all that it knows: what it cannot tell, such as
-// older states than the cache has seen, it is asked for.
+// A cache over another implementation of storage.Interface, without a server. The cache reads from the Shelf what it does not
+// have, such as states that are older than the cache.
 func Example() {
 	ctx := context.Background()
 	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Boat"}
@@ -364,16 +364,16 @@ func Example() {
 		return page
 	}
 
-	// The most recent state, whoever made it.
+	// The most recent state, whichever client wrote it.
 	now := list(storage.ListOptions{}).Revision
 	moor(shelf, "sloop", "oslo")
 	list(storage.ListOptions{})
 
-	// The states before it, which the cache keeps for a while, and one that it never had.
+	// An earlier state, which the cache keeps for a while, and one that it never had.
 	list(storage.ListOptions{At: storage.Read{Match: storage.Exact, Revision: now}})
 	list(storage.ListOptions{At: storage.Read{Match: storage.Exact, Revision: before}})
 
-	// What an index has is found, not searched for; a watch for it is not woken by anything else.
+	// A list by an index reads only its result, and other changes do not wake a watch by an index.
 	inOslo := storage.Selection{Fields: fields.OneTermEqualSelector("spec.port", "oslo")}
 	list(storage.ListOptions{Selection: inOslo, Limit: 1})
 	w, err := cache.Watch(ctx, storage.WatchOptions{Selection: inOslo, From: now})

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	maxReplay = 1 << 20 // revisions that a new cache goes back at most
-	maxRounds = 4       // of reading what happened while the cache was being filled
+	maxReplay = 1 << 20 // maximum number of revisions that a new cache goes back
+	maxRounds = 4       // maximum number of times to read the changes that happened while the cache was being filled
 )
 
-// load fills the cache with the oldest state that is retained, and with what happened since.
+// load fills the cache with the oldest retained state, and with the changes since.
 func (c *Cacher) load() (storage.Following, error) {
 	began := time.Now()
 	c.mu.Lock()
@@ -45,7 +45,7 @@ func (c *Cacher) load() (storage.Following, error) {
 	}
 }
 
-// replays is how many revisions a new cache goes back at most: readers wait for it.
+// replays returns the maximum number of revisions that a new cache goes back. Readers wait while they are replayed.
 func (c *Cacher) replays() int64 {
 	if r, ok := c.below.(storage.Replayer); ok {
 		return min(maxReplay, r.Replay())
@@ -53,13 +53,13 @@ func (c *Cacher) replays() int64 {
 	return maxReplay
 }
 
-// loadAt fills the cache with the state at a revision, 0 being the latest, and what happened since, up to target.
+// loadAt fills the cache with the state at a revision, 0 being the latest, and the changes since, up to target.
 func (c *Cacher) loadAt(at, target int64, began time.Time) (storage.Following, error) {
 	from, err := c.below.State(c.life, at)
 	if err != nil {
 		return nil, err
 	}
-	feed, err := c.below.Follow(c.life, from.Revision) // which brings what happened since while the state is read
+	feed, err := c.below.Follow(c.life, from.Revision) // brings the changes that happen while the state is read
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (c *Cacher) loadAt(at, target int64, began time.Time) (storage.Following, e
 	c.state = c.built(all)
 	c.log.reset(from.Revision)
 	c.mu.Unlock()
-	// Filling takes a while: what others have been shown meanwhile is not to be taken back.
+	// Filling takes a while: the cache must not show an older state than others have shown meanwhile.
 	reached := from.Revision
 	for range maxRounds {
 		if reached, err = c.replay(feed, reached, target); err == nil {
@@ -96,8 +96,8 @@ func (c *Cacher) loadAt(at, target int64, began time.Time) (storage.Following, e
 	return feed, nil
 }
 
-// replay applies what happened after a revision, up to target, and returns the revision reached. The target is lowered
-// when the store turns out to be set back below it.
+// replay applies the changes after a revision, up to target, and returns the revision reached. It lowers the target when the
+// store was set back below it.
 func (c *Cacher) replay(feed storage.Following, from, target int64) (reached int64, err error) {
 	for reached = from; reached < target; {
 		feed.RequestProgress()
@@ -114,7 +114,7 @@ func (c *Cacher) replay(feed storage.Following, from, target int64) (reached int
 				return 0, fmt.Errorf("the store is at revision %d, and was at %d", now, from)
 			}
 			target = min(target, now)
-			time.Sleep(time.Millisecond) // a member of the store that is behind is not asked without a pause
+			time.Sleep(time.Millisecond) // a member of the store may be behind: pause before the next read
 		}
 		c.mu.Lock()
 		c.apply(moves.Moves)

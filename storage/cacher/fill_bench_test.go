@@ -47,8 +47,8 @@ func writeOn(b *testing.B, s storage.Interface, objects crowd) (stop func()) {
 	}
 }
 
-// BenchmarkHistory reads while one writer changes objects of 100,000 at full speed: pages of 500 through all of
-// them, each list at one state, and the first object of states between 1 and 2,000 writes ago.
+// BenchmarkHistory reads while one writer changes objects of 100,000 at full speed. It reads pages of 500 through all of
+// them, each list at one state, and the first object of states that are between 1 and 2,000 writes old.
 func BenchmarkHistory(b *testing.B) {
 	objects := crowd{n: 100_000}
 	crowded(b, objects, func(b *testing.B, s *storage.Store) {
@@ -73,7 +73,7 @@ func BenchmarkHistory(b *testing.B) {
 	})
 }
 
-// readPages lists all by pages of 500, and finds each object once.
+// readPages lists all objects in pages of 500, and checks that it finds each one once.
 func readPages(b *testing.B, c *cacher.Cacher, n int) {
 	opts := storage.ListOptions{Limit: 500}
 	count, revision := 0, int64(0)

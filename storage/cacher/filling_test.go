@@ -17,12 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// slow is a storage of which it takes a while to read all. It counts how it is asked.
+// slow is a storage that takes a while to read everything. It counts its calls.
 type slow struct {
 	*storage.Store
 	takes                 time.Duration
 	fills, lists, watches atomic.Int64
-	failing               atomic.Pointer[error] // what a fill fails with; nil: it does not
+	failing               atomic.Pointer[error] // the error of a fill; nil: none
 }
 
 func (s *slow) State(ctx context.Context, at int64) (storage.State, error) {
@@ -104,7 +104,8 @@ func TestReadersShareTheFill(t *testing.T) {
 	})
 }
 
-// Who would have to wait for longer is told when to ask again; what is small is answered from below.
+// A client that would have to wait longer gets an error with the time to try again; small reads are served by the storage
+// below.
 func TestReadersAreTurnedAwayFromALongFill(t *testing.T) {
 	filling(t, time.Minute, func(t *testing.T, c *cacher.Cacher, below *slow) {
 		turnedAway := func(want time.Duration) {
@@ -160,7 +161,7 @@ func TestReadersAreTurnedAwayFromALongFill(t *testing.T) {
 	})
 }
 
-// A cache that cannot be filled because of what is stored turns nobody away: the storage below answers what it can.
+// A cache that cannot be filled because of a stored value refuses nothing: the storage below serves what it can.
 func TestReadersOfACacheThatCannotBeFilled(t *testing.T) {
 	filling(t, 10*time.Second, func(t *testing.T, c *cacher.Cacher, below *slow) {
 		var err error = &storage.UnreadableError{Key: "a/x", Err: errors.New("unreadable")}

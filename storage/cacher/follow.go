@@ -13,9 +13,9 @@ import (
 
 const (
 	beatPeriod = 10 * time.Second // how often an idle storage below is asked for progress
-	staleAfter = 3 * beatPeriod   // without an answer the cache is not fresh
+	staleAfter = 3 * beatPeriod   // without news for so long the cache is not fresh
 
-	// Between two attempts to fill the cache.
+	// The pause between two attempts to fill the cache.
 	minPause = 10 * time.Millisecond
 	maxPause = 2 * time.Second
 )
@@ -34,7 +34,7 @@ func (c *Cacher) start() {
 	})
 }
 
-// fly runs f in a goroutine that Close waits for; false after Close.
+// fly runs f in a goroutine that Close waits for; it returns false after Close.
 func (c *Cacher) fly(f func(context.Context)) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,9 +45,9 @@ func (c *Cacher) fly(f func(context.Context)) bool {
 	return true
 }
 
-// failed notes why a feed of the storage below, or the attempt to have one, which is nil, has ended. Who waits for the
-// cache to be filled waits no longer. What befalls a feed that is void already is of no account. True: the storage
-// below is closed, and nothing will come any more.
+// failed records the error of a feed of the storage below, or, if feed is nil, of an attempt to get one. Callers that wait
+// for the cache to be filled stop waiting. An error of a feed that is void already is ignored. closed reports whether the
+// storage below is closed: nothing will follow.
 func (c *Cacher) failed(feed storage.Following, err error) (closed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,7 +67,7 @@ func (c *Cacher) failed(feed storage.Following, err error) (closed bool) {
 	case errors.Is(err, storage.ErrClosed):
 		c.forget(err)
 		return true
-	case c.loaded && c.hopeless: // a storage that is no storage.Source does not go on
+	case c.loaded && c.hopeless: // a storage that is no storage.Source cannot continue
 		c.loaded, c.cut = false, err
 		c.published.Store(nil)
 		c.changed.Store(0)
@@ -76,7 +76,7 @@ func (c *Cacher) failed(feed storage.Following, err error) (closed bool) {
 	return false
 }
 
-// void begins a new cache: what was shown so far is not what the store has. The caller holds mu.
+// void begins a new cache, because the state shown so far is not the store's. The caller holds mu.
 func (c *Cacher) void(why error) {
 	if !c.loaded {
 		return
@@ -90,7 +90,7 @@ func (c *Cacher) void(why error) {
 	c.opts.Hooks.void(why)
 }
 
-// forget empties the cache and ends all watches: with ended, or as expired when that is nil. The caller holds mu.
+// forget empties the cache and ends all watches: with ended, or with an ExpiredError if ended is nil. The caller holds mu.
 func (c *Cacher) forget(ended error) {
 	if c.loaded {
 		c.empty = time.Now()
@@ -114,7 +114,7 @@ func (c *Cacher) forget(ended error) {
 	c.idle = idle{}
 }
 
-// mark is what the cache knows before a read of the store.
+// mark is the cache's state of knowledge before a read of the store.
 type mark struct{ epoch, reached int64 }
 
 // doneLoading ends an attempt to fill the cache. The caller holds mu.
@@ -125,7 +125,7 @@ func (c *Cacher) doneLoading() {
 	}
 }
 
-// filled lets readers have the cache.
+// filled makes a filled cache available to readers.
 func (c *Cacher) filled(feed storage.Following, reached int64, began time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,16 +143,16 @@ func (c *Cacher) filled(feed storage.Following, reached int64, began time.Time) 
 	c.opts.Hooks.filled(Filled{Records: c.state.records.len(), Bytes: c.state.bytes, Changes: c.log.count, Took: time.Since(began)})
 }
 
-// recovered notes that the storage below has been heard of. The caller holds mu.
+// recovered records that the storage below has returned something. The caller holds mu.
 func (c *Cacher) recovered() { c.problem, c.answered = nil, time.Now() }
 
-// apply makes changes. The caller holds mu, and calls nudgeWoken without it.
+// apply applies changes. The caller holds mu, and calls nudgeWoken after it has released mu.
 func (c *Cacher) apply(moves []storage.Move) {
 	now, budget := time.Now().UnixNano(), c.budget()
 	for i := range moves {
 		m := &moves[i]
 		if m.Deleted && c.state.find(m.Record.Key) == nil {
-			continue // the storage below shows the end of what it had not shown
+			continue // the deletion of a value that the storage below had not shown
 		}
 		seg := c.log.open(m.Record.Revision, budget, c.base)
 		ch := &change{revision: m.Record.Revision, forms: storage.NewForms(seg.grown)}
@@ -167,17 +167,17 @@ func (c *Cacher) apply(moves []storage.Move) {
 	}
 }
 
-// base is the state before the next change.
+// base returns the state before the next change.
 func (c *Cacher) base() *snapshot { return c.freeze(c.log.last) }
 
-// Unless an option says otherwise, the log may have this share of what the records take, within these bounds.
+// Unless an option is set, the log may have this share of the bytes of the records, within these bounds.
 const (
 	windowShare    = 4
 	minWindowBytes = 8 << 20
 	maxWindowBytes = 128 << 20
 )
 
-// budget is how many bytes the log may have.
+// budget returns the maximum number of bytes of the log.
 func (c *Cacher) budget() int64 {
 	if c.opts.WindowBytes > 0 {
 		return c.opts.WindowBytes
@@ -185,13 +185,13 @@ func (c *Cacher) budget() int64 {
 	return min(max(c.state.bytes/windowShare, minWindowBytes), maxWindowBytes)
 }
 
-// trim keeps the log within the window. The caller holds mu.
+// trim removes what is outside the window from the log. The caller holds mu.
 func (c *Cacher) trim() {
 	budget := c.budget()
 	c.log.trim(time.Now().Add(-c.opts.Window).UnixNano(), budget, func(ch *change) { c.entries.release(ch.was) })
 	c.recent = slices.DeleteFunc(c.recent, func(s *snapshot) bool { return s.revision < c.log.floor })
 	if s := c.published.Load(); s != nil && s.revision < c.log.floor {
-		c.publish() // the values in the one before are nobody's but its
+		c.publish() // values that are only in the earlier state can then be freed
 	}
 	formed := c.log.formed.Load()
 	if r := &c.reminder; r.appended+formed-r.formed > budget/reminders {
@@ -201,17 +201,17 @@ func (c *Cacher) trim() {
 	}
 }
 
-// reminders is how often within a window the cache looks for idle watches that have to be told the revision.
+// reminders is how often within a window the cache looks for idle watches that need a bookmark.
 const reminders = 16
 
-// reminder finds the watches that have not been told a revision for a part of the window.
+// reminder finds the watches that have received no revision for a part of the window.
 type reminder struct {
 	appended int64    // bytes added to the log since the last look
-	formed   int64    // bytes that readers had made of it then
-	reached  [3]int64 // the revision at the last looks, the oldest first
+	formed   int64    // bytes that readers had derived from the log at the last look
+	reached  [3]int64 // the revisions at the last looks, the oldest first
 }
 
-// beat lets tick be called in a while. The caller holds mu.
+// beat makes the timer call tick later. The caller holds mu.
 func (c *Cacher) beat() {
 	if c.timer == nil {
 		c.timer = time.AfterFunc(beatPeriod, c.tick)
@@ -220,12 +220,12 @@ func (c *Cacher) beat() {
 	c.timer.Reset(beatPeriod)
 }
 
-// tick drops what is too old and watches that are abandoned, and asks an idle storage below whether it is still there.
+// tick removes what is too old and watches that are abandoned. If the storage below is idle, tick asks it for a sign of life.
 func (c *Cacher) tick() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.loaded {
-		return // whoever fills it begins anew
+		return // filled starts the timer again
 	}
 	c.trim()
 	for _, w := range c.idle.abandoned() {
@@ -238,14 +238,14 @@ func (c *Cacher) tick() {
 	c.beat()
 }
 
-// Start begins to fill the cache, if nothing has yet. It does not wait for that.
+// Start begins to fill the cache, if that has not begun yet. It does not wait.
 func (c *Cacher) Start() { c.start() }
 
-// fillPause is how long Fill waits after an attempt to fill the cache has failed, before it looks again.
+// fillPause is how long Fill waits after a failed attempt to fill the cache before it checks again.
 const fillPause = 10 * time.Millisecond
 
-// Fill begins to fill the cache, if nothing has yet, and returns when that is done: with the context's error, or
-// storage.ErrClosed, when one of them ends before.
+// Fill begins to fill the cache, if that has not begun yet, and returns when it is filled. If ctx ends before, it returns the
+// context's error; after Close it returns storage.ErrClosed.
 func (c *Cacher) Fill(ctx context.Context) error {
 	for {
 		if err := c.ready(ctx); err != nil || c.published.Load() != nil {
@@ -261,7 +261,7 @@ func (c *Cacher) Fill(ctx context.Context) error {
 	}
 }
 
-// compare finds out whether the store has gone back: after before was taken it said that it is at now.
+// compare checks whether the store was set back: the store returned the revision now after before was taken.
 func (c *Cacher) compare(before mark, now int64) {
 	if now >= before.reached {
 		return
@@ -277,8 +277,8 @@ func (c *Cacher) compare(before mark, now int64) {
 
 func (c *Cacher) mark() mark { return mark{c.epoch.Load(), c.reached.Load()} }
 
-// filling returns a *storage.FillingError while the cache is being filled. nil: it is filled, or an attempt to fill it has failed
-// and the storage below may be able to answer.
+// filling returns a *storage.FillingError while the cache is being filled. It returns nil if the cache is filled, or if an
+// attempt to fill it has failed and the storage below may be able to serve.
 func (c *Cacher) filling() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -288,14 +288,14 @@ func (c *Cacher) filling() error {
 	return &storage.FillingError{RetryAfter: retryAfter(time.Since(c.empty))}
 }
 
-// retryAfter is how long who is turned away waits, of a cache that has been empty for a time: as kube-apiserver has it
-// (https://kep.k8s.io/4568).
+// retryAfter returns how long a refused client should wait if the cache has been empty for the given time. The formula is
+// that of kube-apiserver (https://kep.k8s.io/4568).
 func retryAfter(empty time.Duration) time.Duration {
-	const growth, least, most = 0.06, 1, 30 // of and in seconds
+	const growth, least, most = 0.06, 1, 30 // growth per second, bounds in seconds
 	return time.Duration(min(max(math.Exp(growth*empty.Seconds()), least), most)) * time.Second
 }
 
-// ready returns when the cache is filled, an attempt to fill it has failed, or it takes longer than FillWait.
+// ready returns when the cache is filled, when an attempt to fill it has failed, or after FillWait.
 func (c *Cacher) ready(ctx context.Context) error {
 	if c.life.Err() != nil {
 		return storage.ErrClosed

@@ -11,22 +11,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// follower is the one who fills the cache and follows the storage below. It is a goroutine that runs, or, where the feed
-// is a storage.Waker that has nothing to tell, a call that the feed owes: the cache at rest has no goroutine then. Either
-// is counted in Cacher.working, and one hands over to the other: so there is one at a time, and all here is its own.
+// follower fills the cache and follows the storage below. It is a running goroutine, or, if the feed is a storage.Waker that
+// has nothing to deliver, a pending call of that feed. In the second case the cache has no goroutine. Both are counted in
+// Cacher.working, and each starts the other. So there is only one at a time, and it alone uses the fields.
 type follower struct {
-	feed   storage.Following // nil: it has to be connected
-	pauses wait.Backoff      // before attempts to connect; zero: the storage below has told something since the last
+	feed   storage.Following // nil: not connected
+	pauses wait.Backoff      // before attempts to connect; zero: the storage below has delivered something since the last attempt
 	again  func()            // Cacher.again
-	heard  time.Time         // when the storage below has told something last
-	busy   bool              // that is so often that one goroutine which waits is cheaper than one for each time
+	heard  time.Time         // when the storage below delivered something last
+	busy   bool              // the feed delivers so often that one waiting goroutine is cheaper than a new one each time
 }
 
-// restAfter is how long a busy follower waits before it is at rest.
+// restAfter is how long a busy follower waits before its goroutine ends.
 const restAfter = 100 * time.Millisecond
 
-// run fills the cache and follows the storage below: until Close, until that is closed, or until there is nothing to
-// take and the feed will call again.
+// run fills the cache and follows the storage below. It returns after Close, when the storage below is closed, or when there
+// is nothing to receive and the feed will call again.
 func (c *Cacher) run() {
 	f := &c.follower
 	for c.life.Err() == nil {
@@ -34,7 +34,7 @@ func (c *Cacher) run() {
 		if err == nil {
 			var asleep bool
 			if asleep, err = c.follow(f); asleep {
-				return // f is another's from now on
+				return // f now belongs to the goroutine that the feed will start
 			}
 		}
 		feed := f.leave()
@@ -52,16 +52,16 @@ func (c *Cacher) run() {
 	f.leave()
 }
 
-// again is run for a feed that had nothing to tell. It is called in a goroutine that began in the one that wakes it, most
-// often a writer's, whose labels for profiles it has: they are not the cache's, which is nobody's but its own.
+// again calls run for a feed that had nothing to deliver. The goroutine was started by the goroutine that wakes the feed,
+// usually a writer's, and has its labels for profiles. again replaces these labels by those of the cache.
 func (c *Cacher) again() {
 	defer c.working.Done()
 	pprof.SetGoroutineLabels(c.life)
 	c.run()
 }
 
-// sleep makes a feed call again when it has something to tell; false when it has now. The caller is counted in
-// c.working, and so is the call, which comes at the latest when c.life ends.
+// sleep makes a feed call again when it has something to deliver; it returns false when the feed has something now. The
+// caller is counted in c.working, and so is the pending call, which is made at the latest when c.life ends.
 func (c *Cacher) sleep(w storage.Waker) bool {
 	c.working.Add(1)
 	if w.Wake(c.follower.again) {
@@ -81,7 +81,8 @@ func (f *follower) leave() storage.Following {
 	return feed
 }
 
-// connect has a feed of what the cache has not seen, unless there is one; it fills the cache first when it has to.
+// connect makes a feed of the changes that the cache has not seen, unless there is one. It fills the cache first if
+// necessary.
 func (c *Cacher) connect(f *follower) (err error) {
 	if f.feed != nil {
 		return nil
@@ -104,18 +105,18 @@ func (c *Cacher) connect(f *follower) (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.loaded {
-		return errVoid // before anybody could close the feed
+		return errVoid // the cache became void before the feed was known
 	}
 	c.feed, c.progress.asked = f.feed, false
 	c.ask()
 	return nil
 }
 
-// errVoid says that what a feed tells is of no account.
+// errVoid means that the changes of a feed must be ignored.
 var errVoid = errors.New("cacher: the feed is void")
 
-// follow receives what the feed tells until it ends, and returns why. Asleep: there is nothing more to receive, and the
-// feed will call again.
+// follow receives from the feed until it ends, and returns its error. asleep means that there is nothing more to receive now,
+// and the feed will call again.
 func (c *Cacher) follow(f *follower) (asleep bool, err error) {
 	waker, wakes := f.feed.(storage.Waker)
 	for err == nil {
@@ -131,7 +132,7 @@ func (c *Cacher) follow(f *follower) (asleep bool, err error) {
 	return false, err
 }
 
-// attend receives for a while, and finds out whether f is busy still.
+// attend receives for a while, and then checks whether f is still busy.
 func (c *Cacher) attend(f *follower) error {
 	ctx, stop := context.WithTimeout(c.life, restAfter)
 	defer stop()
@@ -140,7 +141,7 @@ func (c *Cacher) attend(f *follower) error {
 		switch {
 		case err == nil:
 			err = c.accept(f, moves)
-		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil: // a feed may have had another deadline
+		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil: // otherwise it is another deadline, of the feed
 			err = nil
 		}
 		if err != nil || ctx.Err() != nil {
@@ -150,19 +151,19 @@ func (c *Cacher) attend(f *follower) error {
 	}
 }
 
-// receive waits for what the feed tells next.
+// receive waits for the next delivery of the feed.
 func (c *Cacher) receive(f *follower) error {
 	moves, err := f.feed.Next(c.life)
 	if err != nil {
-		return err // of a feed that is void it means nothing
+		return err // if the feed is void, the error has no meaning
 	}
 	return c.accept(f, moves)
 }
 
-// accept takes what the feed has told.
+// accept processes a delivery of the feed.
 func (c *Cacher) accept(f *follower, moves storage.Moves) error {
 	if moves.Progress < c.reached.Load() {
-		// Another member of the store may not be that far yet; what the store says is what counts.
+		// The feed may come from a member of the store that is behind; the store's revision decides.
 		if _, err := c.now(c.life); err != nil {
 			return err
 		}
@@ -175,7 +176,7 @@ func (c *Cacher) accept(f *follower, moves storage.Moves) error {
 	return nil
 }
 
-// take adds what a feed tells; false when the feed is void.
+// take applies a delivery of a feed; it returns false when the feed is void.
 func (c *Cacher) take(feed storage.Following, m storage.Moves) bool {
 	defer c.nudgeWoken()
 	c.mu.Lock()

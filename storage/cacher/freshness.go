@@ -7,7 +7,7 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// now returns the store's revision, and finds out if that is lower than it was.
+// now returns the store's revision, and checks whether it is lower than before.
 func (c *Cacher) now(ctx context.Context) (int64, error) {
 	before := c.mark()
 	revision, ok := c.below.Known()
@@ -22,7 +22,7 @@ func (c *Cacher) now(ctx context.Context) (int64, error) {
 	return revision, nil
 }
 
-// stateFor returns the state that at asks for; none when the storage below has to answer.
+// stateFor returns the state that at selects; nil when the storage below has to serve the read.
 func (c *Cacher) stateFor(ctx context.Context, at storage.Read) (*snapshot, error) {
 	if err := c.ready(ctx); err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (c *Cacher) stateFor(ctx context.Context, at storage.Read) (*snapshot, erro
 	return c.newest(), nil
 }
 
-// stateSince returns a state at a revision or a later one; none when the storage below has to answer.
+// stateSince returns a state at a revision or a later one; nil when the storage below has to serve the read.
 func (c *Cacher) stateSince(ctx context.Context, revision int64) (*snapshot, error) {
 	s, err := c.reach(ctx, revision)
 	if !errors.Is(err, errLate) {
@@ -62,7 +62,7 @@ func (c *Cacher) stateSince(ctx context.Context, revision int64) (*snapshot, err
 	return nil, err
 }
 
-// stateAt returns the state at a revision; none when the storage below has to answer.
+// stateAt returns the state at a revision; nil when the storage below has to serve the read.
 func (c *Cacher) stateAt(ctx context.Context, revision int64) (*snapshot, error) {
 	if revision <= 0 {
 		return nil, nil
@@ -74,8 +74,8 @@ func (c *Cacher) stateAt(ctx context.Context, revision int64) (*snapshot, error)
 	return c.older(revision), nil
 }
 
-// acknowledged returns the latest state, which has all writes that were acknowledged before the call; none when the
-// storage below has to answer.
+// acknowledged returns the latest state, which has all writes that were acknowledged before the call; nil when the storage
+// below has to serve the read.
 func (c *Cacher) acknowledged(ctx context.Context) (*snapshot, error) {
 	want := c.writes.highest.Load()
 	if s := c.published.Load(); s != nil && s.revision >= want && s.changed == c.changed.Load() {
@@ -90,7 +90,7 @@ func (c *Cacher) acknowledged(ctx context.Context) (*snapshot, error) {
 	}
 	now, err := c.now(ctx)
 	if err == nil && now < want {
-		c.writes.highest.CompareAndSwap(want, now) // it was acknowledged before the store was set back, and noted after
+		c.writes.highest.CompareAndSwap(want, now) // the write was acknowledged before the store was set back, and recorded after that
 	}
 	return nil, err
 }

@@ -18,15 +18,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// objectBytes is the JSON of each object of the benchmarks: 1.8 KiB.
+// objectBytes is the size of the JSON of each object of the benchmarks: 1.8 KiB.
 const objectBytes = 1843
 
-// crowd is the objects of a benchmark: n of them in ten namespaces, with one of 100 label sets each, or with one of
+// crowd has the objects of a benchmark: n of them in ten namespaces, each with one of 100 label sets, or with a label set of
 // its own.
 type crowd struct {
 	n         int
 	ownLabels bool
-	colors    int // values of spec.color; 0: 100
+	colors    int // number of values of spec.color; 0: 100
 }
 
 func (c crowd) key(i int) string { return fmt.Sprintf("ns%d/k%06d", i*10/c.n, i) }
@@ -85,7 +85,7 @@ func benchStore(t testing.TB, b storage.Backend) *storage.Store {
 	return s
 }
 
-// loadInto fills an empty backend without a store.
+// loadInto fills an empty backend without using a store.
 func (c crowd) loadInto(t testing.TB, b storage.Backend) {
 	t.Helper()
 	o, err := storagetest.GadgetOptions()
@@ -106,7 +106,7 @@ func (c crowd) loadInto(t testing.TB, b storage.Backend) {
 	}
 }
 
-// createIn creates the objects, some at a time.
+// createIn creates the objects, several concurrently.
 func (c crowd) createIn(t testing.TB, s storage.Interface) {
 	t.Helper()
 	const writers = 16
@@ -124,7 +124,7 @@ func (c crowd) createIn(t testing.TB, s storage.Interface) {
 	all.Wait()
 }
 
-// newCache returns a cache that is filled.
+// newCache returns a filled cache.
 func newCache(t testing.TB, below storage.Interface, o cacher.Options) *cacher.Cacher {
 	t.Helper()
 	o.Namespaced, o.ReadWait = true, time.Minute
@@ -136,7 +136,7 @@ func newCache(t testing.TB, below storage.Interface, o cacher.Options) *cacher.C
 	return c
 }
 
-// fillCache returns when the cache has all that is stored.
+// fillCache returns when the cache has everything that is stored.
 func fillCache(t testing.TB, c *cacher.Cacher) {
 	t.Helper()
 	if _, err := c.List(t.Context(), storage.ListOptions{Limit: 1}); err != nil {
@@ -147,7 +147,7 @@ func fillCache(t testing.TB, c *cacher.Cacher) {
 	}
 }
 
-// crowded calls run for each backend with a store over it that has the objects.
+// crowded calls run for each backend with a store that has the objects.
 func crowded(b *testing.B, c crowd, run func(b *testing.B, s *storage.Store)) {
 	for _, name := range benchBackends {
 		b.Run(name, func(b *testing.B) {
@@ -159,7 +159,7 @@ func crowded(b *testing.B, c crowd, run func(b *testing.B, s *storage.Store)) {
 	}
 }
 
-// resize changes an object and nothing else of it than its size.
+// resize changes the size of an object and nothing else.
 func resize(ctx context.Context, s storage.Interface, key string) (storage.Record, error) {
 	return s.Update(ctx, key, storage.WriteOptions{}, func(_ context.Context, obj runtime.Object, _ storage.Record) (storage.Outcome, error) {
 		g := obj.(*storagetest.Gadget)

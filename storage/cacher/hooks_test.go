@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// journal is what hooks were told, a line for each call.
+// journal records the calls of hooks, one line for each.
 type journal struct {
 	mu    sync.Mutex // guards lines
 	lines []string
@@ -37,7 +37,7 @@ func (j *journal) hooks() cacher.Hooks {
 	}
 }
 
-// take returns what was told since it was last called.
+// take returns what was recorded since its last call.
 func (j *journal) take() []string {
 	synctest.Wait()
 	j.mu.Lock()
@@ -47,7 +47,7 @@ func (j *journal) take() []string {
 	return out
 }
 
-// What reads, watches and changes take is told of.
+// The costs of reads, watches and changes are reported.
 func TestHooksOfReadsAndWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told journal

@@ -4,7 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 )
 
-// class is what a watch follows, as far as the cache can find those whom a change concerns without asking each.
+// class is the part of a watch's selection by which the cache finds the watches that a change may concern.
 type class struct {
 	kind  classKind
 	index int
@@ -15,26 +15,26 @@ type classKind int
 
 const (
 	everything classKind = iota
-	namespace            // value is its name
+	namespace            // value is the name of the namespace
 	single               // value is the key
-	indexed              // value is that of the index
+	indexed              // value is the value in the index
 )
 
-// idle holds the watches that have no unread change that concerns them, by their class. The zero idle is empty.
-// Its owner's lock guards it and what it says of watches.
+// idle has the watches without unread changes that concern them, by class. The zero idle is empty. Its owner's lock guards it
+// and the fields of watches that it uses.
 type idle struct {
 	classes map[class]*classmates
-	memo    [2]memo // of what a change changes, for those who are asked whether it concerns them
+	memo    [2]memo // of the old and the new entry of a change, for the watches that examine it
 }
 
-// classmates are the watches of a class that are idle.
+// classmates are the idle watches of a class.
 type classmates struct{ list []*watcher }
 
 func (q *idle) add(w *watcher) {
 	if q.classes == nil {
 		q.classes = map[class]*classmates{}
 	}
-	if w.mates == nil || len(w.mates.list) == 0 { // they may have been taken out of classes
+	if w.mates == nil || len(w.mates.list) == 0 { // the list may have been removed from classes
 		if w.mates = q.classes[w.class]; w.mates == nil {
 			w.mates = new(classmates)
 			q.classes[w.class] = w.mates
@@ -44,7 +44,7 @@ func (q *idle) add(w *watcher) {
 	w.mates.list = append(w.mates.list, w)
 }
 
-// remove takes out a watch that is listed.
+// remove removes a watch, if it is in its list.
 func (q *idle) remove(w *watcher) {
 	m := w.mates
 	if m == nil {
@@ -72,7 +72,7 @@ func (q *idle) each(f func(*watcher)) {
 	}
 }
 
-// abandoned returns the watches whose context has ended and which nobody has read or closed since.
+// abandoned returns the watches whose context has ended and that were neither read nor closed since.
 func (q *idle) abandoned() (all []*watcher) {
 	q.each(func(w *watcher) {
 		if w.ctx.Err() != nil {
@@ -82,7 +82,7 @@ func (q *idle) abandoned() (all []*watcher) {
 	return all
 }
 
-// memo is an entry whose fields are looked up in its bytes once, however many ask.
+// memo is an entry that looks up each of its fields only once.
 type memo struct {
 	entry
 	fields.Fields
@@ -91,7 +91,7 @@ type memo struct {
 
 type field struct{ name, text string }
 
-// of makes m a memo of e, and returns its entry; nil of nil.
+// of makes m a memo of e, and returns its entry. A nil or unreadable e is returned unchanged.
 func (m *memo) of(e *entry) *entry {
 	if e == nil || e.unreadable != nil {
 		return e

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// smallWindow is a window that some sixty changes of gadgets fill.
+// smallWindow is a window for about sixty changes of gadgets.
 const smallWindow = 64 << 10
 
 // passes writes until the window has passed so many times.
@@ -33,7 +33,7 @@ func (r *rig) passes(windows int) {
 	}
 }
 
-// selections of what passes does not touch.
+// Selections that the writes of passes do not match.
 func idleSelections(t *testing.T) map[string]storage.Selection {
 	t.Helper()
 	app, err := labels.Parse("app=x")
@@ -100,7 +100,7 @@ func TestIdleWatchBesideBusyWriter(t *testing.T) {
 	}
 }
 
-// A watch that begins, or goes on, before changes which do not concern it is as quiet as one that has seen them.
+// A watch that begins, or continues, before changes that do not concern it is as idle as a watch that has read them.
 func TestIdleWatchThatHasNotLooked(t *testing.T) {
 	for name, sel := range idleSelections(t) {
 		t.Run(name, func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestIdleWatchAfterItsInitialEvents(t *testing.T) {
 	w.want(fmt.Sprintf("ADDED idle/x@%d", r.putIdle()))
 }
 
-// A watch that does not read delays nobody and keeps nothing.
+// A watch that is not read delays nothing and keeps nothing in memory.
 func TestWatchThatDoesNotRead(t *testing.T) {
 	r := newRig(t, nil, cacher.Options{WindowBytes: smallWindow})
 	r.fill()
@@ -172,7 +172,8 @@ func TestWatchThatDoesNotRead(t *testing.T) {
 	}
 }
 
-// What cannot be read ends every watch that covers it, whatever it selects, when it appears and when it goes.
+// An unreadable object ends every watch whose scope has it, whatever it selects, when the object appears and when it is
+// deleted.
 func TestUnreadableEndsIndexedWatches(t *testing.T) {
 	for name, begin := range map[string]func(*rig){
 		"nothing":      func(*rig) {},
@@ -211,7 +212,7 @@ func TestUnreadableEndsIndexedWatches(t *testing.T) {
 	}
 }
 
-// hooked is a selector of labels that calls a function before it judges.
+// hooked is a label selector that calls a function before it matches.
 type hooked struct {
 	labels.Selector
 	before func()
@@ -222,7 +223,7 @@ func (h hooked) Matches(l labels.Labels) bool {
 	return h.Selector.Matches(l)
 }
 
-// A watch that is slow in judging what it has read from the log does not pass over what left the window meanwhile.
+// A watch that is slow in processing what it has read from the log does not skip changes that leave the window meanwhile.
 func TestWindowPassesWhileChangesAreJudged(t *testing.T) {
 	r := newRig(t, nil, cacher.Options{WindowBytes: 1 << 20})
 	r.fill()
@@ -246,7 +247,7 @@ func TestWindowPassesWhileChangesAreJudged(t *testing.T) {
 	inOrder(t, w, from)
 }
 
-// passesBeside lets the window pass a revision, if that can happen without the goroutine that is in here.
+// passesBeside makes the window pass a revision, if that is possible while the calling goroutine is in the selector.
 func (r *rig) passesBeside(last int64) {
 	passed := make(chan struct{})
 	go func() {
@@ -270,7 +271,7 @@ func (r *rig) passesBeside(last int64) {
 	}
 }
 
-// inOrder reads until the watch of everything ends, which it must before a revision is missing.
+// inOrder reads until the watch of everything ends. No revision may be missing before.
 func inOrder(t *testing.T, w *view, from int64) {
 	t.Helper()
 	for last := from; ; last++ {
@@ -289,7 +290,7 @@ func inOrder(t *testing.T, w *view, from int64) {
 	}
 }
 
-// newBubble is newRig in a synctest bubble; all ends with the bubble.
+// newBubble is newRig in a synctest bubble; everything ends with the bubble.
 func newBubble(t *testing.T, o cacher.Options) *rig {
 	t.Helper()
 	r := newRig(t, memory.New(memory.Options{Window: 24 * time.Hour}), o)
@@ -298,7 +299,7 @@ func newBubble(t *testing.T, o cacher.Options) *rig {
 	return r
 }
 
-// bookmarks reads a watch in a bubble, and notes the greatest number of changes that are between two revisions told.
+// bookmarks reads a watch in a bubble, and records the greatest number of changes between two revisions that it received.
 func bookmarks(t *testing.T, r *rig, o cacher.Options, write func(i int)) {
 	t.Helper()
 	w := r.watch(storage.WatchOptions{Selection: storage.Selection{Namespace: "idle"}, Bookmarks: true})
@@ -317,7 +318,7 @@ func bookmarks(t *testing.T, r *rig, o cacher.Options, write func(i int)) {
 			}
 		}
 	}()
-	var window int64 // the least number of revisions in it, once it is full
+	var window int64 // the least number of revisions in the full window
 	full := false
 	for i := range 4000 {
 		write(i)
@@ -366,7 +367,7 @@ func TestBookmarksThreeTimesPerWindow(t *testing.T) {
 	})
 }
 
-// The log has the bytes that it may, whatever is written and whatever readers make of it.
+// The log has at most its maximum number of bytes, whatever is written and whatever readers derive from it.
 func TestLogBytes(t *testing.T) {
 	for _, size := range []int{0, 4 << 10, 64 << 10} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {

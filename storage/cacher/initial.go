@@ -5,18 +5,19 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// initial is the beginning of a watch that begins with a state.
+// initial is the initial part of a watch that begins with a state. If the window passes the state meanwhile, the watch
+// continues with the difference to a later state, and its bookmark comes after that.
 type initial struct {
-	state *snapshot // that is being told
-	rows  rows      // of it that are still to be told; when they began, and the window has passed since:
-	moved []pair    // what is different from a state told before
-	told  int       // events so far
+	state *snapshot // the state that is being sent
+	rows  rows      // rows of the first state that are still to be sent; after them:
+	moved []pair    // differences between the state sent before and the present one
+	told  int       // number of events so far
 }
 
-// pair is what two states have under one key; nil is nothing.
+// pair is the entries of two states under one key; nil is no entry.
 type pair struct{ was, is *entry }
 
-// beginInitial finds what is to be told. An unreadable entry in the scope ends the watch.
+// beginInitial finds the entries to be sent. An unreadable entry in the scope ends the watch.
 func (w *watcher) beginInitial(s *snapshot) {
 	l := listing{opts: storage.ListOptions{Selection: w.selection}, scope: w.scope, indexes: &w.c.opts, state: s, from: w.scope.From}
 	w.ended = l.readable(w.scope.To)
@@ -24,7 +25,7 @@ func (w *watcher) beginInitial(s *snapshot) {
 	w.from = s.revision
 }
 
-// nextInitial appends some of the initial events, and after the last the bookmark.
+// nextInitial appends some of the initial events, and the bookmark after the last one.
 func (w *watcher) nextInitial() {
 	w.c.mu.Lock()
 	w.ended = w.over()
@@ -54,8 +55,8 @@ func (w *watcher) nextInitial() {
 	}
 }
 
-// endInitial ends the initial events with their bookmark, and goes on with the log. When the log does not reach back
-// to the state that was told it returns a later one.
+// endInitial appends the bookmark that ends the initial events, and continues with the log. If the log does not reach back to
+// the state that was sent, it returns a later state instead.
 func (w *watcher) endInitial() *snapshot {
 	c := w.c
 	c.mu.Lock()
@@ -77,7 +78,7 @@ func (w *watcher) endInitial() *snapshot {
 	return nil
 }
 
-// catchUp lets the difference between the state that was told and a later one be told.
+// catchUp adds the difference between the state that was sent and a later one to the initial events.
 func (w *watcher) catchUp(later *snapshot) {
 	i := w.initial
 	diff(i.state.records, later.records, func(was, is *entry) bool {
@@ -94,8 +95,8 @@ func (w *watcher) catchUp(later *snapshot) {
 	w.c.opts.Hooks.caughtUp()
 }
 
-// showMoved appends what the watch sees of the difference under one key. The revision of a deletion is not known any
-// more: that of the later state takes its place.
+// showMoved appends the event of the watch for the difference under one key. The revision of a deletion is not known any
+// more; the event has the revision of the later state.
 func (w *watcher) showMoved(p pair) {
 	kind, e, err := w.compare(p.was, p.is)
 	if w.ended = err; err != nil || e == nil {

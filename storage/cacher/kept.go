@@ -6,18 +6,18 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// kept is what readers keep with a page. It is made by the first of them, so that pages which nobody lists have none.
+// kept is what readers keep with a page. The first reader makes it, so that pages that are never listed have none.
 type kept struct {
 	left  bool           // the page has left the latest state: nothing more is kept
-	forms *storage.Forms // of all its elements; nil: none are kept
+	forms *storage.Forms // for all elements of the page; nil: none are kept
 	sets  atomic.Pointer[setIDs]
 }
 
-// setIDs are the ids of the label sets of a page's entries; 0 stands for one that has none.
+// setIDs has the ids of the label sets of a page's entries; 0 means that the entry has none.
 type setIDs [pageRoom]uint32
 
-// setsOf returns the label sets of a page of a state, so that who looks for some of them need not look at the entries;
-// nil where they are not kept. They take 4 bytes an entry of the pages that lists by label look at.
+// setsOf returns the label sets of a page of a state. A reader that looks for some of the sets need not look at the entries.
+// setsOf returns nil if the sets are not kept. They take 4 bytes for each entry of the pages that lists by label examine.
 func setsOf(p *page[entry]) *setIDs {
 	k := p.keeps()
 	if k.left {
@@ -31,13 +31,13 @@ func setsOf(p *page[entry]) *setIDs {
 				ids[i] = set.id
 			}
 		}
-		k.sets.Store(ids) // two who make them make the same
+		k.sets.Store(ids) // concurrent callers store the same content
 	}
 	return ids
 }
 
-// keeps returns what is kept with the page of a state. It goes when the page leaves the latest state, and a page that a
-// write makes of this one begins without.
+// keeps returns what is kept with a page of a state. It is dropped when the page leaves the latest state. A copy of the page
+// that a write makes has nothing kept at first.
 func (p *page[E]) keeps() *kept {
 	k := p.kept.Load()
 	if k == nil {
@@ -49,7 +49,7 @@ func (p *page[E]) keeps() *kept {
 	return k
 }
 
-// leave says of all pages of a tree that they have left the latest state.
+// leave marks all pages of a tree as having left the latest state.
 func (t tree[E]) leave(ed *edition) {
 	if ed == nil || ed.forms == nil {
 		return
@@ -60,7 +60,7 @@ func (t tree[E]) leave(ed *edition) {
 	})
 }
 
-// newEdition returns the edition that goes on with the latest state. The caller holds mu.
+// newEdition returns the edition for further writes to the latest state. The caller holds mu.
 func (c *Cacher) newEdition() *edition {
 	return &edition{forms: c.opts.Forms, left: kept{left: true}}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// TestPageKeeps follows what is kept with a page: it is the same for all who ask, and goes when the page leaves.
+// TestPageKeeps checks what is kept with a page: it is the same for all readers, and is dropped when the page leaves.
 func TestPageKeeps(t *testing.T) {
 	t.Parallel()
 	elements := benchmarkKeys(pageRoom)
@@ -22,7 +22,7 @@ func TestPageKeeps(t *testing.T) {
 	}
 	state := tr
 	p := state.root.page
-	for range 2000 { // often enough for two to be the first
+	for range 2000 { // often enough for two goroutines to be the first
 		p.drop()
 		var ready atomic.Int32
 		var got [2]*kept

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// A labelSet answers as the map of the same labels does, whatever their JSON is like.
+// A labelSet gives the same results as a map of the same labels, for any form of their JSON.
 func TestLabelSet(t *testing.T) {
 	asked := []string{"", "a", "b", "app", "ap", "appx", "p", `a":"b`, `a"`, `"`, "{", "}", ",", `\`, "ü", "<", "none"}
 	for _, text := range append([]string{
@@ -67,7 +67,7 @@ func jsonOf(t *testing.T, sets ...labels.Set) (texts []string) {
 	return texts
 }
 
-// Records with the same labels share a set for as long as there is one of them.
+// Records with the same labels share a set for as long as one of them exists.
 func TestLabelSetsAreShared(t *testing.T) {
 	made := func(m *entries, metadata string) *entry {
 		d, err := codec.ParseDocument([]byte(`{"kind":"K","apiVersion":"v1","metadata":` + metadata + `}`))

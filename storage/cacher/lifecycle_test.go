@@ -16,7 +16,7 @@ import (
 	"github.com/keelson-dev/keelson/storage/memory"
 )
 
-// wantReady checks what Ready says: nothing, or something with all of these words.
+// wantReady checks the result of Ready: nil, or an error with all of these words.
 func (r *rig) wantReady(words ...string) {
 	r.t.Helper()
 	err := r.Ready(r.ctx)
@@ -34,7 +34,7 @@ func (r *rig) wantReady(words ...string) {
 	}
 }
 
-// A storage below that says nothing leaves the cache as it is, and Ready says since when. What can be answered is.
+// If the storage below is silent, the cache stays as it is, and Ready reports since when. Reads that are possible succeed.
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil, cacher.Options{ReadWait: time.Second})
@@ -42,7 +42,7 @@ func TestSilence(t *testing.T) {
 		r.fill()
 		w := r.watch(storage.WatchOptions{})
 		r.wantReady()
-		time.Sleep(time.Hour) // a quiet store is no silent one: it is asked
+		time.Sleep(time.Hour) // a store without changes is not silent: it answers requests for progress
 		r.wantReady()
 
 		r.source.hold()
@@ -57,7 +57,7 @@ func TestSilence(t *testing.T) {
 				t.Errorf("Get at %+v: %+v, %v", at, got, err)
 			}
 		}
-		// What the cache has not seen comes from below, after ReadWait.
+		// After ReadWait the storage below serves what the cache has not received.
 		for _, at := range []storage.Read{{}, {Match: storage.NotOlderThan, Revision: unseen}, {Match: storage.Exact, Revision: unseen}} {
 			if got := shown(r.list(storage.ListOptions{At: at})); got != fmt.Sprintf("a/x@%d", unseen) {
 				t.Errorf("List at %+v: %q", at, got)
@@ -73,7 +73,7 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// While the storage below cannot be asked, what the cache has is served where the contract allows it.
+// While the storage below cannot be reached, the cache serves what it has, where the contract allows it.
 func TestUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newRestorable(t)
@@ -123,7 +123,7 @@ func TestUnavailable(t *testing.T) {
 	})
 }
 
-// What goes on without the cache and is forgotten before it is back ends the watches; nothing is skipped in silence.
+// Changes that were compacted before the cache could follow again end the watches; no change is skipped.
 func TestForgottenWhileUnavailable(t *testing.T) {
 	t.Parallel()
 	b := newRestorable(t)
@@ -157,13 +157,13 @@ func TestForgottenWhileUnavailable(t *testing.T) {
 	w.want(fmt.Sprintf("MODIFIED a/x@%d", next))
 }
 
-// A storage that cannot be read at the start is told by Ready, and asked in place of the cache until the cache is filled.
+// If the storage cannot be read at the start, Ready reports that, and the storage serves reads until the cache is filled.
 func TestNotFilled(t *testing.T) {
 	t.Parallel()
 	var from sources
 	r := newRig(t, nil, cacher.Options{Hooks: cacher.Hooks{List: from.hook}})
 	made := r.put("a/x", "red")
-	r.wantReady() // nobody has asked
+	r.wantReady() // the cache is not in use yet
 	if st := r.Stats(); st != (cacher.Stats{}) {
 		t.Errorf("a cache that is not in use is %+v", st)
 	}
@@ -189,7 +189,7 @@ func TestNotFilled(t *testing.T) {
 	}
 }
 
-// unreadableIn checks which keys an error names, and that it says why.
+// unreadableIn checks which keys an error names, and that it has a reason.
 func unreadableIn(t *testing.T, what string, err error, keys ...string) {
 	t.Helper()
 	var u *storage.UnreadableError
@@ -209,8 +209,8 @@ func unreadableIn(t *testing.T, what string, err error, keys ...string) {
 	}
 }
 
-// What cannot be read fails what has to show it and nothing else, whether it came while the cache was there or before,
-// and until it is deleted.
+// An unreadable object makes only operations fail that have to show it, whether it was stored before or after the cache was
+// filled, and until it is deleted.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "test.db")
@@ -255,7 +255,7 @@ func TestUnreadable(t *testing.T) {
 		group["another name"].want(fmt.Sprintf("MODIFIED a/good@%d", good))
 	}
 
-	forgotten := false // the history
+	forgotten := false // whether the history is compacted
 	check := func(all ...string) {
 		t.Helper()
 		r.seen(elsewhere)
@@ -300,7 +300,7 @@ func TestUnreadable(t *testing.T) {
 			return err == nil && r.Stats().Filled
 		})
 	}
-	for _, forgotten = range []bool{false, true} { // replayed, and in the state that is read
+	for _, forgotten = range []bool{false, true} { // first in the replayed history, then in the state that is read
 		fills()
 		check("a/bad", "a/turned")
 		r.compact()
@@ -334,7 +334,7 @@ func TestUnreadable(t *testing.T) {
 	w.want(fmt.Sprintf("MODIFIED b/good@%d", next))
 }
 
-// A storage that is no storage.Source does not tell what else happened: it is asked instead, until it can be listed.
+// A storage that is no storage.Source cannot deliver the other changes: it serves all reads until it can be listed.
 func TestUnreadableBelowAnother(t *testing.T) {
 	t.Parallel()
 	below := newRig(t, nil, cacher.Options{})

@@ -18,15 +18,15 @@ import (
 	"github.com/keelson-dev/keelson/storage/storagetest"
 )
 
-// answer is what a call was told about one key: that it has a value of a revision, or none.
+// answer is the result of a call about one key: it has a value of a revision, or none.
 type answer struct {
 	verb     string
 	found    bool
-	revision int64 // of the value; of a deletion that of the deletion
-	at       int64 // the list's revision; 0: not told
+	revision int64 // of the value, or of the deletion
+	at       int64 // the list's revision; 0: unknown
 }
 
-// keyState is what is under a key: the revision of its last change, and the greatest at which it was said to be so.
+// keyState is the state of a key: the revision of its last change, and the greatest revision at which the state was seen.
 type keyState struct {
 	found           bool
 	revision, shown int64
@@ -35,7 +35,7 @@ type keyState struct {
 var keyModel = porcupine.Model{
 	Init: func() any { return keyState{} },
 	Step: func(state, input, _ any) (bool, any) {
-		s, c := state.(keyState), input.(answer) //nolint:forcetypeassert // they are ours
+		s, c := state.(keyState), input.(answer) //nolint:forcetypeassert // only these types are used
 		if c.verb != "read" {
 			return c.revision > s.revision && c.revision > s.shown && (s.found || c.verb == "create") && (!s.found || c.verb != "create"),
 				keyState{c.verb != "delete", c.revision, c.revision}
@@ -47,7 +47,7 @@ var keyModel = porcupine.Model{
 	DescribeOperation: func(input, _ any) string { return fmt.Sprintf("%+v", input) },
 }
 
-// Reads with no resource version are linearizable with writes, however late the cache hears of them.
+// Reads with no resource version are linearizable with writes, however late the cache receives the changes.
 func TestLinearizable(t *testing.T) {
 	for name, opts := range map[string]struct {
 		disturb func(r *rig, rnd *rand.Rand)
@@ -80,7 +80,7 @@ func stall(r *rig, rnd *rand.Rand) {
 	r.source.release()
 }
 
-// history is what concurrent clients were told.
+// history has the results of concurrent clients.
 type history struct {
 	mu    sync.Mutex // guards keys
 	keys  map[string][]porcupine.Operation
@@ -161,7 +161,7 @@ func linearizable(t *testing.T, disturb func(*rig, *rand.Rand), bare bool) {
 	r.Close()
 }
 
-// call makes a random call and notes what it was told.
+// call makes a random call and records its result.
 func (h *history) call(t *testing.T, r *rig, id int, rnd *rand.Rand) {
 	key := fmt.Sprintf("a/k%d", rnd.IntN(linearKeys))
 	began := time.Since(h.begun)
@@ -182,7 +182,7 @@ func (h *history) call(t *testing.T, r *rig, id int, rnd *rand.Rand) {
 		}
 		p, err := r.List(ctx, o)
 		if full := new(storage.FillingError); errors.As(err, &full) {
-			return // it tells nothing
+			return // the result has no information
 		}
 		if err != nil {
 			t.Errorf("List: %v", err)

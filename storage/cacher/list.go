@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// List implements storage.Interface. The records of a page are read from the state while they are walked; a page
-// without selectors costs the same however many records it has.
+// List implements storage.Interface. The records of a page are read from the state while they are walked. A page without
+// selectors has the same cost however many records it has.
 func (c *Cacher) List(ctx context.Context, opts storage.ListOptions) (storage.Page, error) {
 	l := listing{opts: opts, scope: opts.Scope(c.opts.Namespaced), indexes: &c.opts, limit: int(max(opts.Limit, 0))}
 	epoch := c.epoch.Load()
 	s, err := c.stateOf(ctx, &l)
 	if s == nil && err == nil && epoch != c.epoch.Load() && !l.isSmall() {
-		s, err = c.stateOf(ctx, &l) // it was found to be void, and is filled anew
+		s, err = c.stateOf(ctx, &l) // the state was found to be void, and the cache is filled anew
 	}
 	switch {
 	case err != nil:
@@ -27,7 +27,7 @@ func (c *Cacher) List(ctx context.Context, opts storage.ListOptions) (storage.Pa
 				return storage.Page{}, err
 			}
 			if opts.At.Match == storage.Any {
-				opts.At = storage.Read{} // of any state the limit would not count
+				opts.At = storage.Read{} // with Any, the limit would be ignored
 			}
 		}
 		c.opts.Hooks.list(FromStorage)
@@ -45,28 +45,28 @@ func (c *Cacher) List(ctx context.Context, opts storage.ListOptions) (storage.Pa
 	return page, err
 }
 
-// listing is one List under way.
+// listing is one List in progress.
 type listing struct {
 	opts      storage.ListOptions
 	scope     storage.Scope
 	indexes   *Options
 	limit     int       // 0: none
 	from      string    // the first key to look at
-	state     *snapshot // that is listed
-	revision  int64     // that the page tells
+	state     *snapshot // the state to list
+	revision  int64     // the revision of the result
 	source    Source
-	index     string // that the rows are taken from; "" for none
-	evaluated int    // rows that were looked at, to choose from
+	index     string // the index that is read; "" for none
+	evaluated int    // number of rows to which the selectors were applied
 }
 
-// isSmall reports whether the storage below may answer while the cache is being filled: one object, or a page of a client that
-// goes on from there. Readers in this process ask for all that was acknowledged.
+// isSmall reports whether the storage below may serve the list while the cache is being filled. It may if the list is of one
+// object, is one page of a client that lists by pages, or has the Match Acknowledged, which only readers in this process use.
 func (l *listing) isSmall() bool {
 	_, one := l.scope.Single()
 	return one || l.opts.Limit > 0 && !l.opts.Selective() || l.opts.At.Match == storage.Acknowledged
 }
 
-// stateOf finds the state that is listed, and where in it the list begins; none when the storage below has to answer.
+// stateOf finds the state to list, and where the list begins; it returns nil when the storage below has to serve the list.
 func (c *Cacher) stateOf(ctx context.Context, l *listing) (*snapshot, error) {
 	at := l.opts.At
 	l.from, l.source = l.scope.From, FromMemory
@@ -124,7 +124,7 @@ func (l *listing) page() (storage.Page, error) {
 	return p, nil
 }
 
-// block makes a block of elements of a page. Its forms are of the whole page.
+// block makes a block of elements of a page. It has Forms only if it is the whole page.
 func block(p *page[entry], items []*entry) storage.Block {
 	b := storage.Block{Records: records(items), Count: len(items)}
 	if len(items) == p.len() {
@@ -143,7 +143,7 @@ func records(items []*entry) iter.Seq[storage.Record] {
 	}
 }
 
-// chosenPage makes the page of the rows that selectors choose.
+// chosenPage makes the page of the rows that match the selectors.
 func (l *listing) chosenPage(rows rows) (storage.Page, error) {
 	var out []*entry
 	last, more := l.scope.To, false
@@ -169,22 +169,22 @@ func (l *listing) chosenPage(rows rows) (storage.Page, error) {
 	return p, nil
 }
 
-// goOn gives a page the token for the rows after a key.
+// goOn sets the token of a page, for the rows after a key.
 func (l *listing) goOn(p *storage.Page, key string) {
 	p.Continue = l.scope.Token(storage.Continue{Revision: l.revision, From: key + "\x00"})
 }
 
-// rows is what a list or the initial events of a watch are made of: the entries with ranks [from, to) of a tree that
-// choose chooses. They are in key order.
+// rows selects the entries of a list or of the initial events of a watch: the entries with ranks [from, to) of a tree for
+// which choose is true. They are in key order.
 type rows struct {
 	tree     tree[entry]
 	from, to int
-	choose   func(*entry) bool // nil: all of them, and all are in the scope
-	verdicts *verdicts         // on the label sets of what choose chooses; nil: it does not go by them alone
+	choose   func(*entry) bool // nil: all entries, which are all in the scope
+	verdicts *verdicts         // on the label sets of the entries; nil: choose depends on more than labels
 }
 
-// chosen yields what choose chooses, and how many rows were looked at until then. Of pages that know their label sets
-// only those entries are touched which have one that matches.
+// chosen yields the entries for which choose is true, each with the number of rows examined so far. In pages that have their
+// label set ids, only entries with a matching set are read.
 func (r *rows) chosen(yield func(e *entry, looked int) bool) {
 	looked := 0
 	r.tree.pages(r.from, r.to, func(p *page[entry], items []*entry) bool {
@@ -205,7 +205,7 @@ func (r *rows) chosen(yield func(e *entry, looked int) bool) {
 	})
 }
 
-// at returns the entry with a rank that the tree has.
+// at returns the entry with a rank, which must exist.
 func at(t tree[entry], rank int) (found *entry) {
 	t.walk(rank, rank+1, func(e *entry) bool {
 		found = e
@@ -214,7 +214,7 @@ func at(t tree[entry], rank int) (found *entry) {
 	return found
 }
 
-// rows finds what the list shows, without a limit.
+// rows returns the rows of the list, without its limit.
 func (l *listing) rows() rows {
 	s, sel := l.state, l.opts.Selection
 	out := rows{tree: s.records, from: s.records.rank(before(l.from)), to: s.records.len()}
@@ -245,7 +245,7 @@ func (l *listing) rows() rows {
 	return out
 }
 
-// index names an index: "f:" and its field, or "l:" and its label.
+// index returns the name of an index: "f:" and its field, or "l:" and its label.
 func (o *Options) index(i int) string {
 	if i < len(o.IndexFields) {
 		return "f:" + o.IndexFields[i]
@@ -253,7 +253,7 @@ func (o *Options) index(i int) string {
 	return "l:" + o.IndexLabels[i-len(o.IndexFields)]
 }
 
-// asked returns the one value of an index that a selection asks for.
+// asked returns the value of an index that a selection requires; ok is false if it requires none.
 func (o *Options) asked(sel storage.Selection, index int) (text string, ok bool) {
 	if index < len(o.IndexFields) {
 		if sel.Fields == nil {
@@ -267,16 +267,16 @@ func (o *Options) asked(sel storage.Selection, index int) (text string, ok bool)
 	return sel.Labels.RequiresExactMatch(o.IndexLabels[index-len(o.IndexFields)])
 }
 
-// verdicts are those of a selector on label sets, for one goroutine and many entries: it judges labels that are the same
-// once, as long as there are not too many. nil chooses all.
+// verdicts has the results of a selector on label sets, for one goroutine and many entries. The selector is applied once to
+// labels that are equal, as long as there are not too many different ones. nil chooses all.
 type verdicts struct {
 	selector labels.Selector
-	known    [knownVerdicts]uint32 // at the id of a set: the id, followed by a bit that is 1 if it matches
+	known    [knownVerdicts]uint32 // at the id of a set modulo the length: the id, followed by a bit that is 1 if it matches
 }
 
 const knownVerdicts = 1024
 
-// newVerdicts returns the verdicts of a selector; nil for one that chooses all.
+// newVerdicts returns the verdicts of a selector; nil for a selector that chooses all.
 func newVerdicts(selector labels.Selector) *verdicts {
 	if selector == nil || selector.Empty() {
 		return nil
@@ -284,11 +284,11 @@ func newVerdicts(selector labels.Selector) *verdicts {
 	return &verdicts{selector: selector}
 }
 
-// on returns the verdict on the labels of an entry that is readable.
+// on returns the verdict on the labels of a readable entry.
 func (v *verdicts) on(e *entry) bool { return v == nil || v.onID(e.set().id, e) }
 
-// onID is on for an entry whose label set's id is at hand: the entry is only looked at if that set is not known. What has
-// no id may be unreadable, and is chosen then.
+// onID is on for a caller that has the id of the entry's label set. The entry is read only if the verdict on that set is not
+// known. An entry whose set has no id may be unreadable, and is chosen then.
 func (v *verdicts) onID(id uint32, e *entry) bool {
 	known := &v.known[id%knownVerdicts]
 	if *known>>1 == id && id != 0 {
@@ -312,7 +312,7 @@ func (v *verdicts) judge(id uint32, e *entry) bool {
 	return matches
 }
 
-// readable returns an UnreadableError if there is an unreadable entry before the key end, "" being the end of all.
+// readable returns an UnreadableError if there is an unreadable entry before the key end; end "" is no bound.
 func (l *listing) readable(end string) error {
 	t := l.state.unreadable
 	if t.len() == 0 {

@@ -11,8 +11,8 @@ import (
 // change is one change of one key. It is immutable.
 type change struct {
 	revision int64
-	was, is  *entry         // nil: the key did not exist, or does not any more
-	forms    *storage.Forms // of is, and of was as what is deleted
+	was, is  *entry         // nil: the key did not exist before, or does not exist after
+	forms    *storage.Forms // forms of is, and of was as a deleted record
 }
 
 func (ch *change) key() string {
@@ -22,47 +22,46 @@ func (ch *change) key() string {
 	return ch.was.Key
 }
 
-// A segment of the log is closed when it has this many changes, or a share of the bytes that the log may have.
+// A segment of the log is closed when it has this many changes, or this share of the bytes that the log may have.
 const (
 	segmentChanges = 256
 	segmentShare   = 8
 )
 
-// changeBytes is about what a change takes besides the value that it replaced: itself, its part of the older state's
-// nodes.
+// changeBytes is about the memory of a change besides the value that it replaced: the change itself, and its part of the
+// nodes of the older state.
 const changeBytes = 700
 
-// segment is a part of the log: the state before it, and the changes that follow.
+// segment is a part of the log: a state, and the changes after it.
 type segment struct {
 	base    *snapshot
 	changes []*change
-	began   int64 // when the first of them came, in nanoseconds
-	at      int64 // when the last came
+	began   int64 // when the first change came, in nanoseconds
+	at      int64 // when the last change came
 	bytes   int64
-	values  int64         // bytes of the new values, which take memory only once they are replaced
-	forms   atomic.Int64  // bytes of what readers have made of them
-	formed  *atomic.Int64 // of all segments, those that are gone included
+	values  int64         // bytes of the new values, which take additional memory only once they are replaced
+	forms   atomic.Int64  // bytes of the forms of its changes
+	formed  *atomic.Int64 // the same for all segments, including removed ones
 	grown   func(bytes int)
 }
 
-// changelog is the window: the last changes, in order. All after floor are there. It takes no clock and no lock; its
-// owner does.
+// changelog has the last changes, in order: all after floor. It uses no clock and no lock; its owner does.
 type changelog struct {
 	segments []*segment
 	floor    int64
-	last     int64 // revision of the last change, floor when there is none
-	count    int   // of changes
-	size     int64 // of the segments, forms aside
+	last     int64 // revision of the last change; floor if there is none
+	count    int   // number of changes
+	size     int64 // size of the segments without forms
 	formed   *atomic.Int64
 }
 
-// reset empties the log: it begins after a revision.
+// reset empties the log and sets its floor.
 func (l *changelog) reset(floor int64) {
 	*l = changelog{floor: floor, last: floor, formed: new(atomic.Int64)}
 }
 
-// open returns the segment to which a change at a revision is added. base is asked for the state before it when that
-// begins a segment. most is how many bytes the log may have.
+// open returns the segment for a change at a revision. If that is a new segment, base is called for the state before it. most
+// is the maximum number of bytes of the log.
 func (l *changelog) open(revision, most int64, base func() *snapshot) *segment {
 	if n := len(l.segments); n > 0 {
 		s := l.segments[n-1]
@@ -77,7 +76,7 @@ func (l *changelog) open(revision, most int64, base func() *snapshot) *segment {
 	return s
 }
 
-// add appends a change to the segment that open gave for it, and returns about how many bytes that takes.
+// add appends a change to the segment that open returned for it, and returns about how many bytes that takes.
 func (l *changelog) add(s *segment, ch *change, now int64) (bytes int64) {
 	n := changeBytes + ch.was.bytes()
 	if len(s.changes) == 0 {
@@ -89,13 +88,13 @@ func (l *changelog) add(s *segment, ch *change, now int64) (bytes int64) {
 	return n
 }
 
-// grow counts what readers have made of the segment's changes.
+// grow adds the bytes of a form of one of the segment's changes.
 func (s *segment) grow(bytes int) {
 	s.forms.Add(int64(bytes))
 	s.formed.Add(int64(bytes))
 }
 
-// bytes is about what the log holds in memory.
+// bytes returns about how many bytes the log takes in memory.
 func (l *changelog) bytes() int64 {
 	n := l.size
 	for _, s := range l.segments {
@@ -104,8 +103,8 @@ func (l *changelog) bytes() int64 {
 	return n
 }
 
-// trim drops the segments whose changes are all before a time, and then the oldest until the log has at most so many
-// bytes; the last one stays for its bytes. released is told of the changes that are gone.
+// trim drops the segments whose changes are all before since, and then the oldest ones until the log has at most most bytes.
+// The last segment is not dropped because of its bytes. released is called with each dropped change.
 func (l *changelog) trim(since, most int64, released func(*change)) {
 	over := l.bytes() - most
 	n := 0
@@ -125,7 +124,7 @@ func (l *changelog) trim(since, most int64, released func(*change)) {
 	l.segments = slices.Delete(l.segments, 0, n)
 }
 
-// place returns the segment and the position in it of the first change after a revision, which is at or above floor.
+// place returns the segment and the position in it of the first change after a revision, which must be at or above floor.
 func (l *changelog) place(revision int64) (seg, i int) {
 	seg, _ = slices.BinarySearchFunc(l.segments, revision, func(s *segment, revision int64) int {
 		if s.changes[len(s.changes)-1].revision <= revision {
@@ -150,7 +149,8 @@ func after(changes []*change, revision int64) int {
 	return i
 }
 
-// read appends the changes after a revision to dst, most of them or some more: those of one revision are together.
+// read appends to dst about most changes after a revision. It appends more than most if that is needed to keep the changes of
+// one revision together.
 func (l *changelog) read(dst []*change, revision int64, most int) []*change {
 	for seg, i := l.place(revision); seg < len(l.segments); seg, i = seg+1, 0 {
 		for _, ch := range l.segments[seg].changes[i:] {
@@ -163,7 +163,7 @@ func (l *changelog) read(dst []*change, revision int64, most int) []*change {
 	return dst
 }
 
-// next is the revision of the first change after one; 0 for none.
+// next returns the revision of the first change after a revision; 0 if there is none.
 func (l *changelog) next(revision int64) int64 {
 	if revision >= l.last || len(l.segments) == 0 {
 		return 0
@@ -172,8 +172,8 @@ func (l *changelog) next(revision int64) int64 {
 	return l.segments[seg].changes[i].revision
 }
 
-// at returns the state before the segment in which a revision is, which is at or above floor and below last, and the
-// changes that lead to that revision.
+// at returns the state before the segment in which a revision is, and the changes up to that revision. The revision must be
+// at or above floor and below last.
 func (l *changelog) at(revision int64) (base *snapshot, changes []*change) {
 	seg, _ := slices.BinarySearchFunc(l.segments, revision, func(s *segment, revision int64) int {
 		return cmp.Or(cmp.Compare(s.base.changed, revision), -1)
@@ -182,7 +182,7 @@ func (l *changelog) at(revision int64) (base *snapshot, changes []*change) {
 	return s.base, slices.Clone(s.changes[:after(s.changes, revision)])
 }
 
-// span is the time of the first and of the last change in the log, 0 when it is empty.
+// span returns the times of the first and the last change in the log, 0 when it is empty.
 func (l *changelog) span() (first, last int64) {
 	if len(l.segments) == 0 {
 		return 0, 0

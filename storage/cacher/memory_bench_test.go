@@ -16,8 +16,7 @@ import (
 	"github.com/keelson-dev/keelson/storage/cacher"
 )
 
-// In the environment: the case that a process of its own measures, the directory of its bolt file, and a file for its
-// heap profile.
+// Environment variables: the case for a child process, the directory of its bolt file, and a file for its heap profile.
 const (
 	memoryOf      = "KEELSON_MEMORY_OF"
 	memoryDir     = "KEELSON_MEMORY_DIR"
@@ -27,7 +26,7 @@ const (
 // memoryCase is "backend/how/labels".
 type memoryCase struct {
 	backend string
-	cold    bool // the objects are there when the process begins, and not created by it
+	cold    bool // the objects exist when the process begins; it does not create them
 	objects crowd
 }
 
@@ -36,13 +35,13 @@ func memoryCaseOf(name string) memoryCase {
 	return memoryCase{backend: words[0], cold: words[1] == "cold", objects: crowd{n: 100_000, ownLabels: words[2] == "own labels"}}
 }
 
-// BenchmarkMemory fills a cache with 100,000 objects in a process of its own: by creating them through it, or by a
-// cold start over a store that has them. All figures are ratios to the JSON of the objects.
+// BenchmarkMemory fills a cache with 100,000 objects in a child process: by creating them through the cache, or by a cold
+// start over a store that has them. All figures are ratios to the size of the objects' JSON.
 //
 //   - rss, anon: resident memory 10 s after the last object, with the default GOGC.
-//   - live: live heap of the whole process. rest: what is left of that without the cache, so that live-rest is what
-//     the cache alone holds: the values too, where the backend has none of its own in memory.
-//   - watched: live, with 100 watches that wait.
+//   - live: live heap of the whole process. rest: the live heap without the cache, so that live-rest is what the cache alone
+//     holds. That includes the values, if the backend has none in memory.
+//   - watched: live, with 100 waiting watches.
 func BenchmarkMemory(b *testing.B) {
 	if name, ok := os.LookupEnv(memoryOf); ok {
 		b.Run("child", func(b *testing.B) { measureMemory(b, name) })
@@ -62,7 +61,7 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// memoryInChild runs this program for one case and reports what it tells.
+// memoryInChild runs this program for one case and reports its figures.
 func memoryInChild(b *testing.B, name string) {
 	cmd := exec.CommandContext(b.Context(), os.Args[0], "-test.run=^$", "-test.bench=^BenchmarkMemory$", "-test.benchtime=1x")
 	dir := b.TempDir()
@@ -149,7 +148,7 @@ func liveHeap() uint64 {
 	return m.HeapAlloc
 }
 
-// statusBytes reads a figure of this process that the system keeps; 0 where it keeps none.
+// statusBytes reads a figure about this process from the system; 0 if the system does not have it.
 func statusBytes(b *testing.B, name string) uint64 {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {

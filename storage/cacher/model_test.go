@@ -23,8 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// A random history in which all that a cache says is compared with a replay of the backend's log. KEELSON_SEED repeats
-// the history that a failure names, as far as goroutines allow.
+// A random history. All results of a cache are compared with a replay of the backend's log. KEELSON_SEED repeats the history
+// that a failure names, as far as the scheduling of goroutines allows.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -40,7 +40,7 @@ func TestModel(t *testing.T) {
 		{"bare", 2, 1200, func(t *testing.T) storage.Backend {
 			b := memory.New(memory.Options{})
 			t.Cleanup(func() { b.Close() })
-			return struct { // that has no other power
+			return struct { // without optional abilities
 				sleepless
 				storage.Compactor
 			}{sleepless{b}, b}
@@ -74,7 +74,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// model drives a cache at random, from one goroutine.
+// model uses a cache at random, from one goroutine.
 type model struct {
 	*rig
 	test     *testing.T
@@ -85,7 +85,7 @@ type model struct {
 	voids    atomic.Int64
 	held     bool
 	any      int64 // the last revision at which a cache has shown any state
-	anyVoids int64 // of that cache
+	anyVoids int64 // the voids of that cache then
 	lists    []*paging
 	views    []*viewer
 	trail    []string // the last steps
@@ -109,7 +109,7 @@ func newModel(t *testing.T, b storage.Backend, seed uint64) *model {
 	return m
 }
 
-// fatal fails the test with what was done last.
+// fatal fails the test and prints the last steps.
 func (m *model) fatal(format string, args ...any) {
 	m.test.Helper()
 	st := m.Stats()
@@ -117,7 +117,7 @@ func (m *model) fatal(format string, args ...any) {
 		fmt.Sprintf(format, args...), m.h.now, st, m.held, strings.Join(m.trail, "\n"))
 }
 
-// note remembers a step.
+// note records a step.
 func (m *model) note(format string, args ...any) {
 	m.trail = append(m.trail, fmt.Sprintf(format, args...))
 	if len(m.trail) > 40 {
@@ -201,7 +201,7 @@ func (m *model) wish() wish { return m.wishes[m.rnd.IntN(len(m.wishes))] }
 
 func (m *model) key() string { return fmt.Sprintf("n%d/k%d", m.rnd.IntN(3), m.rnd.IntN(5)) }
 
-// seenIfHeard waits until the cache has seen all, if it can.
+// seenIfHeard waits until the cache has received all changes, if it can.
 func (m *model) seenIfHeard() {
 	m.test.Helper()
 	if !m.held && m.Stats().Filled {
@@ -210,7 +210,7 @@ func (m *model) seenIfHeard() {
 	}
 }
 
-// moment is a random state to read: of the past, now, or of the future.
+// moment returns a random state to read: past, present, or future.
 func (m *model) moment() storage.Read {
 	at := storage.Read{Match: []storage.Match{storage.Latest, storage.Any, storage.NotOlderThan, storage.Exact}[m.rnd.IntN(4)]}
 	if at.Match != storage.NotOlderThan && at.Match != storage.Exact {
@@ -229,7 +229,7 @@ func (m *model) moment() storage.Read {
 	return at
 }
 
-// floor is the oldest revision that somebody retains.
+// floor returns the oldest revision that the backend or the cache retains.
 func (m *model) floor() int64 {
 	m.test.Helper()
 	oldest, err := m.store.Oldest(m.ctx)
@@ -299,7 +299,7 @@ func (m *model) write() {
 // errUnreadable stands for any UnreadableError.
 var errUnreadable = errors.New("unreadable")
 
-// update changes an object, deletes it, or leaves it as it is.
+// update changes an object, deletes it, or leaves it unchanged.
 func (m *model) update(key string, is *thing, kind int) (revision int64, err, want error) {
 	change := changed(m.dress)
 	switch {
@@ -329,7 +329,7 @@ func (m *model) update(key string, is *thing, kind int) (revision int64, err, wa
 	return r.Revision, err, want
 }
 
-// compactSome forgets some of the backend's history.
+// compactSome compacts some of the backend's history.
 func (m *model) compactSome() {
 	m.test.Helper()
 	c, ok := m.backend.(storage.Compactor)
@@ -344,7 +344,7 @@ func (m *model) compactSome() {
 	}
 }
 
-// restart closes the cache and makes another one, with which watches go on where they were.
+// restart closes the cache and makes another one, with which watches continue where they were.
 func (m *model) restart() {
 	m.test.Helper()
 	m.note("the cache is closed, and a new one made")
@@ -361,7 +361,7 @@ func (m *model) restart() {
 		case errors.Is(err, storage.ErrClosed):
 		case errors.As(err, &expired) && v.from < floor && strings.HasSuffix(fmt.Sprintf("%T", v.Watch), ".lentWatch"):
 		case errors.As(err, &expired) && (v.voids != m.voids.Load() || c != nil && c.revision <= floor):
-		case errors.As(err, &unreadable) && (v.initial || c != nil && v.mustEnd(*c)): // it was over before
+		case errors.As(err, &unreadable) && (v.initial || c != nil && v.mustEnd(*c)): // it had ended before
 		default:
 			m.fatal("a watch of %s shows %d events and %v, want ErrClosed", v.name, len(events), err)
 		}

@@ -30,8 +30,7 @@ func (m *model) getAt(key string, at storage.Read) {
 	m.fatal("Get(%q, %+v) = %+v, %v; at no revision from %d to %d that was so", key, at, r, err, lo, hi)
 }
 
-// bounds are the revisions of the states that a read may show, or the one that it says it shows. Hi is below lo when
-// the error that was returned is right.
+// bounds are the revisions of the states that a read may show. hi is below lo when the returned error is right.
 func (m *model) bounds(at storage.Read, said int64, err error) (lo, hi int64) {
 	m.test.Helper()
 	lo, hi = m.h.now, m.h.now
@@ -77,8 +76,7 @@ func (m *model) listAt(w wish, at storage.Read) {
 	m.list1(w, o, "", at)
 }
 
-// list1 lists and compares; from is where the state at begins. It returns the page and how many rows it has, with what
-// comes after them.
+// list1 lists and compares the page with the expected one, which begins at the key from in the state that at selects.
 func (m *model) list1(w wish, o storage.ListOptions, from string, at storage.Read) (storage.Page, error) {
 	m.test.Helper()
 	filled, voids := m.Stats().Filled, m.voids.Load()
@@ -122,7 +120,7 @@ func (m *model) list1(w wish, o storage.ListOptions, from string, at storage.Rea
 	return p, nil
 }
 
-// filling reports whether a read was turned away because the cache is being filled.
+// filling reports whether a read was refused because the cache is being filled.
 func (m *model) filling(err error) bool {
 	var full *storage.FillingError
 	if !errors.As(err, &full) {
@@ -149,12 +147,12 @@ func (m *model) wantUnreadable(w wish, from string, limit int, lo, hi int64, err
 	m.fatal("the list of %s from %q, limit %d: %v; that was so at no revision from %d to %d", w.name, from, limit, err, lo, hi)
 }
 
-// paging is a list of which pages are still to be read.
+// paging is a list with pages that are still to be read.
 type paging struct {
 	wish
 	token    string
 	revision int64
-	from     string // the first key that may come
+	from     string // the first key that may follow
 }
 
 func (m *model) beginPages() {
@@ -175,7 +173,7 @@ func lastKey(p storage.Page) (from string) {
 	return from
 }
 
-// nextPage goes on with a list; from the same key at the latest state, when the state is gone.
+// nextPage continues a list; at the same key at the latest state, if the state is not retained any more.
 func (m *model) nextPage(i int) {
 	m.test.Helper()
 	l := m.lists[i]

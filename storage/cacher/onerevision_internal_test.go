@@ -15,13 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// scripted is a storage.Source that is empty at revision 1 and then tells what a test wants.
+// scripted is a storage.Source that is empty at revision 1 and then delivers what a test sets.
 type scripted struct {
 	*storage.Store
 	moves chan storage.Moves
 	asked chan struct{}
 	now   atomic.Int64
-	told  int64 // the progress that Next has told; used by Next alone
+	told  int64 // the progress that Next has delivered; used by Next only
 }
 
 func (s *scripted) Oldest(context.Context) (int64, error)   { return 1, nil }
@@ -39,7 +39,7 @@ func (s *scripted) Next(ctx context.Context) (storage.Moves, error) {
 	case m := <-s.moves:
 		s.told = m.Progress
 		return m, nil
-	case <-s.asked: // not s.now: the changes up to that may still be on their way
+	case <-s.asked: // not s.now: the changes up to that may not be delivered yet
 		return storage.Moves{Progress: s.told}, nil
 	case <-ctx.Done():
 		return storage.Moves{}, ctx.Err()
@@ -55,7 +55,7 @@ func (s *scripted) RequestProgress() {
 
 func (s *scripted) Close() {}
 
-// tell makes a change of keys, all at one revision.
+// tell changes keys, all at one revision.
 func (s *scripted) tell(t *testing.T, revision int64, deleted bool, keys []string) {
 	t.Helper()
 	m := storage.Moves{Progress: revision}
@@ -75,8 +75,8 @@ func (s *scripted) tell(t *testing.T, revision int64, deleted bool, keys []strin
 	s.moves <- m
 }
 
-// An etcd transaction of somebody else, or the end of a lease, changes many keys at one revision: it is seen whole or
-// not at all, in states, in watches and in what is dropped.
+// An etcd transaction of another client, or the end of a lease, changes many keys at one revision. These changes are seen
+// together or not at all, in states, in watches and when the log is trimmed.
 func TestManyChangesAtOneRevision(t *testing.T) {
 	b := memory.New(memory.Options{})
 	defer b.Close()

@@ -2,35 +2,35 @@ package cacher
 
 import "sync/atomic"
 
-// A page and a branch have 256 bytes each where pointers have 8, a size class of the allocator. What the first write to a
-// state copies is one page and the branches above it: 1 KiB of a tree of 100,000 elements. Longer pages cost more for
-// each write and save little: 1 byte of 12 for an element at twice the length.
+// With pointers of 8 bytes, a page and a branch have 256 bytes each, a size class of the allocator. The first write to a
+// state copies one page and the branches above it: 1 KiB in a tree of 100,000 elements. Longer pages cost more for each write
+// and save little: with twice the length, 1 of 12 bytes for each element.
 const (
-	pageRoom   = 27 // elements of a page
-	branchRoom = 26 // nodes below a branch
+	pageRoom   = 27 // maximum number of elements of a page
+	branchRoom = 26 // maximum number of nodes below a branch
 )
 
-// node is the root of a subtree: of a page, or of a branch.
+// node is the root of a subtree, which is a page or a branch.
 type node[E any] struct {
 	owner  *edition
-	page   *page[E]   // whose node this is; nil for a branch's
-	branch *branch[E] // whose node this is; nil for a page's
-	size   int        // elements in the subtree
+	page   *page[E]   // the page of this node; nil for a branch
+	branch *branch[E] // the branch of this node; nil for a page
+	size   int        // number of elements in the subtree
 }
 
-// page is a run of neighbouring elements. One that belongs to a state never changes, but for what readers keep with it.
+// page is a run of neighbouring elements. A page of a state never changes, except for kept.
 type page[E any] struct {
 	node  node[E]
 	kept  atomic.Pointer[kept]
-	items [pageRoom]*E // the first node.size are used
+	items [pageRoom]*E // the first node.size are in use
 }
 
-// branch is a run of neighbouring subtrees, which are all of one height.
+// branch is a run of neighbouring subtrees, which all have the same height.
 type branch[E any] struct {
 	node  node[E]
-	first *E // of the subtree
+	first *E // the first element of the subtree
 	n     int
-	kids  [branchRoom]*node[E] // the first n are used
+	kids  [branchRoom]*node[E] // the first n are in use
 }
 
 func newPage[E any](ed *edition) *page[E] {
@@ -58,7 +58,7 @@ func (n *node[E]) first() *E {
 	return n.branch.first
 }
 
-// fill is how much of its room a node uses.
+// fill returns how many slots of a node are used, and how many it has.
 func (n *node[E]) fill() (used, room int) {
 	if n.page != nil {
 		return n.size, pageRoom
@@ -66,12 +66,12 @@ func (n *node[E]) fill() (used, room int) {
 	return n.branch.n, branchRoom
 }
 
-// leastFill is the fill below which a node is mended, and slack what is left free where two nodes become one or share
-// what they have, so that the next write does not undo it.
+// A node that uses fewer slots than leastFill is mended. Where two nodes are joined or share their entries, slackOf slots are
+// left free, so that the next write does not undo that.
 func leastFill(room int) int { return room * 3 / 8 }
 func slackOf(room int) int   { return room / 8 }
 
-// owned returns the node if it belongs to the edition, else a copy that does and takes its place.
+// owned returns the node if it belongs to the edition, and otherwise a copy that does.
 func (n *node[E]) owned(ed *edition) *node[E] {
 	switch {
 	case n.owner == ed:
@@ -98,8 +98,8 @@ func (n *node[E]) sibling(ed *edition) *node[E] {
 	return &newBranch[E](ed).node
 }
 
-// pull moves the first k entries of right to the end of left; a negative k moves -k the other way. Both belong to
-// the edition that goes on.
+// pull moves the first k entries of right to the end of left; a negative k moves -k entries the other way. Both must belong
+// to the current edition.
 func pull[E any](left, right *node[E], k int) {
 	if left.page != nil {
 		shift(left.page.items[:], right.page.items[:], left.size, right.size, k)
@@ -115,7 +115,7 @@ func pull[E any](left, right *node[E], k int) {
 	r.count()
 }
 
-// shift is pull for the ln used slots of l and the rn of r.
+// shift is pull for the ln used slots of l and the rn used slots of r.
 func shift[T any](l, r []*T, ln, rn, k int) {
 	if k >= 0 {
 		copy(l[ln:], r[:k])
@@ -128,7 +128,7 @@ func shift[T any](l, r []*T, ln, rn, k int) {
 	clear(l[ln+k : ln])
 }
 
-// join adds all entries of right to left, which belongs to the edition that goes on. Right stays as it is.
+// join appends all entries of right to left, which must belong to the current edition. right is not changed.
 func join[E any](left, right *node[E]) {
 	if left.page != nil {
 		left.size += copy(left.page.items[left.size:], right.page.used())
@@ -139,7 +139,7 @@ func join[E any](left, right *node[E]) {
 	l.count()
 }
 
-// count makes first and size anew.
+// count computes first and size.
 func (b *branch[E]) count() {
 	b.node.size, b.first = 0, nil
 	for i, kid := range b.used() {
@@ -150,27 +150,27 @@ func (b *branch[E]) count() {
 	}
 }
 
-// insertAt puts v at i of the n used slots.
+// insertAt inserts v at i into the n used slots.
 func insertAt[T any](slots []*T, n, i int, v *T) {
 	copy(slots[i+1:n+1], slots[i:n])
 	slots[i] = v
 }
 
-// removeAt takes what is at i out of the n used slots.
+// removeAt removes slot i of the n used slots.
 func removeAt[T any](slots []*T, n, i int) {
 	copy(slots[i:], slots[i+1:n])
 	slots[n-1] = nil
 }
 
-// drop gives back what is kept with a page, which is then as if it were new.
+// drop removes what is kept with a page.
 func (p *page[E]) drop() {
 	if p.kept.Load() != nil {
 		p.kept.Swap(nil).forms.Drop()
 	}
 }
 
-// leave says that a node has left the latest state, if the edition makes that: older states may still be read, but what
-// would be kept for them nobody would drop.
+// leave marks a page as having left the latest state, if the edition writes to that state. Older states may still be read,
+// but forms that would be kept for them would never be dropped.
 func (n *node[E]) leave(ed *edition) {
 	if n.page == nil || ed.forms == nil {
 		return

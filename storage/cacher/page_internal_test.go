@@ -14,7 +14,7 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// TestTreeEmptied leaves little of a large tree in several ways; what is left has few pages (checkTree).
+// TestTreeEmptied removes most of a large tree in several ways; the rest must have few pages (checkTree).
 func TestTreeEmptied(t *testing.T) {
 	t.Parallel()
 	const n = 20_000
@@ -43,7 +43,8 @@ func TestTreeEmptied(t *testing.T) {
 	}
 }
 
-// TestTreeCopies counts what writes allocate: nothing in an edition that owns the nodes, one path after it.
+// TestTreeCopies counts the allocations of writes: none in an edition that owns the nodes, one path after an edition has
+// ended.
 func TestTreeCopies(t *testing.T) {
 	elements := benchmarkKeys(20_000)
 	ed := new(edition)
@@ -96,7 +97,7 @@ func TestTreeFill(t *testing.T) {
 	}
 }
 
-// TestTreeReaders reads states, and makes things of their pages, while editions go on.
+// TestTreeReaders reads states, and keeps forms of their pages, while editions continue.
 func TestTreeReaders(t *testing.T) {
 	t.Parallel()
 	elements := benchmarkKeys(3000)

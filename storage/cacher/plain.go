@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// plain makes a storage.Source of any storage.Interface, as far as that can be: it retains no history, and what
-// cannot be read fails the whole.
+// plain makes a storage.Source of any storage.Interface, with limits: it has no history, and one unreadable value makes the
+// whole fail.
 type plain struct{ storage.Interface }
 
 var _ storage.Source = plain{}
@@ -63,7 +63,7 @@ func (p plain) UpdateFrom(ctx context.Context, from storage.Record, opts storage
 	return p.Update(ctx, from.Key, opts, change)
 }
 
-// plainFollowing is a watch as a storage.Following.
+// plainFollowing adapts a watch to storage.Following.
 type plainFollowing struct {
 	storage.Watch
 	reached int64

@@ -12,23 +12,23 @@ import (
 // progressPause is how long the cache waits for progress before it asks again.
 const progressPause = 100 * time.Millisecond
 
-// revisions shares linearizable reads of the store's revision: one is under way, and the next serves all who came
-// meanwhile.
+// revisions shares linearizable reads of the store's revision. One read is in progress, and the next one serves all callers
+// that came meanwhile.
 type revisions struct {
 	read func(context.Context) (int64, error)
 
 	mu      sync.Mutex // guards all below
 	current *flight
-	next    *flight // who comes while current is under way: that one may have read before they came
+	next    *flight // for callers that come while current is in progress: its read may have happened before they came
 }
 
 type flight struct {
-	done     chan struct{} // closed when the others are set
+	done     chan struct{} // closed when the fields below are set
 	revision int64
 	err      error
 }
 
-// get returns a revision that the store had after get was called. fly starts a goroutine with the life of its owner.
+// get returns a revision that the store had after get was called. fly starts a goroutine that ends with its owner.
 func (r *revisions) get(ctx context.Context, fly func(func(context.Context)) bool) (int64, error) {
 	r.mu.Lock()
 	f := r.next
@@ -51,7 +51,7 @@ func (r *revisions) get(ctx context.Context, fly func(func(context.Context)) boo
 	}
 }
 
-// run reads until nobody waits.
+// run reads until no caller waits.
 func (r *revisions) run(life context.Context) {
 	for {
 		r.mu.Lock()
@@ -71,31 +71,32 @@ func (r *revisions) run(life context.Context) {
 	}
 }
 
-// know notes a revision that the store was found to have, unless all is void since an epoch.
+// know records a revision that the store has reached, unless the epoch has changed.
 func (c *Cacher) know(epoch, revision int64) {
 	for old := c.known.Load(); old < revision && epoch == c.epoch.Load() && !c.known.CompareAndSwap(old, revision); {
 		old = c.known.Load()
 	}
 }
 
-// errLate says that the cache did not reach a revision in time.
+// errLate means that the cache did not reach a revision in time.
 var errLate = errors.New("cacher: the cache is behind")
 
 // waiter waits for a state.
 type waiter struct {
-	revision int64          // that it must have, or a later one
-	state    chan *snapshot // gets it, or nil when all is void
+	revision int64          // the state must be at this revision or a later one
+	state    chan *snapshot // receives the state, or nil when the cache becomes void
 }
 
-// progress is what is known of progress marks that were asked for.
+// progress has the state of requests for progress marks.
 type progress struct {
-	asked   bool        // one is under way
-	late    bool        // somebody came after it was asked for
-	timer   *time.Timer // asks again
-	pending bool        // the timer will
+	asked   bool        // a request is in progress
+	late    bool        // a caller came after it was made
+	timer   *time.Timer // calls askAgain
+	pending bool        // the timer is set
 }
 
-// reach returns a state at a revision or a later one; nil when the cache is not filled, and errLate after ReadWait.
+// reach returns a state at a revision or a later one. It returns nil when the cache is not filled, and errLate after
+// ReadWait.
 func (c *Cacher) reach(ctx context.Context, revision int64) (*snapshot, error) {
 	if s := c.published.Load(); s != nil && s.revision >= revision {
 		return s, nil
@@ -140,7 +141,7 @@ func (c *Cacher) leave(w *waiter) {
 	}
 }
 
-// ask asks for a progress mark, if that is not under way. The caller holds mu.
+// ask requests a progress mark, unless a request is in progress. The caller holds mu.
 func (c *Cacher) ask() {
 	switch p := &c.progress; {
 	case c.feed == nil:
@@ -152,7 +153,7 @@ func (c *Cacher) ask() {
 	}
 }
 
-// askLater lets askAgain be called in a while. The caller holds mu.
+// askLater makes the timer call askAgain. The caller holds mu.
 func (c *Cacher) askLater() {
 	switch p := &c.progress; {
 	case p.pending:
@@ -165,8 +166,8 @@ func (c *Cacher) askLater() {
 	}
 }
 
-// askAgain asks anew while somebody waits: a mark may be lost, or not be enough. For a bookmark any mark is enough but
-// where the watch begins later, which may be never.
+// askAgain requests another mark while a caller waits: the first may be lost, or be too low. For a bookmark any mark is
+// enough, except for a watch that begins at a later revision, which may never be reached.
 func (c *Cacher) askAgain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,8 +186,8 @@ func (c *Cacher) newest() *snapshot {
 	return c.publish()
 }
 
-// publish returns the latest state, and lets readers have it without a lock; nil when the cache is not filled. The
-// caller holds mu.
+// publish returns the latest state, and makes it available to readers without a lock. It returns nil when the cache is not
+// filled. The caller holds mu.
 func (c *Cacher) publish() *snapshot {
 	if !c.loaded {
 		return nil
@@ -205,17 +206,17 @@ func (c *Cacher) publish() *snapshot {
 	return s
 }
 
-// freeze returns the latest state, which is that of a revision; from now on its nodes are copied and not changed. The
+// freeze returns the latest state as the state at a revision. Later writes copy its nodes instead of changing them. The
 // caller holds mu.
 func (c *Cacher) freeze(revision int64) *snapshot {
 	c.edition = c.newEdition()
 	return &snapshot{state: c.state.clone(), changed: c.log.last, revision: revision}
 }
 
-// maxRecent is how many older states are kept for those who page through them.
+// maxRecent is the number of older states that are kept for clients that list them page by page.
 const maxRecent = 8
 
-// older returns a state before the latest, at a revision; nil when it is not in the window.
+// older returns a state before the latest, at a revision; nil if it is not in the window.
 func (c *Cacher) older(revision int64) *snapshot {
 	c.mu.Lock()
 	if !c.loaded || revision < c.log.floor {
@@ -231,7 +232,7 @@ func (c *Cacher) older(revision int64) *snapshot {
 	if revision >= c.log.last {
 		defer c.mu.Unlock()
 		if c.reached.Load() < revision {
-			return nil // all was void meanwhile
+			return nil // the cache became void meanwhile
 		}
 		return c.publish()
 	}

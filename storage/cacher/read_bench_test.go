@@ -43,7 +43,7 @@ func BenchmarkGet(b *testing.B) {
 	})
 }
 
-// chunk is how much a response buffers before it writes.
+// chunk is the number of bytes that a response buffers before it writes.
 const chunk = 128 << 10
 
 // response is the body of a list as it is written: a buffer that is emptied whenever it is full.
@@ -66,7 +66,7 @@ func (r *response) flush() {
 	r.buf = r.buf[:0]
 }
 
-// list writes a page, and returns how many bytes that were.
+// list writes a page, and returns its size in bytes.
 func (r *response) list(b *testing.B, s storage.Interface, opts storage.ListOptions) int {
 	page, err := s.List(b.Context(), opts)
 	if err != nil {
@@ -80,8 +80,8 @@ func (r *response) list(b *testing.B, s storage.Interface, opts storage.ListOpti
 	return r.total - before
 }
 
-// BenchmarkList appends all objects to a buffer of 128 KiB that is emptied when it is full, beside a copy of the same
-// bytes from one slice into such a buffer.
+// BenchmarkList appends all objects to a buffer of 128 KiB that is emptied when it is full. It compares this with copying the
+// same bytes from one slice into such a buffer.
 func BenchmarkList(b *testing.B) {
 	for _, n := range []int{100, 10_000, 100_000} {
 		backend := openBackend(b, "memory", "")
@@ -124,8 +124,8 @@ func BenchmarkList(b *testing.B) {
 	}
 }
 
-// BenchmarkSelect lists the one in a hundred of 10,000 objects that a label selects, beside evaluating the selector
-// over a slice of label maps and appending what it selects.
+// BenchmarkSelect lists the one in a hundred of 10,000 objects that a label selects. It compares this with evaluating the
+// selector over a slice of label maps and appending the selected objects.
 func BenchmarkSelect(b *testing.B) {
 	sel, err := labels.Parse("app=app07")
 	if err != nil {
@@ -179,7 +179,7 @@ func selectIn(b *testing.B, objects crowd, sel labels.Selector) {
 	}
 }
 
-// BenchmarkIndexed lists the ten objects that have one value of an indexed field, among more and more others.
+// BenchmarkIndexed lists the ten objects that have one value of an indexed field, among increasing numbers of other objects.
 func BenchmarkIndexed(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 100_000} {
 		objects := crowd{n: n, colors: n / 10}
@@ -199,7 +199,7 @@ func BenchmarkIndexed(b *testing.B) {
 	}
 }
 
-// BenchmarkSelectOf lists one in a hundred of more and more objects by a label.
+// BenchmarkSelectOf lists one in a hundred of increasing numbers of objects by a label.
 func BenchmarkSelectOf(b *testing.B) {
 	sel, err := labels.Parse("app=app07")
 	if err != nil {

@@ -30,7 +30,7 @@ func (b sleepless) Watch(ctx context.Context, w storage.WatchRange) (storage.Fee
 	return struct{ storage.Feed }{feed}, err
 }
 
-// slumbering is a backend of which the feeds are counted, and call who reads them late.
+// slumbering is a backend that counts its feeds. The feeds call their readers late.
 type slumbering struct {
 	storage.Backend
 	late  time.Duration
@@ -65,12 +65,12 @@ func (f lateFeed) Wake(again func()) bool {
 	})
 }
 
-// kind is a cache among others over one backend, and a watch of it that nobody reads meanwhile.
+// kind is one of many caches over one backend, and a watch of it that is not read meanwhile.
 type kind struct {
 	*cacher.Cacher
 	t        testing.TB
 	watch    storage.Watch
-	received atomic.Int64 // how often the storage below has told something
+	received atomic.Int64 // number of deliveries of the storage below
 }
 
 // newKind makes a cache that has been written to, listed and watched.
@@ -107,7 +107,7 @@ func (k *kind) create(key string) int64 {
 	return r.Revision
 }
 
-// wrote creates an object, and reads the watch, which must show that and nothing else.
+// wrote creates an object, and reads the watch, which must show only that.
 func (k *kind) wrote(key string) {
 	k.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -120,13 +120,13 @@ func (k *kind) wrote(key string) {
 }
 
 var (
-	// bubble finds in which bubble of testing/synctest a goroutine is.
+	// bubble finds the bubble of testing/synctest to which a goroutine belongs.
 	bubble = regexp.MustCompile(`^goroutine \d+ .*(synctest bubble \d+)`)
-	// works finds a goroutine that is in storage code, and not one of testing.
+	// works finds a goroutine in storage code that is not one of testing.
 	works = regexp.MustCompile(`(?m)^github\.com/keelson-dev/keelson/storage(/cacher|/memory)?\.`)
 )
 
-// workers is how many goroutines of what is tested there are in a test's bubble, when none of them can go on.
+// workers returns the number of goroutines of the tested code in a test's bubble, when none of them can run.
 func workers(t *testing.T) (n int) {
 	t.Helper()
 	synctest.Wait()
@@ -144,8 +144,8 @@ func workers(t *testing.T) (n int) {
 	return n
 }
 
-// Caches that were used and are at rest have no goroutine, and a write wakes the one that it concerns. Over feeds that
-// cannot call a reader each has one.
+// Caches that were used and are at rest have no goroutine, and a write wakes only the cache that it concerns. Over feeds that
+// cannot call a reader each cache has one goroutine.
 func TestNoGoroutineAtRest(t *testing.T) {
 	const n = 50
 	for _, c := range []struct {
@@ -173,7 +173,7 @@ func TestNoGoroutineAtRest(t *testing.T) {
 				}
 				const woken = 7
 				kinds[woken].wrote("a/third")
-				// A write alone needs no goroutine for longer than it takes.
+				// A write needs a goroutine only while it is being processed.
 				if got := workers(t); got != c.atRest {
 					t.Errorf("after a write there are %d goroutines, want %d", got, c.atRest)
 				}
@@ -189,7 +189,7 @@ func TestNoGoroutineAtRest(t *testing.T) {
 				if took := time.Since(began); took != 0 {
 					t.Errorf("the watches see writes %v late", took)
 				}
-				time.Sleep(time.Hour) // and they ask each ten seconds whether it is still there
+				time.Sleep(time.Hour) // the caches check every ten seconds that the storage answers
 				for i, k := range kinds {
 					if err := k.Ready(context.Background()); err != nil {
 						t.Errorf("cache %d after an hour: %v", i, err)
@@ -198,7 +198,7 @@ func TestNoGoroutineAtRest(t *testing.T) {
 				}
 				for i, k := range kinds {
 					if k.Close(); i == n/2 {
-						if err := b.Close(); err != nil { // below the others
+						if err := b.Close(); err != nil { // before the caches above it
 							t.Fatal(err)
 						}
 					}
@@ -214,7 +214,7 @@ func TestNoGoroutineAtRest(t *testing.T) {
 	}
 }
 
-// Over a file too only the file has a goroutine.
+// Over a file only the file has a goroutine.
 func TestNoGoroutineAtRestOverBolt(t *testing.T) {
 	b := inBolt(t)
 	before := goleak.IgnoreCurrent()
@@ -223,12 +223,12 @@ func TestNoGoroutineAtRestOverBolt(t *testing.T) {
 		defer k.Close()
 		defer k.wrote("a/third")
 	}
-	if err := goleak.Find(before); err != nil { // it waits a while for them to go
+	if err := goleak.Find(before); err != nil { // it waits a while for goroutines to end
 		t.Error(err)
 	}
 }
 
-// While much happens one goroutine waits for it, and goes when it is over.
+// While many changes come, one goroutine waits for them, and ends when they stop.
 func TestGoroutineUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &slumbering{Backend: memory.New(memory.Options{})}
@@ -259,7 +259,7 @@ func TestGoroutineUnderLoad(t *testing.T) {
 	})
 }
 
-// What ends a cache that sleeps ends it as one that waits.
+// Everything that ends a waiting cache also ends a cache at rest.
 func TestEndAtRest(t *testing.T) {
 	for name, end := range map[string]func(r *rig){
 		"the cache is closed":   func(r *rig) { r.Close() },
@@ -287,14 +287,14 @@ func TestEndAtRest(t *testing.T) {
 	}
 }
 
-// A feed that owes a call makes it when it ends, and Close waits for that.
+// A feed makes its pending call when it ends, and Close waits for that.
 func TestCloseWaitsForTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const late = 3 * time.Second
 		b := &slumbering{Backend: memory.New(memory.Options{}), late: late}
 		defer b.Close()
 		k := newKind(t, b, "kind")
-		time.Sleep(time.Second) // it is at rest, and not yet asked whether it is still there
+		time.Sleep(time.Second) // it is at rest, and has not yet checked that the storage answers
 		began := time.Now()
 		if k.Close(); time.Since(began) != late {
 			t.Errorf("Close has returned after %v; the feed calls after %v", time.Since(began), late)
@@ -302,8 +302,8 @@ func TestCloseWaitsForTheCall(t *testing.T) {
 	})
 }
 
-// Caches over one backend that fall asleep and are woken at random, and some closed in the middle: each watch shows every
-// change once, in order, and at the moment of the write; nothing is left of them.
+// Caches over one backend come to rest and are woken at random, and some are closed in between. Each watch shows every change
+// once, in order, and at the time of the write; no goroutine is left.
 func TestWakesAtRandom(t *testing.T) {
 	rounds := 12
 	if testing.Short() {
@@ -324,7 +324,7 @@ func TestWakesAtRandom(t *testing.T) {
 			}
 			working.Wait()
 			if round%3 == 0 {
-				if err := b.Close(); err != nil { // below caches that sleep
+				if err := b.Close(); err != nil { // below caches at rest
 					t.Fatal(err)
 				}
 			}
@@ -341,11 +341,11 @@ func TestWakesAtRandom(t *testing.T) {
 	}
 }
 
-// wakingWrites are writes to a cache with pauses in which it falls asleep, and a reader of what comes of them.
+// wakingWrites are writes to a cache with pauses in which it comes to rest, and a reader of the resulting changes.
 type wakingWrites struct {
 	*kind
-	times   []atomic.Int64 // of each write, since 1970 in nanoseconds
-	closing bool           // the cache is closed in the middle
+	times   []atomic.Int64 // of each write, in nanoseconds since 1970
+	closing bool           // the cache is closed before the end
 }
 
 func (w *wakingWrites) write() {
@@ -367,7 +367,7 @@ func (w *wakingWrites) write() {
 		case n < 10:
 			time.Sleep(time.Second) // it is at rest
 		case n < 40:
-			time.Sleep(time.Duration(rand.IntN(3)) * time.Millisecond) // so do others
+			time.Sleep(time.Duration(rand.IntN(3)) * time.Millisecond) // others write in the meantime
 		case n < 50:
 			w.watch.RequestProgress()
 		case n < 60:

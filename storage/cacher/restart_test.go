@@ -18,11 +18,11 @@ import (
 	"github.com/keelson-dev/keelson/storage/memory"
 )
 
-// past is every state that a storage had, and the changes between them.
+// past has every state that a storage had, and the changes between them.
 type past struct {
 	revisions []int64
 	states    []map[string]int64 // states[i] is that at revisions[i]
-	changes   []string           // changes[i] leads to states[i+1], as told has it
+	changes   []string           // changes[i] leads to states[i+1], in the format of told
 }
 
 func newPast(r *rig) *past {
@@ -46,7 +46,7 @@ func (p *past) live(r *rig, n int) {
 	}
 }
 
-// note adds a change that was made.
+// note records a change.
 func (p *past) note(kind, key string, revision int64) {
 	next := maps.Clone(p.states[len(p.changes)])
 	if next[key] = revision; kind == "DELETED" {
@@ -56,7 +56,7 @@ func (p *past) note(kind, key string, revision int64) {
 	p.changes = append(p.changes, fmt.Sprintf("%s %s@%d", kind, key, revision))
 }
 
-// shown is a state as text.
+// shown returns a state as text.
 func (p *past) shown(i int) string {
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(p.states[i])) {
@@ -65,8 +65,8 @@ func (p *past) shown(i int) string {
 	return strings.Join(all, " ")
 }
 
-// check asks for every state from the i-th on, and watches from each. sources, unless nil, has where the cache says
-// that it found a list.
+// check reads every state from the i-th on, and watches from each. sources records what serves the lists, which must be the
+// history.
 func (p *past) check(r *rig, i int, sources *sources) {
 	r.t.Helper()
 	for ; i < len(p.revisions); i++ {
@@ -84,7 +84,7 @@ func (p *past) check(r *rig, i int, sources *sources) {
 	}
 }
 
-// quiet checks that a watch has nothing more to tell up to the store's revision.
+// quiet checks that a watch has nothing more to deliver up to the store's revision.
 func (v *view) quiet() {
 	v.r.t.Helper()
 	for now := v.r.now(); ; {
@@ -99,7 +99,7 @@ func (v *view) quiet() {
 	}
 }
 
-// sources are where lists were answered from.
+// sources records what served the lists.
 type sources struct {
 	mu  sync.Mutex // guards all
 	all []cacher.Source
@@ -128,8 +128,8 @@ func wantExpired(t *testing.T, err error, revision, oldest int64) {
 	}
 }
 
-// A server that starts again goes on where clients are: nothing is missed, nothing relisted, and the states between are
-// answered from memory.
+// A server that starts again continues where its clients are: no change is missing, no list is repeated, and the states in
+// between are served from memory.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "test.db")
@@ -198,7 +198,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// A history that is longer than the window is replayed within it: what it has left behind is asked for below.
+// A history that is longer than the window is replayed within it; the storage below serves what has left the window.
 func TestRestartWithALongHistory(t *testing.T) {
 	t.Parallel()
 	var from sources
@@ -227,7 +227,7 @@ func TestRestartWithALongHistory(t *testing.T) {
 	}
 }
 
-// dear is a backend whose watches take long to deliver the past.
+// dear is a backend whose watches take long to deliver older changes.
 type dear struct {
 	*memory.Backend
 	revisions int64
@@ -236,7 +236,7 @@ type dear struct {
 // Replay implements storage.Replayer.
 func (d dear) Replay() int64 { return d.revisions }
 
-// Where history takes long to replay readers do not wait for more of it than the storage below thinks right.
+// If history takes long to replay, readers do not wait for more of it than the storage below recommends.
 func TestRestartOverADearHistory(t *testing.T) {
 	t.Parallel()
 	b := memory.New(memory.Options{})
@@ -253,7 +253,7 @@ func TestRestartOverADearHistory(t *testing.T) {
 	p.check(r, slices.Index(p.revisions, p.revisions[300]-replayed), &from)
 }
 
-// crashed opens what a crash of the process would leave now.
+// crashed opens the file that a crash of the process would leave now.
 func crashed(t *testing.T, path string, o bolt.Options) *bolt.Backend {
 	t.Helper()
 	left := filepath.Join(t.TempDir(), "left.db")
@@ -267,7 +267,7 @@ func crashed(t *testing.T, path string, o bolt.Options) *bolt.Backend {
 	return openBolt(t, left, o)
 }
 
-// What a crash has lost was seen by clients: they must begin anew, and not go on as if nothing had happened.
+// Clients have seen what a crash has lost: they must begin anew, and not continue as if nothing had happened.
 func TestRestartAfterACrash(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "test.db")

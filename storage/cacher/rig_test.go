@@ -21,10 +21,10 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// patience is how long a test waits for what must come.
+// patience is how long a test waits for something that must happen.
 const patience = 20 * time.Second
 
-// rig is a cache of gadgets, and what is below it.
+// rig is a cache of gadgets, and the storage below it.
 type rig struct {
 	*cacher.Cacher
 	t       testing.TB
@@ -32,10 +32,10 @@ type rig struct {
 	backend storage.Backend
 	store   *storage.Store
 	source  *disturbed
-	root    string // of the resource's keys in the backend
+	root    string // prefix of the resource's keys in the backend
 }
 
-// newRig makes a cache over a backend; nil is one in memory. Both live as long as the test.
+// newRig makes a cache over a backend; nil is a backend in memory. Both live as long as the test.
 func newRig(t testing.TB, b storage.Backend, o cacher.Options) *rig {
 	t.Helper()
 	if b == nil {
@@ -60,7 +60,7 @@ func newRig(t testing.TB, b storage.Backend, o cacher.Options) *rig {
 	return r
 }
 
-// open makes a new cache over what is below.
+// open makes a new cache over the same storage.
 func (r *rig) open(o cacher.Options) {
 	r.t.Helper()
 	o.Namespaced, o.FillWait = true, cmp.Or(o.FillWait, o.ReadWait)
@@ -79,7 +79,7 @@ func gadgetOf(key, color string, set labels.Set) *storagetest.Gadget {
 	}
 }
 
-// put creates a gadget, or changes it into one of a color.
+// put creates a gadget, or changes its color.
 func (r *rig) put(key, color string) int64 {
 	r.t.Helper()
 	record, err := r.store.Create(r.ctx, key, gadgetOf(key, color, nil), storage.WriteOptions{})
@@ -121,7 +121,7 @@ func changed(f func(*storagetest.Gadget)) storage.ChangeFunc {
 
 const broken = `{"kind":`
 
-// plant stores bytes behind the back of the store, under any key of the backend.
+// plant writes bytes directly to the backend, under any key.
 func (r *rig) plant(key, value string) int64 {
 	r.t.Helper()
 	return r.commit(storage.Commit{Key: r.root + key, Expect: storage.AnyRevision, Value: []byte(value)})
@@ -136,12 +136,12 @@ func (r *rig) commit(c storage.Commit) int64 {
 	return done.Revision
 }
 
-// aside commits under a key that is not the resource's.
+// aside commits under a key of another resource.
 func (r *rig) aside() int64 {
 	return r.commit(storage.Commit{Key: "/aside", Expect: storage.AnyRevision, Value: []byte("x")})
 }
 
-// compact forgets the history of the backend.
+// compact removes the history of the backend.
 func (r *rig) compact() int64 {
 	r.t.Helper()
 	now := r.now()
@@ -164,7 +164,7 @@ func (r *rig) now() int64 {
 	return now
 }
 
-// fill makes the cache fill, and waits until it has.
+// fill makes the cache fill, and waits for that.
 func (r *rig) fill() {
 	r.t.Helper()
 	r.list(storage.ListOptions{})
@@ -178,7 +178,7 @@ func (r *rig) seen(revision int64) {
 		if r.Stats().Revision >= revision {
 			return true
 		}
-		// Of what is not the resource's the cache hears when somebody waits for it.
+		// The cache receives progress about other resources only when a reader waits for it.
 		_, _ = r.Get(r.ctx, "none/none", storage.Read{Match: storage.NotOlderThan, Revision: revision})
 		return false
 	})
@@ -193,7 +193,7 @@ func (r *rig) eventually(what string, f func() bool) {
 	}
 }
 
-// patiently is a context that ends when a test has waited long enough.
+// patiently returns a context that ends when a test has waited long enough.
 func (r *rig) patiently() context.Context {
 	ctx, cancel := context.WithTimeout(r.ctx, patience)
 	r.t.Cleanup(cancel)
@@ -209,7 +209,7 @@ func (r *rig) list(o storage.ListOptions) storage.Page {
 	return p
 }
 
-// shown is a page as text.
+// shown returns a page as text.
 func shown(p storage.Page) string {
 	var all []string
 	for record := range p.Records {
@@ -218,7 +218,7 @@ func shown(p storage.Page) string {
 	return strings.Join(all, " ")
 }
 
-// view is a watch with the calls that tests make.
+// view is a watch under test.
 type view struct {
 	storage.Watch
 	r       *rig
@@ -264,7 +264,7 @@ func (v *view) want(want ...string) {
 	}
 }
 
-// ends reads until the watch ends, which must be with an error of a type, and returns how many events came before.
+// ends reads until the watch ends, which must be with an error of the given type, and returns the number of events before.
 func (v *view) ends(target any) (events int) {
 	v.r.t.Helper()
 	for ; ; events++ {
@@ -279,7 +279,7 @@ func (v *view) ends(target any) (events int) {
 	}
 }
 
-// told is an event as text.
+// told returns an event as text.
 func told(e storage.Event) string {
 	text := fmt.Sprintf("%s %s@%d", e.Type, e.Record.Key, e.Record.Revision)
 	if e.Type == watch.Bookmark {
@@ -295,7 +295,7 @@ func colored(color string) storage.Selection {
 	return storage.Selection{Fields: fields.OneTermEqualSelector("spec.color", color)}
 }
 
-// soak is how long a test that may go on for long does: KEELSON_SOAK, or 0.
+// soak is how long a long test runs: KEELSON_SOAK, or 0.
 func soak(t testing.TB) time.Duration {
 	t.Helper()
 	text := os.Getenv("KEELSON_SOAK")

@@ -17,7 +17,7 @@ import (
 	"github.com/keelson-dev/keelson/storage/memory"
 )
 
-// powerful is a backend with what both kinds in this process can do.
+// powerful is a backend with the optional abilities that both kinds in this process have.
 type powerful interface {
 	storage.Backend
 	storage.Stater
@@ -25,8 +25,8 @@ type powerful interface {
 	storage.Compactor
 }
 
-// replaceable is a backend that is replaced by another one while it is used, as an etcd that is restored from a
-// snapshot, or a file that is replaced by a copy of before. Between the two it is unavailable.
+// replaceable is a backend that is replaced by another one while it is used, like an etcd that is restored from a snapshot,
+// or a file that is replaced by an earlier copy. During the replacement it is unavailable.
 type replaceable struct {
 	current atomic.Pointer[powerful]
 }
@@ -37,10 +37,10 @@ func newReplaceable(first powerful) *replaceable {
 	return b
 }
 
-// swap puts another backend in the place of the present one, which is returned.
+// swap replaces the present backend by another one, and returns the present one.
 func (b *replaceable) swap(by powerful) powerful { return *b.current.Swap(&by) }
 
-// replace is swap that closes the one of before: its feeds end.
+// replace is swap, and closes the earlier backend: its feeds end.
 func (b *replaceable) replace(t testing.TB, by powerful) {
 	t.Helper()
 	if err := b.swap(by).Close(); err != nil {
@@ -48,7 +48,7 @@ func (b *replaceable) replace(t testing.TB, by powerful) {
 	}
 }
 
-// backend is the present one.
+// backend returns the present backend.
 func (b *replaceable) backend() powerful { return *b.current.Load() }
 
 func away(err error) error {
@@ -111,7 +111,7 @@ func newRestorable(t testing.TB) restorable {
 	return b
 }
 
-// copyOf reads what is stored now, for restore.
+// copyOf returns what is stored now, for restore.
 func (b restorable) copyOf(t testing.TB) storage.RangeResult {
 	t.Helper()
 	res, err := b.Range(context.Background(), storage.Range{})
@@ -138,7 +138,7 @@ func (b restorable) restore(t testing.TB, from storage.RangeResult) {
 	b.replace(t, m)
 }
 
-// TestSetBack replaces the file by an older copy of it, under a cache, and lets the store run on to another future.
+// TestSetBack replaces the file by an older copy, below a cache, and then makes other changes than before.
 func TestSetBack(t *testing.T) {
 	t.Parallel()
 	for name, look := range map[string]func(*rig) error{
@@ -184,11 +184,11 @@ func setBack(t *testing.T, bare bool, look func(*rig) error) {
 	b := newReplaceable(openBolt(t, path, bolt.Options{}))
 	var backend storage.Backend = b
 	if bare {
-		backend = struct{ storage.Backend }{b} // that has no other power
+		backend = struct{ storage.Backend }{b} // without optional abilities
 	}
 	var voids []error
 	r := newRig(t, backend, cacher.Options{IndexFields: []string{"spec.color"}, Hooks: cacher.Hooks{Void: func(why error) { voids = append(voids, why) }}})
-	var refills []error // what Ready said when the cache was filled again
+	var refills []error // the errors of Ready when the cache was filled again
 	filled := false
 	state := func() error {
 		if filled {
@@ -202,7 +202,7 @@ func setBack(t *testing.T, bare bool, look func(*rig) error) {
 	p.note("ADDED", "n0/gone", r.put("n0/gone", "red"))
 	older := crashed(t, path, bolt.Options{})
 	before := len(p.changes)
-	p.live(r, 25) // which will be lost
+	p.live(r, 25) // these will be lost
 	r.put("n0/lost", "red")
 	r.drop("n0/gone")
 	r.fill()
@@ -232,7 +232,7 @@ func setBack(t *testing.T, bare bool, look func(*rig) error) {
 		t.Errorf("while the cache was filled anew, Ready said %v", refills)
 	}
 
-	// Another future: nothing of the lost one is shown, in no way.
+	// After the other changes, no read may show a lost state.
 	future := &past{revisions: p.revisions[: before+1 : before+1], states: p.states[: before+1 : before+1], changes: p.changes[:before:before]}
 	if now := r.now(); now != p.revisions[before] { // look has written
 		future.note("ADDED", "n0/made", now)
@@ -265,7 +265,7 @@ func rewound(t *testing.T, o cacher.Options) (r *rig, b restorable, past storage
 	return r, b, past
 }
 
-// healed checks that the cache shows the store as it is after it was set back.
+// healed checks that the cache shows the store's state after the store was set back.
 func (r *rig) healed() {
 	r.t.Helper()
 	r.eventually("the cache is ready", func() bool {
@@ -286,8 +286,8 @@ func (r *rig) healed() {
 	r.drop("z/healed")
 }
 
-// While the cache is made anew, which takes long, small reads are answered by the storage below, others are turned away, and Ready
-// says why it is not ready.
+// The cache is filled anew, which takes long. Meanwhile the storage below serves small reads, others are refused, and Ready
+// returns the reason.
 func TestSetBackAndSilent(t *testing.T) {
 	r, b, past := rewound(t, cacher.Options{ReadWait: 50 * time.Millisecond})
 	r.put("a/later", "red")
@@ -322,7 +322,8 @@ func TestSetBackAndSilent(t *testing.T) {
 	r.watch(o).want(fmt.Sprintf("ADDED b/x@%d", past.Revision+1))
 }
 
-// A reader that finds out while the cache is about to follow again does not leave it waiting for the past.
+// A reader detects that the store was set back while the cache is about to follow again. The cache must not wait for the lost
+// revisions.
 func TestSetBackWhileFollowing(t *testing.T) {
 	r, b, past := rewound(t, cacher.Options{ReadWait: 50 * time.Millisecond})
 	var once sync.Once

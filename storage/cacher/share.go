@@ -7,28 +7,29 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// commons keeps once what the bodies of many entries have in common. It has what at least two records had, of different
-// keys, and what an entry in the state or the log has: what only the states of one object have in common, such as the
-// addresses in the managedFields of a Pod, would take a place of its own and save nothing. The zero value is empty.
+// commons keeps once the parts that the bodies of many entries have in common. It has parts that at least two records with
+// different keys had, and that an entry in the state or the log has. Parts that only the states of one object have in common,
+// such as the addresses in the managedFields of a Pod, would take memory of their own and save nothing. The zero value is
+// empty.
 type commons struct {
 	byParts map[string]*common
-	seen    [seenParts]sighting // of those that came last, at the hash of the parts
+	seen    [seenParts]sighting // of the last records, at the hash of the parts
 	seed    maphash.Seed
-	parts   []byte // of the last record
+	parts   []byte // parts of the last record
 }
 
 const seenParts = 1024
 
-// sighting says which parts a record had, and which record: the rest of the hash of each.
+// sighting identifies the parts and the key of a record by the rest of their hashes.
 type sighting struct{ parts, key uint32 }
 
-// common is what entries share.
+// common is the parts that entries share.
 type common struct {
 	*codec.Common
 	uses int
 }
 
-// share returns a record's body without what others have, too; as it is where that saves nothing.
+// share returns a record's body without the shared parts, or unchanged if sharing saves nothing.
 func (c *commons) share(r storage.Record) codec.Document {
 	if r.Held {
 		return r.Body
@@ -48,7 +49,7 @@ func (c *commons) share(r storage.Record) codec.Document {
 	return r.Body.Share(shared.Common)
 }
 
-// again reports whether the parts were seen before, not too long ago and of another key, and notes that they were.
+// again reports whether the parts were seen lately with another key, and records them.
 func (c *commons) again(key string) bool {
 	if c.byParts == nil {
 		c.byParts, c.seed = map[string]*common{}, maphash.MakeSeed()
@@ -60,14 +61,14 @@ func (c *commons) again(key string) bool {
 	return was.parts == now.parts && was.key != now.key
 }
 
-// release says that an entry with a body has left the state and the log.
+// release is called when an entry with this body has left the state and the log.
 func (c *commons) release(d codec.Document) {
 	if d.Common() == nil {
 		return
 	}
 	shared := c.byParts[d.Common().Parts()]
 	if shared == nil || shared.Common != d.Common() {
-		return // it came so, from a cache below
+		return // the record had it already, from a cache below
 	}
 	if shared.uses--; shared.uses == 0 {
 		delete(c.byParts, shared.Parts())

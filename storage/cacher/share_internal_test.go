@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// powerless hides what a backend can do besides, such as that it holds the values itself.
+// powerless hides the optional abilities of a backend, such as that it holds the values itself.
 type powerless struct{ storage.Backend }
 
 func overGadgets(t *testing.T, b storage.Backend) (*Cacher, *storage.Store) {
@@ -37,7 +37,7 @@ func overGadgets(t *testing.T, b storage.Backend) (*Cacher, *storage.Store) {
 	return c, store
 }
 
-// managed says who manages a gadget, at random: few ways, many times.
+// managed gives a gadget random managedFields: few kinds, many times.
 func managed(r *rand.Rand, g *storagetest.Gadget) {
 	var entries []metav1.ManagedFieldsEntry
 	for range r.IntN(3) {
@@ -58,7 +58,7 @@ func managed(r *rand.Rand, g *storagetest.Gadget) {
 	g.Spec.Color = fmt.Sprint("color-", r.IntN(4))
 }
 
-// What the cache shows of bodies that share parts is what is stored, and parts are there for as long as entries have them.
+// Bodies that share parts are equal to the stored ones, and the parts are kept for as long as entries have them.
 func TestBodiesShareWhatTheyHaveInCommon(t *testing.T) {
 	b := memory.New(memory.Options{})
 	defer b.Close()
@@ -126,7 +126,7 @@ func sameLists(ctx context.Context, t *testing.T, c *Cacher, store *storage.Stor
 	}
 }
 
-// checkCommons counts which entries have what in common.
+// checkCommons counts the entries that share each part.
 func checkCommons(t *testing.T, c *Cacher) {
 	t.Helper()
 	c.mu.Lock()
@@ -156,7 +156,7 @@ func checkCommons(t *testing.T, c *Cacher) {
 	}
 }
 
-// A cache over a cache gets bodies that share already: they are not its own to count.
+// A cache over a cache receives bodies that share parts already: it does not count those.
 func TestBodiesThatComeSharedAreNotCounted(t *testing.T) {
 	d, err := codec.ParseDocument([]byte(`{"kind":"K","apiVersion":"v1","metadata":{"name":"a","labels":{},"managedFields":[{"manager":"somebody",` +
 		`"time":"2026-01-02T03:04:05Z","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{}}}]}}`))
@@ -186,7 +186,8 @@ func TestBodiesThatComeSharedAreNotCounted(t *testing.T) {
 	}
 }
 
-// What one object alone has, in each of its states, is left in them: shared it would take more as soon as but one is kept.
+// Parts that only the states of one object have are not shared: they would take more memory as soon as only one state is
+// kept.
 func TestStatesOfOneObjectShareNothing(t *testing.T) {
 	var m entries
 	made := func(key string) *entry {
@@ -208,7 +209,7 @@ func TestStatesOfOneObjectShareNothing(t *testing.T) {
 	}
 }
 
-// The memory backend has the values: bodies of their own would take more, not less.
+// The memory backend has the values: copies of the bodies would take more memory, not less.
 func TestBodiesThatAreHeldAreLeftAsTheyAre(t *testing.T) {
 	b := memory.New(memory.Options{})
 	defer b.Close()

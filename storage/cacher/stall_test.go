@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Compaction below a cache that does not hear of changes: it is made anew, and its watches end.
+// Compaction below a cache that does not receive the changes: the cache is filled anew, and its watches end.
 func TestCompactionUnderStalledFeed(t *testing.T) {
 	r := newRig(t, nil, cacher.Options{ReadWait: 20 * time.Millisecond})
 	r.put("a/x", "red")
@@ -43,7 +43,7 @@ func TestCompactionUnderStalledFeed(t *testing.T) {
 	}
 }
 
-// What the contract allows works while nothing can be asked; the rest fails within its deadline.
+// While the store cannot be reached, everything works that the contract allows; the rest fails within its deadline.
 func TestFeedEnds(t *testing.T) {
 	r := newRig(t, nil, cacher.Options{ReadWait: 20 * time.Millisecond})
 	r.put("a/x", "red")
@@ -65,7 +65,7 @@ func TestFeedEnds(t *testing.T) {
 	r.source.release()
 }
 
-// A mark of progress that is lost is asked for again before a reader has lost its patience.
+// A progress mark that is lost is requested again before a reader stops waiting.
 func TestLostProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sources []cacher.Source
@@ -144,7 +144,7 @@ func TestWindowByTime(t *testing.T) {
 // plainly hides that a storage is more than a storage.Interface.
 type plainly struct{ storage.Interface }
 
-// Over a storage that is no storage.Source what cannot be read is answered by the storage below.
+// Over a storage that is no storage.Source the storage below answers for unreadable objects.
 func TestPlainUnreadable(t *testing.T) {
 	r := newRig(t, nil, cacher.Options{})
 	c, err := cacher.New(plainly{r.store}, cacher.Options{Namespaced: true, ReadWait: time.Hour})
@@ -184,7 +184,7 @@ func TestPlainUnreadable(t *testing.T) {
 	}
 }
 
-// A storage below that lets itself be followed and then tells nothing is not asked without a pause.
+// A storage below that can be followed and then delivers nothing is not called without a pause.
 func TestFeedsThatEndAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newBubble(t, cacher.Options{})

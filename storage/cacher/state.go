@@ -6,17 +6,17 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// state is everything that is stored, as of a change: a few trees of the same entries. Copying it keeps what it is,
-// once the edition under which it was made is over.
+// state is all stored values after some change: a few trees of the same entries. A copy of a state does not change, once the
+// edition that made the state has ended.
 type state struct {
 	records    tree[entry]
-	unreadable tree[entry]   // those of records of which no record can be made
+	unreadable tree[entry]   // those of records that are unreadable
 	indexes    []tree[entry] // fields first, then labels
 	bytes      int64         // of all records
-	versions   []written     // how many records there are of each apiVersion
+	versions   []written     // number of records of each apiVersion
 }
 
-// written is how many records are written in a version. There is mostly one version.
+// written is the number of records that are written in a version. Mostly there is one version.
 type written struct {
 	version string
 	records int
@@ -25,8 +25,8 @@ type written struct {
 // snapshot is an immutable state.
 type snapshot struct {
 	state
-	changed  int64 // revision of the last change in it
-	revision int64 // it is the state at this revision, too, and at those between
+	changed  int64 // revision of the last change in the state
+	revision int64 // the last revision at which it is the state; it is so from changed on
 }
 
 func newState(o Options) state {
@@ -37,7 +37,7 @@ func newState(o Options) state {
 	return s
 }
 
-// clone is s for another owner: a tree is a value, but a slice of them is not.
+// clone returns a copy for another owner. It copies the slices, which a plain copy would share.
 func (s state) clone() state {
 	s.indexes, s.versions = slices.Clone(s.indexes), slices.Clone(s.versions)
 	return s
@@ -55,7 +55,7 @@ func (s *state) find(key string) *entry {
 	})
 }
 
-// put stores e, and returns what was there.
+// put stores e, and returns the entry that it replaces.
 func (s *state) put(ed *edition, e *entry) (was *entry) {
 	was = s.records.set(ed, e)
 	s.count(was, -1)
@@ -73,7 +73,7 @@ func (s *state) put(ed *edition, e *entry) (was *entry) {
 	return was
 }
 
-// remove takes out what is under key, and returns it.
+// remove removes the entry under key, and returns it.
 func (s *state) remove(ed *edition, key string) (was *entry) {
 	was = s.records.delete(ed, &entry{Record: storage.Record{Key: key}})
 	s.count(was, -1)
@@ -81,7 +81,7 @@ func (s *state) remove(ed *edition, key string) (was *entry) {
 	return was
 }
 
-// count counts an entry that comes, or goes.
+// count counts an entry that is added (by is 1) or removed (by is -1).
 func (s *state) count(e *entry, by int) {
 	s.bytes += int64(by) * e.bytes()
 	if e == nil || e.unreadable != nil {
@@ -96,7 +96,7 @@ func (s *state) count(e *entry, by int) {
 	}
 }
 
-// version is the apiVersion that all records are written in; "" when there are several.
+// version returns the apiVersion in which all records are written; "" if there are several.
 func (s *state) version() string {
 	if len(s.versions) != 1 {
 		return ""
@@ -104,7 +104,7 @@ func (s *state) version() string {
 	return s.versions[0].version
 }
 
-// unlist takes was out of the trees in which is, nil for nothing, will not take its place.
+// unlist removes was from the trees in which is will not replace it; is is nil if there is no new entry.
 func (s *state) unlist(ed *edition, was, is *entry) {
 	switch {
 	case was == nil:
@@ -123,7 +123,7 @@ func (s *state) unlist(ed *edition, was, is *entry) {
 	}
 }
 
-// apply makes the changes that the log has after s was made.
+// apply applies changes that were made after s.
 func (s *state) apply(ed *edition, changes []*change) {
 	for _, ch := range changes {
 		if ch.is != nil {

@@ -7,63 +7,66 @@ import (
 	"time"
 )
 
-// Hooks are told what happens in a cache, for metrics and logs. Any may be nil. They are called while locks are held:
-// they must be quick and must not call the cache.
+// Hooks are called about events in a cache, for metrics and logs. Any of them may be nil. They are called while locks are
+// held: they must return quickly and must not call the cache.
 type Hooks struct {
 	// Filled is called when the cache can be read, at first and after it was void.
 	Filled func(Filled)
-	// Void is called when all that the cache has shown is void, and why: its watches end, and it is made anew.
+	// Void is called, with the reason, when everything that the cache has shown becomes void. Its watches end, and it is
+	// filled anew.
 	Void func(why error)
-	// List is called for each list, with where it is answered from.
+	// List is called for each list, with the source that serves it.
 	List func(Source)
-	// Listed is called, after List, for each list that is answered from memory, with what that takes.
+	// Listed is called, after List, for each list that is served from memory, with its costs.
 	Listed func(Listed)
-	// Waited is called for each read that had to wait for the cache to reach a revision, with how long it waited.
+	// Waited is called with the waiting time for each read that had to wait for the cache to reach a revision.
 	Waited func(time.Duration)
-	// Consistent is called for each read of the most recent state that may be answered from memory: with whether it is,
-	// and if not, with whether the storage below answers instead.
+	// Consistent is called for each read of the most recent state that may be served from memory. success reports whether it
+	// is. If not, fallback reports whether the storage below serves it.
 	Consistent func(success, fallback bool)
-	// Received is called with how many changes the storage below has told of, when they are in the cache.
+	// Received is called with the number of changes that the storage below has delivered, when they are in the cache.
 	Received func(changes int)
-	// Initial is called for each watch that has been told the state that it began with, with how many events that took.
+	// Initial is called with the number of events for each watch that has received the state with which it began.
 	Initial func(events int)
 	// Watch is called for each watch that begins.
 	Watch func(WatchBegan)
-	// Expired is called for each watch that ends, or cannot begin, because what it has not seen is not retained.
+	// Expired is called for each watch that ends, or cannot begin, because changes that it has not seen are no longer
+	// retained.
 	Expired func()
 	// Outrun is called, after Expired, for each watch that ends because its reader was slower than the window.
 	Outrun func()
-	// CaughtUp is called for each watch whose initial events took longer than the window, so that the difference to a
-	// later state was sent.
+	// CaughtUp is called for each watch whose initial events took longer than the window, so that the difference to a later
+	// state was sent.
 	CaughtUp func()
 }
 
-// Filled says what a cache was filled with.
+// Filled describes what a cache was filled with.
 type Filled struct {
-	Records int
-	Bytes   int64 // of the records
-	Changes int   // that were replayed and are retained
-	Took    time.Duration
+	Records int           // in the latest state
+	Bytes   int64         // bytes of the records
+	Changes int           // number of changes that were replayed and are retained
+	Took    time.Duration // how long it took
 }
 
-// Listed says what a list took that was answered from memory.
+// Listed describes the costs of a list that was served from memory.
 type Listed struct {
-	// Index is the one that was read: "f:" and a field, "l:" and a label, or "" for none.
+	// Index is the index that was read: "f:" and a field, "l:" and a label, or "" for none.
 	Index string
-	// Evaluated is how many records a selector was asked about, Returned how many the page has.
+	// Evaluated is the number of records to which a selector was applied, Returned the number of records of the page.
 	Evaluated, Returned int
 }
 
-// Source is where a list is answered from.
+// Source is what served a list.
 type Source int
 
 // The sources of lists.
 const (
-	FromMemory  Source = iota + 1 // a state not older than asked for
+	FromMemory  Source = iota + 1 // a state that is not older than requested
 	FromHistory                   // the state at an exact revision, from memory
 	FromStorage                   // the storage below
 )
 
+// String returns the name of the source.
 func (s Source) String() string {
 	switch s {
 	case FromMemory:
@@ -76,10 +79,10 @@ func (s Source) String() string {
 	return fmt.Sprintf("Source(%d)", int(s))
 }
 
-// WatchBegan says how a watch begins.
+// WatchBegan describes how a watch begins.
 type WatchBegan struct {
-	Initial bool // with the state
-	Resumed bool // after a revision that its client has seen
+	Initial bool // it begins with the state
+	Resumed bool // it begins after a revision that its client has seen
 }
 
 func (h *Hooks) filled(f Filled) {
@@ -154,21 +157,21 @@ func (h *Hooks) caughtUp() {
 	}
 }
 
-// Stats is what a cache is like at one moment.
+// Stats describes a cache at one moment.
 type Stats struct {
 	Filled   bool          // the cache is in use
-	Records  int           // in the latest state
-	Bytes    int64         // about what they take in memory
-	Revision int64         // up to which the cache is complete
-	Lag      int64         // revisions that the store is known to be ahead
-	Window   time.Duration // between the first and the last change in the log
-	Oldest   int64         // revision from which watches can resume
-	Changes  int           // in the log
-	LogBytes int64         // about what the log takes in memory
-	Watchers int
+	Records  int           // number of records in the latest state
+	Bytes    int64         // about the memory that the records take
+	Revision int64         // the revision up to which the cache is complete
+	Lag      int64         // number of revisions by which the store is known to be ahead
+	Window   time.Duration // time between the first and the last change in the log
+	Oldest   int64         // the revision from which watches can resume
+	Changes  int           // number of changes in the log
+	LogBytes int64         // about the memory that the log takes
+	Watchers int           // number of open watches
 }
 
-// Stats returns what the cache is like now. It does not begin to fill it.
+// Stats returns the present numbers of the cache. It does not begin to fill the cache.
 func (c *Cacher) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,10 +188,10 @@ func (c *Cacher) Stats() Stats {
 	return st
 }
 
-// ErrFilling is what Ready says of a cache that is being filled, when nothing is known to be wrong.
+// ErrFilling is returned by Ready while the cache is being filled and no error is known.
 var ErrFilling = errors.New("the cache is being filled")
 
-// Ready returns nil when the cache is fresh, or not in use yet; otherwise why it is not. It asks nobody.
+// Ready returns nil when the cache is fresh, or not in use yet, and otherwise the reason. It sends no request.
 func (c *Cacher) Ready(context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

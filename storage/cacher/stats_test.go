@@ -13,7 +13,7 @@ import (
 	"github.com/keelson-dev/keelson/storage/cacher"
 )
 
-// counts is what hooks were told.
+// counts has the numbers of the calls of hooks.
 type counts struct {
 	mu               sync.Mutex // guards all below
 	lists            map[cacher.Source]int
@@ -36,14 +36,14 @@ func (c *counts) hooks() cacher.Hooks {
 	}
 }
 
-// text is the counts without the fills.
+// text returns the counts without the fills.
 func (c *counts) text() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return fmt.Sprintf("%d filled, %d void, lists %v, watches %v, %d expired, %d caught up", len(c.fills), len(c.voids), c.lists, c.watches, c.expired, c.catches)
 }
 
-// Each hook is told what happens, once.
+// Each hook is called once for each event.
 func TestHooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told counts
@@ -82,7 +82,7 @@ func TestHooks(t *testing.T) {
 		if st := r.Stats(); st.Watchers != 2 {
 			t.Errorf("it is %+v, want 2 watchers", st)
 		}
-		if _, err := slow.next(); err != nil { // and no more for now
+		if _, err := slow.next(); err != nil { // nothing more is read for now
 			t.Fatal(err)
 		}
 		r.put("a/003", "blue")
@@ -120,7 +120,7 @@ func TestHooks(t *testing.T) {
 	})
 }
 
-// Stats is what the cache is like.
+// Stats describes the cache.
 func TestStats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil, cacher.Options{ReadWait: time.Second})

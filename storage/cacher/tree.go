@@ -7,33 +7,32 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// tree is an ordered set of elements: of those that compare equal it has one. It consists of pages, runs of
-// neighbouring elements, below branches that count what is in them.
+// tree is an ordered set of elements; of elements that compare equal it has one. It consists of pages, which are runs of
+// neighbouring elements, below branches, which count the elements in them.
 //
-// A tree is a value, and what an edition made of it is a state when the edition is over: copying the value keeps the
-// state, nothing that happens later changes it, and any number may read it at a time without a lock. Two states
-// share the pages and branches to which nothing was written between them. While an edition goes on, the value that it
-// changes is used by its writer alone and has no copy in use; states of before are read by others meanwhile. One may
-// go on from any state, with a new edition.
+// A tree is a value. What an edition made of it is a state when the edition has ended. A copy of the value keeps the state:
+// no later write changes it, and any number of readers may read it concurrently without a lock. Two states share the pages
+// and branches to which nothing was written between them. While an edition writes to a value, only its writer may use that
+// value, and no copy of it may be in use; others may read earlier states meanwhile. Writes may continue from any state, with
+// a new edition.
 //
-// Elements are the caller's. Where they stand must not change while a tree has them.
+// Elements belong to the caller. Their place in the order must not change while a tree has them.
 type tree[E any] struct {
 	root    *node[E] // nil when empty
 	compare func(a, b *E) int
 }
 
-// edition is a run of writes which nobody sees before it is over. What it makes or copies is its own and is changed
-// in place by the writes that follow, so that only the first to a page copies. Its address is its identity; it is over
-// when nobody writes with it again. One edition may write to several trees.
+// edition is a sequence of writes that no reader sees before it has ended. Nodes that it makes or copies belong to it, and
+// its later writes change them in place. So only the first write to a page copies it. An edition is identified by its
+// address. It has ended when nothing writes with it any more. One edition may write to several trees.
 type edition struct {
-	// forms is for what readers make of its pages. It is nil where nothing is kept, as in states on the side of those that
-	// follow one another: their pages come and go with the readers who asked for them.
+	// forms is for the forms of its pages. It is nil where nothing is kept, as in older states that are made for a reader:
+	// their pages exist only as long as the readers use them.
 	forms *storage.FormCache
-	left  kept // what pages have that left the tree with it
+	left  kept // the kept of pages that have left the tree with it
 }
 
-// newTree returns an empty tree. Compare returns a negative number when a comes before b, 0 when b takes the place
-// of a.
+// newTree returns an empty tree. compare returns a negative number when a comes before b, and 0 when b replaces a.
 func newTree[E any](compare func(a, b *E) int) tree[E] {
 	return tree[E]{compare: compare}
 }
@@ -45,7 +44,7 @@ func (t tree[E]) len() int {
 	return t.root.size
 }
 
-// set puts e in the place of what compares equal, which is returned, or in its own; then it returns nil.
+// set adds e. If an element compares equal, e replaces it and set returns it; otherwise set returns nil.
 func (t *tree[E]) set(ed *edition, e *E) (old *E) {
 	if t.root == nil {
 		t.root = &newPage[E](ed).node
@@ -63,7 +62,7 @@ func (t *tree[E]) set(ed *edition, e *E) (old *E) {
 	return old
 }
 
-// put is set below a node of the edition. Without room for e it does nothing and is not ok.
+// put is set below a node of the edition. If there is no room for e, it does nothing and ok is false.
 func (n *node[E]) put(ed *edition, e *E, compare func(a, b *E) int) (old *E, ok bool) {
 	before := func(o *E) bool { return compare(o, e) < 0 }
 	if p := n.page; p != nil {
@@ -96,7 +95,7 @@ func (n *node[E]) put(ed *edition, e *E, compare func(a, b *E) int) (old *E, ok 
 	return old, true
 }
 
-// delete takes out what compares equal to like and returns it; nil when there is nothing.
+// delete removes the element that compares equal to like and returns it, or nil if there is none.
 func (t *tree[E]) delete(ed *edition, like *E) (old *E) {
 	if t.find(func(o *E) int { return t.compare(o, like) }) == nil {
 		return nil
@@ -112,7 +111,7 @@ func (t *tree[E]) delete(ed *edition, like *E) (old *E) {
 	return old
 }
 
-// take is delete below a node of the edition, of what is there.
+// take is delete below a node of the edition; the element must exist.
 func (n *node[E]) take(ed *edition, like *E, compare func(a, b *E) int) (old *E) {
 	if p := n.page; p != nil {
 		i := p.seek(func(o *E) bool { return compare(o, like) < 0 })
@@ -133,24 +132,24 @@ func (n *node[E]) take(ed *edition, like *E, compare func(a, b *E) int) (old *E)
 	return old
 }
 
-// seek returns how many elements before holds for.
+// seek returns the number of elements for which before is true.
 func (p *page[E]) seek(before func(*E) bool) int {
 	return sort.Search(p.node.size, func(i int) bool { return !before(p.items[i]) })
 }
 
-// seek returns the last kid whose first element before holds for, or the first kid.
+// seek returns the last kid for whose first element before is true, or the first kid.
 func (b *branch[E]) seek(before func(*E) bool) int {
 	return sort.Search(b.n-1, func(i int) bool { return !before(b.kids[i+1].first()) })
 }
 
-// own makes the i-th kid the edition's and returns it.
+// own makes the i-th kid belong to the edition and returns it.
 func (b *branch[E]) own(ed *edition, i int) *node[E] {
 	b.kids[i] = b.kids[i].owned(ed)
 	return b.kids[i]
 }
 
-// makeRoom makes room in the i-th kid, which is full: a neighbour that has some takes a part, else half of it becomes
-// a kid of its own. It is false when there is no room for that.
+// makeRoom makes room in the i-th kid, which is full. It moves entries to a neighbour that has room, or half of them to a new
+// kid. It returns false if there is no room for a new kid.
 func (b *branch[E]) makeRoom(ed *edition, i int) bool {
 	used, room := b.kids[i].fill()
 	if j, n := b.neighbour(i); j >= 0 && n <= room-slackOf(room) {
@@ -168,8 +167,8 @@ func (b *branch[E]) makeRoom(ed *edition, i int) bool {
 	return true
 }
 
-// mend gives entries to the i-th kid, one of several, which has too few: it becomes one with a neighbour, or shares
-// what that has.
+// mend adds entries to the i-th of several kids, which has too few: it joins the kid with a neighbour, or moves some of the
+// neighbour's entries.
 func (b *branch[E]) mend(ed *edition, i int) {
 	j, n := b.neighbour(i)
 	used, room := b.kids[i].fill()
@@ -184,7 +183,7 @@ func (b *branch[E]) mend(ed *edition, i int) {
 	b.n--
 }
 
-// neighbour returns which kid beside the i-th uses less room, and how much; -1 when there is none.
+// neighbour returns the neighbour of the i-th kid that uses fewer slots, and their number; j is -1 if there is none.
 func (b *branch[E]) neighbour(i int) (j, used int) {
 	j = -1
 	if i > 0 {
@@ -199,7 +198,7 @@ func (b *branch[E]) neighbour(i int) (j, used int) {
 	return j, used
 }
 
-// share divides what the i-th kid and the next have equally between them.
+// share divides the entries of the i-th kid and the next one equally between them.
 func (b *branch[E]) share(ed *edition, i int) {
 	left, right := b.own(ed, i), b.own(ed, i+1)
 	l, _ := left.fill()
@@ -207,8 +206,8 @@ func (b *branch[E]) share(ed *edition, i int) {
 	pull(left, right, (r-l)/2)
 }
 
-// find returns the element for which order is 0, or nil. Order is negative for what comes before it and positive
-// for what comes after.
+// find returns the element for which order is 0, or nil. order is negative for elements before it and positive for elements
+// after it.
 func (t tree[E]) find(order func(*E) int) *E {
 	n := t.root
 	if n == nil {
@@ -224,7 +223,7 @@ func (t tree[E]) find(order func(*E) int) *E {
 	return n.page.items[i]
 }
 
-// rank returns how many elements before holds for. These are the first of the tree.
+// rank returns the number of elements for which before is true. They must be the first ones of the tree.
 func (t tree[E]) rank(before func(*E) bool) (rank int) {
 	n := t.root
 	if n == nil {
@@ -240,8 +239,8 @@ func (t tree[E]) rank(before func(*E) bool) (rank int) {
 	return rank + n.page.seek(before)
 }
 
-// walk yields the elements of the ranks [from, to) in order; ranks that the tree does not have are none. Meanwhile
-// nothing is written to the tree.
+// walk yields the elements with the ranks [from, to) in order; ranks that do not exist are ignored. Nothing may write to the
+// tree meanwhile.
 func (t tree[E]) walk(from, to int, yield func(*E) bool) {
 	t.pages(from, to, func(_ *page[E], items []*E) bool {
 		for _, e := range items {
@@ -253,8 +252,8 @@ func (t tree[E]) walk(from, to int, yield func(*E) bool) {
 	})
 }
 
-// pages is walk by pages: items, never empty, are those elements of p that are in the range, all of them when it is
-// as long as p. They are the page's and must not be changed.
+// pages is walk by pages. items, which is never empty, has the elements of p that are in the range; it is the whole page if
+// it is as long as p. items belongs to the page and must not be changed.
 func (t tree[E]) pages(from, to int, yield func(p *page[E], items []*E) bool) {
 	from, to = max(from, 0), min(to, t.len())
 	if from < to {
@@ -278,8 +277,8 @@ func (n *node[E]) pages(from, to int, yield func(p *page[E], items []*E) bool) b
 	return true
 }
 
-// build makes a tree of elements that come in order, in a time proportional to their number. One that is not after
-// all before it costs a set; of elements that compare equal the last stays.
+// build makes a tree of elements that come in order, in a time proportional to their number. An element that is not after all
+// previous ones costs a set. Of elements that compare equal the last one stays.
 func build[E any](compare func(a, b *E) int, ed *edition, elements iter.Seq[*E]) tree[E] {
 	t := newTree(compare)
 	var level []*node[E]
@@ -315,7 +314,7 @@ func build[E any](compare func(a, b *E) int, ed *edition, elements iter.Seq[*E])
 	return t
 }
 
-// branchesOver makes the branches over a level, all of about the same fill.
+// branchesOver makes the branches above a level, all with about the same fill.
 func branchesOver[E any](ed *edition, level []*node[E]) []*node[E] {
 	const fill = branchRoom - branchRoom/8
 	n := (len(level) + fill - 1) / fill

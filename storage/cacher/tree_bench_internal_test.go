@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// keyed is an element: what it is known by and, for the tests, which one of those it is.
+// keyed is an element: its key and, for the tests, its version.
 type keyed struct {
 	key     string
 	version int
@@ -27,7 +27,7 @@ func keyedOrder(key string) func(*keyed) int {
 
 const benchmarkSize = 100_000
 
-// benchmarkKeys are the keys of a collection in a hundred namespaces, in order.
+// benchmarkKeys returns the keys of a collection in a hundred namespaces, in order.
 func benchmarkKeys(n int) []*keyed {
 	keys := make([]*keyed, n)
 	for i := range keys {
@@ -36,7 +36,7 @@ func benchmarkKeys(n int) []*keyed {
 	return keys
 }
 
-// randomTree is the tree of elements that came in no order.
+// randomTree returns a tree of elements that were added in random order.
 func randomTree(elements []*keyed) tree[keyed] {
 	t, ed := newTree(byKeyed), new(edition)
 	for _, i := range rand.New(rand.NewPCG(1, 1)).Perm(len(elements)) {
@@ -45,8 +45,8 @@ func randomTree(elements []*keyed) tree[keyed] {
 	return t
 }
 
-// BenchmarkTreeWrite replaces elements all in one edition, which copies nothing; makes each replacement a state, which
-// copies the path to the page; deletes and adds elements, each a state.
+// BenchmarkTreeWrite replaces elements in one edition, which copies nothing. Then it makes a state after each replacement,
+// which copies the path to the page. Then it deletes and adds elements, with a state after each.
 func BenchmarkTreeWrite(b *testing.B) {
 	run := func(name string, size int, write func(t *tree[keyed], ed *edition, e *keyed)) {
 		b.Run(fmt.Sprintf("%s/%d", name, size), func(b *testing.B) {
@@ -71,8 +71,8 @@ func BenchmarkTreeWrite(b *testing.B) {
 	})
 }
 
-// BenchmarkTreeSize grows trees in three ways and reports what an element costs beside itself, and how full the
-// pages are.
+// BenchmarkTreeSize grows trees in three ways and reports the memory of an element besides its own, and how full the pages
+// are.
 func BenchmarkTreeSize(b *testing.B) {
 	elements := benchmarkKeys(benchmarkSize)
 	half := func(t tree[keyed], part int) tree[keyed] {
@@ -141,7 +141,7 @@ func BenchmarkTreeWalk(b *testing.B) {
 	}
 }
 
-// BenchmarkTreeRead finds an element, tells its rank, and reads 500 elements from it on.
+// BenchmarkTreeRead finds an element, computes its rank, and reads 500 elements from it on.
 func BenchmarkTreeRead(b *testing.B) {
 	elements := benchmarkKeys(benchmarkSize)
 	t := randomTree(elements)
@@ -165,7 +165,7 @@ func BenchmarkTreeRead(b *testing.B) {
 	}
 }
 
-// BenchmarkTreeDiff compares two states that differ in one element of a hundred, or in one.
+// BenchmarkTreeDiff compares two states that differ in one element of a hundred, or in one element.
 func BenchmarkTreeDiff(b *testing.B) {
 	elements := benchmarkKeys(benchmarkSize)
 	t := randomTree(elements)

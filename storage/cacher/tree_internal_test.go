@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestTreeModel takes trees through random writes, states, returns to states of before and builds, beside a sorted
+// TestTreeModel applies random writes, states, returns to earlier states and builds to trees, and compares them with a sorted
 // slice.
 func TestTreeModel(t *testing.T) {
 	t.Parallel()
@@ -46,7 +46,7 @@ func FuzzTree(f *testing.F) {
 	})
 }
 
-// randomOperations is a stream for runTree in which trees grow and shrink in turns.
+// randomOperations returns a stream for runTree in which trees grow and shrink in turns.
 func randomOperations(seed uint64) []byte {
 	r := rand.New(rand.NewPCG(seed, seed))
 	var out []byte
@@ -64,14 +64,14 @@ func randomOperations(seed uint64) []byte {
 	return out
 }
 
-// treeState is a state and what it must stay.
+// treeState is a state and its expected content.
 type treeState struct {
 	tree  tree[keyed]
 	want  []*keyed
 	nodes []nodeCopy
 }
 
-// treeRun is a tree that goes on, the same as a sorted slice, and states that it had.
+// treeRun is a tree, the same content as a sorted slice, and earlier states of the tree.
 type treeRun struct {
 	t      testing.TB
 	tree   tree[keyed]
@@ -81,7 +81,7 @@ type treeRun struct {
 	sets   int
 }
 
-// runTree does what the operations say, of three bytes each, and compares everything with the slice.
+// runTree executes operations of three bytes each, and compares everything with the slice.
 func runTree(t testing.TB, operations []byte) {
 	r := &treeRun{t: t, tree: newTree(byKeyed), ed: new(edition)}
 	r.keep()
@@ -94,11 +94,11 @@ func runTree(t testing.TB, operations []byte) {
 			r.set(key)
 		case 1:
 			r.delete(r.near(key))
-		case 2: // a run of neighbours, up or down
+		case 2: // some neighbours, upwards or downwards
 			for i := range 1 + b {
 				r.set(key + i - 2*i*(a%2))
 			}
-		case 3: // a run away
+		case 3: // some neighbours are deleted
 			for range 1 + b {
 				r.delete(r.near(key))
 			}
@@ -112,7 +112,7 @@ func runTree(t testing.TB, operations []byte) {
 			r.diff(a, b)
 		case 8:
 			checkTree(t, r.tree)
-		case 9: // on from a state of before
+		case 9: // continue from an earlier state
 			s := r.states[key%len(r.states)]
 			r.tree, r.want, r.ed = s.tree, slices.Clone(s.want), new(edition)
 		}
@@ -130,7 +130,7 @@ func (r *treeRun) search(key string) (int, bool) {
 	return slices.BinarySearchFunc(r.want, key, func(e *keyed, key string) int { return cmp.Compare(e.key, key) })
 }
 
-// near is a key that the tree has, most of the time.
+// near returns a key that the tree has in most cases.
 func (r *treeRun) near(n int) string {
 	if len(r.want) == 0 || n%16 == 0 {
 		return treeKey(n)
@@ -169,7 +169,7 @@ func (r *treeRun) delete(key string) {
 	}
 }
 
-// build makes the tree anew of all its elements, some out of order and some twice.
+// build makes the tree anew from all its elements, some out of order and some twice.
 func (r *treeRun) build(seed int) {
 	r.ed = new(edition)
 	in := slices.Clone(r.want)
@@ -209,7 +209,7 @@ func (r *treeRun) keep() {
 	r.ed = new(edition)
 }
 
-// check compares a state with what it was.
+// check compares a state with its expected content.
 func (s treeState) check(t testing.TB) {
 	t.Helper()
 	if !slices.Equal(s.nodes, copyNodes(s.tree.root, nil)) {
@@ -222,7 +222,7 @@ func (s treeState) check(t testing.TB) {
 	}
 }
 
-// nodeCopy is what a node consists of.
+// nodeCopy is the content of a node.
 type nodeCopy struct {
 	self  *node[keyed]
 	owner *edition
@@ -249,7 +249,7 @@ func copyNodes(n *node[keyed], to []nodeCopy) []nodeCopy {
 	return to
 }
 
-// read compares all reads with the slice, of a range of ranks and at its ends.
+// read compares all reads of a range of ranks and at its ends with the slice.
 func (r *treeRun) read(a, b int) {
 	t, n := r.t, len(r.want)
 	from, to := a*(n+3)/255-1, b*(n+3)/255-1
@@ -351,7 +351,7 @@ func sliceDiff(a, b []*keyed) (out [][2]*keyed) {
 	return out
 }
 
-// checkTree checks what holds for the nodes of every tree.
+// checkTree checks the rules for the nodes of every tree.
 func checkTree(t testing.TB, tr tree[keyed]) {
 	t.Helper()
 	if tr.root == nil {

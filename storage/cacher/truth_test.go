@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// thing is what is under a key, as the backend's log has it.
+// thing is the value of a key in the backend's log.
 type thing struct {
 	revision int64
 	broken   bool
@@ -24,21 +24,21 @@ type thing struct {
 	size     int32
 }
 
-// turn is one change of the resource: what was and is under a key; nil is nothing.
+// turn is one change of the resource: the values before and after; nil is no value.
 type turn struct {
 	key      string
 	revision int64
 	was, is  *thing
-	after    map[string]*thing // the state that it makes
+	after    map[string]*thing // the state after the change
 }
 
-// truth is a plain replay of the backend's log.
+// truth is a replay of the backend's log.
 type truth struct {
 	t     *testing.T
 	b     storage.Backend
 	root  string
 	feed  storage.Feed
-	first int64 // the store's revision before all
+	first int64 // the store's revision before all changes
 	now   int64 // the store's revision
 	turns []turn
 }
@@ -58,7 +58,7 @@ func newTruth(t *testing.T, b storage.Backend, root string) *truth {
 	return h
 }
 
-// read takes all that has been committed.
+// read adds everything that has been committed.
 func (h *truth) read() {
 	h.t.Helper()
 	res, err := h.b.Range(h.t.Context(), storage.Range{From: "\x00", To: "\x00", CountOnly: true})
@@ -119,12 +119,12 @@ func (h *truth) latest() map[string]*thing {
 	return h.turns[len(h.turns)-1].after
 }
 
-// after is the index of the first change after a revision.
+// after returns the index of the first change after a revision.
 func (h *truth) after(revision int64) int {
 	return sort.Search(len(h.turns), func(i int) bool { return h.turns[i].revision > revision })
 }
 
-// at is the state at a revision.
+// at returns the state at a revision.
 func (h *truth) at(revision int64) map[string]*thing {
 	if i := h.after(revision); i > 0 {
 		return h.turns[i-1].after
@@ -132,7 +132,7 @@ func (h *truth) at(revision int64) map[string]*thing {
 	return nil
 }
 
-// wish is a selection, and what it means.
+// wish is a selection and its meaning.
 type wish struct {
 	storage.Selection
 	name   string
@@ -147,7 +147,7 @@ func (w wish) has(key string, o *thing) bool {
 func allKeys(string) bool   { return true }
 func allThings(*thing) bool { return true }
 
-// wishes are selections of every kind, over things with the labels app and tier and the field spec.color.
+// wishes returns selections of every kind, over things with the labels app and tier and the field spec.color.
 func wishes(t *testing.T) []wish {
 	t.Helper()
 	label := func(text string) labels.Selector {
@@ -199,12 +199,12 @@ func wishes(t *testing.T) []wish {
 	}
 }
 
-// row is a record as a list shows it.
+// row is a record in a list.
 func row(key string, o *thing) string {
 	return fmt.Sprintf("%s@%d size %d %q %v", key, o.revision, o.size, o.color, labels.Set(o.labels))
 }
 
-// rowOf is the row of a record. What its labels and fields answer must be what its body says.
+// rowOf returns the row of a record. Its labels and fields must agree with its body.
 func rowOf(t *testing.T, r storage.Record) string {
 	t.Helper()
 	o := thingOf(r.Body.Bytes(), r.Revision)
@@ -221,16 +221,16 @@ func rowOf(t *testing.T, r storage.Record) string {
 	return row(r.Key, o)
 }
 
-// expected is what a page must be.
+// expected describes what a page must have.
 type expected struct {
 	rows   []string
-	broken []string // keys that fail it
+	broken []string // keys whose values make it fail
 	left   int      // matching records that follow
-	hidden int      // keys in the scope that follow, whatever they are
-	spoilt bool     // there are broken ones among what follows
+	hidden int      // number of keys in the scope that follow, matching or not
+	spoilt bool     // some of the following values are unreadable
 }
 
-// page is the page of a state that begins with a key.
+// page returns the expected page of a state, from a key on.
 func (h *truth) page(state map[string]*thing, w wish, from string, limit int) (p expected) {
 	for _, key := range slices.Sorted(maps.Keys(state)) {
 		o := state[key]

@@ -22,8 +22,8 @@ func labelled(t testing.TB, m *entries, key, labels string) *entry {
 	return m.entry(storage.Entry{Record: storage.Record{Key: key, Revision: 1, Body: d}})
 }
 
-// What a list by labels chooses is what the selector says of each entry: with more label sets than verdicts that are
-// remembered, with sets for which there was no id any more, with entries that cannot be read, and after changes.
+// A list by labels has the same result as the selector applied to each entry: with more label sets than remembered verdicts,
+// with sets without an id, with unreadable entries, and after changes.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {

@@ -12,20 +12,20 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// viewer is a watch of which the model knows what it must show.
+// viewer is a watch whose expected events the model can compute.
 type viewer struct {
 	storage.Watch
 	wish
-	from    int64 // the revision last told, or where it began
+	from    int64 // the last revision received, or where the watch began
 	next    int   // index of the first change that it may show
-	voids   int64 // of the cache when it began
-	initial bool  // the end of the initial events is still to come
+	voids   int64 // the voids of the cache when it began
+	initial bool  // the end of the initial events has not come yet
 	oldest  int64 // the state of the initial events is at this revision or a later one
-	began   int64 // the store's revision then
+	began   int64 // the store's revision when it began
 	objects map[string]string
 }
 
-// beginWatch begins a watch after a revision, or with something random when that is negative.
+// beginWatch begins a watch after a revision, or with random options when that is negative.
 func (m *model) beginWatch(w wish, from int64) {
 	m.test.Helper()
 	v := &viewer{wish: w, voids: m.voids.Load(), began: m.h.now}
@@ -56,7 +56,7 @@ func (m *model) beginWatch(w wish, from int64) {
 		}
 	}
 	var expired *storage.ExpiredError
-	oldest := max(m.Stats().Oldest, m.floor()) // before it is asked whether the cache is void
+	oldest := max(m.Stats().Oldest, m.floor()) // read before the check whether the cache is void
 	switch {
 	case errors.As(err, &expired):
 		if o.Initial || o.From == 0 || v.voids == m.voids.Load() && o.From >= oldest {
@@ -79,8 +79,8 @@ func (m *model) lose(v *viewer) {
 	m.views = slices.DeleteFunc(m.views, func(other *viewer) bool { return other == v })
 }
 
-// sees is the event that a change is for a selection, "" for none and "ERROR" for one that ends the watch; and what
-// the event shows.
+// sees returns the event type of a change for a selection, and the value in the event. The type is "" for no event and
+// "ERROR" for a change that ends the watch.
 func (w wish) sees(c turn) (kind watch.EventType, shown string) {
 	if !w.covers(c.key) {
 		return "", ""
@@ -113,7 +113,7 @@ func (w wish) mustEnd(c turn) bool {
 	return kind == watch.Error
 }
 
-// due is the first change that the watch has not shown and has to; nil for none.
+// due returns the first change that the watch has to show and has not shown; nil for none.
 func (m *model) due(v *viewer) *turn {
 	for ; v.next < len(m.h.turns); v.next++ {
 		if kind, _ := v.sees(m.h.turns[v.next]); kind != "" && m.h.turns[v.next].revision > v.from {
@@ -157,7 +157,7 @@ func (m *model) readWatch(v *viewer, n int) {
 	}
 }
 
-// drain reads a watch to the store's revision.
+// drain reads a watch up to the store's revision.
 func (m *model) drain(v *viewer) {
 	m.test.Helper()
 	for v.from < m.h.now && slices.Contains(m.views, v) {
@@ -197,7 +197,8 @@ func (m *model) shown(v *viewer, e storage.Event) {
 	v.next++
 }
 
-// shownInitial checks one of the initial events: those together make the state that the bookmark at their end names.
+// shownInitial checks one of the initial events. Together they must result in the state at the revision of the bookmark at
+// their end.
 func (m *model) shownInitial(v *viewer, e storage.Event) {
 	m.test.Helper()
 	key := e.Record.Key
@@ -228,7 +229,7 @@ func (m *model) shownInitial(v *viewer, e storage.Event) {
 	}
 }
 
-// ended checks why a watch has ended, and lets another one go on.
+// ended checks why a watch has ended, and continues with another one.
 func (m *model) ended(v *viewer, err error) {
 	m.test.Helper()
 	m.note("watch of %s ends at %d: %v", v.name, v.from, err)
@@ -244,7 +245,7 @@ func (m *model) ended(v *viewer, err error) {
 	case errors.As(err, &expired):
 		m.counts["expired watches"]++
 		if strings.HasSuffix(fmt.Sprintf("%T", v.Watch), ".lentWatch") && v.from < m.floor() {
-			break // a store's watch is not as patient: every change of the resource counts
+			break // a store's watch expires earlier: every change of the resource counts for it
 		}
 		if v.voids == m.voids.Load() && (v.initial || c == nil || c.revision > oldest) {
 			m.fatal("a watch of %s at %d (initial %v): %v; the next change for it is %s", v.name, v.from, v.initial, err, next)

@@ -16,15 +16,15 @@ func (q *idle) wakeClass(cl class, ch *change, woken []*watcher) []*watcher {
 			i++
 			continue
 		}
-		q.remove(w) // another one takes its place
+		q.remove(w) // another watch takes its place in the list
 		w.first = ch.revision
 		woken = append(woken, w)
 	}
 	return woken
 }
 
-// nudgeWoken nudges the watches that have been woken. The caller does not hold c.mu: each of them takes it, and would else
-// wait for the caller, and after that for one another.
+// nudgeWoken nudges the watches that were woken. The caller does not hold c.mu: each woken watch locks it, and would
+// otherwise wait for the caller, and then all for one another.
 func (c *Cacher) nudgeWoken() {
 	c.mu.Lock()
 	woken := c.woken
@@ -44,8 +44,8 @@ func (c *Cacher) nudgeWoken() {
 	}
 }
 
-// serve gives those who wait what they can have now, and asks on for the others: at once when there were changes, in
-// the place of the progress mark perhaps. The caller holds mu.
+// serve sends states to the waiters whose revision is reached, and requests progress again for the others. If there were
+// changes it does so at once, because they may have come instead of the progress mark. The caller holds mu.
 func (c *Cacher) serve(changed bool) {
 	reached := c.reached.Load()
 	left := c.waiters[:0]
@@ -60,7 +60,7 @@ func (c *Cacher) serve(changed bool) {
 	c.waiters = left
 	c.asking = slices.DeleteFunc(c.asking, func(w *watcher) bool {
 		if !w.gone && w.first == 0 && w.from > reached {
-			return false // it begins later
+			return false // the watch begins at a later revision
 		}
 		w.asked, w.due = false, true
 		w.nudge()
@@ -78,8 +78,8 @@ func (c *Cacher) serve(changed bool) {
 	c.askLater()
 }
 
-// wake gives a change to the watches that it concerns, and appends them to woken. They are idle no more, and have to be
-// nudged.
+// wake gives a change to the idle watches that it concerns, and appends them to woken. They are not idle any more, and must
+// be nudged.
 func (q *idle) wake(ch *change, woken []*watcher) []*watcher {
 	if len(q.classes) == 0 {
 		return woken
@@ -96,7 +96,7 @@ func (q *idle) wake(ch *change, woken []*watcher) []*watcher {
 		switch {
 		case e == nil:
 			continue
-		case e.unreadable != nil: // nobody knows whom it would concern
+		case e.unreadable != nil: // it is unknown which values it would have
 			return q.wakeIndexed(ch, woken)
 		}
 		for i, v := range e.values {
@@ -108,7 +108,7 @@ func (q *idle) wake(ch *change, woken []*watcher) []*watcher {
 	return woken
 }
 
-// wakeIndexed gives a change to all who wait for a value of an index.
+// wakeIndexed gives a change to all watches of a value of an index.
 func (q *idle) wakeIndexed(ch *change, woken []*watcher) []*watcher {
 	for cl := range q.classes {
 		if cl.kind == indexed {

@@ -14,7 +14,8 @@ import (
 	"github.com/keelson-dev/keelson/storage/memory"
 )
 
-// What follows the storage has not the labels of who writes, which tell whose goroutine is whose.
+// The goroutine that follows the storage does not have the profile labels of a writer, because labels tell to which request a
+// goroutine belongs.
 func TestNoLabelsOfWriters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := memory.New(memory.Options{})
@@ -44,11 +45,11 @@ func TestNoLabelsOfWriters(t *testing.T) {
 	})
 }
 
-// late is a backend whose feeds can be over because a deadline of their own has passed.
+// late is a backend whose feeds can end because a deadline of their own has passed.
 type late struct {
 	storage.Backend
-	over  atomic.Bool  // those that are there are
-	calls atomic.Int64 // of Next of a feed that is over
+	over  atomic.Bool  // the present feeds have ended
+	calls atomic.Int64 // number of calls of Next of a feed that has ended
 }
 
 // Watch implements storage.Backend.
@@ -74,7 +75,7 @@ func (f overdueFeed) Next(ctx context.Context) (storage.Changes, error) {
 	return f.lateFeed.Next(ctx)
 }
 
-// A feed that is over by a deadline of its own is left, and not asked again and again.
+// A feed that ends with a deadline of its own is closed, and not read again and again.
 func TestDeadlineOfAFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &late{Backend: memory.New(memory.Options{})}

@@ -10,42 +10,42 @@ import (
 )
 
 const (
-	maxInitial = 128 // events that one Next returns of the initial ones, and of changes:
+	maxInitial = 128 // maximum number of initial events, and of events of changes, that one Next returns
 	maxEvents  = 500
-	maxBatch   = 256 // changes that a watch takes from the log at once, those of one revision together
-	maxLocked  = 64  // that it looks at while it holds the lock: then nothing can come between
-	maxIdle    = 8   // events that a watch which waits keeps room for
+	maxBatch   = 256 // number of changes that a watch reads from the log at once; those of one revision are kept together
+	maxLocked  = 64  // number of changes that it examines while it holds the lock: no new change can come meanwhile
+	maxIdle    = 8   // number of events for which an idle watch keeps memory
 )
 
-// watcher is a storage.Watch: a position in the log.
+// watcher is a storage.Watch: a position in the log of changes.
 type watcher struct {
 	c         *Cacher
-	ctx       context.Context // of Watch: the watch's life
+	ctx       context.Context // the context given to Watch, with which the watch ends
 	scope     storage.Scope
 	selection storage.Selection
 	selective bool
 	bookmarks bool
 	class     class
 	epoch     int64
-	wake      chan struct{} // capacity 1: look again
+	wake      chan struct{} // capacity 1: there may be something new
 
-	// Guarded by c.mu while the watch is in c.idle; used by Next alone otherwise.
+	// Guarded by c.mu while the watch is in c.idle; otherwise used by Next only.
 	from int64 // changes up to this revision have been shown, or need not be
-	told int64 // the last revision that its reader was told
+	told int64 // the last revision that its reader received
 
 	// Guarded by c.mu.
-	first  int64       // revision of the first change that has not been looked at; 0: none concerns it, and it is in c.idle
-	mates  *classmates // those of its class there, since it was there first
-	slot   int         // place among them
-	asked  bool        // for a bookmark, which becomes due with the next progress mark
+	first  int64       // revision of the first unread change; 0: no unread change concerns the watch, and it is in c.idle
+	mates  *classmates // the list of its class in c.idle; nil before the watch was there first
+	slot   int         // its index in the list
+	asked  bool        // a bookmark was requested; it becomes due with the next progress mark
 	due    bool
 	closed bool
-	gone   bool // it is counted no more
+	gone   bool // it is not counted any more
 
-	// Used by Next alone.
-	initial *initial // nil: all initial events are told
+	// Used by Next only.
+	initial *initial // nil: all initial events are sent
 	events  []storage.Event
-	ended   error // what every later Next returns
+	ended   error // the error of every later Next
 }
 
 // Watch implements storage.Interface.
@@ -74,7 +74,7 @@ func (c *Cacher) Watch(ctx context.Context, opts storage.WatchOptions) (storage.
 	return w, nil
 }
 
-// classOf finds where a watch waits.
+// classOf returns the class of a watch.
 func (c *Cacher) classOf(sel storage.Selection, sc storage.Scope) class {
 	if key, ok := sc.Single(); ok {
 		return class{kind: single, value: key}
@@ -90,7 +90,7 @@ func (c *Cacher) classOf(sel storage.Selection, sc storage.Scope) class {
 	return class{kind: everything}
 }
 
-// begin places the watch; false when the storage below has to serve it.
+// begin sets the position of the watch. It returns false when the storage below has to serve it.
 func (w *watcher) begin(ctx context.Context, opts storage.WatchOptions) (bool, error) {
 	c := w.c
 	var s *snapshot
@@ -142,7 +142,7 @@ func (c *Cacher) lend(ctx context.Context, opts storage.WatchOptions) (storage.W
 
 type lentWatch struct {
 	storage.Watch
-	life context.Context // of the cache
+	life context.Context // ends with the cache
 	stop func() bool
 }
 
@@ -186,15 +186,15 @@ func (w *watcher) Next(ctx context.Context) ([]storage.Event, error) {
 	}
 	if w.leave() && errors.Is(w.ended, storage.ErrCompacted) {
 		w.c.opts.Hooks.expired()
-		if w.epoch == w.c.epoch.Load() { // what was shown is still true: the reader was too slow for it
+		if w.epoch == w.c.epoch.Load() { // otherwise the reader was not too slow: the cache became void
 			w.c.opts.Hooks.outrun()
 		}
 	}
 	return nil, w.ended
 }
 
-// await waits until the watch is woken or a context ends. They mostly end together, and what waits for each channel
-// takes memory of its own.
+// await waits until the watch is woken or one of the contexts ends. Often both have the same channel. Then await waits for it
+// once, because each channel in a select takes memory.
 func (w *watcher) await(ctx context.Context) {
 	if ctx.Done() == w.ctx.Done() {
 		select {

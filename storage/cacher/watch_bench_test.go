@@ -16,18 +16,18 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// audience is watches that are read, each by a goroutine that writes what it gets as a server does.
+// audience is a number of watches, each read by a goroutine that writes what it receives like a server.
 type audience struct {
-	events  atomic.Int64 // that all have written
-	reads   atomic.Int64 // calls of Next that gave some
-	expired atomic.Int64 // watches that were begun anew, since they were too slow
+	events  atomic.Int64 // number of events that all have written
+	reads   atomic.Int64 // number of calls of Next that returned events
+	expired atomic.Int64 // number of watches that were started again because they were too slow
 	heard   func()       // called after each read; may be nil
-	until   atomic.Int64 // revision at which each ends; 0: not yet known
+	until   atomic.Int64 // the revision at which each watch ends; 0: not known yet
 	done    sync.WaitGroup
 	cancel  context.CancelFunc
 }
 
-// watchAll begins n watches, the i-th of selection(i).
+// watchAll begins n watches, the i-th with selection(i).
 func (a *audience) watchAll(b *testing.B, c *cacher.Cacher, n int, selection func(i int) storage.Selection) {
 	ctx, cancel := context.WithCancel(b.Context())
 	a.cancel = cancel
@@ -88,9 +88,8 @@ func (a *audience) follow(ctx context.Context, b *testing.B, c *cacher.Cacher, w
 // anything selects everything.
 func anything(int) storage.Selection { return storage.Selection{} }
 
-// BenchmarkFanOut has one writer at full speed, and many watches of all. An operation is a write that all have
-// written to their clients. A watch that the window passes begins anew, and loses what it has not seen: expired counts
-// them.
+// BenchmarkFanOut has one writer at full speed, and many watches of everything. An operation is a write that all watches have
+// written to their clients. A watch that the window passes begins anew, and loses what it has not seen; expired counts these.
 func BenchmarkFanOut(b *testing.B) {
 	for _, n := range []int{100, 1_000, 5_000} {
 		for _, stuck := range []bool{false, true} {
@@ -128,7 +127,7 @@ func fanOut(b *testing.B, n int, stuck bool) {
 	}
 	writing := time.Since(began)
 	a.until.Store(last)
-	r, err := resize(b.Context(), c, objects.key(1)) // wakes all
+	r, err := resize(b.Context(), c, objects.key(1)) // wakes all of them
 	if err != nil || r.Revision <= last {
 		b.Fatal(r.Revision, err)
 	}
@@ -140,8 +139,8 @@ func fanOut(b *testing.B, n int, stuck bool) {
 	a.cancel()
 }
 
-// BenchmarkConcerned changes one object after the other, and waits for the one watch that the change concerns: of
-// 5,000 that each select one of 5,000 values of an indexed field, of 50, and of 5,000 without the index.
+// BenchmarkConcerned changes one object after the other, and waits for the one watch that the change concerns. There are
+// 5,000 watches, each of one of 5,000 values of an indexed field; 50 such watches; and 5,000 watches without the index.
 func BenchmarkConcerned(b *testing.B) {
 	for _, of := range []struct {
 		name    string
@@ -178,7 +177,7 @@ func BenchmarkConcerned(b *testing.B) {
 	}
 }
 
-// BenchmarkIdleWatch is what one of 5,000 watches takes that waits in a goroutine of its own.
+// BenchmarkIdleWatch measures the memory of one of 5,000 watches that wait, each in its own goroutine.
 func BenchmarkIdleWatch(b *testing.B) {
 	const n = 5_000
 	for _, of := range []struct {
@@ -201,7 +200,7 @@ func BenchmarkIdleWatch(b *testing.B) {
 				before := inUse()
 				var a audience
 				a.watchAll(b, c, n, of.selection)
-				if _, err := resize(b.Context(), c, objects.key(1)); err != nil { // each has been awake
+				if _, err := resize(b.Context(), c, objects.key(1)); err != nil { // each watch has been awake once
 					b.Fatal(err)
 				}
 				time.Sleep(time.Second)
@@ -213,7 +212,7 @@ func BenchmarkIdleWatch(b *testing.B) {
 	}
 }
 
-// inUse is the memory in use of heap and stacks.
+// inUse returns the memory in use by heap and stacks.
 func inUse() uint64 {
 	liveHeap()
 	var m runtime.MemStats

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// nextChanges appends the events of the next changes; true when there is nothing to tell until the watch is woken.
+// nextChanges appends the events of the next changes. It returns true when there is nothing to send until the watch is woken.
 func (w *watcher) nextChanges() (wait bool) {
 	w.c.mu.Lock()
 	defer w.c.mu.Unlock()
@@ -29,17 +29,16 @@ func (w *watcher) nextChanges() (wait bool) {
 	return false
 }
 
-// advance passes by the changes that do not concern the watch. So it is idle while its reader is busy with those that
-// did, and changes elsewhere cannot outrun it. The caller holds c.mu.
+// advance skips the changes that do not concern the watch. So the watch is idle while its reader processes earlier events,
+// and changes elsewhere cannot outrun it. The caller holds c.mu.
 func (w *watcher) advance() {
 	if w.ended == nil {
 		w.scan(func(ch *change) bool { return !w.concerned(ch) })
 	}
 }
 
-// scan looks at the changes that have not been looked at, until visit refuses one, which counts as not looked at, or
-// the watch is at the end of the log, where it is idle. The caller holds c.mu, which is free while there are many to
-// look at.
+// scan calls visit for each unread change until visit returns false; that change stays unread. At the end of the log the
+// watch becomes idle. The caller holds c.mu, which is released meanwhile if there are many changes.
 func (w *watcher) scan(visit func(*change) bool) {
 	c := w.c
 	if w.first == 0 {
@@ -52,7 +51,7 @@ func (w *watcher) scan(visit func(*change) bool) {
 			w.ended = &storage.ExpiredError{Revision: w.from, Oldest: c.log.floor}
 			return
 		}
-		clear(*batch) // the next may be shorter
+		clear(*batch) // the next batch may be shorter
 		*batch = c.log.read((*batch)[:0], w.first-1, maxBatch)
 		refused := w.visit(*batch, visit)
 		if w.epoch != c.epoch.Load() {
@@ -66,7 +65,8 @@ func (w *watcher) scan(visit func(*change) bool) {
 	}
 }
 
-// visit looks at changes, and returns the revision of the one that was refused; 0 for none. The caller holds c.mu.
+// visit calls visit for changes, and returns the revision of the one for which it returned false; 0 for none. The caller
+// holds c.mu.
 func (w *watcher) visit(changes []*change, visit func(*change) bool) (refused int64) {
 	if len(changes) > maxLocked {
 		w.c.mu.Unlock()
@@ -82,7 +82,7 @@ func (w *watcher) visit(changes []*change, visit func(*change) bool) (refused in
 	return 0
 }
 
-// batch returns an empty slice for changes; done gives it back.
+// batch returns an empty slice for changes; done takes it back.
 func (c *Cacher) batch() *[]*change {
 	if b, ok := c.batches.Get().(*[]*change); ok {
 		return b
@@ -95,7 +95,7 @@ func (c *Cacher) done(b *[]*change) {
 	c.batches.Put(b)
 }
 
-// over returns why the watch cannot go on, or nil. The caller holds c.mu.
+// over returns the error with which the watch has ended, or nil. The caller holds c.mu.
 func (w *watcher) over() error {
 	switch c := w.c; {
 	case w.closed:
@@ -112,11 +112,11 @@ func (w *watcher) over() error {
 	return &storage.ExpiredError{Revision: w.from}
 }
 
-// settle places a watch that has looked at all changes up to w.from: at the next one, or, when there is none, among
+// settle sets the position of a watch that has read all changes up to w.from: at the next change, or, if there is none, among
 // the idle watches. The caller holds c.mu.
 func (w *watcher) settle() {
 	if w.from < w.c.log.floor {
-		w.first = w.from + 1 // what followed is gone
+		w.first = w.from + 1 // the next changes are dropped
 		return
 	}
 	if w.first = w.c.log.next(w.from); w.first == 0 && !w.closed {
@@ -124,7 +124,7 @@ func (w *watcher) settle() {
 	}
 }
 
-// bookmark appends the bookmark that is due, if it is. The caller holds c.mu, and the watch is idle.
+// bookmark appends the bookmark that is due, if any. The caller holds c.mu, and the watch is idle.
 func (w *watcher) bookmark() bool {
 	reached := w.c.reached.Load()
 	if !w.due || reached < w.from {
@@ -135,7 +135,7 @@ func (w *watcher) bookmark() bool {
 	return true
 }
 
-// show appends what the watch sees of a change, which may be nothing.
+// show appends the event of the watch for a change, if any.
 func (w *watcher) show(ch *change) error {
 	kind, e, err := w.sees(ch)
 	if err != nil || e == nil {
@@ -149,13 +149,13 @@ func (w *watcher) show(ch *change) error {
 	return nil
 }
 
-// concerned reports whether the watch has to show something of a change.
+// concerned reports whether the watch has an event for a change.
 func (w *watcher) concerned(ch *change) bool {
 	_, e, err := w.sees(ch)
 	return e != nil || err != nil
 }
 
-// sees returns the event that a change is for the watch, and the value that it shows; nil for none.
+// sees returns the event type that a change has for the watch, and the entry that it shows; nil for no event.
 func (w *watcher) sees(ch *change) (watch.EventType, *entry, error) {
 	if !covers(w.scope, ch.key()) {
 		return "", nil, nil
@@ -163,7 +163,7 @@ func (w *watcher) sees(ch *change) (watch.EventType, *entry, error) {
 	return w.compare(ch.was, ch.is)
 }
 
-// compare is what the watch sees when is takes the place of was under a key in its scope.
+// compare returns what the watch sees when is replaces was under a key in its scope.
 func (w *watcher) compare(was, is *entry) (watch.EventType, *entry, error) {
 	matches, matched := false, was != nil
 	if is != nil {
@@ -194,7 +194,7 @@ func covers(sc storage.Scope, key string) bool {
 	return key >= sc.From && (sc.To == "" || key < sc.To) && sc.Has(key)
 }
 
-// remind makes a bookmark due if the reader was told no revision since one. The caller holds c.mu.
+// remind makes a bookmark due if the reader has received no revision after since. The caller holds c.mu.
 func (w *watcher) remind(since int64) {
 	if w.bookmarks && w.told <= since {
 		w.due = true
@@ -209,7 +209,7 @@ func (w *watcher) nudge() {
 	}
 }
 
-// leave takes the watch off all lists; false when it was off already.
+// leave removes the watch from all lists; it returns false if that was done before.
 func (w *watcher) leave() bool {
 	w.c.mu.Lock()
 	defer w.c.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// A bookmark that is asked for in vain, as the watch begins with a revision that never comes, is not asked for without
-// end: neither while the watch is open nor after.
+// A watch begins at a revision that never comes, and a bookmark is requested. The cache must not request progress without
+// end, neither while the watch is open nor after.
 func TestBookmarkThatNeverComes(t *testing.T) {
 	for name, closed := range map[string]bool{"open": false, "closed": true} {
 		t.Run(name, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestBookmarkThatNeverComes(t *testing.T) {
 				}
 				time.Sleep(time.Hour)
 				synctest.Wait()
-				if asked > 600 { // a quiet store is asked every ten seconds
+				if asked > 600 { // an idle store is asked every ten seconds
 					t.Errorf("the storage below was asked %d times in an hour", asked)
 				}
 			})
@@ -42,7 +42,7 @@ func TestBookmarkThatNeverComes(t *testing.T) {
 	}
 }
 
-// A watch whose context has ended is forgotten, though nobody reads or closes it.
+// A watch whose context has ended is removed, although it is neither read nor closed.
 func TestAbandonedWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newBubble(t, cacher.Options{IndexFields: []string{"spec.color"}})
@@ -67,7 +67,7 @@ func TestAbandonedWatches(t *testing.T) {
 
 // fickle is a context that cannot be compared with another one.
 type fickle struct {
-	context.Context //nolint:containedctx // what it is
+	context.Context //nolint:containedctx // the embedded context
 	_               []int
 }
 
@@ -86,7 +86,7 @@ func TestWatchWithAnyContext(t *testing.T) {
 	}
 }
 
-// What somebody else has put deeper below a namespace is in it, for a watch as for a list.
+// Keys deeper below a namespace, which another client has written, are in the namespace, for a watch as for a list.
 func TestForeignKeyInNamespace(t *testing.T) {
 	r := newRig(t, nil, cacher.Options{})
 	r.fill()
@@ -100,7 +100,7 @@ func TestForeignKeyInNamespace(t *testing.T) {
 	w.want(fmt.Sprintf("ADDED a/b/c@%d", at), fmt.Sprintf("ADDED a/x@%d", after))
 }
 
-// Progress can be asked for while what the watch has read is judged, and the cache was made anew.
+// Progress can be requested while the changes that the watch has read are processed, after the cache was filled anew.
 func TestProgressWhileChangesAreJudged(t *testing.T) {
 	b := newRestorable(t)
 	r := newRig(t, b, cacher.Options{})
@@ -120,7 +120,7 @@ func TestProgressWhileChangesAreJudged(t *testing.T) {
 	asking := make(chan struct{})
 	o := storage.WatchOptions{From: from, Selection: storage.Selection{Labels: hooked{all, func() {
 		switch judged++; {
-		case w == nil: // of the change that it begins with
+		case w == nil: // the change with which it begins
 		case judged == 150:
 			b.restore(t, past)
 			if _, err := r.Revision(r.ctx); err != nil {
@@ -131,7 +131,7 @@ func TestProgressWhileChangesAreJudged(t *testing.T) {
 				w.RequestProgress()
 			}()
 		case judged > 150:
-			time.Sleep(50 * time.Microsecond) // so that the two meet, mostly
+			time.Sleep(50 * time.Microsecond) // so that the two mostly happen at the same time
 		}
 	}}}}
 	w = r.watch(o)
@@ -145,7 +145,7 @@ func TestProgressWhileChangesAreJudged(t *testing.T) {
 	<-asking
 }
 
-// A storage below may tell of a change in the place of a mark of progress; then the mark is asked for again at once.
+// A storage below may deliver a change instead of a progress mark; then the mark is requested again at once.
 func TestChangeInPlaceOfProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newBubble(t, cacher.Options{})
@@ -154,7 +154,7 @@ func TestChangeInPlaceOfProgress(t *testing.T) {
 		r.source.deaf.Store(&once)
 		r.source.hold()
 		r.put("a/x", "red")
-		synctest.Wait() // the feed has the change, and no more
+		synctest.Wait() // the feed has the change, and nothing else
 		now, began := r.aside(), time.Now()
 		read := make(chan struct{})
 		go func() {
@@ -172,7 +172,7 @@ func TestChangeInPlaceOfProgress(t *testing.T) {
 	})
 }
 
-// finalized tells when the watches of the storage below are forgotten.
+// finalized counts when the watches of the storage below are garbage.
 type finalized struct {
 	*disturbed
 	forgotten atomic.Bool
@@ -186,7 +186,7 @@ func (f *finalized) Watch(ctx context.Context, o storage.WatchOptions) (storage.
 	return w, err
 }
 
-// A watch that the storage below serves is not kept once its context has ended.
+// A watch that the storage below serves is not kept after its context has ended.
 func TestAbandonedWatchFromBelow(t *testing.T) {
 	r := newRig(t, nil, cacher.Options{})
 	fails := func() error { return errOut }
@@ -201,7 +201,7 @@ func TestAbandonedWatchFromBelow(t *testing.T) {
 	r.eventually("the watch is forgotten", func() bool { goruntime.GC(); return below.forgotten.Load() })
 }
 
-// A bookmark that is asked for before the cache has come to where the watch begins comes when it has.
+// If a bookmark is requested before the cache has reached the start of the watch, it comes when the cache has reached it.
 func TestBookmarkOfTheFuture(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newBubble(t, cacher.Options{})

@@ -13,8 +13,8 @@ import (
 	"github.com/keelson-dev/keelson/storage/storagetest"
 )
 
-// churned returns a cache over a store, and a function that creates or changes a gadget with a label and waits until
-// the cache has seen it; without one it deletes.
+// churned returns a cache over a store, and a function that creates or changes a gadget with a label and waits until the
+// cache has the change; without a label it deletes the gadget.
 func churned(t *testing.T, o Options) (c *Cacher, write func(key, label string)) {
 	t.Helper()
 	b := memory.New(memory.Options{})
@@ -53,7 +53,7 @@ func churned(t *testing.T, o Options) (c *Cacher, write func(key, label string))
 	}
 }
 
-// Labels that nobody has any more are forgotten.
+// Label sets that no entry has any more are removed.
 func TestLabelSetsAreForgotten(t *testing.T) {
 	c, write := churned(t, Options{WindowBytes: 32 << 10, IndexLabels: []string{"l"}})
 	const keys = 10
@@ -115,7 +115,7 @@ func TestOldStatesAreForgotten(t *testing.T) {
 	}
 }
 
-// A state that the cache has not reached, as after it was made anew at a lower revision, is none of its own.
+// A state that the cache has not reached, for example after it was filled anew at a lower revision, is not found.
 func TestNoStateBeyondReach(t *testing.T) {
 	c, write := churned(t, Options{ReadWait: time.Millisecond})
 	write("a/x", "x")
@@ -128,7 +128,7 @@ func TestNoStateBeyondReach(t *testing.T) {
 	}
 }
 
-// What a watch has read is not kept for the next one.
+// Changes that a watch has read are not kept in memory for the next one.
 func TestBatchesAreEmptied(t *testing.T) {
 	c, write := churned(t, Options{})
 	from := c.Stats().Revision

@@ -7,8 +7,8 @@ import (
 	"github.com/keelson-dev/keelson/storage/cacher"
 )
 
-// BenchmarkUpdate changes objects of 100,000 here and there: in the store alone, through a cache over it, and through
-// one of which the state after each write is read. B/op has what the cache's own goroutine makes.
+// BenchmarkUpdate changes random objects of 100,000: in the store alone, through a cache over it, and through a cache whose
+// state is read after each write. B/op includes what the cache's own goroutine allocates.
 func BenchmarkUpdate(b *testing.B) {
 	objects := crowd{n: 100_000}
 	crowded(b, objects, func(b *testing.B, s *storage.Store) {
@@ -30,7 +30,7 @@ func BenchmarkUpdate(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		newCache(b, s, cacher.Options{}).Close() // the store has read all once
+		newCache(b, s, cacher.Options{}).Close() // the store has read everything once
 		b.Run("store", func(b *testing.B) { update(b, s, func(storage.Record) {}) })
 		c := newCache(b, s, cacher.Options{})
 		defer c.Close()

@@ -9,33 +9,42 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Backend is a storage.Backend in an etcd cluster; make one with [Open]. It is also a storage.Compactor, Historian,
-// Replayer, Stater, Healther, Readier and Raiser, and it supports TTL. All methods may be called concurrently.
+// Backend is a storage.Backend in an etcd cluster, which supports TTLs; make one with [Open]. It is also a storage.Compactor,
+// Historian, Replayer, Stater, Healther, Readier and Raiser. All methods may be called concurrently.
+//
+// A TTL is a lease (https://etcd.io/docs/v3.6/learning/api/#lease-api). As in kube-apiserver, many keys share one lease. A
+// TTL is rounded up to seconds, and etcd makes no lease shorter than about two seconds. A key may live longer than its TTL,
+// by up to a twentieth of it and at most Options.LeaseReuse. etcd deletes some seconds late, and the loss of its leader may
+// double the time.
+//
+// A Backend has three connections, spread over the endpoints: for single keys, counts and commits; for ranges; and for
+// watches. So a large range does not delay the others. Proxies in the environment are not used. Each watch has its own HTTP/2
+// stream. The server waits for a slow reader, and the memory that this process uses for one is bounded.
 type Backend struct {
 	opts   Options
 	layout layout
 
-	small   *link // single keys, counts, commits
-	large   *link // ranges
+	small   *link // for single keys, counts, commits
+	large   *link // for ranges
 	watches *link
 
 	callOptions []grpc.CallOption // of every request
 
 	leases    leases
 	sizes     sizes
-	compacted atomic.Int64 // history below is known to be gone
+	compacted atomic.Int64 // history below it is known to be compacted
 
-	ctx    context.Context // ends with Close: the life of the compaction loop
+	ctx    context.Context // ends with Close, as the compaction loop does
 	cancel context.CancelFunc
 
-	mu     sync.RWMutex // guards the step from open to closed: what Close waits for begins under its read lock
+	mu     sync.RWMutex // guards the change from open to closed: operations that Close waits for begin under its read lock
 	closed atomic.Bool  // written with mu held
 	feeds  map[*feed]struct{}
 
-	calls   sync.WaitGroup // what begin counts
+	calls   sync.WaitGroup // counted by begin
 	running sync.WaitGroup // goroutines of feeds, and the compaction loop
 	once    sync.Once      // closes
-	closing error          // what closing the connections said; set by once
+	closing error          // error of closing the connections; set by once
 }
 
 var (
@@ -49,11 +58,11 @@ var (
 	_ storage.Raiser    = (*Backend)(nil)
 )
 
-// Open connects to an etcd. Before, it asks every endpoint who it is; one that answers is enough, but none may be an
-// etcd older than 3.5.13 (whose progress notifications can be wrong, https://github.com/etcd-io/etcd/issues/17507) or
-// of another cluster. Errors name the endpoint, the cause and what to do, and come as soon as the cause is clear: nothing
-// listens there, it is no etcd, TLS does not fit, the user or password is wrong. An endpoint that does not answer
-// at all is given up after Options.DialTimeout. Open writes nothing. ctx is for opening only; the caller closes the
+// Open connects to an etcd. First it reads the status of every endpoint. One endpoint that answers is enough. None may be an
+// etcd older than 3.5.13 (whose progress notifications can be wrong, https://github.com/etcd-io/etcd/issues/17507) or of
+// another cluster. Errors name the endpoint, the cause and what to do, and are returned as soon as the cause is clear: no
+// process listens there, it is no etcd, TLS does not fit, the user or password is wrong. Open stops waiting for an endpoint
+// that does not answer after Options.DialTimeout. Open writes nothing. ctx is for opening only; the caller closes the
 // Backend.
 func Open(ctx context.Context, opts Options) (*Backend, error) {
 	opts, err := opts.withDefaults()
@@ -81,10 +90,10 @@ func Open(ctx context.Context, opts Options) (*Backend, error) {
 	return b, nil
 }
 
-// At opens an etcd with the zero Options when a server starts.
+// At returns a storage.Opener for an etcd at the endpoints, with otherwise zero Options.
 func At(endpoints ...string) storage.Opener { return With(Options{Endpoints: endpoints}) }
 
-// With opens an etcd when a server starts.
+// With returns a storage.Opener for an etcd.
 func With(opts Options) storage.Opener {
 	return func(ctx context.Context) (storage.Backend, error) {
 		b, err := Open(ctx, opts)
@@ -95,7 +104,7 @@ func With(opts Options) storage.Opener {
 	}
 }
 
-// Close implements storage.Backend. Reads under way fail with ErrClosed.
+// Close implements storage.Backend. Reads in progress fail with ErrClosed.
 func (b *Backend) Close() error {
 	b.once.Do(func() {
 		b.mu.Lock()
@@ -112,7 +121,7 @@ func (b *Backend) Close() error {
 	return b.closing
 }
 
-// begin counts a call that Close has to wait for; b.calls.Done ends it.
+// begin counts a call that Close has to wait for; b.calls.Done ends the call.
 func (b *Backend) begin() error {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -123,7 +132,7 @@ func (b *Backend) begin() error {
 	return nil
 }
 
-// refuse returns why a call cannot be made, or that the backend is closed.
+// refuse returns err, or ErrClosed if the backend is closed.
 func (b *Backend) refuse(err error) error {
 	if b.closed.Load() {
 		return storage.ErrClosed

@@ -10,7 +10,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// maxGone is how many leases that are gone already a commit tries.
+// maxGone is the maximum number of leases that a commit tries, if they do not exist any more.
 const maxGone = 5
 
 // Commit implements storage.Backend.
@@ -58,8 +58,8 @@ func (b *Backend) commit(ctx context.Context, c storage.Commit, lease int64) (st
 	return out, storage.ErrConflict
 }
 
-// madeAnyway finds out what became of a put that was refused for want of space: the one with which etcd reaches its
-// quota is made all the same, and those after it are not.
+// madeAnyway finds out whether a put that was refused for lack of space was made. etcd makes the put with which it reaches
+// its quota, and refuses the later ones.
 func (b *Backend) madeAnyway(ctx context.Context, c storage.Commit, noSpace error) (storage.CommitResult, error) {
 	res, err := b.read(ctx, "get", b.small, &pb.RangeRequest{Key: b.layout.key(c.Key)})
 	if err != nil {
@@ -68,14 +68,14 @@ func (b *Backend) madeAnyway(ctx context.Context, c storage.Commit, noSpace erro
 	switch kvs := res.Kvs; {
 	case len(kvs) == 0 || !bytes.Equal(kvs[0].Value, c.Value) || c.Expect > 0 && kvs[0].ModRevision <= c.Expect:
 		return storage.CommitResult{}, noSpace
-	case c.Expect == storage.AnyRevision: // the value may have been there before
+	case c.Expect == storage.AnyRevision: // the value may be from an earlier commit
 		return storage.CommitResult{}, fmt.Errorf("%w: %v: it is unknown whether it was made", storage.ErrUnavailable, noSpace)
 	default:
 		return storage.CommitResult{Revision: kvs[0].ModRevision}, nil
 	}
 }
 
-// write makes a transaction that changes something, once.
+// write makes a transaction that changes something. It sends it once.
 func (b *Backend) write(ctx context.Context, req *pb.TxnRequest) (res *pb.TxnResponse, err error) {
 	err = b.call(ctx, "commit", b.opts.RequestTimeout, b.small, false, func(ctx context.Context) (err error) {
 		res, err = b.small.kv.Txn(ctx, req, b.callOptions...)
@@ -84,12 +84,12 @@ func (b *Backend) write(ctx context.Context, req *pb.TxnRequest) (res *pb.TxnRes
 	return res, err
 }
 
-// transaction says what a commit is for etcd. If the condition does not hold, it reads the key.
+// transaction returns the etcd transaction of a commit. If the condition is not met, the transaction reads the key.
 func transaction(c storage.Commit, key []byte, lease int64) *pb.TxnRequest {
 	read := []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: key}}}}
 	var write *pb.RequestOp
 	switch {
-	case c.Delete && c.Expect == 0: // removing what must be absent never succeeds
+	case c.Delete && c.Expect == 0: // a deletion of a key that must be absent never succeeds
 		return &pb.TxnRequest{Success: read}
 	case c.Delete:
 		write = &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{Key: key}}}

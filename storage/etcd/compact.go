@@ -36,7 +36,7 @@ func (b *Backend) compact(ctx context.Context, revision int64) error {
 	return b.expired(err, revision)
 }
 
-// compactor compacts once per interval, unless another server does, until the backend is closed.
+// compactor compacts once in each interval, unless another server does, until the backend is closed.
 func (b *Backend) compactor() {
 	var t turn
 	for sleep(b.ctx, b.opts.CompactionInterval) {
@@ -50,21 +50,22 @@ func (b *Backend) compactor() {
 	}
 }
 
-// turn is what a server knows of the agreement by which servers compact, that of kube-apiserver: the version of
-// compactKey counts the intervals. Who finds it as it was an interval ago raises it, and compacts at what was
-// current then; who does not has been overtaken by another server, and knows the version for the next time.
+// turn is one server's part in the agreement on compaction, which is that of kube-apiserver. The version of compactKey counts
+// the intervals. A server that finds the version unchanged after an interval raises it, and compacts at the revision that was
+// current an interval ago. A server that finds another version was overtaken by another server, and remembers the version for
+// the next time.
 //
-// A server that may not compact leaves the turns to others.
+// A server without the permission to compact leaves this to others.
 type turn struct {
 	version  int64 // of compactKey
-	revision int64 // current an interval ago; 0 before the first
+	revision int64 // current an interval ago; 0 before the first interval
 	denied   bool  // etcd has refused this server's last compaction
 }
 
-// take goes on by an interval. It returns the revision it compacted at, 0 when it was not this server's turn.
+// take does the work of one interval. It returns the revision at which it compacted, 0 when it was another server's turn.
 func (t *turn) take(ctx context.Context, b *Backend) (int64, error) {
 	if t.denied {
-		if err := b.compact(ctx, 1); err != nil && !errors.Is(err, storage.ErrCompacted) { // forgets nothing
+		if err := b.compact(ctx, 1); err != nil && !errors.Is(err, storage.ErrCompacted) { // compacts nothing: it is a test of the permission
 			return 0, err
 		}
 		*t = turn{}

@@ -10,8 +10,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// With authentication etcd lets few users compact. One of the others must not take the turns of those, and says what
-// is wrong.
+// With authentication etcd lets few users compact. A server with another user must not take their turns, and reports the
+// error.
 func TestCompactionThatIsDenied(t *testing.T) {
 	m := &member{version: "3.7.3"}
 	var denied atomic.Bool
@@ -47,7 +47,7 @@ func TestCompactionThatIsDenied(t *testing.T) {
 		t.Errorf("it took %d turns, want those until the first refusal, two", n)
 	}
 	denied.Store(false)
-	for range 20 { // some refusals may be on their way
+	for range 20 { // some refusals may still be coming
 		if err = <-told; err == nil {
 			return
 		}

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/backoff"
 )
 
-// link is one connection.
+// link is one connection and its clients.
 type link struct {
 	*clientv3.Client
 	kv    pb.KVClient
@@ -24,14 +24,15 @@ type link struct {
 	care  pb.MaintenanceClient
 }
 
-// Windows of the watches' connection: what this process holds at most, beside one message, for a watch that is not
-// read. The second is for all of them together, and is given back as data arrives, read or not.
+// HTTP/2 windows of the connection for watches: the maximum bytes, beside one message, that this process holds for a watch
+// that is not read. The second is for all watches together. Its bytes are available again as data arrives, even if it is not
+// read.
 const (
 	watchWindow  = 1 << 20
 	watchesShare = 16 << 20
 )
 
-// connect makes the connections and reads once, which checks that the user may and that there is a leader.
+// connect makes the connections and reads once. The read checks that the user is allowed to read and that there is a leader.
 func (b *Backend) connect(ctx context.Context, endpoints []endpoint, config *tls.Config) (err error) {
 	defer func() {
 		if err != nil {
@@ -62,7 +63,7 @@ func (b *Backend) dial(ctx context.Context, endpoints []endpoint, config *tls.Co
 		urls[i] = e.url
 	}
 	more = append(more, grpc.WithNoProxy())
-	if config != nil && config.ServerName != "" { // which gRPC would replace by the endpoint's host
+	if config != nil && config.ServerName != "" { // gRPC would replace it by the endpoint's host
 		more = append(more, grpc.WithAuthority(config.ServerName))
 	}
 	c, err := clientv3.New(clientv3.Config{
@@ -73,7 +74,7 @@ func (b *Backend) dial(ctx context.Context, endpoints []endpoint, config *tls.Co
 		DialTimeout:          b.opts.DialTimeout,
 		DialKeepAliveTime:    b.opts.KeepaliveTime,
 		DialKeepAliveTimeout: b.opts.KeepaliveTimeout,
-		MaxUnaryRetries:      1, // the client tries even writes again whose outcome is unknown; see attempt
+		MaxUnaryRetries:      1, // the client also repeats writes whose outcome is unknown; see attempt
 		DialOptions:          append(more, grpc.WithConnectParams(reconnect(b.opts.DialTimeout))),
 		Context:              context.WithoutCancel(ctx),
 		Logger:               zap.NewNop(),
@@ -85,7 +86,7 @@ func (b *Backend) dial(ctx context.Context, endpoints []endpoint, config *tls.Co
 	return &link{c, pb.NewKVClient(conn), pb.NewLeaseClient(conn), pb.NewWatchClient(conn), pb.NewMaintenanceClient(conn)}, nil
 }
 
-// reconnect says how a lost connection is sought: gRPC's own way would pause for up to two minutes after an outage.
+// reconnect returns how a lost connection is restored. The default of gRPC would pause for up to two minutes after an outage.
 func reconnect(dialTimeout time.Duration) grpc.ConnectParams {
 	return grpc.ConnectParams{
 		Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},

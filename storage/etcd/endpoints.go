@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// endpoint is one member's address.
+// endpoint is the address of one member.
 type endpoint struct {
-	name    string // as it was given
-	url     string // as the client of etcd wants it
+	name    string // as given in Options
+	url     string // as the client of etcd needs it
 	network string // tcp or unix
 	address string
 	host    string // the name its certificate must have
@@ -50,7 +50,7 @@ func parseEndpoints(o Options) ([]endpoint, *tls.Config, error) {
 	return all, o.TLS.Clone(), nil
 }
 
-// printable is an endpoint without the user and password that it should not have.
+// printable returns an endpoint without a user and password in it, which are not allowed there.
 func printable(s string) string {
 	at := strings.LastIndexByte(s, '@')
 	if at < 0 {
@@ -112,7 +112,7 @@ func parseEndpoint(s string, haveTLS bool) (endpoint, error) {
 	}, nil
 }
 
-// parseSocket takes unix:path, unix://path and unix:///path, and the same with unixs.
+// parseSocket parses unix:path, unix://path and unix:///path, and the same with unixs.
 func parseSocket(s string, haveTLS bool) (endpoint, error) {
 	scheme, path, _ := strings.Cut(s, ":")
 	path = strings.TrimPrefix(path, "//")

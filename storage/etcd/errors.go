@@ -12,14 +12,14 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// errNoLease is returned by commits with a lease that is gone.
+// errNoLease is returned by commits whose lease does not exist any more.
 var errNoLease = errors.New("etcd: the lease is gone")
 
 // errDenied is returned when the user lacks a permission.
 var errDenied = errors.New("etcd: permission denied")
 
-// translate makes an error of etcd, or of the way to it, one of package storage. What has no sentinel there keeps
-// its text.
+// translate returns the error of package storage for an error of etcd or of the connection. An error without a sentinel in
+// that package keeps its text.
 func translate(err error) error {
 	if err == nil {
 		return nil
@@ -42,13 +42,13 @@ func translate(err error) error {
 		return fmt.Errorf("etcd: %v: check Options.Username and Options.Password, or the client certificate", known)
 	case isUnavailable(known):
 		return fmt.Errorf("%w: %v", storage.ErrUnavailable, text(known))
-	case code(known) == codes.ResourceExhausted: // a message that gRPC would not send or receive
+	case code(known) == codes.ResourceExhausted: // gRPC refuses to send or receive the message
 		return fmt.Errorf("%w: %v", storage.ErrTooLarge, text(known))
 	}
 	return fmt.Errorf("etcd: %v", text(known))
 }
 
-// isAuth says that etcd does not accept who asks.
+// isAuth reports whether etcd does not accept the user.
 func isAuth(err error) bool {
 	for _, e := range []error{
 		rpctypes.ErrAuthFailed, rpctypes.ErrUserEmpty, rpctypes.ErrUserNotFound, rpctypes.ErrInvalidAuthToken,
@@ -61,7 +61,7 @@ func isAuth(err error) bool {
 	return code(err) == codes.Unauthenticated
 }
 
-// isUnavailable says that the same request may work later, or at another member. It may have been carried out.
+// isUnavailable reports whether the same request may succeed later, or at another member. The request may have been executed.
 func isUnavailable(err error) bool {
 	switch code(err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Internal, codes.Aborted, codes.DataLoss:
@@ -69,17 +69,17 @@ func isUnavailable(err error) bool {
 	case codes.ResourceExhausted:
 		return !strings.Contains(err.Error(), "larger than max")
 	case codes.FailedPrecondition:
-		return true // a member that is no leader, a learner, or not ready
+		return true // the member is no leader, a learner, or not ready
 	}
-	// What etcd's consensus says has no code: there is no leader, another becomes it, or the member stops.
+	// Errors of etcd's consensus have no code: there is no leader, the leader changes, or the member stops.
 	if strings.Contains(err.Error(), "raft proposal dropped") || strings.Contains(err.Error(), "raft: stopped") {
 		return true
 	}
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// isRefused says that etcd did nothing because the token of the user, or what it knows about users, has become old. A
-// new token has been fetched.
+// isRefused reports whether etcd did nothing because the user's token, or the member's data about users, was outdated. A new
+// token has been fetched.
 func isRefused(err error) bool {
 	known := rpctypes.Error(err)
 	return errors.Is(known, rpctypes.ErrInvalidAuthToken) || errors.Is(known, rpctypes.ErrAuthOldRevision)
@@ -96,7 +96,7 @@ func code(err error) codes.Code {
 	return codes.Unknown
 }
 
-// text is what an error says without the frame that gRPC puts around it.
+// text returns the text of an error without the prefix that gRPC adds.
 func text(err error) string {
 	if s, ok := status.FromError(err); ok && s.Message() != "" {
 		return s.Message()
@@ -104,7 +104,7 @@ func text(err error) string {
 	return err.Error()
 }
 
-// expired adds to an ErrCompacted which revision was asked for, and the oldest one when it is known.
+// expired adds to an ErrCompacted the requested revision, and the oldest one when it is known.
 func (b *Backend) expired(err error, revision int64) error {
 	if !errors.Is(err, storage.ErrCompacted) {
 		return err
@@ -116,7 +116,7 @@ func (b *Backend) expired(err error, revision int64) error {
 	return e
 }
 
-// learn notes that history below revision is gone.
+// learn records that history below revision was compacted.
 func (b *Backend) learn(revision int64) {
 	for old := b.compacted.Load(); old < revision && !b.compacted.CompareAndSwap(old, revision); {
 		old = b.compacted.Load()

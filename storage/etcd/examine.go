@@ -22,18 +22,18 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// graceTime is how long Open waits for further members once one has answered.
+// graceTime is how long Open waits for further members after one has answered.
 const graceTime = time.Second
 
-// finding is what an endpoint has turned out to be.
+// finding is the result of the examination of an endpoint.
 type finding struct {
 	endpoint endpoint
 	cluster  uint64
 	err      error
-	final    bool // err makes the whole etcd unfit, whatever other endpoints say
+	final    bool // err means that the whole etcd cannot be used, whatever other endpoints answer
 }
 
-// examine asks every endpoint who it is. It changes nothing.
+// examine reads the status of every endpoint. It changes nothing.
 func examine(ctx context.Context, o Options, endpoints []endpoint, config *tls.Config) error {
 	limited, cancel := context.WithTimeout(ctx, o.DialTimeout)
 	var all sync.WaitGroup
@@ -76,7 +76,7 @@ func examine(ctx context.Context, o Options, endpoints []endpoint, config *tls.C
 	return fmt.Errorf("etcd: %w", bad)
 }
 
-// causes are errors on one line.
+// causes are errors that are printed on one line.
 type causes []error
 
 func (c causes) Unwrap() []error { return c }
@@ -89,24 +89,24 @@ func (c causes) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// errNoHandshake is a connection that was broken when the TLS handshake began.
+// errNoHandshake means that the connection was broken when the TLS handshake began.
 var errNoHandshake = errors.New("the TLS handshake was broken off")
 
-// examiner looks at one endpoint.
+// examiner examines one endpoint.
 type examiner struct {
 	options  Options
 	endpoint endpoint
 	config   *tls.Config
 
 	mu     sync.Mutex // guards all below
-	dialed error      // what the last attempt to connect said
-	asked  bool       // the member asked for a client certificate
+	dialed error      // error of the last attempt to connect
+	asked  bool       // the member requested a client certificate
 }
 
 func (x *examiner) examine(ctx context.Context) finding {
 	f := finding{endpoint: x.endpoint}
 	conn, err := grpc.NewClient("passthrough:///"+x.endpoint.address,
-		grpc.WithTransportCredentials(insecure.NewCredentials()), // TLS is made by dial, whose errors say more
+		grpc.WithTransportCredentials(insecure.NewCredentials()), // dial makes the TLS connection: its errors say more
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return x.dial(ctx) }),
 		grpc.WithDisableServiceConfig(), grpc.WithNoProxy())
 	if err != nil {
@@ -128,7 +128,7 @@ func (x *examiner) examine(ctx context.Context) finding {
 	return f
 }
 
-// ask gets the member's status, with a token when there is a user: newer releases of etcd tell it to users only.
+// ask reads the member's status, with a token if there is a user: newer releases of etcd require one.
 func (x *examiner) ask(ctx context.Context, conn *grpc.ClientConn) (*pb.StatusResponse, error) {
 	if x.options.Username != "" {
 		res, err := pb.NewAuthClient(conn).Authenticate(ctx, &pb.AuthenticateRequest{Name: x.options.Username, Password: x.options.Password})
@@ -137,7 +137,7 @@ func (x *examiner) ask(ctx context.Context, conn *grpc.ClientConn) (*pb.StatusRe
 		case err == nil:
 			ctx = metadata.AppendToOutgoingContext(ctx, rpctypes.TokenFieldNameGRPC, res.Token)
 		case errors.Is(known, rpctypes.ErrAuthNotEnabled):
-		case code(known) == codes.Unimplemented: // no etcd, or one that asking for the version tells more about
+		case code(known) == codes.Unimplemented: // no etcd, or one for which the version check gives a better error
 		default:
 			return nil, err
 		}
@@ -173,8 +173,8 @@ func (x *examiner) dial(ctx context.Context) (conn net.Conn, err error) {
 	return secure, nil
 }
 
-// certificate chooses a client certificate as usual, and notes that one was asked for: a member that does not like it
-// breaks the connection, often before it can be read why.
+// certificate chooses a client certificate as usual, and records that one was requested. A member that does not accept the
+// certificate breaks the connection, often before the reason can be read.
 func (x *examiner) certificate(info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	x.mu.Lock()
 	x.asked = true
@@ -190,7 +190,7 @@ func (x *examiner) certificate(info *tls.CertificateRequestInfo) (*tls.Certifica
 	return new(tls.Certificate), nil
 }
 
-// explain adds to what went wrong what it means and what to do.
+// explain adds to an error its meaning and what to do.
 func (x *examiner) explain(ctx context.Context, err error) error {
 	x.mu.Lock()
 	dialed, asked := x.dialed, x.asked
@@ -229,10 +229,11 @@ func (x *examiner) explain(ctx context.Context, err error) error {
 	return translate(err)
 }
 
-// isEtcd says that an error has the words of etcd.
+// isEtcd reports whether an error is one of etcd, by its text.
 func isEtcd(err error) bool { return strings.Contains(err.Error(), "etcdserver: ") }
 
-// speaksTLS tries whether a handshake gets an answer. Whom it is with does not matter: nothing is sent.
+// speaksTLS reports whether a TLS handshake gets an answer. The identity of the server does not matter, because nothing is
+// sent.
 func (x *examiner) speaksTLS(ctx context.Context) bool {
 	d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}}
 	conn, err := d.DialContext(ctx, x.endpoint.network, x.endpoint.address)
@@ -243,10 +244,10 @@ func (x *examiner) speaksTLS(ctx context.Context) bool {
 	return strings.Contains(err.Error(), "remote error: tls: ")
 }
 
-// The oldest release whose progress notifications are right.
+// oldest is the oldest release whose progress notifications are right.
 const oldest = "3.5.13"
 
-// checkVersion refuses releases of etcd that are too old.
+// checkVersion returns an error for releases of etcd that are too old.
 func checkVersion(version string) error {
 	have, ok := parseVersion(version)
 	if !ok {
@@ -265,7 +266,7 @@ func checkVersion(version string) error {
 	return nil
 }
 
-// parseVersion reads major.minor.patch, whatever follows.
+// parseVersion reads major.minor.patch, and ignores what follows.
 func parseVersion(s string) (v [3]int, ok bool) {
 	s, _, _ = strings.Cut(s, "+")
 	s, _, _ = strings.Cut(s, "-")

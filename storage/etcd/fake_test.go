@@ -21,7 +21,7 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// member is what Open sees of an etcd that cannot be had in a test: an old one, one with other users.
+// member imitates an etcd that is not available in a test: an old release, or one with other users.
 type member struct {
 	pb.UnimplementedMaintenanceServer
 	pb.UnimplementedKVServer
@@ -37,7 +37,7 @@ type member struct {
 	requests atomic.Int64
 	leases   atomic.Int64 // granted
 
-	// Answers of transactions, reads and compactions; nil is success.
+	// Results of transactions, reads and compactions; nil is success.
 	txn     func(context.Context, *pb.TxnRequest) (*pb.TxnResponse, error)
 	read    func(context.Context) error
 	ranged  func(*pb.RangeRequest) *pb.RangeResponse // after read; the header is added

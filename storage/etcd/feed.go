@@ -9,38 +9,37 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// etcd does not answer a request for progress while it has changes to send, so one that was made is repeated. A feed
-// without changes asks now and then on its own: its position has to stay in the window for a stream that is opened
-// anew.
+// etcd does not answer a progress request while it has changes to send, so such a request is repeated. A feed without changes
+// also requests progress from time to time: its position has to stay in the window for a stream that is opened anew.
 const (
 	askAgain = 100 * time.Millisecond
 	askIdle  = time.Minute
 )
 
-// feed is a storage.Feed. Its goroutine reads a stream of etcd and hands over one response at a time: while Next is
-// not called nothing is read, and HTTP/2 flow control makes etcd wait.
+// feed is a storage.Feed. Its goroutine reads a stream of etcd and hands over one response at a time. While Next is not
+// called nothing is read, and HTTP/2 flow control makes etcd wait.
 type feed struct {
 	b      *Backend
 	w      storage.WatchRange
-	start  int64           // of the first stream
-	ctx    context.Context // ends with that of Watch, with Close, and when the feed cannot go on
+	start  int64           // start revision of the first stream
+	ctx    context.Context // ends with the context given to Watch, with Close, and when the feed cannot continue
 	cancel context.CancelCauseFunc
 	out    chan storage.Changes
-	over   chan struct{} // closed when the feed can never go on
-	err    error         // why; written before over is closed
+	over   chan struct{} // closed when the feed has ended for good
+	err    error         // why the feed has ended; written before over is closed
 
-	stream atomic.Pointer[stream] // the open one, for requests of progress; nil when there is none
-	wanted atomic.Bool            // progress is asked for and not yet given
+	stream atomic.Pointer[stream] // the open stream, for progress requests; nil when there is none
+	wanted atomic.Bool            // progress was requested and not given yet
 	nudge  chan struct{}          // holds one token when a waiting Next should look again
 
-	// Used by Next alone:
+	// Used by Next only:
 	timer *time.Timer
-	last  int64        // progress delivered
+	last  int64        // the progress that was delivered last
 	seen  int64        // the revision up to which there is nothing more to deliver
 	known *stream      // the last stream that Next has seen
-	head  int64        // a revision that the store has reached since that was opened
-	heads chan reading // what a question for the store's revision brings; holds one
-	asked bool         // such a question is under way
+	head  int64        // a revision that the store has reached since that stream was opened
+	heads chan reading // receives the store's revision after a request for it; holds one
+	asked bool         // such a request is in progress
 }
 
 // Watch implements storage.Backend.
@@ -70,13 +69,13 @@ func (b *Backend) Watch(ctx context.Context, w storage.WatchRange) (storage.Feed
 	return f, nil
 }
 
-// retained checks that changes after a revision are retained, which a watch of etcd would tell late. It returns the
-// store's revision, 0 when that is below.
+// retained checks that changes after a revision are retained. A watch of etcd would report it late if they are not. It
+// returns the store's revision, or 0 if the store has not reached the revision from yet.
 func (b *Backend) retained(ctx context.Context, from int64) (head int64, err error) {
 	if from < 0 {
 		return 0, b.refuse(b.expired(storage.ErrCompacted, from))
 	}
-	res, err := b.now(ctx, max(from, 1)) // 1 is the empty store's revision
+	res, err := b.now(ctx, max(from, 1)) // 1 is the revision of an empty store
 	if err != nil && !errors.Is(err, storage.ErrFuture) {
 		return 0, b.expired(err, from)
 	}
@@ -113,7 +112,7 @@ func (f *feed) Next(ctx context.Context) (storage.Changes, error) {
 			f.head = max(f.head, h.revision)
 			switch {
 			case h.revision == 0:
-			case h.revision < h.after: // etcd was restored to an older state: that is told as it is
+			case h.revision < h.after: // etcd was restored to an older state: the feed reports that revision
 				f.wanted.Store(false)
 				f.last = h.revision
 				return storage.Changes{Progress: h.revision}, nil
@@ -133,7 +132,7 @@ func (f *feed) Next(ctx context.Context) (storage.Changes, error) {
 	}
 }
 
-// deliver notes what Next returns.
+// deliver records what Next returns.
 func (f *feed) deliver(c storage.Changes) storage.Changes {
 	f.wanted.Store(false)
 	f.last = max(f.last, c.Progress)
@@ -141,9 +140,9 @@ func (f *feed) deliver(c storage.Changes) storage.Changes {
 	return c
 }
 
-// ended returns why the feed is over, nil if it is not.
+// ended returns the error with which the feed has ended, nil if it has not.
 func (f *feed) ended() error {
-	err := f.ctx.Err() // looked at first: it ends after over was closed, too
+	err := f.ctx.Err() // read before over: the context ends after over was closed, too
 	select {
 	case <-f.over:
 		return f.err
@@ -155,8 +154,8 @@ func (f *feed) ended() error {
 	return err
 }
 
-// ask makes a request for progress. etcd does not answer one while its revision is below the first that the stream
-// would show: then the store's revision is the answer.
+// ask requests progress. etcd does not answer such a request while its revision is below the first one that the stream would
+// show. In that case ask reads the store's revision instead.
 func (f *feed) ask() {
 	switch s := f.stream.Load(); {
 	case s == nil || f.asked:
@@ -172,8 +171,8 @@ func (f *feed) ask() {
 	}
 }
 
-// reopened reports whether there is a stream in the place of one that broke: then etcd may have been restored to an
-// older state, which has to be asked.
+// reopened reports whether a new stream has replaced one that broke. Then etcd may have been restored to an older state, so
+// the store's revision must be read.
 func (f *feed) reopened() bool {
 	s := f.stream.Load()
 	if s == nil || s == f.known {
@@ -186,10 +185,10 @@ func (f *feed) reopened() bool {
 	return !first
 }
 
-// reading is the store's revision, 0 when it could not be read, and the progress that was delivered before it was read.
+// reading is the store's revision, 0 when it could not be read, and the progress that had been delivered before it was read.
 type reading struct{ revision, after int64 }
 
-// askHead returns the store's revision, 0 when there is no answer.
+// askHead returns the store's revision, 0 if the read fails.
 func (f *feed) askHead() int64 {
 	res, err := f.b.now(f.ctx, 0)
 	if err != nil {

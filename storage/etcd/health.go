@@ -10,20 +10,20 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// healthTime bounds Health and each question of Ready.
+// healthTime bounds Health and each request of Ready.
 const healthTime = 2 * time.Second
 
 func (b *Backend) healthKey() []byte { return append([]byte(b.opts.Prefix), "/health"...) }
 
-// Health implements storage.Healther: a read of <Prefix>/health, which need not be there, is answered with the
-// agreement of most members, within two seconds.
+// Health implements storage.Healther: a linearizable read of <Prefix>/health, a key that need not exist, succeeds within two
+// seconds.
 func (b *Backend) Health(ctx context.Context) error {
 	_, err := b.readWithin(ctx, "get", healthTime, b.small, &pb.RangeRequest{Key: b.healthKey(), CountOnly: true})
 	return err
 }
 
-// Ready implements storage.Readier: etcd is healthy, no member has raised an alarm (out of space, damaged data), and
-// the one that answers is not too old.
+// Ready implements storage.Readier: Health succeeds, no member has raised an alarm (out of space, damaged data), and the
+// member that answers is not too old.
 func (b *Backend) Ready(ctx context.Context) error {
 	if err := b.Health(ctx); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (b *Backend) Ready(ctx context.Context) error {
 	return checkVersion(st.Version)
 }
 
-// alarmed is an error if there are alarms.
+// alarmed returns an error if there are alarms.
 func alarmed(alarms []*pb.AlarmMember) error {
 	space, other := false, []string(nil)
 	for _, a := range alarms {

@@ -6,21 +6,22 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
-// joiner makes what a feed delivers from the responses of one watch stream. etcd may cut a large response into
-// fragments anywhere, even between the changes of one revision (of a transaction of somebody else): these are held
-// back until they are complete.
+// joiner makes the changes of a feed from the responses of one watch stream. etcd may cut a large response into fragments at
+// any place, even between the changes of one revision (of another client's transaction). Such changes are held back until
+// they are complete.
 type joiner struct {
 	layout layout
-	prev   bool  // previous values were asked for
+	prev   bool  // previous values are wanted
 	after  int64 // only changes with a greater revision are delivered
 	held   []storage.Change
 }
 
-// add takes a response with events, or without (a progress mark), and returns what can be delivered: changes of
-// whole revisions, and the revision up to which everything has been delivered. Progress 0 is nothing at all.
+// add takes a response, with events or without (a progress mark). It returns the changes that can be delivered, which are
+// those of whole revisions, and the revision up to which everything has been delivered. Progress 0 means that there is
+// nothing to deliver.
 //
-// The header of a response with events says nothing of progress: etcd may have older changes that it has not sent.
-// ErrCompacted means that history was lost.
+// The header of a response with events does not show progress: etcd may have older changes that it has not sent. ErrCompacted
+// means that history was lost.
 func (j *joiner) add(res *pb.WatchResponse) (storage.Changes, error) {
 	if len(res.Events) == 0 {
 		if res.Fragment || len(j.held) > 0 || res.Header.GetRevision() < j.after {
@@ -48,7 +49,7 @@ func (j *joiner) add(res *pb.WatchResponse) (storage.Changes, error) {
 			continue
 		}
 		if j.prev && e.PrevKv == nil && !created(e) {
-			return storage.Changes{}, storage.ErrCompacted // the value before is lost, and so is the state before
+			return storage.Changes{}, storage.ErrCompacted // the previous value was compacted, and so was the state before
 		}
 		if c := j.change(e); c.Revision <= ready {
 			out.Changes = append(out.Changes, c)

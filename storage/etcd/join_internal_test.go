@@ -11,8 +11,8 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
-// response makes one from words: key@revision is a put, -key@revision a deletion; "..." at the end says that more
-// fragments follow, "#revision" alone is a progress notification.
+// response makes a response from words: key@revision is a put, -key@revision a deletion. "..." at the end means that more
+// fragments follow; "#revision" alone is a progress notification.
 func response(words string) *pb.WatchResponse {
 	res := &pb.WatchResponse{Header: &pb.ResponseHeader{Revision: 1000}}
 	for _, w := range strings.Fields(words) {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// compactKey is where servers of one etcd, kube-apiservers included, agree on who compacts.
+// compactKey is the key with which the servers of one etcd, including kube-apiservers, agree on which of them compacts.
 const compactKey = "compact_rev_key"
 
-// raiseKey is what Raise writes.
+// raiseKey is the key that Raise writes.
 const raiseKey = compactKey + ".raise"
 
 // Keys in [hiddenFrom, hiddenTo) are not part of any store.
@@ -18,18 +18,18 @@ const (
 	hiddenTo   = "compact_rev_kez"
 )
 
-// everything, as a key, comes before all others; as the end of an interval it is no bound.
+// everything as a key is before all other keys; as the end of an interval it is no bound.
 const everything = "\x00"
 
-// layout places the keys of a store in those of an etcd.
+// layout maps the keys of a store to keys of an etcd.
 type layout struct {
 	prefix string
-	end    string // of the keys with prefix; "" is no bound
+	end    string // end of the keys with prefix; "" is no bound
 }
 
 func newLayout(prefix string) layout { return layout{prefix, prefixEnd(prefix)} }
 
-// prefixEnd returns the first key after those with a prefix, "" when there is none.
+// prefixEnd returns the first key after those with a prefix, "" if there is none.
 func prefixEnd(prefix string) string {
 	for n := len(prefix); n > 0; n-- {
 		if c := prefix[n-1]; c < 0xff {
@@ -41,21 +41,21 @@ func prefixEnd(prefix string) string {
 
 func hidden(key string) bool { return strings.HasPrefix(key, compactKey) }
 
-// hides is hidden for a key of the etcd as it came.
+// hides is hidden for a key in the form in which etcd returns it.
 func hides(key []byte) bool {
 	return len(key) >= len(compactKey) && string(key[:len(compactKey)]) == compactKey
 }
 
-// key places a key that was checked.
+// key returns the etcd key of a key that was checked.
 func (l layout) key(key string) []byte {
 	k := make([]byte, 0, len(l.prefix)+len(key))
 	return append(append(k, l.prefix...), key...)
 }
 
-// name is the reverse of key.
+// name is the inverse of key.
 func (l layout) name(key []byte) string { return string(key[len(l.prefix):]) }
 
-// check refuses keys that cannot be part of a store.
+// check returns an error for keys that cannot be part of a store.
 func (l layout) check(key string) error {
 	switch {
 	case key == "":
@@ -68,11 +68,11 @@ func (l layout) check(key string) error {
 	return nil
 }
 
-// interval is [from, to) as etcd wants it.
+// interval is [from, to) in the form that etcd needs.
 type interval struct{ from, to []byte }
 
-// intervals places [from, to): it returns n intervals, in order, which leave out what is hidden. None means that the
-// interval is empty.
+// intervals returns the n intervals of etcd keys for [from, to), in order and without hidden keys. n is 0 if the interval is
+// empty.
 func (l layout) intervals(from, to string) (in [2]interval, n int) {
 	if to != "" && to <= from {
 		return in, 0
@@ -101,7 +101,7 @@ func (l layout) intervals(from, to string) (in [2]interval, n int) {
 	return in, n
 }
 
-// under returns the interval of the keys with a prefix, hidden ones included.
+// under returns the interval of the keys with a prefix, including hidden ones.
 func (l layout) under(prefix string) interval {
 	return bounds(l.prefix+prefix, prefixEnd(l.prefix+prefix))
 }

@@ -7,23 +7,23 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// Replay implements storage.Replayer. A member of etcd hands a watch that begins in the past a thousand revisions at a time,
-// and rests a tenth of a second before the next (watchBatchMaxRevs in
+// Replay implements storage.Replayer. A member of etcd sends a thousand revisions at a time to a watch that begins in the
+// past, and pauses for a tenth of a second before the next ones (watchBatchMaxRevs in
 // https://github.com/etcd-io/etcd/blob/main/server/storage/mvcc/watchable_store.go).
 func (b *Backend) Replay() int64 { return 2000 }
 
-// Oldest implements storage.Historian. etcd does not tell the revision at which it was compacted to those who read,
-// and compact_rev_key only tells what servers that agree by it have done. So the history is searched for the first
-// revision that can be read, by counts of one key: one more than the binary logarithm of the revisions since the
-// last compaction that is known here, and two when there was none. An etcd that was never compacted begins at
-// revision 1.
+// Oldest implements storage.Historian. Readers cannot get from etcd the revision at which it was compacted, and
+// compact_rev_key only has the compactions of the servers that use it. So Oldest searches the history for the first revision
+// that can be read, by counts of one key. The number of counts is one more than the binary logarithm of the revisions since
+// the last compaction that is known here, and two when nothing was compacted since then. An etcd that was never compacted
+// begins at revision 1.
 func (b *Backend) Oldest(ctx context.Context) (int64, error) {
 	known := b.compacted.Load()
 	head, err := b.now(ctx, 0)
 	if err != nil {
 		return 0, err
 	}
-	// What is below oldest cannot be read, and that is for ever; retained could be read a moment ago.
+	// Revisions below oldest cannot be read, and never can again; retained could be read a moment ago.
 	oldest, retained := max(known, 1), head.Header.Revision
 	if known > retained { // etcd was restored to an older state
 		oldest = 1

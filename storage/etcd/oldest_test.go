@@ -11,7 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// An etcd that was restored to an older state has a longer history than was known.
+// An etcd that was restored to an older state has a longer history than was known before.
 func TestOldestAfterARestore(t *testing.T) {
 	m := &member{version: "3.7.3"} // at revision 7
 	var gone atomic.Bool

@@ -22,10 +22,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long an Open that must fail at once may take before the test gives up.
+// patience is how long an Open that must fail at once may take before the test fails.
 const patience = 20 * time.Second
 
-// refused opens an etcd, which must fail with all of these words, and not because time was over.
+// refused opens an etcd. Open must fail with all of these words, and not because of a timeout.
 func refused(t *testing.T, o etcd.Options, words ...string) error {
 	t.Helper()
 	if o.DialTimeout == 0 {
@@ -117,7 +117,7 @@ func silent(t *testing.T) string {
 	return listen(t, func(c net.Conn) { t.Cleanup(func() { c.Close() }) })
 }
 
-// listen hands the connections to a free port to accepted, one after the other, and returns the address.
+// listen passes each connection to a free port to accepted, one after the other, and returns the address.
 func listen(t *testing.T, accepted func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -235,7 +235,7 @@ func TestTLSThatDoesNotFit(t *testing.T) {
 	}
 }
 
-// Some servers close the connection when they are greeted in TLS, etcd's own among them.
+// Some servers, such as etcd itself, close the connection when the client begins with TLS.
 func TestTLSThatIsNotUnderstood(t *testing.T) {
 	for name, end := range map[string]func(net.Conn){
 		"closed": func(c net.Conn) {
@@ -252,7 +252,7 @@ func TestTLSThatIsNotUnderstood(t *testing.T) {
 	}
 }
 
-// What answers within Options.DialTimeout is not refused for being slow.
+// A member that answers within Options.DialTimeout is not refused for being slow.
 func TestASlowMember(t *testing.T) {
 	m := &member{version: "3.7.3", read: func(context.Context) error {
 		time.Sleep(2500 * time.Millisecond)

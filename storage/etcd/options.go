@@ -8,52 +8,55 @@ import (
 	"time"
 )
 
-// Options says where etcd is and tunes a Backend. The zero value of every field but Endpoints is valid.
+// Options are the options of Open. The zero value of every field except Endpoints is valid.
 type Options struct {
 	// Endpoints are the client URLs of the members: http://host:port, https://host:port, unix://path, unixs://path
 	// (with TLS), or host:port, which means https when TLS is given and http otherwise. All of them use TLS, or none.
 	Endpoints []string
-	// TLS is used for https and unixs; nil is a client without certificate that trusts the system's roots. It is an error
-	// together with http endpoints.
+	// TLS is used for https and unixs; nil is a client without certificate that trusts the system's roots. TLS together with
+	// http endpoints is an error.
 	TLS *tls.Config
-	// Username and Password are for an etcd with authentication enabled. An etcd without it ignores them.
+	// Username and Password are for an etcd with authentication enabled. An etcd without it ignores them. The user needs
+	// permission to read and write the keys under Prefix, the key Prefix followed by /health, and the keys that begin with
+	// compact_rev_key. Compact, Raise and the compaction loop need the role root. With another user set CompactionInterval to
+	// -1, and let another client compact.
 	Username, Password string
-	// Prefix is put before every key. It may end in any byte, but has no NUL byte.
+	// Prefix is put before every key. It may end in any byte, but must not contain a NUL byte.
 	Prefix string
 
 	// DialTimeout is how long Open waits for an endpoint that does not answer; 0 is 5 seconds.
 	DialTimeout time.Duration
-	// RequestTimeout bounds reads of one key, counts and commits, beside their contexts; 0 is 10 seconds.
+	// RequestTimeout bounds reads of one key, counts and commits, in addition to their contexts; 0 is 10 seconds.
 	RequestTimeout time.Duration
-	// RangeTimeout bounds the reading of a page of a range, which is some MiB; 0 is 60 seconds.
+	// RangeTimeout bounds the read of one page of a range, which has some MiB; 0 is 60 seconds.
 	RangeTimeout time.Duration
-	// CompactionInterval is how often history is compacted, to what was current an interval before; 0 is 5 minutes, a
-	// negative value leaves compaction to others.
+	// CompactionInterval is how often history is compacted, at the revision that was current an interval before. 0 is 5
+	// minutes; a negative value leaves compaction to other clients.
 	CompactionInterval time.Duration
-	// LeaseReuse bounds how long a lease is given to new keys, and so how much longer than their TTL keys live, which is
-	// at most a twentieth of the TTL; 0 is 60 seconds, a negative value makes a lease for every commit with a TTL.
+	// LeaseReuse bounds how long a lease is given to new keys, and so how much longer than their TTL keys may live, which is
+	// at most a twentieth of the TTL. 0 is 60 seconds; a negative value makes a lease for every commit with a TTL.
 	LeaseReuse time.Duration
-	// LeaseMaxObjects bounds how many keys share a lease; 0 is 1000.
+	// LeaseMaxObjects is the maximum number of keys that share a lease; 0 is 1000.
 	LeaseMaxObjects int
-	// KeepaliveTime is how long a connection may be silent before etcd is pinged; 0 is 30 seconds. An etcd closes
-	// connections that ping more often than its --grpc-keepalive-min-time, 5 seconds.
+	// KeepaliveTime is how long a connection may be idle before it is pinged; 0 is 30 seconds. An etcd closes connections
+	// that ping more often than its --grpc-keepalive-min-time, which is 5 seconds by default.
 	KeepaliveTime time.Duration
-	// KeepaliveTimeout is how long a ping waits for its answer before the connection is given up; 0 is 10 seconds.
+	// KeepaliveTimeout is how long a ping waits for its answer before the connection is closed; 0 is 10 seconds.
 	KeepaliveTimeout time.Duration
-	// Hooks observe the backend; nil funcs are not called.
+	// Hooks are called about the backend's work; nil funcs are not called.
 	Hooks Hooks
 }
 
-// Hooks are called by the goroutines that do the work, which wait for them: they must be quick, may be called
+// Hooks are called by the goroutines that do the work, which wait for them. They must return quickly, may be called
 // concurrently, and must not call the Backend.
 type Hooks struct {
-	// Requested is called after a request to etcd, which may have taken several attempts, with its error: operation is
-	// get, range, count, commit, lease, compact, alarms or status.
+	// Requested is called after a request to etcd, which may have taken several attempts, with its duration and error.
+	// operation is get, range, count, commit, lease, compact, alarms or status.
 	Requested func(operation string, took time.Duration, err error)
-	// Compacted is called when it was this backend's turn to compact in an interval, with the revision it compacted
-	// at, and when the turn could not be found out. err is nil or why it was not done.
+	// Compacted is called when it was this backend's turn to compact in an interval, with the revision at which it compacted,
+	// and when it could not find out whose turn it was. err is nil if it compacted.
 	Compacted func(revision int64, err error)
-	// Reconnecting is called when a watch has lost its stream, and each time it could not be opened again.
+	// Reconnecting is called when a watch has lost its stream, and each time the stream could not be opened again.
 	Reconnecting func(prefix string, err error)
 }
 

@@ -11,8 +11,8 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
-// holding makes a member with so many values of a size, under the keys k/0000 and on, and returns what it has
-// been asked for: the keys of each page.
+// holding makes a member with so many values of a size, under the keys k/0000 and on. It returns the number of keys of each
+// page that was requested.
 func holding(count, size int) (*member, *[]int64) {
 	var pages []int64
 	m := &member{}
@@ -62,7 +62,7 @@ func TestRangesOfManySmallValues(t *testing.T) {
 	}
 }
 
-// Nobody has room for a page of a thousand large values.
+// A page of a thousand large values would be too large.
 func TestRangesOfLargeValues(t *testing.T) {
 	const size = 256 << 10
 	m, pages := holding(300, size)
@@ -78,7 +78,7 @@ func TestRangesOfLargeValues(t *testing.T) {
 	if got := list(t, b, pages, all, 300); slices.Max(got) > 64 {
 		t.Errorf("the second time pages of %v", got)
 	}
-	// What is known of one interval is not taken for another.
+	// The estimate for one interval is not used for another.
 	if got := list(t, b, pages, storage.Range{From: "k/", To: "k/02"}, 200); got[0] > 32 {
 		t.Errorf("another interval begins with %d values", got[0])
 	}

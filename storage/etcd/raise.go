@@ -10,11 +10,11 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// raisers is how many empty commits are under way at a time: etcd writes those that wait together.
+// raisers is the number of concurrent empty commits. etcd writes commits that wait together at once.
 const raisers = 128
 
-// Raise implements storage.Raiser. The empty commits write a key that no store shows and remove it at the end. It may be called
-// again after an error.
+// Raise implements storage.Raiser. The empty commits write a key that no store shows, and remove it at the end. Raise may be
+// called again after an error.
 func (b *Backend) Raise(ctx context.Context, revision, limit int64) error {
 	if err := b.begin(); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (b *Backend) Raise(ctx context.Context, revision, limit int64) error {
 			return err
 		}
 	}
-	if err := b.compact(ctx, current); !errors.Is(err, storage.ErrCompacted) { // if it is, an earlier Raise has done it
+	if err := b.compact(ctx, current); !errors.Is(err, storage.ErrCompacted) { // ErrCompacted means that an earlier Raise has done it
 		return err
 	}
 	return nil
@@ -66,7 +66,7 @@ func (b *Backend) commitEmpty(ctx context.Context, n int64) error {
 	return context.Cause(ctx)
 }
 
-// removeRaiseKey is the last empty commit. It returns its revision.
+// removeRaiseKey makes the last empty commit and returns its revision.
 func (b *Backend) removeRaiseKey(ctx context.Context) (int64, error) {
 	res, err := b.write(ctx, &pb.TxnRequest{Success: []*pb.RequestOp{{Request: &pb.RequestOp_RequestDeleteRange{
 		RequestDeleteRange: &pb.DeleteRangeRequest{Key: []byte(raiseKey)},

@@ -31,7 +31,7 @@ func (b *Backend) Get(ctx context.Context, key string, at int64) (storage.GetRes
 	return out, nil
 }
 
-// Stat implements storage.Stater: a linearizable read that leaves the value out.
+// Stat implements storage.Stater by a linearizable read without the value.
 func (b *Backend) Stat(ctx context.Context, key string) (storage.Stat, error) {
 	if err := b.layout.check(key); err != nil {
 		return storage.Stat{}, b.refuse(err)
@@ -47,7 +47,7 @@ func (b *Backend) Stat(ctx context.Context, key string) (storage.Stat, error) {
 	return out, nil
 }
 
-// kv takes over the value of an answer, which nobody else has.
+// kv returns a KV that takes over the value of a response, which has no other user.
 func kv(key string, v *mvccpb.KeyValue) storage.KV {
 	return storage.KV{Key: key, Value: value(v), Revision: v.ModRevision, Expiring: v.Lease != 0}
 }
@@ -59,7 +59,7 @@ func value(v *mvccpb.KeyValue) []byte {
 	return v.Value
 }
 
-// read asks until there is an answer or the time is over.
+// read sends a read until it succeeds or the time is over.
 func (b *Backend) read(ctx context.Context, operation string, l *link, req *pb.RangeRequest) (res *pb.RangeResponse, err error) {
 	timeout := b.opts.RequestTimeout
 	if l == b.large {
@@ -68,13 +68,13 @@ func (b *Backend) read(ctx context.Context, operation string, l *link, req *pb.R
 	return b.readWithin(ctx, operation, timeout, l, req)
 }
 
-// now asks for no value, but for the store's revision, and whether the state at a revision (0: the latest) is there.
+// now reads the store's revision, and checks that the state at a revision (0: the latest) is retained. It reads no value.
 func (b *Backend) now(ctx context.Context, at int64) (*pb.RangeResponse, error) {
 	return b.read(ctx, "count", b.small, &pb.RangeRequest{Key: b.healthKey(), CountOnly: true, Revision: at})
 }
 
-// Range implements storage.Backend. One without a limit is read in pages of some MiB, all at the revision of the
-// first.
+// Range implements storage.Backend. A range without a limit is read in pages of some MiB, all at the revision of the first
+// page.
 func (b *Backend) Range(ctx context.Context, r storage.Range) (storage.RangeResult, error) {
 	if r.At < 0 {
 		return storage.RangeResult{}, b.refuse(b.expired(storage.ErrCompacted, r.At))
@@ -91,13 +91,13 @@ func (b *Backend) Range(ctx context.Context, r storage.Range) (storage.RangeResu
 			s.res.Revision = s.at
 			return s.res, nil
 		case r.At == 0 && s.at != 0 && errors.Is(err, storage.ErrCompacted):
-			continue // history went on while the pages were read: begin anew at the latest revision
+			continue // history was compacted while the pages were read: begin again at the latest revision
 		}
 		return storage.RangeResult{}, b.expired(err, r.At)
 	}
 }
 
-// nothing answers for an empty interval, whose revision still has to be right.
+// nothing returns the result for an empty interval, whose revision must still be right.
 func (b *Backend) nothing(ctx context.Context, r storage.Range) (storage.RangeResult, error) {
 	res, err := b.now(ctx, r.At)
 	if err != nil {
@@ -109,13 +109,13 @@ func (b *Backend) nothing(ctx context.Context, r storage.Range) (storage.RangeRe
 	return storage.RangeResult{Revision: res.Header.Revision}, nil
 }
 
-// scan is a Range under way.
+// scan is a Range in progress.
 type scan struct {
 	storage.Range
 	b   *Backend
 	at  int64 // revision of all pages; 0 before the first
 	res storage.RangeResult
-	// bytes are those of the values in res.
+	// bytes is the total size of the values in res.
 	bytes int64
 	seen  sizing
 }
@@ -132,7 +132,7 @@ func (s *scan) run(ctx context.Context, in []interval) error {
 	return nil
 }
 
-// interval reads one interval in pages, until it or the limit is reached, and counts all of its keys.
+// interval reads one interval in pages, until its end or the limit is reached, and counts all of its keys.
 func (s *scan) interval(ctx context.Context, in interval) error {
 	if s.CountOnly || s.full() {
 		_, err := s.page(ctx, "count", s.b.small, &pb.RangeRequest{Key: in.from, RangeEnd: in.to, CountOnly: true}, true)
@@ -166,7 +166,7 @@ func (s *scan) interval(ctx context.Context, in interval) error {
 
 func (s *scan) full() bool { return s.Full(len(s.res.KVs), s.bytes) }
 
-// bytesLeft is how many bytes the next page should have.
+// bytesLeft returns about how many bytes the next page should have.
 func (s *scan) bytesLeft() int64 {
 	if s.Bytes > 0 {
 		return min(s.Bytes-s.bytes, pageBytes)
@@ -174,7 +174,7 @@ func (s *scan) bytesLeft() int64 {
 	return pageBytes
 }
 
-// page asks for a page and takes what it brings.
+// page reads a page and adds its values to the result.
 func (s *scan) page(ctx context.Context, operation string, l *link, req *pb.RangeRequest, first bool) (*pb.RangeResponse, error) {
 	req.Revision = s.at
 	res, err := s.b.read(ctx, operation, l, req)
@@ -198,7 +198,7 @@ func (s *scan) page(ctx context.Context, operation string, l *link, req *pb.Rang
 	}
 	for _, v := range res.Kvs {
 		if s.full() {
-			break // the page has more bytes than were asked for
+			break // the page has more bytes than were wanted
 		}
 		s.res.KVs = append(s.res.KVs, kv(s.b.layout.name(v.Key), v))
 		s.bytes += int64(len(v.Value))

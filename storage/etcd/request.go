@@ -15,21 +15,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// callOptions let a request wait for a connection within its time, and leave limits of size to etcd.
+// callOptions make a request wait for a connection within its time, and leave limits on sizes to etcd.
 func callOptions() []grpc.CallOption {
 	return []grpc.CallOption{
 		grpc.WaitForReady(true), grpc.MaxCallSendMsgSize(math.MaxInt32), grpc.MaxCallRecvMsgSize(math.MaxInt32),
 	}
 }
 
-// idempotent says whether a request may be made again when its outcome is unknown.
+// idempotent tells whether a request may be repeated when its outcome is unknown.
 type idempotent bool
 
-// connectTime is how long a request waits for a connection that is lost: long enough for another member to be found,
-// and short enough to tell whoever waits that there is none.
+// connectTime is how long a request waits for a lost connection. It is long enough to find another member, and short enough
+// to report that there is none.
 const connectTime = 2 * time.Second
 
-// call makes a request on a connection, within a time beside that of ctx.
+// call makes a request on a connection, within timeout and the time of ctx.
 func (b *Backend) call(ctx context.Context, operation string, timeout time.Duration, l *link, again idempotent, do func(context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -43,8 +43,8 @@ func (b *Backend) call(ctx context.Context, operation string, timeout time.Durat
 	return err
 }
 
-// Attempts after the first wait a little longer each time. One that was refused for an old token is made again at
-// once, a few times.
+// Attempts after the first wait longer each time. A request that was refused because of an old token is repeated at once, a
+// few times.
 const (
 	firstPause  = 20 * time.Millisecond
 	longPause   = time.Second
@@ -88,19 +88,19 @@ func (b *Backend) attempt(ctx context.Context, timeout time.Duration, l *link, a
 		case !bool(again) || !errors.Is(translate(err), storage.ErrUnavailable):
 			return translate(err)
 		}
-		sleep(limited, pauses.Step()) // if limited ends meanwhile, do fails at once, and says why
+		sleep(limited, pauses.Step()) // if limited ends meanwhile, do fails at once with the reason
 	}
 }
 
-// doubling is how long to wait before the next attempt: twice as long each time, within bounds.
+// doubling returns the pauses between attempts, which double each time within bounds.
 func doubling(least, most time.Duration) wait.Backoff {
 	return wait.Backoff{Duration: least, Factor: 2, Steps: math.MaxInt, Cap: most}
 }
 
-// errUnreached is what reached says, with the cause.
+// errUnreached is wrapped by the error of reached.
 var errUnreached = errors.New("etcd cannot be reached")
 
-// reached waits for a connection that is lost.
+// reached waits until a lost connection is restored.
 func (l *link) reached(ctx context.Context) error {
 	conn := l.ActiveConnection()
 	state := conn.GetState()
@@ -108,7 +108,7 @@ func (l *link) reached(ctx context.Context) error {
 		return nil
 	}
 	limit := connectTime
-	if deadline, ok := ctx.Deadline(); ok { // some of the time is left to find out the cause
+	if deadline, ok := ctx.Deadline(); ok { // leave some time to find out the cause
 		limit = min(limit, time.Until(deadline)*3/4)
 	}
 	within, cancel := context.WithTimeout(ctx, limit)
@@ -124,7 +124,7 @@ func (l *link) reached(ctx context.Context) error {
 	return nil
 }
 
-// unreached asks gRPC why there is no connection: a request that does not wait for one is told.
+// unreached finds out from gRPC why there is no connection: it makes a request that does not wait for one.
 func (l *link) unreached(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -133,20 +133,19 @@ func (l *link) unreached(ctx context.Context) error {
 	defer cancel()
 	_, err := l.kv.Range(ctx, &pb.RangeRequest{Key: []byte{0}, CountOnly: true})
 	if err == nil {
-		return nil // there is one now
+		return nil // there is a connection now
 	}
 	return fmt.Errorf("%w: %s", errUnreached, text(err))
 }
 
-// untilDone waits for the end of a context that is about to end: etcd knows the deadline, and its word may come
-// first.
+// untilDone waits for the end of a context that is about to end. etcd has the deadline too, and its error may come first.
 func untilDone(ctx context.Context) {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < 100*time.Millisecond {
 		<-ctx.Done()
 	}
 }
 
-// sleep reports whether it slept to the end.
+// sleep reports whether the time has passed before the context ended.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -94,7 +94,7 @@ func TestAReadIsTriedAgain(t *testing.T) {
 }
 
 func TestTimeouts(t *testing.T) {
-	hang := func(ctx context.Context) error { // as etcd, which knows the deadline, and may be early
+	hang := func(ctx context.Context) error { // like etcd, which has the deadline and may be early
 		deadline, _ := ctx.Deadline()
 		select {
 		case <-time.After(time.Until(deadline) - 20*time.Millisecond):
@@ -159,7 +159,7 @@ func TestLeasesAreShared(t *testing.T) {
 	for _, ttl := range []time.Duration{time.Hour, time.Hour, time.Hour, time.Second, time.Second, time.Hour, 0} {
 		commit(ttl)
 	}
-	// A TTL of a second leaves no time in which its lease could serve others.
+	// The lease of a TTL of a second is too short to be shared.
 	if want := []int64{1, 1, 2, 3, 4, 2, 0}; !slices.Equal(used, want) {
 		t.Errorf("the leases were %v, want %v", used, want)
 	}
@@ -197,7 +197,7 @@ func TestRaise(t *testing.T) {
 			t.Errorf("above %d: %v after %d writes, want a RaiseError", wanted, err, m.writes.Load())
 		}
 	}
-	// It is there already, and an earlier Raise has compacted.
+	// The revision is reached already, and an earlier Raise has compacted.
 	m.compact = func() error { return rpctypes.ErrGRPCCompacted }
 	if err := b.Raise(t.Context(), 6, 0); err != nil {
 		t.Errorf("a second time: %v", err)
@@ -297,14 +297,14 @@ func TestReservedKeys(t *testing.T) {
 	}
 }
 
-// TestAPutThatReachesTheQuota: etcd refuses a put with which its quota is reached, and makes it all the same.
+// TestAPutThatReachesTheQuota: etcd refuses a put with which its quota is reached, but makes it.
 func TestAPutThatReachesTheQuota(t *testing.T) {
 	m := &member{}
 	b := opened(t, m, etcd.Options{})
 	m.txn = func(context.Context, *pb.TxnRequest) (*pb.TxnResponse, error) { return nil, rpctypes.ErrGRPCNoSpace }
 	for name, c := range map[string]struct {
 		expect   int64
-		found    string // "" is nothing
+		found    string // "" is no value
 		at       int64
 		readable bool
 		want     error

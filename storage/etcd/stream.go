@@ -15,26 +15,26 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// A stream that was lost is opened again at once, and then after pauses that grow.
+// A stream that was lost is opened again at once, and then after increasing pauses.
 const (
 	reopenPause = 50 * time.Millisecond
 	reopenMost  = 2 * time.Second
 )
 
-// stream is one watch of etcd on a gRPC stream of its own.
+// stream is one watch of etcd, on its own gRPC stream.
 type stream struct {
 	pb.Watch_WatchClient
-	after int64 // it shows changes with a greater revision
+	after int64 // the stream shows changes with a greater revision
 }
 
-// requestProgress is called by Next alone. It would wait only when hundreds of requests are not read by etcd, and the
-// connection is given up before.
+// requestProgress is called by Next only. It would only block if etcd did not read hundreds of requests, and the connection
+// is closed before that.
 func (s *stream) requestProgress() {
-	// An error shows where the stream is read.
+	// An error is returned where the stream is read.
 	_ = s.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}})
 }
 
-// run is the feed's goroutine: it follows etcd until the feed or history ends.
+// run is the goroutine of the feed. It follows etcd until the feed or the history ends.
 func (f *feed) run() {
 	defer func() {
 		f.cancel(nil)
@@ -43,7 +43,7 @@ func (f *feed) run() {
 		f.b.mu.Unlock()
 	}()
 	j := &joiner{layout: f.b.layout, prev: f.w.Prev, after: f.w.From}
-	var pauses wait.Backoff // the zero one is none
+	var pauses wait.Backoff // zero is no pause
 	for start := f.start; ; start = startAfter(j.after, 0) {
 		before := j.after
 		opened, err := f.follow(j, start)
@@ -71,11 +71,11 @@ func (f *feed) run() {
 	}
 }
 
-// startAfter returns the revision from which etcd is to show changes, so that those after a revision can be had: it
-// is that revision itself, because etcd shows changes from the one it was compacted at, and releases before 3.5.18
-// may have lost deletions among these (https://github.com/etcd-io/etcd/issues/19179). It then says that they are
-// compacted. Only where nothing has happened after the revision, which is the head, etcd begins after it: it would
-// first look back for a moment.
+// startAfter returns the revision at which a watch of etcd must start to deliver the changes after a revision. It is that
+// revision itself. The reason is that etcd shows changes from the revision at which it was compacted, and releases before
+// 3.5.18 may have lost deletions at that revision (https://github.com/etcd-io/etcd/issues/19179). A watch that starts there
+// fails with ErrCompacted in that case. Only if nothing has happened after the revision, which is then the head, the watch
+// starts after it, because etcd would first read the past for a moment.
 func startAfter(after, head int64) int64 {
 	if after == head {
 		return after + 1
@@ -83,7 +83,7 @@ func startAfter(after, head int64) int64 {
 	return max(after, 1)
 }
 
-// final says that opening the stream again is of no use.
+// final reports whether opening the stream again is useless.
 func final(err error) bool {
 	if err == nil || errors.Is(err, storage.ErrUnavailable) {
 		return false
@@ -92,13 +92,13 @@ func final(err error) bool {
 	return !errors.As(err, &old)
 }
 
-// tokenError is a watch that etcd refused because of an old token: the next stream has a new one.
+// tokenError is the error of a watch that etcd refused because of an old token. The next stream has a new token.
 type tokenError struct{ reason string }
 
 func (e *tokenError) Error() string { return e.reason }
 
-// follow opens a stream from a revision on and hands over what it brings after j.after, until it breaks. opened says
-// that etcd accepted it.
+// follow opens a stream at a revision and delivers the changes after j.after, until the stream breaks. opened reports whether
+// etcd accepted it.
 func (f *feed) follow(j *joiner, start int64) (opened bool, err error) {
 	after := j.after
 	j.held = nil
@@ -114,7 +114,7 @@ func (f *feed) follow(j *joiner, start int64) (opened bool, err error) {
 		PrevKv: f.w.Prev, Fragment: true, ProgressNotify: true,
 	}}})
 	if err != nil {
-		_, err = w.Recv() // says why
+		_, err = w.Recv() // returns the reason
 		return opened, lost(err)
 	}
 	defer f.stream.Store(nil)
@@ -146,21 +146,21 @@ func (f *feed) follow(j *joiner, start int64) (opened bool, err error) {
 	}
 }
 
-// lost says why a stream broke.
+// lost returns the error of a stream that broke.
 func lost(err error) error {
-	if err == nil { // the stream could not be written, but something was read: it is of no use
+	if err == nil { // the stream could not be written, but something was read: the stream cannot be used
 		return storage.ErrUnavailable
 	}
 	if isRefused(err) {
 		return &tokenError{text(err)}
 	}
-	if code(err) == codes.Unknown { // the end of the stream, and what gRPC has no code for
+	if code(err) == codes.Unknown { // the end of the stream, and errors for which gRPC has no code
 		return fmt.Errorf("%w: %v", storage.ErrUnavailable, text(err))
 	}
 	return translate(err)
 }
 
-// canceled says why etcd has ended a watch.
+// canceled returns the error of a watch that etcd has ended.
 func (b *Backend) canceled(res *pb.WatchResponse) error {
 	reason := res.CancelReason
 	is := func(err error) bool { return strings.Contains(reason, rpctypes.ErrorDesc(err)) }

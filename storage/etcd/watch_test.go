@@ -13,8 +13,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// watching makes a member whose watches show one change each, of the revision after the one they begin with, and then
-// break. The revisions that they begin with are sent.
+// watching makes a member whose watches show one change each, of the revision after their start, and then break. The start
+// revisions are sent to the channel.
 func watching() (*member, <-chan int64) {
 	starts := make(chan int64, 100)
 	m := &member{}
@@ -35,8 +35,8 @@ func watching() (*member, <-chan int64) {
 	return m, starts
 }
 
-// etcd shows changes from the revision that it was compacted at, and some releases lose deletions at it. A watch
-// that begins with the last revision its reader has is refused then; at the head there is nothing to lose.
+// etcd shows changes from the revision at which it was compacted, and some releases lose deletions at it. So a watch that
+// begins at the last revision that its reader has is refused then; at the head no change can be lost.
 func TestWatchesBeginWithWhatTheReaderHas(t *testing.T) {
 	m, starts := watching()
 	b := opened(t, m, etcd.Options{}) // at revision 7
@@ -79,7 +79,7 @@ func TestWatchesGoOnWithWhatTheReaderHas(t *testing.T) {
 	}
 }
 
-// A feed that ends for a reason of etcd's says it every time.
+// A feed that ends with an error of etcd returns it from every Next.
 func TestFeedsSayWhyTheyEnd(t *testing.T) {
 	m := &member{}
 	m.watched = func(_ *pb.WatchCreateRequest, s pb.Watch_WatchServer) error {

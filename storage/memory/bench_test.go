@@ -8,7 +8,7 @@ import (
 	"github.com/keelson-dev/keelson/storage/memory"
 )
 
-// BenchmarkCommitWatched writes beside a thousand feeds of other prefixes.
+// BenchmarkCommitWatched writes while there are a thousand feeds of other prefixes.
 func BenchmarkCommitWatched(b *testing.B) {
 	m := memory.New(memory.Options{})
 	defer m.Close()

@@ -44,7 +44,7 @@ func expected(c storage.Commit, it *item, found bool) bool {
 	return it.now.revision == c.Expect
 }
 
-// apply makes the change, whose conditions hold, and tells it to the feeds. The caller holds mu.
+// apply makes the change, whose conditions are met, and wakes the feeds. The caller holds mu.
 func (b *Backend) apply(c storage.Commit, it *item, found bool, now time.Time) {
 	b.revision++
 	e := entry{revision: b.revision, at: now, bytes: entryBytes + int64(len(c.Key)+len(c.Value))}
@@ -78,7 +78,7 @@ func (b *Backend) apply(c storage.Commit, it *item, found bool, now time.Time) {
 	b.idle.wake(c.Key, b.revision)
 }
 
-// expire deletes what is due and sets the timer again.
+// expire deletes the keys that are due and sets the timer again.
 func (b *Backend) expire() {
 	defer b.expiring.Done()
 	b.mu.Lock()
@@ -118,7 +118,7 @@ func (b *Backend) Compact(ctx context.Context, revision int64) error {
 	return nil
 }
 
-// trim keeps the log within the window. The caller holds mu.
+// trim removes what is outside the window from the log. The caller holds mu.
 func (b *Backend) trim(now time.Time) {
 	for b.log.len() > 1 && (b.log.bytes > b.opts.WindowBytes || now.Sub(b.log.first().at) > b.opts.Window) {
 		b.forget()
@@ -134,7 +134,7 @@ func (b *Backend) forget() {
 		n++
 	}
 	if n < len(it.old) && e.version.deleted {
-		n++ // the deletion itself: before the next version there is nothing
+		n++ // the deletion itself: the key does not exist before the next version
 	}
 	clear(it.old[:n])
 	it.old = it.old[n:]

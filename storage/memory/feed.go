@@ -8,24 +8,24 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// maxBatch bounds what one Next returns.
+// maxBatch is the maximum number of changes that one Next returns.
 const maxBatch = 1000
 
 // feed is a storage.Feed: a position in the log.
 type feed struct {
 	b      *Backend
 	w      storage.WatchRange
-	ctx    context.Context // of Watch: the feed's life
-	wake   chan struct{}   // capacity 1: look again
+	ctx    context.Context // the context given to Watch, with which the feed ends
+	wake   chan struct{}   // capacity 1: there may be something new
 	closed chan struct{}   // closed by Close
 	once   sync.Once       // closes closed
 
 	// Guarded by b.mu.
 	first    int64       // revision of the first unread change that concerns the feed; 0: none, and the feed is in b.idle
-	progress bool        // asked for
-	ended    error       // what every later Next returns
-	onWake   func()      // given to Wake and not yet called: then there is nothing to read, and the feed is in b.idle
-	detach   func() bool // stops watching ctx for onWake; nil: nobody does
+	progress bool        // a progress mark was requested
+	ended    error       // the error of every later Next
+	onWake   func()      // the func given to Wake that was not called yet; if it is set there is nothing to read, and the feed is in b.idle
+	detach   func() bool // stops watching ctx for onWake; nil: ctx is not watched
 }
 
 var _ storage.Waker = (*feed)(nil)
@@ -66,7 +66,7 @@ func (f *feed) Next(ctx context.Context) (storage.Changes, error) {
 	}
 }
 
-// read takes what there is to take.
+// read returns what can be read now.
 func (f *feed) read() (out storage.Changes, ready bool, err error) {
 	f.b.mu.Lock()
 	defer f.b.mu.Unlock()
@@ -111,14 +111,14 @@ func (f *feed) Wake(fn func()) bool {
 	return true
 }
 
-// expire lets the reader know that the context has ended.
+// expire wakes the reader after the context has ended.
 func (f *feed) expire() {
 	f.b.mu.Lock()
 	defer f.b.mu.Unlock()
 	f.nudge()
 }
 
-// over returns why the feed cannot go on, or nil. The caller holds b.mu.
+// over returns the error with which the feed has ended, or nil. The caller holds b.mu.
 func (f *feed) over() error {
 	select {
 	case <-f.closed:
@@ -136,8 +136,8 @@ func (f *feed) over() error {
 	return nil
 }
 
-// settle places a feed that has read up to a revision: at its next unread change, or, when there is none, among the
-// idle feeds. It returns the progress that this is. The caller holds b.mu.
+// settle sets the position of a feed that has read up to a revision: at its next unread change, or, if there is none, among
+// the idle feeds. It returns the progress of the feed. The caller holds b.mu.
 func (f *feed) settle(reached int64) int64 {
 	f.first = 0
 	if reached < f.b.revision {
@@ -172,7 +172,7 @@ func (f *feed) Close() {
 	})
 }
 
-// leave takes the feed, which is over, off all lists. The caller holds b.mu.
+// leave removes the feed, which has ended, from all lists. The caller holds b.mu.
 func (f *feed) leave() {
 	f.b.idle.remove(f)
 	if f.detach != nil {
@@ -180,11 +180,11 @@ func (f *feed) leave() {
 	}
 }
 
-// nudge calls who waits for the feed, in Next or not. The caller holds b.mu.
+// nudge wakes a waiting Next, or calls the func given to Wake. The caller holds b.mu.
 func (f *feed) nudge() {
 	if fn := f.onWake; fn != nil {
 		f.onWake = nil
-		go fn() // the goroutine is that of who gave it to Wake
+		go fn() // the caller of Wake waits for this goroutine
 		return
 	}
 	select {
@@ -193,10 +193,10 @@ func (f *feed) nudge() {
 	}
 }
 
-// idle holds the feeds that have nothing unread, by prefix. Its zero value is empty.
+// idle has the feeds without unread changes, by prefix. Its zero value is empty.
 type idle struct {
 	prefixes map[string]map[*feed]struct{}
-	lengths  map[int]int // how many prefixes have this length
+	lengths  map[int]int // number of prefixes of each length
 }
 
 func (q *idle) add(f *feed) {
@@ -230,8 +230,8 @@ func (q *idle) forget(prefix string) {
 	}
 }
 
-// wake gives the change of a key to the idle feeds that it concerns: those which begin after it is made, or
-// earlier. They are idle no more.
+// wake gives the change of a key to the idle feeds that it concerns: those that begin before this revision. They are not idle
+// any more.
 func (q *idle) wake(key string, revision int64) {
 	for n := range q.lengths {
 		if n > len(key) {
@@ -256,7 +256,7 @@ func (q *idle) wake(key string, revision int64) {
 	}
 }
 
-// nudgeAll lets all who wait look again.
+// nudgeAll wakes all idle feeds.
 func (q *idle) nudgeAll() {
 	for _, feeds := range q.prefixes {
 		for f := range feeds {

@@ -10,10 +10,10 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// firstRevision is that of a backend to which nothing was ever written.
+// firstRevision is the revision of a backend to which nothing was ever written.
 const firstRevision = 1
 
-// Load implements storage.Loader. All or nothing is loaded: after an error the backend is as it was. Until Load
+// Load implements storage.Loader. It loads everything or nothing: after an error the backend is unchanged. Until Load
 // returns, other calls see the empty backend.
 func (b *Backend) Load(ctx context.Context, revision int64, kvs iter.Seq2[storage.KV, error]) error {
 	if err := b.loadable(); err != nil {
@@ -47,14 +47,14 @@ func (b *Backend) Load(ctx context.Context, revision int64, kvs iter.Seq2[storag
 	return nil
 }
 
-// loadable tells whether the backend may be loaded now.
+// loadable returns nil if the backend may be loaded now.
 func (b *Backend) loadable() error {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return b.unwritten()
 }
 
-// unwritten is nil if nothing was ever written or loaded. The caller holds mu.
+// unwritten returns nil if nothing was ever written or loaded. The caller holds mu.
 func (b *Backend) unwritten() error {
 	switch {
 	case b.done:
@@ -65,7 +65,7 @@ func (b *Backend) unwritten() error {
 	return nil
 }
 
-// checkLoaded refuses what no backend has: last is the key before, "" for none.
+// checkLoaded returns an error for a value that no backend can have. last is the previous key, "" for none.
 func checkLoaded(kv storage.KV, last string, revision int64) error {
 	switch {
 	case kv.Key == "":

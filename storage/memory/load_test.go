@@ -53,7 +53,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// A backend that was loaded with nothing was loaded.
+// After a Load without values the backend counts as loaded.
 func TestLoadOfNothing(t *testing.T) {
 	b := memory.New(memory.Options{})
 	defer b.Close()
@@ -112,7 +112,7 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-// Whatever shows a value tells whether it was committed with a TTL.
+// Every result with a value tells whether it was committed with a TTL.
 func TestExpiringIsTold(t *testing.T) {
 	b := memory.New(memory.Options{})
 	defer b.Close()

@@ -6,16 +6,16 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// changelog holds the commits of the window, oldest first. Revisions grow by one with each commit, so the change of
-// revision floor+1+i is the i-th.
+// changelog has the commits of the window, oldest first. Revisions grow by one with each commit, so the i-th change has the
+// revision floor+1+i.
 type changelog struct {
-	floor   int64   // the last revision dropped: the oldest state that can be read
+	floor   int64   // the last revision dropped, which is the oldest state that can be read
 	entries []entry // entries[start:] are the log
 	start   int
-	bytes   int64 // of the entries, with their keys and values
+	bytes   int64 // size of the entries, with their keys and values
 }
 
-// entryBytes is about what an entry and its version take beside key and value.
+// entryBytes is about the memory of an entry and its version besides key and value.
 const entryBytes = 200
 
 // entry is one commit.
@@ -37,7 +37,7 @@ func (l *changelog) append(e entry) {
 	l.bytes += e.bytes
 }
 
-// drop removes the first entry and returns it. Dropped room is given back once it is half of the whole.
+// drop removes the first entry and returns it. The slice is copied when half of it is unused.
 func (l *changelog) drop() entry {
 	e := l.entries[l.start]
 	l.entries[l.start] = entry{}
@@ -51,7 +51,7 @@ func (l *changelog) drop() entry {
 	return e
 }
 
-// after returns the changes with a greater revision, which must not be below floor.
+// after returns the changes with a greater revision. revision must not be below floor.
 func (l *changelog) after(revision int64) []entry {
 	i := l.start + int(revision-l.floor)
 	if i >= len(l.entries) {
@@ -73,14 +73,14 @@ func (e *entry) change(prev bool) storage.Change {
 	return c
 }
 
-// item is one key's versions. It stays in the tree while any state of the window has the key.
+// item has the versions of one key. It stays in the tree while any state of the window has the key.
 type item struct {
 	key string
 	now version
-	old []version // of the window and the one before it, oldest first
+	old []version // those of the window and the one before it, oldest first
 }
 
-// version is one key's value from a revision on.
+// version is a key's value from a revision on.
 type version struct {
 	revision int64
 	value    []byte
@@ -92,7 +92,7 @@ func (i *item) kv(v version) storage.KV {
 	return storage.KV{Key: i.key, Value: v.value, Revision: v.revision, Expiring: v.expiring}
 }
 
-// at returns the version at a revision, and false when there was none.
+// at returns the version at a revision; ok is false when there was none.
 func (i *item) at(revision int64) (version, bool) {
 	v := i.now
 	for n := len(i.old); v.revision > revision; n-- {

@@ -9,12 +9,12 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// Options refines a Backend. The zero Options is valid.
+// Options are the options of a Backend. The zero Options is valid.
 type Options struct {
-	// Window is how long replaced states stay readable and watchable; 0 (or less) is five minutes.
+	// Window is how long replaced states can be read and watched; 0 (or less) is five minutes.
 	Window time.Duration
-	// WindowBytes bounds the memory that the window's changes take, whatever their age; 0 (or less) is 64 MiB. The
-	// newest change is always kept.
+	// WindowBytes bounds the memory of the changes in the window, whatever their age; 0 (or less) is 64 MiB. The newest
+	// change is always kept.
 	WindowBytes int64
 }
 
@@ -28,23 +28,23 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Backend is a storage.Backend in memory; make one with [New]. It is a storage.Compactor, Historian, Stater, Knower,
-// Holder, Healther and Loader, and it supports TTL.
+// Backend is a storage.Backend in memory, which supports TTLs. It is also a storage.Compactor, Historian, Stater, Knower,
+// Holder, Healther and Loader. Make one with [New].
 type Backend struct {
 	opts   Options
 	closed chan struct{} // closed by Close
 
 	mu       sync.RWMutex // guards all below, and the state of feeds
-	done     bool         // closed is closed
-	loaded   bool         // by Load
-	revision int64        // of the latest commit
+	done     bool         // Close was called
+	loaded   bool         // Load was called
+	revision int64        // revision of the latest commit
 	items    btree.Map[string, *item]
-	dead     int // items whose current version is a deletion
+	dead     int // number of items whose current version is a deletion
 	log      changelog
 	idle     idle
 	expiry   expiry
 
-	expiring sync.WaitGroup // the expiry timer, from being set until its run is over
+	expiring sync.WaitGroup // counts the expiry timer, from when it is set until its run has ended
 }
 
 // New returns an empty backend, at revision 1.
@@ -82,7 +82,7 @@ func (b *Backend) Close() error {
 // Holds implements storage.Holder.
 func (*Backend) Holds() bool { return true }
 
-// Health implements storage.Healther: a backend in memory works until it is closed.
+// Health implements storage.Healther. A backend in memory works until it is closed.
 func (b *Backend) Health(context.Context) error {
 	b.mu.RLock()
 	defer b.mu.RUnlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// at checks that the state at a revision can be read and returns which it is. The caller holds mu.
+// at checks that the state at a revision can be read and returns its revision. The caller holds mu.
 func (b *Backend) at(revision int64) (int64, error) {
 	switch {
 	case b.done:
@@ -107,19 +107,19 @@ func (b *Backend) Range(ctx context.Context, r storage.Range) (storage.RangeResu
 	return res, nil
 }
 
-// room is for how many values of count there is room from the start.
+// room returns for how many of count values the result allocates memory at the start.
 func room(count int64, r storage.Range) int64 {
 	if r.Limit > 0 {
 		count = min(count, int64(r.Limit))
 	}
 	if r.Bytes > 0 {
-		const mean = 1 << 10 // about what a value has
+		const mean = 1 << 10 // estimated size of a value
 		count = min(count, max(r.Bytes/mean, 1))
 	}
 	return count
 }
 
-// between counts the items in [from, to) without walking them. The caller holds mu.
+// between returns the number of items in [from, to) without walking them. The caller holds mu.
 func (b *Backend) between(from, to string) int64 {
 	first := b.rank(from)
 	last := b.items.Len()
@@ -129,7 +129,7 @@ func (b *Backend) between(from, to string) int64 {
 	return int64(max(last-first, 0))
 }
 
-// rank returns how many items come before key.
+// rank returns the number of items before key.
 func (b *Backend) rank(key string) int {
 	return sort.Search(b.items.Len(), func(i int) bool {
 		k, _, _ := b.items.GetAt(i)

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// expiry is what is to be deleted when. One timer, set for the earliest deadline, belongs to it; Close stops the
-// timer and waits for a run under way. A backend without TTLs has no timer.
+// expiry has the keys to be deleted and their times. It has one timer, set for the earliest deadline. Close stops the timer
+// and waits for a run in progress. A backend without TTLs has no timer.
 type expiry struct {
 	due   deadlines
 	timer *time.Timer
-	armed time.Time // what the timer is set for; zero: not set
+	armed time.Time // the time for which the timer is set; zero: not set
 }
 
 type deadline struct {
 	at       time.Time
 	key      string
-	revision int64 // only a key still at this revision is deleted
+	revision int64 // the key is only deleted if it is still at this revision
 }
 
 // deadlines is a heap, earliest first.
@@ -34,7 +34,7 @@ func (d *deadlines) Pop() any {
 	return x
 }
 
-// expireAt notes that a key shall be deleted. The caller holds mu.
+// expireAt adds the deadline of a key. The caller holds mu.
 func (b *Backend) expireAt(key string, revision int64, at time.Time) {
 	heap.Push(&b.expiry.due, deadline{at, key, revision})
 	b.arm()
@@ -52,7 +52,7 @@ func (b *Backend) arm() {
 	x.timer = time.AfterFunc(time.Until(x.armed), b.expire)
 }
 
-// disarm stops the timer. A run that has begun already counts in expiring until it is over. The caller holds mu.
+// disarm stops the timer. A run that has begun is counted in expiring until it has ended. The caller holds mu.
 func (b *Backend) disarm() {
 	if b.expiry.timer != nil && b.expiry.timer.Stop() {
 		b.expiring.Done()

@@ -102,7 +102,7 @@ func TestHistoryIsBoundedByBytes(t *testing.T) {
 func TestHistoryGivesItsMemoryBack(t *testing.T) {
 	b := memory.New(memory.Options{WindowBytes: 1 << 20})
 	defer b.Close()
-	for i := range 20_000 { // 200 MB, all of keys that come and go
+	for i := range 20_000 { // 200 MB, all of keys that are created and deleted
 		key := fmt.Sprint("k", i%1000)
 		put(t, b, key, strings.Repeat("x", 10_000), 0)
 		if i%2 == 1 {
@@ -155,7 +155,7 @@ func TestTTL(t *testing.T) {
 		}
 		put(t, b, "last", "1", time.Second)
 		begin := time.Now()
-		if err := b.Close(); err != nil || time.Since(begin) != 0 { // it stops the timer and does not wait for it
+		if err := b.Close(); err != nil || time.Since(begin) != 0 { // Close stops the timer and does not wait for it
 			t.Errorf("Close took %v: %v", time.Since(begin), err)
 		}
 	})
@@ -173,7 +173,7 @@ func TestCloseDuringExpiry(t *testing.T) {
 	}
 }
 
-// Two hundred idle backends, each with data and a watch, own no goroutine.
+// Two hundred idle backends, each with data and a watch, have no goroutine.
 func TestManyBackends(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for range 200 {

@@ -11,7 +11,7 @@ import (
 	"github.com/keelson-dev/keelson/storage/reader"
 )
 
-// TestAllocations: what policy asks at every request costs next to nothing.
+// TestAllocations: reads that policies make for every request allocate next to nothing.
 func TestAllocations(t *testing.T) {
 	g := cached(t, cacher.Options{}, reader.Options{})
 	for i := range 100 {

@@ -9,7 +9,7 @@ import (
 	"github.com/keelson-dev/keelson/storage/reader"
 )
 
-// benched is 10,000 objects that are decoded.
+// benched returns a reader of 10,000 objects that are decoded.
 func benched(b *testing.B) *gadgets {
 	g := cached(b, cacher.Options{}, reader.Options{})
 	for i := range 10_000 {
@@ -39,7 +39,7 @@ func BenchmarkGet(b *testing.B) {
 	}
 }
 
-// BenchmarkChanges is what follows a change: nothing, one, or many changed objects.
+// BenchmarkChanges calls Changes after no change, and after changes of one and of many objects.
 func BenchmarkChanges(b *testing.B) {
 	for _, n := range []int{0, 1, 100} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

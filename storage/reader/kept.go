@@ -9,14 +9,14 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// keptParts is among how many parts, each with a lock of its own, the keys are divided.
+// keptParts is the number of parts, each with its own lock, among which the keys are divided.
 const keptParts = 8
 
-// keptOverhead is about how many bytes a kept object takes besides itself.
+// keptOverhead is about the number of bytes that a kept object takes besides itself.
 const keptOverhead = 256
 
-// kept has decoded objects: of each key the state that was put last. It is bounded by bytes; what was not read for the
-// longest time, about, makes room. nil keeps nothing.
+// kept has decoded objects: for each key the state that was added last. It is bounded by bytes. Objects that were not read
+// for about the longest time are removed to make room. A nil kept keeps nothing.
 type kept struct {
 	most  int64
 	bytes atomic.Int64
@@ -28,16 +28,16 @@ type keptPart struct {
 	mu    sync.RWMutex // guards all below
 	byKey map[string]*decoded
 	clock []*decoded // all of byKey, in no order
-	hand  int        // where the next search for what makes room begins
+	hand  int        // where the next search for objects to remove begins
 }
 
-// decoded is one object. All but read and slot are immutable.
+// decoded is one object. Its fields are immutable, except for read and slot.
 type decoded struct {
 	record storage.Record
 	obj    runtime.Object
 	bytes  int64
-	read   atomic.Bool // since the hand passed last
-	slot   int         // in the clock
+	read   atomic.Bool // read since the hand passed last
+	slot   int         // index in the clock
 }
 
 func newKept(most int64) *kept {
@@ -51,7 +51,8 @@ func (k *kept) part(key string) *keptPart {
 	return &k.parts[maphash.String(k.seed, key)%keptParts]
 }
 
-// of reports whether d was decoded from a record. A store that was set back may have another record of the same revision.
+// of reports whether d was decoded from a record. It compares the bodies, too, because a store that was set back may have
+// another record of the same revision.
 func (d *decoded) of(record storage.Record) bool {
 	return d.record.Revision == record.Revision && d.record.Body.Is(record.Body)
 }
@@ -74,7 +75,8 @@ func (k *kept) get(record storage.Record) runtime.Object {
 	return d.obj
 }
 
-// put keeps the object of a record, and returns the one to be used: another that was put for the same state before.
+// put adds the object of a record. It returns the object to be used, which is another one if one was added for the same state
+// before.
 func (k *kept) put(record storage.Record, obj runtime.Object) runtime.Object {
 	if k == nil || record.Revision == 0 {
 		return obj
@@ -99,7 +101,7 @@ func (k *kept) put(record storage.Record, obj runtime.Object) runtime.Object {
 	return obj
 }
 
-// drop removes what is kept of a key that was deleted at a revision.
+// drop removes the object of a key that was deleted at a revision.
 func (k *kept) drop(key string, revision int64) {
 	if k == nil {
 		return
@@ -112,7 +114,7 @@ func (k *kept) drop(key string, revision int64) {
 	}
 }
 
-// remove takes d out. The caller holds the lock of p.
+// remove removes d. The caller holds the lock of p.
 func (k *kept) remove(p *keptPart, d *decoded) {
 	last := len(p.clock) - 1
 	p.clock[d.slot] = p.clock[last]
@@ -123,8 +125,8 @@ func (k *kept) remove(p *keptPart, d *decoded) {
 	k.bytes.Add(-d.bytes)
 }
 
-// makeRoom removes objects of p until all parts together are within the bound, or p is empty. What was read since the
-// last search stays for another round. The caller holds the lock of p.
+// makeRoom removes objects of p until all parts together are within the bound, or p is empty. An object that was read since
+// the last search stays for another round. The caller holds the lock of p.
 func (k *kept) makeRoom(p *keptPart) {
 	for k.bytes.Load() > k.most && len(p.clock) > 0 {
 		if p.hand >= len(p.clock) {

@@ -9,16 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// many collects the records of an answer whose objects are not kept decoded. Records are added first, and decoded then.
+// many collects the records of a result whose decoded objects are not kept. Records are added first, and decoded then.
 type many struct {
 	r       *Reader
 	set     func(i int, obj runtime.Object)
-	skip    func(i int, err *storage.UnreadableError) // takes an object that cannot be decoded; nil: it is an error
+	skip    func(i int, err *storage.UnreadableError) // called for an object that cannot be decoded; nil: it is an error
 	records []storage.Record
-	places  []int // of the records in the answer
+	places  []int // positions of the records in the result
 }
 
-// many begins an answer of objects, each of which set takes.
+// many begins a result; set is called with each object.
 func (r *Reader) many(set func(i int, obj runtime.Object)) *many {
 	return &many{r: r, set: set}
 }

@@ -18,21 +18,21 @@ import (
 	"github.com/keelson-dev/keelson/storage/reader"
 )
 
-// write is one that was acknowledged.
+// write is an acknowledged write.
 type write struct {
 	key, color string // color "" is a deletion
 }
 
-// history is what happened to gadgets, and what readers were shown.
+// history has what happened to gadgets, and what readers were shown.
 type history struct {
 	mu     sync.Mutex // guards all below
 	writes map[int64]write
 	acked  map[string]int64 // the last acknowledged revision of each key
-	states map[int64]string // that were shown, by revision
+	states map[int64]string // the states that were shown, by revision
 	gone   []absence
 }
 
-// absence is a read that found nothing under a key whose last acknowledged write was at a revision.
+// absence is a read that found no value under a key whose last acknowledged write was at a revision.
 type absence struct {
 	key   string
 	acked int64
@@ -51,7 +51,7 @@ func (h *history) last(key string) int64 {
 	return h.acked[key]
 }
 
-// showed notes a state that a reader was shown. Two readers of one revision are shown the same.
+// showed records a state that a reader was shown. Two readers of one revision must be shown the same.
 func (h *history) showed(t *testing.T, how string, revision int64, state string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -67,7 +67,7 @@ func (h *history) missed(key string, acked int64) {
 	h.gone = append(h.gone, absence{key, acked})
 }
 
-// check compares all that was shown with a replay of the writes.
+// check compares everything that was shown with a replay of the writes.
 func (h *history) check(t *testing.T) {
 	t.Helper()
 	revisions := make([]int64, 0, len(h.writes))
@@ -193,7 +193,7 @@ func writeAtRandom(t *testing.T, s storage.Interface, h *history, n, count int) 
 	}
 }
 
-// getCached reads one object: it shows what was acknowledged before.
+// getCached reads one object, which must show what was acknowledged before.
 func getCached(t *testing.T, g *gadgets, h *history) error {
 	key := fmt.Sprintf("ns/%d-%d", rand.IntN(4), rand.IntN(6))
 	acked := h.last(key)
@@ -211,7 +211,7 @@ func getCached(t *testing.T, g *gadgets, h *history) error {
 	return nil
 }
 
-// listCached reads all: they show every write that was acknowledged before.
+// listCached reads all objects, which must show every write that was acknowledged before.
 func listCached(t *testing.T, g *gadgets, h *history) error {
 	h.mu.Lock()
 	acked := int64(0)
@@ -231,11 +231,11 @@ func listCached(t *testing.T, g *gadgets, h *history) error {
 	return nil
 }
 
-// listExactly reads all at the newest change.
+// listExactly reads all objects at the newest change.
 func listExactly(t *testing.T, g *gadgets, h *history) error {
 	at := g.Changed().Revision
 	if at == 0 {
-		return nil // it is not filled yet
+		return nil // the cache is not filled yet
 	}
 	l, err := g.List(t.Context(), runtime.Query{At: runtime.Exactly(at)})
 	if err != nil {
@@ -248,7 +248,7 @@ func listExactly(t *testing.T, g *gadgets, h *history) error {
 	return nil
 }
 
-// follow asks for the changes once: they make the state of their revision.
+// follow calls Changes once: the changes must result in the state of their revision.
 func (x *index) follow(t *testing.T, g *gadgets, h *history) error {
 	at := runtime.Freshness{}
 	if rand.IntN(8) == 0 {
@@ -274,7 +274,7 @@ func (x *index) follow(t *testing.T, g *gadgets, h *history) error {
 	return nil
 }
 
-// TestTwoKinds: who reads two kinds at one revision never sees half of a change to both.
+// TestTwoKinds: a caller that reads two kinds at one revision never sees only a part of a change to both.
 func TestTwoKinds(t *testing.T) {
 	t.Parallel()
 	for name, backend := range backends {
@@ -308,7 +308,7 @@ func TestTwoKinds(t *testing.T) {
 	}
 }
 
-// keptPairs is how many pairs there are at a time.
+// keptPairs is the number of pairs that exist at a time.
 const keptPairs = 5
 
 // writePair writes a role and then its binding, and deletes an earlier binding and then its role.
@@ -353,7 +353,7 @@ func readPairs(t *testing.T, roles, bindings *gadgets, acked int64) error {
 	return nil
 }
 
-// TestContextEnds: the context's error is returned as it is.
+// TestContextEnds: the context's error is returned unchanged.
 func TestContextEnds(t *testing.T) {
 	t.Parallel()
 	g := open(t, backends["memory"](t), "gadgets", 0, cacher.Options{}, reader.Options{

@@ -1,36 +1,36 @@
-// Package reader reads the decoded objects of one kind from its storage, for policy and strategies:
+// Package reader reads the decoded objects of one kind from their storage, for policies and strategies:
 //
 //	r, err := reader.New(cache, reader.Options{Status: reg.ReaderStatus})
 //	obj, err := r.Get(ctx, "default", "a", runtime.Freshness{})
 //
-// A Reader implements runtime.Reader over a storage.Interface. Over a storage.Differ, which package cacher has, it answers
-// from memory. It is a package of its own because it needs nothing of a cache but that interface: the cache knows records
-// and revisions, the Reader objects.
+// A Reader implements runtime.Reader over a storage.Interface. Over a storage.Differ, such as a cache of package cacher, it
+// reads from memory. It is a package of its own because it needs only that interface of a cache: the cache has records and
+// revisions, the Reader has objects.
 //
 // # Freshness
 //
-// Cached is the Match Acknowledged of package storage: it waits until the cache has the writes that were acknowledged
-// through it, which takes microseconds where the backend is in this process. While the cache is not filled, or if it
-// stays behind for longer than its ReadWait, the storage below answers, by a linearizable read. The freshness AtLeast is
-// NotOlderThan, Exactly is Exact and Live is Latest.
+// Cached is the Match Acknowledged of package storage. It waits until the cache has the writes that were acknowledged through
+// it, which takes microseconds if the backend is in this process. While the cache is not filled, or if it stays behind for
+// longer than its ReadWait, the storage below serves the read, by a linearizable read. The freshness AtLeast is NotOlderThan,
+// Exactly is Exact and Live is Latest.
 //
 // # Shared objects
 //
-// An object is decoded when it is read first, and kept for all who read it in that state: of each object the state that
-// was decoded last, within Options.KeepBytes. What was evicted is decoded again.
+// An object is decoded when it is first read, and kept for all readers of that state. Of each object the state that was
+// decoded last is kept, within Options.KeepBytes. An evicted object is decoded again.
 //
 // # Objects that cannot be read
 //
-// Get returns an error for an object whose stored bytes cannot be decoded. So does List when it would show one: an answer
-// without it would be taken for the whole. The error names the object. It lasts until the object is deleted or repaired.
-// Changes returns the changes with such an error, which wraps runtime.ErrUnreadable and names up to ten objects: a caller
-// goes on from them without the objects, or takes it as an error.
+// Get returns an error for an object whose stored bytes cannot be decoded. List does so if it would have to return such an
+// object, because a result without it would look complete. The error names the object. It lasts until the object is deleted
+// or repaired. Changes returns the changes together with such an error, which wraps runtime.ErrUnreadable and names up to ten
+// objects. A caller can use the changes without these objects, or treat them as failed.
 //
 // # Without a cache
 //
-// Over any other storage.Interface every Cached read is a read of the most recent state from the storage, and Changes is
-// always a Reset with all objects. Changed is the revision of the store, which changes of other kinds raise, too; where
-// the backend is not in this process it is a request to that. Ready asks the storage whether it answers.
+// Over any other storage.Interface every Cached read is a read of the most recent state from the storage, and Changes always
+// returns a Reset with all objects. Changed returns the revision of the store, which changes of other kinds raise, too. If
+// the backend is not in this process, that is a request. Ready checks that the storage answers.
 package reader
 
 import (
@@ -45,16 +45,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Options refines a Reader. The zero Options is valid.
+// Options are the options of a Reader. The zero Options is valid.
 type Options struct {
-	// Status makes the error that callers get, such as a StatusError, of one of package storage about the object called
-	// name, "" for an error about the collection. nil leaves errors as they are. It is not asked about the context's error.
+	// Status converts an error of package storage to the error that callers get, such as a StatusError. name is the name of
+	// the object; it is "" for an error about the collection. A nil Status leaves errors unchanged. It is not called for the
+	// context's error.
 	Status func(err error, name string) error
-	// KeepBytes bounds the objects that are kept decoded, by the bytes of their JSON; an object takes two to six times as
+	// KeepBytes bounds the decoded objects that are kept, by the bytes of their JSON; an object takes two to six times as
 	// much memory. 0 is 32 MiB; a negative number keeps none.
 	KeepBytes int64
-	// Version is the hub version of the kind. With it many objects are decoded at once where the storage is a
-	// storage.ManyDecoder; without it one after the other.
+	// Version is the hub version of the kind. If it is set and the storage is a storage.ManyDecoder, many objects are decoded
+	// at once. Otherwise they are decoded one after the other.
 	Version schema.GroupVersion
 	// Wait is how long Changed, which has no context, waits for a storage without a cache; 0 is 3 s.
 	Wait time.Duration
@@ -67,7 +68,7 @@ const defaultKeep = 32 << 20
 // be called concurrently. It has nothing to close.
 type Reader struct {
 	store  storage.Interface
-	differ storage.Differ // the store, if it is one; or nil
+	differ storage.Differ // the store if it is a Differ, or nil
 	opts   Options
 	kept   *kept
 }
@@ -93,7 +94,7 @@ func New(store storage.Interface, o Options) (*Reader, error) {
 	return r, nil
 }
 
-// read is what a Freshness asks of a storage.
+// read returns the storage.Read for a Freshness.
 func read(at runtime.Freshness) storage.Read {
 	if revision, ok := at.AtLeast(); ok {
 		return storage.Read{Match: storage.NotOlderThan, Revision: revision}
@@ -107,7 +108,7 @@ func read(at runtime.Freshness) storage.Read {
 	return storage.Read{Match: storage.Acknowledged}
 }
 
-// fail makes the error that a caller gets.
+// fail returns the error for the caller.
 func (r *Reader) fail(ctx context.Context, err error, name string) error {
 	switch {
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
@@ -130,7 +131,7 @@ func (r *Reader) Get(ctx context.Context, namespace, name string, at runtime.Fre
 }
 
 func (r *Reader) get(ctx context.Context, namespace, name string, at runtime.Freshness) (runtime.Object, error) {
-	if strings.Contains(name, "/") { // it would be the key of an object in another namespace
+	if strings.Contains(name, "/") { // otherwise it could be the key of an object in another namespace
 		return nil, storage.ErrNotFound
 	}
 	key := name
@@ -186,7 +187,7 @@ func (r *Reader) Changes(ctx context.Context, since int64, at runtime.Freshness)
 	return out, nil
 }
 
-// changes returns what moves mean for objects. What cannot be read is Deleted, and named by unreadable.
+// changes converts moves to changes of objects. An unreadable object is Deleted in the result, and unreadable names it.
 func (r *Reader) changes(ctx context.Context, d storage.Delta) (all []runtime.Change[runtime.Object], unreadable *storage.UnreadableError, err error) {
 	all = make([]runtime.Change[runtime.Object], d.Count)
 	m := r.many(func(i int, obj runtime.Object) { all[i].Object = obj })
@@ -222,7 +223,7 @@ func names(key string) (namespace, name string) {
 	return namespace, name
 }
 
-// delta is that of the storage, or all objects where it knows of no changes.
+// delta returns the Delta of the storage, or all objects if the storage is no Differ.
 func (r *Reader) delta(ctx context.Context, since int64, at storage.Read) (storage.Delta, error) {
 	if r.differ != nil {
 		return r.differ.Delta(ctx, since, at)
@@ -230,8 +231,8 @@ func (r *Reader) delta(ctx context.Context, since int64, at storage.Read) (stora
 	return storage.Whole(ctx, r.store, at)
 }
 
-// Changed implements runtime.Reader. Over a storage.Differ it takes no lock. The Generation is always 0: the storage makes
-// all objects in the same way.
+// Changed implements runtime.Reader. Over a storage.Differ it takes no lock. The Generation is always 0, because the storage
+// makes all objects in the same way.
 func (r *Reader) Changed() runtime.LastChange { return runtime.LastChange{Revision: r.changed()} }
 
 func (r *Reader) changed() int64 {
@@ -252,13 +253,13 @@ func (r *Reader) changed() int64 {
 	return revision
 }
 
-// starter is a cache, which begins to be filled when it is told to.
+// starter is a cache that begins to fill when Start is called.
 type starter interface {
 	Start()
 	Ready(ctx context.Context) error
 }
 
-// Ready implements runtime.Reader. A cache that is not filled begins to be filled; Ready does not wait for that.
+// Ready implements runtime.Reader. If a cache is not filled, Ready makes it begin to fill; it does not wait for that.
 func (r *Reader) Ready(ctx context.Context) error {
 	if r.differ == nil {
 		_, err := r.store.Revision(ctx)

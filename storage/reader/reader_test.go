@@ -140,7 +140,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestChangesBeforeTheWindow: what has left the log is a Reset.
+// TestChangesBeforeTheWindow: changes that have left the log make a Reset.
 func TestChangesBeforeTheWindow(t *testing.T) {
 	t.Parallel()
 	g := cached(t, cacher.Options{WindowBytes: 1 << 10}, reader.Options{})
@@ -155,7 +155,7 @@ func TestChangesBeforeTheWindow(t *testing.T) {
 	}
 }
 
-// TestChanged: only changes count, and one that was acknowledged counts at once.
+// TestChanged: only changes of the kind count, and an acknowledged change counts at once.
 func TestChanged(t *testing.T) {
 	t.Parallel()
 	b := backends["memory"](t)
@@ -202,7 +202,7 @@ func eventually(t testing.TB, what string, f func() bool) {
 	}
 }
 
-// TestUnreadable: an object that cannot be read is an error that names it, wherever it would be shown.
+// TestUnreadable: an unreadable object causes an error that names it, wherever it would be shown.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	b := backends["memory"](t)
@@ -241,14 +241,14 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// unfollowed is a storage whose changes cannot be followed, so that a cache of it is never filled.
+// unfollowed is a storage whose changes cannot be followed, so that a cache over it is never filled.
 type unfollowed struct{ *storage.Store }
 
 func (unfollowed) Follow(context.Context, int64) (storage.Following, error) {
 	return nil, storage.ErrUnavailable
 }
 
-// TestChangesWithoutUnreadable: Changes has everything besides objects that cannot be read, whoever answers it.
+// TestChangesWithoutUnreadable: Changes returns everything except unreadable objects, from memory and from the storage below.
 func TestChangesWithoutUnreadable(t *testing.T) {
 	t.Parallel()
 	b := backends["memory"](t)
@@ -319,7 +319,7 @@ func TestChangesWithoutUnreadable(t *testing.T) {
 	}
 }
 
-// TestReady: a cache begins to be filled when it is asked whether it is.
+// TestReady: Ready makes a cache begin to fill.
 func TestReady(t *testing.T) {
 	t.Parallel()
 	g := open(t, backends["memory"](t), "gadgets", 0, cacher.Options{}, reader.Options{})
@@ -339,7 +339,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// TestWithoutCache: every read asks the storage.
+// TestWithoutCache: every read reads the storage.
 func TestWithoutCache(t *testing.T) {
 	t.Parallel()
 	store := storeOf(t, backends["memory"](t), "gadgets")
@@ -364,7 +364,7 @@ func TestWithoutCache(t *testing.T) {
 	}
 }
 
-// TestBound: what does not fit is decoded again, and what is read more often stays.
+// TestBound: objects beyond the bound are decoded again, and objects that are read more often stay.
 func TestBound(t *testing.T) {
 	t.Parallel()
 	g := cached(t, cacher.Options{}, reader.Options{KeepBytes: 16 << 10})
@@ -389,7 +389,7 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// swapped is a backend in whose place another one may come: the store was set back.
+// swapped is a backend that can be replaced by another one: the store was set back.
 type swapped struct {
 	current atomic.Pointer[memory.Backend]
 }
@@ -412,7 +412,8 @@ func (s *swapped) Watch(ctx context.Context, w storage.WatchRange) (storage.Feed
 
 func (s *swapped) Close() error { return nil }
 
-// TestSetBack: a reader of a store that was set back shows the state it was set back to, and no changes between the two.
+// TestSetBack: a reader of a store that was set back shows the state it was set back to, and no changes between the two
+// states.
 func TestSetBack(t *testing.T) {
 	t.Parallel()
 	s := &swapped{}
@@ -436,7 +437,7 @@ func TestSetBack(t *testing.T) {
 			l, err := g.List(t.Context(), runtime.Query{})
 			return err == nil && len(l.Items) == 1 && strings.HasPrefix(texts(l.Items), "ns/a=new@")
 		})
-		for range 5 { // which are past the revision of before
+		for range 5 { // these are after the earlier revision
 			mustPut(t, g.cache, "ns/c", fmt.Sprint("c", g.Changed().Revision))
 		}
 		c := g.changes(t, was.Revision, runtime.Freshness{})
@@ -450,7 +451,7 @@ func TestSetBack(t *testing.T) {
 	}
 }
 
-// TestBehind: a cache that does not hear of a write is not waited for longer than its ReadWait.
+// TestBehind: the reader waits at most the ReadWait of a cache that does not receive a write.
 func TestBehind(t *testing.T) {
 	t.Parallel()
 	g := open(t, backends["memory"](t), "gadgets", time.Hour, cacher.Options{ReadWait: time.Millisecond}, reader.Options{})

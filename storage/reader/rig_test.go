@@ -46,7 +46,7 @@ var backends = map[string]func(t testing.TB) storage.Backend{
 	},
 }
 
-// storeOf returns a store of gadgets under a plural of its own.
+// storeOf returns a store of gadgets with its own plural.
 func storeOf(t testing.TB, b storage.Backend, plural string) *storage.Store {
 	t.Helper()
 	o, err := storagetest.GadgetOptions()
@@ -61,7 +61,7 @@ func storeOf(t testing.TB, b storage.Backend, plural string) *storage.Store {
 	return s
 }
 
-// open makes a cache of gadgets and a reader; lag is how long the cache hears late of changes, at most.
+// open makes a cache of gadgets and a reader. lag is the maximum delay with which the cache receives changes.
 func open(t testing.TB, b storage.Backend, plural string, lag time.Duration, co cacher.Options, ro reader.Options) *gadgets {
 	t.Helper()
 	g := &gadgets{store: storeOf(t, b, plural)}
@@ -81,7 +81,7 @@ func open(t testing.TB, b storage.Backend, plural string, lag time.Duration, co 
 	return g
 }
 
-// late is a storage.Source whose feeds tell what happened some time later.
+// late is a storage.Source whose feeds deliver changes with a delay.
 type late struct {
 	*storage.Store
 	most time.Duration
@@ -116,13 +116,13 @@ func (g *gadgets) fill(t testing.TB) {
 	}
 }
 
-// gadget returns one of no color.
+// gadget returns a gadget without a color.
 func gadget(key string) *storagetest.Gadget {
 	ns, name, _ := strings.Cut(key, "/")
 	return &storagetest.Gadget{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
 }
 
-// put creates a gadget or changes its color, through s, and returns the revision of that.
+// put creates a gadget or changes its color, through s, and returns the revision of the write.
 func put(ctx context.Context, s storage.Interface, key, color string) (int64, error) {
 	made := gadget(key)
 	made.Labels, made.Spec.Color = map[string]string{"color": color}, color
@@ -141,7 +141,7 @@ func put(ctx context.Context, s storage.Interface, key, color string) (int64, er
 	return record.Revision, err
 }
 
-// remove deletes a gadget through s, and returns the revision of that.
+// remove deletes a gadget through s, and returns the revision of the deletion.
 func remove(ctx context.Context, s storage.Interface, key string) (int64, error) {
 	record, err := s.Update(ctx, key, storage.WriteOptions{}, func(context.Context, runtime.Object, storage.Record) (storage.Outcome, error) {
 		return storage.Outcome{Delete: true}, nil
@@ -167,7 +167,7 @@ func mustRemove(t testing.TB, s storage.Interface, key string) int64 {
 	return revision
 }
 
-// text is an object as "namespace/name=color@revision".
+// text returns an object as "namespace/name=color@revision".
 func text(obj runtime.Object) string {
 	g, ok := obj.(*storagetest.Gadget)
 	if !ok {
@@ -176,7 +176,7 @@ func text(obj runtime.Object) string {
 	return fmt.Sprintf("%s/%s=%s@%s", g.Namespace, g.Name, g.Spec.Color, g.ResourceVersion)
 }
 
-// texts is a list as text.
+// texts returns a list as text.
 func texts(items []runtime.Object) string {
 	var all []string
 	for _, obj := range items {
@@ -185,7 +185,7 @@ func texts(items []runtime.Object) string {
 	return strings.Join(all, " ")
 }
 
-// revisionOf is the revision of an object.
+// revisionOf returns the revision of an object.
 func revisionOf(obj runtime.Object) int64 {
 	g, ok := obj.(*storagetest.Gadget)
 	if !ok {
@@ -198,7 +198,7 @@ func revisionOf(obj runtime.Object) int64 {
 	return n
 }
 
-// index is what a caller of Changes keeps.
+// index is the state that a caller of Changes keeps.
 type index struct {
 	revision int64
 	objects  map[string]string // by key
@@ -221,7 +221,7 @@ func (x *index) apply(c runtime.Changes[runtime.Object]) {
 	x.revision = c.Revision
 }
 
-// String is the index as texts writes a list.
+// String returns the index in the format of texts.
 func (x *index) String() string {
 	var all []string
 	keys := make([]string, 0, len(x.objects))

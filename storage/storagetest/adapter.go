@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// objectConcurrentTests judge a storage.Interface by what clients and watches of a backend are judged by.
+// objectConcurrentTests test a storage.Interface with the clients and watches that test a backend.
 var objectConcurrentTests = []objectTest{
 	{name: "clients and watches", run: func(t *testing.T, s *objects) { concurrentObjects(t, s, 4) }},
 	{name: "clients and watches of few objects", run: func(t *testing.T, s *objects) { concurrentObjects(t, s, 2) }},
@@ -26,11 +26,11 @@ func concurrentObjects(t *testing.T, s *objects, keys int) {
 	})
 }
 
-// adapter makes a storage.Interface look like a backend whose answers do not always tell their revision. Values are
-// the colors of gadgets, which always exist or not: there is no put of whatever is there.
+// adapter makes a storage.Backend of a storage.Interface, for the workload. Its results do not always have a revision. Values
+// are the colors of gadgets. An unconditional commit cannot create a key.
 type adapter struct{ s *objects }
 
-// Get implements storage.Backend. The key of a namespace asks for the revision alone.
+// Get implements storage.Backend. The key of a namespace reads only the revision.
 func (a adapter) Get(ctx context.Context, key string, at int64) (storage.GetResult, error) {
 	if strings.HasSuffix(key, "/") {
 		now, err := a.s.Revision(ctx)
@@ -75,7 +75,7 @@ func selection(prefix string) storage.Selection {
 	return storage.Selection{Namespace: ns, Name: name}
 }
 
-// metError says what a change found instead of what it expected.
+// metError has the value that a change found instead of the expected one.
 type metError struct{ kv storage.KV }
 
 func (e *metError) Error() string { return fmt.Sprintf("met revision %d", e.kv.Revision) }

@@ -10,7 +10,7 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// Patience is how long a test waits for something that should come at once.
+// Patience is how long a test waits for something that should happen at once.
 const Patience = 30 * time.Second
 
 // Backend tests that what open returns is a storage.Backend. open is called for every subtest, one after the other, and
@@ -49,7 +49,7 @@ type backendTest struct {
 	run  func(*testing.T, *backend)
 }
 
-// budget is how long a test goes on with what is slow on some backends, such as thousands of commits.
+// budget is how long a test continues operations that are slow on some backends, such as thousands of commits.
 func budget() time.Duration {
 	if testing.Short() {
 		return time.Second
@@ -57,7 +57,7 @@ func budget() time.Duration {
 	return 5 * time.Second
 }
 
-// backend is the backend under test with the calls that tests make most, each failing the test on a surprise.
+// backend is the backend under test, with methods for the most frequent calls, which fail the test on an unexpected result.
 type backend struct {
 	storage.Backend
 	t   *testing.T
@@ -76,23 +76,23 @@ func newBackend(t *testing.T, b storage.Backend) *backend {
 	return &backend{Backend: b, t: t, ctx: ctx}
 }
 
-// in is the backend in a subtest.
+// in returns the backend for a subtest.
 func (b *backend) in(t *testing.T) *backend { return &backend{Backend: b.Backend, t: t, ctx: b.ctx} }
 
-// patient returns a context for a wait for what should come at once.
+// patient returns a context for waiting for something that should happen at once.
 func (b *backend) patient() context.Context {
 	ctx, cancel := context.WithTimeout(b.ctx, Patience)
 	b.t.Cleanup(cancel)
 	return ctx
 }
 
-// put writes a value whatever is there and returns the commit's revision.
+// put writes a value unconditionally and returns the commit's revision.
 func (b *backend) put(key, value string) int64 {
 	b.t.Helper()
 	return b.commit(storage.Commit{Key: key, Expect: storage.AnyRevision, Value: []byte(value)})
 }
 
-// del deletes a key that is there.
+// del deletes an existing key.
 func (b *backend) del(key string) int64 {
 	b.t.Helper()
 	return b.commit(storage.Commit{Key: key, Expect: b.get(key, 0).KV.Revision, Delete: true})
@@ -107,7 +107,7 @@ func (b *backend) commit(c storage.Commit) int64 {
 	return res.Revision
 }
 
-// refused makes a commit which must meet ErrConflict and returns its result.
+// refused makes a commit which must fail with ErrConflict, and returns its result.
 func (b *backend) refused(c storage.Commit) storage.CommitResult {
 	b.t.Helper()
 	res, err := b.Commit(b.ctx, c)
@@ -129,7 +129,7 @@ func (b *backend) get(key string, at int64) storage.GetResult {
 	return res
 }
 
-// wantGet checks a key's value at a revision; "" with found false is a missing key.
+// wantGet checks that a key has this value, written at this revision, in the state at a revision.
 func (b *backend) wantGet(key string, at int64, want string, revision int64) {
 	b.t.Helper()
 	res := b.get(key, at)
@@ -154,7 +154,7 @@ func (b *backend) list(r storage.Range) storage.RangeResult {
 	return res
 }
 
-// revision is the store's revision.
+// revision returns the store's revision.
 func (b *backend) revision() int64 {
 	b.t.Helper()
 	return b.get("no such key", 0).Revision
@@ -170,7 +170,7 @@ func (b *backend) watch(w storage.WatchRange) *feed {
 	return &feed{Feed: f, b: b}
 }
 
-// compactor returns the backend's power to compact, or skips the test.
+// compactor returns the backend as a storage.Compactor, or skips the test.
 func (b *backend) compactor() storage.Compactor {
 	b.t.Helper()
 	c, ok := b.Backend.(storage.Compactor)
@@ -234,10 +234,10 @@ type feed struct {
 	storage.Feed
 	b       *backend
 	pending []storage.Change
-	last    int64 // progress seen
+	last    int64 // the greatest progress seen
 }
 
-// next returns the next change, and checks what holds for every answer of Next.
+// next returns the next change, and checks the rules for every result of Next.
 func (f *feed) next() storage.Change {
 	f.b.t.Helper()
 	for len(f.pending) == 0 {
@@ -274,8 +274,8 @@ func (f *feed) fill() {
 	f.pending = append(f.pending, got.Changes...)
 }
 
-// want checks that the next changes are exactly these, as text: "put k=v", "delete k", each with @revision; with
-// previous values "put k=v@5 (was u@3)".
+// want checks that the next changes are exactly these, as text: "put k=v", "delete k", each with @revision; with previous
+// values "put k=v@5 (was u@3)".
 func (f *feed) want(changes ...string) {
 	f.b.t.Helper()
 	for i, want := range changes {
@@ -285,7 +285,7 @@ func (f *feed) want(changes ...string) {
 	}
 }
 
-// quiet checks that nothing more was delivered up to the store's revision.
+// quiet checks that nothing more is delivered up to the store's revision.
 func (f *feed) quiet() {
 	f.b.t.Helper()
 	now := f.b.revision()
@@ -298,7 +298,7 @@ func (f *feed) quiet() {
 	}
 }
 
-// fails checks that Next reports the error.
+// fails checks that Next returns the error.
 func (f *feed) fails(want error) {
 	f.b.t.Helper()
 	ctx, cancel := context.WithTimeout(f.b.ctx, Patience)

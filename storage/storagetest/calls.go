@@ -9,7 +9,7 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// verb is what a client asks of a backend.
+// verb is the kind of a call of a client.
 type verb int
 
 const (
@@ -18,17 +18,17 @@ const (
 	verbCommit
 )
 
-// outcome is what became of a call.
+// outcome is the kind of a call's result.
 type outcome int
 
 const (
 	answered outcome = iota
 	conflicted
-	unknown // the commit may have happened, or may still happen; of a read nothing was learnt
+	unknown // the commit may have happened, or may still happen; a read had no result
 	refused // the commit has not happened
 )
 
-// call is what a client asked at a time, and what it was told.
+// call is one call of a client, with its times and its result.
 type call struct {
 	client       int
 	verb         verb
@@ -39,14 +39,14 @@ type call struct {
 
 	outcome  outcome
 	err      error
-	revision int64 // the answer's; 0: it was not told
+	revision int64 // of the result; 0: unknown
 	kv       storage.KV
 	found    bool
 	kvs      []storage.KV
 	count    int64
 }
 
-// get, list and make ask and note the answer. They fill in all but client and times.
+// get, list and make execute the call and record the result. They set all fields except client and the times.
 
 func (c *call) get(ctx context.Context, b storage.Backend) {
 	res, err := b.Get(ctx, c.key, c.at)
@@ -81,20 +81,20 @@ func (c *call) note(err error) {
 	}
 }
 
-// tolerable says whether a backend that keeps its promises may have answered with this error.
+// tolerable reports whether a backend that keeps its promises may have returned this error.
 func (c *call) tolerable() bool {
 	return c.err == nil || c.outcome == conflicted || c.outcome == refused || transient(c.err)
 }
 
-// transient says whether an error means that the same call may work later.
+// transient reports whether an error means that the same call may succeed later.
 func transient(err error) bool {
 	return errors.Is(err, storage.ErrUnavailable) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// idle says whether a commit that succeeded could do so without a change.
+// idle reports whether the commit may have succeeded without a change.
 func (c *call) idle() bool { return c.commit.Delete && c.commit.Expect == storage.AnyRevision }
 
-// met says whether the commit's condition holds for what is under its key.
+// met reports whether the commit's condition is met by the state of its key.
 func (c *call) met(found bool, revision int64) bool {
 	switch {
 	case c.commit.Expect == storage.AnyRevision:
@@ -105,7 +105,7 @@ func (c *call) met(found bool, revision int64) bool {
 	return c.commit.Expect == revision
 }
 
-// String is the call as a failure shows it.
+// String returns the call as text for a failure.
 func (c *call) String() string {
 	var ask, answer string
 	switch c.verb {
@@ -149,7 +149,7 @@ func versions(kvs []storage.KV) string {
 	return s + "]"
 }
 
-// prefixEnd is the end of the interval of the keys with a prefix, "" when there is none.
+// prefixEnd returns the first key after those with a prefix, "" if there is none.
 func prefixEnd(prefix string) string {
 	for n := len(prefix); n > 0; n-- {
 		if last := prefix[n-1]; last < 0xff {

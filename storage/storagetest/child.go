@@ -16,15 +16,15 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// Variables by which Kill tells a child what to do.
+// The environment variables with which Kill configures a child.
 const (
 	childStore = "KEELSON_STORAGETEST_STORE" // name of the store
 	childDir   = "KEELSON_STORAGETEST_DIR"
 	childRound = "KEELSON_STORAGETEST_ROUND"
 )
 
-// Child plays the part of the process that [Kill] kills. TestMain calls it first, with the same stores as the tests,
-// and ends when it returns true:
+// Child runs as the process that [Kill] kills. TestMain calls it first, with the same stores as the tests, and returns if it
+// returns true:
 //
 //	func TestMain(m *testing.M) {
 //		if storagetest.Child(stores) {
@@ -54,15 +54,15 @@ func Child(stores map[string]Killed) bool {
 	return true
 }
 
-// report is a line that a child writes: what it is about to do, and what it was told.
+// report is a line that a child writes: what it is about to do, or a result.
 type report struct {
 	Kind     reportKind
-	Client   int    `json:",omitempty"` // that commits
+	Client   int    `json:",omitempty"` // the client that commits
 	Key      string `json:",omitempty"`
-	Value    string `json:",omitempty"` // without its filling; the message of an error
+	Value    string `json:",omitempty"` // without its filling; or the text of an error
 	Deleted  bool   `json:",omitempty"`
 	Revision int64  `json:",omitempty"` // of the value or of the deletion; 0: the key was absent
-	At       int64  `json:",omitempty"` // the revision at which it is true
+	At       int64  `json:",omitempty"` // the revision at which this is true
 }
 
 type reportKind string
@@ -71,12 +71,12 @@ const (
 	reportOpen   reportKind = "open"   // the store's revision
 	reportBegin  reportKind = "begin"  // a commit
 	reportDone   reportKind = "done"   // the commit is acknowledged
-	reportShown  reportKind = "shown"  // a reader or a conflict has shown what is under a key
-	reportChange reportKind = "change" // a watch has shown a change
+	reportShown  reportKind = "shown"  // a reader or a conflict has returned the value of a key
+	reportChange reportKind = "change" // a watch has delivered a change
 	reportError  reportKind = "error"
 )
 
-// playing is a child at work: clients, a reader and a watcher, until the process is killed or its parent is gone.
+// playing is a running child: clients, a reader and a watcher, until the process is killed or its parent has ended.
 type playing struct {
 	b     storage.Backend
 	round string
@@ -90,7 +90,7 @@ const childKeys = 8
 func (p *playing) say(r report) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_ = p.out.Encode(r) // one write: what the parent can read is whole, but for the last line
+	_ = p.out.Encode(r) // one write: what the parent can read is complete except for the last line
 }
 
 func (p *playing) play() {
@@ -115,7 +115,7 @@ func (p *playing) play() {
 	}
 	fail(p.read)
 	fail(func(ctx context.Context) error { return p.watch(ctx, now.Revision) })
-	_, _ = io.Copy(io.Discard, os.Stdin) // ends with the parent
+	_, _ = io.Copy(io.Discard, os.Stdin) // ends when the parent ends
 	cancel()
 	all.Wait()
 }
@@ -139,7 +139,7 @@ func (p *playing) write(ctx context.Context, client int) error {
 			p.say(shownReport(c.Key, res.Current, res.Found, res.Revision))
 		case err != nil:
 			return fmt.Errorf("Commit(%s): %w", describe(c), err)
-		case c.Delete && c.Expect == storage.AnyRevision: // nothing may have changed
+		case c.Delete && c.Expect == storage.AnyRevision: // there may have been nothing to change
 			seen[c.Key] = 0
 			p.say(report{Kind: reportShown, Key: c.Key, At: res.Revision})
 		default:
@@ -155,7 +155,7 @@ func (p *playing) write(ctx context.Context, client int) error {
 	}
 }
 
-// read shows states of the store.
+// read reports states of the store.
 func (p *playing) read(ctx context.Context) error {
 	for {
 		res, err := p.b.Range(ctx, storage.Range{From: "k", To: "l"})
@@ -171,7 +171,7 @@ func (p *playing) read(ctx context.Context) error {
 			return fmt.Errorf("Get: %w", err)
 		}
 		p.say(shownReport(key, got.KV, got.Found, got.Revision))
-		time.Sleep(time.Millisecond) // the clients are more interesting
+		time.Sleep(time.Millisecond) // the clients matter more
 	}
 }
 
@@ -182,7 +182,7 @@ func shownReport(key string, kv storage.KV, found bool, at int64) report {
 	return report{Kind: reportShown, Key: key, Value: unfilled(kv.Value), Revision: kv.Revision, At: at}
 }
 
-// watch shows all changes.
+// watch reports all changes.
 func (p *playing) watch(ctx context.Context, from int64) error {
 	f, err := p.b.Watch(ctx, storage.WatchRange{From: from})
 	if err != nil {
@@ -203,7 +203,7 @@ func (p *playing) watch(ctx context.Context, from int64) error {
 	}
 }
 
-// filled is a value with a filling of some length, which tells a whole value from a damaged one.
+// filled returns a value followed by a filling of some length, with which a damaged value is detected.
 func filled(value string) []byte {
 	n := 0
 	for _, c := range value {
@@ -212,7 +212,7 @@ func filled(value string) []byte {
 	return []byte(value + "#" + strings.Repeat("filling ", n%500) + ".")
 }
 
-// unfilled is the value without its filling; one that is damaged says so.
+// unfilled returns the value without its filling; for a damaged value it returns a text that says so.
 func unfilled(value []byte) string {
 	if len(value) == 0 {
 		return ""

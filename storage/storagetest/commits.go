@@ -169,9 +169,9 @@ var commitTests = []backendTest{
 			t.Errorf("Commit: %v", err)
 		}
 		if err == nil {
-			return // it was done in time
+			return // the deletion was in time
 		}
-		b.put("b", "2") // and goes on working
+		b.put("b", "2") // the backend must still work
 	}},
 	{"counters of concurrent writers", func(t *testing.T, b *backend) {
 		const writers, rounds, keys = 8, 25, 3
@@ -265,7 +265,7 @@ var commitTests = []backendTest{
 	}},
 }
 
-// increment adds one to the number under a key, trying again on conflicts.
+// increment adds one to the number under a key, and tries again on conflicts.
 func increment(b *backend, key string) error {
 	res, err := b.Get(b.ctx, key, 0)
 	if err != nil {

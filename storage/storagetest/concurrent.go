@@ -27,7 +27,7 @@ func callsPerClient() int {
 	return 200
 }
 
-// repeat runs a workload, once or until the soak is over.
+// repeat runs a workload once, or until the soak time is over.
 func repeat(t *testing.T, make func(round int) *workload) {
 	for end, round := soakEnd(t), 0; round == 0 || time.Now().Before(end); round++ {
 		w := make(round)
@@ -39,7 +39,7 @@ func repeat(t *testing.T, make func(round int) *workload) {
 	}
 }
 
-// soakEnd is when a test that may go on for long ends: KEELSON_SOAK from now, or now.
+// soakEnd returns the time at which a long test ends: KEELSON_SOAK from now, or now.
 func soakEnd(t testing.TB) time.Time {
 	t.Helper()
 	s := os.Getenv("KEELSON_SOAK")

@@ -1,39 +1,39 @@
-// Package storagetest is the definition of a storage backend, and of a storage.Interface, as tests. Whatever passes
-// them is one:
+// Package storagetest provides the tests that define a storage backend and a storage.Interface. An implementation that passes
+// them is conformant:
 //
 //	func TestConformance(t *testing.T) {
 //		storagetest.Backend(t, func(t *testing.T) storage.Backend { return memory.New(memory.Options{}) })
 //	}
 //
-// # The kits
+// # The tests
 //
-//   - [Backend] checks every promise of storage.Backend, each in a subtest of its name. Powers that a backend may
-//     have or not (storage.Compactor, Healther, Readier, Loader, Raiser, a TTL, feeds that are a storage.Waker) are
-//     tested when it has them, and the subtests skipped otherwise.
-//   - [Durable] checks what a backend that outlives its process adds to them, by closing and opening it, and [Kill]
-//     by killing the process that has it open.
-//   - [Faults] runs concurrent clients while faults of the caller's strike and heal: a member killed, a connection
-//     cut, a disk full. [Proxy] is a TCP proxy that cuts, refuses, throttles or holds connections for it.
-//   - [Interface] checks every promise of storage.Interface, whatever implements it: a store, a cache, a wrapper.
+//   - [Backend] checks every promise of storage.Backend, each in a subtest with its name. Optional abilities
+//     (storage.Compactor, Healther, Readier, Loader, Raiser, TTLs, feeds that are a storage.Waker) are tested if the backend
+//     has them; otherwise their subtests are skipped.
+//   - [Durable] checks what a backend that outlives its process promises in addition, by closing and opening it. [Kill] kills
+//     the process that has it open.
+//   - [Faults] runs concurrent clients while faults that the caller defines occur and are healed: a member is killed, a
+//     connection is cut, a disk is full. [Proxy] is a TCP proxy that cuts, refuses, throttles or holds connections for such
+//     tests.
+//   - [Interface] checks every promise of storage.Interface, for any implementation: a store, a cache, a wrapper.
 //
-// # How concurrency is judged
+// # How concurrent clients are checked
 //
-// Concurrent clients create, update, delete, read and list a few keys while watches of every kind follow: of all keys
-// and of one, with previous values and without, slow ones, resumed ones, ones begun late. Then everything that
-// anybody was told is compared. All watches must agree on one log of changes, each change delivered once, in order,
-// after the value that was there before. Each acknowledged commit must be in the log at the revision it was told;
-// each answer must be what the log says of the revision at which it is true; what begins after a revision was shown
-// must not see less. Beside that log, the history of each key must be linearizable (https://github.com/anishathalye/porcupine,
-// after Wing and Gong, "Testing and verifying concurrent objects", 1993); one that is not is drawn to a file that
-// the failure names. A commit that ends with ErrUnavailable or a context error may happen at any later time or never.
+// Concurrent clients create, update, delete, read and list a few keys, while watches of every kind follow: of all keys and of
+// one key, with previous values and without, slow ones, resumed ones, and ones that begin late. Then all results are
+// compared. All watches must agree on one log of changes. Each change must be delivered once, in order, with the right
+// previous value. Each acknowledged commit must be in the log at its revision. Each result must be what the log has at the
+// revision of the result. An operation that begins after a revision was shown must not see an earlier state.
 //
-// # Writing a backend
-//
-// The example of [Backend] is a whole one, in 150 lines; it passes.
+// In addition, the history of each key must be linearizable (https://github.com/anishathalye/porcupine, after Wing and Gong,
+// "Testing and verifying concurrent objects", 1993). If it is not, it is drawn to a file whose name is in the failure. A
+// commit that ends with ErrUnavailable or a context error may happen at any later time or never.
 //
 // # Time
 //
-// Nothing here measures speed. Waiting is bounded by [Patience], which only a broken backend uses up; on slow
-// backends what needs thousands of commits stops at some seconds. With -short everything is shorter, and
-// KEELSON_SOAK=duration lets what is random go on for that long: each concurrent history, each fault, each kill test.
+// The tests do not measure speed. Waiting is bounded by [Patience], which is reached only with a broken backend. On slow
+// backends tests that need thousands of commits stop after some seconds. With -short all tests are shorter.
+// KEELSON_SOAK=duration makes each random test run for that long: each concurrent history, each fault, each kill test.
+//
+// The example of [Backend] is a complete backend of 150 lines that passes.
 package storagetest

@@ -9,8 +9,8 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// Durable tests that a backend's data outlives it. open opens, or creates, the backend whose data is under dir;
-// the test closes it. It does not replace a test that kills the process.
+// Durable tests that a backend's data outlives the backend. open opens, or creates, the backend whose data is under dir; the
+// test closes it. Durable does not replace a test that kills the process, such as [Kill].
 func Durable(t *testing.T, open func(t *testing.T, dir string) storage.Backend) {
 	t.Run("Durable/values and revisions continue", func(t *testing.T) {
 		dir := t.TempDir()
@@ -65,7 +65,7 @@ func Durable(t *testing.T, open func(t *testing.T, dir string) storage.Backend) 
 			t.Fatal(err)
 		}
 		b = newBackend(t, open(t, dir))
-		// History may have been forgotten with the restart, but may not have changed.
+		// The restart may have removed history, but may not have changed it.
 		if res, err := b.Get(b.ctx, "a", r1); err == nil && string(res.KV.Value) != "1" {
 			t.Errorf("at revision %d the value is %q now", r1, res.KV.Value)
 		}
@@ -128,7 +128,7 @@ func Durable(t *testing.T, open func(t *testing.T, dir string) storage.Backend) 
 	})
 }
 
-// restarts makes a random history in which the backend is closed and opened again, now and then.
+// restarts makes a random history in which the backend is sometimes closed and opened again.
 func restarts(t *testing.T, open func(t *testing.T, dir string) storage.Backend) {
 	dir, rnd := t.TempDir(), seeded(t)
 	b := newBackend(t, open(t, dir))
@@ -143,7 +143,7 @@ func restarts(t *testing.T, open func(t *testing.T, dir string) storage.Backend)
 		}
 		m.step(t, b, rnd, step)
 	}
-	// History may have been forgotten with a restart: then all of it before some revision.
+	// A restart may have removed history: then all history before some revision.
 	for i := len(m.revisions) - 1; i >= 0; i-- {
 		if _, err := b.Range(b.ctx, storage.Range{At: m.revisions[i]}); errors.Is(err, storage.ErrCompacted) {
 			m.floor = i + 1

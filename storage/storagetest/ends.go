@@ -65,7 +65,7 @@ var compactTests = []backendTest{
 			f.fails(storage.ErrCompacted)
 		case err != nil || len(got.Changes) == 0:
 			t.Errorf("Next: %+v, %v", got, err)
-		default: // what a store has sent ahead may still be read
+		default: // changes that a store has sent in advance may still be read
 			f.pending = got.Changes
 			f.want(fmt.Sprintf("put a=1@%d", r1), fmt.Sprintf("put a=2@%d", r2), fmt.Sprintf("put a=3@%d", r3))
 		}
@@ -171,7 +171,7 @@ var closeTests = []backendTest{
 	}},
 }
 
-// compactBeside cuts history while others read it: each answer and each change is right, or ErrCompacted.
+// compactBeside compacts history while other goroutines read it. Each result and each change must be right, or ErrCompacted.
 func compactBeside(t *testing.T, b *backend) {
 	c := b.compactor()
 	const commits = 200
@@ -227,7 +227,7 @@ func compactBeside(t *testing.T, b *backend) {
 	all.Wait()
 }
 
-// consecutive follows the values of one key, which count up, until the feed has lost some.
+// consecutive follows the values of one key, which count up, until the feed is compacted.
 func consecutive(b *backend, from int64, going func() bool) error {
 	f, err := b.Watch(b.ctx, storage.WatchRange{Prefix: "k", From: from, Prev: true})
 	if errors.Is(err, storage.ErrCompacted) {

@@ -48,7 +48,7 @@ func (e *events) next() storage.Event {
 	return event
 }
 
-// want checks that the next events are exactly these, as eventText has them.
+// want checks that the next events are exactly these, in the format of eventText.
 func (e *events) want(want ...string) {
 	e.s.t.Helper()
 	for i, w := range want {
@@ -89,7 +89,7 @@ func (e *events) fails(want error) error {
 	}
 }
 
-// eventText is "ADDED ns/a size 1 @5".
+// eventText returns an event as text: "ADDED ns/a size 1 @5".
 func (s *objects) eventText(e storage.Event) string {
 	s.t.Helper()
 	if e.Type == watch.Bookmark {
@@ -108,7 +108,7 @@ func (s *objects) eventText(e storage.Event) string {
 
 func at(format string, r storage.Record) string { return fmt.Sprintf(format+" @%d", r.Revision) }
 
-// label and unlabel change whether byLabel("on") chooses an object, and its size.
+// label and unlabel change whether byLabel("on") selects an object, and its size.
 func (s *objects) label(key string) storage.Record {
 	s.t.Helper()
 	return s.edit(key, func(g *Gadget) {
@@ -146,7 +146,7 @@ var eventTests = []objectTest{
 	{name: "from the future", run: func(t *testing.T, s *objects) {
 		from := s.revision() + 3
 		w := s.watch(storage.WatchOptions{From: from})
-		w.RequestProgress() // nothing below the start is a bookmark
+		w.RequestProgress() // no bookmark is below the start of the watch
 		var want []string
 		for i := 0; len(want) < 2; i++ {
 			if r := s.create(fmt.Sprint("a/", i)); r.Revision > from {
@@ -249,7 +249,7 @@ var eventTests = []objectTest{
 			var got []storage.Event
 			got, err = w.Next(s.ctx)
 			if err == nil && got[0].Type == watch.Modified && got[0].Record.Revision == r.Revision {
-				return // a cache has it still
+				return // a cache still has it
 			}
 		}
 		wantExpired(t, err, old)
@@ -324,7 +324,7 @@ var initialTests = []objectTest{
 		s.create("a/x")
 		w := s.watch(storage.WatchOptions{Initial: true, At: storage.Read{Match: storage.Any}})
 		seen := ""
-		for i := 0; seen != "a/x" && i < 4; i++ { // at once, or later when the state was an older one
+		for i := 0; seen != "a/x" && i < 4; i++ { // at once, or later if the initial state was an older one
 			if e := w.next(); e.Type == watch.Added {
 				seen += e.Record.Key
 			}
@@ -366,8 +366,8 @@ var initialTests = []objectTest{
 	{name: "no gap and no duplicate under writes", run: noGap},
 }
 
-// noGap starts watches while others write, lets each follow to the end, and compares what it has made of the
-// events with the final list.
+// noGap starts watches while other goroutines write, lets each watch follow to the end, and compares the state that results
+// from its events with the final list.
 func noGap(t *testing.T, s *objects) {
 	const writers, rounds, watchers = 3, 60, 6
 	var writing, watching sync.WaitGroup
@@ -408,7 +408,7 @@ func noGap(t *testing.T, s *objects) {
 	}
 }
 
-// churn creates, changes or deletes an object, whichever is possible.
+// churn creates, changes or deletes an object, depending on what is possible.
 func (s *objects) churn(key string, i int) error {
 	_, err := s.Create(s.ctx, key, gadget(key), storage.WriteOptions{})
 	if !errors.Is(err, storage.ErrExists) {
@@ -422,7 +422,8 @@ func (s *objects) churn(key string, i int) error {
 	return err
 }
 
-// replay makes a state of a watch's events, up to the object zz/end, and checks that each fits the state before.
+// replay applies a watch's events to an empty state, up to the object zz/end, and checks that each event fits the state
+// before it.
 func replay(ctx context.Context, w storage.Watch) (map[string]int64, error) {
 	state := map[string]int64{}
 	live, last := false, int64(0)

@@ -12,10 +12,10 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// Log is a storage.Backend: the list of all changes since the beginning, in memory. It forgets nothing, and every read
-// walks the list. The change of revision r is changes[r-2]; an empty Log is at revision 1.
+// Log is a storage.Backend: the list of all changes since the beginning, in memory. It forgets nothing, and every read walks
+// the list. The change of revision r is changes[r-2]; an empty Log is at revision 1.
 type Log struct {
-	news    *sync.Cond // its L guards all below, and the feeds; it wakes these
+	news    *sync.Cond // its L guards all fields below, and the feeds; it wakes the feeds
 	changes []storage.Change
 	closed  bool
 }
@@ -28,7 +28,7 @@ func (l *Log) change() (done func()) {
 	return func() { l.news.Broadcast(); l.news.L.Unlock() }
 }
 
-// state is what is in an interval of keys at a revision, 0 being the latest. The Log is locked.
+// state returns the values in an interval of keys at a revision, 0 being the latest. The caller has locked the Log.
 func (l *Log) state(r storage.Range) (storage.RangeResult, error) {
 	now := int64(len(l.changes)) + 1
 	switch {
@@ -107,8 +107,8 @@ func (l *Log) Close() error {
 
 type logFeed struct {
 	l             *Log
-	ctx           context.Context    // of Watch: the feed's life
-	w             storage.WatchRange // From goes on with what was delivered
+	ctx           context.Context    // the context given to Watch, with which the feed ends
+	w             storage.WatchRange // From is the revision that was delivered last
 	asked, closed bool
 }
 
@@ -142,7 +142,8 @@ func (f *logFeed) Next(ctx context.Context) (out storage.Changes, err error) {
 func (f *logFeed) RequestProgress() { defer f.l.change()(); f.asked = true }
 func (f *logFeed) Close()           { defer f.l.change()(); f.closed = true }
 
-// A Log is a backend because it passes: storagetest.Backend(t, func(*testing.T) storage.Backend { return NewLog() }).
+// A Log is a conformant backend because it passes storagetest.Backend(t, func(*testing.T) storage.Backend { return NewLog()
+// }).
 func ExampleBackend() {
 	l := NewLog()
 	made, err := l.Commit(context.Background(), storage.Commit{Key: "a", Value: []byte("1")})

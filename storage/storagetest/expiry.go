@@ -11,14 +11,14 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// ttlTest is about keys with a prefix of its own: all of them wait at the same time. begin commits what expires, and
-// returns what is to be checked then.
+// ttlTest tests keys with a prefix of its own, so that all tests can wait at the same time. begin makes the commits that
+// expire, and returns the check to run after that.
 type ttlTest struct {
 	name  string
 	begin func(b *backend, prefix string) (check func(t *testing.T, b *backend))
 }
 
-// expiries tests what a TTL means, or that it is refused.
+// expiries tests the effect of a TTL, or that a TTL is refused.
 func expiries(t *testing.T, b *backend) {
 	_, err := b.Commit(b.ctx, storage.Commit{Key: "try", Value: []byte("1"), TTL: time.Second})
 	if errors.Is(err, storage.ErrUnsupported) {
@@ -32,7 +32,7 @@ func expiries(t *testing.T, b *backend) {
 	for i, test := range ttlTests {
 		checks = append(checks, test.begin(b, fmt.Sprint(i, "/")))
 	}
-	// When the last one to be deleted is gone, so is what had been written before.
+	// When the key that is to be deleted last is gone, the keys written before it are gone too.
 	end := b.expiring(storage.Commit{Key: "end", Value: []byte("1")})
 	f := b.watch(storage.WatchRange{Prefix: "end", From: end})
 	if c := f.next(); !c.Deleted {
@@ -147,7 +147,7 @@ var ttlTests = []ttlTest{
 			want = append(want, fmt.Sprintf("put %s=v@%d", key, r), fmt.Sprintf("delete %s (was v@%d)", key, r))
 		}
 		return func(t *testing.T, b *backend) {
-			// That all changes of one revision come at once is checked with every answer of Next.
+			// next checks that all changes of one revision come together.
 			f := b.watch(storage.WatchRange{Prefix: p, From: from, Prev: true})
 			var got []string
 			for range want {

@@ -10,32 +10,32 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// Fault is something that can go wrong below a backend: a member is killed, a connection is cut, the disk is full.
-// Its funcs run in the test's goroutine while others use the backend, and fail the test themselves.
+// Fault is a failure below a backend: a member is killed, a connection is cut, the disk is full. Its funcs run in the test's
+// goroutine while other goroutines use the backend, and must fail the test themselves.
 type Fault struct {
-	Name   string
-	Strike func(t *testing.T)
-	// Heal ends what Strike began, and returns when the store could work again; nil for a fault that is over when
+	Name   string             // name of the subtest
+	Strike func(t *testing.T) // makes the failure happen
+	// Heal ends what Strike began, and returns when the store could work again. It is nil for a fault that has ended when
 	// Strike returns.
 	Heal func(t *testing.T)
 }
 
-// Faulty is a store that can be broken on purpose.
+// Faulty is a store with the faults to test.
 type Faulty struct {
-	// Backends are open on one store; there is at least one. Clients use them all: several stand for several
-	// servers. Whoever made them closes them.
+	// Backends are open on one store; there is at least one. Clients use all of them: several backends stand for several
+	// servers. The caller of Faults closes them.
 	Backends []storage.Backend
-	Faults   []Fault
+	Faults   []Fault // the faults to test
 }
 
-// Faults tests that a store keeps its promises while each of the faults strikes and heals, again and again: what
-// concurrent clients were told is linearizable and in the order of its revisions, every watch delivers every change
-// once, nothing acknowledged is lost, and after healing commits, reads and watches work again within [Patience].
-// Commits that end with ErrUnavailable or a context error may have happened; ErrNoSpace says that one has not.
-// Reads may fail with ErrUnavailable, and a feed may not fail at all.
+// Faults tests that a store keeps its promises while each of the faults occurs and is healed, again and again. The results of
+// concurrent clients are linearizable and in the order of their revisions, every watch delivers every change once, and
+// nothing acknowledged is lost. After healing, commits, reads and watches work again within [Patience]. Commits that end with
+// ErrUnavailable or a context error may have happened; a commit that ends with ErrNoSpace has not. Reads may fail with
+// ErrUnavailable, and a feed may not fail at all.
 //
-// Each fault is a subtest of its name, and a last one, "all", lets them strike in random order when there are
-// several. KEELSON_SOAK=duration makes each as long.
+// Each fault is a subtest with its name. If there are several, a last subtest, "all", uses them in random order.
+// KEELSON_SOAK=duration sets how long each subtest runs.
 func Faults(t *testing.T, f Faulty) {
 	t.Helper()
 	if len(f.Backends) == 0 || len(f.Faults) == 0 {
@@ -49,7 +49,7 @@ func Faults(t *testing.T, f Faulty) {
 	}
 }
 
-// storm runs histories with faults, a few or until the soak is over. Each history has keys of its own.
+// storm runs histories with faults, a few or until the soak time is over. Each history has its own keys.
 func (f Faulty) storm(t *testing.T, prefix string, faults []Fault) {
 	rounds, strikes := 1, 3
 	if testing.Short() {
@@ -81,7 +81,7 @@ func (f Faulty) storm(t *testing.T, prefix string, faults []Fault) {
 	}
 }
 
-// weather lets a fault strike while all work, and heal, and checks that all work again.
+// weather strikes and heals a fault while all clients and watches work, and checks that all of them work again.
 func (w *workload) weather(fault Fault) {
 	w.t.Helper()
 	w.works("before " + fault.Name)
@@ -93,7 +93,7 @@ func (w *workload) weather(fault Fault) {
 	w.works("after " + fault.Name)
 }
 
-// works waits until each client has had some commits and reads answered.
+// works waits until some commits and reads of each client have succeeded.
 func (w *workload) works(when string) {
 	w.t.Helper()
 	type counts struct{ commits, reads int64 }
@@ -115,7 +115,7 @@ func (w *workload) works(when string) {
 	w.watchable(ctx, when)
 }
 
-// watchable checks that a new watch of each backend can be had and reaches the store's revision.
+// watchable checks that a new watch of each backend can be opened and reaches the store's revision.
 func (w *workload) watchable(ctx context.Context, when string) {
 	w.t.Helper()
 	for i, b := range w.backends {
@@ -130,7 +130,7 @@ func (w *workload) watchable(ctx context.Context, when string) {
 	}
 }
 
-// reaches watches from the store's revision until the feed says that it is there.
+// reaches watches from the store's revision until the feed's progress has reached it.
 func reaches(ctx context.Context, b storage.Backend, prefix string) error {
 	now, err := b.Get(ctx, prefix, 0)
 	if err != nil {

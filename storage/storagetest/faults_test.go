@@ -12,7 +12,8 @@ import (
 	"github.com/keelson-dev/keelson/storage/storagetest"
 )
 
-// troubled is a backend that can be made unavailable, or its device full. It then breaks a promise, if it has a flaw.
+// troubled is a backend that can be made unavailable, or whose device can be made full. If it has a flaw, it then breaks a
+// promise.
 type troubled struct {
 	*memory.Backend
 	flaw string
@@ -29,7 +30,7 @@ const (
 	none    trouble = iota
 	cut             // nothing works, and commits may or may not be made
 	full            // commits find no space
-	forever         // as cut, and Heal does not help
+	forever         // like cut, but Heal does not end it
 )
 
 func newTroubled(flaw string) *troubled {
@@ -59,7 +60,7 @@ func (b *troubled) now() (trouble, chan struct{}) {
 	return b.mode, b.healed
 }
 
-// lose says that now, once, something is to be lost.
+// lose reports, once, that something is to be lost now.
 func (b *troubled) lose(flaw string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -98,7 +99,7 @@ func (b *troubled) Commit(ctx context.Context, c storage.Commit) (storage.Commit
 		return res, err
 	case mode == full:
 		return storage.CommitResult{}, storage.ErrNoSpace
-	case rand.IntN(2) == 0: // it is made, now or later, and nobody is told
+	case rand.IntN(2) == 0: // the commit is made, now or later, and its caller gets no result
 		if rand.IntN(2) == 0 {
 			go func() {
 				<-healed

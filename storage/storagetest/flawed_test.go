@@ -14,17 +14,17 @@ import (
 type flaw struct {
 	name string
 	red  string // the subtest that must fail, as a pattern for -test.run
-	slow bool   // the kit waits long for what does not come
-	// Each of these, unless nil, is asked in place of the sound backend's method.
+	slow bool   // the test waits long for something that does not come
+	// Each of these funcs, unless nil, is called instead of the sound backend's method.
 	get    func(b *flawed, ctx context.Context, key string, at int64) (storage.GetResult, error)
 	list   func(b *flawed, ctx context.Context, r storage.Range) (storage.RangeResult, error)
 	commit func(b *flawed, ctx context.Context, c storage.Commit) (storage.CommitResult, error)
 	watch  func(b *flawed, ctx context.Context, w storage.WatchRange) (storage.Feed, error)
 	stat   func(b *flawed, ctx context.Context, key string) (storage.Stat, error)
 	oldest func(b *flawed, ctx context.Context) (int64, error)
-	next   func(f *flawedFeed, got storage.Changes) storage.Changes // alters what a feed delivers
-	end    func(f *flawedFeed, err error) error                     // alters how it ends
-	wake   func(f *flawedFeed, again func()) bool                   // asked in place of the sound one
+	next   func(f *flawedFeed, got storage.Changes) storage.Changes // changes what a feed delivers
+	end    func(f *flawedFeed, err error) error                     // changes the error with which a feed ends
+	wake   func(f *flawedFeed, again func()) bool                   // called instead of the sound Wake
 }
 
 // flawed is a sound backend with one flaw.
@@ -33,14 +33,14 @@ type flawed struct {
 	flaw flaw
 
 	mu   sync.Mutex // guards all below
-	n    int        // commits
+	n    int        // number of commits
 	seen storage.RangeResult
 	lost storage.Commit
 
-	oldest int64 // told last
+	oldest int64 // the result of the last call
 }
 
-// nth says that this is one of the commits that a flaw concerns.
+// nth reports whether this is one of the commits that the flaw affects.
 func (b *flawed) nth(every int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -99,7 +99,7 @@ type flawedFeed struct {
 	storage.Feed
 	b    *flawed
 	w    storage.WatchRange
-	n    int // changes so far
+	n    int // number of changes so far
 	held []storage.Change
 }
 
@@ -110,7 +110,7 @@ func (f *flawedFeed) Wake(again func()) bool {
 	return f.inner(again)
 }
 
-// inner is the sound Wake.
+// inner calls the sound Wake.
 func (f *flawedFeed) inner(again func()) bool {
 	w, ok := f.Feed.(storage.Waker)
 	return ok && w.Wake(again)
@@ -130,7 +130,7 @@ func (f *flawedFeed) Next(ctx context.Context) (storage.Changes, error) {
 	return got, nil
 }
 
-// every alters some of the changes that a feed delivers; nil removes one.
+// every changes some of the changes that a feed delivers; a nil result removes one.
 func every(n int, alter func(f *flawedFeed, c storage.Change) []storage.Change) func(*flawedFeed, storage.Changes) storage.Changes {
 	return func(f *flawedFeed, got storage.Changes) storage.Changes {
 		var out []storage.Change
@@ -195,7 +195,7 @@ var flaws = []flaw{
 		return got
 	}},
 	{name: "progress is too high under load", red: "Concurrent", next: func(f *flawedFeed, got storage.Changes) storage.Changes {
-		if len(got.Changes) > 0 { // of what was committed since: it has not been delivered
+		if len(got.Changes) > 0 { // a change that was committed since: it has not been delivered
 			time.Sleep(time.Millisecond)
 			res, _ := f.b.Backend.Get(context.Background(), "x", 0)
 			got.Progress = max(got.Progress, res.Revision)
@@ -211,7 +211,7 @@ var flaws = []flaw{
 	{name: "the changes of one revision are split", red: "Concurrent", next: func(f *flawedFeed, got storage.Changes) storage.Changes {
 		got.Changes = append(f.held, got.Changes...)
 		f.held = nil
-		if n := len(got.Changes); n > 1 { // the last one comes later, below the progress told
+		if n := len(got.Changes); n > 1 { // the last change comes later, below the progress that was shown
 			f.held = append([]storage.Change(nil), got.Changes[n-1])
 			got.Changes = got.Changes[:n-1]
 			f.RequestProgress()
@@ -286,7 +286,7 @@ var flaws = []flaw{
 	}},
 	{name: "stale reads", red: "Concurrent", get: func(b *flawed, ctx context.Context, key string, at int64) (storage.GetResult, error) {
 		res, err := b.Backend.Get(ctx, key, at)
-		if at == 0 && res.Revision%16 == 0 { // a state that was, with its own revision
+		if at == 0 && res.Revision%16 == 0 { // an earlier state, with its own revision
 			if old, err := b.Backend.Get(ctx, key, res.Revision-3); err == nil {
 				return old, nil
 			}

@@ -16,7 +16,7 @@ import (
 type sourceFlaw struct {
 	name string
 	red  string // the subtest that must fail, as a pattern for -test.run
-	// Each of these, unless nil, is asked in place of the sound storage's method.
+	// Each of these funcs, unless nil, is called instead of the sound storage's method.
 	oldest func(s *flawedSource, ctx context.Context) (int64, error)
 	state  func(s *flawedSource, ctx context.Context, at int64) (storage.State, error)
 	follow func(s *flawedSource, ctx context.Context, from int64) (storage.Following, error)
@@ -84,7 +84,7 @@ func (f *flawedFollowing) Next(ctx context.Context) (storage.Moves, error) {
 	return got, err
 }
 
-// alter changes the entries of states; false leaves one out.
+// alter changes the entries of states; a false result leaves one out.
 func alter(change func(e *storage.Entry) bool) func(*flawedSource, context.Context, int64) (storage.State, error) {
 	return func(s *flawedSource, ctx context.Context, at int64) (storage.State, error) {
 		state, err := s.Store.State(ctx, at)
@@ -100,8 +100,8 @@ func alter(change func(e *storage.Entry) bool) func(*flawedSource, context.Conte
 	}
 }
 
-// believing is UpdateFrom that asks about the state given, and then whether to believe the answer, for which it has only
-// the answer.
+// believing returns an UpdateFrom that calls change with the given state, and then decides only by its outcome whether to use
+// the outcome.
 func believing(believed func(out storage.Outcome, opts storage.WriteOptions, err error) bool) func(*flawedSource, context.Context, storage.Record, storage.WriteOptions, storage.ChangeFunc) (storage.Record, error) {
 	return func(s *flawedSource, ctx context.Context, from storage.Record, opts storage.WriteOptions, change storage.ChangeFunc) (storage.Record, error) {
 		obj, err := s.Decode(from)

@@ -11,10 +11,10 @@ import (
 	"github.com/keelson-dev/keelson/storage/storagetest"
 )
 
-// flawVariable names the flaw of the backend that TestFlawed tests, in a process of its own.
+// flawVariable has the name of the flaw of the backend that TestFlawed tests, in a child process.
 const flawVariable = "KEELSON_STORAGETEST_FLAW"
 
-// TestFlaws shows that the kit can fail: for each flaw the test named with it does.
+// TestFlaws shows that the tests can fail: for each flaw the test named with it fails.
 func TestFlaws(t *testing.T) {
 	t.Parallel()
 	for _, f := range flaws {

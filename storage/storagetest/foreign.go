@@ -7,11 +7,11 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// Values that no build of the storage's own codec has written.
+// Values that the storage's own codec has not written.
 const (
 	notJSON   = "\x00\x01 not an object"
 	otherKind = `{"kind":"Other","apiVersion":"test.example.com/v1","metadata":{"name":"x","namespace":"a"}}`
-	// older lacks the default of size and has a field that the kind does not know.
+	// older lacks the default of size and has a field that the kind does not have.
 	older = `{"apiVersion":"test.example.com/v1","kind":"Gadget","metadata":{"name":"x","namespace":"a","labels":{"on":""}},"spec":{"color":"red","gone":1}}` + "\n"
 )
 

@@ -18,7 +18,7 @@ var historyTests = []backendTest{
 	}},
 }
 
-// model is what a backend must look like: every state, as a plain map.
+// model is the expected content of a backend: every state, as a plain map.
 type model struct {
 	revisions []int64                         // of the states, ascending; the first is the empty store
 	states    map[int64]map[string]storage.KV // by revision
@@ -39,15 +39,15 @@ func newModel(b *backend) *model {
 	return &model{revisions: []int64{first}, states: map[int64]map[string]storage.KV{first: {}}}
 }
 
-// seeded is a source of random numbers, whose seed the test logs.
+// seeded returns a source of random numbers, whose seed the test logs.
 func seeded(t *testing.T) *rand.Rand {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	return rand.New(rand.NewPCG(seed, 1))
 }
 
-// randomHistory makes random commits, with right and wrong expectations, and compares every state and the watches
-// from every revision with a model.
+// randomHistory makes random commits, with right and wrong expectations, and compares every state and the watches from every
+// revision with a model.
 func randomHistory(t *testing.T, b *backend, compact bool) {
 	rnd := seeded(t)
 	m := newModel(b)
@@ -167,7 +167,7 @@ func (m *model) compareRange(t *testing.T, b *backend, r storage.Range) {
 	}
 }
 
-// followed is a watch which reads now and then.
+// followed is a watch that is read from time to time.
 type followed struct {
 	feed *feed
 	next int // index of the next change in the model

@@ -22,13 +22,13 @@ type Gadget = runtime.Resource[GadgetSpec, struct{}]
 
 // GadgetSpec is the spec of a Gadget. Size has the default 1.
 type GadgetSpec struct {
-	Size  int32  `json:"size"`
-	Color string `json:"color,omitempty"`
+	Size  int32  `json:"size"`            // default 1
+	Color string `json:"color,omitempty"` // selectable
 }
 
 var gadgetKind = schema.GroupVersionKind{Group: "test.example.com", Version: "v1", Kind: "Gadget"}
 
-// GadgetOptions returns what a store of gadgets needs.
+// GadgetOptions returns the options of a store of gadgets.
 func GadgetOptions() (storage.StoreOptions, error) {
 	scheme := runtime.NewScheme()
 	err := runtime.Register[*Gadget](scheme, gadgetKind, runtime.KindOptions[*Gadget]{
@@ -54,11 +54,11 @@ func GadgetOptions() (storage.StoreOptions, error) {
 	}, nil
 }
 
-// OpenInterface returns an empty storage for what the options say, and the backend below it, for tests that store
-// bytes behind its back; nil when there is none, which skips them. What it opens it closes with t.Cleanup.
+// OpenInterface returns an empty storage with the given options, and the backend below it, to which tests write directly. A
+// nil backend skips these tests. OpenInterface closes what it opens with t.Cleanup.
 type OpenInterface func(t *testing.T, o storage.StoreOptions) (storage.Interface, storage.Backend)
 
-// Interface tests that what open returns is a storage.Interface. It is called for every subtest.
+// Interface tests that what open returns is a storage.Interface. open is called for every subtest.
 func Interface(t *testing.T, open OpenInterface) {
 	for _, topic := range []struct {
 		name  string
@@ -88,10 +88,10 @@ func Interface(t *testing.T, open OpenInterface) {
 type objectTest struct {
 	name    string
 	run     func(*testing.T, *objects)
-	options func(*storage.StoreOptions) // nil: as they are
+	options func(*storage.StoreOptions) // nil: no change
 }
 
-// objects is the storage under test with the calls that tests make most.
+// objects is the storage under test, with methods for the most frequent calls.
 type objects struct {
 	storage.Interface
 	backend storage.Backend // may be nil
@@ -116,7 +116,7 @@ func newObjects(t *testing.T, open OpenInterface, change func(*storage.StoreOpti
 	return &objects{Interface: s, backend: b, prefix: o.Prefix + "/", t: t, ctx: ctx}
 }
 
-// gadget makes an object; more are labels ("a=b") and fields of the spec ("color:red").
+// gadget makes an object; more has labels ("a=b") and fields of the spec ("color:red").
 func gadget(key string, more ...string) *Gadget {
 	ns, name, _ := strings.Cut(key, "/")
 	g := &Gadget{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Spec: GadgetSpec{Size: 1}}
@@ -164,7 +164,7 @@ func edit(f func(*Gadget)) storage.ChangeFunc {
 	}
 }
 
-// resize makes a change that no selector of these tests sees.
+// resize makes a change that does not affect the selectors of these tests.
 func (s *objects) resize(key string) storage.Record {
 	s.t.Helper()
 	return s.edit(key, func(g *Gadget) { g.Spec.Size++ })
@@ -249,7 +249,7 @@ func (s *objects) behind() storage.Backend {
 	return s.backend
 }
 
-// plant stores bytes behind the storage's back.
+// plant writes bytes directly to the backend.
 func (s *objects) plant(key, value string) int64 {
 	s.t.Helper()
 	c := storage.Commit{Key: s.prefix + key, Expect: storage.AnyRevision, Value: []byte(value)}
@@ -260,7 +260,7 @@ func (s *objects) plant(key, value string) int64 {
 	return res.Revision
 }
 
-// compact forgets all history, or skips the test.
+// compact removes all history, or skips the test.
 func (s *objects) compact() {
 	s.t.Helper()
 	c, ok := s.behind().(storage.Compactor)
@@ -272,7 +272,7 @@ func (s *objects) compact() {
 	}
 }
 
-// names are the keys of a page, in order.
+// names returns the keys of a page, in order.
 func names(p storage.Page) string {
 	var keys []string
 	for r := range p.Records {

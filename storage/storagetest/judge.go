@@ -12,8 +12,8 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// judge compares everything that clients and watches were told with one log of changes, which the watches have
-// shown, and asks whether a store that makes one call after the other could have told it.
+// judge compares all results of clients and watches with one log of changes, which the watches have delivered. It also checks
+// whether a store that executes one call after the other could have returned them.
 func (w *workload) judge() {
 	w.t.Helper()
 	j := &verdict{w: w, final: w.final.Load(), log: map[int64]storage.Change{}, made: map[int64]*call{}}
@@ -31,7 +31,7 @@ func (w *workload) judge() {
 		}
 	}
 	if w.t.Failed() {
-		return // what else is wrong follows from it
+		return // other failures would follow from it
 	}
 	for _, check := range []func(){j.gather, j.witness, j.acknowledge, j.explain, j.follow, j.compare, j.compareEnd, j.order} {
 		check()
@@ -42,19 +42,19 @@ func (w *workload) judge() {
 	linearizable(w.t, j)
 }
 
-// verdict is a judgement under way.
+// verdict is a judgement in progress.
 type verdict struct {
 	w         *workload
 	final     int64
 	calls     []*call
-	log       map[int64]storage.Change // what the watches showed, by revision
-	revisions []int64                  // of the log, ascending
+	log       map[int64]storage.Change // the changes that the watches delivered, by revision
+	revisions []int64                  // revisions of the log, ascending
 	made      map[int64]*call          // the commit that made each change of the log
-	shows     []showing                // by time
+	shows     []showing                // in the order of their times
 	failures  int
 }
 
-// fail reports a failure; of very many the first will do.
+// fail reports a failure; of very many it reports only the first ones.
 func (j *verdict) fail(format string, args ...any) {
 	j.w.t.Helper()
 	if j.failures++; j.failures <= 5 {
@@ -62,7 +62,7 @@ func (j *verdict) fail(format string, args ...any) {
 	}
 }
 
-// gather makes the log, up to the final revision, of all that the watches delivered.
+// gather makes the log of all changes that the watches delivered, up to the final revision.
 func (j *verdict) gather() {
 	from := map[int64]string{}
 	for _, f := range j.w.watchers {
@@ -80,8 +80,8 @@ func (j *verdict) gather() {
 	j.revisions = slices.Sorted(maps.Keys(j.log))
 }
 
-// acknowledge finds each acknowledged commit in the log, at the revision that it was told. A deletion whatever is
-// there may have found nothing to delete.
+// acknowledge finds each acknowledged commit in the log, at its revision. An unconditional deletion may have found nothing to
+// delete.
 func (j *verdict) acknowledge() {
 	var idle []*call
 	for _, c := range j.calls {
@@ -90,7 +90,7 @@ func (j *verdict) acknowledge() {
 		case c.revision > j.final:
 			j.fail("%v: that is above the revision %d of a read afterwards", c, j.final)
 		case c.idle() && (!j.logged(c) || j.made[c.revision] != nil || c.begun > j.shown(c.revision)):
-			idle = append(idle, c) // the maker may be one whose client does not know what became of it
+			idle = append(idle, c) // another commit, with an unknown outcome, may have made the change
 		case j.made[c.revision] != nil && !j.made[c.revision].idle():
 			j.fail("two commits have one revision: %v; %v", j.made[c.revision], c)
 		case !j.logged(c):
@@ -109,7 +109,7 @@ func (j *verdict) acknowledge() {
 	}
 }
 
-// logged says whether the log has the change of a commit.
+// logged reports whether the log has the change of a commit.
 func (j *verdict) logged(c *call) bool {
 	change, ok := j.log[c.revision]
 	return ok && change.Key == c.key && change.Deleted == c.commit.Delete && string(change.Value) == string(c.commit.Value)
@@ -122,8 +122,7 @@ func (j *verdict) text(revision int64) string {
 	return "no such change"
 }
 
-// explain finds for each change of the log that nobody was told of a commit whose client does not know what became
-// of it.
+// explain finds a commit with an unknown outcome for each change of the log without an acknowledged commit.
 func (j *verdict) explain() {
 	for _, revision := range j.revisions {
 		if j.made[revision] != nil {
@@ -140,8 +139,8 @@ func (j *verdict) explain() {
 	}
 }
 
-// explanation is a commit that may have made a change: begun before it was shown, and rather one that could have made
-// no other.
+// explanation returns a commit that may have made a change. It began before the change was shown. A commit that could have
+// made no other change is preferred.
 func (j *verdict) explanation(change storage.Change, before storage.KV, found bool) (by *call) {
 	shown := j.shown(change.Revision)
 	for _, c := range j.calls {
@@ -154,7 +153,7 @@ func (j *verdict) explanation(change storage.Change, before storage.KV, found bo
 	return by
 }
 
-// at is what the log says of a key at a revision.
+// at returns the value of a key in the log at a revision.
 func (j *verdict) at(key string, revision int64) (kv storage.KV, found bool) {
 	i, exact := slices.BinarySearch(j.revisions, revision)
 	if exact {
@@ -168,7 +167,7 @@ func (j *verdict) at(key string, revision int64) (kv storage.KV, found bool) {
 	return storage.KV{}, false
 }
 
-// state is what the log says of all keys at a revision.
+// state returns all values in the log at a revision.
 func (j *verdict) state(revision int64) (kvs []storage.KV) {
 	for i := range j.w.keys {
 		if kv, found := j.at(j.w.key(i), revision); found {
@@ -178,7 +177,7 @@ func (j *verdict) state(revision int64) (kvs []storage.KV) {
 	return kvs
 }
 
-// follow compares each watch with the log: every change once, in order, with the value before.
+// follow compares each watch with the log: every change once, in order, with the previous value.
 func (j *verdict) follow() {
 	for _, f := range j.w.watchers {
 		var want, got []string
@@ -213,7 +212,7 @@ func nth(list []string, i int) string {
 	return fmt.Sprintf("%q", list[i])
 }
 
-// compare checks that each answer is what the log says of the revision at which it is true.
+// compare checks that each result is what the log has at the revision of the result.
 func (j *verdict) compare() {
 	for _, c := range j.calls {
 		switch {
@@ -240,7 +239,7 @@ func (j *verdict) compare() {
 	}
 }
 
-// compareEnd checks that the store has, at the end, what the log leads to.
+// compareEnd checks that the final state of the store is that of the log.
 func (j *verdict) compareEnd() {
 	for i, b := range j.w.backends {
 		last := call{client: -1, verb: verbRange, at: j.final}
@@ -252,14 +251,14 @@ func (j *verdict) compareEnd() {
 	}
 }
 
-// showing is that a revision was shown at a time, by an answer or by a watch.
+// showing records that a result or a watch showed a revision at a time.
 type showing struct {
 	at       time.Duration
 	revision int64
 	by       string
 }
 
-// witness gathers the showings.
+// witness collects the showings.
 func (j *verdict) witness() {
 	for _, c := range j.calls {
 		if c.outcome == answered || c.outcome == conflicted {
@@ -274,7 +273,7 @@ func (j *verdict) witness() {
 	slices.SortFunc(j.shows, func(a, b showing) int { return cmp.Compare(a.at, b.at) })
 }
 
-// shown is when a revision, or a later one, was first shown.
+// shown returns when a revision, or a later one, was first shown.
 func (j *verdict) shown(revision int64) time.Duration {
 	for _, s := range j.shows {
 		if s.revision >= revision {
@@ -284,8 +283,8 @@ func (j *verdict) shown(revision int64) time.Duration {
 	return math.MaxInt64
 }
 
-// order checks that revisions go with time: what begins after a revision was shown has a later one if it is a
-// commit, and is not earlier if it is a read of the latest state.
+// order checks the order of revisions in time. After a revision was shown, a commit that begins has a later revision, and a
+// read of the latest state has no earlier one.
 func (j *verdict) order() {
 	calls := slices.SortedFunc(slices.Values(j.calls), func(a, b *call) int { return cmp.Compare(a.begun, b.begun) })
 	shows, top := j.shows, showing{revision: math.MinInt64}

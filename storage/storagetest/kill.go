@@ -15,22 +15,22 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// Killed is a durable store that survives the end of its process at any instant.
+// Killed is a durable store that survives the end of its process at any time.
 type Killed struct {
-	// Open opens, or creates, the store whose data is under dir. It is called in the child processes and in the
-	// parent, never in two at once.
+	// Open opens, or creates, the store whose data is under dir. It is called in the child processes and in the parent, but
+	// never in two processes at once.
 	Open func(dir string) (storage.Backend, error)
-	// Weaker says that what was acknowledged last may be lost: then nothing later than it is there either, its
-	// revisions are given to nobody else, and the states they named are ErrCompacted.
+	// Weaker means that the last acknowledged commits may be lost. Then all later commits are lost too, their revisions are
+	// given to no other state, and reads at these revisions fail with ErrCompacted.
 	Weaker bool
 }
 
-// Kill tests that the store of that name keeps what it acknowledged when its process is killed. The test binary
-// runs itself as a child, in which concurrent clients commit, read and watch; the parent kills it (SIGKILL) at random
-// instants, the opening of the store among them, opens the store and checks that each acknowledged commit is
-// there (or, for a weaker store, all up to one), that no revision was given twice, that every state that was shown
-// to a reader or watcher is as it was or ErrCompacted, and that the history leads to the state found. It runs for
-// some seconds, or KEELSON_SOAK=duration. The package's TestMain must call [Child].
+// Kill tests that the store with this name in stores keeps what it acknowledged when its process is killed. The test binary
+// runs itself as a child, in which concurrent clients commit, read and watch. The parent kills the child (SIGKILL) at random
+// times, also while it opens the store. Then the parent opens the store and checks that each acknowledged commit is there
+// (or, for a weaker store, all up to one), and that no revision was given twice. Every state that was shown to a reader or
+// watcher must be unchanged or ErrCompacted, and the history must lead to the state found. Kill runs for some seconds, or
+// KEELSON_SOAK=duration. The package's TestMain must call [Child].
 func Kill(t *testing.T, stores map[string]Killed, name string) {
 	t.Helper()
 	store, ok := stores[name]
@@ -65,25 +65,25 @@ func killEnd(t *testing.T) time.Time {
 	}
 }
 
-// ledger is what children have said, of all rounds, and of the last one.
+// ledger has the reports of the children of all rounds, and of the last one.
 type ledger struct {
 	t     *testing.T
 	store Killed
 
 	begun map[string]string // the key of each value that was about to be committed
-	given map[int64]version // what each revision ever seen was given to
+	given map[int64]version // the change that each known revision was given to
 	top   int64             // the greatest revision ever seen
 
 	from  int64              // the store's revision when the last child opened it; 0: it did not
 	done  []version          // its acknowledged commits
-	shown []report           // some of what it has seen: states
-	gaps  map[string][]int64 // revisions at which a key was seen to be absent, or was deleted
-	last  map[int]report     // what each client began last and has not seen done
+	shown []report           // some of the states it has seen
+	gaps  map[string][]int64 // revisions at which a key was absent or was deleted
+	last  map[int]report     // the last commit of each client that is not known to be done
 
 	rounds, commits, lost int
 }
 
-// version is what a commit left under a key.
+// version is the result of a commit for a key.
 type version struct {
 	key, value string
 	deleted    bool
@@ -97,13 +97,13 @@ func (v version) String() string {
 	return fmt.Sprintf("put %s=%s@%d", v.key, v.value, v.revision)
 }
 
-// run starts a child, kills it at some instant and takes down what it says.
+// run starts a child, kills it at a random time and records its reports.
 func (l *ledger) run(dir, name string, round int) {
 	l.t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^$")
 	cmd.Env = append(os.Environ(), childStore+"="+name, childDir+"="+dir, childRound+"="+strconv.Itoa(round))
 	cmd.Stderr = os.Stderr
-	if _, err := cmd.StdinPipe(); err != nil { // open as long as this process lives
+	if _, err := cmd.StdinPipe(); err != nil { // the pipe is open as long as this process lives
 		l.t.Fatal(err)
 	}
 	out, err := cmd.StdoutPipe()
@@ -114,7 +114,7 @@ func (l *ledger) run(dir, name string, round int) {
 		l.t.Fatal(err)
 	}
 	life, reports := time.Duration(rand.IntN(120))*time.Millisecond, 0
-	if rand.IntN(3) > 0 { // counted from the first commit
+	if rand.IntN(3) > 0 { // the time is counted from the first commit
 		life, reports = Patience, 1+rand.IntN(2000)
 	}
 	death := time.AfterFunc(life, func() { _ = cmd.Process.Kill() })
@@ -123,7 +123,7 @@ func (l *ledger) run(dir, name string, round int) {
 	for n := 0; ; n++ {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			break // the last line may be cut: it was not said
+			break // the last line may be incomplete: it does not count
 		}
 		var r report
 		if err := json.Unmarshal(line, &r); err != nil {
@@ -139,7 +139,7 @@ func (l *ledger) run(dir, name string, round int) {
 	l.rounds++
 }
 
-// note takes down what a child says.
+// note records a report of a child.
 func (l *ledger) note(r report) {
 	l.t.Helper()
 	v := version{key: r.Key, value: r.Value, deleted: r.Deleted, revision: r.Revision}
@@ -172,7 +172,7 @@ func (l *ledger) note(r report) {
 	}
 }
 
-// give notes to what a revision was given, and that it is something that a child has committed.
+// give records the change that a revision was given to, and checks that a child has committed it.
 func (l *ledger) give(v version) {
 	l.t.Helper()
 	l.top = max(l.top, v.revision)
@@ -185,7 +185,7 @@ func (l *ledger) give(v version) {
 	l.given[v.revision] = v
 }
 
-// verify opens what the child has left.
+// verify opens and checks the store that the child has left.
 func (l *ledger) verify(dir string) {
 	l.t.Helper()
 	opened, err := l.store.Open(dir)
@@ -194,7 +194,7 @@ func (l *ledger) verify(dir string) {
 		return
 	}
 	b := newBackend(l.t, opened)
-	now := b.list(storage.Range{From: "k", To: "l"}) // the children's keys
+	now := b.list(storage.Range{From: "k", To: "l"}) // the keys of the children
 	if now.Revision < l.top {
 		l.t.Errorf("the store is at revision %d; revision %d was shown before the kill", now.Revision, l.top)
 	}
@@ -214,8 +214,8 @@ func (l *ledger) verify(dir string) {
 	}
 }
 
-// kept follows the history since the child opened the store, checks that it leads to the state found and returns the
-// last change of each key. Without it, the state is all there is.
+// kept follows the history since the child opened the store, checks that it leads to the state found and returns the last
+// change of each key. If the history was compacted, it returns the state only.
 func (l *ledger) kept(b *backend, now storage.RangeResult) map[string]version {
 	l.t.Helper()
 	last := map[string]version{}
@@ -270,8 +270,8 @@ func (l *ledger) kept(b *backend, now storage.RangeResult) map[string]version {
 	return last
 }
 
-// acknowledged checks the child's acknowledged commits: each is there, or a later change of its key. Of a weaker
-// store those after some revision may be missing.
+// acknowledged checks the child's acknowledged commits: each is there, or a later change of its key is. In a weaker store the
+// commits after some revision may be missing.
 func (l *ledger) acknowledged(b *backend, now storage.RangeResult, last map[string]version) {
 	l.t.Helper()
 	survivor, end := version{}, now.Revision
@@ -295,8 +295,7 @@ func (l *ledger) acknowledged(b *backend, now storage.RangeResult, last map[stri
 	}
 }
 
-// deleted says whether a key that is not there, and of which there is no history, may have been deleted after a
-// version.
+// deleted reports whether an absent key without history may have been deleted after a version.
 func (l *ledger) deleted(v version) bool {
 	for _, at := range l.gaps[v.key] {
 		if at >= v.revision {
@@ -311,7 +310,7 @@ func (l *ledger) deleted(v version) bool {
 	return false
 }
 
-// atItsRevision checks what a read at a commit's revision says, and whether it finds the commit.
+// atItsRevision checks the result of a read at a commit's revision, and returns whether it has the commit.
 func (l *ledger) atItsRevision(b *backend, v version) bool {
 	l.t.Helper()
 	res, err := b.Get(b.ctx, v.key, v.revision)
@@ -327,7 +326,7 @@ func (l *ledger) atItsRevision(b *backend, v version) bool {
 	return true
 }
 
-// remembered checks that the states which the child was shown are as they were, or have been compacted.
+// remembered checks that the states that the child has seen are unchanged, or have been compacted.
 func (l *ledger) remembered(b *backend) {
 	l.t.Helper()
 	for _, r := range l.shown {

@@ -16,7 +16,7 @@ import (
 	"github.com/keelson-dev/keelson/storage/storagetest"
 )
 
-// killed are stores for Kill: one that keeps all, one that may lose what came last, and others that break a promise.
+// killed has stores for Kill: one that keeps everything, one that may lose the last commits, and others that break a promise.
 var killed = map[string]storagetest.Killed{
 	"durable":              {Open: journalMode{}.open},
 	"weaker":               {Open: journalMode{buffer: true, skip: true}.open, Weaker: true},
@@ -73,12 +73,12 @@ func TestFlawedKill(t *testing.T) {
 	storagetest.Kill(t, killed, name)
 }
 
-// journalMode says how a journal keeps its promises, or breaks them.
+// journalMode determines how a journal keeps its promises, or breaks them.
 type journalMode struct {
 	buffer    bool // lines wait in the process before they are written
-	skip      bool // after an unclean stop, revisions go on far above those that were lost
+	skip      bool // after an unclean stop, revisions continue far above those that were lost
 	forgetful bool // some lines are never written
-	damage    bool // of some values half is written
+	damage    bool // half of some values is written
 }
 
 // journal is a backend in memory whose commits are lines of a file.
@@ -113,15 +113,15 @@ func (m journalMode) open(dir string) (storage.Backend, error) {
 	return j, nil
 }
 
-// line is a commit in the file, or says, without a key, that a run begins or has ended in order.
+// line is a commit in the file. Without a key it marks the begin or the normal end of a run.
 type line struct {
 	Commit   storage.Commit
 	Revision int64
 	Clean    bool
 }
 
-// replay makes the commits in the file again. After an unclean stop the last line may be cut, and revisions
-// of lines that were lost are not used.
+// replay makes the commits in the file again. After an unclean stop the last line may be incomplete, and revisions of lines
+// that were lost are not used.
 func (j *journal) replay() error {
 	in := json.NewDecoder(bufio.NewReader(j.file))
 	clean, whole := true, int64(0)
@@ -175,7 +175,7 @@ func (j *journal) raise(revision int64) error {
 	}
 }
 
-// Commit writes the line first: nobody may see what a kill could still take back.
+// Commit writes the line first: no reader may see a commit that a kill could still remove.
 func (j *journal) Commit(ctx context.Context, c storage.Commit) (storage.CommitResult, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

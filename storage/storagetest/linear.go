@@ -11,9 +11,9 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// linearizable decides whether what clients were told about each key could be told by a store that makes one call
-// after the other, each at some instant between its begin and its end. Keys are independent of each other: each call
-// is about one key, or is a read of several, of which each part must fit for itself.
+// linearizable checks whether the results about each key are possible for a store that executes one call after the other,
+// each at some time between its begin and its end. Keys are independent of each other: a call is about one key, or is a read
+// of several keys, each of which must fit by itself.
 func linearizable(t *testing.T, j *verdict) {
 	t.Helper()
 	for i := range j.w.keys {
@@ -28,7 +28,7 @@ func linearizable(t *testing.T, j *verdict) {
 	}
 }
 
-// draw writes a picture of a history to a file that stays after the test.
+// draw writes a picture of a history to a file that is kept after the test.
 func draw(info porcupine.LinearizationInfo) string {
 	dir, err := os.MkdirTemp("", "keelson-linear-")
 	if err != nil {
@@ -41,8 +41,8 @@ func draw(info porcupine.LinearizationInfo) string {
 	return path
 }
 
-// operations are the calls about one key. A commit of which its client does not know what became may have happened
-// at any time after its begin if a watch showed it, and has not otherwise.
+// operations returns the calls about one key. A commit with an unknown outcome may have happened at any time after its begin
+// if a watch showed it, and otherwise has not happened.
 func operations(j *verdict, key string) (ops []porcupine.Operation) {
 	for _, c := range j.calls {
 		op := porcupine.Operation{ClientId: c.client, Input: c, Call: int64(c.begun), Return: int64(c.ended)}
@@ -68,19 +68,19 @@ func operations(j *verdict, key string) (ops []porcupine.Operation) {
 	return ops
 }
 
-// keyState is what is under a key.
+// keyState is the state of a key.
 type keyState struct {
 	found    bool
 	value    string
-	revision int64 // of the last change
-	shown    int64 // the greatest revision at which this was said to be true
+	revision int64 // revision of the last change
+	shown    int64 // the greatest revision at which the state is known to be true
 }
 
-// keyModel is one key of a store that makes one call after the other.
+// keyModel is one key of a store that executes one call after the other.
 var keyModel = porcupine.Model{
 	Init: func() any { return keyState{} },
 	Step: func(state, input, _ any) (bool, any) {
-		s, c := state.(keyState), input.(*call) //nolint:forcetypeassert // they are ours
+		s, c := state.(keyState), input.(*call) //nolint:forcetypeassert // only these types are used
 		return s.step(c)
 	},
 	DescribeOperation: func(input, _ any) string { return input.(*call).String() },
@@ -93,7 +93,7 @@ var keyModel = porcupine.Model{
 	},
 }
 
-// step says whether a call could be answered as it was in this state, and which state it leaves.
+// step reports whether a call can have its result in this state, and returns the state after the call.
 func (s keyState) step(c *call) (bool, keyState) {
 	met := c.met(s.found, s.revision)
 	same := s
@@ -110,13 +110,13 @@ func (s keyState) step(c *call) (bool, keyState) {
 	return met && c.revision > s.revision && c.revision > s.shown, after
 }
 
-// shows says whether an answer is what this state is.
+// shows reports whether a result is this state.
 func (s keyState) shows(c *call) bool {
 	if c.found != s.found || c.revision != 0 && c.revision < s.revision {
 		return false
 	}
 	if c.outcome == conflicted && c.kv.Revision == 0 {
-		return true // it was not told what is there
+		return true // the result does not have the state
 	}
 	return !s.found || c.kv.Revision == s.revision && string(c.kv.Value) == s.value
 }

@@ -141,7 +141,7 @@ var listTests = []objectTest{
 		s.compact()
 		p, err := s.List(s.ctx, storage.ListOptions{At: storage.Read{Match: storage.Exact, Revision: old}})
 		if err == nil && p.Revision == old && names(p) == "a/x" {
-			return // a cache has it still
+			return // a cache still has it
 		}
 		if e := wantExpired(t, err, old); e.Continue != "" {
 			t.Errorf("the error has the token %q, but there was none", e.Continue)
@@ -175,7 +175,7 @@ var pageTests = []objectTest{
 				if int64(p.Count) != limit {
 					t.Fatalf("limit %d: %d records in a page", limit, p.Count)
 				}
-				// Later changes concern no page of this list.
+				// Later changes are in no page of this list.
 				s.create(fmt.Sprintf("n0/later-%d-%d", limit, len(got)))
 				s.remove(fmt.Sprintf("n0/later-%d-%d", limit, len(got)))
 				opts.Continue = p.Continue
@@ -282,7 +282,7 @@ var pageTests = []objectTest{
 		s.create("a/6")
 		s.compact()
 		rest, err := s.List(s.ctx, storage.ListOptions{Limit: 2, Continue: p.Continue})
-		if err == nil { // a cache has it still: then it must be what it was
+		if err == nil { // a cache still has it: then it must be unchanged
 			if names(rest) != "a/2 a/3" || rest.Revision != p.Revision || rest.Remaining == nil || *rest.Remaining != 1 {
 				t.Errorf("the page is %q at %d, remaining %v", names(rest), rest.Revision, rest.Remaining)
 			}

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// matrixTests are the tables of https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions, as far
-// as they are the storage's business: which state a read shows, and where a watch begins.
+// matrixTests are the tables of https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions, as far as
+// they are about the storage: which state a read shows, and where a watch begins.
 var matrixTests = []objectTest{
 	{name: "which state a list shows", run: func(t *testing.T, s *objects) {
 		var revisions []int64
@@ -20,7 +20,7 @@ var matrixTests = []objectTest{
 			revisions = append(revisions, s.create(fmt.Sprint("a/", i)).Revision)
 		}
 		mid, now := revisions[2], revisions[5]
-		s.list(storage.ListOptions{At: storage.Read{Match: storage.NotOlderThan, Revision: now}}) // a cache is there now
+		s.list(storage.ListOptions{At: storage.Read{Match: storage.NotOlderThan, Revision: now}}) // a cache has reached that revision now
 		for _, test := range []struct {
 			name    string
 			opts    storage.ListOptions
@@ -153,7 +153,7 @@ var matrixTests = []objectTest{
 		old := s.create("a/x").Revision
 		r := s.resize("a/x")
 		s.compact()
-		s.get("a/x", storage.Read{Match: storage.NotOlderThan, Revision: r.Revision}) // a cache is there now
+		s.get("a/x", storage.Read{Match: storage.NotOlderThan, Revision: r.Revision}) // a cache has reached that revision now
 		notOlder := storage.Read{Match: storage.NotOlderThan, Revision: old}
 		if got := s.get("a/x", notOlder); got.Revision != r.Revision {
 			t.Errorf("Get: revision %d, want %d", got.Revision, r.Revision)
@@ -180,7 +180,7 @@ var matrixTests = []objectTest{
 				t.Fatalf("Next: %v, want the events or an ExpiredError", err)
 			}
 			if last := events[len(events)-1]; last.Type == watch.Modified {
-				break // it had them already
+				break // the watch has delivered them already
 			}
 			if seen > 3 {
 				t.Fatalf("Next: %+v", events)

@@ -107,16 +107,16 @@ var getTests = []objectTest{
 		s.compact()
 		r, err := s.Get(s.ctx, "ns/a", storage.Read{Match: storage.Exact, Revision: old})
 		if err == nil && r.Revision == old {
-			return // a cache has it still
+			return // a cache still has it
 		}
 		wantExpired(t, err, old)
 	}},
 }
 
-// patient lets reads wait longer than any test.
+// patient makes reads wait longer than any test.
 func patient(o *storage.StoreOptions) { o.ReadWait = 4 * Patience }
 
-// comes runs a read for a revision two commits from now, and makes the commits.
+// comes runs a read for a revision that is two commits in the future, and makes the commits.
 func (s *objects) comes(read func(revision int64) error) {
 	s.t.Helper()
 	want := s.revision() + 2
@@ -279,7 +279,7 @@ var updateTests = []objectTest{
 		_, err := s.Update(s.ctx, "ns/a", storage.WriteOptions{}, func(context.Context, runtime.Object, storage.Record) (storage.Outcome, error) {
 			return storage.Outcome{}, mine
 		})
-		if err != mine { //nolint:errorlint // it is returned as it is
+		if err != mine { //nolint:errorlint // the error must be returned unchanged
 			t.Errorf("Update: %v, want the change's own error", err)
 		}
 		if r := s.get("ns/a", storage.Read{}); r.Revision != r1.Revision {

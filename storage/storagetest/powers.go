@@ -51,7 +51,7 @@ var healthTests = []backendTest{
 	}},
 }
 
-// loader returns the backend's power to load, or skips the test.
+// loader returns the backend as a storage.Loader, or skips the test.
 func (b *backend) loader() storage.Loader {
 	b.t.Helper()
 	l, ok := b.Backend.(storage.Loader)
@@ -68,7 +68,7 @@ func (b *backend) load(revision int64, kvs ...storage.KV) {
 	}
 }
 
-// each yields kvs, and an error after them unless it is nil.
+// each yields kvs, and then err unless it is nil.
 func each(kvs []storage.KV, err error) iter.Seq2[storage.KV, error] {
 	return func(yield func(storage.KV, error) bool) {
 		for _, kv := range kvs {
@@ -189,7 +189,7 @@ func sameKV(a, b storage.KV) bool {
 	return a.Key == b.Key && string(a.Value) == string(b.Value) && a.Revision == b.Revision && a.Stale == b.Stale && a.Expiring == b.Expiring
 }
 
-// raiser returns the backend's power to raise its revision, or skips the test.
+// raiser returns the backend as a storage.Raiser, or skips the test.
 func (b *backend) raiser() storage.Raiser {
 	b.t.Helper()
 	r, ok := b.Backend.(storage.Raiser)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Proxy passes TCP connections on to one address, and breaks them when a test says so. All methods may be called
-// concurrently; each takes effect at once, on connections that are open and on those to come. It ends with the test.
+// Proxy forwards TCP connections to one address, and breaks them when a test requests it. All methods may be called
+// concurrently. Each takes effect at once, on open connections and on new ones. A Proxy ends with the test.
 type Proxy struct {
 	listener net.Listener
 	target   string
@@ -19,7 +19,7 @@ type Proxy struct {
 
 	mu     sync.Mutex // guards all below
 	mode   proxyMode
-	rate   int           // bytes per second and direction; 0: no bound
+	rate   int           // bytes per second and direction; 0: no limit
 	turned chan struct{} // closed, and replaced, when mode or rate changes
 	links  map[*link]struct{}
 	closed bool
@@ -33,8 +33,8 @@ const (
 	proxyHolding
 )
 
-// NewProxy returns a proxy on a free port of 127.0.0.1 in front of target, a host and port. Nobody need listen there
-// yet: the proxy dials target for each connection that it is given.
+// NewProxy returns a proxy on a free port of 127.0.0.1 in front of target, a host and port. No process need listen there yet:
+// the proxy dials target for each connection that it accepts.
 func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -47,17 +47,17 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	return p
 }
 
-// Addr is the host and port to connect to instead of the target.
+// Addr returns the host and port to connect to instead of the target.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Cut breaks the connections that are open, with a reset. New ones are treated as before.
+// Cut resets the open connections. New connections are treated as before.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cut()
 }
 
-// Refuse breaks the connections that are open, and every new one at once, until Heal.
+// Refuse resets the open connections, and every new one at once, until Heal.
 func (p *Proxy) Refuse() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,36 +65,36 @@ func (p *Proxy) Refuse() {
 	p.cut()
 }
 
-// BlackHole lets connections be, and be made, but passes nothing on until Heal. As with a network that loses
-// packets, what was sent meanwhile arrives then, if the connection still exists.
+// BlackHole keeps open connections and accepts new ones, but forwards nothing until Heal. As with a network that loses
+// packets, bytes that were sent meanwhile arrive then, if the connection still exists.
 func (p *Proxy) BlackHole() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.turn(proxyHolding, 0)
 }
 
-// Throttle passes at most so many bytes per second in each direction of each connection, until Heal.
+// Throttle limits each direction of each connection to so many bytes per second, until Heal.
 func (p *Proxy) Throttle(bytesPerSecond int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.turn(proxyPassing, max(bytesPerSecond, 1))
 }
 
-// Heal passes everything again.
+// Heal ends the effects of the other methods: everything is forwarded again.
 func (p *Proxy) Heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.turn(proxyPassing, 0)
 }
 
-// turn changes what happens to bytes. The caller holds mu.
+// turn changes how bytes are forwarded. The caller holds mu.
 func (p *Proxy) turn(mode proxyMode, rate int) {
 	p.mode, p.rate = mode, rate
 	close(p.turned)
 	p.turned = make(chan struct{})
 }
 
-// cut breaks the links. The caller holds mu.
+// cut resets the links. The caller holds mu.
 func (p *Proxy) cut() {
 	for l := range p.links {
 		l.reset()
@@ -115,13 +115,13 @@ func (p *Proxy) accept() {
 	for {
 		c, err := p.listener.Accept()
 		if err != nil {
-			return // closed
+			return // the listener is closed
 		}
 		p.begin(c)
 	}
 }
 
-// begin makes a link of a connection, or breaks it.
+// begin makes a link for a connection, or resets the connection.
 func (p *Proxy) begin(c net.Conn) {
 	ctx, stop := context.WithCancel(context.Background())
 	l := &link{p: p, near: c, over: ctx.Done(), stop: stop}
@@ -147,7 +147,7 @@ type link struct {
 	done bool
 }
 
-// run dials the target and passes bytes both ways until both sides have ended.
+// run dials the target and forwards bytes in both directions until both sides have ended.
 func (l *link) run(ctx context.Context) {
 	defer l.end()
 	if _, _, ok := l.pass(); !ok {
@@ -175,8 +175,8 @@ func (l *link) join(far net.Conn) bool {
 	return true
 }
 
-// pipe passes bytes one way, and then the end or the failure that it meets. What it has read when the proxy holds
-// waits in its hand.
+// pipe forwards bytes in one direction, and then the end or the error of the connection. If the proxy holds bytes, pipe keeps
+// those that it has read.
 func (l *link) pipe(to, from net.Conn) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -209,8 +209,8 @@ func (l *link) pipe(to, from net.Conn) {
 	}
 }
 
-// pass waits until bytes may be passed, and returns how many at once and the rate, 0 when there is none. ok is
-// false when the link is over.
+// pass waits until bytes may be forwarded, and returns how many at once and the rate, 0 when there is no limit. ok is false
+// when the link has ended.
 func (l *link) pass() (size, rate int, ok bool) {
 	for {
 		l.p.mu.Lock()
@@ -242,7 +242,7 @@ func (l *link) rest(pause time.Duration) bool {
 	}
 }
 
-// end closes the link and forgets it.
+// end closes the link and removes it.
 func (l *link) end() {
 	l.close(false)
 	l.p.mu.Lock()
@@ -250,7 +250,7 @@ func (l *link) end() {
 	l.p.mu.Unlock()
 }
 
-// reset breaks the link: neither side takes it for an orderly end.
+// reset resets the link, so that neither side takes it for a normal end.
 func (l *link) reset() { l.close(true) }
 
 func (l *link) close(reset bool) {

@@ -12,7 +12,7 @@ import (
 	"github.com/keelson-dev/keelson/storage/storagetest"
 )
 
-// echo is a server that sends back what it gets, and ends when its client has.
+// echo is a server that sends back what it receives, and ends when its client has ended.
 func echo(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -72,7 +72,7 @@ func TestProxyPasses(t *testing.T) {
 		if err := say(c, strings.Repeat("0123456789", 10_000)); err != nil {
 			t.Fatal(err)
 		}
-		// The end of one direction is passed on, and nothing is lost before it.
+		// The end of one direction is forwarded, and nothing before it is lost.
 		if _, err := io.WriteString(c, "last"); err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +161,7 @@ func TestProxyThrottle(t *testing.T) {
 	if err := say(c, strings.Repeat("x", 20_000)); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(begun); took < 100*time.Millisecond { // both ways take 200 ms, partly at the same time
+	if took := time.Since(begun); took < 100*time.Millisecond { // both directions take 200 ms, partly at the same time
 		t.Errorf("20 kB at 100 kB/s took %v", took)
 	}
 	p.Heal()

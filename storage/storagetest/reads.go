@@ -232,7 +232,7 @@ var readTests = []backendTest{
 				break
 			}
 			from = paged[len(paged)-1] + "\x00"
-			b.put(from[:len(from)-1]+"-later", "x") // concerns no page of this state
+			b.put(from[:len(from)-1]+"-later", "x") // is in no page of this state
 			b.del(all[len(all)-1])
 			all = all[:len(all)-1]
 		}
@@ -275,7 +275,7 @@ var readTests = []backendTest{
 	}},
 }
 
-// fill makes up to n keys "fill/...", as many as the budget allows but a thousand at least, and returns how many.
+// fill makes up to n keys "fill/...", as many as the budget allows but at least a thousand, and returns how many.
 func (b *backend) fill(n int) int {
 	b.t.Helper()
 	var all sync.WaitGroup
@@ -304,12 +304,12 @@ func (b *backend) fill(n int) int {
 	return int(made.Load())
 }
 
-// bounded says whether part may be the answer to r, which has Bytes, where so many values are left.
+// bounded reports whether part may be the result of r, which has Bytes, if so many values are left.
 func bounded(r storage.Range, part storage.RangeResult, left int) bool {
 	n, bytes := len(part.KVs), int64(0)
 	for i, kv := range part.KVs {
 		if i > 0 && bytes >= r.Bytes {
-			return false // one more than is asked for
+			return false // one more than wanted
 		}
 		bytes += int64(len(kv.Value))
 	}
@@ -323,7 +323,7 @@ func bounded(r storage.Range, part storage.RangeResult, left int) bool {
 	return full && part.Count == int64(left)
 }
 
-// counted says whether a range may have a count when an exact one is known.
+// counted reports whether the result of a range may have this count when the exact count is known.
 func counted(r storage.Range, count, exact int64) bool {
 	if r.Uncounted && !r.CountOnly && r.Limit > 0 && exact > int64(r.Limit) {
 		return count > int64(r.Limit) && count <= exact

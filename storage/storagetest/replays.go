@@ -23,7 +23,7 @@ var replayTests = []objectTest{
 			h.step()
 		}
 		order := h.rnd.Perm(len(h.states))
-		// In random order: a slow storage does not come to all of them.
+		// In random order, because a slow storage does not reach all of them.
 		for n, end := 0, time.Now().Add(budget()); n < len(h.states) && (n < 10 || time.Now().Before(end)); n++ {
 			h.compareLists(order[n])
 		}
@@ -33,7 +33,7 @@ var replayTests = []objectTest{
 	}},
 }
 
-// objectHistory is every state that a storage had.
+// objectHistory has every state of a storage.
 type objectHistory struct {
 	s      *objects
 	rnd    *rand.Rand
@@ -52,7 +52,7 @@ type modelObject struct {
 	color    string // "red" or ""
 }
 
-// modelSelection is a selection and what it means.
+// modelSelection is a selection and its meaning in the model.
 type modelSelection struct {
 	storage.Selection
 	has func(key string, o modelObject) bool
@@ -164,7 +164,7 @@ func (h *objectHistory) compareWatch(i int) {
 	}
 }
 
-// change is the event by which a selection goes from one state to the next; "" is none.
+// change returns the event of a selection between one state and the next; "" is none.
 func change(before, after objectState, sel modelSelection) string {
 	for _, key := range slices.Sorted(maps.Keys(union(before.objects, after.objects))) {
 		was, hadKey := before.objects[key]

@@ -16,25 +16,25 @@ import (
 // sleeper is a reader that has no goroutine while there is nothing to read.
 type sleeper struct {
 	feed  storage.Feed
-	waker storage.Waker // feed
+	waker storage.Waker // the feed
 	ctx   context.Context
 	slow  bool
-	stop  func() // ends the feed in the middle; nil: it stays
-	last  string // the key whose change is the last
+	stop  func() // ends the feed early; nil: it is not ended
+	last  string // the key whose change comes last
 
-	running atomic.Int32 // how many run it now
-	twice   atomic.Bool  // there were two
-	owed    atomic.Int64 // calls
+	running atomic.Int32 // number of goroutines in run
+	twice   atomic.Bool  // there were two at once
+	owed    atomic.Int64 // number of pending calls
 
-	got  []int64       // revisions; for who runs, and when done has ended
-	err  error         // why it has ended, as got
-	seen chan struct{} // closed by saw, with the last change
-	done chan struct{} // closed by ends, with the reader
+	got  []int64       // revisions; used by the running goroutine, and by others when done is closed
+	err  error         // the error that ended it; guarded like got
+	seen chan struct{} // closed by saw, at the last change
+	done chan struct{} // closed by ends, at the end of the reader
 	saw  func()
 	ends func()
 }
 
-// run reads until there is nothing to read, or the feed is over.
+// run reads until there is nothing to read, or the feed has ended.
 func (s *sleeper) run() {
 	for n := 0; ; n++ {
 		if s.slow && n%5 == 0 {
@@ -69,7 +69,7 @@ func (s *sleeper) again() {
 	s.run()
 }
 
-// wakeBeside has readers that sleep, some of which end, beside writers: no call is lost, and none comes twice.
+// wakeBeside runs sleeping readers, some of which end, together with writers: no call may be lost, and none may come twice.
 func wakeBeside(t *testing.T, b *backend) {
 	const prefixes, commits = 3, 300
 	start := b.revision()
@@ -93,7 +93,7 @@ func wakeBeside(t *testing.T, b *backend) {
 		all = append(all, s)
 		go s.run()
 	}
-	want := make([]map[int64]bool, prefixes) // each belongs to its writer, and then to the test
+	want := make([]map[int64]bool, prefixes) // each is used by its writer, and then by the test
 	var working sync.WaitGroup
 	for p := range prefixes {
 		want[p] = map[int64]bool{}
@@ -106,7 +106,7 @@ func wakeBeside(t *testing.T, b *backend) {
 				}
 				want[p][res.Revision] = true
 				if i%10 == 0 {
-					time.Sleep(time.Duration(rand.IntN(300)) * time.Microsecond) // they fall asleep
+					time.Sleep(time.Duration(rand.IntN(300)) * time.Microsecond) // the readers fall asleep
 				}
 			}
 		})
@@ -147,7 +147,7 @@ func wakeBeside(t *testing.T, b *backend) {
 	}
 }
 
-// check judges what a reader has seen, which is over.
+// check checks what a reader that has ended has seen.
 func (s *sleeper) check(t *testing.T, i int, start int64, want map[int64]bool) {
 	t.Helper()
 	last := start

@@ -12,8 +12,8 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// sourceHistory makes a history of objects, some of which cannot be read or are stale, and compares every state and
-// the moves from every revision with a model.
+// sourceHistory makes a history of objects, some of which are unreadable or stale, and compares every state and the moves
+// from every revision with a model.
 func sourceHistory(t *testing.T, s *objects) {
 	s.source()
 	seed := rand.Uint64()
@@ -38,12 +38,12 @@ func sourceHistory(t *testing.T, s *objects) {
 	}
 }
 
-// sourceModel is what a Source must show of its history.
+// sourceModel is the expected history of a Source.
 type sourceModel struct {
 	s         *objects
 	rnd       *rand.Rand
 	revisions []int64
-	states    []map[string]string // what is under each key, as entryText
+	states    []map[string]string // the value of each key, as entryText
 	moves     []string            // each leads to the state after it
 }
 
@@ -79,7 +79,7 @@ func (h *sourceModel) add(revision int64, move string, state map[string]string) 
 	h.revisions, h.moves, h.states = append(h.revisions, revision), append(h.moves, move), append(h.states, state)
 }
 
-// delete deletes an object, or what was planted in its place.
+// delete deletes an object, or the value that was planted in its place.
 func (h *sourceModel) delete(key string, broken bool) int64 {
 	h.s.t.Helper()
 	if !broken {

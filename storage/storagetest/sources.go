@@ -12,7 +12,7 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// source returns the storage's power to be copied and followed, or skips the test.
+// source returns the storage as a storage.Source, or skips the test.
 func (s *objects) source() storage.Source {
 	s.t.Helper()
 	src, ok := s.Interface.(storage.Source)
@@ -194,7 +194,7 @@ var sourceTests = []objectTest{
 	}},
 }
 
-// wantStat checks that Stat says what Get says.
+// wantStat checks that Stat agrees with Get.
 func (s *objects) wantStat(keys ...string) {
 	s.t.Helper()
 	now := s.revision()
@@ -219,7 +219,7 @@ func (s *objects) state(at int64) storage.State {
 	return state
 }
 
-// entries reads a state. What comes after an error is another error.
+// entries reads a state. An entry after an error is another error.
 func entries(state storage.State) (read []storage.Entry, err error) {
 	for e, failed := range state.Entries {
 		switch {
@@ -234,7 +234,7 @@ func entries(state storage.State) (read []storage.Entry, err error) {
 	return read, err
 }
 
-// entryText is an entry as tests compare it.
+// entryText returns an entry as text, to be compared.
 func entryText(e storage.Entry) string {
 	text := fmt.Sprintf("%s@%d", e.Record.Key, e.Record.Revision)
 	if e.Unreadable != nil {
@@ -280,7 +280,7 @@ func (s *objects) many(n int) map[string]int64 {
 	return revisions
 }
 
-// stateBesideWrites changes, deletes and creates what is still to be read.
+// stateBesideWrites changes, deletes and creates objects that are still to be read.
 func stateBesideWrites(t *testing.T, s *objects) {
 	s.source()
 	const n = 600
@@ -311,7 +311,7 @@ func stateBesideWrites(t *testing.T, s *objects) {
 	}
 }
 
-// stateForgotten compacts what is still to be read: the entries end with the error, or all come.
+// stateForgotten compacts the state that is still to be read: the entries end with the error, or all come.
 func stateForgotten(t *testing.T, s *objects) {
 	s.source()
 	revisions := s.many(300)
@@ -334,7 +334,7 @@ func stateForgotten(t *testing.T, s *objects) {
 	}
 }
 
-// following is a Following with the calls that tests make.
+// following is a Following under test.
 type following struct {
 	storage.Following
 	s       *objects
@@ -404,7 +404,7 @@ func (f *following) quiet() {
 	}
 }
 
-// quietly reads up to a revision.
+// quietly reads up to a revision, and checks that no moves come.
 func (f *following) quietly(until int64) {
 	f.s.t.Helper()
 	for f.reached < until {

@@ -12,7 +12,7 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// historian returns the backend's power to tell its oldest revision, or skips the test.
+// historian returns the backend as a storage.Historian, or skips the test.
 func (b *backend) historian() storage.Historian {
 	b.t.Helper()
 	h, ok := b.Backend.(storage.Historian)
@@ -22,7 +22,7 @@ func (b *backend) historian() storage.Historian {
 	return h
 }
 
-// oldest asks for the oldest revision, and checks that it is.
+// oldest returns the oldest revision, and checks that it is the oldest.
 func (b *backend) oldest() int64 {
 	b.t.Helper()
 	oldest, err := b.historian().Oldest(b.ctx)
@@ -32,13 +32,13 @@ func (b *backend) oldest() int64 {
 	b.get("a", oldest)
 	b.list(storage.Range{At: oldest})
 	b.watch(storage.WatchRange{From: oldest}).Close()
-	if oldest > 1 { // 0 asks for the latest
+	if oldest > 1 { // 0 would read the latest state
 		b.wantCompacted(oldest - 1)
 	}
 	return oldest
 }
 
-// knownTests are those of a backend that knows its revision.
+// knownTests test a backend that is a storage.Knower.
 var knownTests = []backendTest{
 	{"what a read tells", func(t *testing.T, b *backend) {
 		k, ok := b.Backend.(storage.Knower)
@@ -87,7 +87,7 @@ var oldestTests = []backendTest{
 		}
 		for _, i := range []int{0, 1, 2, 5, 20, len(at) - 2, len(at) - 1} {
 			b.compact(at[i])
-			for range 2 { // it may be found out, and known then
+			for range 2 { // the first read may detect it, and then it is known
 				if got := b.oldest(); got != at[i] {
 					t.Fatalf("compacted at %d: Oldest = %d", at[i], got)
 				}
@@ -147,7 +147,7 @@ var oldestTests = []backendTest{
 	}},
 }
 
-// stater returns the backend's power to tell the revision of a key, or skips the test.
+// stater returns the backend as a storage.Stater, or skips the test.
 func (b *backend) stater() storage.Stater {
 	b.t.Helper()
 	s, ok := b.Backend.(storage.Stater)
@@ -157,7 +157,7 @@ func (b *backend) stater() storage.Stater {
 	return s
 }
 
-// wantStat checks that Stat says what Get says.
+// wantStat checks that Stat agrees with Get.
 func (b *backend) wantStat(keys ...string) {
 	b.t.Helper()
 	s := b.stater()
@@ -231,11 +231,11 @@ var statTests = []backendTest{
 	}},
 }
 
-// statBeside asks for a key that is written: an answer must be about a state not older than what was known before, and
-// be what that state says.
+// statBeside calls Stat for a key that is being written. A result must be of a state that is not older than what was known
+// before, and must agree with that state.
 func statBeside(t *testing.T, b *backend) {
 	s := b.stater()
-	var known atomic.Int64 // a revision that was acknowledged
+	var known atomic.Int64 // an acknowledged revision
 	known.Store(b.put("a", "0"))
 	stop := make(chan struct{})
 	var asking sync.WaitGroup
@@ -273,7 +273,7 @@ func statBeside(t *testing.T, b *backend) {
 		default:
 			known.Store(b.put("a", fmt.Sprint(i)))
 		}
-		// The others may not get a turn before it is over.
+		// The other goroutines may not run before it is over.
 		if got, err := s.Stat(b.ctx, "a"); err != nil || got.At < known.Load() {
 			t.Errorf("Stat = %+v, %v; revision %d was known", got, err, known.Load())
 			break

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// unreadableTests are about values of which no object can be made.
+// unreadableTests test values from which no object can be made.
 var unreadableTests = []objectTest{
 	{name: "others stay readable", run: func(t *testing.T, s *objects) {
 		good := s.create("a/good")
@@ -124,8 +124,8 @@ var unreadableTests = []objectTest{
 	{name: "deletion of what is repaired or replaced meanwhile", run: repairs},
 }
 
-// repairs checks that what was repaired before its deletion stays, however close they are: the backend's own log tells
-// what each deletion has met.
+// repairs checks that an object that was repaired before its deletion stays, however close the two are. The backend's own log
+// shows what each deletion has deleted.
 func repairs(t *testing.T, s *objects) {
 	const rounds = 300
 	d, b := s.unsafe(), &backend{Backend: s.behind(), t: t, ctx: s.ctx}
@@ -167,7 +167,7 @@ func repairs(t *testing.T, s *objects) {
 	t.Logf("%d were deleted, %d repaired before", deletions, others)
 }
 
-// unsafe is the storage's power to delete what it cannot read; without it the test is skipped.
+// unsafe returns the storage as a storage.UnreadableDeleter, or skips the test.
 func (s *objects) unsafe() storage.UnreadableDeleter {
 	s.t.Helper()
 	d, ok := s.Interface.(storage.UnreadableDeleter)

@@ -12,7 +12,7 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// asked is a ChangeFunc that notes the revisions it was asked about.
+// asked is a ChangeFunc that records the revisions it was called with.
 type asked struct {
 	revisions []int64
 	answer    func(n int, g *Gadget) (storage.Outcome, error) // n counts from 1
@@ -30,10 +30,10 @@ func (a *asked) change(_ context.Context, obj runtime.Object, r storage.Record) 
 	return a.answer(len(a.revisions), g)
 }
 
-// errMine is an error of a change.
+// errMine is an error that a change returns.
 var errMine = errors.New("mine")
 
-// The answers of a change. grown is one that stores something, the others store nothing.
+// The outcomes of a change. grown stores something, the others store nothing.
 var (
 	grown = func(_ int, g *Gadget) (storage.Outcome, error) {
 		g.Spec.Size += 10
@@ -48,7 +48,7 @@ var (
 	}
 )
 
-// updateFrom updates from a state and checks the revisions that change was asked about.
+// updateFrom updates from a state and checks the revisions with which change was called.
 func (s *objects) updateFrom(from storage.Record, opts storage.WriteOptions, answer func(int, *Gadget) (storage.Outcome, error), about ...int64) (storage.Record, error) {
 	s.t.Helper()
 	a := &asked{answer: answer}
@@ -59,7 +59,7 @@ func (s *objects) updateFrom(from storage.Record, opts storage.WriteOptions, ans
 	return r, err
 }
 
-// unchanged checks that an update has stored nothing, and returned the record of a revision.
+// unchanged checks that an update has stored nothing, and has returned the record of a revision.
 func (s *objects) unchanged(r storage.Record, err error, revision, now int64) {
 	s.t.Helper()
 	if err != nil || r.Revision != revision || s.revision() != now {
@@ -67,7 +67,7 @@ func (s *objects) unchanged(r storage.Record, err error, revision, now int64) {
 	}
 }
 
-// written checks that an update was the last commit, and what is stored then.
+// written checks that an update was the last commit, and what it has stored.
 func (s *objects) written(r storage.Record, err error, size int32) {
 	s.t.Helper()
 	if err != nil || r.Revision != s.revision() {
@@ -257,7 +257,7 @@ var updateFromTests = []objectTest{
 						t.Errorf("UpdateFrom: %v", err)
 						return
 					}
-					if i%3 != c%3 { // else it goes on from what was
+					if i%3 != c%3 { // otherwise it continues from the previous record
 						from = r
 					}
 				}
@@ -270,7 +270,7 @@ var updateFromTests = []objectTest{
 	}},
 }
 
-// changesMeanwhile lets others write while change is asked.
+// changesMeanwhile lets others write during the call of change.
 func changesMeanwhile(t *testing.T, s *objects) {
 	s.source()
 	for name, answer := range map[string]func(int, *Gadget) (storage.Outcome, error){
@@ -287,7 +287,7 @@ func changesMeanwhile(t *testing.T, s *objects) {
 				return answer(n, g)
 			}}
 			r, err := s.source().UpdateFrom(s.ctx, old, storage.WriteOptions{DryRun: dry}, a.change)
-			// What was read from the store may be answered with what it was then.
+			// A state that was read from the store may be used in its first version.
 			want := []int64{old.Revision, between[0].Revision}
 			stores := !dry && (name == "grown" || name == "deleted")
 			if stores {

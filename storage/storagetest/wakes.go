@@ -12,11 +12,11 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// alarm is what Wake was given, and what has come of it.
+// alarm is the func given to Wake, and records its calls.
 type alarm struct {
 	t    testing.TB
 	ctx  context.Context
-	came chan struct{} // closed when it was called
+	came chan struct{} // closed by the first call
 	n    atomic.Int32
 }
 
@@ -26,7 +26,7 @@ func (c *alarm) again() {
 	}
 }
 
-// comes waits until it is called.
+// comes waits until the func is called.
 func (c *alarm) comes() {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.ctx, Patience)
@@ -38,7 +38,7 @@ func (c *alarm) comes() {
 	}
 }
 
-// wants checks how often it was called so far.
+// wants checks how often the func was called so far.
 func (c *alarm) wants(n int32) {
 	c.t.Helper()
 	if got := c.n.Load(); got != n {
@@ -46,7 +46,7 @@ func (c *alarm) wants(n int32) {
 	}
 }
 
-// asleep is a Wake that has to wait.
+// asleep calls Wake, which must return true.
 func asleep(t testing.TB, ctx context.Context, w storage.Waker) *alarm {
 	t.Helper()
 	c := &alarm{t: t, ctx: ctx, came: make(chan struct{})}
@@ -64,7 +64,7 @@ func awake(t testing.TB, w storage.Waker) {
 	}
 }
 
-// waker is a watch's power to wake its reader; without it the test is skipped.
+// waker returns a watch as a storage.Waker, or skips the test.
 func (f *feed) waker() storage.Waker {
 	f.b.t.Helper()
 	w, ok := f.Feed.(storage.Waker)
@@ -74,7 +74,7 @@ func (f *feed) waker() storage.Waker {
 	return w
 }
 
-// asleep is a Wake of a watch that has nothing to tell.
+// asleep calls Wake of a watch that has nothing to deliver.
 func (f *feed) asleep() *alarm {
 	f.b.t.Helper()
 	return asleep(f.b.t, f.b.ctx, f.waker())
@@ -174,7 +174,7 @@ var wakeTests = []backendTest{
 		b.put("a", "1")
 		c.comes()
 		f.next()
-		c = f.asleep() // a second one
+		c = f.asleep() // a second call
 		cancel()
 		c.comes()
 		f.fails(context.Canceled)
@@ -208,7 +208,7 @@ var wakeTests = []backendTest{
 		f.want(fmt.Sprintf("put a=1@%d", r))
 		b.put("a", "2")
 		b.compact(b.put("a", "3"))
-		f.awake() // be it with the changes or with ErrCompacted
+		f.awake() // with the changes or with ErrCompacted
 		if _, err := f.Next(b.patient()); err != nil && !errors.Is(err, storage.ErrCompacted) {
 			t.Errorf("Next: %v", err)
 		}
@@ -247,7 +247,7 @@ var wakeTests = []backendTest{
 	{"beside writers", wakeBeside},
 }
 
-// wakeThroughHistory reads what is more than a Next returns, and mostly elsewhere: in the end there is nothing to read.
+// wakeThroughHistory reads more than one Next returns, and mostly changes of other keys: in the end there is nothing to read.
 func wakeThroughHistory(t *testing.T, b *backend) {
 	from := b.revision()
 	f := b.watch(storage.WatchRange{Prefix: "a", From: from})

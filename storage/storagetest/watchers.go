@@ -11,39 +11,39 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// watcher is a watch of a workload, read in a manner of its own.
+// watcher is a watch of a workload, with its own way of reading.
 type watcher struct {
 	w      *workload
 	name   string
 	b      storage.Backend
 	prefix string
 	prev   bool
-	// from is where it begins; -1: at the store's revision when it begins.
+	// from is the revision at which it begins; -1: the store's revision at that time.
 	from   int64
-	middle bool // it begins in the middle
-	// each runs after every Next, and may end the feed: it is then resumed where it was.
+	middle bool // it begins in the middle of the workload
+	// each runs after every Next, and may end the feed, which is then resumed where it was.
 	each func(f *watcher) (resume bool)
-	// patience bounds a Next; 0 is none. A reader that gave up comes back.
+	// patience bounds a Next; 0 is no bound. A reader that stopped waiting tries again.
 	patience time.Duration
 
 	mu   sync.Mutex // guards feed
 	feed storage.Feed
 
-	// What it saw; its own until run returns.
+	// The results; used by its own goroutine only until run returns.
 	changes []storage.Change
 	marks   []mark
-	reached int64 // nothing more comes at or below it
+	reached int64 // nothing more comes at or below this revision
 	nexts   int
 	bad     error
 }
 
-// mark is a revision that a watch showed at a time.
+// mark records that a watch showed a revision at a time.
 type mark struct {
 	at       time.Duration
 	revision int64
 }
 
-// watches are those that run beside the clients.
+// watches returns the watches that run at the same time as the clients.
 func (w *workload) watches() []*watcher {
 	slow := func(f *watcher) bool {
 		w.rest(w.ctx, 15*time.Millisecond)
@@ -79,7 +79,7 @@ func (w *workload) staff(list []*watcher) []*watcher {
 	return list
 }
 
-// lateWatches are those that begin when all is over.
+// lateWatches returns the watches that begin after the clients have ended.
 func (w *workload) lateWatches() []*watcher {
 	return w.staff([]*watcher{
 		{name: "begun at the end, from the beginning", prefix: w.prefix, from: w.first, prev: true},
@@ -117,7 +117,7 @@ func (f *watcher) over() bool {
 	return final > 0 && f.reached >= final
 }
 
-// open starts the watch. A store that cannot be asked is asked again.
+// open starts the watch. If the store is unavailable, it tries again.
 func (f *watcher) open(from int64) error {
 	for {
 		feed, err := f.b.Watch(f.w.ctx, storage.WatchRange{Prefix: f.prefix, From: from, Prev: f.prev})
@@ -163,7 +163,7 @@ func (f *watcher) follow() error {
 	return nil
 }
 
-// next is Next by a reader that may give up, and come back until the test is over.
+// next calls Next with the watch's patience, again and again until the test is over.
 func (f *watcher) next() (storage.Changes, error) {
 	for {
 		ctx, cancel := f.w.ctx, context.CancelFunc(func() {})
@@ -187,7 +187,7 @@ func (f *watcher) next() (storage.Changes, error) {
 	}
 }
 
-// take checks what holds for every answer of Next, and keeps it.
+// take checks the rules for every result of Next, and keeps the result.
 func (f *watcher) take(got storage.Changes) error {
 	last := f.reached
 	for _, c := range got.Changes {
@@ -200,7 +200,7 @@ func (f *watcher) take(got storage.Changes) error {
 			return fmt.Errorf("%q, but the watch is of %q", text(c), f.prefix)
 		}
 		if strings.HasPrefix(c.Key, f.w.prefix) {
-			last = c.Revision // others may make several changes in one revision
+			last = c.Revision // other clients of the store may make several changes in one revision
 		}
 	}
 	if got.Progress < last {

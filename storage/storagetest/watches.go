@@ -46,7 +46,7 @@ var watchTests = []backendTest{
 		}
 	}},
 	{"from before the beginning", func(t *testing.T, b *backend) {
-		r := b.put("new/k", "1") // under a prefix that no store has had, even one that was cleared for the test
+		r := b.put("new/k", "1") // under a prefix that the store has never had, even if it was emptied for the test
 		var got storage.Changes
 		w, err := b.Watch(b.ctx, storage.WatchRange{Prefix: "new/"})
 		if err == nil {
@@ -57,7 +57,7 @@ var watchTests = []backendTest{
 			got, err = w.Next(b.ctx)
 		}
 		switch {
-		case errors.Is(err, storage.ErrCompacted): // a store may have had others before
+		case errors.Is(err, storage.ErrCompacted): // the store may have had others before
 		case err != nil:
 			t.Errorf("a watch from 0: %v, want all changes or ErrCompacted", err)
 		case len(got.Changes) != 1 || text(got.Changes[0]) != fmt.Sprintf("put new/k=1@%d", r):
@@ -378,7 +378,7 @@ var watchTests = []backendTest{
 	}},
 }
 
-// follow reads n changes and checks that the values under each key count up from 0, each with the one before.
+// follow reads n changes and checks that the values under each key count up from 0, each with the previous value.
 func follow(f *feed, n int) error {
 	next := map[string]int{}
 	last := int64(0)

@@ -12,23 +12,23 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// workload is concurrent clients and watches on few keys of one store, and what they saw.
+// workload is concurrent clients and watches on few keys of one store, and their results.
 type workload struct {
 	t        *testing.T
 	backends []storage.Backend // of one store
-	prefix   string            // of all its keys, which nobody else uses
+	prefix   string            // of all its keys, which nothing else uses
 	keys     int
-	calls    int           // that a client makes at most; 0: until end
+	calls    int           // maximum number of calls of a client; 0: until it is stopped
 	pause    time.Duration // after each call
-	faults   int           // that strike meanwhile
-	// untold says that answers need not tell the revision at which they are true, nor watches previous values, and
-	// that nothing is written whatever is there.
+	faults   int           // number of faults meanwhile
+	// untold means that results may lack their revision, that watches may lack previous values, and that there are no
+	// unconditional writes.
 	untold bool
 
 	ctx      context.Context // ends with the test
 	started  time.Time
 	first    int64        // the store's revision before
-	final    atomic.Int64 // the store's revision after; 0 until the clients are done
+	final    atomic.Int64 // the store's revision after; 0 until the clients have ended
 	halfway  chan struct{}
 	once     sync.Once // closes halfway
 	stop     chan struct{}
@@ -62,7 +62,7 @@ func (w *workload) begin() {
 	}
 }
 
-// finish waits for the clients, lets the watches come to the end, and judges all that was seen.
+// finish waits for the clients, lets the watches read to the end, and judges all results.
 func (w *workload) finish() {
 	w.t.Helper()
 	w.working.Wait()
@@ -80,10 +80,10 @@ func (w *workload) finish() {
 	w.judge()
 }
 
-// middle lets the watches start that begin in the middle.
+// middle starts the watches that begin in the middle.
 func (w *workload) middle() { w.once.Do(func() { close(w.halfway) }) }
 
-// now is the store's revision. A store that cannot be asked is asked again.
+// now returns the store's revision. If the store is unavailable, it tries again.
 func (w *workload) now() int64 {
 	w.t.Helper()
 	revision, err := w.ask()
@@ -123,14 +123,14 @@ type client struct {
 	b    storage.Backend
 	id   int
 	rnd  *rand.Rand
-	seen map[string]int64 // the revision last seen under a key; 0: none
+	seen map[string]int64 // the last known revision of a key; 0: none
 	last int64            // the greatest revision seen
 
 	calls   []call
-	bad     error        // what ended it too early
+	bad     error        // the error that ended it too early
 	over    atomic.Bool  // it has ended
-	commits atomic.Int64 // acknowledged
-	reads   atomic.Int64 // answered, at the latest state
+	commits atomic.Int64 // number of acknowledged commits
+	reads   atomic.Int64 // number of successful reads of the latest state
 }
 
 func (c *client) run() {
@@ -194,7 +194,7 @@ func (c *client) step(i int) call {
 	return ask
 }
 
-// patience is how long a call may take: a few calls end before they have well begun.
+// patience returns the timeout of a call. A few calls have a very short one.
 func (c *client) patience() time.Duration {
 	switch c.rnd.IntN(40) {
 	case 0:
@@ -205,7 +205,7 @@ func (c *client) patience() time.Duration {
 	return 3 * time.Second
 }
 
-// earlier is a revision that this client has seen pass; 0 when there is none.
+// earlier returns a revision that this client has seen before; 0 if there is none.
 func (c *client) earlier() int64 {
 	if c.last <= c.w.first {
 		return 0
@@ -213,7 +213,7 @@ func (c *client) earlier() int64 {
 	return c.w.first + c.rnd.Int64N(c.last-c.w.first+1)
 }
 
-// commit is a random change of a key, whose value nobody else writes.
+// commit returns a random change of a key, with a value that nobody else writes.
 func (c *client) commit(key string, i int) storage.Commit {
 	done := storage.Commit{Key: key, Expect: c.seen[key], Value: fmt.Appendf(nil, "%d.%d", c.id, i)}
 	switch n := c.rnd.IntN(10); {
@@ -232,7 +232,7 @@ func (c *client) commit(key string, i int) storage.Commit {
 	return done
 }
 
-// learn takes note of what a call showed.
+// learn records what a call showed.
 func (c *client) learn(done *call) {
 	c.last = max(c.last, done.revision)
 	switch {

@@ -17,9 +17,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// BenchmarkCPU compares what the Backend and etcd's own client spend in CPU for the same requests. The server is
-// another process, so that the time of this one is the client's. The two take turns, so that both see the same
-// machine.
+// BenchmarkCPU compares the CPU time of the Backend and of etcd's own client for the same requests. The server is another
+// process, so that the time of this one is the client's. The two take turns, so that both run under the same conditions.
 func BenchmarkCPU(b *testing.B) {
 	p := serveElsewhere(b, embedded.Options{Dir: b.TempDir(), UnsafeNoFsync: true})
 	backend := open(b, etcd.Options{Endpoints: []string{p.endpoint}})
@@ -33,7 +32,7 @@ func BenchmarkCPU(b *testing.B) {
 	n := 0
 	for _, op := range []struct {
 		name           string
-		turn           int // requests before the other's turn
+		turn           int // number of requests before the other's turn
 		backend, plain func() error
 	}{
 		{"create", 500, func() error {
@@ -111,7 +110,7 @@ func found(ok bool, err error) error {
 	return err
 }
 
-// cpu is what this process has used, in user and system mode.
+// cpu returns the CPU time of this process, in user and system mode.
 func cpu(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage

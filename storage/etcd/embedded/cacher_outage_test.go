@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// seen is what a watch has shown until it ended, with why.
+// seen is what a watch has delivered until it ended, and its error.
 type seen struct {
 	mu        sync.Mutex // guards all below
 	revisions []int64
@@ -29,7 +29,7 @@ type seen struct {
 	over      chan struct{}
 }
 
-// look follows a watch until it ends.
+// look reads a watch until it ends.
 func look(t *testing.T, s storage.Interface, o storage.WatchOptions) *seen {
 	t.Helper()
 	ctx := bounded(t)
@@ -79,7 +79,7 @@ func (k *seen) expires(t *testing.T) {
 	}
 }
 
-// history is what happened to a store after a revision, as it is told itself.
+// history reads from the store itself what happened after a revision.
 func history(t *testing.T, s storage.Source, from int64) (all []int64) {
 	t.Helper()
 	ctx := bounded(t)
@@ -106,9 +106,9 @@ func history(t *testing.T, s storage.Source, from int64) (all []int64) {
 	return all
 }
 
-// TestCacheOutage: etcd is killed again and again under a cache with watches and a writer that tries again.
-// Nothing is lost and nothing shown twice; what the cache has can be read while etcd is gone.
-func TestCacheOutage(t *testing.T) { // not beside others: one of them could be given its port
+// TestCacheOutage: etcd is killed again and again under a cache with watches and a writer that tries again. Nothing is lost
+// and nothing is shown twice; what the cache has can be read while etcd is unavailable.
+func TestCacheOutage(t *testing.T) { // not parallel: another test could be given its port
 	kills := 3
 	if testing.Short() {
 		kills = 1
@@ -202,7 +202,7 @@ func without(t *testing.T, c *cacher.Cacher) {
 	}
 }
 
-// What was compacted while the cache had no connection ends the watches that had not seen it; nothing is skipped.
+// Changes that were compacted while the cache had no connection end the watches that had not seen them; no change is skipped.
 func TestCompactionUnderACache(t *testing.T) {
 	t.Parallel()
 	server := start(t, embedded.Options{})
@@ -256,7 +256,7 @@ func TestCompactionUnderACache(t *testing.T) {
 }
 
 // TestCacheOfARestoredEtcd: etcd is replaced by an older copy of itself under a cache.
-func TestCacheOfARestoredEtcd(t *testing.T) { // not beside others: one of them could be given its port
+func TestCacheOfARestoredEtcd(t *testing.T) { // not parallel: another test could be given its port
 	for name, ask := range map[string]func(context.Context, storage.Interface){
 		"nobody asks": func(context.Context, storage.Interface) {},
 		"a list":      func(ctx context.Context, c storage.Interface) { _, _ = c.List(ctx, storage.ListOptions{}) },
@@ -368,7 +368,7 @@ func restored(t *testing.T, ask func(context.Context, storage.Interface)) {
 	}
 }
 
-// loads is a storage.Source that tells when it is read as a whole.
+// loads is a storage.Source that counts the reads of the whole state.
 type loads struct {
 	*storage.Store
 	before func()

@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// TestInterfaceOfACache: a cache over a store in etcd is what the store is.
+// TestInterfaceOfACache: a cache over a store in etcd passes the tests of a store.
 func TestInterfaceOfACache(t *testing.T) {
 	t.Parallel()
 	s := start(t, embedded.Options{})
@@ -49,7 +49,7 @@ func cacheOf(t testing.TB, below storage.Interface, o cacher.Options) *cacher.Ca
 	return c
 }
 
-// gadgets is the store of a kind of gadgets in a backend.
+// gadgets returns the store of a kind of gadgets in a backend.
 func gadgets(t testing.TB, b storage.Backend, kind string) *storage.Store {
 	t.Helper()
 	o, err := storagetest.GadgetOptions()
@@ -90,7 +90,7 @@ func mustPutGadget(t testing.TB, s storage.Interface, key string) int64 {
 	return r.Revision
 }
 
-// listed is a list as text, and its revision.
+// listed returns a list as text, and its revision.
 func listed(ctx context.Context, s storage.Interface, at storage.Read) (string, int64, error) {
 	p, err := s.List(ctx, storage.ListOptions{At: at})
 	if err != nil {
@@ -103,7 +103,7 @@ func listed(ctx context.Context, s storage.Interface, at storage.Read) (string, 
 	return strings.Join(all, " "), p.Revision, nil
 }
 
-// What one server has written another's cache shows at once, beside writes of this kind and of others.
+// A write of one server is at once visible in another server's cache, during writes to this kind and to others.
 func TestCachesOfTwoServers(t *testing.T) {
 	t.Parallel()
 	server := start(t, embedded.Options{})
@@ -155,7 +155,7 @@ func TestCachesOfTwoServers(t *testing.T) {
 	}
 }
 
-// counting is a storage.Source that counts what consistent reads ask of it, and takes its time for that.
+// counting is a storage.Source that counts and delays the revision reads of consistent reads.
 type counting struct {
 	*storage.Store
 	revisions, marks atomic.Int64
@@ -163,7 +163,7 @@ type counting struct {
 
 func (c *counting) Revision(ctx context.Context) (int64, error) {
 	c.revisions.Add(1)
-	time.Sleep(10 * time.Millisecond) // an etcd that is further away
+	time.Sleep(10 * time.Millisecond) // like an etcd with a larger latency
 	return c.Store.Revision(ctx)
 }
 
@@ -182,7 +182,7 @@ func (f *countingFeed) RequestProgress() {
 	f.Following.RequestProgress()
 }
 
-// A hundred readers at a time ask etcd for little more than one would.
+// A hundred concurrent readers cause hardly more requests to etcd than one.
 func TestConsistentReadsAreShared(t *testing.T) {
 	t.Parallel()
 	server := start(t, embedded.Options{})
@@ -215,7 +215,7 @@ func TestConsistentReadsAreShared(t *testing.T) {
 	}
 }
 
-// A server that starts again finds what another has written meanwhile.
+// A server that starts again finds what another server has written meanwhile.
 func TestCacheRestart(t *testing.T) {
 	t.Parallel()
 	server := start(t, embedded.Options{})

@@ -17,11 +17,10 @@ import (
 	"github.com/keelson-dev/keelson/storage/storagetest"
 )
 
-// patience bounds what should come at once.
+// patience bounds the wait for something that should happen at once.
 const patience = 60 * time.Second
 
-// A test that needs another process starts the test binary with these variables: what to do, and the options of
-// the server that it is about.
+// A test that needs another process starts the test binary with these variables: the action, and the options of the server.
 const (
 	childRole    = "KEELSON_EMBEDDED_CHILD"
 	childOptions = "KEELSON_EMBEDDED_OPTIONS"
@@ -46,7 +45,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serve runs a server until its standard input ends, and says where it is.
+// serve runs a server until its standard input ends, and prints its address.
 func serve(o embedded.Options) error {
 	s, err := embedded.Start(context.Background(), o)
 	if err != nil {
@@ -114,7 +113,7 @@ func (p *process) kill() {
 	_ = p.input.Close()
 }
 
-// freeAddresses are free at the moment.
+// freeAddresses returns addresses that are free at the moment.
 func freeAddresses(t testing.TB, n int) []string {
 	t.Helper()
 	var out []string

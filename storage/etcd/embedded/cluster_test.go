@@ -56,7 +56,7 @@ func (c *cluster) endpoints() (all []string) {
 	return all
 }
 
-// leader asks until a member that runs knows one.
+// leader reads the status until a running member reports a leader.
 func (c *cluster) leader() int {
 	c.t.Helper()
 	client := raw(c.t, clientv3.Config{Endpoints: c.endpoints()})
@@ -172,12 +172,12 @@ func TestMembersOverTLS(t *testing.T) {
 	for i, s := range servers {
 		mustPut(t, rawOf(t, s), fmt.Sprint("k", i), "v")
 	}
-	// Whoever has no certificate of theirs is not heard.
+	// A client without their certificate is refused.
 	if conn, err := tls.Dial("tcp", options[0].Peers["a"], &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}); err == nil {
 		conn.Close()
 		t.Error("a stranger has connected to a member")
 	}
-	// A member whose data is lost must not pretend to be the old one.
+	// A member whose data is lost must not continue as the old one.
 	if err := servers[2].Close(); err != nil {
 		t.Error(err)
 	}
@@ -191,7 +191,7 @@ func TestMembersOverTLS(t *testing.T) {
 	removeMember(t, servers)
 }
 
-// removeMember checks that a member that was removed stops by itself, and says why.
+// removeMember checks that a removed member stops by itself, with an error.
 func removeMember(t *testing.T, servers []*embedded.Server) {
 	t.Helper()
 	client := rawOf(t, servers[0])

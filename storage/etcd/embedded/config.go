@@ -12,11 +12,11 @@ import (
 	"google.golang.org/grpc"
 )
 
-// nowhere is the peer address of a member alone. Nobody listens there: it stands in etcd's member list until
-// somebody who wants more members updates it.
+// nowhere is the peer address of a single member. No process listens there. The address is in etcd's member list until it is
+// updated to add more members.
 const nowhere = "127.0.0.1:2380"
 
-// config is what etcd is told; client is the address to listen on, with its port chosen.
+// config returns the configuration of etcd. client is the address to listen on, with its port chosen.
 func (o Options) config(client string, lg *zap.Logger, grpcOptions []grpc.ServerOption) *embed.Config {
 	cfg := embed.NewConfig()
 	cfg.Dir, cfg.Name = o.Dir, o.Name
@@ -52,7 +52,7 @@ func (o Options) config(client string, lg *zap.Logger, grpcOptions []grpc.Server
 	cfg.TickMs = uint(o.Heartbeat / time.Millisecond)
 	cfg.ElectionMs = 10 * cfg.TickMs
 	if o.Peers == nil {
-		cfg.ElectionMs = 5 * cfg.TickMs // the shortest that etcd allows: there is nobody to wait for
+		cfg.ElectionMs = 5 * cfg.TickMs // the shortest that etcd allows: there are no other members to wait for
 	}
 	cfg.WatchProgressNotifyInterval = o.ProgressInterval
 	cfg.AuthTokenTTL = uint(o.AuthTokenTTL / time.Second)
@@ -64,7 +64,7 @@ func (o Options) config(client string, lg *zap.Logger, grpcOptions []grpc.Server
 	return cfg
 }
 
-// peerURLs are the members and where they are reached.
+// peerURLs returns the members and their addresses.
 func (o Options) peerURLs() map[string]url.URL {
 	if o.Peers == nil {
 		return map[string]url.URL{o.Name: o.PeerTLS.url(nowhere)}

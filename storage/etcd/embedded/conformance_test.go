@@ -28,7 +28,7 @@ func open(t testing.TB, o etcd.Options) *etcd.Backend {
 	return b
 }
 
-// tenants opens backends in one etcd, each with a prefix of its own: to each, it is empty.
+// tenants opens backends in one etcd, each with its own prefix: to each of them the store is empty.
 func tenants(endpoints []string) func(t *testing.T) storage.Backend {
 	var n atomic.Int64
 	return func(t *testing.T) storage.Backend {
@@ -67,7 +67,7 @@ func TestDurable(t *testing.T) {
 	})
 }
 
-// alone is a backend with an etcd of its own, which it closes.
+// alone is a backend with its own etcd, which it closes.
 type alone struct {
 	*etcd.Backend
 	server *embedded.Server
@@ -80,7 +80,7 @@ func (a *alone) Close() error {
 	return a.server.Close()
 }
 
-// smaller leaves out the subtests that take long and ask nothing that TestConformance does not ask.
+// smaller leaves out the subtests that take long and check nothing that TestConformance does not check.
 func smaller(t *testing.T) {
 	t.Helper()
 	for _, topic := range []string{"/Concurrent/", "/History/", "/TTL/", "a_large_backlog"} {
@@ -90,7 +90,7 @@ func smaller(t *testing.T) {
 	}
 }
 
-// Without a prefix the backend has all keys of the etcd, so these have to go before each subtest.
+// Without a prefix the backend has all keys of the etcd, so they have to be removed before each subtest.
 func TestConformanceWithoutPrefix(t *testing.T) {
 	if testing.Short() {
 		t.Skip("as in TestConformance")

@@ -31,13 +31,13 @@ func claim(dir string) (*fileutil.LockedFile, error) {
 	return lock, nil
 }
 
-// database is what an etcd's database says about where it belongs.
+// database is what an etcd's database says about its member and cluster.
 type database struct {
-	newest  *semver.Version     // that has written it; nil when it does not say
-	members map[string][]string // name to peer URLs; a member that has not said its name yet is not here
+	newest  *semver.Version     // the newest version that has written it; nil when unknown
+	members map[string][]string // name to peer URLs; a member that has not published its name yet is missing
 }
 
-// readDatabase looks into the database of the directory, without changing it. A directory without one is new.
+// readDatabase reads the database of the directory, without changing it. A directory without a database is new.
 func readDatabase(dir string) (database, error) {
 	d := database{members: map[string][]string{}}
 	path := filepath.Join(dir, "member", "snap", "db")
@@ -48,7 +48,7 @@ func readDatabase(dir string) (database, error) {
 	if err != nil {
 		return d, err
 	}
-	// A timeout so short is one try.
+	// With so short a timeout there is only one try.
 	db, err := bbolt.Open(path, 0, &bbolt.Options{ReadOnly: true, Timeout: 1})
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
@@ -99,7 +99,7 @@ func (d *database) read(tx *bbolt.Tx) error {
 	})
 }
 
-// check reports whether this build can go on with the database, as the member that o describes.
+// check returns an error if this build cannot continue with the database, as the member that o describes.
 func (d database) check(o Options) error {
 	own := semver.New(version.Version)
 	if d.newest != nil && (semver.Version{Major: own.Major, Minor: own.Minor}).LessThan(

@@ -20,20 +20,19 @@ type Server struct {
 	failure   *failure
 	streams   *streams
 
-	close   func() // asks run to stop
+	close   func() // makes run stop the server
 	closing <-chan struct{}
 	done    chan struct{} // closed when run has ended
 	err     error         // why the server stopped by itself; set before done is closed
-	left    error         // what stopping it has left; set before done is closed
+	left    error         // the error of Close; set before done is closed
 }
 
-// Start starts a member and returns when it serves clients: at once for a member alone, with a majority of the
-// members for one of several. ctx bounds the start only. Whoever starts a server closes it.
+// Start starts a member and returns when it serves clients. A single member does so at once, one of several members when a
+// majority of them is running. ctx bounds the start only. The caller closes the server.
 //
-// Errors name what is wrong with the options, the directory (it cannot be written, is in use, or holds the data of
-// a newer etcd or of another cluster) or the addresses; nothing in the directory is changed by these. After an
-// error from within etcd's own start, such as a damaged log, what it had opened may stay open until the process
-// ends.
+// Errors name what is wrong with the options, the directory (it cannot be written, is in use, or has the data of a newer etcd
+// or of another cluster) or the addresses. With these errors nothing in the directory is changed. After an error from etcd's
+// own start, such as a damaged log, files that etcd had opened may stay open until the process ends.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	o, err := o.checked()
 	if err != nil {
@@ -72,7 +71,8 @@ func start(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-// launch starts etcd. A port that was free when it was chosen may be taken when etcd binds it: then another is.
+// launch starts etcd. A port that was free when it was chosen may be taken before etcd binds it. In that case another one is
+// chosen.
 func (s *Server) launch(o Options) error {
 	for tries := 10; ; tries-- {
 		addr, chosen, err := choosePort(o.ListenClient)
@@ -92,8 +92,8 @@ func (s *Server) launch(o Options) error {
 	}
 }
 
-// choosePort replaces port 0 by a free one. etcd tells clients and members the address from its configuration, so
-// it must be known before etcd listens.
+// choosePort replaces port 0 by a free one. etcd sends clients and members the address in its configuration, so the port must
+// be known before etcd listens.
 func choosePort(addr string) (_ string, chosen bool, err error) {
 	if _, port, _ := net.SplitHostPort(addr); port != "0" {
 		return addr, false, nil
@@ -105,7 +105,8 @@ func choosePort(addr string) (_ string, chosen bool, err error) {
 	return l.Addr().String(), true, l.Close()
 }
 
-// startEtcd runs etcd's start in a goroutine of its own, which etcd ends where it would have ended the process.
+// startEtcd runs etcd's start in its own goroutine, because the failure hook ends that goroutine where etcd would have ended
+// the process.
 func (s *Server) startEtcd(cfg *embed.Config) error {
 	type started struct {
 		etcd *embed.Etcd
@@ -146,7 +147,7 @@ func (s *Server) ready(ctx context.Context, o Options) error {
 		}
 		return context.Cause(ctx)
 	}
-	// Only now is the log read in which the members are.
+	// Only now etcd has read the log, which has the members.
 	members := map[string]bool{}
 	for _, m := range s.etcd.Server.Cluster().Members() {
 		members[m.Name] = true
@@ -162,13 +163,13 @@ func (s *Server) ready(ctx context.Context, o Options) error {
 	return nil
 }
 
-// Endpoints are the URLs at which clients reach this member.
+// Endpoints returns the URLs at which clients reach this member.
 func (s *Server) Endpoints() []string { return append([]string(nil), s.endpoints...) }
 
-// Done is closed when the server has stopped, by Close or by itself.
+// Done returns a channel that is closed when the server has stopped, by Close or by itself.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// Err says why the server stopped by itself: its data cannot be written, or the member was removed from its
+// Err returns the reason why the server stopped by itself: its data cannot be written, or the member was removed from its
 // cluster. It is nil while the server runs and after Close.
 func (s *Server) Err() error {
 	select {
@@ -179,16 +180,16 @@ func (s *Server) Err() error {
 	}
 }
 
-// Close stops the server and waits until it has stopped; a second Close does the same. Clients' calls under way
-// get some seconds to end, watches end at once. After a failure of the server, etcd sometimes cannot stop: then Close
-// returns an error, and the directory stays in use until the process ends.
+// Close stops the server and waits until it has stopped; a second Close does the same. Calls of clients in progress get some
+// seconds to end; watches end at once. After a failure of the server, etcd sometimes cannot stop. Then Close returns an
+// error, and the directory stays in use until the process ends.
 func (s *Server) Close() error {
 	s.close()
 	<-s.done
 	return s.left
 }
 
-// run waits for the end of the server, and stops all of it.
+// run waits for the end of the server, and stops all parts of it.
 func (s *Server) run() {
 	defer close(s.done)
 	select {
@@ -209,11 +210,10 @@ func (s *Server) run() {
 	s.left = s.stop()
 }
 
-// hangTime is how long an etcd that has failed may take to stop. Some of its goroutines wait for others that are
-// gone.
+// hangTime is how long an etcd that has failed may take to stop. Some of its goroutines wait for others that have ended.
 const hangTime = 3 * time.Second
 
-// stop stops etcd. If it hangs, its directory stays locked.
+// stop stops etcd. If etcd hangs, its directory stays locked.
 func (s *Server) stop() error {
 	s.streams.end()
 	stopped := make(chan struct{})

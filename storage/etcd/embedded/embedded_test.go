@@ -43,7 +43,7 @@ func start(t testing.TB, o embedded.Options) *embedded.Server {
 	return s
 }
 
-// raw is etcd's own client.
+// raw returns etcd's own client.
 func raw(t testing.TB, c clientv3.Config) *clientv3.Client {
 	t.Helper()
 	c.Logger = zap.NewNop()
@@ -60,7 +60,7 @@ func rawOf(t testing.TB, s *embedded.Server) *clientv3.Client {
 	return raw(t, clientv3.Config{Endpoints: s.Endpoints()})
 }
 
-// bounded is a context that a broken server does not outlive.
+// bounded returns a context that ends even if the server is broken.
 func bounded(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
@@ -132,7 +132,7 @@ func TestNothingIsLeft(t *testing.T) {
 	l.Close()
 }
 
-// A server that closes before its clients does not wait for their watches, and these go on when it is back.
+// A server that closes before its clients does not wait for their watches, which continue when it is back.
 func TestWatchOutlivesTheServer(t *testing.T) {
 	o := embedded.Options{Dir: t.TempDir(), ListenClient: freeAddresses(t, 1)[0]}
 	s := start(t, o)
@@ -160,7 +160,7 @@ func TestWatchOutlivesTheServer(t *testing.T) {
 	t.Error("the watch ended")
 }
 
-// The server says Unavailable, which clients take for a reason to go elsewhere.
+// The server returns Unavailable, so that clients try another member.
 func TestStreamsEndAsUnavailable(t *testing.T) {
 	s := start(t, embedded.Options{})
 	w, err := pb.NewWatchClient(rawOf(t, s).ActiveConnection()).Watch(bounded(t))
@@ -281,7 +281,7 @@ func contents(t *testing.T, dir string) map[string][]byte {
 	return files
 }
 
-// used returns a directory that a server has left.
+// used returns a directory that a server has used.
 func used(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -10,10 +10,10 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// failure is the first error after which etcd would end the process. etcd says it to its logger, which ends the
-// goroutine instead: what must not go on does not.
+// failure is the first error after which etcd would end the process. etcd logs the error as fatal or panics in its logger.
+// The hooks of the logger record it and end only the calling goroutine, so that what must not continue does not.
 type failure struct {
-	happened chan struct{} // closed with the first
+	happened chan struct{} // closed after the first error
 	mu       sync.Mutex    // guards err
 	err      error
 }
@@ -27,8 +27,8 @@ func (f *failure) logger(lg *zap.Logger) *zap.Logger {
 	return lg.WithOptions(zap.WithFatalHook(f), zap.WithPanicHook(f))
 }
 
-// lastWords are what etcd says when it stops and its log cannot even be closed. It must go on then: others wait for
-// its end.
+// lastWords is the message that etcd logs when it stops and cannot close its log. The goroutine must not end then, because
+// others wait for it.
 const lastWords = "failed to close Raft storage"
 
 // OnWrite implements zapcore.CheckWriteHook.
@@ -54,7 +54,7 @@ func (f *failure) set(err error) {
 	}
 }
 
-// reason is nil before the first.
+// reason returns the first error, or nil.
 func (f *failure) reason() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// heap is what is in use after the garbage is gone.
+// heap returns the memory in use after a garbage collection.
 func heap() int64 {
 	runtime.GC()
 	runtime.GC()
@@ -28,7 +28,7 @@ func heap() int64 {
 	return int64(m.HeapInuse)
 }
 
-// A reader that is far behind finds its changes in etcd: little of them waits in this process.
+// A reader that is far behind gets its changes from etcd: little of them waits in this process.
 func TestWhatASlowReaderCosts(t *testing.T) {
 	changes := 120
 	if testing.Short() {
@@ -77,7 +77,7 @@ func TestWhatASlowReaderCosts(t *testing.T) {
 	}
 }
 
-// The end of a lease deletes its keys by one revision. With the values before, it is more than etcd sends at once.
+// The end of a lease deletes its keys at one revision. With the previous values, this is more than etcd sends at once.
 func TestARevisionInFragments(t *testing.T) {
 	s := start(t, embedded.Options{})
 	c, b := rawOf(t, s), open(t, etcd.Options{Endpoints: s.Endpoints(), CompactionInterval: -1})
@@ -120,8 +120,8 @@ func TestARevisionInFragments(t *testing.T) {
 	}
 }
 
-// Feeds are read, asked for progress, given up and closed while connections break, and the backend is closed in the
-// middle of it: all of them end, and nothing is left.
+// Feeds are read, asked for progress, abandoned and closed while connections break, and the backend is closed meanwhile. All
+// of them end, and no goroutine is left.
 func TestFeedsInAStorm(t *testing.T) {
 	p := serveElsewhere(t, embedded.Options{Dir: t.TempDir(), UnsafeNoFsync: true})
 	proxy := storagetest.NewProxy(t, address(t, p.endpoint))
@@ -147,7 +147,7 @@ func TestFeedsInAStorm(t *testing.T) {
 			t.Errorf("Close: %v", err)
 		}
 		all.Wait()
-		// The proxy's goroutines end on their own time.
+		// The proxy's goroutines end later.
 		until(t, "nothing is left", func() bool {
 			return goleak.Find(before, goleak.IgnoreAnyFunction("github.com/keelson-dev/keelson/storage/storagetest.(*link).run")) == nil
 		})

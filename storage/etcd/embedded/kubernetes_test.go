@@ -18,7 +18,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// What a kube-apiserver has stored is read as it is.
+// Data that a kube-apiserver has stored is read unchanged.
 func TestDataOfKubernetes(t *testing.T) {
 	s := start(t, embedded.Options{})
 	c := rawOf(t, s)
@@ -93,11 +93,11 @@ func TestDataOfKubernetes(t *testing.T) {
 	})
 }
 
-// compactions counts what backends say.
+// compactions counts the calls of hooks.
 type compactions struct {
 	mu        sync.Mutex // guards revisions
 	revisions []int64
-	turns     atomic.Int64 // asked whose turn it is
+	turns     atomic.Int64 // requests for the state of the turns
 }
 
 func (c *compactions) hooks(t *testing.T) etcd.Hooks {
@@ -124,7 +124,7 @@ func (c *compactions) all() []int64 {
 	return slices.Clone(c.revisions)
 }
 
-// version is how often compact_rev_key was raised, and its value.
+// version returns how often compact_rev_key was raised, and its value.
 func version(t *testing.T, c *clientv3.Client) (int64, string) {
 	t.Helper()
 	r, err := c.Get(bounded(t), "compact_rev_key")
@@ -180,7 +180,7 @@ func TestOneServerCompacts(t *testing.T) {
 			t.Errorf("compacted at %d after %d", all[i], all[i-1])
 		}
 	}
-	// A server that is closed may have raised the key, and not compacted yet.
+	// A server that is being closed may have raised the key, but not compacted yet.
 	at, err := strconv.ParseInt(value, 10, 64)
 	if last := all[len(all)-1]; err != nil || at < last || at != last && int64(len(all)) == raised {
 		t.Errorf("compact_rev_key is %q, the last compaction was at %d", value, all[len(all)-1])
@@ -194,12 +194,12 @@ func TestOneServerCompacts(t *testing.T) {
 	}
 }
 
-// A kube-apiserver on the same etcd takes turns by the same key.
+// A kube-apiserver on the same etcd takes turns with the same key.
 func TestKubernetesCompacts(t *testing.T) {
 	t.Parallel()
 	s := start(t, embedded.Options{})
 	c := rawOf(t, s)
-	// foreign is its turn: it raises the version if that is still the one it has seen, and returns the one there is.
+	// foreign takes its turn: it raises the version if that is still the expected one, and returns the present one.
 	foreign := func(seen int64) (now int64, raised bool) {
 		r, err := c.Txn(bounded(t)).
 			If(clientv3.Compare(clientv3.Version("compact_rev_key"), "=", seen)).
@@ -223,9 +223,9 @@ func TestKubernetesCompacts(t *testing.T) {
 	if n := len(done.all()); n > 0 {
 		t.Errorf("%d compactions by the backend, although the other server was always first", n)
 	}
-	// When the other is gone, the backend goes on.
+	// When the other server stops, the backend continues.
 	until(t, "the backend compacts", func() bool { return len(done.all()) > 0 })
-	// And the other, when it is back, sees that it was overtaken.
+	// When the other server is back, it finds that it was overtaken.
 	if now, raised := foreign(seen); raised || now <= seen {
 		t.Errorf("the version is %d, raised %v; the other server had seen %d", now, raised, seen)
 	}

@@ -41,7 +41,7 @@ func leases(t *testing.T, c *clientv3.Client) []clientv3.LeaseStatus {
 	return r.Leases
 }
 
-// Keys with the same TTL share leases, and go together.
+// Keys with the same TTL share leases, and are deleted together.
 func TestLeases(t *testing.T) {
 	s := start(t, embedded.Options{})
 	c := rawOf(t, s)
@@ -88,7 +88,7 @@ func TestLeases(t *testing.T) {
 		t.Errorf("Get: %+v, %v; want not Expiring", got, err)
 	}
 
-	// What the end of a lease does: its keys are deleted, by one revision.
+	// The end of a lease deletes its keys at one revision.
 	if _, err := c.Revoke(ctx, first[0].ID); err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestLeases(t *testing.T) {
 			t.Errorf("change %d is %+v", i, c)
 		}
 	}
-	// A lease that has gone early is replaced.
+	// A lease that has ended early is replaced.
 	for _, l := range leases(t, c) {
 		if _, err := c.Revoke(ctx, l.ID); err != nil {
 			t.Fatal(err)
@@ -137,7 +137,7 @@ func TestNoSpace(t *testing.T) {
 	if err := b.Health(ctx); err != nil {
 		t.Errorf("Health: %v", err)
 	}
-	// etcd makes the put with which the quota is reached, and yet refuses it: it counts as acknowledged.
+	// etcd makes the put with which the quota is reached, but returns an error: the put counts as acknowledged.
 	if got, err := b.Range(ctx, storage.Range{}); err != nil || len(got.KVs) != n-1 {
 		t.Errorf("Range: %d values, %v; %d were acknowledged", len(got.KVs), err, n-1)
 	}
@@ -191,7 +191,7 @@ func TestAuthentication(t *testing.T) {
 		if !cut && testing.Short() {
 			continue
 		}
-		time.Sleep(2500 * time.Millisecond) // the token is forgotten
+		time.Sleep(2500 * time.Millisecond) // the token expires
 		old := metadata.AppendToOutgoingContext(ctx, rpctypes.TokenFieldNameGRPC, login.Token)
 		if _, err := other.Get(old, "k"); !errors.Is(err, rpctypes.ErrInvalidAuthToken) {
 			t.Errorf("with a token of then: %v", err)
@@ -216,7 +216,7 @@ func TestAuthentication(t *testing.T) {
 	}
 }
 
-// commitSomehow commits until it is known to have happened.
+// commitSomehow commits until the commit is known to have happened.
 func commitSomehow(t *testing.T, b storage.Backend) int64 {
 	t.Helper()
 	ctx := bounded(t)
@@ -272,7 +272,7 @@ func TestTLS(t *testing.T) {
 	notOpened(t, "nobody is there", etcd.Options{Endpoints: []string{"http://" + host}}, "refused")
 }
 
-// A closed backend leaves neither goroutines nor watches behind.
+// A closed backend leaves neither goroutines nor watches.
 func TestBackendLeavesNothing(t *testing.T) {
 	p := serveElsewhere(t, embedded.Options{Dir: t.TempDir(), UnsafeNoFsync: true})
 	before := goleak.IgnoreCurrent()
@@ -304,7 +304,7 @@ func TestBackendLeavesNothing(t *testing.T) {
 	if err := goleak.Find(before); err != nil {
 		t.Error(err)
 	}
-	// One that could not be opened, too.
+	// Neither does a backend that could not be opened.
 	p.kill()
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

@@ -16,7 +16,7 @@ import (
 	"github.com/keelson-dev/keelson/storage/storagetest"
 )
 
-// stores are those that storagetest.Kill kills: an etcd in the process that is killed, with its disk.
+// stores has the stores that storagetest.Kill kills: an etcd in the killed process, with its disk.
 func stores() map[string]storagetest.Killed {
 	return map[string]storagetest.Killed{"etcd": {Open: func(dir string) (storage.Backend, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -49,14 +49,14 @@ func TestBrokenConnections(t *testing.T) {
 	})
 }
 
-// stalling passes TCP connections on, and stops one for good once it has brought so many bytes to the client: a
-// connection full of an answer that is not read fast enough.
+// stalling forwards TCP connections, and stops one of them after it has sent so many bytes to the client: a connection full
+// of a response that is not read fast enough.
 type stalling struct {
 	listener net.Listener
 	target   string
 	limit    int64
-	stalled  chan struct{} // gets a token for each connection that was stopped
-	release  chan struct{} // closed: all go on
+	stalled  chan struct{} // receives a token for each connection that was stopped
+	release  chan struct{} // closed: all connections continue
 	work     sync.WaitGroup
 
 	mu    sync.Mutex // guards conns
@@ -130,8 +130,8 @@ func fillLarge(t *testing.T, c *clientv3.Client, mib int) {
 	}
 }
 
-// A large answer over TLS whose connection is stuck holds up neither watches nor small reads and writes: these have
-// connections of their own. With one connection for all it would.
+// A large response over TLS whose connection is stuck delays neither watches nor small reads and writes, because these have
+// connections of their own. With one connection for everything it would.
 func TestListDoesNotStarveWatches(t *testing.T) {
 	ca := newAuthority(t)
 	files := ca.files(t, "server")
@@ -253,7 +253,7 @@ func revision(t testing.TB, b storage.Backend) int64 {
 	return got.Revision
 }
 
-// list reads the large values, and checks that they are whole.
+// list reads the large values, and checks that they are complete.
 func list(ctx context.Context, b storage.Backend) <-chan error {
 	done := make(chan error, 1)
 	go func() {
@@ -266,7 +266,7 @@ func list(ctx context.Context, b storage.Backend) <-chan error {
 	return done
 }
 
-// loop does it again and again, in two goroutines, until stop, which returns how often.
+// loop runs a func again and again, in two goroutines, until stop is called, which returns the number of runs.
 func loop(do func() error) (stop func(*testing.T) int) {
 	var all sync.WaitGroup
 	end, failed := make(chan struct{}), make(chan error, 2)
@@ -300,7 +300,7 @@ func loop(do func() error) (stop func(*testing.T) int) {
 	}
 }
 
-// latencies are the times from the beginnings of commits to the watch's answers.
+// latencies returns the times from the begin of each commit until the watch delivers it.
 func latencies(t *testing.T, n int, b storage.Backend, next func() (int64, error)) (worst, sum time.Duration) {
 	t.Helper()
 	for i := range n {

@@ -18,7 +18,7 @@ func roles() map[string]func(embedded.Options) error {
 	return map[string]func(embedded.Options) error{"serve": serve, "fill": fill}
 }
 
-// A disk that is full ends the server, not the program, which is told why; what was acknowledged is there.
+// A full disk ends the server, not the program, which receives the error; everything acknowledged is kept.
 func TestAFullDisk(t *testing.T) {
 	t.Parallel()
 	o := embedded.Options{Dir: t.TempDir()}
@@ -40,8 +40,8 @@ func TestAFullDisk(t *testing.T) {
 	}
 }
 
-// fill meets a limit of the files' size, which to a program is a full disk, and says how many keys were acknowledged,
-// and why the server has stopped.
+// fill writes until a size limit of files is reached, which looks like a full disk. It returns how many keys were
+// acknowledged, and why the server has stopped.
 func fill(o embedded.Options) error {
 	signal.Ignore(syscall.SIGXFSZ)
 	s, err := embedded.Start(context.Background(), o)

@@ -12,7 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Somebody else compacts, and tells nobody: the oldest revision is found in a few questions, and then known.
+// Another client compacts: the oldest revision is found with a few requests, and then remembered.
 func TestOldestOfAForeignCompaction(t *testing.T) {
 	t.Parallel()
 	s := start(t, embedded.Options{})

@@ -17,56 +17,58 @@ import (
 	"go.uber.org/zap"
 )
 
-// Options say how to run a member. Only Dir is required. An address is host:port; a scheme is not part of it.
+// Options are the options of Start. Only Dir is required. An address is host:port, without a scheme.
 type Options struct {
-	// Dir holds the member's data, and belongs to one member of one cluster for ever. It is made if it is missing.
+	// Dir has the member's data, and belongs to one member of one cluster for ever. It is created if it is missing.
 	Dir string
-	// Name is this member's name among Peers; "" is "default".
+	// Name is this member's name in Peers; "" is "default".
 	Name string
-	// ListenClient is where clients are served; "" is 127.0.0.1:0. Port 0 is a free one, another at each start.
+	// ListenClient is the address on which clients are served; "" is 127.0.0.1:0. Port 0 is a free port, a different one at
+	// each start.
 	ListenClient string
-	// AdvertiseClient is the address that clients are told by Endpoints and by etcd's member list; "" is
-	// ListenClient. It is required when ListenClient has no host, or an unspecified one such as 0.0.0.0.
+	// AdvertiseClient is the address for clients in Endpoints and in etcd's member list; "" is ListenClient. It is required
+	// when ListenClient has no host, or an unspecified one such as 0.0.0.0.
 	AdvertiseClient string
-	// Peers are the members of the cluster, this one included: the address for the other members by name. nil is
-	// a cluster of this member alone, which no other can join.
+	// Peers are the members of the cluster, including this one: the address for the other members by name. nil is a cluster
+	// of this member only, which no other member can join.
 	Peers map[string]string
-	// ListenPeer is where the other members are served; "" is the address in Peers.
+	// ListenPeer is the address on which the other members are served; "" is the address in Peers.
 	ListenPeer string
-	// ClientTLS serves clients over TLS only. With a CAFile, clients need a certificate that it has signed.
+	// ClientTLS, if set, is for the connections of clients, which must then use TLS. With a CAFile, clients need a
+	// certificate that this CA has signed.
 	ClientTLS TLS
-	// PeerTLS is for the connections between members, and needs a CAFile: each member's certificate is checked,
-	// as a server's and as a client's. Without it, everybody who reaches ListenPeer can change the data.
+	// PeerTLS is for the connections between members, and needs a CAFile: each member's certificate is verified as a server's
+	// and as a client's. Without PeerTLS, everybody who can connect to ListenPeer can change the data.
 	PeerTLS TLS
 	// QuotaBytes is the size of the database at which etcd refuses to write ("no space"); 0 is etcd's 2 GiB.
 	QuotaBytes int64
-	// SnapshotCount is how many commits make etcd write a snapshot and shorten its log; 0 is etcd's 10,000.
+	// SnapshotCount is the number of commits after which etcd writes a snapshot and shortens its log; 0 is etcd's 10,000.
 	SnapshotCount uint64
-	// Heartbeat is how often the leader tells the others that it is there: an election begins when ten of these
-	// have been missed. It must be the same for all members and above the round trip time between them. 0 is
-	// 100ms, and 20ms for a member alone, which has elected itself after at most ten of them.
+	// Heartbeat is the interval at which the leader sends a heartbeat to the other members. An election begins when ten
+	// heartbeats were missed. It must be the same for all members and longer than the round trip time between them. 0 is
+	// 100ms, and 20ms for a single member, which elects itself after at most ten of these intervals.
 	Heartbeat time.Duration
-	// ProgressInterval is how often an idle watch that asked for progress notifications gets one; 0 is 5s, which
-	// kube-apiserver asks for (etcd has ten minutes).
+	// ProgressInterval is how often an idle watch that requested progress notifications receives one; 0 is 5s, which
+	// kube-apiserver needs (the default of etcd is ten minutes).
 	ProgressInterval time.Duration
-	// AuthTokenTTL is how long a login holds that is not used; 0 is etcd's five minutes. Whole seconds.
+	// AuthTokenTTL is how long an unused login is valid; 0 is etcd's five minutes. It must be whole seconds.
 	AuthTokenTTL time.Duration
-	// UnsafeNoFsync does not wait for the disk: a crash of the machine, not of the process, loses what was
-	// acknowledged and can leave data that cannot be opened. For tests.
+	// UnsafeNoFsync makes etcd not wait for the disk. A crash of the machine, not of the process, then loses acknowledged
+	// commits and can leave data that cannot be opened. It is for tests.
 	UnsafeNoFsync bool
-	// Logger is given etcd's log; nil is silent.
+	// Logger receives etcd's log; nil discards it.
 	Logger *zap.Logger
 }
 
-// TLS names PEM files. The zero TLS is none: connections are in clear text.
+// TLS has the names of PEM files. The zero TLS is no TLS: connections are in clear text.
 type TLS struct {
-	CertFile, KeyFile string
-	CAFile            string // who must have signed the other side's certificate
+	CertFile, KeyFile string // own certificate and key
+	CAFile            string // the CA that must have signed the other side's certificate
 }
 
 const loopback = "127.0.0.1:0"
 
-// checked returns the options with their defaults, or what is wrong with them.
+// checked returns the options with their defaults, or an error for invalid ones.
 func (o Options) checked() (Options, error) {
 	if o.Name == "" {
 		o.Name = "default"
@@ -166,7 +168,7 @@ func (o Options) checkPeers() error {
 	return checkAddress("ListenPeer", o.ListenPeer)
 }
 
-// checkAddress checks an address to listen on. A host must be an IP address or localhost, as etcd wants it.
+// checkAddress checks an address to listen on. etcd requires that a host is an IP address or localhost.
 func checkAddress(field, addr string) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || strings.Contains(addr, "/") {
@@ -183,7 +185,7 @@ func checkAddress(field, addr string) error {
 	return nil
 }
 
-// checkDialable checks an address that others connect to.
+// checkDialable checks an address that other processes connect to.
 func checkDialable(field, addr string) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || strings.Contains(addr, "/") {
@@ -195,7 +197,7 @@ func checkDialable(field, addr string) error {
 	return nil
 }
 
-// invalid is what is wrong with an option.
+// invalid returns the error for an invalid option.
 func invalid(format string, args ...any) error { return fmt.Errorf("embedded etcd: "+format, args...) }
 
 func unspecified(host string) bool {
@@ -203,7 +205,7 @@ func unspecified(host string) bool {
 	return host == "" || ip != nil && ip.IsUnspecified()
 }
 
-// check reads the files now: etcd would notice only when it serves.
+// check reads the files now: etcd would find an error only when it serves.
 func (t TLS) check(field string) error {
 	if (t == TLS{}) {
 		return nil

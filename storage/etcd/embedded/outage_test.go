@@ -13,9 +13,9 @@ import (
 	"github.com/keelson-dev/keelson/storage/etcd/embedded"
 )
 
-// TestAnOutage: while etcd is gone, every request says so and why, long before its own time is up, and all work again
-// when etcd is back. RequestTimeout and RangeTimeout are longer than the test.
-func TestAnOutage(t *testing.T) { // not beside others: one of them could be given its port
+// TestAnOutage: while etcd is unavailable, every request fails with the cause, long before its own timeout, and everything
+// works again when etcd is back. RequestTimeout and RangeTimeout are longer than the test.
+func TestAnOutage(t *testing.T) { // not parallel: another test could be given its port
 	dir := t.TempDir()
 	s := start(t, embedded.Options{Dir: dir})
 	listen := address(t, s.Endpoints()[0])

@@ -11,8 +11,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// A feed for which nothing happens learns from etcd's progress notifications how far it is: when history has gone and
-// its connection is lost, it goes on from there.
+// A feed without changes receives progress by etcd's progress notifications. When history was compacted and its connection is
+// lost, it continues from there.
 func TestAQuietFeedDoesNotExpire(t *testing.T) {
 	t.Parallel()
 	s := start(t, embedded.Options{ProgressInterval: 100 * time.Millisecond})
@@ -32,7 +32,7 @@ func TestAQuietFeedDoesNotExpire(t *testing.T) {
 	for range 20 {
 		now = mustPut(t, c, "busy", "v")
 	}
-	// Another watch has been told as often as the feed's, give or take one.
+	// The other watch has received as many notifications as the feed's, give or take one.
 	told := c.Watch(ctx, "quiet/", clientv3.WithPrefix(), clientv3.WithProgressNotify())
 	for n := 0; n < 5; {
 		r, ok := <-told

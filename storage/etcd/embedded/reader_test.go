@@ -14,7 +14,7 @@ import (
 	"github.com/keelson-dev/keelson/storage/storagetest"
 )
 
-// readerOf is a cache of a kind of gadgets, and a reader of that.
+// readerOf makes a cache of a kind of gadgets, and a reader of it.
 func readerOf(t *testing.T, o etcd.Options, kind string, co cacher.Options) (*cacher.Cacher, *reader.Reader) {
 	t.Helper()
 	c := cacheOf(t, gadgets(t, open(t, o), kind), co)
@@ -28,7 +28,7 @@ func readerOf(t *testing.T, o etcd.Options, kind string, co cacher.Options) (*ca
 	return c, r
 }
 
-// TestReader: a Cached read shows what was acknowledged before, beside writes of others; and a kind that nobody writes is
+// TestReader: a Cached read shows what was acknowledged before, during writes to other kinds. A kind that is not written is
 // read at the revision of one that is written, from memory.
 func TestReader(t *testing.T) {
 	t.Parallel()

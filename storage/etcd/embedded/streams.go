@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// streams ends the clients' streams with the server. Without it, etcd waits some seconds for watches, which have no
-// end, and then cuts them off.
+// streams ends the clients' streams when the server stops. Without it, etcd would wait some seconds for watches, which do not
+// end by themselves, and then close their connections.
 type streams struct {
 	ctx context.Context // ends with the server
 	end context.CancelFunc
@@ -29,12 +29,12 @@ func (s *streams) intercept(srv any, stream grpc.ServerStream, _ *grpc.StreamSer
 	defer context.AfterFunc(s.ctx, cancel)()
 	err := handler(srv, endingStream{stream, ctx})
 	if s.ctx.Err() != nil {
-		return rpctypes.ErrGRPCStopped // clients go on with another member, or wait for this one
+		return rpctypes.ErrGRPCStopped // clients continue with another member, or wait for this one
 	}
 	return err
 }
 
-// endingStream is a stream whose context ends with the server's too.
+// endingStream is a stream whose context also ends when the server stops.
 type endingStream struct {
 	grpc.ServerStream
 	ctx context.Context

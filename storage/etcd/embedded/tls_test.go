@@ -75,7 +75,7 @@ func (a *authority) issue(t testing.TB, name string, parent *x509.Certificate) (
 	return c, key
 }
 
-// files are a certificate signed by a, which trusts those signed by a.
+// files returns a certificate signed by a, for a side that trusts certificates signed by a.
 func (a *authority) files(t testing.TB, name string) embedded.TLS {
 	t.Helper()
 	a.issue(t, name, a.cert)
@@ -83,7 +83,7 @@ func (a *authority) files(t testing.TB, name string) embedded.TLS {
 	return embedded.TLS{CertFile: path(name + ".crt"), KeyFile: path(name + ".key"), CAFile: path("ca.crt")}
 }
 
-// client trusts a, and has a certificate when it has a name.
+// client returns a TLS configuration that trusts a, with a certificate if it has a name.
 func (a *authority) client(t testing.TB, name string) *tls.Config {
 	t.Helper()
 	c := &tls.Config{RootCAs: x509.NewCertPool()}

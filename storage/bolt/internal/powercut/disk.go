@@ -1,12 +1,13 @@
-// Package powercut says what a power failure may leave of the files in a directory.
+// Package powercut simulates what a power failure may leave of the files in a directory.
 //
-// A Disk has files that are durable, and records what processes do to them: writes, changes of size and flushes of files, and
-// new names, links, renames and removals in the directory and flushes of that. Cut makes what may be there when the power
-// fails at some point of the recording: everything that was flushed, and of the rest whatever chance lets be there.
+// A Disk has durable files, and records what processes do to them. It records writes, changes of size and flushes of files,
+// and new names, links, renames and removals in the directory and flushes of the directory. Cut makes a possible content of
+// the directory when the power fails at some point of the recording: everything that was flushed, and a random part of the
+// rest.
 //
-// The disk that is modelled keeps less promises than most: what was not flushed may be missing in any combination, whatever
-// its order was; writes are torn at multiples of 512 bytes; the size of a file, its data and its names are durable
-// independently of each other; and a flush of a file makes no name of it durable, only one of its directory does.
+// The simulated disk makes fewer promises than most disks. Changes that were not flushed may be missing in any combination,
+// whatever their order was. Writes are torn at multiples of 512 bytes. The size of a file, its data and its names become
+// durable independently of each other. A flush of a file makes none of its names durable; only a flush of its directory does.
 package powercut
 
 import (
@@ -16,48 +17,49 @@ import (
 	"math/rand/v2"
 )
 
-// Kind is what an Event is about.
+// Kind is the kind of an Event.
 type Kind int
 
+// The kinds of events.
 const (
-	Write    Kind = iota // of Data at At
-	Truncate             // to size At, which may be larger than before
-	Flush                // of a file: all that was written to it before is durable
-	Create               // of Name, for a File that is new
-	Link                 // of another name, To, for the File called Name
-	Rename               // of Name to To, which is replaced
-	Remove               // of Name
-	FlushDir             // all that was done to names before is durable
+	Write    Kind = iota // write of Data at At
+	Truncate             // change of the size to At, which may be larger than before
+	Flush                // flush of a file: everything written to it before is durable
+	Create               // creation of a new File with Name
+	Link                 // another name, To, for the File called Name
+	Rename               // rename of Name to To, which is replaced
+	Remove               // removal of Name
+	FlushDir             // flush of the directory: all changes of names before are durable
 	Said                 // the process has written the line Data to its standard output
 )
 
-// Never is when a call ended in which the process was killed.
+// Never is the Ended of a call during which the process was killed.
 const Never = math.MaxInt / 2
 
-// Event is one thing that a process did. Began and Ended are points of the recording: all that was done before a point began
-// before it.
+// Event is one action of a process. Began and Ended are points of the recording: everything done before a point began before
+// it.
 type Event struct {
-	Kind         Kind
-	Began, Ended int
-	File         int // which file, whatever its name is
-	FD           int // with which it was opened; one number stands for several files one after the other
-	Name, To     string
-	At           int64
-	Data         []byte
+	Kind         Kind   // what was done
+	Began, Ended int    // the points at which the call began and ended
+	File         int    // number of the file, independent of its name
+	FD           int    // file descriptor of the call; the same number may stand for several files one after the other
+	Name, To     string // names in the directory; To is for Link and Rename
+	At           int64  // offset of a Write, or size of a Truncate
+	Data         []byte // bytes of a Write, or line of Said
 }
 
-// Disk is a directory of files and what was done to them. It has no subdirectories.
+// Disk is a directory of files and the recording of what was done to them. It has no subdirectories.
 type Disk struct {
-	Events []*Event
-	Points int // how many there are
+	Events []*Event // the recording
+	Points int      // number of points
 
-	names map[string]int // of durable files
-	files [][]byte       // their durable content; of a new file nil
+	names map[string]int // names of the durable files
+	files [][]byte       // their durable content; nil for a new file
 
-	now map[string]int // the names after all events
+	now map[string]int // names after all events
 }
 
-// NewDisk returns a disk that has files, durably, by name.
+// NewDisk returns a disk with durable files, by name.
 func NewDisk(files map[string][]byte) *Disk {
 	d := &Disk{names: map[string]int{}}
 	for name, content := range files {
@@ -68,8 +70,8 @@ func NewDisk(files map[string][]byte) *Disk {
 	return d
 }
 
-// Kill forgets what was done from a point on, at which the process was killed that did it: a flush that was not finished is
-// none, and everything else that had begun is done.
+// Kill removes from the recording everything after a point at which the process was killed. A flush that was not finished is
+// removed, and every other action that had begun is complete.
 func (d *Disk) Kill(point int) {
 	done := d.Events[:0]
 	for _, e := range d.Events {
@@ -101,7 +103,7 @@ func (d *Disk) Files() map[string][]byte {
 	})
 }
 
-// Cut returns what is left when the power fails at a point.
+// Cut returns the files that are left when the power fails at a point.
 func (d *Disk) Cut(point int, r *rand.Rand) map[string][]byte {
 	durable := d.durable(point, FlushDir, -1)
 	keep := chance(r, len(d.Events))
@@ -117,7 +119,7 @@ func (d *Disk) named(names map[string]int, content func(file int) []byte) map[st
 	return left
 }
 
-// Empty reports whether a file has never had any content before a point.
+// Empty reports whether a file had no content before a point.
 func (d *Disk) Empty(file, point int) bool {
 	for _, e := range d.of(file) {
 		if e.Began < point && (e.Kind == Write || e.At > 0) {
@@ -127,7 +129,8 @@ func (d *Disk) Empty(file, point int) bool {
 	return len(d.files[file]) == 0
 }
 
-// durable returns since when nothing is certain at a point: what had ended before is.
+// durable returns the point before which everything is durable when the power fails at point: events that ended before it are
+// certain.
 func (d *Disk) durable(point int, kind Kind, file int) (since int) {
 	for _, e := range d.Events {
 		if e.Kind == kind && e.Ended < point && (file < 0 || e.File == file) {
@@ -147,7 +150,7 @@ func (d *Disk) of(file int) (events []*Event) {
 	return events
 }
 
-// namesAt returns the names at a point after what is kept of all that was done to them.
+// namesAt returns the names at a point, after the changes of names that are kept.
 func (d *Disk) namesAt(point int, kept func(*Event) bool) map[string]int {
 	names := maps.Clone(d.names)
 	for _, e := range d.Events {
@@ -167,8 +170,8 @@ func (d *Disk) namesAt(point int, kept func(*Event) bool) map[string]int {
 	return names
 }
 
-// chance says of one thing after the other whether it is kept: those that came first, which may be none or all, or any. There are
-// at most n.
+// chance returns a function that decides for each of at most n events whether it is kept: either a first part of them, which
+// may be none or all, or any of them.
 func chance(r *rand.Rand, n int) func() bool {
 	if r.IntN(3) == 0 {
 		first := r.IntN(n + 1)
@@ -191,7 +194,7 @@ func (d *Disk) cutFile(file, point int, r *rand.Rand) []byte {
 		}
 	}
 	sector, sectors := []int{512, 4096, 1 << 30}[r.IntN(3)], 0
-	sizes := []int64{int64(len(c.data))} // that the file has had since
+	sizes := []int64{int64(len(c.data))} // sizes of the file since then
 	for _, e := range rest {
 		size := e.At
 		if e.Kind == Write {
@@ -204,7 +207,7 @@ func (d *Disk) cutFile(file, point int, r *rand.Rand) []byte {
 	for _, e := range rest {
 		c.apply(e, sector, keep)
 	}
-	switch r.IntN(3) { // else it is what the data that is kept has made it
+	switch r.IntN(3) { // in the third case the size results from the kept data
 	case 0:
 		c.resize(sizes[len(sizes)-1])
 	case 1:
@@ -213,10 +216,10 @@ func (d *Disk) cutFile(file, point int, r *rand.Rand) []byte {
 	return c.data
 }
 
-// content is that of a file.
+// content is the content of a file.
 type content struct{ data []byte }
 
-// apply does what is kept of an event, a sector at a time.
+// apply applies the kept sectors of an event.
 func (c *content) apply(e *Event, sector int, kept func() bool) {
 	if e.Kind == Truncate {
 		if kept() {
@@ -241,6 +244,6 @@ func (c *content) resize(size int64) {
 	if n := size - int64(len(c.data)); n > 0 {
 		c.data = append(c.data, make([]byte, n)...)
 	}
-	clear(c.data[size:]) // may be appended to again
+	clear(c.data[size:]) // these bytes may be used again by an append
 	c.data = c.data[:size]
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// outcomes cuts the power many times at a point and counts what is left of a file; "-" is nothing.
+// outcomes simulates many power failures at a point and counts the resulting contents of a file; "-" is no file.
 func outcomes(d *Disk, name string, point int) map[string]int {
 	r, found := rand.New(rand.NewPCG(1, 2)), map[string]int{}
 	for range 2000 {
@@ -97,7 +97,7 @@ func TestEmpty(t *testing.T) {
 		{Kind: Write, File: 1, Began: 5, Ended: 6, Data: []byte("b")},
 		{Kind: Truncate, File: 2, Began: 7, Ended: 8, At: 512},
 	}
-	for file, since := range []int{-1, 5, 7} { // when a file has content for the first time
+	for file, since := range []int{-1, 5, 7} { // when a file first has content
 		for point := range 10 {
 			if got, want := d.Empty(file, point), since >= point; got != want {
 				t.Errorf("file %d at point %d: empty is %t, want %t", file, point, got, want)

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// Available tells why nothing can be recorded: strace is missing, or may trace nothing.
+// Available returns the reason why nothing can be recorded: strace is missing, or is not allowed to trace.
 func Available() error {
 	if out, err := exec.Command("strace", "-o", os.DevNull, "true").CombinedOutput(); err != nil {
 		return fmt.Errorf("strace: %w: %s", err, out)
@@ -22,12 +22,13 @@ func Available() error {
 	return nil
 }
 
-// traced are the calls by which Go programs change files, and those that no test has needed yet, which are an error.
+// traced has the system calls with which Go programs change files. It also has the calls that are not supported yet, which
+// are an error.
 const traced = "openat,close,lseek,write,pwrite64,ftruncate,fdatasync,fsync,linkat,renameat,unlinkat," +
 	"pwritev,writev,fallocate,copy_file_range,sendfile,splice,rename,renameat2,link,unlink,truncate,msync"
 
-// Run runs a program under strace, and records what it does to the files in dir, which has those of d, and what it says. The
-// path of dir has no symbolic links.
+// Run runs a program under strace. It records what the program does to the files in dir, which has the files of d, and what
+// it writes to its standard output. The path of dir must have no symbolic links.
 func (d *Disk) Run(dir, scratch string, env []string, program string, args ...string) error {
 	trace := filepath.Join(scratch, "trace")
 	cmd := exec.Command("strace", append([]string{
@@ -45,7 +46,7 @@ func (d *Disk) Run(dir, scratch string, env []string, program string, args ...st
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	// A number is another file's as soon as that has been opened, and no more when it begins to be closed.
+	// A descriptor belongs to another file as soon as that has been opened, and to none when its close begins.
 	slices.SortStableFunc(made, func(a, b *call) int { return cmp.Compare(a.takesEffect(), b.takesEffect()) })
 	s := seen{Disk: d, dir: dir, open: map[int]*opened{}}
 	for _, c := range made {
@@ -75,7 +76,8 @@ func (c *call) takesEffect() int {
 	return c.began
 }
 
-// unknownCall is what strace calls a system call whose number it could not read: the thread was ending, and no call was made.
+// unknownCall is the name that strace gives to a system call whose number it could not read: the thread was ending, and no
+// call was made.
 const unknownCall = "???"
 
 // parse returns the calls of a trace in the order in which they began.
@@ -145,7 +147,7 @@ func (c *call) bytes(i int) ([]byte, error) {
 	return hex.DecodeString(strings.ReplaceAll(strings.Trim(c.args[i], `"`), `\x`, ""))
 }
 
-// seen follows the files that a process has open.
+// seen tracks the files that a process has open.
 type seen struct {
 	*Disk
 	dir  string
@@ -169,7 +171,7 @@ func (s *seen) see(c *call) error {
 	}
 	which := 0
 	if c.name == "copy_file_range" || c.name == "splice" {
-		which = 2 // what is written
+		which = 2 // the descriptor that is written
 	}
 	n, err := c.number(which)
 	if err != nil {
@@ -204,7 +206,7 @@ func (s *seen) see(c *call) error {
 	return errors.New("an unknown call")
 }
 
-// event records what a call that has not failed has done.
+// event records the effect of a call, unless the call has failed.
 func (s *seen) event(c *call, e Event) {
 	if c.result >= 0 || c.ended == Never {
 		e.Began, e.Ended = c.began, c.ended
@@ -240,7 +242,7 @@ func (s *seen) write(c *call, fd int, o *opened) error {
 	return nil
 }
 
-// name returns the name in the directory that an argument gives, "." for itself and "" for what lies elsewhere.
+// name returns the name in the directory for an argument: "." for the directory itself, and "" for a path elsewhere.
 func (s *seen) name(c *call, i int) (string, error) {
 	path, err := c.bytes(i)
 	if err != nil || c.args[i-1] != "AT_FDCWD" {
@@ -284,7 +286,7 @@ func (s *seen) opens(c *call) error {
 	return nil
 }
 
-// names follows links, renames and removals.
+// names records links, renames and removals.
 func (s *seen) names(c *call) error {
 	name, err := s.name(c, 1)
 	if err != nil || c.result < 0 || name == "" {

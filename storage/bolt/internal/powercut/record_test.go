@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A thread that is ended with its process may be in a call whose number can no longer be read.
+// A thread that ends with its process may be in a call whose number cannot be read any more.
 func TestCallsOfAnEndingProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "trace")
 	const trace = `7 close(5) = 0

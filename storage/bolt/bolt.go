@@ -18,8 +18,9 @@ import (
 // # A full disk
 //
 // When the disk is full, or Quota is reached, a commit that makes the store grow fails with storage.ErrNoSpace. That is a
-// commit of a new key, of a value that is larger than the one it replaces, or of a first TTL. Reads, deletions, other updates
-// and compaction continue, and Ready reports that the file is full. For these the file keeps a reserve of 256 KiB, which are
+// commit of a new key, of a value that is larger than the one it replaces, or of a first TTL. An update by a value of the same
+// size fails if there is no room for that value. Reads, deletions, other updates and compaction continue, and Ready reports that
+// the file is full. For these the file keeps a reserve of 256 KiB, which are
 // zeros until they are needed, and beside a journal 3 MiB for the content of the journal. Filesystems that never write in
 // place keep room of their own, or none.
 //

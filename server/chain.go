@@ -42,7 +42,7 @@ func (s *Server) chain() []NamedFilter {
 		{"impersonate", filters.RefuseImpersonation()},                    // before anything that depends on the user
 		{"in-flight", filters.FlowControl(turns{s.policy}, m.TurnedAway)}, // after who (masters pass), before the work of authorization
 		{"authorize", filters.Authorize(m.Authorizer(pinned{s.policy}))},  // past this point the request is authorized
-		{"long-running", filters.LongRunning(s.watches)},                  // after authorization: a watch that is refused is not counted
+		{"long-running", filters.LongRunning(s.watches, m.TurnedAway)},    // after authorization: a watch that may not be made takes no place
 		{"metrics", filters.Metrics(m)},                                   // last: what a handler answers is counted, and not what filters refuse
 	}
 	if o.CBOR {

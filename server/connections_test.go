@@ -370,6 +370,16 @@ func TestWatchesAreBounded(t *testing.T) {
 	if n := srv.held(t, c, "watches"); n != 2 {
 		t.Errorf("%d watches", n)
 	}
+	_, metrics := call(t, c, "GET", srv.url+"/metrics", "", "Authorization", auth)
+	for _, want := range []string{
+		`(?m)^apiserver_request_total\{code="429",.*verb="WATCH".*\} 1$`,
+		`(?m)^apiserver_request_terminations_total\{code="429",.*verb="WATCH".*\} 1$`,
+		`(?m)^keelson_budget_limit\{of="user",what="watches"\} 2$`,
+	} {
+		if !regexp.MustCompile(want).MatchString(metrics) {
+			t.Errorf("the metrics lack %s", want)
+		}
+	}
 	end()
 	for srv.held(t, c, "watches") > 1 {
 		time.Sleep(time.Millisecond)

@@ -77,7 +77,7 @@ func TestAFullFileCanBeLeft(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "secret.db")
 	open := func(context.Context) (storage.Backend, error) {
-		return bolt.Open(path, bolt.Options{Quota: 3 << 20, Sync: bolt.NoSync})
+		return bolt.Open(path, bolt.Options{Quota: 4 << 20, Sync: bolt.NoSync})
 	}
 	core, log := observer.New(zap.WarnLevel)
 	srv := servertest.Start(t, server.Options{Storage: open, Groups: []server.Group{widgets()}, Observe: server.Observe{Logger: zap.New(core)}})

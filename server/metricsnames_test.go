@@ -18,6 +18,7 @@ import (
 func own() []string {
 	return []string{
 		"keelson_budget_held gauge {what}",
+		"keelson_budget_limit gauge {of,what}",
 		"keelson_budget_rejected_total counter {what}",
 		"keelson_cache_bytes gauge {group,resource}",
 		"keelson_cache_lag_revisions gauge {group,resource}",

@@ -18,6 +18,18 @@ func (m *Registry) Budget(what string, b *flowcontrol.Budget) {
 			Help: "How often a client was turned away since it would have held more than a bound allows.",
 		}, func() float64 { return float64(b.Rejected()) }),
 	)
+	bounds := b.Bounds()
+	for of, most := range map[string]int64{"all": bounds.All, "user": bounds.User, "address": bounds.Address} {
+		if most < 0 {
+			continue
+		}
+		limit := prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "keelson_budget_limit", ConstLabels: prometheus.Labels{"what": what, "of": of},
+			Help: "How much all clients, one user or one address may hold of what is bounded.",
+		})
+		limit.Set(float64(most))
+		m.all.MustRegister(limit)
+	}
 }
 
 // Displaced tells at each scrape how many connections were closed to make room for others. It is called once at most.

@@ -49,7 +49,9 @@ type Options struct {
 	Shrink bool
 	// Quota bounds the bytes of the file that are in use. 0 is all that the disk has except for 64 MiB or a sixteenth of it,
 	// whichever is less. That much is always left to other files, where the system reports the size of the disk (Linux). One
-	// transaction may exceed the bound by what it writes.
+	// transaction may exceed the bound by what it writes. Other values must be at least 4 MiB. A file has two to three times the
+	// size of the objects in it, and a server keeps the objects in memory: where memory is limited, a Quota of that much keeps
+	// clients from storing more than fits into it.
 	Quota int64
 	// Hooks are called about the backend's work; nil funcs are not called.
 	Hooks Hooks
@@ -78,9 +80,12 @@ type Hooks struct {
 	Shrunk func(before, after int64, err error)
 }
 
+// minQuota has room for the reserve, the content of a journal and a few objects.
+const minQuota = 4 << 20
+
 func (o Options) withDefaults() (Options, error) {
-	if o.Quota < 0 {
-		return o, fmt.Errorf("bolt: Quota must not be negative")
+	if o.Quota != 0 && o.Quota < minQuota {
+		return o, fmt.Errorf("bolt: Quota is %d bytes; it must be at least %d (4 MiB), or 0 for the size of the disk", o.Quota, minQuota)
 	}
 	if o.Window < 0 || o.WindowChanges < 0 || o.WindowBytes < 0 {
 		return o, fmt.Errorf("bolt: Window, WindowChanges and WindowBytes must not be negative")
@@ -216,9 +221,12 @@ func Open(path string, opts Options) (*Backend, error) {
 }
 
 // At returns a storage.Opener that opens the file at path with the zero Options.
-func At(path string) storage.Opener {
+func At(path string) storage.Opener { return With(path, Options{}) }
+
+// With returns a storage.Opener that opens the file at path.
+func With(path string, opts Options) storage.Opener {
 	return func(context.Context) (storage.Backend, error) {
-		b, err := Open(path, Options{})
+		b, err := Open(path, opts)
 		if err != nil {
 			return nil, err
 		}

@@ -59,6 +59,8 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		"Sync -1 is none of":            {Sync: -1},
 		"Interval must not be negative": {Sync: bolt.SyncInterval, Interval: -1},
 		"for SyncInterval alone":        {Interval: time.Second},
+		"Quota is -1 bytes; it must be": {Quota: -1},
+		"must be at least 4194304":      {Quota: 300_000},
 	} {
 		_, err := bolt.Open(path, o)
 		wantError(t, err, want)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -76,11 +77,9 @@ func TestAFullDiskIsAStatusAndReadsGoOn(t *testing.T) {
 func TestAFullFileCanBeLeft(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "secret.db")
-	open := func(context.Context) (storage.Backend, error) {
-		return bolt.Open(path, bolt.Options{Quota: 4 << 20, Sync: bolt.NoSync})
-	}
+	const quota = 4 << 20
 	core, log := observer.New(zap.WarnLevel)
-	srv := servertest.Start(t, server.Options{Storage: open, Groups: []server.Group{widgets()}, Observe: server.Observe{Logger: zap.New(core)}})
+	srv := servertest.Start(t, server.Options{Storage: bolt.With(path, bolt.Options{Quota: quota, Sync: bolt.NoSync}), Groups: []server.Group{widgets()}, Observe: server.Observe{Logger: zap.New(core)}})
 	c := srv.Client()
 	object := func(i int, fill string) string {
 		return `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w` + strconv.Itoa(i) + `","annotations":{"a":"` +
@@ -99,6 +98,14 @@ func TestAFullFileCanBeLeft(t *testing.T) {
 		if code, text := call(t, c, "GET", srv.URL+endpoint, ""); code != want || strings.Contains(text, "secret") {
 			t.Errorf("%s: %d %s, want %d", endpoint, code, text, want)
 		}
+	}
+	_, metrics := call(t, c, "GET", srv.URL+"/metrics", "")
+	sizes := map[string]float64{}
+	for _, m := range regexp.MustCompile(`(?m)^(keelson_storage_\w*bytes) (\S+)$`).FindAllStringSubmatch(metrics, -1) {
+		sizes[m[1]], _ = strconv.ParseFloat(m[2], 64)
+	}
+	if used, limit := sizes["keelson_storage_bytes"], sizes["keelson_storage_limit_bytes"]; used < quota*3/4 || limit < used || limit > quota*5/4 {
+		t.Errorf("the metrics say %v", sizes)
 	}
 	if logged := log.FilterMessage("health check failed").All(); len(logged) != 2 || !strings.Contains(logged[1].ContextMap()["failures"].(string), path) {
 		t.Errorf("the log says %v", logged)

@@ -4,6 +4,7 @@ import (
 	"github.com/keelson-dev/keelson/flowcontrol"
 	"github.com/keelson-dev/keelson/server/internal/transport"
 	"github.com/keelson-dev/keelson/server/metrics"
+	"github.com/keelson-dev/keelson/storage"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -18,6 +19,9 @@ func (s *Server) openMetrics() {
 	s.metrics.Stored(func() []metrics.Stored { return s.set.Stored() }) // s.set comes later
 	if s.forms != nil {
 		s.metrics.Forms(s.forms.Stats)
+	}
+	if sizer, ok := storage.As[storage.Sizer](s.backend); ok {
+		s.metrics.Size(sizer)
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 // After Close every method returns ErrClosed. Any method may return ErrUnavailable when the store cannot be reached.
 //
 // A backend may implement further interfaces for optional abilities: [Compactor], [Historian], [Replayer], [Stater],
-// [Knower], [Holder], [Healther], [Readier], [Loader], [Raiser].
+// [Knower], [Holder], [Healther], [Readier], [Sizer], [Loader], [Raiser].
 type Backend interface {
 	// Get returns the value of key at a revision; 0 is the latest. A missing key is no error: Found is false, and Revision is
 	// the revision at which the key was missing. Errors: ErrCompacted, ErrFuture, ErrClosed.
@@ -232,6 +232,13 @@ type Healther interface {
 type Readier interface {
 	// Ready returns nil, or the reason why requests should be sent to another server now.
 	Ready(ctx context.Context) error
+}
+
+// Sizer is a Backend that knows how much room it has.
+type Sizer interface {
+	// Size returns how many bytes the backend uses, and how many it may use; limit is negative if that is not known. Both are
+	// 0 after Close. Size is called for metrics, and must be fast.
+	Size() (used, limit int64)
 }
 
 // Loader is a Backend that can be filled with the content of another Backend and keeps its revisions.

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"math"
 	"sync"
 	"time"
 
@@ -37,6 +38,27 @@ func newStorageMetrics(in *prometheus.Registry) *storageMetrics {
 		returnedBy: counters(in, "apiserver_storage_list_returned_objects_total",
 			"Objects that lists had.", "group", "resource", "storage"),
 	}
+}
+
+// Size tells at each scrape how many bytes the storage uses, and how many it may use. It is called once at most.
+func (m *Registry) Size(of storage.Sizer) {
+	m.all.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "keelson_storage_bytes", Help: "Bytes of the storage that are in use.",
+		}, func() float64 {
+			used, _ := of.Size()
+			return float64(used)
+		}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "keelson_storage_limit_bytes", Help: "Bytes of the storage that may be in use; +Inf if that is not known.",
+		}, func() float64 {
+			_, limit := of.Size()
+			if limit < 0 {
+				return math.Inf(1)
+			}
+			return float64(limit)
+		}),
+	)
 }
 
 // Store counts what the store of a resource asks of its backend.

@@ -118,7 +118,7 @@ func (o Options) withDefaults() (Options, error) {
 }
 
 // Backend is a storage.Backend in one file, which supports TTLs. It is also a storage.Compactor, Historian, Stater, Knower,
-// Healther, Readier and Loader. All methods may be called concurrently.
+// Healther, Readier, Sizer and Loader. All methods may be called concurrently.
 //
 // # TTLs
 //
@@ -161,6 +161,7 @@ var (
 	_ storage.Knower    = (*Backend)(nil)
 	_ storage.Stater    = (*Backend)(nil)
 	_ storage.Healther  = (*Backend)(nil)
+	_ storage.Sizer     = (*Backend)(nil)
 	_ storage.Readier   = (*Backend)(nil)
 	_ storage.Loader    = (*Backend)(nil)
 )

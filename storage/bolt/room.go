@@ -38,12 +38,34 @@ func (b *Backend) growth(size int64) int64 {
 
 // room returns how many bytes of pages can be written: the free ones in the file, and those by which it may grow.
 func (b *Backend) room() int64 {
-	var size, page int64
-	_ = b.db.View(func(tx *bbolt.Tx) error {
-		size, page = tx.Size(), int64(tx.DB().Info().PageSize) // within the transaction the file is mapped, and not mapped anew
+	size, free := b.pages()
+	return free + b.growth(size)
+}
+
+// pages returns the size of the file and of its free pages in bytes; both are 0 after Close.
+func (b *Backend) pages() (size, free int64) {
+	err := b.db.View(func(tx *bbolt.Tx) error {
+		size, free = tx.Size(), int64(tx.DB().Info().PageSize) // within the transaction the file is mapped, and not mapped anew
 		return nil
 	})
-	return int64(b.freePages())*page + b.growth(size)
+	if err != nil {
+		return 0, 0
+	}
+	return size, int64(b.freePages()) * free
+}
+
+// Size implements storage.Sizer. The bytes that may be used are bounded by Options.Quota and by the disk; see Options.
+func (b *Backend) Size() (used, limit int64) {
+	size, free := b.pages()
+	if size == 0 {
+		return 0, 0
+	}
+	used = size - free
+	left := free + b.growth(size)
+	if left >= math.MaxInt64/4 {
+		return used, -1
+	}
+	return used, used + max(left, 0)
 }
 
 // freePages returns how many pages of the file will be free when the next transaction begins, if no reader keeps them.

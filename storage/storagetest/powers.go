@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +29,30 @@ var healthTests = []backendTest{
 		b.close()
 		if err := h.Health(b.ctx); err == nil {
 			t.Error("it is healthy after Close")
+		}
+	}},
+	{"how much room there is", func(t *testing.T, b *backend) {
+		s, ok := b.Backend.(storage.Sizer)
+		if !ok {
+			t.Skip("the backend is no storage.Sizer")
+		}
+		before, limit := s.Size()
+		if before < 0 || limit >= 0 && limit < before {
+			t.Errorf("%d bytes of %d", before, limit)
+		}
+		for i := range 64 {
+			b.put(fmt.Sprint(i), strings.Repeat("x", 64<<10))
+		}
+		used, limit := s.Size()
+		for end := time.Now().Add(Patience); used < before+64*(64<<10) && time.Now().Before(end); used, limit = s.Size() {
+			time.Sleep(10 * time.Millisecond) // a backend may write later
+		}
+		if used < before+64*(64<<10) || limit >= 0 && limit < used {
+			t.Errorf("%d bytes of %d after 4 MiB; there were %d", used, limit, before)
+		}
+		b.close()
+		if used, limit := s.Size(); used != 0 || limit != 0 {
+			t.Errorf("%d bytes of %d after Close", used, limit)
 		}
 	}},
 	{"ready until closed", func(t *testing.T, b *backend) {

@@ -181,9 +181,12 @@ type KindOptions[P runtime.Object] struct {
 // Column is a column of a kind's table, as kubectl get prints it. The columns of a table must have different names, where case
 // does not count. No column may have the name Name, except one with the Format "name", which replaces the column Name.
 type Column[P runtime.Object] struct {
-	Name        string
-	Type        string // OpenAPI type: "string", "integer", "number", "boolean" or "date"; "" is "string"
-	Format      string
+	// Name is the heading of the column.
+	Name string
+	Type string // OpenAPI type: "string", "integer", "number", "boolean" or "date"; "" is "string"
+	// Format is an OpenAPI format for the values, or "name": see Columns of KindOptions.
+	Format string
+	// Description is the text that describes the column to clients.
 	Description string
 	Priority    int32 // a column above 0 is only in wide tables
 	// Value returns the cell: a string, a number, a boolean or nil. obj is of the version of the request. A bookmark of a watch

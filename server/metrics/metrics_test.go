@@ -49,7 +49,7 @@ func want(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-// ask sends a request through a chain with the metrics around h, and returns the panic that reaches the caller of the chain.
+// ask sends a request through a chain with the metrics around h, and reports whether the handler has aborted it.
 func ask(m *metrics.Registry, method, path string, h http.HandlerFunc, around ...filters.Filter) (aborted bool) {
 	list := append([]filters.Filter{filters.Recover(nil, m.Aborted), filters.ReceivedAt(time.Now), filters.RequestInfo(request.Resolver{})}, around...)
 	chain := filters.Chain(h, append(list, filters.Metrics(m))...)

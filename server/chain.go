@@ -10,53 +10,54 @@ import (
 	"github.com/keelson-dev/keelson/server/filters"
 )
 
-// NamedFilter is a member of the filter chain.
+// NamedFilter is a filter of the filter chain, with its name.
 type NamedFilter struct {
+	// Name is the name of the filter, such as "authenticate"; see Chain.
 	Name string
-	// Filter is nil where the member guards the server and may not be changed: see Serving.Filters.
+	// Filter is the filter. It is nil where the filter may not be changed: see Serving.Filters.
 	Filter filters.Filter
 }
 
-// chain is the filter chain, outermost first, with the reason why each filter stands where it does.
+// chain returns the filter chain, outermost filter first. The comment of each filter has the reason for its place.
 func (s *Server) chain() []NamedFilter {
 	o, m, resolver := s.opts, s.metrics, s.opts.Limits.resolver()
 	list := []NamedFilter{
-		{"recover", filters.Recover(o.Observe.Logger, m.Aborted)}, // around all others: a panic anywhere is one failed request
-		{"unread-body", filters.UnreadBody(0)},                    // before anything can answer without reading the body
-		{"audit-id", filters.AuditID()},                           // before anything can answer: every answer carries it
-		{"header-fields", filters.HeaderFields(maxHeaderFields)},  // before anything looks at them
-		{"received-at", filters.ReceivedAt(time.Now)},             // deadlines count from here, by the real clock
+		{"recover", filters.Recover(o.Observe.Logger, m.Aborted)}, // around all other filters: a panic anywhere fails only one request
+		{"unread-body", filters.UnreadBody(0)},                    // before any filter can answer without reading the body
+		{"audit-id", filters.AuditID()},                           // before any filter can answer: every answer has the ID
+		{"header-fields", filters.HeaderFields(maxHeaderFields)},  // before any filter looks at the fields
+		{"received-at", filters.ReceivedAt(time.Now)},             // deadlines count from here, by time.Now and not Options.Now
 		{"address", filters.Address(o.Serving.Proxies)},           // before anything that is bounded by address
-		{"request-info", filters.RequestInfo(resolver)},           // what all below ask for
-		{"log", filters.Log(o.Observe.Logger)},                    // sees the final code of every answer below
+		{"request-info", filters.RequestInfo(resolver)},           // all filters below use it
+		{"log", filters.Log(o.Observe.Logger)},                    // receives the final code of every answer below
 		{"cache-control", filters.CacheControl()},                 // answers must not be cached, refusals included
-		{"origin", filters.Origin(o.Serving.AllowOrigin)},         // before a browser's certificate says who it is
-		{"in-flight-wait", s.requests.Filter()},                   // shutdown lets what passed here finish, and nothing else in
+		{"origin", filters.Origin(o.Serving.AllowOrigin)},         // before a browser's certificate authenticates the request
+		{"in-flight-wait", s.requests.Filter()},                   // at shutdown, requests that are past here finish, and no others pass
 		{"deadline", filters.Deadline(o.Limits.RequestTimeout)},   // the time authentication takes counts
-		{"timeout", filters.Timeout(m.TimedOut)},                  // answers when the deadline passes; what is below runs in a goroutine of its own
-		{"warnings", filters.Warnings()},                          // collects from all below, and writes headers
+		{"timeout", filters.Timeout(m.TimedOut)},                  // answers at the deadline; the filters below run in another goroutine
+		{"warnings", filters.Warnings()},                          // collects warnings from all below, and writes their headers
 		{"policy", filters.Policy(s.policy)},                      // one state of all policy for the rest of the request
 		{"authenticate", filters.Authenticate(m.Authenticator(s.authenticator), filters.AuthenticateOptions{
 			Audiences: o.Policy.Audiences, Failed: s.unauthenticated,
-		})}, // who: before anything that depends on the user
+		})}, // before anything that depends on the user
 		{"impersonate", filters.RefuseImpersonation()},                    // before anything that depends on the user
-		{"in-flight", filters.FlowControl(turns{s.policy}, m.TurnedAway)}, // after who (masters pass), before the work of authorization
+		{"in-flight", filters.FlowControl(turns{s.policy}, m.TurnedAway)}, // after authentication (masters pass), before the work of authorization
 		{"authorize", filters.Authorize(m.Authorizer(pinned{s.policy}))},  // past this point the request is authorized
-		{"long-running", filters.LongRunning(s.watches, m.TurnedAway)},    // after authorization: a watch that may not be made takes no place
-		{"metrics", filters.Metrics(m)},                                   // last: what a handler answers is counted, and not what filters refuse
+		{"long-running", filters.LongRunning(s.watches, m.TurnedAway)},    // after authorization: forbidden watches take no place
+		{"metrics", filters.Metrics(m)},                                   // last: answers of handlers are counted, and not refusals of filters
 	}
 	if o.CBOR {
-		list = slices.Insert(list, 0, NamedFilter{"cbor", filters.CBOR()}) // whatever answers with an error may do so in CBOR
+		list = slices.Insert(list, 0, NamedFilter{"cbor", filters.CBOR()}) // errors of all other filters may be in CBOR
 	}
 	return list
 }
 
-// Guards are the names of the filters that guard a server: Serving.Filters may not change them, unless TrustFilters is set.
+// Guards returns the names of the filters that guard a server. Serving.Filters may not change them, unless TrustFilters is set.
 func Guards() []string {
 	return []string{"policy", "authenticate", "audit", "impersonate", "authorize"}
 }
 
-// Chain lists the names of the filters a server with these options has, outermost first.
+// Chain returns the names of the filters of this server, outermost filter first.
 func (s *Server) Chain() []string {
 	var out []string
 	for _, f := range s.filters {
@@ -86,11 +87,11 @@ func (s *Server) buildHandler() (http.Handler, error) {
 	return filters.Chain(s.set.Handler(), list...), nil
 }
 
-// Rearrange returns the chain own as filters, a Serving.Filters, wants it, or says what filters may not do without
-// TrustFilters. It is for a program that rearranges a chain on behalf of others.
+// Rearrange returns the chain own as changed by filters, which is a Serving.Filters. The error says which change of filters is
+// not allowed without TrustFilters. Rearrange is for a program that rearranges a chain on behalf of others.
 func Rearrange(own []NamedFilter, filters func([]NamedFilter) []NamedFilter) ([]NamedFilter, error) {
 	const cure = "; leave it as it is, or set Serving.TrustFilters"
-	guarded, last := map[string]func(http.Handler) http.Handler{}, "" // what stands in front of the last guard, and that
+	guarded, last := map[string]func(http.Handler) http.Handler{}, "" // the filters up to the last guard, and the name of that guard
 	var guards []string
 	shown := slices.Clone(own)
 	for i, f := range slices.Backward(own) {

@@ -22,35 +22,64 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Extension adds a capability to a server. Install is called once, by Server.Install. Until it returns nothing that it adds can
-// be seen by a request; then all of it can, policy before routes, so that no kind is served without what guards it. With an
-// error nothing of it is left, and the methods of the host return an error. What Install starts is given to Host.Go, and may use
-// the host, too, as long as it runs: to serve and withdraw kinds that come and go, for one. After Install each call of a method
-// is seen at once, as a whole; several changes that belong together are another extension.
+// Extension adds a capability to a server: groups, policy, paths, health checks, metrics and background work. Package
+// github.com/keelson-dev/keelson/server/builtin has extensions of this library.
+//
+// Server.Install calls Install once. Requests see nothing of what it adds until it returns. Then they see all of it, policy
+// before routes, so that no kind is served without the policy that guards it. If Install returns an error, nothing that it added
+// is left, and the methods of the host return an error from then on.
+//
+// Work that Install starts is given to Host.Go. That work may use the host, too, as long as it runs, for example to serve and
+// withdraw kinds that come and go. After Install requests see each call of a method at once, as a whole. Several changes that
+// belong together are another extension.
 type Extension interface {
+	// Install adds the capability by the methods of h.
 	Install(h *Host) error
 }
 
-// ExtensionFunc is a function that is an Extension: see the example of Server.Install.
+// ExtensionFunc is a function that is an Extension. See the example of Server.Install.
 type ExtensionFunc func(h *Host) error
 
 // Install implements Extension.
 func (f ExtensionFunc) Install(h *Host) error { return f(h) }
 
-// Host is what an Extension may do to the server that installs it. Only Server.Install gives one out: a program that changes
-// the policy of its server does so in an ExtensionFunc, or keeps the Host that the function was given. It may be used as long
-// as the server lives. All methods may be called concurrently.
+// Host has the methods by which an Extension changes the server that installs it. Only Server.Install provides one. A program
+// that changes the policy of its server does so in an ExtensionFunc, or keeps the Host that this function was called with:
 //
-// The names of authenticators, authorizers, plug-ins and not-found handlers are shared by all extensions: one that is added under a name that
-// exists takes the place of the other, whoever has added that, and so replaces a plug-in of the server's own. Names with a domain
-// of the program's, such as "example.com/limit", are nobody else's. To remove what is not there is no error.
+//	err := srv.Install(server.ExtensionFunc(func(h *server.Host) error {
+//		return h.Authorize("example.com/readers", readers)
+//	}))
+//
+// A Host may be used as long as the server lives, also while it serves. All methods may be called concurrently.
+//
+// # Names
+//
+// The names of authenticators, authorizers, plug-ins and not-found handlers are shared by all extensions. A member that is added
+// under a name in use replaces the member of that name, whichever extension has added it, and also a plug-in of the server
+// itself. Use names with a domain of the program, such as "example.com/limit". Removing a name that is not in use is not an
+// error.
+//
+// # Readiness
+//
+// /readyz calls the method Ready(context.Context) error of each member that has it, and names the members that are not ready:
+//
+//   - Until an authenticator is ready, requests with the credentials that it is for are answered with 401.
+//   - Until an authorizer that decides by stored objects is ready, it abstains. If it could deny, it denies with an error.
+//   - Requests that a plug-in handles wait until it is ready, for at most ten seconds. Then they are refused with 403.
+//
+// # One state for each request
+//
+// A request uses one state of the whole policy, which is taken before the request is authenticated. It is used for
+// authentication, flow control, authorization, admission, and for whether an update may create an object. A request sees each
+// Install, and each later call of a method of the Host, as a whole or not at all. When a write has been acknowledged, every
+// request that begins afterwards on this server sees it.
 type Host struct {
 	s *Server
 	i *installation
 }
 
-// Install adds an extension, at any time before the server ends, also while it serves. It is how a program comes to a Host,
-// whose methods are the live policy of the server: see ExtensionFunc.
+// Install adds an extension, at any time before the server ends, also while it serves. It is the only way for a program to get a
+// Host, whose methods change the live policy of the server: see ExtensionFunc.
 func (s *Server) Install(e Extension) error {
 	if err := s.life.Err(); err != nil {
 		return errors.New("server: Install: the server has ended")
@@ -75,11 +104,11 @@ func (s *Server) Install(e Extension) error {
 	return nil
 }
 
-// Scheme is the server's; kinds may be registered in it.
+// Scheme returns the scheme of the server. Kinds may be registered in it.
 func (h *Host) Scheme() *runtime.Scheme { return h.s.scheme }
 
-// SharesStorage reports whether other processes may write to the storage of the server, so that work which only one of them should
-// do needs an election.
+// SharesStorage reports whether other processes may write to the storage of the server. Then work that only one process should do
+// needs an election.
 func (h *Host) SharesStorage() bool {
 	k, ok := storage.As[storage.Knower](h.s.backend)
 	if !ok {
@@ -89,39 +118,42 @@ func (h *Host) SharesStorage() bool {
 	return !known
 }
 
-// Serve adds groups, or resources to groups served already. Either all of them are served afterwards, or none and
-// the error says why: ErrServed among others, of a resource that is.
+// Serve adds groups, or adds resources to groups that are served already. If it returns an error, nothing is added. The error
+// wraps ErrServed if a resource is served already.
 func (h *Host) Serve(groups ...Group) error {
 	return h.s.set.Exchange(h.i.change, nil, described(groups))
 }
 
-// Withdraw ends serving resources, in all their versions, whether Serve or Options.Groups brought them: their watches
-// end, requests under way end as they can, and their kinds and names become free. Stored objects stay where they are.
-// Either all are withdrawn, or none and the error says why. What an extension serves is that extension's to withdraw. During
-// Install they are served until that returns, so that a kind that is to come back has a Group.Scheme of its own: see Replace.
+// Withdraw ends serving resources, in all their versions, whether Serve or Options.Groups added them. Their watches end, other
+// requests that have begun may finish or fail, and their kinds and names become free. Stored objects stay in the storage. If
+// Withdraw returns an error, nothing is withdrawn. An extension withdraws only resources that it serves itself. During Install
+// the resources are served until Install returns; a kind that is to be served again then needs a Group.Scheme of its own: see
+// Replace.
 func (h *Host) Withdraw(resources ...schema.GroupResource) error {
 	return h.s.set.Withdraw(h.i.change, resources)
 }
 
-// Replace ends serving resources, of which some may not be served, and serves groups, in one step: no request comes
-// between, and if anything is wrong all stays as it was. Watches of the resources end, as do those of Withdraw; other
-// requests under way finish with what they began with. Called during Install, it takes effect when Install returns. A request that
-// was authenticated before that and reaches the resource after it is answered with 429 and Retry-After. Kinds that come back have
-// a Group.Scheme of their own, for those in the server's scheme are known there until they are withdrawn.
+// Replace ends serving resources, some of which may not be served, and serves groups, in one step: no request sees a state
+// between. If it returns an error, nothing has changed. Watches of the resources end, as with Withdraw. Other requests that have
+// begun finish with the kinds and handlers that they began with.
+//
+// During Install it takes effect when Install returns. A request that was authenticated before that, and reaches the resource
+// after it, is answered with 429 and Retry-After. A kind that is served again needs a Group.Scheme of its own, since the server's
+// scheme has the old kind until that is withdrawn.
 func (h *Host) Replace(resources []schema.GroupResource, groups ...Group) error {
 	return h.s.set.Exchange(h.i.change, resources, described(groups))
 }
 
-// Delegate has a handler answer all requests of a group version, such as one of an API server behind this one: those below
+// Delegate has a handler answer all requests of a group version, such as one of an API server behind this one: the requests below
 // /apis/<group>/<version>, or /api/<version> for the core group, and the version's discovery document there. It replaces the
-// handler that was given before. A group version is either delegated or served by the server itself: where one is, the other is
-// refused with ErrServed, unless the same Install withdraws it. What /apis, /apis/<group> and OpenAPI list is what the server
-// serves itself.
+// handler that was given before. A group version is either delegated or served by the server itself. While it is one, the other
+// is refused with ErrServed, unless the same Install withdraws the first. /apis, /apis/<group> and OpenAPI list only what the
+// server serves itself.
 //
-// The handler gets what has been authenticated, and authorized by its path, as any other request; admission is up to the handler. A
-// path that could be read in two ways, with "//", ".." or an encoded slash in it, is answered with 404, so that the handler finds in
-// it what was authorized. The user is authn.UserFrom of the request's context; the credential is not passed on. Since discovery does
-// not list a delegated version, kubectl finds its resources by --raw only.
+// The handler receives requests that have been authenticated, and authorized by their path. It does admission itself. A path that
+// could be read in two ways, with "//", ".." or an encoded slash in it, is answered with 404, so that the path that the handler
+// sees is the path that was authorized. The user is authn.UserFrom of the request's context; the credential is not passed on.
+// kubectl reaches the resources of a delegated version only with --raw, since discovery does not list them.
 func (h *Host) Delegate(gv schema.GroupVersion, handler http.Handler) error {
 	if len(validation.IsDNS1123Subdomain(gv.Group)) > 0 && gv.Group != "" || len(validation.IsDNS1035Label(gv.Version)) > 0 || handler == nil {
 		return fmt.Errorf("server: Host.Delegate %q: want a group version such as example.com/v1, and a handler", gv)
@@ -129,22 +161,23 @@ func (h *Host) Delegate(gv schema.GroupVersion, handler http.Handler) error {
 	return h.s.set.Delegate(h.i.change, gv, handler)
 }
 
-// RemoveDelegate ends the delegation of a group version, if it is delegated. Requests under way finish.
+// RemoveDelegate ends the delegation of a group version, if it is delegated. Requests that have begun finish.
 func (h *Host) RemoveDelegate(gv schema.GroupVersion) error {
 	return h.s.set.Delegate(h.i.change, gv, nil)
 }
 
-// ShowVerbs has discovery show these verbs of a served resource and no others, in all its versions, for objects that are
-// on their way out for one. Verbs that the resource does not have are left out; no verbs at all are those that it has.
-// Requests are answered as before.
+// ShowVerbs has discovery list only these verbs of a served resource, in all its versions, for example while its objects are
+// being removed. Verbs that the resource does not have are left out. Without verbs discovery lists all verbs that the resource
+// has. Requests are answered as before.
 func (h *Host) ShowVerbs(resource schema.GroupResource, verbs ...string) error {
 	return h.s.set.ShowVerbs(h.i.change, resource, verbs)
 }
 
-// Authenticate adds an authenticator, or replaces the one of that name, for all requests that come afterwards. It is asked
-// before that of the options, in kube-apiserver's order: see authn.Live. Its users become members of system:authenticated. If
-// it has a method Ready(context.Context) error, /readyz asks it as the check "authenticator-" and the name; until it is ready it
-// returns an error for the credentials that it is for, so that nobody is taken for system:anonymous.
+// Authenticate adds an authenticator, or replaces the authenticator of that name, for all requests that come afterwards. It is
+// called before the authenticator of the options, in the order of kube-apiserver: see authn.Live. Its users become members of
+// system:authenticated. If a has a method Ready(context.Context) error, /readyz calls it as the check "authenticator-" and the
+// name. Until a is ready, it must return an error for the credentials that it is for, so that no such request is taken for one of
+// system:anonymous.
 func (h *Host) Authenticate(name string, a authn.Authenticator) error {
 	if name == "" || a == nil {
 		return fmt.Errorf("server: Host.Authenticate %q: %w", name, authn.ErrMember)
@@ -155,12 +188,17 @@ func (h *Host) Authenticate(name string, a authn.Authenticator) error {
 	})
 }
 
-// Authorize adds an authorizer, or replaces the one of that name, for all requests that come afterwards. It is asked after
-// those there are, and cannot deny what one of them allows: to deny comes first in the authorizer of Policy.Authorizer, or in
-// that of the name MastersAuthorizer, such as authz.Union(deny, authz.Masters()). One that goes by stored objects reads
-// them from Readers. It may be an authz.Pinner, so that all decisions about a request are made by one state of the objects.
-// Until they are loaded it abstains, or, if it could deny, returns authz.Deny with an error; if it has a method
-// Ready(context.Context) error, /readyz asks it as the check "authorizer-" and the name.
+// Authorize adds an authorizer, or replaces the authorizer of that name, for all requests that come afterwards. It is called
+// after those that are there already, and cannot deny what one of them allows. An authorizer that denies first has to be part of
+// Policy.Authorizer, or of the authorizer of the name MastersAuthorizer, such as authz.Union(deny, authz.Masters()).
+//
+// An authorizer that decides by stored objects reads them from Readers. It may be an authz.Pinner, so that all decisions about a
+// request are made by one state of the objects. Until the objects are loaded it must abstain or, if it could deny, return
+// authz.Deny with an error. If it has a method Ready(context.Context) error, /readyz calls it as the check "authorizer-" and the
+// name.
+//
+// Package github.com/keelson-dev/keelson/server/builtin/rbac has an authorizer by roles and bindings that are stored, and package
+// github.com/keelson-dev/keelson/authz/rbac has one by roles that are given in Go.
 func (h *Host) Authorize(name string, a authz.Authorizer) error {
 	if name == "" || a == nil {
 		return fmt.Errorf("server: Host.Authorize %q: %w", name, authz.ErrMember)
@@ -171,10 +209,10 @@ func (h *Host) Authorize(name string, a authz.Authorizer) error {
 	})
 }
 
-// Admit adds admission plug-ins, or replaces those of their names, all of them in one step or, with an error, none. They judge
-// every change from now on, to every kind, in the order of admission.Order. A plug-in that has a method
-// Ready(context.Context) error, as its Mutator or its Validator, is asked by /readyz as the check "admission-" and its name, and
-// waited for: while it is not ready for ten seconds, what it handles is refused with 403.
+// Admit adds admission plug-ins, or replaces those of the same names. If it returns an error, none is added. The plug-ins judge
+// every change of every kind from now on, in the order of admission.Order. If the Mutator or the Validator of a plug-in has a
+// method Ready(context.Context) error, /readyz calls it as the check "admission-" and the name. Requests that the plug-in handles
+// wait until it is ready for the first time. After ten seconds they are refused with 403.
 func (h *Host) Admit(plugins ...admission.Plugin) error {
 	for _, p := range plugins {
 		if err := p.Check(); err != nil {
@@ -190,13 +228,14 @@ func (h *Host) Admit(plugins ...admission.Plugin) error {
 	})
 }
 
-// Control replaces the flow controller, which is that of Limits before; nil admits everything. Requests are released where
-// they were admitted. Two controllers do not know of each other, so that for a while their limits add up.
+// Control replaces the flow controller, which at first is the one that Limits describe. nil admits every request. Each request is
+// released by the controller that admitted it. Two controllers do not share their counts, so that for a while the limits of both
+// add up.
 func (h *Host) Control(c flowcontrol.Controller) error {
 	return h.i.do(func(m *members) { m.turns = c })
 }
 
-// RemoveAuthenticator takes away the authenticator that Authenticate has added by that name, if there is one.
+// RemoveAuthenticator removes the authenticator that Authenticate has added by that name, if there is one.
 func (h *Host) RemoveAuthenticator(name string) error {
 	return h.i.do(func(m *members) {
 		m.known.Remove(name)
@@ -204,8 +243,8 @@ func (h *Host) RemoveAuthenticator(name string) error {
 	})
 }
 
-// RemoveAuthorizer takes away the authorizer of that name, if there is one: that of an extension, or one of MastersAuthorizer,
-// OptionsAuthorizer and DefaultAuthorizer.
+// RemoveAuthorizer removes the authorizer of that name, if there is one: that of an extension, or MastersAuthorizer,
+// OptionsAuthorizer or DefaultAuthorizer.
 func (h *Host) RemoveAuthorizer(name string) error {
 	return h.i.do(func(m *members) {
 		m.may.Remove(name)
@@ -213,7 +252,7 @@ func (h *Host) RemoveAuthorizer(name string) error {
 	})
 }
 
-// RemovePlugin takes away the admission plug-in of that name, if there is one.
+// RemovePlugin removes the admission plug-in of that name, if there is one.
 func (h *Host) RemovePlugin(name string) error {
 	return h.i.do(func(m *members) {
 		m.plugins.Remove(name)
@@ -221,22 +260,24 @@ func (h *Host) RemovePlugin(name string) error {
 	})
 }
 
-// Readers read the objects of all kinds that are served, also of those that the extension brings itself: for policy,
-// plug-ins and controllers.
+// Readers returns readers of the objects of all kinds that are served, and of the kinds that the extension itself adds. They are
+// for policy, plug-ins and controllers. A strategy or a plug-in reads another kind by its call:
+//
+//	airport, err := runtime.Read[*Airport](call).Get(call, "", flight.Spec.To, runtime.Freshness{})
 func (h *Host) Readers() runtime.Readers { return h.s.policy.readers }
 
-// CollectGarbage says that a garbage collector looks after the objects of all kinds from now on, so that a DELETE leaves
-// its finalizers on an object where the policy Orphan or Foreground asks for them: see
+// CollectGarbage declares that a garbage collector handles the objects of all kinds from now on. A DELETE with the policy Orphan
+// or Foreground then leaves the finalizers of that policy on the object: see
 // https://kubernetes.io/docs/concepts/architecture/garbage-collection/.
 func (h *Host) CollectGarbage() error {
 	return h.i.do(func(*members) { h.s.collects.Store(true) })
 }
 
-// Catalogue says what the server serves.
+// Catalogue returns the catalogue of what the server serves.
 func (h *Host) Catalogue() *catalogue.Catalogue { return h.s.Catalogue() }
 
-// Registry returns the registry of a stored resource that is served, for registry.For. It is good until the resource is
-// withdrawn or replaced; what it returns after that are errors.
+// Registry returns the registry of a stored resource that is served, for registry.For. It can be used until the resource is
+// withdrawn or replaced. After that its methods return errors.
 func (h *Host) Registry(resource schema.GroupResource) (*registry.Registry, error) {
 	return h.s.set.Registry(h.i.change, resource)
 }
@@ -247,11 +288,11 @@ func (h *Host) Check(checks ...Check) error {
 	return h.i.do(func(*members) { h.s.health.add(checks...) })
 }
 
-// Metrics takes collectors whose metrics /metrics is to show with those of the server.
+// Metrics returns a registerer for collectors whose metrics /metrics shows with those of the server.
 func (h *Host) Metrics() prometheus.Registerer { return h.s.metrics.Registerer() }
 
-// Handle serves a fixed path ("/debug/state") and, when it ends with "/", all below it, behind the filter chain. Paths
-// of the API and those the server has itself are refused.
+// Handle serves a fixed path ("/debug/state"), behind the filter chain. If path ends with "/", it also serves all paths below it.
+// Paths of the API, and paths that the server serves itself, are refused.
 func (h *Host) Handle(path string, handler http.Handler) error {
 	if !strings.HasPrefix(path, "/") || path == "/" || strings.ContainsAny(path, "{}*") {
 		return fmt.Errorf("server: path %q: want an absolute path other than / and without patterns", path)
@@ -267,11 +308,11 @@ func (h *Host) Handle(path string, handler http.Handler) error {
 	return h.i.handle(path, handler)
 }
 
-// NotFound adds a function, or replaces the one of that name, which is asked about requests, authorized ones, that would be answered
-// with 404 since there is no such resource, delegate or path, nor such a document of discovery or OpenAPI. It answers the request and
-// returns true, or returns false, having written nothing, when the request is not its own: then the next is asked, in the order in
-// which they were added. What a function writes before it returns false is sent before the 404. A path that could be read in two
-// ways, as for Delegate, is answered with 404 without asking.
+// NotFound adds a function, or replaces the function of that name, for authorized requests that would be answered with 404,
+// because there is no such resource, delegate or path, and no such document of discovery or OpenAPI. The function answers the
+// request and returns true, or writes nothing and returns false if the request is not for it. Then the next function is called,
+// in the order in which they were added. Anything that a function writes before it returns false is sent before the 404. A path
+// that could be read in two ways, as for Delegate, is answered with 404 without a call of the functions.
 func (h *Host) NotFound(name string, serve func(w http.ResponseWriter, r *http.Request) bool) error {
 	if name == "" || serve == nil {
 		return fmt.Errorf("server: Host.NotFound %q: want a name and a function", name)
@@ -279,22 +320,22 @@ func (h *Host) NotFound(name string, serve func(w http.ResponseWriter, r *http.R
 	return h.s.set.AddNotFound(h.i.change, router.NotFound{Name: name, Serve: serve})
 }
 
-// RemoveNotFound takes away the function of that name which NotFound has added, if there is one.
+// RemoveNotFound removes the function that NotFound has added by that name, if there is one.
 func (h *Host) RemoveNotFound(name string) error {
 	return h.s.set.AddNotFound(h.i.change, router.NotFound{Name: name})
 }
 
-// Go runs work in the background until it returns, which it must soon after ctx ends; the server waits for it
-// before it closes the storage. It begins at once, also during Install; if that fails, its context ends. After the end of the
-// server, or when Install has failed, Go calls work itself, with a context that has ended.
+// Go runs work in the background. work must return soon after ctx ends. The server waits for it before it closes the storage.
+// work begins at once, also during Install; if Install fails, ctx ends. After the end of the server, or after Install has failed,
+// Go calls work itself, with a context that has ended.
 func (h *Host) Go(work func(ctx context.Context)) { h.i.begin(work) }
 
-// OnClose has the server call f when it ends: after the last request was answered, or had no more time, and all that was given
-// to Go has returned, and before the caches and the storage are closed. What was given last is called first. It is for what
-// requests need to the end. After the end f is called at once, and if Install fails, when it does.
+// OnClose has the server call f when it ends. At that time the last request has been answered, or its time is over, and all work
+// of Go has returned. The caches and the storage are still open. The function that was given last is called first. f is for
+// closing what requests need to the end. After the end of the server f is called at once. If Install fails, f is called then.
 func (h *Host) OnClose(f func()) {
 	h.i.onClose(f)
 }
 
-// Install implements Extension: a server that installs a group serves it.
+// Install implements Extension: installing a group serves it.
 func (g Group) Install(h *Host) error { return h.Serve(g) }

@@ -14,12 +14,12 @@ import (
 	"github.com/keelson-dev/keelson/server/request"
 )
 
-// fixed serves the paths that are no API resources.
+// fixed serves the paths that are not API resources.
 type fixed struct {
 	s *Server
 
 	mu      sync.Mutex              // guards extra, and is held while mux is replaced
-	extra   map[string]http.Handler // nil: claimed, and not served yet
+	extra   map[string]http.Handler // nil: the path is claimed, and not served yet
 	current atomic.Pointer[chi.Mux]
 }
 
@@ -50,10 +50,10 @@ func (f *fixed) handle(path string, h http.Handler) error {
 	return nil
 }
 
-// claim keeps a path for a handler that comes later. Until then it is not served.
+// claim reserves a path for a handler that fill sets later. Until then the path is not served.
 func (f *fixed) claim(path string) error { return f.handle(path, nil) }
 
-// fill serves a path that was claimed; nil gives it up.
+// fill serves a path that was claimed; a nil handler releases the path.
 func (f *fixed) fill(path string, h http.Handler) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -64,13 +64,13 @@ func (f *fixed) fill(path string, h http.Handler) {
 	f.set(path, h)
 }
 
-// set serves a path, or keeps it if h is nil. The caller holds mu.
+// set serves a path, or reserves it if h is nil. The caller holds mu.
 func (f *fixed) set(path string, h http.Handler) {
 	f.extra[path] = h
 	f.current.Store(f.build())
 }
 
-// build makes the router anew: chi routers must not change while they serve.
+// build makes a new router: chi routers must not change while they serve.
 func (f *fixed) build() *chi.Mux {
 	s, mux := f.s, chi.NewMux()
 	mux.NotFound(f.notFound)
@@ -111,8 +111,8 @@ func (f *fixed) build() *chi.Mux {
 	return mux
 }
 
-// discovery serves the roots of the API and of its groups; below them only resources exist, which the router
-// would have found.
+// discovery serves the roots of the API and of its groups. A request of a resource reaches it only if the resource does not
+// exist, since the router would have found it.
 func (f *fixed) discovery(w http.ResponseWriter, r *http.Request) {
 	if info := request.InfoFrom(r.Context()); info == nil || !info.ResourceRequest {
 		f.s.discovery.ServeHTTP(w, r)
@@ -123,17 +123,17 @@ func (f *fixed) discovery(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// notFound is the last answer, after the not-found handlers of extensions.
+// notFound answers with 404, after the not-found handlers of extensions.
 func (f *fixed) notFound(w http.ResponseWriter, r *http.Request) {
 	if !f.s.notFound(w, r) {
 		f.index(w, http.StatusNotFound)
 	}
 }
 
-// notFound has the not-found handlers of extensions answer a request, and reports whether one has.
+// notFound has the not-found handlers of extensions answer a request, and reports whether one of them has.
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) bool { return s.set.NotFound(w, r) }
 
-// index lists the paths of the server.
+// index answers with the list of the server's paths.
 func (f *fixed) index(w http.ResponseWriter, code int) {
 	paths := []string{"/openapi/v2", "/openapi/v3", "/version"}
 	paths = append(paths, f.s.health.paths()...)
@@ -150,7 +150,7 @@ func (f *fixed) index(w http.ResponseWriter, code int) {
 	writeJSON(w, code, map[string][]string{"paths": slices.Compact(paths)})
 }
 
-// writeJSON writes v indented, as kube-apiserver writes what is no API object.
+// writeJSON writes v indented, as kube-apiserver writes answers that are not API objects.
 func writeJSON(w http.ResponseWriter, code int, v any) {
 	body, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
@@ -159,5 +159,5 @@ func writeJSON(w http.ResponseWriter, code int, v any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_, _ = w.Write(body) // the client has gone: there is nobody left to tell
+	_, _ = w.Write(body) // the only error is that the client has gone
 }

@@ -20,166 +20,194 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Group is an API group: everything below /apis/<name>, or /api for the core group, whose name is "".
+// Group is an API group: everything below /apis/<name>, or below /api for the core group, whose name is "".
 type Group struct {
-	Name     string
+	// Name is the name of the group, such as "example.com". "" is the core group.
+	Name string
+	// Versions are the versions of the group, in any order.
 	Versions []Version
-	// Scheme is what the kinds are registered in; nil is the server's. Kinds in a scheme of their own are known to this
-	// group's resources alone, and a program that serves others in their place, by Host.Replace with a new Scheme, does not
-	// disturb requests under way. It is used for one call of Serve or Replace.
+	// Scheme is the scheme in which the kinds are registered. nil is the server's scheme. Kinds in another scheme are visible
+	// only to the resources of this group. A program can then replace them by Host.Replace with a new Scheme, without effects on
+	// requests that have begun. A Scheme is used for one call of Serve or Replace.
 	Scheme *runtime.Scheme
-	// Conversions join the versions of a kind that has several: one for each version that is not the hub; see Convert. The
-	// hub may be in another group, which is then served in the same call: both groups have the same objects.
+	// Conversions join the versions of a kind that has several: one Conversion for each version that is not the hub; see Convert.
+	// The hub may be in another group, which then has to be served in the same call. Both groups then have the same objects.
 	Conversions []Conversion
 }
 
-// Version is one version of a group.
+// Version is one version of a group. Several versions of a kind have several Go types. The version that is listed first is the
+// hub of the kind (see KindOptions.Hub), and Convert joins each of the other versions to the hub:
+//
+//	Versions: []server.Version{
+//		{Name: "v1", Resources: []server.Resource{server.Kind("Widget", server.KindOptions[*Widget]{})}},
+//		{Name: "v1beta1", Resources: []server.Resource{server.Kind("Widget", server.KindOptions[*WidgetV1beta1]{Stored: true})}},
+//	},
+//	Conversions: []server.Conversion{server.Convert(toV1, fromV1)},
+//
+// Objects can be read, written, watched and applied in every version, whichever version is stored. Clients prefer the most mature
+// version (v1 before v1beta1), in whatever order the versions are listed. Server.MigrateStorage documents how to change the
+// version that is stored.
 type Version struct {
-	Name      string // such as "v1" or "v1beta1"
+	Name string // such as "v1" or "v1beta1"
+	// Resources are the kinds of this version.
 	Resources []Resource
-	// Docs is Go source which holds the version's types, as an embed.FS has it: their doc comments become the
-	// descriptions in OpenAPI and kubectl explain. nil: only types with SwaggerDoc are described.
+	// Docs has Go source files with the version's types, such as an embed.FS. The doc comments of the types become the
+	// descriptions in OpenAPI and kubectl explain. With nil only types with a method SwaggerDoc have descriptions.
 	Docs fs.FS
 }
 
-// Resource is a kind as one version serves it. Make it with Kind; the zero Resource is refused.
+// Resource is a kind as one version serves it. Make it with Kind or ImportedKind; the zero Resource is refused.
 type Resource struct{ of apiset.Resource }
 
-// KindOptions refines Kind. The zero value is a namespaced kind, stored, with every verb, and with /status if
-// the type has a status.
+// KindOptions are the options of Kind. The zero value is a namespaced kind that is stored and served with every verb, and with
+// /status if the type has a status.
 type KindOptions[P runtime.Object] struct {
-	// Plural names the resource in paths. "" is the kind in lower case with the ending that apimachinery gives it, which
-	// is English for most: widgets, policies, classes, but boxs and buoies; say "boxes" and "buoys".
+	// Plural is the name of the resource in paths. "" is the kind in lower case with the ending that apimachinery gives it. That
+	// is correct English for most kinds (widgets, policies, classes), but not for all (boxs, buoies): then give "boxes" or
+	// "buoys".
 	Plural string
 	// Singular is an alias for clients; "" is the kind in lower case.
 	Singular string
-	// ListKind is the kind of lists of a kind without a Go type; "" is the kind with "List" appended.
-	ListKind   string
+	// ListKind is the kind of lists, for a kind without a Go type. "" is the kind with "List" appended.
+	ListKind string
+	// ShortNames are short names of the resource for clients, such as "po" for pods.
 	ShortNames []string
-	// Categories are groups of resources for clients, such as "all" of kubectl get all.
-	Categories    []string
+	// Categories are names for groups of resources that clients can use, such as "all" in kubectl get all.
+	Categories []string
+	// ClusterScoped is true if the objects are in no namespace.
 	ClusterScoped bool
 
-	// Strategy makes the kind different from others. What holds for every object is simpler said in struct tags of the
-	// Go type: see package constraint of runtime. An object is judged by those of the hub, by those of the version that
-	// the request came in, and by Strategy.
+	// Strategy has the rules of the kind that the tags of its fields cannot express. Rules that hold for every object belong in
+	// struct tags of the Go type, such as
+	//
+	//	Color string `json:"color,omitempty" enum:"red,green" default:"red"`
+	//
+	// The server enforces the rules in struct tags and publishes them in OpenAPI, and kubectl explains them. Package
+	// github.com/keelson-dev/keelson/runtime/constraint lists the tags. An object is checked by the tags of the hub, by the tags
+	// of the version of the request, and by Strategy.
 	Strategy registry.Strategy[P]
-	// Default sets defaults in place, after those of struct tags and after every decoding; it must be idempotent. Each
-	// version has its own. An object also gets those of the hub when it was read in another version, and those of the
-	// version that is stored: what is absent should mean the same in all.
+	// Default sets defaults in place. It is called after the defaults of struct tags are set, and after every decoding, and must
+	// be idempotent. Each version has its own Default. An object also gets the defaults of the hub if it was read in another
+	// version, and the defaults of the version that is stored. An absent field should therefore mean the same in all versions.
 	Default func(obj P)
 	// SelectableFields are dotted JSON paths for field selectors, such as "spec.color", besides metadata.name and
-	// metadata.namespace. Each leads to a string, a boolean or an integer. Of a kind with several versions, those of the
-	// hub are the ones that can be selected by; another version may have the same paths or some of them, and others by
-	// RenamedFields.
+	// metadata.namespace. Each path leads to a string, a boolean or an integer. If a kind has several versions, field selectors
+	// can use the fields of the hub. Another version may have all or some of the same paths, and others by RenamedFields.
 	SelectableFields []string
-	// RenamedFields are selectable fields that this version has at another path than the hub: the key is the path here,
-	// the value the path of one of the hub's SelectableFields, as in {"spec.colour": "spec.color"}. Requests in this
-	// version select by the key, and all versions find objects by it that are stored in this one. Both fields are
-	// strings, both booleans or both integers, and hold the same for one object. The hub has none.
+	// RenamedFields are selectable fields that this version has at another path than the hub. The key is the path in this
+	// version, and the value is one of the hub's SelectableFields, as in {"spec.colour": "spec.color"}. Requests in this version
+	// select by the key. Objects that are stored in this version are then found by requests in all versions. The two fields must
+	// have the same type, which is string, boolean or integer, and the same value in one object. The hub has no RenamedFields.
 	//
-	// A selectable field of the hub that another version has neither at the same path and of such a type, nor renamed,
-	// is found in objects stored in that version by converting each of them, which makes such selectors slow while
-	// there are any.
+	// A selectable field of the hub may be missing in another version: neither at the same path and of the same type, nor
+	// renamed. The server then converts each object that is stored in that version to look at the field. Such selectors are slow
+	// while there are such objects.
 	RenamedFields map[string]string
-	// SelectableFrom are further fields for selectors whose name is no path of a value: by name, the paths of strings, of
-	// which the first that is not empty is compared, as in {"source": {"source.component", "reportingComponent"}} of v1
-	// Event. Only the hub has them.
+	// SelectableFrom are further fields for selectors, whose names are not paths. The key is the name, and the value has paths of
+	// strings. The first string that is not empty is compared, as in {"source": {"source.component", "reportingComponent"}} of v1
+	// Event. Only the hub has SelectableFrom.
 	SelectableFrom map[string][]string
-	// NoStatus serves no /status: the field status, if there is one, is an ordinary field. Without it a type with
-	// a status (other than struct{}) has /status, and only there can it be written.
+	// NoStatus leaves out /status. Then the field status, if there is one, is an ordinary field. Without NoStatus a type with a
+	// status (other than struct{}) has /status, and its status can be written only there.
 	NoStatus bool
-	// Scale serves /scale, in every version. It is set in the hub, and its paths (".spec.replicas") are the hub's.
+	// Scale serves /scale, in every version. Only the hub sets it, and its paths (".spec.replicas") are paths of the hub.
 	Scale *registry.Scale
-	// Columns are the table's columns after Name, or all of them if one has the Format "name": that one is Name. nil is
-	// what struct tags say (print:"Size", see package printer of runtime), and Age.
+	// Columns are the columns of the table after Name. If one of them has the Format "name", they are all columns, and that one
+	// replaces Name. nil uses the columns of struct tags (print:"Size", see package printer of runtime), and Age.
 	Columns []Column[P]
-	// Subresources are further ones, by name.
+	// Subresources are further subresources, by name.
 	Subresources map[string]Subresource
 
-	// Verbs are those that the resource is served with, such as all but deletecollection; nil is all it is capable of.
-	// Each version has its own. kubectl, which asks the OpenAPI of PATCH whether the server validates fields, creates
-	// objects of a kind without patch only with --validate=false.
+	// Verbs are the verbs that the resource is served with, for example all verbs but deletecollection. nil is every verb that
+	// the resource can have. Each version has its own Verbs. Without the verb patch kubectl creates objects only with
+	// --validate=false, because it looks at PATCH in the OpenAPI document to find out whether the server validates fields.
 	Verbs []string
-	// TTL deletes every object that long after it was written last, in any version; 0 keeps them. It is the hub's.
+	// TTL is the time after which an object is deleted, counted from its last write in any version. 0 keeps the objects. Only the
+	// hub sets it.
 	TTL time.Duration
 
-	// NoCache answers every read and watch of the kind from the storage. Without it the objects are kept in memory
-	// from the first request on, at about one and a half times the size of their JSON, so that reads and watches of
-	// them do not burden the storage. It is for a kind that is too large for that, or that is written and hardly read.
+	// NoCache answers every read and watch of the kind from the storage. Without it all objects of the kind are kept in memory
+	// from the first request on, which takes about one and a half times the size of their JSON. Reads and watches then put no
+	// load on the storage. NoCache is for a kind that is too large for memory, or that is written often and hardly read.
 	NoCache bool
-	// IndexFields, each one of SelectableFields or metadata.name or metadata.namespace, and IndexLabels, keys of
-	// labels, are what the cache is indexed by: a list that selects one value costs what it finds, and a change
-	// concerns only the watches that select its value. An index takes some 60 bytes an object.
+	// IndexFields are fields (of SelectableFields, or metadata.name or metadata.namespace) and IndexLabels are keys of labels by
+	// which the cache is indexed. The cost of a list that selects one value then depends only on the objects that it finds, and a
+	// change costs only the watches that select its value. An index takes some 60 bytes an object.
 	IndexFields, IndexLabels []string
 
-	// Storage, when set, serves the resource instead of a backend: any value that implements some of the
-	// capabilities in server/registry (Getter, Lister, Creater, ...) is served with exactly those verbs. Strategy,
-	// SelectableFields, RenamedFields, Scale, StoragePath, Stored, TTL, NoCache, IndexFields and IndexLabels are then
-	// refused. Policy.Admission judges its writes and connections too, unless it is a registry, which has its own.
+	// Storage, when set, serves the resource instead of a backend. It is any value that implements some of the capabilities in
+	// server/registry (Getter, Lister, Creater, ...), and the resource has exactly the verbs of these. Strategy,
+	// SelectableFields, RenamedFields, Scale, StoragePath, Stored, TTL, NoCache, IndexFields and IndexLabels are then refused.
+	// Policy.Admission judges its writes and connections too, unless it is a registry, which has its own admission.
 	Storage any
-	// StoragePath is where in the backend the objects live, below /registry; "" is <group>/<plural>, or <plural>
-	// in the core group.
+	// StoragePath is the path of the objects in the backend, below /registry. "" is <group>/<plural>, or <plural> in the core
+	// group.
 	StoragePath string
-	// Hub makes this version the one that the others are converted to; without it that is the first version listed.
-	// Strategy, NoStatus, Scale, StoragePath, TTL, NoCache, IndexFields and IndexLabels are the hub's alone to have, but where
-	// versions have a Schema, NoStatus, Scale, SelectableFields and IndexFields are each version's own. Plural and
-	// ClusterScoped are the same in all versions. All other options are each version's own, and none is inherited:
-	// ShortNames, Categories and Columns are given again where they are wanted.
+	// Hub makes this version the hub, to which the other versions are converted. Without it the hub is the first version that is
+	// listed.
+	//
+	// Only the hub may set Strategy, NoStatus, Scale, StoragePath, TTL, NoCache, IndexFields and IndexLabels. In versions with a
+	// Schema, each version has its own NoStatus, Scale, SelectableFields and IndexFields. Plural and ClusterScoped are the same
+	// in all versions. Each version has its own values of all other options, and inherits none: give ShortNames, Categories and
+	// Columns again where they are wanted.
 	Hub bool
-	// Schema says what the objects of a kind without a Go type are like in this version: see runtime.KindOptions. It is
-	// published in OpenAPI, and merged by, when it is a Describer of package schema of runtime.
+	// Schema is the schema of this version, for a kind without a Go type: see runtime.KindOptions. It is published in OpenAPI.
+	// Merges follow it if it is a Describer of package schema of runtime.
 	Schema runtime.ObjectSchema
-	// Convert converts between the versions of a kind without a Go type: see runtime.KindOptions. All of them have the same.
+	// Convert converts between the versions of a kind without a Go type: see runtime.KindOptions. All versions have the same
+	// Convert.
 	Convert runtime.ConvertUntyped
-	// ConvertAll is Convert for many objects at once, and instead of it: lists and watches in another version than the one that
-	// is stored make few calls of many objects.
+	// ConvertAll converts many objects at once, and is set instead of Convert. Lists and watches in a version that is not stored
+	// make few calls with many objects.
 	ConvertAll runtime.ConvertAllUntyped
-	// Table makes the tables of the kind, instead of Columns.
+	// Table makes the tables of the kind. It is set instead of Columns.
 	Table registry.Tabler
-	// Unserved keeps the version from clients, who are answered as if there were none, while objects that are stored in it
-	// are read, and others stored in it.
+	// Unserved hides the version from clients: requests are answered as if the version did not exist. Objects that are stored in
+	// this version can still be read, and objects may be stored in it.
 	Unserved bool
-	// Stored makes this version the one that objects are stored in; without it that is the hub. It may be moved to
-	// another version at any time: objects stored before are read in whatever registered version they are in, and are
-	// stored in this one by their next update, or all at once by Server.MigrateStorage. Before a version is removed from
-	// a program, move Stored away from it in an earlier release, and migrate. While several processes serve one storage,
-	// all must know the version before one of them stores in it. A new default belongs into all versions: selectors look
-	// at what is stored.
+	// Stored makes this version the one in which objects are stored. Without it that is the hub. Stored may be moved to another
+	// version at any time. Objects that were stored before are read in whatever registered version they are in. Their next update
+	// stores them in this version, and Server.MigrateStorage stores all of them.
+	//
+	// While several processes serve one storage, all must have the version before one of them stores in it. Before a version is
+	// removed from a program, move Stored away from it in an earlier release, and migrate. Add a new default to all versions,
+	// since selectors look at what is stored.
 	Stored bool
-	// Deprecated, when not empty, is shown in a Warning header with every answer of this version, such as
-	// "example.com/v1beta1 Widget is deprecated; use example.com/v1 Widget".
+	// Deprecated, when not empty, is the text of a Warning header in every answer of this version, such as "example.com/v1beta1
+	// Widget is deprecated; use example.com/v1 Widget".
 	Deprecated string
 }
 
-// Column is a column of a kind's table, as kubectl get prints it. The columns of a table have different names, in lower
-// case too: none is called Name, unless one has the Format "name", which replaces that column.
+// Column is a column of a kind's table, as kubectl get prints it. The columns of a table must have different names, where case
+// does not count. No column may have the name Name, except one with the Format "name", which replaces the column Name.
 type Column[P runtime.Object] struct {
-	Name        string
-	Type        string // OpenAPI type: "string", "integer", "number", "boolean" or "date"; "" is "string"
-	Format      string
+	// Name is the heading of the column.
+	Name string
+	Type string // OpenAPI type: "string", "integer", "number", "boolean" or "date"; "" is "string"
+	// Format is an OpenAPI format for the values, or "name": see Columns of KindOptions.
+	Format string
+	// Description is the text that describes the column to clients.
 	Description string
-	Priority    int32 // above 0: only in wide tables
-	// Value makes the cell: a string, a number, a boolean or nil. obj is of the version of the request. A bookmark of a
-	// watch has an empty object, without defaults; if Value panics on that one, its cells are nil.
+	Priority    int32 // a column above 0 is only in wide tables
+	// Value returns the cell: a string, a number, a boolean or nil. obj is of the version of the request. A bookmark of a watch
+	// has an empty object without defaults; if Value panics on that object, the cells of the bookmark are nil.
 	Value func(obj P) any
 }
 
-// Subresource is served below an object's path.
+// Subresource is a resource below an object's path, such as /status.
 type Subresource struct {
-	// Storage is any value that implements some of the capabilities in server/registry. One that is a registry.Opener is
-	// given the registry of the resource.
+	// Storage is any value that implements some of the capabilities in server/registry. If it is a registry.Opener, it receives
+	// the registry of the resource.
 	Storage any
-	// Kind of its bodies and answers; zero is the kind of the resource. Another kind must be known to the
+	// Kind is the kind of its bodies and answers. The zero Kind is the kind of the resource. Any other kind must be in the
 	// server's scheme; SubresourceKind registers one.
 	Kind schema.GroupVersionKind
 
-	kind     string // what register registers
+	kind     string // the kind that register registers
 	register func(s *runtime.Scheme, gv schema.GroupVersion) (schema.GroupVersionKind, error)
 }
 
-// SubresourceKind is a Subresource whose bodies are of Go type T, registered as kind in the version of the
-// resource.
+// SubresourceKind returns a Subresource whose bodies are of Go type T, registered as kind in the version of the resource.
 func SubresourceKind[P runtime.Pointer[T], T any](kind string, storage any) Subresource {
 	return Subresource{Storage: storage, kind: kind, register: func(s *runtime.Scheme, gv schema.GroupVersion) (schema.GroupVersionKind, error) {
 		gvk := gv.WithKind(kind)
@@ -187,13 +215,14 @@ func SubresourceKind[P runtime.Pointer[T], T any](kind string, storage any) Subr
 	}}
 }
 
-// Kind describes a resource whose objects are of Go type T: Kind[*Widget]("Widget", ...). Mistakes are reported
-// by New.
+// Kind describes a resource whose objects are of Go type T: Kind[*Widget]("Widget", ...). It is served from the storage, with
+// every verb, or by KindOptions.Storage with the verbs that this value implements. New and Host.Serve report mistakes in the
+// options.
 //
-// Kind[*unstructured.Unstructured]("Gadget", ...) describes one without a Go type. It is served as kube-apiserver serves a
-// custom resource whose schema is `type: object` with x-kubernetes-preserve-unknown-fields: every field is kept, the member
-// status is written by /status alone unless NoStatus is set, a PUT needs a resourceVersion, and versions differ in
-// apiVersion alone, without a Conversion. With a Schema it is served as a custom resource with such a schema is.
+// Kind[*unstructured.Unstructured]("Gadget", ...) describes a kind without a Go type. It is served as kube-apiserver serves a
+// custom resource whose schema is `type: object` with x-kubernetes-preserve-unknown-fields: every field is kept, the field status
+// is written only by /status unless NoStatus is set, and a PUT needs a resourceVersion. Its versions differ only in apiVersion,
+// and need no Conversion. With a Schema it is served as a custom resource with that schema.
 func Kind[P runtime.Pointer[T], T any](kind string, opts KindOptions[P]) Resource {
 	return describe(kind, reflect.TypeFor[T](), reflect.TypeFor[runtime.List[T]](), opts, func(s *runtime.Scheme, gvk schema.GroupVersionKind) error {
 		return apiset.RegisterOnce[P](s, gvk, runtime.KindOptions[P]{
@@ -252,7 +281,7 @@ func describe[P runtime.Object](kind string, goType, listType reflect.Type, opts
 	return Resource{r}
 }
 
-// described is what the set of served kinds needs to know of groups.
+// described converts groups to the form that the set of served kinds needs.
 func described(groups []Group) []apiset.Group {
 	out := make([]apiset.Group, 0, len(groups))
 	for _, g := range groups {
@@ -272,14 +301,14 @@ func described(groups []Group) []apiset.Group {
 	return out
 }
 
-// Conversion joins one version of a kind to its hub; make it with Convert.
+// Conversion joins one version of a kind to its hub. Make it with Convert.
 type Conversion struct {
 	add func(s *runtime.Scheme) error
 }
 
-// Convert joins the version of a kind whose Go type is S to its hub, whose Go type is H; see
-// runtime.AddConversion for what the functions must do. Test with package roundtrip of runtime that they lose nothing:
-// a server cannot see that they do.
+// Convert joins the version of a kind whose Go type is S to its hub, whose Go type is H. See runtime.AddConversion for what the
+// functions must do. If a conversion loses a value, the next write in any version removes that value from the stored object, and
+// the server cannot see this. Test the conversions with NewScheme and package github.com/keelson-dev/keelson/runtime/roundtrip.
 func Convert[SP runtime.Pointer[S], HP runtime.Pointer[H], S, H any](toHub func(in SP, out HP) error, fromHub func(in HP, out SP) error) Conversion {
 	return Conversion{add: func(s *runtime.Scheme) error { return runtime.AddConversion(s, toHub, fromHub) }}
 }
@@ -287,7 +316,7 @@ func Convert[SP runtime.Pointer[S], HP runtime.Pointer[H], S, H any](toHub func(
 // columns makes tables of a kind from its Columns.
 type columns[P runtime.Object] []Column[P]
 
-// check refuses columns that could show nothing, or that could not be told apart, also from Name, which is there anyway.
+// check refuses columns that can show nothing, and columns that cannot be told apart, from each other or from the column Name.
 func (c columns[P]) check() error {
 	names := map[string]bool{}
 	for i, col := range c {
@@ -307,7 +336,7 @@ func (c columns[P]) check() error {
 	return nil
 }
 
-// withName reports whether a column is Name.
+// withName reports whether one of the columns has the Format "name".
 func (c columns[P]) withName() bool {
 	return slices.ContainsFunc(c, func(col Column[P]) bool { return col.Format == "name" })
 }
@@ -348,7 +377,7 @@ func (c columns[P]) Row(_ context.Context, obj runtime.Object) ([]any, error) {
 	return cells, nil
 }
 
-// AgeColumn is the usual last column: how long ago the object was created.
+// AgeColumn returns the usual last column: the time since the object was created.
 func AgeColumn[P interface {
 	runtime.Object
 	metav1.Object

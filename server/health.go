@@ -12,12 +12,14 @@ import (
 	"go.uber.org/zap"
 )
 
-// Check is a named health check. It is called for every health request that does not exclude it, concurrently,
-// and should answer within a second or two.
+// Check is a named health check.
 type Check struct {
-	Name  string
+	// Name is the name of the check, which is also the end of its path, as in /readyz/<name>.
+	Name string
+	// Check returns an error if the check fails. It is called for every health request that does not exclude it, by several
+	// goroutines at a time, and should return within a second or two.
 	Check func(ctx context.Context) error
-	// ReadyOnly leaves the check out of /healthz and /livez: the server is alive, but not ready to serve.
+	// ReadyOnly leaves the check out of /healthz and /livez. Its failure means that the server is alive, but not ready to serve.
 	ReadyOnly bool
 }
 
@@ -25,7 +27,7 @@ type Check struct {
 // https://kubernetes.io/docs/reference/using-api/health-checks/.
 type health struct {
 	logger  *zap.Logger
-	onCheck func(name, endpoint string, err error) // of each check that is made
+	onCheck func(name, endpoint string, err error) // called after each check
 
 	mu     sync.RWMutex // guards checks
 	checks []Check
@@ -37,7 +39,7 @@ func (h *health) add(checks ...Check) {
 	h.checks = append(h.checks, checks...)
 }
 
-// replace puts checks in the place of those of a name.
+// replace replaces the checks of a name.
 func (h *health) replace(name string, checks ...Check) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -57,7 +59,7 @@ func (h *health) of(endpoint string) []Check {
 	return out
 }
 
-// paths lists every path the health endpoints answer.
+// paths returns every path that the health endpoints serve.
 func (h *health) paths() []string {
 	var out []string
 	for _, endpoint := range []string{"healthz", "livez", "readyz"} {
@@ -69,7 +71,7 @@ func (h *health) paths() []string {
 	return out
 }
 
-// all answers an endpoint as a whole.
+// all returns the handler of an endpoint as a whole.
 func (h *health) all(endpoint string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
@@ -111,7 +113,7 @@ func (h *health) all(endpoint string) http.HandlerFunc {
 	}
 }
 
-// unused returns the names that excluded nothing, quoted and in order.
+// unused returns the names that match no check, quoted and sorted.
 func unused(excluded map[string]bool) []string {
 	var out []string
 	for name, used := range excluded {
@@ -123,7 +125,8 @@ func unused(excluded map[string]bool) []string {
 	return out
 }
 
-// one answers a single check of an endpoint; false says that there is none of that name.
+// one answers the request of a single check of an endpoint. It returns false, having written nothing, if there is no check of
+// that name.
 func (h *health) one(endpoint, name string, w http.ResponseWriter, r *http.Request) bool {
 	checks := h.of(endpoint)
 	i := slices.IndexFunc(checks, func(c Check) bool { return c.Name == name })

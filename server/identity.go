@@ -16,7 +16,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// openCredentials makes or reads the server's credentials and, where the options name none, the authenticator.
+// openCredentials makes or reads the server's credentials. If the options have no authenticator, it makes that of the
+// administrator.
 func (s *Server) openCredentials() error {
 	host, _, err := net.SplitHostPort(s.opts.Serving.Listen)
 	if err != nil {
@@ -39,7 +40,7 @@ func (s *Server) openCredentials() error {
 	return nil
 }
 
-// certificateRenewed logs that clients are shown a new serving certificate.
+// certificateRenewed logs that the server has a new serving certificate.
 func (s *Server) certificateRenewed(until time.Time, err error) {
 	if err != nil {
 		s.opts.Observe.Logger.Error("the serving certificate was renewed, but could not be kept", zap.Time("until", until), zap.Error(err))
@@ -48,7 +49,8 @@ func (s *Server) certificateRenewed(until time.Time, err error) {
 	s.opts.Observe.Logger.Info("the serving certificate was renewed", zap.Time("until", until))
 }
 
-// unauthenticated logs why a request is answered with 401: some requests a second, and how many others there were.
+// unauthenticated logs why a request is answered with 401. Of many requests it logs a few each second, with the number of those
+// that were not logged.
 func (s *Server) unauthenticated(r *http.Request, err error) {
 	if err == nil {
 		return
@@ -64,18 +66,19 @@ func (s *Server) unauthenticated(r *http.Request, err error) {
 	s.opts.Observe.Logger.Info("unable to authenticate the request", fields...)
 }
 
-// maxLines is how many lines a second a lineLimit lets pass.
+// maxLines is the number of lines that a lineLimit allows each second.
 const maxLines = 10
 
-// lineLimit bounds how many lines clients can have the server log. The zero lineLimit is ready to use.
+// lineLimit bounds how many lines clients can make the server log. The zero lineLimit is ready to use.
 type lineLimit struct {
 	mu      sync.Mutex // guards all below
-	since   time.Time  // when the second began
-	lines   int        // in it
-	dropped int64      // since the last line
+	since   time.Time  // start of the current second
+	lines   int        // lines in the current second
+	dropped int64      // lines not allowed since the last one that was
 }
 
-// take reports whether a line may be logged now, and how many were dropped since the last one.
+// take reports whether a line may be logged now. dropped is the number of lines that were not allowed since the last one that
+// was.
 func (l *lineLimit) take(now time.Time) (dropped int64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,9 +94,9 @@ func (l *lineLimit) take(now time.Time) (dropped int64, ok bool) {
 	return dropped, true
 }
 
-// administrator knows the administrator of Credentials by certificate and by token.
+// administrator authenticates the administrator of Credentials, by certificate and by token.
 func (s *Server) administrator() authn.Authenticator {
-	// With all its groups from the start: a user that AuthenticatedGroup adds to is a new one for each request.
+	// The user has all its groups from the start: AuthenticatedGroup copies a user that it adds a group to, for each request.
 	admin := authn.User{Name: s.creds.User, Groups: append(slices.Clip(s.creds.Groups), authn.AuthenticatedAll)}
 	return authn.AuthenticatedGroup(authn.Union(
 		authn.X509(func() *x509.CertPool { return s.creds.ClientCAs }),

@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ImportedKind describes a resource of a kind that the server's scheme has already, whose Go type is known to the program
-// by that only: one that Scheme.Import found in an AddToScheme function. Defaults and selectable fields are those that it
-// was registered with. Mistakes are reported by New.
+// ImportedKind describes a resource of a kind that is in the server's scheme already, such as one that Scheme.Import found in an
+// AddToScheme function. The program need not name its Go type. The defaults and selectable fields are those with which the kind
+// was registered. New and Host.Serve report mistakes in the options.
 func ImportedKind(k *runtime.Kind, opts KindOptions[runtime.Object]) Resource {
-	if k == nil { // what Scheme.Lookup returns for a name that is misspelt
+	if k == nil { // Scheme.Lookup returns nil for a misspelt name
 		return Resource{apiset.Resource{Mistake: errors.New("server.ImportedKind was given a nil Kind; import the kind into Options.Scheme, and look it up by the version and name that it has there")}}
 	}
 	r := describe(k.GVK.Kind, k.Type, k.ListType, opts, func(s *runtime.Scheme, gvk schema.GroupVersionKind) error {

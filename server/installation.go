@@ -10,24 +10,24 @@ import (
 	"github.com/keelson-dev/keelson/server/internal/apiset"
 )
 
-// installation is what an extension adds to a server: collected while its Install runs, then published in one step or abandoned.
-// What is added once it is published is seen at once.
+// installation has what an extension adds to a server. It is collected while Install runs, and then published in one step or
+// abandoned. Requests see at once what is added after it is published.
 type installation struct {
 	s    *Server
-	life context.Context // of what Go has begun; ends with the server, or when Install fails
+	life context.Context // context of the work given to Go; ends with the server, or when Install fails
 	end  context.CancelFunc
-	work sync.WaitGroup // what Go has begun
+	work sync.WaitGroup // the work given to Go
 
-	change *apiset.Change // of what is served
+	change *apiset.Change // changes of the served groups and kinds
 
-	mu      sync.Mutex // guards all below; taken before those of the set and of the server
+	mu      sync.Mutex // guards all below; locked before the mutexes of the set and of the server
 	phase   phase
-	steps   []func(m *members) // of the policy, and all else that cannot fail
+	steps   []func(m *members) // changes of the policy, and all others that cannot fail
 	paths   []path
 	closers []func()
 }
 
-// phase is how far an installation is.
+// phase is the state of an installation.
 type phase int
 
 const (
@@ -47,7 +47,8 @@ func newInstallation(s *Server) *installation {
 	return i
 }
 
-// do does step now, or when the extension is installed. step must not wait, nor lock the server or the installation.
+// do calls step now if the extension is installed, and otherwise when it is. step must not wait, nor lock the server or the
+// installation.
 func (i *installation) do(step func(m *members)) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -62,7 +63,7 @@ func (i *installation) do(step func(m *members)) error {
 	return nil
 }
 
-// handle serves a fixed path now, or when the extension is installed.
+// handle serves a fixed path now if the extension is installed, and otherwise when it is.
 func (i *installation) handle(at string, h http.Handler) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -79,7 +80,8 @@ func (i *installation) handle(at string, h http.Handler) error {
 	return nil
 }
 
-// begin runs work in the background. If it is too late for that, work is called at once, with a context that has ended.
+// begin runs work in the background. If the server has ended or Install has failed, work is called before begin returns, with a
+// context that has ended.
 func (i *installation) begin(work func(ctx context.Context)) {
 	i.mu.Lock()
 	begun := i.phase != phaseAbandoned
@@ -99,7 +101,7 @@ func (i *installation) begin(work func(ctx context.Context)) {
 	}
 }
 
-// start runs work in the background, and reports whether it does: not when the server has ended.
+// start runs work in the background. It returns false if the server has ended, and does not run work then.
 func (s *Server) start(work func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +129,7 @@ func (i *installation) onClose(f func()) {
 	}
 }
 
-// onClose has f called when the server ends, or now if it has.
+// onClose has f called when the server ends, or now if the server has ended.
 func (s *Server) onClose(f func()) {
 	s.mu.Lock()
 	late := s.ended
@@ -140,8 +142,8 @@ func (s *Server) onClose(f func()) {
 	}
 }
 
-// publish has requests see everything: policy, then paths and routes, to which only requests come whose policy was taken with
-// that. With an error nothing has happened.
+// publish lets requests see everything: first the policy, then the paths and routes. The paths and routes serve only requests
+// whose policy includes this installation. If publish returns an error, nothing has changed.
 func (i *installation) publish() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -167,11 +169,11 @@ func (i *installation) publish() error {
 	return err
 }
 
-// abandonWait is how long a failed Install waits for the work that the extension has begun.
+// abandonWait is how long a failed Install waits for the work that the extension has started.
 const abandonWait = 3 * time.Second
 
-// abandon takes back what was prepared, and ends what was begun. Work that does not return in time is waited for in the
-// background, and after it the rest is closed.
+// abandon removes what was prepared, and ends the work that was started. If the work does not return in time, a goroutine waits
+// for it and then calls the closers.
 func (i *installation) abandon() {
 	s := i.s
 	i.mu.Lock()

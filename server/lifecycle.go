@@ -29,8 +29,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return s.serveAt(ctx, ln, reachedAt(s.opts.Serving.Listen, ln.Addr()))
 }
 
-// reachedAt is where clients reach a server that was told to listen on listen and got addr: at the DNS name it was
-// told, since the certificate is valid for that and need not be for the address behind it, or else at the address.
+// reachedAt returns the address at which clients reach a server that listens on listen and has the address addr. If listen has a
+// DNS name, the result has it, too: the certificate is valid for the name, and need not be valid for the address.
 func reachedAt(listen string, addr net.Addr) string {
 	host, _, err := net.SplitHostPort(listen)
 	if _, notIP := netip.ParseAddr(host); err == nil && host != "" && notIP != nil {
@@ -41,10 +41,10 @@ func reachedAt(listen string, addr net.Addr) string {
 	return credentials.DialableHost(addr)
 }
 
-// Serve serves TLS on ln until ctx ends, and then ends the server: /readyz fails, watches end cleanly at once, new
-// requests are refused, requests under way finish within Limits.RequestTimeout, and the storage is closed. It
-// returns nil after such an end, and otherwise what went wrong. It closes ln. A server serves once: a second Run or Serve
-// is an error, and does nothing to the first.
+// Serve serves TLS on ln until ctx ends, and then ends the server: /readyz fails, watches end cleanly at once, new requests are
+// refused, requests that have begun finish within Limits.RequestTimeout, and the storage is closed. Then Serve returns nil.
+// Otherwise it returns what went wrong. It closes ln. A server serves once: a second call of Run or Serve returns an error, and
+// has no effect on the first.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return s.serveAt(ctx, ln, credentials.DialableHost(ln.Addr()))
 }
@@ -63,17 +63,17 @@ func (s *Server) serveAt(ctx context.Context, ln net.Listener, host string) erro
 		Handler:           transport.Requests(s.handler),
 		ConnContext:       transport.ConnContext,
 		TLSConfig:         s.tlsConfig(),
-		ReadHeaderTimeout: s.opts.Limits.HeaderTimeout, // and that of TLS handshakes
+		ReadHeaderTimeout: s.opts.Limits.HeaderTimeout, // also bounds TLS handshakes
 		IdleTimeout:       s.opts.Limits.IdleTimeout,
 		MaxHeaderBytes:    s.opts.Limits.MaxHeaderBytes,
 		ErrorLog:          errorLog,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: 100,
-			// A connection keeps room for a frame as large as its client has announced one; 1 MiB is the default.
+			// A connection has a buffer for the largest frame that the server allows its client to send. The default is 1 MiB.
 			MaxReadFrameSize: 64 << 10,
 		},
 	}
-	// The deadline of a stream cannot end a write that blocks its whole connection: the time that is given here does.
+	// The deadline of a stream cannot end a write that blocks the whole connection. This timeout can.
 	h2 := transport.ServeHTTP2(hs, s.opts.Limits.WriteTimeout)
 	failed := make(chan error, 1)
 	go func() {
@@ -99,7 +99,8 @@ func (s *Server) serveAt(ctx context.Context, ln net.Listener, host string) erro
 	return err
 }
 
-// announce writes the kubeconfig and, unless the server ends before it is, says that it is ready.
+// announce writes the kubeconfig, waits until the server is ready, and then logs that and calls Serving.Ready. If the server ends
+// before it is ready, announce returns nil without the call.
 func (s *Server) announce(ctx context.Context, url string) error {
 	var path string
 	if s.opts.Serving.Kubeconfig != "" {
@@ -118,7 +119,7 @@ func (s *Server) announce(ctx context.Context, url string) error {
 	return nil
 }
 
-// waitReady returns when every check passes, or false as soon as ctx or the server ends.
+// waitReady waits until every check passes, and returns true. It returns false as soon as ctx or the server ends.
 func (s *Server) waitReady(ctx context.Context) bool {
 	pauses := background.Doubling(time.Millisecond, time.Second)
 	for {
@@ -135,7 +136,8 @@ func (s *Server) waitReady(ctx context.Context) bool {
 	}
 }
 
-// CheckReady asks what /readyz asks. The error is of the first check that fails: its name, and why, which /readyz withholds.
+// CheckReady makes the checks of /readyz. The error is that of the first check that fails: its name and the reason, which /readyz
+// does not show.
 func (s *Server) CheckReady(ctx context.Context) error {
 	for _, c := range s.health.of("readyz") {
 		if err := c.Check(ctx); err != nil {
@@ -145,7 +147,7 @@ func (s *Server) CheckReady(ctx context.Context) error {
 	return nil
 }
 
-// drain ends watches, lets requests finish and closes the connections.
+// drain ends watches, lets other requests finish, and closes the connections.
 func (s *Server) drain(hs *http.Server) {
 	s.end()
 	ctx, cancel := context.WithTimeout(context.Background(), s.opts.Limits.RequestTimeout)
@@ -155,27 +157,27 @@ func (s *Server) drain(hs *http.Server) {
 	go func() {
 		defer close(drained)
 		if s.requests.Wait(ctx) != nil {
-			return // out of time, or all connections are closed
+			return // the time is over, or all connections are closed
 		}
 		select {
 		case <-time.After(s.opts.Serving.CloseDelay):
-			cancel() // what is open still is idle: a connection without a request
+			cancel() // connections that are still open have no request
 		case <-ctx.Done():
 		}
 	}()
 	if err := hs.Shutdown(ctx); err != nil {
-		_ = hs.Close() // its error is that of listeners, closed by Shutdown already
+		_ = hs.Close() // the error is that of listeners, which Shutdown has closed already
 	}
 	cancel()
 	<-drained
 }
 
-// Close ends a server that is not run: watches end, background work is waited for, caches and storage are closed. Run and
-// Serve return after it. It returns the storage's error, each time it is called.
+// Close ends a server that is not run, and also one that Run or Serve serves; these return after it. Watches end, Close waits for
+// background work, and the caches and the storage are closed. It returns the error of closing the storage, at each call.
 func (s *Server) Close() error {
 	s.closing.Do(func() {
 		s.end()
-		s.mu.Lock()   // what starts work is done with it, or finds that the server has ended
+		s.mu.Lock()   // a start of work has ended, or sees that the server has ended
 		s.mu.Unlock() //nolint:staticcheck // nothing is to be done in between
 		s.background.Wait()
 		for _, p := range s.probes {

@@ -14,91 +14,117 @@ import (
 	"github.com/keelson-dev/keelson/server/request"
 )
 
-// Limits bound what clients cost. The zero Limits has the defaults. Times and MaxHeaderBytes must not be negative. The table of the
-// package documentation has what is bounded without an option as well.
+// Limits bound the memory, time and connections that clients can take. The zero Limits has the defaults. Times and MaxHeaderBytes
+// must not be negative. The table in the package documentation also has the bounds that are not options.
+//
+// # Memory
+//
+// Memory that a burst of requests took goes back to the operating system without a call of the program. Go returns memory within
+// seconds after a collection has found it free, collects at least every two minutes, and empties the pools of buffers with two
+// collections. No pool keeps a buffer of more than a MiB. examples/hello takes 29 MB when it starts. While 64 clients sent it 192
+// bodies of 2.7 MB, it took 441 MB. It took 122 MB one second after the last answer, and 47 MB after two minutes without
+// requests, with 9 MB in use. What a server keeps is the objects of stored kinds, and what CacheWindow and FormBytes bound.
+//
+// Where memory is limited, as in a container, set the environment variable GOMEMLIMIT to nine tenths of the limit. Go then
+// collects before the limit is reached, and not only when the memory in use has doubled. Where address space is limited
+// (RLIMIT_DATA), set it to little more than half of the limit: the tables of the Go runtime, 70 MiB, and memory that was returned
+// count there too.
 type Limits struct {
-	// RequestTimeout bounds every request that is not a watch; 0 is 60 s.
+	// RequestTimeout bounds the time of every request that is not a watch; 0 is 60 s.
 	RequestTimeout time.Duration
-	// MinWatchTimeout is the least time after which a watch without timeoutSeconds is ended; the time is drawn
-	// between it and its double. 0 is 30 min.
+	// MinWatchTimeout is the least time after which the server ends a watch without timeoutSeconds. The time is random, between
+	// MinWatchTimeout and its double. 0 is 30 min.
 	MinWatchTimeout time.Duration
-	// MaxReadsInFlight and MaxWritesInFlight bound the requests served at the same time, watches aside; beyond
-	// that the answer is 429. 0 is 400 and 200; negative is no bound.
+	// MaxReadsInFlight and MaxWritesInFlight bound the requests that are served at the same time, without watches. Above the
+	// bound the answer is 429. 0 is 400 reads and 200 writes; negative is no bound.
 	MaxReadsInFlight, MaxWritesInFlight int
-	// MaxBodyBytes bounds a request's body; 0 is 3 MiB.
+	// MaxBodyBytes bounds the body of a request, in bytes. Above it the answer is 413; 0 is 3 MiB.
 	MaxBodyBytes int64
-	// MaxDecodedBytes bounds the memory that the values of a body take when it is decoded, as far as can be told before: a
-	// million empty structs are three megabytes of text. What a request allocates in all is some times that. Beyond it the
-	// answer is 413; 0 is 8 MiB, negative is no bound.
+	// MaxDecodedBytes bounds the memory, in bytes, of the values that a body is decoded to, as estimated before decoding: three
+	// megabytes of text can be a million empty structs. A request may allocate several times this number in all. Above the bound
+	// the answer is 413. 0 is 8 MiB, negative is no bound.
 	MaxDecodedBytes int
-	// MaxMetadataItems bounds each list and map in an object's metadata, such as owner references, finalizers and labels.
-	// Beyond it the answer is 422; 0 is 10,000, negative is no bound.
+	// MaxMetadataItems bounds the items of each list and map in an object's metadata, such as owner references, finalizers and
+	// labels. Above it the answer is 422; 0 is 10,000, negative is no bound.
 	MaxMetadataItems int
-	// Patches bounds what JSON patches, merge patches and strategic merge patches cost. Beyond it the answer is 413. In each of its
-	// fields 0 is the default, and negative is no bound.
+	// Patches bounds what JSON patches, merge patches and strategic merge patches cost. Above a bound the answer is 413. In each
+	// field of Patches 0 is the default, and negative is no bound.
 	Patches patch.Bounds
-	// MaxObjectBytes bounds an encoded object; 0 is 1.5 MiB, as etcd has it.
+	// MaxObjectBytes bounds an encoded object, in bytes; 0 is 1.5 MiB, as in etcd.
 	MaxObjectBytes int
-	// Bytes bounds what requests hold in memory at the same time, in all, by user and by address, in bytes; beyond that the answer
-	// is 429. Counted are bodies above 16 KiB, and objects above that which a request changes, with sixteen times their length for what
-	// is made of them; bodies whose values take more than 32 KiB, with eight times that; objects above 16 KiB that a read answers with,
-	// once as they are stored, and sixteen times in another form; what is read at once, about 2 MiB, of a list that no cache has; 160
-	// KiB for a watch that begins with all objects, until it has sent them; and events above 16 KiB that watches have not sent. What
-	// would need more than a whole bound takes that. Without room for an event the watch ends with the error 429, and the client can
-	// go on where it was. Events that a cache makes once for all watches count once and for nobody, and have the bound of all for
-	// themselves. 0 in all is a sixth of GOMEMLIMIT if that is set, and else 512 MiB; 0 by user is half of what there is in all, and 0
-	// by address is no bound; negative is no bound.
+	// Bytes bounds the bytes of memory that requests hold at the same time: in all, by user and by address. Above a bound the
+	// answer is 429. 0 in all is a sixth of GOMEMLIMIT if that is set, and else 512 MiB. 0 by user is half of the bound in all,
+	// and 0 by address is no bound; negative is no bound. These are counted:
+	//
+	//   - A body above 16 KiB, and an object above 16 KiB that a request changes: sixteen times the length, for what is made of
+	//     it.
+	//   - A body whose values take more than 32 KiB: eight times that.
+	//   - An object above 16 KiB in an answer to a read: its length as it is stored, and sixteen times that in another form.
+	//   - A list that no cache has: the part that is read at once, about 2 MiB.
+	//   - A watch that begins with all objects: 160 KiB until they are sent.
+	//   - Events above 16 KiB that a watch has not sent.
+	//
+	// A request that needs more than a whole bound takes the whole bound. If there is no room for an event, the watch ends with
+	// the error 429, and the client can continue where it was. Events that a cache makes once for all watches count once, for no
+	// user. Such events may take up to the bound in all, however much requests hold. The memory that they take is not available
+	// to later requests.
 	Bytes flowcontrol.Bounds
-	// MaxSelectorRequirements bounds the requirements of a label selector, and those of a field selector, that a request sends;
-	// 0 is 400, negative is no bound. With it go the values in the sets of a label selector (a in (x,y)), ten for each
-	// requirement that there may be, and the bytes of the text, 256 for each: 4,000 and 102,400. More is answered with 400.
+	// MaxSelectorRequirements bounds the requirements of the label selector, and those of the field selector, of a request. Above
+	// it the answer is 400; 0 is 400 requirements, negative is no bound. Two other bounds follow from it: ten values in the sets
+	// of a label selector (a in (x,y)) for each requirement, and 256 bytes of text for each requirement. By default these are
+	// 4,000 and 102,400.
 	MaxSelectorRequirements int
-	// CacheWindow is how long changes are kept in memory, for watches that resume and for lists of older states; 0 is
-	// 5 min. Watches that allow bookmarks get one each minute: with less than three minutes a client that was away may
-	// find that it cannot resume and has to list again. How much memory that may take is bounded too, at a quarter of
-	// what the objects of the kind take, but at least 8 MiB and at most 128 MiB a kind.
+	// CacheWindow is the time for which changes are kept in memory, for watches that resume and for lists of older states; 0 is 5
+	// min. Watches that allow bookmarks get one each minute. With less than three minutes a client that was away may be unable to
+	// resume, and has to list again. The memory for changes is bounded at a quarter of the memory of the kind's objects, but at
+	// least 8 MiB and at most 128 MiB a kind.
 	CacheWindow time.Duration
-	// FormBytes bounds the memory for what is made of objects and kept for the next who asks: their encodings other than the
-	// stored one, and the compressed blocks of lists, all kinds together. 0 is 64 MiB, but at most a sixteenth of GOMEMLIMIT;
-	// negative keeps nothing, and what is asked for is made each time. The metrics keelson_form_cache_* tell what it is used for.
+	// FormBytes bounds the memory, in bytes, for results that are kept for later requests: encodings of objects other than the
+	// stored one, and compressed blocks of lists. It is one bound for all kinds. 0 is 64 MiB, but at most a sixteenth of
+	// GOMEMLIMIT. With a negative number nothing is kept, and each request makes them anew. The metrics keelson_form_cache_* show
+	// how it is used.
 	FormBytes int64
-	// CacheWait is how long a list, a watch or a read of a state that need not be the latest waits for the cache of the kind to be
-	// filled, as after a start; beyond that the answer is 429. 0 is 3 s.
+	// CacheWait is the time for which a list, a watch or a read of a state that need not be the latest waits until the cache of
+	// the kind is filled, as after a start. After it the answer is 429. 0 is 3 s.
 	CacheWait time.Duration
-	// Connections bounds the connections that Run and Serve accept, in all and by address, of which IPv6 addresses count by their
-	// first 64 bits. 0 is 10,000 in all, but at most one for each 128 KiB of the memory limit of the process (GOMEMLIMIT), and half
-	// of that by address; a negative number is no bound. User is not looked at. A connection beyond a bound takes the place of one
-	// without a request in flight, of those from the address that has the most: connections that were never authenticated go
-	// first where they are more than a quarter. Where there is none it is closed before the TLS handshake. A proxy in front of the
-	// server is one address: name it in Serving.Proxies.
+	// Connections bounds the connections that Run and Serve accept, in all and by address. IPv6 addresses with the same first 64
+	// bits count as one. 0 is 10,000 in all, but at most one for each 128 KiB of the memory limit of the process (GOMEMLIMIT),
+	// and half of that by address. A negative number is no bound. User is not used.
+	//
+	// A connection above a bound takes the place of a connection without a request in flight, from the address that has the most.
+	// Connections that were never authenticated are closed first if they are more than a quarter of all. If there is no such
+	// connection, the new connection is closed before the TLS handshake. A proxy in front of the server is one address: name it
+	// in Serving.Proxies.
 	Connections flowcontrol.Bounds
-	// Watches bounds the watches, and other requests that last, such as those of subresources that are streams, that are
-	// under way: in all, by user and by address; beyond that the answer is 429. 0 is 10,000 in all, but at most one for each
-	// 128 KiB of the memory limit of the process, half of that by user, and no bound by address; a negative number is no
-	// bound. The user is the one who was authenticated, whomever the request impersonates.
+	// Watches bounds the concurrent watches and other requests that last, such as subresources that are streams: in all, by user
+	// and by address. Above a bound the answer is 429. 0 is 10,000 in all, but at most one for each 128 KiB of the memory limit
+	// of the process, half of that by user, and no bound by address. A negative number is no bound. The user is the one who was
+	// authenticated, also if the request impersonates another user.
 	Watches flowcontrol.Bounds
-	// WriteTimeout is how long a client may read nothing of what is sent to it, before its stream or its connection ends; 0 is 30 s.
+	// WriteTimeout is the time for which a client may read nothing of what is sent to it. After it the stream or the connection
+	// ends; 0 is 30 s.
 	WriteTimeout time.Duration
-	// IdleTimeout is how long a connection may have no request before it is closed; 0 is 90 s.
+	// IdleTimeout is the time for which a connection may have no request. After it the connection is closed; 0 is 90 s.
 	IdleTimeout time.Duration
-	// HeaderTimeout bounds a TLS handshake, and how long the header of a request may take over HTTP/1.1; 0 is 32 s. The connection is
-	// closed.
+	// HeaderTimeout bounds the time of a TLS handshake, and the time in which the header of a request over HTTP/1.1 has to
+	// arrive. After it the connection is closed; 0 is 32 s.
 	HeaderTimeout time.Duration
-	// MaxHeaderBytes bounds the header of a request, its first line included; 0 is 1 MiB. Beyond that the answer is 431, as it is
-	// for a request with more than 10,000 different header fields.
+	// MaxHeaderBytes bounds the header of a request, in bytes, with its first line; 0 is 1 MiB. Above it the answer is 431. A
+	// request with more than 10,000 different header fields gets the same answer.
 	MaxHeaderBytes int
 }
 
-// maxHeaderFields is how many different header fields a request may have: kube-apiserver takes what fits in the bytes.
+// maxHeaderFields bounds the different header fields of a request. kube-apiserver bounds only their bytes.
 const maxHeaderFields = 10_000
 
-// memoryLimit is GOMEMLIMIT; false: there is none.
+// memoryLimit returns GOMEMLIMIT. ok is false if there is no limit.
 func memoryLimit() (bytes int64, ok bool) {
 	limit := debug.SetMemoryLimit(-1) // only reads it
 	return limit, limit != math.MaxInt64
 }
 
-// ofMemory returns most, or the part of the memory limit of the process if that is less: one by divisor, and at least least.
+// ofMemory returns most, or the memory limit of the process divided by divisor if that is less. Of a limit it returns at least
+// least.
 func ofMemory(most, divisor, least int64) int64 {
 	if limit, ok := memoryLimit(); ok {
 		return min(most, max(limit/divisor, least))
@@ -106,17 +132,18 @@ func ofMemory(most, divisor, least int64) int64 {
 	return most
 }
 
-// of128KiB returns most, or how often 128 KiB fit into the memory limit of the process if that is less.
+// of128KiB returns most, or the number of 128 KiB units in the memory limit of the process if that is less.
 func of128KiB(most int64) int64 { return ofMemory(most, 128<<10, 16) }
 
-// unhandledBytes is how much may be read of all connections together and cannot be handled yet: headers that have not come whole. A
-// header of many short lines takes 14 times as much memory when net/http has read it, and as much again on the way.
+// unhandledBytes bounds the bytes that are read of all connections together and cannot be handled yet, because the header is
+// incomplete. A header of many short lines takes 14 times as much memory after net/http has read it, and as much again while it
+// is read.
 func unhandledBytes() int64 { return ofMemory(8<<20, 320, 1<<20) }
 
-// formBytes is how much is kept of what is made of objects.
+// formBytes returns the default of Limits.FormBytes.
 func formBytes() int64 { return ofMemory(64<<20, 16, 1<<20) }
 
-// complete checks l and fills in what is left to its default.
+// complete checks l and sets the defaults of the fields that are 0.
 func (l Limits) complete() (Limits, error) {
 	l.RequestTimeout = cmp.Or(l.RequestTimeout, 60*time.Second)
 	l.MinWatchTimeout = cmp.Or(l.MinWatchTimeout, 30*time.Minute)
@@ -146,7 +173,7 @@ func (l Limits) complete() (Limits, error) {
 	return l, nil
 }
 
-// bytesWithDefaults fills in what is left to its default.
+// bytesWithDefaults sets the defaults of the fields that are 0.
 func bytesWithDefaults(b flowcontrol.Bounds) flowcontrol.Bounds {
 	all := int64(512 << 20)
 	if limit, ok := memoryLimit(); ok {
@@ -160,7 +187,7 @@ func bytesWithDefaults(b flowcontrol.Bounds) flowcontrol.Bounds {
 	return b.WithDefaults(flowcontrol.Bounds{User: user})
 }
 
-// resolver is what tells what requests want.
+// resolver returns the Resolver for requests.
 func (l Limits) resolver() request.Resolver {
 	return request.Resolver{Selectors: selector.Limit(l.MaxSelectorRequirements)}
 }

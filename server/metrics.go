@@ -8,15 +8,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics takes collectors of the program's own, whose metrics /metrics shows with those of the server. Those of the
-// server belong to it alone, and are not in Prometheus' global registry.
+// Metrics returns a registerer for collectors of the program, whose metrics /metrics shows with those of the server. The metrics
+// of the server are not in the global registry of Prometheus.
 func (s *Server) Metrics() prometheus.Registerer { return s.metrics.Registerer() }
 
-// openMetrics makes the metrics, before what they are of.
+// openMetrics makes the metrics. It comes before the parts that the metrics measure.
 func (s *Server) openMetrics() {
 	s.metrics = metrics.New(metrics.Options{Version: s.version, Logger: s.opts.Observe.Logger})
 	s.metrics.InFlight(s.inFlight.Peaks)
-	s.metrics.Stored(func() []metrics.Stored { return s.set.Stored() }) // s.set comes later
+	s.metrics.Stored(func() []metrics.Stored { return s.set.Stored() }) // s.set is set later
 	if s.forms != nil {
 		s.metrics.Forms(s.forms.Stats)
 	}
@@ -25,7 +25,7 @@ func (s *Server) openMetrics() {
 	}
 }
 
-// openBudgets makes what counts what clients hold.
+// openBudgets makes the budgets of what clients may hold.
 func (s *Server) openBudgets() {
 	conns := flowcontrol.NewBudget("connections", s.opts.Limits.Connections)
 	s.connections = transport.NewConnections(conns, transport.ConnectionsOptions{
@@ -39,7 +39,7 @@ func (s *Server) openBudgets() {
 	s.metrics.Displaced(s.connections.Displaced)
 }
 
-// serveMetrics serves the metrics to whom the authorizer lets have them.
+// serveMetrics serves the metrics at their paths. The authorizer decides which users may read them.
 func (s *Server) serveMetrics() error {
 	if err := s.fixed.handle("/metrics", s.metrics.Handler()); err != nil {
 		return err

@@ -19,111 +19,123 @@ import (
 	"go.uber.org/zap"
 )
 
-// Options says what a server serves and how. The zero Options is a server in memory, on a free port of the
-// loopback interface, that serves no groups.
+// Options are the options of New: what a server serves, and how. The zero Options is a server that keeps its objects in memory,
+// listens on a free port of the loopback interface, and serves no groups.
 type Options struct {
-	// Storage opens where objects live, such as bolt.At("hello.db"). nil keeps them in memory.
+	// Storage opens the storage of the objects, such as bolt.At("hello.db"). nil keeps the objects in memory.
 	Storage storage.Opener
-	// Groups are the API groups served from the start; see also Install.
+	// Groups are the API groups that are served from the start. Server.Install adds others.
 	Groups []Group
-	// Scheme knows kinds beforehand, such as those that its Import took from an existing AddToScheme with their
-	// defaults and conversions: Kind then serves them. It is the server's from New on. nil is an empty one.
+	// Scheme may already have kinds, such as those that its Import took from an existing AddToScheme function, with their
+	// defaults and conversions. ImportedKind serves such a kind. From New on the scheme belongs to the server. nil is an empty
+	// scheme.
 	Scheme *runtime.Scheme
-	// CBOR serves application/cbor beside JSON, YAML and protobuf, with watches in application/cbor-seq, and accepts bodies
-	// and applied configurations (application/apply-patch+cbor) in it, as kube-apiserver does under its feature gate
-	// CBORServingAndStorage, which is off by default, as this is. Objects are stored as JSON; values that kube-apiserver has
-	// stored in CBOR are read without it.
+	// CBOR serves application/cbor beside JSON, YAML and protobuf, with watches in application/cbor-seq. The server then also
+	// accepts bodies and applied configurations (application/apply-patch+cbor) in CBOR. kube-apiserver does the same under its
+	// feature gate CBORServingAndStorage, which is off by default too. Objects are stored as JSON. Values that kube-apiserver has
+	// stored in CBOR can be read without this option.
 	CBOR bool
-	// Now is the clock of creation timestamps; nil is time.Now.
+	// Now is the clock of creation timestamps. nil is time.Now.
 	Now func() time.Time
 
+	// Serving has the addresses, credentials and filters of the server.
 	Serving Serving
-	Policy  Policy
-	Limits  Limits
+	// Policy has the authenticator, the authorizer and the admission plug-ins.
+	Policy Policy
+	// Limits bound what clients cost.
+	Limits Limits
+	// Observe has the logger and further health checks.
 	Observe Observe
 }
 
-// Serving says where clients reach a server. The zero Serving is a free port of the loopback interface, with a certificate
-// and credentials that end with the server.
+// Serving says how clients reach a server: its address, credentials and filters. The zero Serving is a free port of the loopback
+// interface, with a certificate and credentials that are lost when the server ends.
 type Serving struct {
-	// Listen is the TCP address of Run, "host:port"; "" is "127.0.0.1:0", and port 0 any free one. The serving
-	// certificate is valid for its host, and for localhost, 127.0.0.1 and ::1; that is so with Serve too.
+	// Listen is the TCP address of Run, "host:port". "" is "127.0.0.1:0", and port 0 is any free port. The serving certificate is
+	// valid for this host, and for localhost, 127.0.0.1 and ::1, with Serve too.
 	Listen string
-	// Credentials is a directory (made with mode 0700 when missing) for the CA, the serving certificate and the
-	// administrator's client certificate and token, all made at first use and used again while they are valid.
-	// "" keeps them in memory: they end with the server. The serving certificate is made anew before its end while the server
-	// runs.
+	// Credentials is a directory for the CA, the serving certificate, and the administrator's client certificate and token. A
+	// missing directory is made with mode 0700. The files are made at first use, and used again while they are valid. "" keeps
+	// the credentials in memory: then the certificates and the token are new at every start. While the server runs, a new serving
+	// certificate is made before the old one expires.
 	Credentials string
-	// Certificate is what TLS clients are shown, as in tls.Config.GetCertificate, instead of the serving certificate
-	// of Credentials, which they are shown when it is nil or returns nil. Clients of the kubeconfig trust the CA of
-	// Credentials only. It is called for each connection, by several goroutines at a time. credentials.FromFiles reads
-	// certificates that others renew.
+	// Certificate returns the certificate for TLS clients, as tls.Config.GetCertificate does. If Certificate is nil, or returns
+	// nil, the server uses the serving certificate of Credentials. Clients that use the kubeconfig trust only the CA of
+	// Credentials. Certificate is called for each connection, by several goroutines at a time. credentials.FromFiles reads
+	// certificates that another program renews.
 	Certificate func(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
-	// Kubeconfig is a file, rewritten when Run or Serve begins to serve, with which kubectl reaches the server as
-	// administrator; "" writes none. With Policy.Authenticator it needs Credentials, which that has to know.
+	// Kubeconfig is the name of a file with which kubectl reaches the server as the administrator. Run and Serve write it anew
+	// when they begin to serve. "" writes no file. With Policy.Authenticator it needs Credentials, and the authenticator must
+	// accept those credentials.
 	Kubeconfig string
-	// Ready is called once, from Run or Serve, when /readyz answers 200. kubeconfig is the absolute path of the
-	// file written, or "".
+	// Ready is called once, by Run or Serve, when /readyz answers 200. kubeconfig is the absolute path of the file that was
+	// written, or "".
 	Ready func(url, kubeconfig string)
-	// CloseDelay is how long, at the end, connections without a request stay open, so that clients can read how
-	// their last ones ended; 0 is 2 s (net/http closes those of HTTP/2 after 1 s).
+	// CloseDelay is how long connections without a request stay open when the server ends, so that clients can read the end of
+	// their last answers. 0 is 2 s. net/http closes such connections of HTTP/2 after 1 s.
 	CloseDelay time.Duration
-	// Proxies are the addresses of proxies in front of the server. A request that comes through them counts for the last address in
-	// its header X-Forwarded-For that is none of theirs, and their connections are not bounded by address. Proxies that are not
-	// named here count as one client for each of their addresses. Name only proxies that append the address of their client to
-	// the header, or replace it: a client behind others chooses for whom its requests count.
+	// Proxies are the addresses of proxies in front of the server. A request from one of them counts for the last address in its
+	// header X-Forwarded-For that is not in Proxies. The connections of these proxies are not bounded by address. A proxy that is
+	// not named here counts as one client for each of its addresses, and a client may have half of all connections. Name only
+	// proxies that append the address of their client to the header, or replace the header. With any other proxy a client can
+	// choose the address that its requests count for.
 	Proxies []netip.Prefix
-	// AllowOrigin returns true for the origins ("https://console.example.com") whose web pages may open WebSockets to this
-	// server and send it requests other than reads, besides its own: they then do so as the user whose certificate the browser
-	// has. nil allows none; clients that are no browsers send no origin. It is called by several goroutines at a time. See
-	// filters.Origin.
+	// AllowOrigin returns true for an origin ("https://console.example.com") whose web pages may open WebSockets to this server
+	// and send it requests other than reads. Such requests are made as the user whose certificate the browser has. The server's
+	// own origin is always allowed. nil allows no other origin. Clients that are not browsers send no origin. AllowOrigin is
+	// called by several goroutines at a time. See filters.Origin.
 	AllowOrigin func(origin string) bool
-	// Filters rearranges the filter chain, outermost first; nil leaves it as Chain lists it. The slice is the function's
-	// own. Filters may be added behind "authorize". Up to there the members of the slice have no Filter: they may be left
-	// out or moved, but for those that guard the server (see Guards), and nothing is added. See TrustFilters.
+	// Filters rearranges the filter chain, outermost filter first. nil leaves the chain as Chain lists it. The slice belongs to
+	// the function. Filters may be added after "authorize". The members of the slice up to "authorize" have a nil Filter: they
+	// may be left out or moved, but no filter may be added among them. Those that Guards lists may not be left out or moved. See
+	// TrustFilters.
 	Filters func([]NamedFilter) []NamedFilter
-	// TrustFilters lets Filters remove, replace and move the filters that guard the server, and put filters before them.
-	// Then Filters decides whether a request is authenticated and authorized at all.
+	// TrustFilters lets Filters remove, replace and move the filters that guard the server, and put filters before them. Then
+	// Filters decides whether requests are authenticated and authorized at all.
 	TrustFilters bool
 }
 
-// Policy says who may do what. Its members that have a method Ready(context.Context) error are asked by /readyz, and waited for,
-// as those of extensions are: see Host. The zero Policy knows one administrator, by the credentials of Serving.Credentials, whose
-// group system:masters may do everything.
+// Policy says who may do what. The zero Policy has one administrator, with the credentials of Serving.Credentials (a client
+// certificate and a bearer token) and the group system:masters. The default authenticator and authorizer are described at their
+// fields. Impersonation is always refused.
+//
+// /readyz calls the method Ready(context.Context) error of each member that has it. The server waits for such members as Host
+// describes. The policy can be changed while the server serves, by the methods of a Host.
 type Policy struct {
-	// Authenticator says who makes a request that no authenticator of an extension (Host.Authenticate) knows; nil: the
-	// administrator of Serving.Credentials, and a request without a credential is that of system:anonymous. Any other takes the
-	// place of both, and names the groups of its users itself: with authn.WithAnonymous(authn.AuthenticatedGroup(a)) requests
-	// without a credential, such as those of probes, are known, and users may read discovery, which kubectl needs. To
-	// add users to the administrator use Host.Authenticate.
+	// Authenticator authenticates the requests that no authenticator of an extension (Host.Authenticate) has authenticated. nil
+	// accepts the administrator of Serving.Credentials, and takes a request without a credential as one of system:anonymous. Any
+	// other authenticator replaces both of these, and has to name the groups of its users itself. With
+	// authn.WithAnonymous(authn.AuthenticatedGroup(a)) requests without a credential, such as those of probes, are accepted, and
+	// users may read discovery, which kubectl needs. To add users beside the administrator use Host.Authenticate.
 	Authenticator authn.Authenticator
-	// WrapAuthenticator is given the whole authenticator, and returns what the server asks instead, which must not be nil; nil
-	// is no change. authn.Union(authn.AuthenticatedGroup(a), whole) adds the users that a knows, and leaves the administrator:
-	// in that order, as the whole authenticator takes a request without a credential that it looks for as one of
+	// WrapAuthenticator is called with the whole authenticator of the server, and returns the authenticator to use instead, which
+	// must not be nil. A nil WrapAuthenticator changes nothing. authn.Union(authn.AuthenticatedGroup(a), whole) adds the users of
+	// a, and leaves the administrator. The order matters: whole takes a request in which it finds no credential as one of
 	// system:anonymous.
 	WrapAuthenticator func(authn.Authenticator) authn.Authenticator
-	// Audiences are those the server identifies as, for tokens that name theirs; nil is none.
+	// Audiences are the audiences that the server identifies as. A token that names audiences must name one of them. nil is none.
 	Audiences []string
-	// Authorizer says who may do what, before what extensions add (Host.Authorize); nil: system:masters may do
-	// everything, everybody may read /healthz, /livez, /readyz and /version, and who is authenticated discovery and OpenAPI.
-	// Any other takes the place of all that: authz.Union(a, authz.Masters(), authz.AllowPaths("/healthz", "/livez", "/readyz"))
-	// still has an administrator, and answers probes. To add rules to the server's own use Host.Authorize.
+	// Authorizer authorizes requests. Extensions add authorizers after it (Host.Authorize). nil allows everything to
+	// system:masters, lets everybody read /healthz, /livez, /readyz and /version, and lets authenticated users read discovery and
+	// OpenAPI (/api, /apis and /openapi). Any other authorizer replaces all of these: authz.Union(a, authz.Masters(),
+	// authz.AllowPaths("/healthz", "/livez", "/readyz")) still has an administrator and answers probes. To add rules to the
+	// default use Host.Authorize.
 	Authorizer authz.Authorizer
-	// Admission judges and completes changes to every kind, with what extensions add (Host.Admit), in the order of
-	// admission.Order. Plug-ins without a name get one. nil accepts all.
+	// Admission are the plug-ins that judge and complete changes of every kind, together with those of extensions (Host.Admit),
+	// in the order of admission.Order. Plug-ins without a name get one. nil accepts all changes.
 	Admission admission.Chain
 }
 
-// Observe says what a server tells of itself. The zero Observe is silent.
+// Observe has the options for logs and health checks. The zero Observe logs nothing.
 type Observe struct {
-	// Logger gets starts, stops, panics, 5xx answers, and why requests are answered with 401, of which
-	// at most 10 lines a second; nil is silent.
+	// Logger receives starts, stops, panics, answers with a 5xx code, and the reasons for answers with 401. The latter are at
+	// most 10 lines a second. nil logs nothing.
 	Logger *zap.Logger
 	// Checks are further health checks.
 	Checks []Check
 }
 
-// complete checks o and fills in what is left to its default.
+// complete checks o and sets the defaults of the fields that are zero.
 func (o Options) complete() (Options, error) {
 	if o.Scheme == nil {
 		o.Scheme = runtime.NewScheme()
@@ -153,7 +165,7 @@ func (o Options) complete() (Options, error) {
 	if o.Observe.Logger == nil {
 		o.Observe.Logger = zap.NewNop()
 	}
-	// The stack of the filter chain is never where a fault is; a panic has its own in a field.
+	// The stack of a log call is always that of the filter chain, which does not help. A panic has its own stack in a field.
 	o.Observe.Logger = o.Observe.Logger.WithOptions(zap.AddStacktrace(zap.DPanicLevel))
 	for _, c := range o.Observe.Checks {
 		if c.Name == "" || strings.ContainsAny(c.Name, "?#% ") || c.Check == nil {

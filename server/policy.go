@@ -20,18 +20,19 @@ import (
 const (
 	// MastersAuthorizer allows everything to system:masters. It comes first.
 	MastersAuthorizer = "system:masters"
-	// OptionsAuthorizer is that of Policy.Authorizer, in whose presence there are no others but those of extensions.
+	// OptionsAuthorizer is the authorizer of Policy.Authorizer. If there is one, the other authorizers are only those of
+	// extensions.
 	OptionsAuthorizer = "options"
-	// DefaultAuthorizer lets everybody read the health paths and /version, and who is authenticated discovery and OpenAPI.
+	// DefaultAuthorizer lets everybody read the health paths and /version, and lets authenticated users read discovery and
+	// OpenAPI.
 	DefaultAuthorizer = "default"
 )
 
-// policy is the live policy of a server: who asks, what they may do, what changes are accepted, and whose turn it is. A
-// request takes one state of it, which has all of a change or nothing. It is the admission.Source of every request, and safe
-// for concurrent use.
+// policy is the live policy of a server: authentication, authorization, admission and flow control. A request uses one state of
+// it, which has all of a change or nothing of it. policy is the admission.Source of every request, and safe for concurrent use.
 type policy struct {
-	own       authn.Authenticator // asked after the members
-	anonymous bool                // a request of which own has no opinion is that of system:anonymous
+	own       authn.Authenticator // called after the members
+	anonymous bool                // a request for which own returns nil is one of system:anonymous
 	readers   runtime.Readers
 
 	mu      sync.Mutex // guards members, and is held while now is replaced
@@ -47,17 +48,18 @@ type members struct {
 	turns   flowcontrol.Controller // nil admits everything
 }
 
-// state is the whole policy at one time. It is immutable, but for last.
+// state is the whole policy at one time. It is immutable, except for last.
 type state struct {
 	installed int64               // extensions that have been installed
-	known     authn.Authenticator // the members, whose users are in the group system:authenticated
+	known     authn.Authenticator // the members; adds the group system:authenticated to their users
 	may       authz.Authorizer    // a Pinner
 	plugins   admission.Chain
 	turns     flowcontrol.Controller
-	last      atomic.Pointer[admission.Policy] // the last that Policy returned
+	last      atomic.Pointer[admission.Policy] // the policy that Policy returned last
 }
 
-// change publishes what f makes of the members, in one step. installs says that an extension is installed by that.
+// change lets f change the members, and publishes the result in one step. installs is true if the change installs an extension.
+// It returns how many extensions have been installed.
 func (p *policy) change(installs bool, f func(m *members)) (installed int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +77,7 @@ func (p *policy) change(installs bool, f func(m *members)) (installed int64) {
 	return installed
 }
 
-// Policy implements admission.Source. While nothing changes it returns the same.
+// Policy implements admission.Source. It returns the same value while nothing changes.
 func (p *policy) Policy(ctx context.Context) *admission.Policy {
 	s := p.now.Load()
 	may := s.may
@@ -90,7 +92,7 @@ func (p *policy) Policy(ctx context.Context) *admission.Policy {
 	return next
 }
 
-// taken returns the state that was taken for the request of ctx; that of now when none was.
+// taken returns the state that the request of ctx uses, or the current state if the request has none.
 func (p *policy) taken(ctx context.Context) *state {
 	if taken := request.PolicyFrom(ctx); taken != nil {
 		if s, ok := taken.State.(*state); ok {
@@ -100,8 +102,9 @@ func (p *policy) taken(ctx context.Context) *state {
 	return p.now.Load()
 }
 
-// Authenticate implements authn.Authenticator: the members come before the server's own. A wrong credential is never taken for
-// none, and system:anonymous is the answer only if nobody knows the user.
+// Authenticate implements authn.Authenticator: the members are called before the server's own authenticator. A request with a
+// wrong credential is never taken for one without a credential. The user is system:anonymous only if no authenticator accepts the
+// request.
 func (p *policy) Authenticate(r *http.Request) (*authn.Response, error) {
 	resp, err := p.taken(r.Context()).known.Authenticate(r)
 	if resp != nil && resp.User.Name != authn.AnonymousUser {
@@ -121,7 +124,7 @@ func (p *policy) Authenticate(r *http.Request) (*authn.Response, error) {
 	return own, nil
 }
 
-// pinned authorizes by the policy that was taken for the request.
+// pinned authorizes by the policy that the request uses.
 type pinned struct{ policy *policy }
 
 // Authorize implements authz.Authorizer.
@@ -133,7 +136,7 @@ func (p pinned) Authorize(ctx context.Context, a authz.Attributes) (authz.Verdic
 	return taken.Authorizer.Authorize(ctx, a)
 }
 
-// turns asks the flow controller of the policy that was taken for the request.
+// turns calls the flow controller of the policy that the request uses.
 type turns struct{ policy *policy }
 
 // Admit implements flowcontrol.Controller.
@@ -144,7 +147,7 @@ func (t turns) Admit(ctx context.Context, a authz.Attributes) (func(), error) {
 	return func() {}, nil
 }
 
-// newPolicy makes the policy of a server, but for what needs its credentials.
+// newPolicy makes the policy of a server, without the parts that need its credentials.
 func newPolicy(o Policy) (*policy, error) {
 	p := &policy{own: o.Authenticator}
 	var err error
@@ -163,7 +166,7 @@ func (m *members) begin(o Policy) error {
 	if o.Authorizer != nil {
 		return m.may.Set(OptionsAuthorizer, authz.Plain{Authorizer: o.Authorizer})
 	}
-	// What the roles system:public-info-viewer and system:discovery of Kubernetes allow.
+	// The rules of the roles system:public-info-viewer and system:discovery of Kubernetes.
 	public := authz.Union(
 		authz.AllowPaths("/healthz", "/livez", "/readyz", "/version", "/version/"),
 		authz.ForGroup(authn.AuthenticatedAll, authz.AllowPaths("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*")),

@@ -15,13 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// printed makes tables of a kind from the struct tags of its Go type: Name, what the tags say, and Age.
+// printed makes tables of a kind from the struct tags of its Go type: the column Name, those of the tags, and Age.
 type printed struct {
 	table printer.Table
-	docs  *apischema.Docs // what the columns are described by; may be nil
+	docs  *apischema.Docs // descriptions of the columns; may be nil
 }
 
-// printedOf returns the tables of a Go type, nil when it has no tags.
+// printedOf returns the tables of a Go type, or nil if the type has no tags.
 func printedOf(t reflect.Type) (registry.Tabler, error) {
 	table, err := printer.Of(t)
 	if err != nil || len(table.Columns()) == 0 {
@@ -55,7 +55,7 @@ func (p printed) Row(_ context.Context, obj runtime.Object) ([]any, error) {
 	return append(cells, ageOf(m, now)), err
 }
 
-// ageOf is the cell of the column Age.
+// ageOf returns the cell of the column Age.
 func ageOf(m metav1.Object, now time.Time) any {
 	created := m.GetCreationTimestamp()
 	if created.IsZero() {
@@ -64,7 +64,7 @@ func ageOf(m metav1.Object, now time.Time) any {
 	return duration.HumanDuration(now.Sub(created.Time))
 }
 
-// nameColumn is the first column of every table.
+// nameColumn returns the first column of every table.
 func nameColumn() metav1.TableColumnDefinition {
 	return metav1.TableColumnDefinition{Name: "Name", Type: "string", Format: "name", Description: metav1.ObjectMeta{}.SwaggerDoc()["name"]}
 }

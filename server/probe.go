@@ -14,12 +14,12 @@ const probeTimeout = 2 * time.Second
 
 var errServerEnded = errors.New("the server has ended")
 
-// probe asks the storage how it is, for health checks. However many of them ask, and however long the storage takes,
-// one question is under way: who comes meanwhile gets its answer, and nobody waits longer than probeTimeout. Make
+// probe asks the storage for its health, for health checks. It makes one call at a time, however many checks there are and
+// however long the storage takes. Checks that come during a call get its result. No check waits longer than probeTimeout. Make
 // one with newProbe.
 type probe struct {
 	ask    func(ctx context.Context) error
-	life   context.Context // ends what is under way; no question begins after it
+	life   context.Context // its end ends a call; no call begins after it
 	flight singleflight.Group
 }
 
@@ -27,7 +27,7 @@ func newProbe(life context.Context, ask func(ctx context.Context) error) *probe 
 	return &probe{ask: ask, life: life}
 }
 
-// check is a Check's function.
+// check is the function of a Check.
 func (p *probe) check(ctx context.Context) error {
 	timeout := time.NewTimer(probeTimeout)
 	defer timeout.Stop()
@@ -41,7 +41,7 @@ func (p *probe) check(ctx context.Context) error {
 	}
 }
 
-// question asks the storage. A panic of its is an answer: nothing else catches one in this goroutine.
+// question calls the storage. It returns a panic of the storage as an error: nothing else catches one in this goroutine.
 func (p *probe) question() (_ any, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -56,6 +56,6 @@ func (p *probe) question() (_ any, err error) {
 	return nil, p.ask(ctx)
 }
 
-// close waits for the question under way, which ends with the probe's life, which is over. A storage that ignores its
-// context is waited for no longer than probeTimeout: closing it is what may still release it.
+// close waits for a call that has begun. life must have ended, which ends the call. If the storage ignores its context, close
+// waits no longer than probeTimeout: closing the storage may then end the call.
 func (p *probe) close() { _ = p.check(context.Background()) }

@@ -11,19 +11,19 @@ import (
 	"github.com/keelson-dev/keelson/admission"
 )
 
-// readier is a member of the policy that tells whether it can decide.
+// readier is a member of the policy that can report whether it can decide.
 type readier interface {
 	Ready(ctx context.Context) error
 }
 
-// What the names of the health checks of members begin with.
+// Prefixes of the names of the health checks of members.
 const (
 	authenticatorCheck = "authenticator-"
 	authorizerCheck    = "authorizer-"
 	admissionCheck     = "admission-"
 )
 
-// checkOptions has /readyz ask the members that the options name.
+// checkOptions adds health checks for the members that are in the options.
 func (s *Server) checkOptions() {
 	o := s.opts.Policy
 	s.checkMember(authenticatorCheck+OptionsAuthorizer, o.Authenticator)
@@ -33,13 +33,13 @@ func (s *Server) checkOptions() {
 	}
 }
 
-// nameOption is the name of a plug-in of Policy.Admission.
+// nameOption returns the name of a plug-in of Policy.Admission.
 func nameOption(i int, p admission.Plugin) string {
 	return cmp.Or(p.Name, fmt.Sprintf("options-%d", i))
 }
 
-// checkMember has /readyz ask those parts of a member of the policy that can tell whether they are ready, instead of what it
-// asked by that name before.
+// checkMember replaces the health check of the name by one that calls those parts of a member that are a readier. If there are
+// none, the check is removed.
 func (s *Server) checkMember(name string, parts ...any) {
 	asked := readiers(parts...)
 	if asked == nil {
@@ -51,7 +51,7 @@ func (s *Server) checkMember(name string, parts ...any) {
 	}})
 }
 
-// readiers are those parts of a member that can tell whether they are ready.
+// readiers returns those parts of a member that are a readier.
 func readiers(parts ...any) []readier {
 	var out []readier
 	for _, p := range parts {
@@ -79,7 +79,7 @@ const (
 
 var errNotReady = errors.New("not yet ready to handle request")
 
-// untilReady returns a plug-in whose requests wait until it is ready for the first time.
+// untilReady returns a plug-in whose requests wait until the plug-in is ready for the first time.
 func untilReady(p admission.Plugin) admission.Plugin {
 	asked := readiers(p.Mutator, p.Validator)
 	if asked == nil {
@@ -105,19 +105,20 @@ func untilReady(p admission.Plugin) admission.Plugin {
 	return p
 }
 
-// waiter waits for a plug-in, for all its requests together: one of them asks whether it is ready, and the others wait for that.
+// waiter waits until a plug-in is ready, for all its requests together: one request at a time calls the plug-in, and the others
+// wait.
 type waiter struct {
 	of    []readier
-	over  atomic.Bool   // it has been ready
-	ready chan struct{} // closed then
-	turn  chan struct{} // has what who asks has put there
+	over  atomic.Bool   // the plug-in has been ready
+	ready chan struct{} // closed when over is set
+	turn  chan struct{} // holds one value while a request calls the plug-in
 }
 
 func newWaiter(of []readier) *waiter {
 	return &waiter{of: of, ready: make(chan struct{}), turn: make(chan struct{}, 1)}
 }
 
-// wait returns nil when the plug-in is or has been ready, and errNotReady when it is not in time.
+// wait returns nil when the plug-in is ready or has been, and errNotReady if it is not ready in time.
 func (w *waiter) wait(ctx context.Context) error {
 	if w.over.Load() {
 		return nil
@@ -140,7 +141,8 @@ func (w *waiter) wait(ctx context.Context) error {
 	return errNotReady
 }
 
-// poll asks until the plug-in is ready, or ctx ends: then it returns false. Only the request whose turn it is calls it.
+// poll calls the plug-in until it is ready, and returns true. It returns false when ctx ends. Only the request that has put a
+// value into turn calls it.
 func (w *waiter) poll(ctx context.Context) bool {
 	if w.over.Load() {
 		return true

@@ -12,18 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Registries makes registries of the kinds that a server of the same Options stores, without the server: for a tool that
-// asks what would become of an object, and for tests of a strategy, which package strategytest makes easy. Make one with
-// NewRegistries. It owns nothing that would have to be closed; all methods may be called concurrently.
+// Registries makes registries of the kinds that a server of the same Options stores, without the server. It is for tools that
+// compute what the server would do with an object, and for tests of a strategy, for which package strategytest has functions.
+// Make one with NewRegistries. A Registries need not be closed. All methods may be called concurrently.
 type Registries struct {
 	opts    Options
 	kinds   *apiset.Kinds
-	metrics *metrics.Registry // nobody reads them
+	metrics *metrics.Registry // required, and never read
 }
 
-// NewRegistries registers the kinds and conversions of o.Groups, with the objections that New has to them. Of the other
-// Options those count that say what becomes of an object: Scheme, which is the Registries' from then on,
-// Policy.Admission, Limits.MaxObjectBytes and Now. Nothing is opened: not Storage, no file and no listener.
+// NewRegistries registers the kinds and conversions of o.Groups, with the checks that New makes. Of the other Options it uses
+// only those that decide what is stored: Scheme, which belongs to the Registries from then on, Policy.Admission,
+// Limits.MaxObjectBytes and Now. It opens no Storage, no file and no listener.
 func NewRegistries(o Options) (*Registries, error) {
 	o, err := o.complete()
 	if err != nil {
@@ -39,7 +39,7 @@ func NewRegistries(o Options) (*Registries, error) {
 	return r, r.tryAll()
 }
 
-// tryAll opens every kind once: what is wrong with one is told now, and what that registers is in the scheme.
+// tryAll opens every kind once. So errors of a kind are reported now, and everything that opening registers is in the scheme.
 func (r *Registries) tryAll() error {
 	backend := memory.New(memory.Options{})
 	var err error
@@ -51,24 +51,24 @@ func (r *Registries) tryAll() error {
 	return errors.Join(err, backend.Close())
 }
 
-// Scheme knows the kinds.
+// Scheme returns the scheme, which has the kinds.
 func (r *Registries) Scheme() *runtime.Scheme { return r.opts.Scheme }
 
-// StoredKind is a kind over a backend, as one of its versions serves it.
+// StoredKind is a kind in a backend, as one of its versions serves it.
 type StoredKind struct {
-	// Registry writes and reads by the rules of the kind.
+	// Registry writes and reads objects by the rules of the kind.
 	Registry *registry.Registry
-	// Objects is what Registry stores in. What is written to it directly passes none of the kind's rules.
+	// Objects is the storage of Registry. Writes to it do not follow the rules of the kind.
 	Objects storage.Interface
-	// Status and Scale are the subresources; nil where the version has none.
+	// Status and Scale are the subresources. Each is nil if the version does not have it.
 	Status *registry.StatusView
 	Scale  *registry.ScaleView
 }
 
-// Open makes the registry of a kind over a backend, which stays the caller's. kind is of any version; errors of the
-// registry name the resource of its group. A kind that is in no group, or has a Storage of its own, is an error. There is
-// no cache, no garbage collector, and subresources of the program's own are not opened. What strategies and admission read of
-// other kinds is in the same backend.
+// Open makes the registry of a kind in a backend, which still belongs to the caller. kind is of any version. Errors of the
+// registry name the resource of its group. Open returns an error if kind is in no group, or has a Storage of its own. There is no
+// cache and no garbage collector, and subresources of the program are not opened. Strategies and admission read other kinds from
+// the same backend.
 func (r *Registries) Open(b storage.Backend, kind schema.GroupVersionKind) (*StoredKind, error) {
 	policy, err := newPolicy(r.opts.Policy)
 	if err != nil {
@@ -85,8 +85,8 @@ func (r *Registries) Open(b storage.Backend, kind schema.GroupVersionKind) (*Sto
 	return &StoredKind{Registry: opened.Registry, Objects: opened.Objects, Status: opened.Status, Scale: opened.Scale}, nil
 }
 
-// NewScheme returns a scheme of the kinds and conversions of groups, without a server: for tests of the conversions with
-// package roundtrip, for clients, for tools. It makes the objections to kinds and versions that New makes.
+// NewScheme returns a scheme with the kinds and conversions of groups, without a server. It is for tests of the conversions with
+// package roundtrip, for clients and for tools. It makes the checks of kinds and versions that New makes.
 func NewScheme(groups ...Group) (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	if _, err := apiset.Describe(scheme, described(groups)); err != nil {

@@ -25,56 +25,58 @@ import (
 	apiversion "k8s.io/apimachinery/pkg/version"
 )
 
-// Server is an API server. Make one with New; the zero Server is not usable. Its methods may be called
-// concurrently.
+// Server is an API server. Make one with New; the zero Server is not usable. A process may have any number of servers, which
+// share nothing. All methods may be called concurrently.
 type Server struct {
 	opts    Options
 	scheme  *runtime.Scheme
-	formats []codec.Format     // of objects, the default first
-	forms   *storage.FormCache // what is made of all kinds' records; nil: nothing is kept
+	formats []codec.Format     // of objects; the default is the first
+	forms   *storage.FormCache // encodings of the stored objects of all kinds; nil: none are kept
 	backend storage.Backend
 	creds   *credentials.Bundle
 	version apiversion.Info
 
-	authenticator authn.Authenticator // the policy's, wrapped perhaps
+	authenticator authn.Authenticator // the policy, or what Policy.WrapAuthenticator made of it
 	policy        *policy
-	refusals      lineLimit   // of lines about requests that are not authenticated
-	collects      atomic.Bool // a garbage collector looks after the objects
+	refusals      lineLimit   // bounds the log lines about requests that are not authenticated
+	collects      atomic.Bool // an extension called Host.CollectGarbage
 
 	health    *health
-	probes    []*probe // of the storage
+	probes    []*probe // health checks of the storage
 	discovery *discovery.Service
 	openapi   *openapi.Service
 	fixed     *fixed
 	filters   []NamedFilter
 	handler   http.Handler
-	requests  *filters.WaitGroup // requests under way, watches aside
+	requests  *filters.WaitGroup // requests that have not ended, without watches
 	inFlight  *flowcontrol.InFlight
-	watches   *flowcontrol.Budget // of requests that last
-	bytes     *flowcontrol.Budget // held by requests
+	watches   *flowcontrol.Budget // watches and other requests that last
+	bytes     *flowcontrol.Budget // bytes that requests hold
 	metrics   *metrics.Registry
 
 	connections *transport.Connections
 
-	life       context.Context // ends when the server does: watches and background work end with it
+	life       context.Context // ends with the server; watches and background work end with it
 	end        context.CancelFunc
 	serves     atomic.Bool    // Run or Serve was called
-	background sync.WaitGroup // what extensions run
+	background sync.WaitGroup // work that extensions have started
 	closing    sync.Once
-	closed     error // of the backend; written once by closing
+	closed     error // the error of closing the backend; written once, by closing
 
-	set *apiset.Set // what is served
+	set *apiset.Set // the groups and kinds that are served
 
-	mu      sync.Mutex // guards all below, and is held while background work is begun
-	ended   bool       // nothing may be added any more
-	closers []func()   // of Host.OnClose
+	mu      sync.Mutex // guards all below; held while background work is started
+	ended   bool       // closers may not be added any more
+	closers []func()   // functions given to Host.OnClose
 }
 
-// ErrServed is wrapped by the error of Serve, Replace or Delegate when what is to be served is served already.
+// ErrServed is wrapped by the error of Host.Serve, Host.Replace and Host.Delegate when the resource or group version is served
+// already.
 var ErrServed = apiset.ErrServed
 
-// New makes a server: it opens the storage, makes or reads the credentials and registers the groups. The caller
-// must end it, by Run, Serve or Close. An error says which option is wrong, or what could not be opened.
+// New makes a server: it opens the storage, makes or reads the credentials, and registers the groups. Server.Handler works from
+// then on. The caller must end the server with Run, Serve or Close. The error says which option is wrong, or what could not be
+// opened.
 func New(opts Options) (*Server, error) {
 	opts, err := opts.complete()
 	if err != nil {
@@ -102,14 +104,15 @@ func New(opts Options) (*Server, error) {
 	return s, nil
 }
 
-// open makes all that groups are added to.
+// open makes the parts of the server to which groups are added.
 func (s *Server) open() error {
 	backend, err := s.opts.Storage(s.life)
 	if err != nil {
 		return fmt.Errorf("server: open storage: %w", err)
 	}
 	s.backend = backend
-	// After the storage: where that is refused nothing is left behind, and only the process that has it makes keys.
+	// Credentials are opened after the storage. If the storage cannot be opened, no files are left behind, and only the process
+	// that has the storage makes keys.
 	if err := s.openCredentials(); err != nil {
 		return errors.Join(err, backend.Close())
 	}
@@ -136,7 +139,7 @@ func (s *Server) open() error {
 	return nil
 }
 
-// setOptions are what the set of served kinds needs of the server.
+// setOptions returns the options of the set of served kinds.
 func (s *Server) setOptions() apiset.Options {
 	l := s.opts.Limits
 	return apiset.Options{
@@ -151,7 +154,8 @@ func (s *Server) setOptions() apiset.Options {
 	}
 }
 
-// standardChecks are those of every server, and of its storage what that can tell.
+// standardChecks returns the health checks of every server. Those of the storage depend on the interfaces that the backend
+// implements.
 func (s *Server) standardChecks() []Check {
 	healthy := func(context.Context) error { return nil }
 	if h, ok := storage.As[storage.Healther](s.backend); ok {
@@ -173,45 +177,56 @@ func (s *Server) standardChecks() []Check {
 	}})
 }
 
-// probe makes a check of a question to the storage.
+// probe makes the function of a health check from a function that asks the storage.
 func (s *Server) probe(ask func(ctx context.Context) error) func(ctx context.Context) error {
 	p := newProbe(s.life, ask)
 	s.probes = append(s.probes, p)
 	return p.check
 }
 
-// Scheme is the server's: it knows every kind that is served.
+// Scheme returns the scheme of the server, which has every kind that is served.
 func (s *Server) Scheme() *runtime.Scheme { return s.scheme }
 
-// Readers reads the objects of what the server serves, past authentication, authorization, admission and flow control.
-// It is good for as long as the server. A Reader of a stored kind reads from the cache that requests are answered from;
-// see package storage/reader for what it returns, and for kinds with NoCache. A kind with a Storage of the program's own is
-// asked each time, as far as that is a registry.Getter and a registry.Lister.
+// Readers returns readers of the objects of every kind that is served. They read without authentication, authorization, admission
+// and flow control, and can be used for as long as the server. A Reader of a stored kind reads from the cache that requests are
+// answered from; see package storage/reader for what it returns, and for kinds with NoCache. A kind with a Storage of its own is
+// read by calls of that Storage, as far as it is a registry.Getter and a registry.Lister.
 func (s *Server) Readers() runtime.Readers { return s.set.Readers() }
 
-// Catalogue says what the server serves.
+// Catalogue returns the catalogue of what the server serves.
 func (s *Server) Catalogue() *catalogue.Catalogue { return s.set.Catalogue() }
 
-// Handler is the whole server as an http.Handler, filter chain included. It works until the server ends. The http.Server that it is
-// mounted in has to bound what its connections cost, which Run and Serve do by themselves: set ReadHeaderTimeout (which bounds TLS
-// handshakes too), IdleTimeout, MaxHeaderBytes, and HTTP2.MaxConcurrentStreams, HTTP2.MaxReadFrameSize and HTTP2.WriteByteTimeout,
-// and give it a listener that bounds how many connections there are. Leave ReadTimeout and WriteTimeout at 0: they would end
-// watches. Bodies that are not sent, and watches, are bounded there as well.
+// Handler returns the whole server as an http.Handler, with its filter chain. It works until the server ends.
+//
+// The http.Server that it is mounted in has to bound what its connections cost, which Run and Serve do by themselves:
+//
+//   - Set ReadHeaderTimeout (which also bounds TLS handshakes), IdleTimeout, MaxHeaderBytes, HTTP2.MaxConcurrentStreams and
+//     HTTP2.MaxReadFrameSize.
+//   - Set HTTP2.WriteByteTimeout: a client that stops reading an HTTP/2 connection holds it until this timeout.
+//   - Give it a listener that bounds the number of connections.
+//   - Leave ReadTimeout and WriteTimeout at 0: they would end watches. The handler bounds bodies that are not sent, and watches.
+//   - Client certificates are seen only if the TLS configuration of that http.Server requests them.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Credentials are the CA, the serving certificate and the administrator's credentials of this server.
+// Credentials returns the CA, the serving certificate and the administrator's credentials of this server.
 func (s *Server) Credentials() *credentials.Bundle { return s.creds }
 
-// MigrateStorage stores every object of a served resource anew that is not stored as it would be now: in the version
-// that is Stored, with the fields and defaults its Go type has. See storage.Migrate for what that means to others, for
-// what can go wrong and for how to go on afterwards. It asks neither strategies nor admission, since it changes no
-// object, and reads past the cache.
+// MigrateStorage stores every object of a served resource anew that is not stored as it would be stored now: in the version that
+// is Stored, with the fields and defaults of its Go type. It does not call strategies or admission, since it changes no object,
+// and it reads past the cache. storage.Migrate documents the effects on others, what can go wrong, and how to continue
+// afterwards.
 //
-// Call it when all servers of the storage know the version that is stored now, such as after a rollout; from Serving.Ready
-// or beside Run, in a goroutine of the program's own. It ends with an error when the server ends, and when the resource is
-// withdrawn or replaced: what its objects are to be is something else then. resource is that of any version, such as
-// {Group: "example.com", Resource: "widgets"}. To find out whether it went well look at the error and at the result's
-// Failed.
+// resource is that of any version, such as {Group: "example.com", Resource: "widgets"}. Look at the error and at the result's
+// Failed to find out whether all objects were migrated. MigrateStorage returns an error when the server ends, and when the
+// resource is withdrawn or replaced, since the version to store may have changed.
+//
+// Call it from Serving.Ready, or beside Run in a goroutine of the program, when all servers of the storage have the version that
+// is stored now. To change the version that is stored:
+//
+//  1. Release a program that serves the new version, and wait until every server of the storage runs it.
+//  2. Set KindOptions.Stored in the new version, release that program, and wait again.
+//  3. Call MigrateStorage, which rewrites the objects that are stored in another version, and look at Failed.
+//  4. Only then may a version be removed from the program: objects that are stored in it could not be read.
 func (s *Server) MigrateStorage(ctx context.Context, resource schema.GroupResource, opts storage.MigrateOptions) (storage.Migrated, error) {
 	return s.set.Migrate(ctx, resource, opts)
 }

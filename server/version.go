@@ -8,7 +8,7 @@ import (
 	apiversion "k8s.io/apimachinery/pkg/version"
 )
 
-// versionInfo is what /version answers: the Kubernetes release whose API this library speaks, and how the program was
+// versionInfo returns the answer of /version: the Kubernetes release whose API this library implements, and how the program was
 // built.
 func versionInfo() apiversion.Info {
 	info := apiversion.Info{

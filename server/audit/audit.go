@@ -1,8 +1,8 @@
-// Package audit says what is recorded of requests, for whom.
+// Package audit defines the audit events of requests, and the interface of their receivers.
 //
-// A [Sink] is given an [Event] for each request that the audit policy records. The events are those of
-// https://kubernetes.io/docs/reference/config-api/apiserver-audit.v1/. This is the contract alone: a server makes no events yet,
-// and takes no sinks.
+// A [Sink] receives an [Event] for each request that the audit policy records. The events are those of
+// https://kubernetes.io/docs/reference/config-api/apiserver-audit.v1/. This package has only the types: a server makes no events
+// yet, and has no option for sinks.
 package audit
 
 import (
@@ -14,21 +14,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Level says how much of a request is recorded. The zero Level is nothing.
+// Level is how much of a request is recorded. The zero Level records nothing.
 type Level int
 
-// The levels, each of which records what the one before records, too.
+// The levels. Each records everything that the one before records.
 const (
-	None            Level = iota
-	Metadata              // who, what and when
-	Request               // the body of the request
-	RequestResponse       // the body of the answer
+	None            Level = iota // nothing is recorded
+	Metadata                     // the user, the attributes and the times are recorded
+	Request                      // the body of the request is recorded, too
+	RequestResponse              // the body of the answer is recorded, too
 )
 
-// Stage says at which moment of a request an event was made.
+// Stage is the moment of a request at which an event is made.
 type Stage string
 
-// The stages, in their order. A request without a long answer has no ResponseStarted.
+// The stages, in their order. Only a request with a long answer has ResponseStarted.
 const (
 	RequestReceived  Stage = "RequestReceived"
 	ResponseStarted  Stage = "ResponseStarted"
@@ -36,27 +36,39 @@ const (
 	Panic            Stage = "Panic"
 )
 
-// Event is what is recorded of a request at one stage. A Sink must not change it, nor what it refers to.
+// Event is the record of a request at one stage. A Sink must not change it, nor what it refers to.
 type Event struct {
-	ID        string // the Audit-Id of the answer
-	Level     Level
-	Stage     Stage
-	Received  time.Time
-	At        time.Time // of the stage
-	URI       string
+	// ID is the Audit-Id of the answer.
+	ID string
+	// Level is the level at which the request is recorded.
+	Level Level
+	// Stage is the stage of the event.
+	Stage Stage
+	// Received is the time at which the request was received.
+	Received time.Time
+	// At is the time of the stage.
+	At time.Time
+	// URI is the URI of the request.
+	URI string
+	// UserAgent is the header User-Agent of the request.
 	UserAgent string
+	// SourceIPs are the addresses of the client and of proxies.
 	SourceIPs []string
-	// What was asked for, and by whom; Impersonated is in whose name, nil for in one's own.
-	Attributes   authz.Attributes
+	// Attributes are the user and the object of the request.
+	Attributes authz.Attributes
+	// Impersonated is the user whom the request impersonates; nil is none.
 	Impersonated *authn.User
-	// Request and Response are bodies in JSON, at the levels that record them.
+	// Request and Response are the bodies in JSON, at the levels that record them.
 	Request, Response []byte
-	Status            *metav1.Status // of the answer; nil before it is known
-	Annotations       map[string]string
+	// Status is that of the answer; nil before it is known.
+	Status *metav1.Status
+	// Annotations are facts that authentication, authorization and admission have recorded.
+	Annotations map[string]string
 }
 
-// Sink takes events. It is called concurrently, and while a request waits: a slow one queues, within bounds. An error is for
-// the log.
+// Sink receives events.
 type Sink interface {
+	// Record records events. It is called concurrently, and the request waits for it: a slow Sink should have a bounded queue.
+	// The error is for the log.
 	Record(ctx context.Context, events ...*Event) error
 }

@@ -9,22 +9,21 @@ import (
 	"time"
 )
 
-// Options says where credentials are kept and for whom they are. The zero Options is valid.
+// Options are the options of Open: where credentials are kept, and for whom they are. The zero Options is valid.
 type Options struct {
-	// Dir is the directory of the files. It is created if its parent exists. Empty keeps nothing: the credentials
-	// are new with every Open.
+	// Dir is the directory of the files. It is created if its parent exists. "" keeps no files: each Open makes new credentials.
 	Dir string
-	// Host is the host the server listens on, an IP address or a DNS name, which the serving certificate is to
-	// be valid for besides localhost, 127.0.0.1 and ::1. Empty and the wildcards 0.0.0.0 and :: add nothing.
+	// Host is the host that the server listens on, an IP address or a DNS name. The serving certificate is valid for it, and for
+	// localhost, 127.0.0.1 and ::1. "" and the wildcards 0.0.0.0 and :: add nothing.
 	Host string
-	// User is the administrator's name; empty is "admin".
+	// User is the administrator's name; "" is "admin".
 	User string
-	// Groups are the administrator's groups; nil is system:masters, who may do everything.
+	// Groups are the administrator's groups; nil is system:masters, which may do everything.
 	Groups []string
 	// Now is the clock; nil is time.Now. It is called concurrently.
 	Now func() time.Time
-	// Renewed is called when Bundle.Certificate has made a new serving certificate, with the end of that and the error of keeping
-	// it in Dir. With an error the certificate is used all the same. nil is not called.
+	// Renewed is called when Bundle.Certificate has made a new serving certificate, with the time at which that expires, and the
+	// error of writing it to Dir. The certificate is used even if it could not be written. A nil Renewed is not called.
 	Renewed func(until time.Time, err error)
 }
 
@@ -41,7 +40,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// path names a file in Dir; "" is one that is not kept.
+// path returns the name of a file in Dir, or "" if no files are kept.
 func (o Options) path(name string) string {
 	if o.Dir == "" {
 		return ""
@@ -49,27 +48,29 @@ func (o Options) path(name string) string {
 	return filepath.Join(o.Dir, name)
 }
 
-// Bundle is a set of credentials that fit together. Its fields are not changed after Open, and its users must not change them.
+// Bundle is a set of credentials that belong together. Its fields do not change after Open, and must not be changed.
 type Bundle struct {
-	// Serving is the server's certificate with its key, as Open has found or made it. A server that lasts shows Certificate.
+	// Serving is the server's certificate with its key, as Open has read or made it. Servers that run for long should use
+	// Certificate instead.
 	Serving tls.Certificate
-	// ClientCAs verifies client certificates, and the server's.
+	// ClientCAs has the authority that signs client certificates, and the server's certificate.
 	ClientCAs *x509.CertPool
-	// CAPEM is the authority's certificate, in PEM.
+	// CAPEM is the authority's certificate in PEM.
 	CAPEM []byte
-	// ClientCertPEM and ClientKeyPEM are the administrator's certificate and key, in PEM.
+	// ClientCertPEM and ClientKeyPEM are the administrator's certificate and key in PEM.
 	ClientCertPEM, ClientKeyPEM []byte
 	// Token is the administrator's bearer token.
 	Token string
-	// User and Groups are whom the client certificate names, and whom the token stands for.
-	User   string
+	// User is the administrator's name, for the client certificate and the token.
+	User string
+	// Groups are the administrator's groups, for the client certificate and the token.
 	Groups []string
 
 	serving *serving
 }
 
-// Open reads the credentials under o.Dir and makes what is missing or no longer valid. Errors name the file and
-// what to do. Two processes that open the same directory at once get credentials of the same authority.
+// Open reads the credentials in o.Dir, and makes those that are missing or no longer valid. Errors name the file and what to do.
+// Two processes that open the same directory at once get credentials of the same authority.
 func Open(o Options) (*Bundle, error) {
 	o = o.withDefaults()
 	hosts, err := hostsOf(o.Host)
@@ -114,11 +115,11 @@ func Open(o Options) (*Bundle, error) {
 	}, nil
 }
 
-// TLSConfig returns a new configuration for the server, which shows Certificate. Clients are asked for a certificate but need none, and one
-// that they show is not verified by the handshake: that is the authenticator's part, which can answer 401.
+// TLSConfig returns a new configuration for the server, which uses Certificate. The server requests a certificate from clients,
+// but does not require one. The handshake does not verify the client's certificate: the authenticator does, and can answer 401.
 //
-// It names no authorities to clients: many would then keep a certificate of another one to themselves, and be taken
-// for anonymous instead of being told.
+// The request names no authorities. Otherwise many clients with a certificate of another authority would not send it, and would
+// be taken for anonymous in place of getting an error.
 func (b *Bundle) TLSConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion:     tls.VersionTLS12,

@@ -217,7 +217,7 @@ func TestExpiry(t *testing.T) {
 	wantVerified(t, last, start.Add(11*365*day))
 }
 
-// A server that runs for years has a certificate that is valid, of the authority that its clients know.
+// A server that runs for years always has a valid certificate, of the authority that its clients have.
 func TestServingCertificateIsRenewed(t *testing.T) {
 	const day = 24 * time.Hour
 	dir := filepath.Join(t.TempDir(), "pki")
@@ -275,7 +275,7 @@ func TestServingCertificateIsRenewed(t *testing.T) {
 	}
 }
 
-// A certificate that cannot be kept is used all the same, and made once.
+// A certificate that cannot be written is used all the same, and made only once.
 func TestServingCertificateThatIsNotKept(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pki")
 	start := time.Now()
@@ -313,7 +313,7 @@ func TestFromFiles(t *testing.T) {
 	put := func(path string, content []byte) {
 		t.Helper()
 		write(t, path, content)
-		stamp = stamp.Add(time.Second) // whatever the clock of the files can tell
+		stamp = stamp.Add(time.Second) // for file systems with coarse times
 		if err := os.Chtimes(path, stamp, stamp); err != nil {
 			t.Fatal(err)
 		}
@@ -339,7 +339,7 @@ func TestFromFiles(t *testing.T) {
 	}
 	want(first.ClientCertPEM, 0)
 	put(certFile, second.ClientCertPEM)
-	want(first.ClientCertPEM, 1) // its key is not there yet
+	want(first.ClientCertPEM, 1) // its key is not written yet
 	put(keyFile, second.ClientKeyPEM)
 	want(second.ClientCertPEM, 1)
 	if err := os.Remove(keyFile); err != nil {
@@ -562,7 +562,7 @@ func parse(t *testing.T, content []byte) *x509.Certificate {
 	return c
 }
 
-// mixed takes the certificate of one file and the key of another.
+// mixed returns the certificate of one file with the key of another.
 func mixed(cert, key []byte) []byte {
 	const begin = "-----BEGIN PRIVATE"
 	i, j := bytes.Index(cert, []byte(begin)), bytes.Index(key, []byte(begin))

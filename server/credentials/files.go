@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// makeDir makes the directory, and closes one that others can enter.
+// makeDir makes the directory. If it exists and others can enter it, makeDir removes their permissions.
 func makeDir(dir string) error {
 	err := os.Mkdir(dir, 0o700)
 	if err == nil {
@@ -35,7 +35,7 @@ func makeDir(dir string) error {
 	return nil
 }
 
-// readPrivate reads a file, and closes one that others can read.
+// readPrivate reads a file. If others can read it, readPrivate removes their permissions.
 func readPrivate(path string) ([]byte, error) {
 	if path == "" {
 		return nil, fs.ErrNotExist
@@ -54,18 +54,18 @@ func readPrivate(path string) ([]byte, error) {
 	return content, nil
 }
 
-// createFile writes a file that must not exist, as a whole; the error is fs.ErrExist if it does.
+// createFile writes a new file as a whole. The error is fs.ErrExist if the file exists.
 func createFile(path string, content []byte) error {
 	return writeFile(path, content, func(tmp string) error {
 		err := os.Link(tmp, path)
 		if err == nil || errors.Is(err, fs.ErrExist) {
 			return errors.Join(err, os.Remove(tmp))
 		}
-		return os.Rename(tmp, path) // a filesystem without links
+		return os.Rename(tmp, path) // the file system has no links
 	})
 }
 
-// replaceFile writes a file as a whole: whoever reads it finds the old content or the new.
+// replaceFile writes a file as a whole: readers see the old content or the new content.
 func replaceFile(path string, content []byte) error {
 	return writeFile(path, content, func(tmp string) error { return os.Rename(tmp, path) })
 }
@@ -92,7 +92,7 @@ func writeFile(path string, content []byte, place func(tmp string) error) error 
 	return syncDir(dir)
 }
 
-// syncDir makes a new name in a directory durable. Windows has no such operation, and needs none.
+// syncDir makes a new name in a directory durable. Windows has no such operation, and does not need it.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -104,10 +104,10 @@ func syncDir(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// A token is at least as hard to guess as a key of 128 bits when it is ours; its form is that of RFC 6750.
+// A token that this package makes is at least as hard to guess as a key of 128 bits. The form is that of RFC 6750.
 var tokenForm = regexp.MustCompile(`^[A-Za-z0-9._~+/-]{22,}=*$`)
 
-// openToken reads the token, or makes it when there is none.
+// openToken reads the token, or makes one if there is none.
 func openToken(path string) (string, error) {
 	content, err := readPrivate(path)
 	switch {
@@ -127,7 +127,7 @@ func openToken(path string) (string, error) {
 	}
 	token := base64.RawURLEncoding.EncodeToString(secret)
 	err = createFile(path, []byte(token+"\n"))
-	if errors.Is(err, fs.ErrExist) { // another process was faster
+	if errors.Is(err, fs.ErrExist) { // another process has made it
 		return openToken(path)
 	}
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// hostsOf returns what the serving certificate of a server that listens on host is valid for.
+// hostsOf returns the hosts that are in the serving certificate of a server that listens on host.
 func hostsOf(host string) ([]string, error) {
 	hosts := []string{"localhost", "127.0.0.1", "::1"}
 	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
@@ -31,8 +31,8 @@ func hostsOf(host string) ([]string, error) {
 	return hosts, nil
 }
 
-// DialableHost returns the host and port, as a URL has them, at which a program on this machine reaches what
-// listens on addr: a wildcard address becomes 127.0.0.1.
+// DialableHost returns the host and port, in the form of a URL, with which a program on this machine reaches a listener on addr:
+// a wildcard address becomes 127.0.0.1.
 func DialableHost(addr net.Addr) string {
 	host, port, err := net.SplitHostPort(addr.String())
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The one name in a kubeconfig of ours, of its cluster, its user and its context.
+// The name of the cluster, the user and the context in a kubeconfig that this package writes.
 const entryName = "keelson"
 
-// kubeconfig is the part of the file's schema that is written here. Bytes are base64 in the file.
+// kubeconfig is the part of the schema of the file that this package writes. Bytes are base64 in the file.
 type kubeconfig struct {
 	APIVersion     string         `json:"apiVersion"`
 	Kind           string         `json:"kind"`
@@ -56,10 +56,10 @@ type contextInfo struct {
 	User    string `json:"user"`
 }
 
-// WriteKubeconfig writes a kubeconfig for the server at a URL (https://host:port), mode 0600, with everything in
-// it: kubectl --kubeconfig=path needs nothing else. Its one user has the client certificate and the token, each of
-// which works alone. A file that is there is replaced as a whole; only a kubeconfig that names other clusters or
-// users is left alone, with an error. It returns the absolute path of the file.
+// WriteKubeconfig writes a complete kubeconfig for the server at a URL (https://host:port), with mode 0600: kubectl
+// --kubeconfig=path needs nothing else. Its user has the client certificate and the token, each of which is enough. An existing
+// file is replaced as a whole. Only a kubeconfig with other clusters or users is not replaced, and is an error. WriteKubeconfig
+// returns the absolute path of the file.
 func (b *Bundle) WriteKubeconfig(path, server string) (string, error) {
 	if u, err := url.Parse(server); err != nil || u.Scheme != "https" || u.Host == "" {
 		return "", fmt.Errorf("credentials: server %q is not a URL that begins with https://", server)
@@ -74,7 +74,7 @@ func (b *Bundle) WriteKubeconfig(path, server string) (string, error) {
 	}
 	target := absolute
 	if linked, err := filepath.EvalSymlinks(absolute); err == nil {
-		target = linked // a link stays one
+		target = linked // replace the target of the link, and not the link
 	}
 	if err := checkOurs(target); err != nil {
 		return "", err
@@ -96,8 +96,8 @@ func (b *Bundle) kubeconfig(server string) ([]byte, error) {
 	})
 }
 
-// checkOurs keeps a kubeconfig that somebody uses for other clusters from being overwritten. Anything else at the
-// path, such as what is left of an older file, is replaced.
+// checkOurs returns an error for a kubeconfig with other clusters or users, which must not be overwritten. Any other file at the
+// path, such as the rest of an older file, may be replaced.
 func checkOurs(path string) error {
 	content, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -132,7 +132,7 @@ func TestKubeconfigsForOthersAreNotOverwritten(t *testing.T) {
 	}
 }
 
-// A client with what stands in the kubeconfig verifies the server, and is verified by it.
+// A client with the contents of the kubeconfig verifies the server, and the server verifies the client.
 func TestHandshake(t *testing.T) {
 	b := open(t, credentials.Options{Dir: filepath.Join(t.TempDir(), "pki")})
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -155,7 +155,7 @@ func TestHandshake(t *testing.T) {
 	stranger := open(t, credentials.Options{})
 	for _, test := range []struct {
 		name   string
-		bundle *credentials.Bundle // whose certificate is shown; nil: none
+		bundle *credentials.Bundle // has the certificate of the client
 		want   int
 	}{{"its own", b, http.StatusOK}, {"none", nil, http.StatusForbidden}, {"another authority's", stranger, http.StatusUnauthorized}} {
 		config := &tls.Config{RootCAs: x509.NewCertPool()}

@@ -25,13 +25,13 @@ const (
 
 	authorityLife = 10 * year
 	leafLife      = year
-	// renewal is how long before its end a certificate is replaced.
+	// renewal is the time before its end at which a certificate is replaced.
 	renewal = 30 * 24 * time.Hour
-	// skew is how far the clock of another machine may be behind this one.
+	// skew is the time by which the clock of another machine may be behind this one.
 	skew = time.Hour
 )
 
-// pair is a certificate and its key. Both stand in one file, so they always fit.
+// pair is a certificate and its key. Both are in one file, so that they always match.
 type pair struct {
 	cert            *x509.Certificate
 	key             crypto.Signer
@@ -40,12 +40,12 @@ type pair struct {
 
 func (p *pair) file() []byte { return append(bytes.Clone(p.certPEM), p.keyPEM...) }
 
-// alive reports whether the certificate is valid, and will be for a while.
+// alive reports whether the certificate is valid now and until the time of its renewal.
 func (p *pair) alive(now time.Time) bool {
 	return now.Before(p.cert.NotAfter.Add(-renewal)) && !now.Before(p.cert.NotBefore)
 }
 
-// issue makes a key and has its certificate signed by parent, or by itself when parent is nil.
+// issue makes a key and a certificate, which parent signs. A nil parent makes a self-signed certificate.
 func issue(template *x509.Certificate, parent *pair) (*pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -75,7 +75,7 @@ func issue(template *x509.Certificate, parent *pair) (*pair, error) {
 	))
 }
 
-// readPair reads what file wrote.
+// readPair reads a file that has the content of pair.file.
 func readPair(path string) (*pair, error) {
 	content, err := readPrivate(path)
 	if err != nil {
@@ -109,7 +109,7 @@ func parsePair(content []byte) (*pair, error) {
 // authority issues certificates.
 type authority struct{ *pair }
 
-// openAuthority reads the authority, or makes it when there is none or its time is up.
+// openAuthority reads the authority, or makes one if there is none or it expires soon.
 func openAuthority(path string, now time.Time) (authority, error) {
 	p, err := readPair(path)
 	if err == nil && !p.cert.IsCA {
@@ -127,7 +127,7 @@ func openAuthority(path string, now time.Time) (authority, error) {
 	if p, err = newAuthority(now); err == nil {
 		err = createFile(path, p.file())
 	}
-	if errors.Is(err, fs.ErrExist) { // another process was faster
+	if errors.Is(err, fs.ErrExist) { // another process has made it
 		return openAuthority(path, now)
 	}
 	if err != nil {
@@ -149,7 +149,7 @@ func replaceAuthority(path string, now time.Time) (authority, error) {
 
 func newAuthority(now time.Time) (*pair, error) {
 	return issue(&x509.Certificate{
-		// The name tells authorities apart for whoever has to find out why one is not trusted.
+		// The name distinguishes authorities, for finding out why one is not trusted.
 		Subject:               pkix.Name{CommonName: fmt.Sprintf("keelson-ca@%d", now.Unix())},
 		NotBefore:             now.Add(-skew),
 		NotAfter:              now.Add(authorityLife),
@@ -166,10 +166,10 @@ func (ca authority) pool() *x509.CertPool {
 	return pool
 }
 
-// profile is what a certificate is to be.
+// profile has the required properties of a certificate.
 type profile struct {
 	subject pkix.Name
-	hosts   []string // names and addresses
+	hosts   []string // DNS names and IP addresses
 	usage   x509.ExtKeyUsage
 }
 
@@ -181,12 +181,12 @@ func clientProfile(user string, groups []string) profile {
 	return profile{subject: pkix.Name{CommonName: user, Organization: groups}, usage: x509.ExtKeyUsageClientAuth}
 }
 
-// open reads a certificate, or issues it when what is there is not good.
+// open reads a certificate, or issues a new one if the file has no acceptable certificate.
 func (ca authority) open(path string, want profile, now time.Time) (*pair, error) {
 	p, err := readPair(path)
 	var refused *os.PathError
 	if errors.As(err, &refused) && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("credentials: %w", err) // it may be good: it cannot be read
+		return nil, fmt.Errorf("credentials: %w", err) // the file cannot be read, and may have a valid certificate
 	}
 	if err == nil && ca.accepts(p, want, now) {
 		return p, nil

@@ -8,14 +8,16 @@ import (
 	"time"
 )
 
-// FromFiles returns a tls.Config.GetCertificate, such as server.Serving.Certificate is, of a certificate with its chain and a
-// private key in two files in PEM. The files are read again for a new connection when one of them has changed: whatever renews
-// them need not restart the server. While they do not fit together, which they do not between the two writes of who replaces them,
-// the certificate is the one from before, and failed, which may be nil, is called with the reason, once for each change. The error
-// of FromFiles is that of tls.LoadX509KeyPair. Any number of goroutines may call what is returned.
+// FromFiles returns a function for tls.Config.GetCertificate, or server.Serving.Certificate, with a certificate, its chain and a
+// private key from two files in PEM. When one of the files has changed, they are read again for the next connection: a program
+// that renews them need not restart the server.
+//
+// The two files may not match for a time, such as between the two writes of a program that replaces them. Then the function
+// returns the certificate from before, and failed, which may be nil, is called with the reason, once for each change. The error
+// of FromFiles is that of tls.LoadX509KeyPair. The function may be called concurrently.
 func FromFiles(certFile, keyFile string, failed func(error)) (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
 	f := &filePair{certFile: certFile, keyFile: keyFile, failed: failed}
-	at, _ := f.stamp() // its error is one of reading too
+	at, _ := f.stamp() // reading returns the error, too
 	if err := f.read(at); err != nil {
 		return nil, err
 	}
@@ -28,11 +30,11 @@ type filePair struct {
 	failed            func(error)
 
 	mu   sync.Mutex // guards all below
-	at   stamps     // of what was read last, or tried to
+	at   stamps     // of the last attempt to read
 	pair *tls.Certificate
 }
 
-// stamps tell whether the two files have changed.
+// stamps are the times and sizes of the two files, which show whether they have changed.
 type stamps [2]struct {
 	written time.Time
 	size    int64
@@ -49,7 +51,7 @@ func (f *filePair) stamp() (s stamps, err error) {
 	return s, nil
 }
 
-// read reads the files, which were written at a time. The caller holds mu, or f is its own.
+// read reads the files. at are their stamps. The caller holds mu, unless f is not shared yet.
 func (f *filePair) read(at stamps) error {
 	f.at = at
 	pair, err := tls.LoadX509KeyPair(f.certFile, f.keyFile)
@@ -68,7 +70,7 @@ func (f *filePair) get() *tls.Certificate {
 		return f.pair
 	}
 	if err != nil {
-		f.at = at // one of them is missing
+		f.at = at // one of the files is missing
 	} else {
 		err = f.read(at)
 	}

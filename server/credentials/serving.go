@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// retry is how long a serving certificate is shown at least before it is replaced. One that the authority cannot make any longer
-// because its own time is nearly up would otherwise be made for each connection.
+// retry is the least time for which a serving certificate is used before it is replaced. When the authority itself expires soon,
+// it can only make certificates that are to be replaced at once; without retry one would be made for each connection.
 const retry = time.Hour
 
-// serving is the serving certificate of a Bundle, which is made anew while it is in use.
+// serving is the serving certificate of a Bundle, which is replaced while it is in use.
 type serving struct {
 	ca      authority
 	path    string
@@ -21,16 +21,16 @@ type serving struct {
 	renewed func(until time.Time, err error)
 
 	current atomic.Pointer[served]
-	mu      sync.Mutex // is held by who makes the next
+	mu      sync.Mutex // held while the next certificate is made
 }
 
-// served is a certificate, and when it is replaced.
+// served is a certificate, and the time at which it is replaced.
 type served struct {
 	cert  tls.Certificate
 	until time.Time
 }
 
-// newServed is p from a time on.
+// newServed returns p as served from now on.
 func newServed(p *pair, now time.Time) *served {
 	until := p.cert.NotAfter.Add(-renewal)
 	if least := now.Add(retry); until.Before(least) {
@@ -39,7 +39,7 @@ func newServed(p *pair, now time.Time) *served {
 	return &served{tls.Certificate{Certificate: [][]byte{p.cert.Raw}, PrivateKey: p.key, Leaf: p.cert}, until}
 }
 
-// get returns the certificate to show now.
+// get returns the certificate for a connection now.
 func (s *serving) get() (*tls.Certificate, error) {
 	now := s.now()
 	if c := s.current.Load(); now.Before(c.until) {
@@ -48,11 +48,11 @@ func (s *serving) get() (*tls.Certificate, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.current.Load()
-	if now.Before(before.until) { // somebody else was faster
+	if now.Before(before.until) { // another goroutine has replaced it
 		return &before.cert, nil
 	}
 	p, err := s.ca.open(s.path, s.want, now)
-	if err != nil { // it is not kept, and the next Open makes another
+	if err != nil { // the certificate could not be written, and the next Open makes another
 		var issued error
 		if p, issued = issue(s.want.template(now), s.ca.pair); issued != nil {
 			return nil, fmt.Errorf("credentials: %w", issued)
@@ -66,8 +66,8 @@ func (s *serving) get() (*tls.Certificate, error) {
 	return &next.cert, nil
 }
 
-// Certificate returns the serving certificate for a new connection, as tls.Config.GetCertificate does. It is that of Open until 30
-// days before its end, and then a new one of the same authority, which is kept in the place of the one before, so that clients go
-// on trusting a server that is never restarted. Other processes of the directory use that one too. Any number of goroutines may
-// call it; all but the first in a year cost a look at the clock.
+// Certificate returns the serving certificate for a new connection, as tls.Config.GetCertificate does. Until 30 days before its
+// end it is the certificate of Open. Then it is a new certificate of the same authority, which replaces the file of the one
+// before. So clients trust a server that is never restarted, and other processes with the same directory use the new certificate,
+// too. Certificate may be called concurrently. All calls but the one that makes a certificate only read the clock.
 func (b *Bundle) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) { return b.serving.get() }

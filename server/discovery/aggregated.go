@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// aggregatedKind is what a client names in its Accept header to get aggregated discovery.
+// aggregatedKind returns the kind that a client names in its Accept header to get aggregated discovery.
 func aggregatedKind() schema.GroupVersionKind {
 	return apidiscovery.SchemeGroupVersion.WithKind("APIGroupDiscoveryList")
 }
 
-// aggregatedList is the list of groups, without any.
+// aggregatedList returns an empty list of groups.
 func aggregatedList() *apidiscovery.APIGroupDiscoveryList {
 	gvk := aggregatedKind()
 	return &apidiscovery.APIGroupDiscoveryList{
@@ -23,7 +23,7 @@ func aggregatedList() *apidiscovery.APIGroupDiscoveryList {
 	}
 }
 
-// aggregateGroup describes a group with all its resources.
+// aggregateGroup returns the description of a group with all its resources.
 func aggregateGroup(g Group) apidiscovery.APIGroupDiscovery {
 	item := apidiscovery.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.Name}}
 	for _, v := range byPriority(g.Versions) {

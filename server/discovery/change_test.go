@@ -22,7 +22,7 @@ func manyGroups(groups, each int) []Group {
 	return out
 }
 
-// A change of one group leaves all that is said of the others as it is: nothing of it is made again.
+// After a change of one group, all documents of the other groups are kept, and are not made again.
 func TestWhatHasNotChangedIsKept(t *testing.T) {
 	t.Parallel()
 	s := New(Options{})

@@ -11,55 +11,63 @@ import (
 
 // Group is an API group and the versions it is served in.
 type Group struct {
-	// Name is "" for the core group, which is served at /api; all others are served at /apis.
-	Name     string
+	// Name is the name of the group. "" is the core group, which is served at /api; all others are served at /apis.
+	Name string
+	// Versions are the versions of the group, in any order.
 	Versions []Version
 }
 
-// Version is one version of a group. A version without resources is listed all the same.
+// Version is one version of a group. It is listed even if it has no resources.
 type Version struct {
-	Name      string
+	// Name is the name of the version, such as "v1".
+	Name string
+	// Resources are the resources of the version.
 	Resources []Resource
 }
 
-// Resource is one resource of a version. Slices may be given in any order; verbs are shown sorted, unless it is Custom.
+// Resource is one resource of a version. Slices may be in any order. Verbs are shown sorted, unless Custom is true.
 type Resource struct {
-	// Plural is the name in paths, "widgets"; Singular the one that kubectl accepts beside it, "widget".
+	// Plural is the name in paths, such as "widgets". Singular is the name that kubectl accepts, too, such as "widget".
 	Plural, Singular string
-	Namespaced       bool
-	// Kind is the name of the kind; KindVersion says of which group and version it is when not of the
-	// resource's own (zero).
-	Kind        string
+	// Namespaced is true if the objects are in namespaces.
+	Namespaced bool
+	// Kind is the name of the kind.
+	Kind string
+	// KindVersion is the group and version of the kind; zero is those of the resource.
 	KindVersion schema.GroupVersion
-	// ShortNames are abbreviations for the command line, Categories groups of resources such as "all".
+	// ShortNames are abbreviations for the command line. Categories are names for groups of resources, such as "all".
 	ShortNames, Categories []string
-	// Verbs are those the resource itself serves: get, list, watch, create, update, patch, delete,
-	// deletecollection. A resource without verbs is not shown, but its subresources are.
+	// Verbs are the verbs of the resource itself: get, list, watch, create, update, patch, delete or deletecollection. A resource
+	// without verbs is not shown, but its subresources are.
 	Verbs []string
-	// StorageKind is the kind in the version the resource is stored in, shown hashed so that clients notice when
-	// it changes. Zero, for resources without storage, shows no hash.
-	StorageKind  schema.GroupVersionKind
+	// StorageKind is the kind in the version in which the resource is stored. Its hash is shown, so that clients notice when it
+	// changes. For the zero StorageKind, of resources without storage, no hash is shown.
+	StorageKind schema.GroupVersionKind
+	// Subresources are the subresources of the resource.
 	Subresources []Subresource
-	// Custom shows verbs and subresources in the order in which kube-apiserver shows those of custom resources, which is
-	// not sorted.
+	// Custom shows verbs and subresources in the order in which kube-apiserver shows those of custom resources, which is not
+	// sorted.
 	Custom bool
 }
 
 // Subresource is a part of a resource with a path of its own, such as status or scale.
 type Subresource struct {
-	Name  string
-	Kind  schema.GroupVersionKind
+	// Name is the name of the subresource, such as "status".
+	Name string
+	// Kind is the kind of its bodies; without group and version it is of those of the resource.
+	Kind schema.GroupVersionKind
+	// Verbs are the verbs of the subresource.
 	Verbs []string
 }
 
-// Options refines a Service. The zero Options is valid.
+// Options are the options of New. The zero Options is valid.
 type Options struct {
-	// ServerAddress is the host:port that /api names as the server's own. Empty names the host the client asked
-	// for.
+	// ServerAddress is the host:port that /api names as the server's address. "" is the host of the request.
 	ServerAddress string
 	// CBOR serves the documents as application/cbor too.
 	CBOR bool
-	// NotFound answers a request for which there is no document, and reports whether it has. nil, or false: the answer is 404.
+	// NotFound is called for a request for which there is no document. It returns true if it has answered the request. If it
+	// returns false, or is nil, the answer is 404.
 	NotFound func(w http.ResponseWriter, r *http.Request) bool
 }
 
@@ -68,7 +76,7 @@ type Options struct {
 type Service struct {
 	opts    Options
 	formats []codec.Format
-	setting sync.Mutex            // one Set at a time
+	setting sync.Mutex            // held by Set
 	state   atomic.Pointer[state] // never nil
 }
 
@@ -79,8 +87,8 @@ func New(o Options) *Service {
 	return s
 }
 
-// Set replaces what is served. What is said of groups that are the same as before is kept, and the rest is made when it is first
-// asked for. Requests that are being answered keep what they began with. The slices are not kept.
+// Set replaces the groups that are served. Documents of groups that have not changed are kept, and the others are made when they
+// are first requested. Requests that have begun finish with the documents that they began with. The slices are copied.
 func (s *Service) Set(groups []Group) {
 	s.setting.Lock()
 	defer s.setting.Unlock()

@@ -121,7 +121,7 @@ func TestAggregatedDocuments(t *testing.T) {
 	}
 }
 
-// golden compares one line of JSON with an indented file in testdata. Order of keys and missing newlines count.
+// golden compares one line of JSON with an indented file in testdata. The order of keys and a missing newline at the end matter.
 func golden(t *testing.T, file string, body []byte) {
 	t.Helper()
 	var got bytes.Buffer
@@ -143,8 +143,8 @@ func golden(t *testing.T, file string, body []byte) {
 	}
 }
 
-// TestCustomResourcesComeWithTheirSubresources has a name that sorts between another one and its subresources: "-" is less
-// than "/". Whichever comes first, each has its subresources behind it.
+// TestCustomResourcesComeWithTheirSubresources has a name that sorts between another name and its subresources: "-" is less than
+// "/". Each resource is followed by its subresources, in whatever order the resources are given.
 func TestCustomResourcesComeWithTheirSubresources(t *testing.T) {
 	t.Parallel()
 	named := func(plural string) discovery.Resource {
@@ -330,7 +330,7 @@ func TestAddressOfTheServerIsTheOneAskedFor(t *testing.T) {
 	}
 }
 
-// Every answer is of one description or the other, never of a mixture, and none changes what was given.
+// Every answer is made from one of two descriptions, and never from a mixture. No answer changes the groups that were given.
 func TestServingWhileSetting(t *testing.T) {
 	s, all := discovery.New(discovery.Options{}), groups()
 	var wg sync.WaitGroup

@@ -1,14 +1,13 @@
-// Package discovery tells clients which groups, versions and resources a server has.
+// Package discovery serves the discovery documents of a server: its groups, versions and resources.
 //
-// A [Service] answers two dialects of the same facts:
+// A [Service] serves them in two forms:
 //
-//   - the legacy documents: APIGroupList at /apis, APIGroup at /apis/GROUP, APIResourceList at
-//     /apis/GROUP/VERSION and /api/v1, and APIVersions at /api, as JSON or YAML;
-//   - aggregated discovery (KEP-3352): one APIGroupDiscoveryList of apidiscovery.k8s.io/v2 with every resource,
-//     at /api and /apis, for clients whose Accept header asks for it. It carries an ETag, and a client that has
-//     it already gets 304.
+//   - the legacy documents: APIGroupList at /apis, APIGroup at /apis/GROUP, APIResourceList at /apis/GROUP/VERSION and /api/v1,
+//     and APIVersions at /api, as JSON or YAML;
+//   - aggregated discovery (KEP-3352): one APIGroupDiscoveryList of apidiscovery.k8s.io/v2 with every resource, at /api and
+//     /apis, for clients whose Accept header requests it. It has an ETag, and a client that already has it gets 304.
 //
-// What is served is a value, replaced as a whole:
+// [Service.Set] replaces the groups as a whole:
 //
 //	service := discovery.New(discovery.Options{})
 //	service.Set([]discovery.Group{{
@@ -19,11 +18,10 @@
 //		}}}},
 //	}})
 //
-// # What will bite
+// Groups are shown in the order in which they are given, which is the order in which clients prefer them. Versions are sorted by
+// maturity, v2 before v1 before v1beta1, and the first is the preferred version.
 //
-//   - Groups are shown in the order given: it is the order in which clients prefer them. Versions are not; they
-//     are sorted by maturity, v2 before v1 before v1beta1, and the first is the preferred one.
-//   - A server without the core group (the group named "") answers 404 at /api, in both dialects. That is what a
-//     Kubernetes API server without core resources does, client-go takes it for "no such group", and the legacy
-//     alternative, an APIVersions without versions, makes client-go list a group with neither name nor version.
+// A server without the core group (the group named "") answers 404 at /api, in both forms, like a Kubernetes API server without
+// core resources. client-go then finds no such group. The legacy alternative, an APIVersions without versions, would make
+// client-go list a group with neither name nor version.
 package discovery

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// legacyGroup describes a group without its resources.
+// legacyGroup returns the description of a group without its resources.
 func legacyGroup(g Group) metav1.APIGroup {
 	out := metav1.APIGroup{Name: g.Name, Versions: []metav1.GroupVersionForDiscovery{}}
 	for _, v := range byPriority(g.Versions) {
@@ -24,7 +24,7 @@ func legacyGroup(g Group) metav1.APIGroup {
 	return out
 }
 
-// byPriority returns versions by maturity: v10, v2, v1, v11beta2, v10beta3, v3alpha1, then all others by name.
+// byPriority returns versions sorted by maturity: v10, v2, v1, v11beta2, v10beta3, v3alpha1, then all others by name.
 func byPriority(versions []Version) []Version {
 	sorted := slices.Clone(versions)
 	slices.SortStableFunc(sorted, func(a, b Version) int {
@@ -33,8 +33,8 @@ func byPriority(versions []Version) []Version {
 	return sorted
 }
 
-// legacyResources describes the resources of one version, subresources among them, by name. The list of the core group says
-// no apiVersion of its own, as APIVersions does not: clients from before there was one would not take it.
+// legacyResources returns the description of the resources of one version, with their subresources, sorted by name. The list of
+// the core group has no apiVersion, like APIVersions: clients that are older than the field would not accept it.
 func legacyResources(gv schema.GroupVersion, resources []Resource) *metav1.APIResourceList {
 	out := &metav1.APIResourceList{
 		TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
@@ -62,7 +62,7 @@ func legacyResources(gv schema.GroupVersion, resources []Resource) *metav1.APIRe
 	}
 	place := func(r metav1.APIResource) string {
 		if plural, _, _ := strings.Cut(r.Name, "/"); custom[plural] {
-			return plural // with its subresources as they come
+			return plural // followed by its subresources in their order
 		}
 		return r.Name
 	}
@@ -82,7 +82,7 @@ func legacyResource(gv schema.GroupVersion, r Resource) metav1.APIResource {
 	return entry
 }
 
-// foreign returns the group and version of a kind that is not of gv, and nothing for one that is.
+// foreign returns the group and version of a kind, or empty strings if these are those of gv.
 func foreign(gv, kind schema.GroupVersion) (group, version string) {
 	if kind.Empty() || kind == gv {
 		return "", ""
@@ -90,8 +90,8 @@ func foreign(gv, kind schema.GroupVersion) (group, version string) {
 	return kind.Group, kind.Version
 }
 
-// storageVersionHash is opaque to clients; the form is the one every Kubernetes API server uses, so that moving
-// a resource between servers shows no change.
+// storageVersionHash returns a hash that clients do not interpret. It has the form that every Kubernetes API server uses, so that
+// it does not change when a resource is moved between servers.
 func storageVersionHash(gvk schema.GroupVersionKind) string {
 	sum := sha256.Sum256([]byte(gvk.Group + "/" + gvk.Version + "/" + gvk.Kind))
 	return base64.StdEncoding.EncodeToString(sum[:8])

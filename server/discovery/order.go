@@ -26,14 +26,14 @@ func (r Resource) subresources() []Subresource {
 	return subs
 }
 
-// inOrder returns names in the order given, the others behind them, sorted.
+// inOrder returns names sorted by their place in order, followed by the others in alphabetical order.
 func inOrder(names, order []string) []string {
 	sorted := sortedVerbs(names)
 	slices.SortStableFunc(sorted, func(a, b string) int { return cmp.Compare(place(a, order), place(b, order)) })
 	return sorted
 }
 
-// place is where a name comes in an order, which names that are not in it are behind.
+// place returns the index of a name in order. For other names it returns the length of order.
 func place(name string, order []string) int {
 	if i := slices.Index(order, name); i >= 0 {
 		return i

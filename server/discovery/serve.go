@@ -58,8 +58,8 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.write(w, r, doc, accept, accept.Format.MediaType()+";g="+as.Group+";v="+as.Version+";as="+as.Kind)
 }
 
-// IsAggregated reports whether the answer to a request, of a server that serves CBOR, would be an aggregated document: that
-// of /api or of /apis.
+// IsAggregated reports whether a server that serves CBOR would answer the request with an aggregated document: that of /api or of
+// /apis.
 func IsAggregated(r *http.Request) bool {
 	path := strings.TrimSuffix(r.URL.Path, "/")
 	if r.Method != http.MethodGet || path != "/api" && path != "/apis" {
@@ -77,7 +77,7 @@ func formats(o Options) []codec.Format {
 	return all
 }
 
-// negotiate reads the Accept header; aggregated says that the path has an aggregated form.
+// negotiate evaluates the Accept header. aggregated is true if the path has an aggregated form.
 func negotiate(r *http.Request, among []codec.Format, aggregated bool) (codec.Accept, bool) {
 	limits := codec.Limits{As: func(gvk schema.GroupVersionKind, _ string) bool {
 		return aggregated && gvk == aggregatedKind()
@@ -93,10 +93,10 @@ func (s *Service) write(w http.ResponseWriter, r *http.Request, doc document, ac
 		return
 	}
 	w.Header().Set("Content-Type", contentType)
-	_, _ = w.Write(body) // the client has gone: nobody to tell
+	_, _ = w.Write(body) // the only error is that the client has gone
 }
 
-// apiVersions answers /api, the only document that depends on the request: it names the server's address.
+// apiVersions returns the document of /api, the only document that depends on the request: it has the address of the server.
 func (s *Service) apiVersions(st *state, r *http.Request) *metav1.APIVersions {
 	address := s.opts.ServerAddress
 	if address == "" {
@@ -112,7 +112,7 @@ func (s *Service) apiVersions(st *state, r *http.Request) *metav1.APIVersions {
 	}
 }
 
-// matches tells whether an If-None-Match header names etag, by the weak comparison of RFC 9110 section 13.1.2.
+// matches reports whether an If-None-Match header has etag, by the weak comparison of RFC 9110 section 13.1.2.
 func matches(header []string, etag string) bool {
 	for _, value := range strings.Split(strings.Join(header, ","), ",") {
 		value = strings.TrimSpace(value)

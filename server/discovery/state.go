@@ -13,19 +13,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// state is what is served between two calls of Set. It is immutable; its documents are encoded when first asked
-// for.
+// state has the documents between two calls of Set. It is immutable. Its documents are encoded when they are first requested.
 type state struct {
 	groups      map[string]*group   // by name
-	core, named document            // aggregated: the core group, and all others
-	versions    []string            // of the core group; nil when there is none
-	legacy      map[string]document // by path without trailing slash
+	core, named document            // aggregated documents of the core group and of all others
+	versions    []string            // versions of the core group; nil if there is none
+	legacy      map[string]document // keys are paths without trailing slash
 }
 
 // document is one encoded answer.
 type document func() (json []byte, etag string)
 
-// group is a group with all that is said of it, each made once, when it is first asked for.
+// group is a group with all its documents. Each document is made once, when it is first requested.
 type group struct {
 	source     Group
 	aggregated func() []byte // as an item of the aggregated list
@@ -51,7 +50,7 @@ func newGroup(g Group) *group {
 	return out
 }
 
-// root is where a group is found.
+// root returns the path of a group.
 func (g Group) root() string {
 	if g.Name == "" {
 		return "/api"
@@ -59,7 +58,7 @@ func (g Group) root() string {
 	return "/apis/" + g.Name
 }
 
-// newState describes groups. What before, which may be nil, says of those that have not changed is good still.
+// newState returns the state of groups. It uses documents of before, which may be nil, for groups that have not changed.
 func newState(groups []Group, before *state) *state {
 	s := &state{groups: map[string]*group{}, legacy: map[string]document{}}
 	var core, named []*group
@@ -89,7 +88,8 @@ func newState(groups []Group, before *state) *state {
 	return s
 }
 
-// joined is a list whose items are those of groups; empty is one without, whose items come last.
+// joined returns the document of a list whose items are those of groups. empty is the list without items; its items are the last
+// field.
 func joined(empty any, groups []*group, item func(*group) []byte) document {
 	return once(func() []byte {
 		body := bytes.TrimSuffix(encode(empty), []byte("]}"))
@@ -103,7 +103,7 @@ func joined(empty any, groups []*group, item func(*group) []byte) document {
 	})
 }
 
-// once is a document that is made once. The ETag is that of the JSON without the newline that ends a body.
+// once returns a document that is made once. The ETag is that of the JSON without the newline that ends a body.
 func once(make func() []byte) document {
 	return sync.OnceValues(func() ([]byte, string) {
 		body := make()
@@ -111,7 +111,7 @@ func once(make func() []byte) document {
 	})
 }
 
-// encode returns value as JSON. API types of metav1 and apidiscovery always marshal.
+// encode returns value as JSON. Encoding of API types of metav1 and apidiscovery cannot fail.
 func encode(value any) []byte {
 	body, err := json.Marshal(value)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/keelson-dev/keelson/server/request"
 )
 
-// Address finds out which address a request counts for ([request.Address], [request.HolderFrom]), where it comes through proxies
-// too.
+// Address sets the address that a request counts for ([request.Address], [request.HolderFrom]), also for a request that comes
+// through proxies.
 func Address(proxies []netip.Prefix) Filter {
 	proxies = slices.Clone(proxies)
 	return steps(func(p *passage, _ http.Handler) bool {

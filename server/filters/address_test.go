@@ -12,7 +12,7 @@ import (
 	"github.com/keelson-dev/keelson/server/request"
 )
 
-// What a request takes counts for who was authenticated, beyond a timeout too, and where the proxies say that he is.
+// What a request takes counts for the authenticated user and the address behind the proxies, also behind a Timeout.
 func TestHolderOfARequest(t *testing.T) {
 	somebody := authn.Func(func(*http.Request) (*authn.Response, error) {
 		return &authn.Response{User: authn.User{Name: "somebody"}}, nil

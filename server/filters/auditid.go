@@ -10,12 +10,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// maxAuditID bounds the ID that a client gives its request, in bytes. kube-apiserver has no bound, and logs the first 64 of it.
+// maxAuditID bounds the ID that a client gives its request, in bytes. kube-apiserver has no bound, and logs the first 64 bytes.
 const maxAuditID = 256
 
-// AuditID gives each request an ID, that of its Audit-ID header or a new UUID, puts it in the context, and shows it
-// in the Audit-Id header of the answer, so that a client can name the request to whoever reads logs. A request whose own ID is
-// longer than 256 bytes is answered with 400: each of its lines in logs and audit would have it.
+// AuditID gives each request an ID: that of its Audit-ID header, or a new UUID. It puts the ID in the context and in the Audit-Id
+// header of the answer, so that a client can name the request to readers of the logs. A request whose own ID is longer than 256
+// bytes is answered with 400, since every line about it in logs and audit would have the ID.
 func AuditID() Filter {
 	return steps(func(p *passage, _ http.Handler) bool {
 		given := p.r.Header.Get("Audit-Id")
@@ -34,7 +34,7 @@ func AuditID() Filter {
 	})
 }
 
-// newID is uuid.NewString, whose bytes need no place on the heap.
+// newID returns what uuid.NewString returns, without an allocation for the bytes.
 func newID() string {
 	var id uuid.UUID
 	_, _ = rand.Read(id[:]) // never fails

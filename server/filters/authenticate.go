@@ -13,21 +13,23 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// AuthenticateOptions refines Authenticate. The zero value is usable.
+// AuthenticateOptions are options of Authenticate. The zero value is usable.
 type AuthenticateOptions struct {
-	// Audiences are those the server identifies as, see authn.WithAudiences. A credential that is meant for others only is
-	// wrong. The slice must not be changed afterwards.
+	// Audiences are the audiences that the server identifies as, see authn.WithAudiences. A credential that is valid only for
+	// other audiences is refused. The slice must not be changed afterwards.
 	Audiences []string
-	// Failed is called for each request that is answered with 401, with the reason, which the client is not shown. A nil
-	// error says that the request has no credential the server knows. nil does nothing.
+	// Failed is called for each request that is answered with 401, with the reason, which the client does not get. A nil error
+	// means that no authenticator has recognized a credential in the request. A nil Failed does nothing.
 	Failed func(r *http.Request, err error)
 }
 
-// Authenticate finds out who makes a request and puts the user in the context. A request that a fails for, or has no
-// opinion of, or whose user has no name, is answered with 401, without the reason. Warnings of the response are shown to the client, and its audit
-// annotations recorded ([request.Annotate]). Behind the filter the request has no credentials any more
-// ([authn.StripCredentials]), and what it takes counts for the user ([request.HolderFrom]). On HTTP/2, an answer to a user that is unknown or anonymous ends the connection, so that a
-// client which opens streams only to cancel them pays for a connection each time (CVE-2023-44487).
+// Authenticate authenticates a request and puts the user in the context. It answers with 401, without the reason, if a returns an
+// error or nil, or a user without a name. Warnings of the response are sent to the client, and its audit annotations are recorded
+// ([request.Annotate]). Filters and handlers behind Authenticate see a request without credentials ([authn.StripCredentials]),
+// and what the request takes counts for the user ([request.HolderFrom]).
+//
+// On HTTP/2, an answer to a user that is unknown or anonymous ends the connection. A client that opens streams only to cancel
+// them then needs a new connection each time (CVE-2023-44487).
 func Authenticate(a authn.Authenticator, o AuthenticateOptions) Filter {
 	return steps(func(p *passage, _ http.Handler) bool {
 		r := p.r
@@ -67,8 +69,8 @@ func Authenticate(a authn.Authenticator, o AuthenticateOptions) Filter {
 	})
 }
 
-// meantFor reports whether a credential for the audiences of is good for a server that identifies as own. Either may be
-// nil, which is as good as all.
+// meantFor reports whether a credential for the audiences of is valid for a server that identifies as own. If either is empty, it
+// is.
 func meantFor(of, own []string) bool {
 	return len(of) == 0 || len(own) == 0 || slices.ContainsFunc(of, func(a string) bool { return slices.Contains(own, a) })
 }

@@ -15,7 +15,7 @@ import (
 
 var errNoName = errors.New("an authenticator returned a user without a name")
 
-// The reason of a 401 reaches the hook, and nothing of it the client.
+// The reason of a 401 is passed to Failed, and no part of it is sent to the client.
 func TestTheReasonOfA401(t *testing.T) {
 	secret := errors.New("the secret reason")
 	for _, tc := range []struct {

@@ -11,9 +11,10 @@ import (
 	"github.com/keelson-dev/keelson/server/response"
 )
 
-// Authorize lets through what a allows the user of the context, which [Authenticate] has put there, and answers all
-// else with 403. An error without an Allow is a 500. Without a user in the context the user is the zero User, who may
-// nothing that names its users.
+// Authorize passes on requests that a allows to the user of the context, which [Authenticate] has put there, and answers all
+// others with
+//  403. An error without an Allow is answered with 500. If the context has no user, a is called with the zero User. No rule that
+//     names its users matches that User.
 func Authorize(a authz.Authorizer) Filter {
 	return steps(func(p *passage, _ http.Handler) bool {
 		info, ok := p.info()
@@ -35,8 +36,8 @@ func Authorize(a authz.Authorizer) Filter {
 	})
 }
 
-// Attributes says in an authorizer's words what user wants with the request of info. A nil user is the zero User.
-// Selectors that do not parse, or are too large, are left out, so that nothing is allowed because of them.
+// Attributes returns the attributes for an authorizer of the request of info by user. A nil user is the zero User. Selectors that
+// do not parse, or are too large, are left out, so that they allow nothing.
 func Attributes(user *authn.User, info *request.Info) authz.Attributes {
 	if user == nil {
 		user = &authn.User{}

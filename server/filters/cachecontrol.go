@@ -2,8 +2,8 @@ package filters
 
 import "net/http"
 
-// CacheControl forbids caching, since an answer may be for its asker's eyes only: Cache-Control: no-cache, private.
-// A handler may set another value, and one set before is kept.
+// CacheControl forbids caching by Cache-Control: no-cache, private, since an answer may be only for the user who sent the
+// request. A handler may set another value. A value that was set before is kept.
 func CacheControl() Filter {
 	return steps(func(p *passage, _ http.Handler) bool {
 		if h := p.w.Header(); h.Get("Cache-Control") == "" {

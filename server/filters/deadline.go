@@ -11,13 +11,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// defaultDeadline is the longest a request may take where nothing else is said.
+// defaultDeadline is the longest time of a request by default.
 const defaultDeadline = 60 * time.Second
 
-// Deadline ends the context of every request at most longest after it was received, and before if its query asks
-// for that with ?timeout=DURATION ("10s"). 0 is 60 s. A timeout of zero or less asks for nothing; one that is no
-// duration is answered with 400. Long-running requests ([request.IsLongRunning]) have no deadline. The filter only
-// ends the context: see [Timeout] for the answer.
+// Deadline ends the context of every request at the time longest after the request was received, or before, if its query has
+// ?timeout=DURATION ("10s"). A longest of 0 is 60 s. A timeout of zero or less has no effect. One that is not a duration is
+// answered with
+//  400. Long-running requests ([request.IsLongRunning]) have no deadline. The filter only ends the context: [Timeout] answers.
 func Deadline(longest time.Duration) Filter {
 	if longest <= 0 {
 		longest = defaultDeadline
@@ -47,9 +47,9 @@ func Deadline(longest time.Duration) Filter {
 	})
 }
 
-// requestedTimeout is what the query asks for, but at most longest.
+// requestedTimeout returns the timeout of the query, but at most longest.
 func requestedTimeout(r *http.Request, longest time.Duration) (time.Duration, error) {
-	if !strings.Contains(r.URL.RawQuery, "timeout") { // saves the parsing; an encoded "timeout" is nobody's habit
+	if !strings.Contains(r.URL.RawQuery, "timeout") { // avoids parsing; no client encodes "timeout"
 		return longest, nil
 	}
 	value := r.URL.Query().Get("timeout")

@@ -7,28 +7,28 @@ import (
 	"time"
 )
 
-// deadlineContext is what context.WithDeadline makes, without a timer and without being told of the end of its parent as
-// long as nobody waits for its own end: most requests are over before anybody does.
+// deadlineContext is like the context of context.WithDeadline. Until Done is called, it has no timer and does not register with
+// its parent: most requests end before that.
 type deadlineContext struct {
-	context.Context // the parent; nil: not in use
+	context.Context // the parent; nil: the deadlineContext is not in use
 	at              time.Time
 
-	made atomic.Pointer[madeContext] // nil: nobody has called Done
+	made atomic.Pointer[madeContext] // nil: Done has not been called
 
 	mu  sync.Mutex // guards err, and is held while made is set
-	err error      // what Err has returned, if it was not nil
+	err error      // the result of Err, if that was not nil
 }
 
-// madeContext is one of package context.
+// madeContext is a context of package context.
 type madeContext struct {
 	context.Context
 	cancel context.CancelFunc
 }
 
-// ends returns the context of p's request with a deadline. Its end must be called.
+// ends returns a context with a deadline for the request of p. The method end of the context must be called.
 func (p *passage) ends(at time.Time) *deadlineContext {
 	c := &p.until
-	if c.Context != nil { // of another Deadline
+	if c.Context != nil { // in use by another Deadline
 		c = new(deadlineContext)
 	}
 	c.Context, c.at = p.r.Context(), at
@@ -51,7 +51,7 @@ func (c *deadlineContext) Done() <-chan struct{} {
 	return c.make().Done()
 }
 
-// make makes the context that tells of the end; mu is held.
+// make makes the context of package context, unless there is one. The caller holds mu.
 func (c *deadlineContext) make() *madeContext {
 	made := c.made.Load()
 	if made == nil {
@@ -71,13 +71,13 @@ func (c *deadlineContext) Err() error {
 	defer c.mu.Unlock()
 	if c.err == nil {
 		if c.err = c.over(); c.err != nil {
-			c.make() // so that the cause is what it is now
+			c.make() // so that context.Cause does not change later
 		}
 	}
 	return c.err
 }
 
-// over is why the context has ended by itself; mu is held.
+// over returns the reason why the context has ended, other than a call of end, or nil. The caller holds mu.
 func (c *deadlineContext) over() error {
 	if made := c.made.Load(); made != nil {
 		return made.Err()
@@ -91,7 +91,8 @@ func (c *deadlineContext) over() error {
 	return nil
 }
 
-// Value implements context.Context. Who has called Done finds, as package context does, the context that told him.
+// Value implements context.Context. After a call of Done it returns the values of made, in which package context looks for the
+// context that closes the channel.
 func (c *deadlineContext) Value(key any) any {
 	if made := c.made.Load(); made != nil {
 		return made.Value(key)

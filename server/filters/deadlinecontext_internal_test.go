@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// both are a deadlineContext and one of package context, which must never differ.
+// both has a deadlineContext and a context of package context, which must always behave alike.
 type both struct {
 	parent       context.Context
 	cancelParent context.CancelCauseFunc
 	lazy         *deadlineContext
 	real         context.Context
 	cancel       context.CancelFunc
-	children     [2]context.Context // of each; nil before they are made
-	ended        bool               // by its end, after which its parent may have a cause of its own
+	children     [2]context.Context // a child of each; nil before they are made
+	ended        bool               // end was called; the parent may get another cause afterwards
 }
 
 type nameKey struct{}
@@ -75,13 +75,13 @@ func (b *both) compare(t *testing.T, done bool) {
 	}
 }
 
-// Whenever it is asked, and for whatever, the context of Deadline is like that of package context.
+// A deadlineContext behaves like a context of package context, in whatever order its methods are called.
 func TestDeadlineContextIsAsOthersAre(t *testing.T) {
 	t.Parallel()
 	for range 300 {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBoth(t, time.Duration(rand.IntN(2)*rand.IntN(100))*time.Millisecond, time.Duration(rand.IntN(100))*time.Millisecond)
-			b.compare(t, false) // who asks late is told one of two reasons, which need not be the first
+			b.compare(t, false) // a late call returns one of two reasons, not always the first
 			for range 12 {
 				switch rand.IntN(8) {
 				case 0:

@@ -14,15 +14,15 @@ import (
 	"github.com/keelson-dev/keelson/server/response"
 )
 
-// deadlineWriter is the ResponseWriter of a handler from which the response may be taken away at any time. It has
-// no Unwrap: what is beneath must not be touched once the request is over.
+// deadlineWriter is the ResponseWriter of a handler from which the response may be taken away at any time. It has no Unwrap,
+// since the writer beneath must not be used after the request has ended.
 type deadlineWriter struct {
-	header  http.Header // the handler's own, until the response begins
-	writing atomic.Bool // bytes are on their way to the client
+	header  http.Header // used only by the handler until the response begins
+	writing atomic.Bool // a call is writing bytes to the client
 	failing atomic.Bool // the header is that of an error; written under mu
-	answer  recorder    // what the handler has answered, whether it is let or not; the handler's own
+	answer  recorder    // the handler's answer, also after expired; used only by the handler
 
-	mu       sync.Mutex // guards all below, and is held while w is used by the handler
+	mu       sync.Mutex // guards all below; held while the handler uses w
 	w        http.ResponseWriter
 	begun    bool // the header is written, or the connection hijacked
 	expired  bool // the response has been taken away
@@ -33,14 +33,14 @@ func (d *deadlineWriter) init(w http.ResponseWriter) {
 	header := w.Header()
 	d.w, d.header = w, make(http.Header, len(header)+2)
 	for name, values := range header {
-		d.header[name] = slices.Clip(values) // so that what the handler adds goes elsewhere
+		d.header[name] = slices.Clip(values) // so that values that the handler adds are not written into the slice
 	}
 }
 
-// seen is for the filters around the handler, which run in its goroutine.
+// seen is called by the filters around the handler, which run in its goroutine.
 func (d *deadlineWriter) seen() *recorder { return &d.answer }
 
-// forHandler returns d with the powers that what is beneath has.
+// forHandler returns d, with Hijack if the writer beneath has it.
 func (d *deadlineWriter) forHandler() http.ResponseWriter {
 	if _, ok := d.w.(http.Hijacker); ok {
 		return hijackableDeadlineWriter{d}
@@ -48,7 +48,7 @@ func (d *deadlineWriter) forHandler() http.ResponseWriter {
 	return d
 }
 
-// EndsWrites tells handlers that they need no deadline of their own for what they write: see expire.
+// EndsWrites marks writers whose handlers need not set write deadlines of their own: see expire.
 func (d *deadlineWriter) EndsWrites() {}
 
 // Header implements http.ResponseWriter.
@@ -96,7 +96,7 @@ func (d *deadlineWriter) Write(p []byte) (int, error) {
 }
 
 // Flush implements http.Flusher.
-func (d *deadlineWriter) Flush() { _ = d.FlushError() } // http.Flusher has no way to say it
+func (d *deadlineWriter) Flush() { _ = d.FlushError() } // http.Flusher returns no error
 
 // FlushError is Flush for http.ResponseController.
 func (d *deadlineWriter) FlushError() error {
@@ -136,7 +136,7 @@ func (d *deadlineWriter) control(f func(*http.ResponseController) error) error {
 	return f(http.NewResponseController(d.w))
 }
 
-// begin hands the handler's header over, once; mu is held.
+// begin passes on the handler's header, once. The caller holds mu.
 func (d *deadlineWriter) begin() {
 	if !d.begun {
 		d.copyHeader()
@@ -144,7 +144,7 @@ func (d *deadlineWriter) begin() {
 	}
 }
 
-// copyHeader makes the real header what the handler's is; mu is held.
+// copyHeader replaces the real header by the handler's. The caller holds mu.
 func (d *deadlineWriter) copyHeader() {
 	if d.begun {
 		return
@@ -161,8 +161,7 @@ func (d *deadlineWriter) silent() bool {
 	return !d.begun
 }
 
-// flushHeader hands over what the handler, which has returned, left in its header: all of it when nothing was
-// written, and trailers in any case.
+// flushHeader passes on the header of a handler that has returned: all of it if nothing was written, and otherwise the trailers.
 func (d *deadlineWriter) flushHeader() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -170,14 +169,15 @@ func (d *deadlineWriter) flushHeader() {
 	d.copyHeader()
 }
 
-// expire takes the response away; hold is called before anybody can see that. begun says that part of it is written.
-// false says that it is the handler's: it has returned, or is answering with an error, its own word on the deadline.
+// expire takes the response away from the handler. It calls hold before the handler can notice that. begun is true if a part of
+// the response is written. ok is false if the response remains the handler's, because it has returned, or is answering with an
+// error of its own.
 func (d *deadlineWriter) expire(hold func()) (begun, ok bool) {
-	for !d.mu.TryLock() { // who has it is writing, or done at once
+	for !d.mu.TryLock() { // the holder of mu is writing, or releases it at once
 		if d.writing.Load() {
-			// The response has begun and will be aborted, unless it is an error: its client may be too slow to take what
-			// is written, and must not hold us up. Only this goroutine ends the use of w, so that it may be told so
-			// without mu.
+			// The response has begun, and will be aborted unless it is an error. Its client may be too slow to take what is
+			// written, and must not delay this goroutine. The deadline may be set without mu, since only this goroutine ends the
+			// use of w.
 			end := time.Unix(1, 0)
 			if d.failing.Load() {
 				end = time.Now().Add(lastWord)
@@ -197,10 +197,10 @@ func (d *deadlineWriter) expire(hold func()) (begun, ok bool) {
 	return d.begun, true
 }
 
-// lastWord is how long a client may take for an error that is being written when the deadline passes.
+// lastWord is the time that a client has for receiving an error that is being written when the deadline passes.
 const lastWord = 2 * time.Second
 
-// finish notes that the handler has returned, and reports whether the response had been taken away before.
+// finish records that the handler has returned, and reports whether the response had been taken away before.
 func (d *deadlineWriter) finish() (expired bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -208,7 +208,7 @@ func (d *deadlineWriter) finish() (expired bool) {
 	return d.expired
 }
 
-// hijackableDeadlineWriter is a deadlineWriter whose connection can be taken over; it is then the handler's alone.
+// hijackableDeadlineWriter is a deadlineWriter with Hijack. A hijacked connection belongs to the handler.
 type hijackableDeadlineWriter struct{ *deadlineWriter }
 
 // Hijack implements http.Hijacker.

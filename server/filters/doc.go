@@ -1,7 +1,7 @@
-// Package filters holds what surrounds the handlers of an API server: each [Filter] does one thing to every request
-// that passes, and knows nothing of what is behind it.
+// Package filters provides the HTTP filters around the handlers of an API server. Each [Filter] does one thing to every request,
+// and does not depend on the handler behind it.
 //
-// A chain is a list, outermost first:
+// A chain is a list, outermost filter first:
 //
 //	h = filters.Chain(h,
 //		filters.Recover(logger),
@@ -11,13 +11,13 @@
 //		filters.Authorize(authorizer),
 //	)
 //
-// Most filters stand alone. Those that ask what a request wants (Deadline, InFlight, Authorize) take the info that
-// [RequestInfo] has put in the context, or resolve it themselves; Authorize and InFlight go by the user that
-// [Authenticate] has put there.
+// Most filters do not depend on others. [Deadline], [InFlight] and [Authorize] need the [request.Info] of a request: they use the
+// one that [RequestInfo] has put in the context, or resolve it themselves. Authorize and InFlight use the user that
+// [Authenticate] has put in the context.
 //
-// Filters answer errors with [response.Error]: a Kubernetes Status in the format the client accepts.
+// Filters answer errors with [response.Error]: a Kubernetes Status in a format that the client accepts.
 //
-// What wraps the http.ResponseWriter keeps its powers: Flush and, where the connection has it (HTTP/1.1), Hijack,
+// Filters that wrap the http.ResponseWriter keep its methods Flush and, where the connection has it (HTTP/1.1), Hijack. Both work
 // directly and through http.ResponseController.
 package filters
 
@@ -26,7 +26,7 @@ import (
 	"slices"
 )
 
-// Filter wraps a handler in one that does something before or after it, or answers in its place.
+// Filter wraps a handler in another handler, which does something before or after it, or answers in its place.
 type Filter = func(http.Handler) http.Handler
 
 // Chain wraps h in filters, the first of which is the outermost. nil filters are skipped.

@@ -12,8 +12,8 @@ import (
 	"github.com/keelson-dev/keelson/server/request"
 )
 
-// The filter chain around a foreign handler: the application's own mux, protected and understood as a Kubernetes
-// API is.
+// The filter chain around a handler of another package: the mux of the application is protected, and its requests are resolved as
+// those of a Kubernetes API.
 func Example() {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {

@@ -136,7 +136,7 @@ func TestOrigin(t *testing.T) {
 			t.Errorf("%+v: %d %s", c, w.Code, w.Body)
 		}
 		r.Header["Origin"] = append([]string{"https://api.example.com:6443"}, r.Header["Origin"]...) // all of them count
-		r.Header.Set("Authorization", "Bearer t")                                                    // of a client that is no browser
+		r.Header.Set("Authorization", "Bearer t")                                                    // from a client that is not a browser
 		if w := serve(filters.Origin(c.allow), ok, r); w.Code != 200 {
 			t.Errorf("%+v, with a token: %d %s", c, w.Code, w.Body)
 		}
@@ -147,7 +147,7 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
-// What a page makes a browser send changes nothing unless the page is the server's own, or may.
+// A page can change something by requests of the browser only if it has the server's own origin, or an allowed one.
 func TestOriginOfWrites(t *testing.T) {
 	console := func(origin string) bool { return origin == "https://console.example.com" }
 	const own, foreign = "https://api.example.com:6443", "https://evil.example.org"
@@ -160,12 +160,12 @@ func TestOriginOfWrites(t *testing.T) {
 		{method: "POST", origin: own, want: 200},
 		{method: "POST", origin: own, site: "same-origin", want: 200},
 		{method: "POST", origin: "https://hidden.example.com", site: "same-origin", want: 200}, // behind a proxy of another name
-		{method: "POST", origin: "null", site: "same-origin", want: 200},                       // a page that hides where it is from
+		{method: "POST", origin: "null", site: "same-origin", want: 200},                       // a page that hides its origin
 		{method: "POST", origin: foreign, want: 403},
 		{method: "POST", origin: foreign, site: "cross-site", want: 403},
 		{method: "POST", origin: foreign, site: "same-site", want: 403},
 		{method: "POST", origin: foreign, site: "cross-site", credentials: "Bearer t", want: 200},
-		{method: "POST", origin: foreign, site: "cross-site", credentials: "Basic eDp5", want: 403}, // which a browser may add
+		{method: "POST", origin: foreign, site: "cross-site", credentials: "Basic eDp5", want: 403}, // credentials that a browser may add
 		{method: "POST", origin: foreign, site: "cross-site", credentials: "Negotiate t", want: 403},
 		{method: "POST", origin: "null", site: "cross-site", want: 403},
 		{method: "POST", site: "cross-site", want: 403},
@@ -416,9 +416,9 @@ func TestInFlight(t *testing.T) {
 			t.Errorf("%d %v %q", w.Code, w.Header(), w.Body)
 		}
 	}
-	enter("POST", "/apis/g/v/widgets")                  // writes have seats of their own
-	enter("GET", "/apis/g/v/widgets?watch=1")           // watches need none
-	enter("GET", "/apis/g/v/widgets", "system:masters") // nor do masters
+	enter("POST", "/apis/g/v/widgets")                  // writes are counted separately
+	enter("GET", "/apis/g/v/widgets?watch=1")           // watches are not counted
+	enter("GET", "/apis/g/v/widgets", "system:masters") // nor are masters
 	close(leave)
 	for range 4 {
 		if w := <-done; w.Code != 200 {

@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// HeaderFields bounds the number of different fields that the header of a request has, and answers those beyond with 431
-// (https://www.rfc-editor.org/rfc/rfc6585#section-5). How many bytes a header has is for http.Server.MaxHeaderBytes, which
-// bounds the fields of one name, too.
+// HeaderFields bounds the number of different fields in the header of a request. It answers requests above the bound with 431
+// (https://www.rfc-editor.org/rfc/rfc6585#section-5). The bytes of a header, and with them the number of fields of one name, are
+// bounded by http.Server.MaxHeaderBytes.
 func HeaderFields(most int) Filter {
 	return steps(func(p *passage, _ http.Handler) bool {
 		if len(p.r.Header) <= most {

@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// RefuseImpersonation answers requests that are made as somebody else, by the headers Impersonate-User and others of
-// https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation: with 403, as to somebody who
-// may not, or with 400 where the headers name no user. For who asked as another must not be answered as himself. It belongs
-// behind [Authenticate].
+// RefuseImpersonation refuses requests that impersonate another user, by the header Impersonate-User and others of
+// https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation. The answer is 403, as to a user who
+// may not impersonate, or 400 if the headers name no user. Without this filter such a request would be answered as one of the
+// user who sent it. The filter belongs behind [Authenticate].
 func RefuseImpersonation() Filter {
 	return steps(func(p *passage, _ http.Handler) bool {
 		as, asked := "", false

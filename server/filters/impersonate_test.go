@@ -29,7 +29,7 @@ func TestRefuseImpersonation(t *testing.T) {
 		r = r.WithContext(authn.WithUser(r.Context(), &authn.User{Name: "root", Groups: []string{"system:masters"}}))
 		w := httptest.NewRecorder()
 		filters.Chain(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), filters.RefuseImpersonation()).ServeHTTP(w, r)
-		if long := strings.Repeat("<", 900_000); tc.code == 403 { // the answer quotes it in short
+		if long := strings.Repeat("<", 900_000); tc.code == 403 { // the answer quotes the beginning
 			r.Header.Set(tc.name, long)
 			w := httptest.NewRecorder()
 			filters.Chain(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), filters.RefuseImpersonation()).ServeHTTP(w, r)

@@ -10,14 +10,14 @@ import (
 	"github.com/keelson-dev/keelson/server/response"
 )
 
-// InFlight bounds how many requests are served at the same time, reads and writes apart, and answers those beyond
-// with 429 and Retry-After. 0 is 400 reads and 200 writes, a negative number no bound. Members of system:masters
-// are never turned away, and long-running requests are not counted.
+// InFlight bounds how many requests are served at the same time, separately for reads and writes. It answers requests above the
+// bound with 429 and Retry-After. 0 is 400 reads and 200 writes, and a negative number is no bound. Members of system:masters are
+// never refused, and long-running requests are not counted.
 func InFlight(reads, writes int) Filter { return FlowControl(flowcontrol.NewInFlight(reads, writes)) }
 
-// FlowControl lets requests pass when it is their turn, and answers those that are turned away with 429 and
-// Retry-After. Long-running requests pass at once. turns is
-// given the attributes of the request without selectors. Each of onReject is called for a request that is turned away.
+// FlowControl calls turns for each request, and answers requests that it rejects with 429 and Retry-After. Long-running requests
+// pass without a call. The attributes that turns is called with have no selectors. Each of onReject is called for a rejected
+// request.
 func FlowControl(turns flowcontrol.Controller, onReject ...func(r *http.Request)) Filter {
 	return steps(func(p *passage, next http.Handler) bool {
 		info, ok := p.info()
@@ -38,7 +38,7 @@ func FlowControl(turns flowcontrol.Controller, onReject ...func(r *http.Request)
 	})
 }
 
-// turnAway answers in plain text, as kube-apiserver does: under load not even a Status is made.
+// turnAway answers in plain text, as kube-apiserver does: under load it avoids the cost of a Status.
 func turnAway(w http.ResponseWriter, r *http.Request, err error, onReject []func(*http.Request)) {
 	var rejection *flowcontrol.RejectedError
 	if !errors.As(err, &rejection) {

@@ -12,9 +12,9 @@ import (
 	"go.uber.org/zap"
 )
 
-// Log writes a line for each answer with a code of 500 or more, and none for all others, nor for one that nobody
-// waits for because the client has gone; panics are [Recover]'s. The line has the error, method, URI, code,
-// duration, audit ID and user agent; of long texts the first KiB. A nil log is silent.
+// Log writes a line for each answer with a code of 500 or more, and no line for any other. It also writes none if the client has
+// gone, or for a panic, which [Recover] logs. The line has the error, method, URI, code, duration, audit ID and user agent. Of
+// long texts it has the first KiB. A nil log writes nothing.
 func Log(log *zap.Logger) Filter {
 	if log == nil {
 		return func(next http.Handler) http.Handler { return next }
@@ -40,7 +40,7 @@ func (l *logged) serve(p *passage) {
 	}
 }
 
-// failure is a function of its own so that the fields of the line take no room on the stack of every request.
+// failure is a separate function, so that the fields of the line take no space on the stack of every request.
 func (l *logged) failure(ctx context.Context, method string, url *url.URL, header http.Header, code int, cause error, took time.Duration) {
 	why := zap.Skip()
 	if cause != nil {

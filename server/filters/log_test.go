@@ -17,7 +17,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// Clients that go away are everyday life, and what is answered to them fails nobody.
+// A client that has gone does not make an answer a failure, so that it is not logged.
 func TestLogTellsFailuresThatSomebodySees(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -59,7 +59,7 @@ func TestLogTellsTheCause(t *testing.T) {
 	}
 }
 
-// What a client sends makes no line longer than a few KiB.
+// A line has at most a few KiB, whatever the client sends.
 func TestLogCutsLongTexts(t *testing.T) {
 	core, logged := observer.New(zapcore.DebugLevel)
 	long := strings.Repeat("x", 1<<20)

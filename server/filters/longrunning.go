@@ -8,10 +8,10 @@ import (
 	"github.com/keelson-dev/keelson/server/response"
 )
 
-// LongRunning bounds the long-running requests ([request.IsLongRunning]) that are under way: each takes one of budget while it lasts.
-// One beyond the bounds is answered with 429 and Retry-After. It counts for the user who was authenticated, whomever the request
-// impersonates, and the address that it comes from ([request.HolderFrom]). Each of onReject is called for a request that is turned
-// away. Behind [Authorize] the filter counts only those who may.
+// LongRunning bounds the concurrent long-running requests ([request.IsLongRunning]). Each takes 1 of budget until it ends. A
+// request above the bounds is answered with 429 and Retry-After, and each of onReject is called for it. A request counts for the
+// user who was authenticated, also if it impersonates another user, and for the address that it comes from
+// ([request.HolderFrom]). Behind [Authorize] the filter counts only authorized requests.
 func LongRunning(budget *flowcontrol.Budget, onReject ...func(r *http.Request)) Filter {
 	return steps(func(p *passage, next http.Handler) bool {
 		info, ok := p.info()
@@ -27,7 +27,7 @@ func LongRunning(budget *flowcontrol.Budget, onReject ...func(r *http.Request)) 
 			callEach(onReject, p.r)
 			return false
 		}
-		if p.panics != nil { // a frame on the stack of each watch is saved
+		if p.panics != nil { // saves a frame on the stack of each watch
 			p.share = &share
 			return true
 		}
@@ -37,7 +37,7 @@ func LongRunning(budget *flowcontrol.Budget, onReject ...func(r *http.Request)) 
 	})
 }
 
-// turnAwayLong is a function of its own so that it takes no room on the stack of a watch.
+// turnAwayLong is a separate function, so that it takes no space on the stack of a watch.
 func turnAwayLong(w http.ResponseWriter, r *http.Request, err error) {
 	response.Error(w, r, response.Rejected(err))
 }

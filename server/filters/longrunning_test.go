@@ -12,7 +12,7 @@ import (
 	"github.com/keelson-dev/keelson/server/request"
 )
 
-// Requests that last are counted while they do, by the user whose credential they have; others are not.
+// Long-running requests are counted until they end, for the authenticated user. Other requests are not counted.
 func TestLongRunningRequestsAreBounded(t *testing.T) {
 	for name, around := range map[string]filters.Filter{"alone": nil, "behind Recover": filters.Recover(nil)} {
 		t.Run(name, func(t *testing.T) { boundLongRunning(t, around) })
@@ -79,7 +79,7 @@ func boundLongRunning(t *testing.T, around filters.Filter) {
 	}
 }
 
-// A request has so many header fields and no more.
+// The number of different header fields of a request is bounded.
 func TestHeaderFields(t *testing.T) {
 	h := filters.Chain(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), filters.HeaderFields(2))
 	for n, want := range []int{200, 200, 200, 431} {

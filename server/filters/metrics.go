@@ -10,21 +10,21 @@ import (
 
 // Meter counts requests. All methods may be called concurrently.
 type Meter interface {
-	// Served is told of a request that reaches its handler, before that begins, and returns what is told of its end;
-	// nil for a request that is not counted.
+	// Served is called for a request that reaches its handler, before the handler is called. It returns the Serving for the end
+	// of the request, or nil for a request that is not counted.
 	Served(r *http.Request, info *request.Info) Serving
 }
 
-// Serving is one request, or many of a kind: it need not tell them apart.
+// Serving counts the end of requests. One Serving may be used for many requests of the same kind.
 type Serving interface {
-	// Answered is called when the handler has ended, with the code of the answer and the bytes of the body, as they were
-	// sent. A panic before an answer has begun is one with code 500. ctx is the request's.
+	// Answered is called when the handler has returned, with the code of the answer and the number of bytes of the body, as they
+	// were sent. A panic before the answer has begun counts as an answer with code 500. ctx is the context of the request.
 	Answered(ctx context.Context, code int, size int64)
-	// Over is called after that, and also when there was no answer: the handler has aborted the connection.
+	// Over is called after Answered. It is also called when there was no answer, because the handler has aborted the connection.
 	Over()
 }
 
-// Metrics tells m of the requests that reach the handler behind it. Those that filters around it refuse do not.
+// Metrics calls m for the requests that reach the handler behind it. Requests that filters around it refuse are not counted.
 func Metrics(m Meter) Filter {
 	return func(next http.Handler) http.Handler { return &metered{m, next} }
 }
@@ -60,7 +60,7 @@ func (m *metered) serve(p *passage) {
 	serving.Over()
 }
 
-// unfinished tells of a handler that did not return, and lets the panic that ended it go on.
+// unfinished counts a request whose handler did not return, and continues the panic that ended it.
 func unfinished(panicked any, ctx context.Context, w watched, serving Serving) {
 	switch {
 	case w.seen().begun():
@@ -74,14 +74,14 @@ func unfinished(panicked any, ctx context.Context, w watched, serving Serving) {
 	}
 }
 
-// final is the code of the answer of a handler that has returned.
+// final returns the code of the answer of a handler that has returned.
 func (r *recorder) final(ctx context.Context) int {
 	switch {
 	case r.code != 0:
 		return r.code
 	case r.hijacked:
 		return http.StatusSwitchingProtocols
-	case errors.Is(ctx.Err(), context.DeadlineExceeded): // Timeout answers for it
+	case errors.Is(ctx.Err(), context.DeadlineExceeded): // Timeout answers
 		return http.StatusGatewayTimeout
 	}
 	return http.StatusOK

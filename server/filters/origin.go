@@ -14,17 +14,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Origin refuses, with 403, what the web pages of other origins send to this server unless allow returns true for their origin
-// ("https://console.example.com", or "null" of a page that has none; RFC 6454, section 7): WebSockets, and requests that may change
-// something, which are those with methods other than GET, HEAD and OPTIONS. nil allows no other origin. A client that is no browser
-// sends no Origin and no Sec-Fetch-Site, and passes; so does a request with a bearer token in its Authorization header, which a
-// page of another origin cannot send before the server has answered the browser that it may (the preflight request of the Fetch
-// standard), and not at all for a WebSocket. Credentials of other schemes are some that a browser may add by itself.
+// Origin refuses, with 403, requests that web pages of other origins send to this server, unless allow returns true for their
+// origin ("https://console.example.com", or "null" for a page that has none; RFC 6454, section 7). It refuses WebSockets, and
+// requests that may change something, which are those with methods other than GET, HEAD and OPTIONS. A nil allow allows no other
+// origin.
 //
-// A browser shows pages of one site no answers of another, but sends what they ask for, a POST of JSON without a Content-Type
-// included, and leaves the decision about WebSockets to the server (RFC 6455, section 10.2). It adds what it has of the user
-// whatever page asks: there are no cookies here, but the client certificate is one of a user who once chose it in a dialog, and so
-// is the way into the user's network.
+// Some requests always pass. A client that is not a browser sends no Origin and no Sec-Fetch-Site, and passes. A request with a
+// bearer token in its Authorization header passes, too. A page of another origin cannot send such a request until the server has
+// allowed it in answer to a preflight request (of the Fetch standard), and cannot send it at all for a WebSocket. Credentials of
+// other schemes do not count, since a browser may add them without the page.
+//
+// The reason for the filter: a browser does not show the answers of one site to pages of another, but it sends their requests,
+// also a POST of JSON without a Content-Type. For WebSockets it leaves the decision to the server (RFC 6455, section 10.2). It
+// adds the credentials of the user, whichever page sends the request. This server uses no cookies, but the browser may have a
+// client certificate that the user once chose in a dialog, and it has access to the user's network.
 func Origin(allow func(origin string) bool) Filter {
 	return steps(func(p *passage, _ http.Handler) bool {
 		if origin, foreign := foreignOrigin(p.r, allow); foreign {
@@ -35,7 +38,8 @@ func Origin(allow func(origin string) bool) Filter {
 	})
 }
 
-// foreignOrigin reports whether a request comes from a page that may not send it, and that page's origin where it is known.
+// foreignOrigin reports whether a request comes from a page that may not send it. origin is the origin of that page, if it is
+// known.
 func foreignOrigin(r *http.Request, allow func(origin string) bool) (origin string, foreign bool) {
 	all := r.Header["Origin"]
 	if bearsToken(r.Header) {
@@ -47,7 +51,7 @@ func foreignOrigin(r *http.Request, allow func(origin string) bool) (origin stri
 			return "", false
 		}
 		site := r.Header.Get("Sec-Fetch-Site")
-		if site == "same-origin" || site == "none" { // none: the user's own doing, no page's
+		if site == "same-origin" || site == "none" { // none: the user made the request, and not a page
 			return "", false
 		}
 		if len(all) == 0 {
@@ -62,7 +66,7 @@ func foreignOrigin(r *http.Request, allow func(origin string) bool) (origin stri
 	return "", false
 }
 
-// bearsToken reports whether a header has a token that no browser adds by itself.
+// bearsToken reports whether a header has a token that browsers do not add by themselves.
 func bearsToken(h http.Header) bool {
 	scheme, _, _ := strings.Cut(h.Get("Authorization"), " ")
 	return strings.EqualFold(scheme, "Bearer")
@@ -82,8 +86,9 @@ func errForeignOrigin(r *http.Request, origin string) error {
 	return fmt.Errorf("web pages of the origin %q may not %s", authz.Shorten(origin), what)
 }
 
-// isOwnOrigin reports whether an origin is that of a request's URL. What decrypts in front of this server may have hidden the
-// scheme; where it has not, a page that came by plain HTTP may have been changed by anybody.
+// isOwnOrigin reports whether an origin is that of a request's URL. If r.TLS is nil, a proxy may have ended TLS in front of this
+// server, so that the scheme is unknown. If it is not nil, a page that came by plain HTTP is refused, since anybody may have
+// changed it.
 func isOwnOrigin(r *http.Request, origin string) bool {
 	u, err := url.Parse(origin)
 	return err == nil && strings.EqualFold(u.Host, r.Host) && (u.Scheme == "https" || r.TLS == nil && u.Scheme == "http")

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// ReceivedAt notes in the context when a request came, so that deadlines and durations count from there however
-// long the filters between take. A nil now is time.Now.
+// ReceivedAt puts the time at which a request came in the context, so that deadlines and durations count from there, and include
+// the time of the filters between. A nil now is time.Now.
 func ReceivedAt(now func() time.Time) Filter {
 	if now == nil {
 		now = time.Now

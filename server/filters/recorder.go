@@ -6,14 +6,13 @@ import (
 	"net/http"
 )
 
-// watched is a ResponseWriter that knows what became of the response.
+// watched is a ResponseWriter that records the response.
 type watched interface {
 	http.ResponseWriter
 	seen() *recorder
 }
 
-// watch makes the writer of p a watched one: it stays what it is if it is one already, so that any number of filters costs one
-// wrapper.
+// watch wraps the writer of p in a watched one, unless it is one already. So any number of filters needs only one wrapper.
 func (p *passage) watch() watched {
 	if known, ok := p.w.(watched); ok {
 		return known
@@ -27,15 +26,15 @@ func (p *passage) watch() watched {
 	return w
 }
 
-// recorder remembers the status and the size of what is written through it. Its powers other than these are reached by
-// Unwrap.
+// recorder records the status and the size of the response that is written through it. Other methods of the ResponseWriter are
+// reached by Unwrap.
 type recorder struct {
 	http.ResponseWriter
 	code     int   // 0: nothing has been written
-	size     int64 // of the body, as it is sent
+	size     int64 // bytes of the body, as it is sent
 	hijacked bool
-	cause    error       // why the code is 500 or more, if that was said
-	body     *unreadBody // that is told when the response begins; may be nil
+	cause    error       // the reason for a code of 500 or more, if SetCause was called
+	body     *unreadBody // begins is called when the response begins; may be nil
 }
 
 func (r *recorder) seen() *recorder { return r }
@@ -43,9 +42,9 @@ func (r *recorder) seen() *recorder { return r }
 // begun reports whether it is too late for another answer.
 func (r *recorder) begun() bool { return r.code != 0 || r.hijacked }
 
-// note remembers the code of a response that begins, if it does.
+// note records the code of a response, if the response begins now.
 func (r *recorder) note(code int) {
-	if r.code == 0 && (code >= 200 || code == http.StatusSwitchingProtocols) { // the others of 1xx announce a further one
+	if r.code == 0 && (code >= 200 || code == http.StatusSwitchingProtocols) { // the other 1xx codes are followed by another code
 		r.code = code
 		if r.body != nil && code >= 200 {
 			r.body.begins()
@@ -68,7 +67,7 @@ func (r *recorder) Write(p []byte) (int, error) {
 }
 
 // Flush implements http.Flusher.
-func (r *recorder) Flush() { _ = r.FlushError() } // http.Flusher has no way to say it
+func (r *recorder) Flush() { _ = r.FlushError() } // http.Flusher returns no error
 
 // FlushError is Flush for http.ResponseController.
 func (r *recorder) FlushError() error {
@@ -90,7 +89,7 @@ func (r *recorder) SetCause(err error) { r.cause = err }
 // Unwrap is for http.ResponseController.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// hijackable is a recorder whose connection can be taken over.
+// hijackable is a recorder with Hijack.
 type hijackable struct{ *recorder }
 
 // Hijack implements http.Hijacker.

@@ -12,10 +12,10 @@ import (
 	"go.uber.org/zap"
 )
 
-// Recover turns a panic into one failed request: the answer is 500 with a text, or, when the response has begun, an
-// aborted connection, and log gets one line with the stack. http.ErrAbortHandler passes on, as a handler's wish to
-// abort the connection. It also hears of panics in handlers that outlived a [Timeout] behind it. A nil log is silent.
-// Each of aborted is called for a request whose handler wishes that.
+// Recover turns a panic into one failed request. The answer is 500 with a text. If the response has begun, the connection is
+// aborted. log gets one line with the stack. A panic with http.ErrAbortHandler is passed on, since the handler wants to abort the
+// connection; each of aborted is called for such a request. Panics of handlers that outlive a [Timeout] behind this filter are
+// logged, too. A nil log logs nothing.
 func Recover(log *zap.Logger, aborted ...func(r *http.Request)) Filter {
 	if log == nil {
 		log = zap.NewNop()
@@ -45,7 +45,7 @@ func (f *recovered) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.to(f.next)
 }
 
-// panicked deals with the panic that has ended a request.
+// panicked handles the panic that has ended a request.
 func (f *recovered) panicked(value any, p *passage, rw watched) {
 	if isAbort(value) {
 		for _, tell := range f.aborted {
@@ -64,13 +64,13 @@ func (f *recovered) panicked(value any, p *passage, rw watched) {
 	http.Error(rw, "This request caused apiserver to panic. Look in the logs for details.", http.StatusInternalServerError)
 }
 
-// report tells the log of the Recover that began p of a panic.
+// report logs a panic to the log of the Recover that began p.
 func (p *passage) report(value any, stack []byte) {
 	p.panics.Error("a handler panicked", zap.String("panic", excerpt.Of(fmt.Sprint(value), excerpt.Text)), zap.String("method", authz.Shorten(p.came.Method)),
 		zap.String("uri", authz.Shorten(p.came.URL.RequestURI())), zap.ByteString("stack", stack))
 }
 
-// request is the request of a passage that a Recover or a Timeout has begun.
+// request returns the request of a passage that a Recover or a Timeout has begun.
 func (p *passage) request() *http.Request {
 	if p.r == nil {
 		return p.came.WithContext(p)
@@ -78,17 +78,17 @@ func (p *passage) request() *http.Request {
 	return p.r
 }
 
-// isAbort reports whether a panic is a handler's wish to abort the connection.
+// isAbort reports whether a handler has panicked to abort the connection.
 func isAbort(value any) bool {
 	err, ok := value.(error)
 	return ok && errors.Is(err, http.ErrAbortHandler)
 }
 
-// reportKey asks a context for the passage that a Recover has begun.
+// reportKey is the key of the passage that a Recover has begun, in its context.
 type reportKey struct{}
 
-// reportPanic tells of a panic that can reach nobody up the stack: Recover's log, or else where net/http would have
-// written it.
+// reportPanic logs a panic of a goroutine whose request has ended. It uses the log of Recover, or else the log in which net/http
+// would have written it.
 func reportPanic(r *http.Request, p *panicError) {
 	if began, ok := r.Context().Value(reportKey{}).(*passage); ok {
 		began.report(p.value, p.stack)
@@ -101,11 +101,11 @@ func reportPanic(r *http.Request, p *panicError) {
 	printf("http: panic serving %v after its deadline: %v", r.RemoteAddr, p)
 }
 
-// panicError is a panic on its way from the goroutine of a handler to that of the request.
+// panicError is a panic that is passed from the goroutine of a handler to that of the request.
 type panicError struct {
 	value any
 	stack []byte
 }
 
-// Error implements error, for whoever recovers it.
+// Error implements error, for a filter of the program that recovers the panic.
 func (p *panicError) Error() string { return fmt.Sprintf("%v\n\n%s", p.value, p.stack) }

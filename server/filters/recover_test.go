@@ -33,7 +33,7 @@ func TestRecover(t *testing.T) {
 	if f["panic"] != "boom" || f["uri"] != "/x?y" || !strings.Contains(f["stack"].(string), "TestRecover") {
 		t.Errorf("fields %v", f)
 	}
-	serve(filters.Recover(nil), panics, httptest.NewRequest(http.MethodGet, "/", nil)) // silent
+	serve(filters.Recover(nil), panics, httptest.NewRequest(http.MethodGet, "/", nil)) // logs nothing
 }
 
 // aborts reports whether a panic aborts the connection.

@@ -7,8 +7,8 @@ import (
 	"github.com/keelson-dev/keelson/server/response"
 )
 
-// RequestInfo finds out once what a request wants (by [request.Resolver.Resolve]) and puts it in the context, for all
-// filters behind it and for the handlers. A path that cannot be understood is answered with its error.
+// RequestInfo resolves once what a request is for ([request.Resolver.Resolve]), and puts the result in the context, for all
+// filters behind it and for the handlers. If that fails, it answers with the error.
 func RequestInfo(by request.Resolver) Filter {
 	return steps(func(p *passage, _ http.Handler) bool {
 		info, err := by.Resolve(p.r)
@@ -21,8 +21,8 @@ func RequestInfo(by request.Resolver) Filter {
 	})
 }
 
-// info returns the info of a request, resolving it where no RequestInfo has; false says that the request could not
-// be understood and has been answered.
+// info returns the info of a request, and resolves it if there was no RequestInfo. false means that the request could not be
+// resolved and has been answered.
 func (p *passage) info() (*request.Info, bool) {
 	if p.values.Info != nil {
 		return p.values.Info, true

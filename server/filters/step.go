@@ -11,16 +11,16 @@ import (
 	"go.uber.org/zap"
 )
 
-// step is a filter that may be done with a request before the handler behind it begins. Such filters, one behind the
-// other, run in a loop and not inside each other: a watch, which waits for minutes behind most of them, keeps none of
-// their frames on its stack. Inside each other they would be half of it, and double what it is rounded up to.
+// step is a filter whose function may return before the handler behind it begins. Successive steps run in a loop, and do not call
+// each other. Most filters of a watch, which lasts for minutes, are steps, and keep no frames on its stack. If they called each
+// other, their frames would be half of the stack, and could double its size, which is rounded up.
 type step struct {
 	do   stepFunc
 	next http.Handler
 }
 
-// stepFunc reports whether next is to serve the request; if not it has answered, or has let p go on to next itself to do
-// something after it.
+// stepFunc reports whether next is to serve the request. If it returns false, it has answered the request, or has itself called
+// next, to do something afterwards.
 type stepFunc func(p *passage, next http.Handler) bool
 
 // steps makes a filter of do.
@@ -31,29 +31,29 @@ func steps(do stepFunc) Filter {
 // ServeHTTP implements http.Handler.
 func (s *step) ServeHTTP(w http.ResponseWriter, r *http.Request) { begin(w, r).to(s) }
 
-// around is a filter that does something after the handlers behind it too, with the passage of the filters before it: serve goes
-// on to them itself.
+// around is a filter that also does something after the handlers behind it. serve gets the passage of the filters before it, and
+// calls the handlers behind it.
 type around interface{ serve(p *passage) }
 
-// passage is one request on its way through filters of this package that stand behind each other, in one goroutine. It is the
-// context of the request too, so that what they find out takes one place and not one for each. What filters beyond one of
-// somebody else, or beyond a [Timeout], find out has another.
+// passage is one request in successive filters of this package, in one goroutine. It is also the context of the request, so that
+// all results of the filters are in one place. Filters behind a filter of another package, or behind a [Timeout], have another
+// passage.
 type passage struct {
-	context.Context                     // what the request came with
-	w               http.ResponseWriter // for who comes next
-	r               *http.Request       // the filters' own: they may change its fields, but not what these refer to; see letGo
+	context.Context                     // the context of the request that begin was called with
+	w               http.ResponseWriter // for the next filter or handler
+	r               *http.Request       // a copy that filters may change, except for what its fields refer to; see letGo
 	values          request.Values
-	who             *authn.User        // nil: nobody has been authenticated here
-	group           *WaitGroup         // that counts the request; nil: none here
-	panics          *zap.Logger        // of a Recover that has begun the passage
-	share           *flowcontrol.Share // that the Recover gives back; nil: none
-	came            *http.Request      // what that was given; also of a Timeout's handlerRun
-	answer          recorder           // what w is once it is watched
+	who             *authn.User        // nil: the user was not authenticated in this passage
+	group           *WaitGroup         // counts the request; nil: no WaitGroup in this passage
+	panics          *zap.Logger        // the log of the Recover that began the passage
+	share           *flowcontrol.Share // released by the Recover; nil: none
+	came            *http.Request      // the request of that Recover, or of the Timeout that began the passage
+	answer          recorder           // w refers to it after watch
 	until           deadlineContext
-	header          [2]string // values of the header
+	header          [2]string // values of header fields
 }
 
-// begin begins a passage with a request of its own.
+// begin begins a passage with a new copy of the request.
 func begin(w http.ResponseWriter, r *http.Request) *passage {
 	p := new(passage)
 	p.begin(w, r)
@@ -66,7 +66,7 @@ func (p *passage) begin(w http.ResponseWriter, r *http.Request) {
 	p.r = r.WithContext(p)
 }
 
-// to goes on to next, and returns when that has served the request.
+// to calls next, and returns when next has served the request.
 func (p *passage) to(next http.Handler) {
 	for {
 		switch h := next.(type) {
@@ -85,14 +85,14 @@ func (p *passage) to(next http.Handler) {
 	}
 }
 
-// letGo returns the request for who is behind the filters of p. A watch, which needs none once it is under way, must not keep it
-// for as long as it lasts: p.r is nil then.
+// letGo returns the request for the handler behind the filters of p. For a long-running request it sets p.r to nil, so that the
+// request is not kept in memory as long as a watch lasts.
 func (p *passage) letGo() *http.Request {
 	r := p.r
 	if request.IsLongRunning(p.values.Info) {
 		p.r = nil
 		if taken := p.values.Policy; taken != nil && p.values.Info.Verb == "watch" {
-			// It has decided; a watch must not keep the roles of an hour ago in memory.
+			// The policy has decided. A watch must not keep its roles in memory, which may be outdated.
 			p.values.Policy = &admission.Policy{Installed: taken.Installed}
 		}
 	}
@@ -121,7 +121,7 @@ func (p *passage) Value(key any) any {
 	return p.Context.Value(key)
 }
 
-// user is who asks, nil when nobody was authenticated.
+// user returns the authenticated user, or nil if no user was authenticated.
 func (p *passage) user() *authn.User {
 	if p.who != nil {
 		return p.who
@@ -129,5 +129,5 @@ func (p *passage) user() *authn.User {
 	return authn.UserFrom(p.Context)
 }
 
-// setContext is r.WithContext without a new request.
+// setContext sets the context of r. It does what r.WithContext does, without a new request.
 func setContext(r *http.Request, ctx context.Context) { *r = *r.WithContext(ctx) }

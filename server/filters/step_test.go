@@ -16,7 +16,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// whole is a chain of all filters around h.
+// whole returns a chain of all filters around h.
 func whole(h http.Handler) http.Handler {
 	tokens := authn.StaticTokens(map[string]authn.User{"s3cret": {Name: "admin", Groups: []string{authn.MastersGroup}}})
 	return filters.Chain(h,
@@ -25,8 +25,7 @@ func whole(h http.Handler) http.Handler {
 		filters.Authenticate(authn.BearerToken(tokens), filters.AuthenticateOptions{}), filters.InFlight(0, 0), filters.Authorize(authz.Masters()))
 }
 
-// A request, with the copy of its header that has no credentials, is needed no more once a watch is under way; it must not be
-// kept for as long as that lasts.
+// A request, and the copy of its header without credentials, must not be kept in memory while a watch lasts.
 func TestAWatchKeepsNoRequest(t *testing.T) {
 	t.Parallel()
 	h := whole(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -35,7 +34,7 @@ func TestAWatchKeepsNoRequest(t *testing.T) {
 			if runtime.GC(); own.Value() == nil {
 				return
 			}
-			time.Sleep(time.Millisecond) // who marks may have seen it in a register
+			time.Sleep(time.Millisecond) // the collector may have seen the request in a register
 		}
 		t.Error("the request is kept")
 	}))
@@ -44,7 +43,7 @@ func TestAWatchKeepsNoRequest(t *testing.T) {
 	h.ServeHTTP(httptest.NewRecorder(), r)
 }
 
-// Though it is not kept, whoever is told of a watch that was aborted gets to see it.
+// A function of Recover that is called for an aborted watch gets the request, though the request is not kept.
 func TestAnAbortedWatchIsTold(t *testing.T) {
 	t.Parallel()
 	var told *http.Request
@@ -58,8 +57,8 @@ func TestAnAbortedWatchIsTold(t *testing.T) {
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/api/v1/pods?watch=1", nil))
 }
 
-// The stack of an idle watch is the larger part of its cost, and what filters leave on it the part that grows with
-// each that is added: only Recover and Log, which do something afterwards, and the two runs of others between.
+// The stack is the larger part of the memory of an idle watch, and grows with each filter that has a frame on it. Only Recover
+// and Log, which do something afterwards, and the two loops of other filters between them may have frames there.
 func TestAWatchKeepsNoFrameOfAFilterThatIsDone(t *testing.T) {
 	t.Parallel()
 	var on []string
@@ -82,7 +81,7 @@ func TestAWatchKeepsNoFrameOfAFilterThatIsDone(t *testing.T) {
 	}
 }
 
-// Filters in a row share one request of their own: that of whoever called them stays as it was.
+// Successive filters share one copy of the request, and do not change the request of their caller.
 func TestFiltersDoNotChangeTheRequestTheyAreGiven(t *testing.T) {
 	t.Parallel()
 	for _, query := range []string{"", "?watch=1"} {

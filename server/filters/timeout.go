@@ -13,33 +13,33 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Timeout answers when the deadline of a request's context passes ([Deadline] sets it) before its handler has: with
-// 504, or, when the response has begun, by aborting the connection. Where no time is left from the start the handler
-// does not begin. Requests without a deadline are none of its business, nor are long-running ones: a watch under a
-// deadline that somebody else has set ends by itself, cleanly.
+// Timeout answers a request whose handler has not returned when the deadline of its context passes ([Deadline] sets it). The
+// answer is 504. If the response has begun, the connection is aborted. If no time is left at the start, the handler is not
+// called. Requests without a deadline and long-running requests pass unchanged: a watch with a deadline that another handler has
+// set ends cleanly by itself.
 //
-// The handler runs in a goroutine of its own. When the deadline passes its context has ended, what it writes is
-// refused with http.ErrHandlerTimeout and what it reads of the body fails, so that it should return soon; the filter
-// does not wait for it, but a [WaitGroup] around the filter does, and a panic in it is told to the [Recover] around.
-// A handler that is just writing an error may finish. A request whose client has gone is not answered, and its handler is waited for.
+// The handler runs in a goroutine of its own. When the deadline passes, its context has ended, its writes return
+// http.ErrHandlerTimeout, and its reads of the body fail, so that it should return soon. The filter does not wait for it, but a
+// [WaitGroup] around the filter does. A panic in it is logged by the [Recover] around the filter. A handler that is writing an
+// error at that time may finish. If the client has gone, the request is not answered, and the filter waits for the handler.
 //
-// Each of onTimeout is called for a request that the filter answers or aborts in its handler's place.
+// Each of onTimeout is called for a request that the filter answers or aborts.
 func Timeout(onTimeout ...func(r *http.Request)) Filter {
-	timers := new(sync.Pool) // of *time.Timer
+	timers := new(sync.Pool) // *time.Timer values
 	return steps(func(p *passage, next http.Handler) bool {
 		w, r, ctx := p.w, p.r, p.r.Context()
 		at, ok := ctx.Deadline()
 		if !ok || request.IsLongRunning(p.values.Info) {
 			return true
 		}
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) { // spent before the handler could begin
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) { // no time is left for the handler
 			callEach(onTimeout, r)
 			writeTimeout(w, r)
 			return false
 		}
 		run := &handlerRun{done: make(chan struct{}), group: groupOf(ctx)}
 		run.writer.init(w)
-		run.behind.begin(run.writer.forHandler(), r) // with a request of its own: r is that of this goroutine
+		run.behind.begin(run.writer.forHandler(), r) // with a copy of the request: r belongs to this goroutine
 		run.behind.came = r
 		go run.serve(next)
 		if !run.ends(timers, at) {
@@ -57,10 +57,10 @@ func Timeout(onTimeout ...func(r *http.Request)) Filter {
 	})
 }
 
-// handlerRun is one handler at work in a goroutine of its own.
+// handlerRun is one handler that runs in a goroutine of its own.
 type handlerRun struct {
 	writer deadlineWriter
-	behind passage       // through the filters behind this one
+	behind passage       // the passage in the filters behind this one
 	group  *WaitGroup    // waits for a handler that outlives its request; may be nil
 	done   chan struct{} // closed when the handler has returned
 	// Written before done is closed, read after it.
@@ -68,8 +68,8 @@ type handlerRun struct {
 	panicked *panicError
 }
 
-// ends waits for the handler, and reports whether it has returned before a time. It asks the context for nothing: that would
-// make a timer of its own.
+// ends waits for the handler, and reports whether it has returned before the time at. It does not use the context, since that
+// would make another timer.
 func (h *handlerRun) ends(timers *sync.Pool, at time.Time) bool {
 	timer, ok := timers.Get().(*time.Timer)
 	if ok {
@@ -111,18 +111,18 @@ func (h *handlerRun) serve(next http.Handler) {
 func (h *handlerRun) conclude(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case h.returned && h.writer.silent() && errors.Is(r.Context().Err(), context.DeadlineExceeded):
-		response.Error(w, r, errTimeout()) // it gave up, which must not look like an empty success
+		response.Error(w, r, errTimeout()) // the handler gave up, which must not look like an empty success
 	case h.returned:
 		h.writer.flushHeader()
-	case h.panicked == nil || isAbort(h.panicked.value): // runtime.Goexit: nobody knows what is missing
+	case h.panicked == nil || isAbort(h.panicked.value): // runtime.Goexit: an unknown part of the answer is missing
 		panic(http.ErrAbortHandler)
 	default:
 		panic(h.panicked)
 	}
 }
 
-// expire takes the response from the handler and answers in its place. false says that the
-// handler has just finished, or is about to.
+// expire takes the response away from the handler and answers in its place. It returns false if the handler has just returned, or
+// is about to.
 func (h *handlerRun) expire(w http.ResponseWriter, r *http.Request, onTimeout []func(*http.Request)) bool {
 	begun, ok := h.writer.expire(h.group.hold)
 	if !ok {
@@ -142,12 +142,12 @@ func callEach(fs []func(*http.Request), r *http.Request) {
 	}
 }
 
-// writeTimeout answers 504.
+// writeTimeout answers with 504.
 func writeTimeout(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor == 1 && r.Body != nil && r.Body != http.NoBody {
-		// The handler may be reading from a client that sends slowly or not at all. To keep the connection net/http
-		// would read the rest itself, behind the handler's back, before it writes the answer; one that is not kept
-		// it answers at once, and then ends the handler's read.
+		// The handler may be reading from a client that sends slowly or not at all. To keep the connection, net/http would read
+		// the rest of the body before it writes the answer. For a connection that it does not keep, it writes the answer at once,
+		// and then ends the handler's read.
 		w.Header().Set("Connection", "close")
 	}
 	response.Error(w, r, errTimeout())

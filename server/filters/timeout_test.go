@@ -55,7 +55,7 @@ func TestTimeoutAnswers(t *testing.T) {
 		w, leave := httptest.NewRecorder(), make(chan struct{})
 		late := make(chan error, 3)
 		h, group := limited(func(hw http.ResponseWriter, r *http.Request) {
-			<-leave // heeds no context
+			<-leave // ignores the context
 			hw.Header().Set("X-Late", "1")
 			hw.WriteHeader(http.StatusOK)
 			_, err := io.WriteString(hw, "late")
@@ -89,7 +89,7 @@ func TestTimeoutAnswers(t *testing.T) {
 	})
 }
 
-// What a handler does when no time is left is of no use to anybody, and might be half an answer.
+// If no time is left, the handler must not begin: its work would be useless, or half of it.
 func TestTimeoutBeforeTheHandlerBegins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := 0
@@ -129,7 +129,8 @@ func TestTimeoutAborts(t *testing.T) {
 	})
 }
 
-// TestTimeoutHandlerHeedsContext has handlers that end with their context: whoever comes first, the answer is 504.
+// TestTimeoutHandlerHeedsContext has handlers that return when their context ends. The answer is 504, whether the handler or the
+// filter is first.
 func TestTimeoutHandlerHeedsContext(t *testing.T) {
 	for name, h := range map[string]http.HandlerFunc{
 		"silently": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
@@ -351,7 +352,7 @@ func (w *stuckWriter) SetWriteDeadline(at time.Time) error {
 	return nil
 }
 
-// moment is a context whose deadline passes when passed is closed.
+// moment is a context that ends with DeadlineExceeded when passed is closed.
 type moment struct {
 	context.Context
 	passed chan struct{}
@@ -397,7 +398,8 @@ func TestTimeoutOfAWriteThatJustBegins(t *testing.T) {
 	}
 }
 
-// slowWriter is a ResponseWriter whose client takes what is written when it hears of a deadline for that, if there is time still.
+// slowWriter is a ResponseWriter whose client takes what is written only after a deadline for it is set, and if that is in the
+// future.
 type slowWriter struct {
 	http.ResponseWriter
 	begun chan struct{}

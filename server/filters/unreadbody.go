@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// defaultBodyGrace is how long a client has for the rest of a body that nobody reads.
+// defaultBodyGrace is the time that a client has for sending the rest of a body that the handler did not read.
 const defaultBodyGrace = time.Second
 
-// UnreadBody keeps clients from holding a connection of HTTP/1.1 by a body that they announce and do not send. net/http reads what
-// a handler leaves of a body, before it writes the answer and after it, and waits for that without end. With the filter
-// the client has grace for that from when the answer begins, and again from its end; 0 is 1 s. What has not come then is
-// not waited for: the client has its answer, and the connection is closed. Before the answer to a GET or HEAD, whose body has
-// no meaning (https://www.rfc-editor.org/rfc/rfc9110#section-9.3.1), nothing is waited for at all.
+// UnreadBody prevents clients from holding a connection of HTTP/1.1 by a body that they announce and do not send. net/http reads
+// the part of a body that the handler has not read, before and after it writes the answer, and waits for it without a bound. With
+// the filter the client has the time grace when the answer begins, and again when it ends; 0 is 1 s. After that the server does
+// not wait any longer: the client has its answer, and the connection is closed. The body of a GET or HEAD has no meaning
+// (https://www.rfc-editor.org/rfc/rfc9110#section-9.3.1), and the answer does not wait for it at all.
 //
-// How long the handler may read is for others to bound, such as [Timeout], which ends a read by its answer. HTTP/2 needs none
-// of this: a stream ends without its body. The filter stands before those that may answer a request without reading it. The
-// http.ResponseWriter it is given needs SetReadDeadline, as those of net/http have it.
+// The filter does not bound how long the handler may read. Others do, such as [Timeout], whose answer ends a read. HTTP/2 does
+// not need the filter: a stream ends without its body. The filter belongs before those that may answer a request without reading
+// its body. Its http.ResponseWriter needs SetReadDeadline, which those of net/http have.
 func UnreadBody(grace time.Duration) Filter {
 	if grace <= 0 {
 		grace = defaultBodyGrace
@@ -43,20 +43,20 @@ func UnreadBody(grace time.Duration) Filter {
 	})
 }
 
-// unreadBody is a request's body that knows whether it has been read to its end. Another goroutine than that of the answer may be
-// reading it: see [Timeout].
+// unreadBody is the body of a request that records whether it has been read to its end. The goroutine that reads it need not be
+// that of the answer: see [Timeout].
 type unreadBody struct {
 	io.ReadCloser
 	w      http.ResponseWriter
 	grace  time.Duration
 	idle   bool        // the body has no meaning
-	duplex atomic.Bool // the handler reads on when the answer has begun
-	read   atomic.Bool // to its end
+	duplex atomic.Bool // the handler reads after the answer has begun
+	read   atomic.Bool // the body has been read to its end
 
-	reading sync.WaitGroup // of discard
+	reading sync.WaitGroup // waits for discard
 
-	mu   sync.Mutex // held by Read, and guards all below
-	left bool       // it may be read no more
+	mu   sync.Mutex // held by Read; guards all below
+	left bool       // the body must not be read any more
 }
 
 // Read implements io.Reader.
@@ -73,14 +73,14 @@ func (b *unreadBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// discard reads what the handler has left, in a goroutine that ends with the request: net/http notices that a client is gone by what it
-// reads of it, and it reads nothing by itself before the body is read. A watch would not end.
+// discard reads the rest of the body, in a goroutine that ends with the request. net/http notices that a client has gone by a
+// read of the connection, and makes such a read only after the body has been read. Without discard a watch would not end.
 func (b *unreadBody) discard() {
 	const most = 256 << 10
-	b.reading.Go(func() { _, _ = io.CopyN(io.Discard, b, most) }) // an error is that of the connection, or of over
+	b.reading.Go(func() { _, _ = io.CopyN(io.Discard, b, most) }) // an error is one of the connection, or the end of the request
 }
 
-// begins is told that the answer is about to begin.
+// begins is called when the answer is about to begin.
 func (b *unreadBody) begins() {
 	switch {
 	case b.read.Load(), b.duplex.Load():
@@ -92,14 +92,15 @@ func (b *unreadBody) begins() {
 	}
 }
 
-// over is told that the handlers are done, and whether they have returned.
+// over is called when the handlers have ended. returned is false if they panicked.
 func (b *unreadBody) over(returned bool) {
 	if b.read.Load() {
 		b.reading.Wait()
 		return
 	}
 	if !b.mu.TryLock() {
-		// A handler that has outlived its request reads, or discard. net/http would end that too, but take back the bound afterwards.
+		// A handler that has outlived its request is reading, or discard is. net/http would end that read, too, but would then
+		// remove the deadline.
 		if b.wait(0) != nil {
 			return
 		}
@@ -115,8 +116,8 @@ func (b *unreadBody) over(returned bool) {
 	_ = b.wait(grace)
 }
 
-// wait bounds what is read from now on; net/http takes the bound back when it waits for the next request. The error is that of a
-// connection that is closed, or taken over, or of a ResponseWriter that has no deadlines.
+// wait sets a deadline for reads from now on. net/http removes it when it waits for the next request. The error is that of a
+// connection that is closed or hijacked, or of a ResponseWriter that has no deadlines.
 func (b *unreadBody) wait(grace time.Duration) error {
 	return http.NewResponseController(b.w).SetReadDeadline(time.Now().Add(grace))
 }

@@ -30,11 +30,11 @@ func (o *openConns) state(_ net.Conn, s http.ConnState) {
 	}
 }
 
-// withheld is a request whose body does not come, or not all of it.
+// withheld is a request whose body does not come, or comes in part.
 const withheld = " /apis/example.com/v1/widgets?%s HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nhalf"
 
-// A client that announces a body and does not send it has its answer, unless the handler is aborted, and its connection is closed:
-// however the answer comes about, in any http.Server.
+// A client that announces a body and does not send it gets its answer, unless the handler is aborted, and its connection is
+// closed. This holds for all kinds of answers, in any http.Server.
 func TestBodiesThatAreNotSent(t *testing.T) {
 	const grace = 20 * time.Millisecond
 	read := func(w http.ResponseWriter, r *http.Request) {
@@ -82,7 +82,7 @@ func TestBodiesThatAreNotSent(t *testing.T) {
 	}
 }
 
-// A GET is answered before its body has come, and a watch goes on behind it.
+// A GET is answered before its body has come, and a watch then lasts.
 func TestBodyOfAWatch(t *testing.T) {
 	ts := httptest.NewServer(filters.Chain(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintln(w, "begun")
@@ -105,7 +105,8 @@ func TestBodyOfAWatch(t *testing.T) {
 	}
 }
 
-// A body that has come does not end its connection, whether it is read or not, and nothing of it bounds what comes later.
+// A body that has come does not end its connection, whether the handler has read it or not, and leaves no deadline for later
+// requests.
 func TestBodiesThatAreSent(t *testing.T) {
 	const grace = 300 * time.Millisecond
 	var duplex atomic.Int64

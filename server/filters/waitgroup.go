@@ -12,18 +12,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// WaitGroup counts the requests under way, so that a server can let them finish before it ends. Long-running ones
-// are not counted: they end when their server tells them. All methods may be called concurrently.
+// WaitGroup counts the requests that have not ended, so that a server can wait for them when it ends. Long-running requests are
+// not counted: they end when their server ends them. All methods may be called concurrently.
 type WaitGroup struct {
 	count transport.Count
-	idle  chan struct{} // closed when the last has left after Close
+	idle  chan struct{} // closed when the last request has ended after Close
 }
 
 // NewWaitGroup returns a group without requests, open for new ones.
 func NewWaitGroup() *WaitGroup { return &WaitGroup{idle: make(chan struct{})} }
 
-// Filter counts requests. After Close it answers every new one, long-running ones included, with 503 and
-// Retry-After.
+// Filter counts requests. After Close it answers every new request, also a long-running one, with 503 and Retry-After.
 func (g *WaitGroup) Filter() Filter {
 	return steps(func(p *passage, next http.Handler) bool {
 		info, ok := p.info()
@@ -48,8 +47,8 @@ func (g *WaitGroup) Filter() Filter {
 // Close refuses new requests from now on. It may be called more than once.
 func (g *WaitGroup) Close() { g.count.Close(func() { close(g.idle) }) }
 
-// Wait returns when the group is closed and no request is under way, or with the error of ctx when it ends first.
-// Handlers that outlived their [Timeout] are under way until they return.
+// Wait returns nil when the group is closed and all requests have ended, or the error of ctx if that ends first. A request whose
+// handler outlives its [Timeout] has not ended until the handler returns.
 func (g *WaitGroup) Wait(ctx context.Context) error {
 	select {
 	case <-g.idle:
@@ -64,14 +63,14 @@ func (g *WaitGroup) Wait(ctx context.Context) error {
 	}
 }
 
-// hold counts what an entered request leaves behind. A nil group counts nothing.
+// hold counts a handler that outlives its request, until leave is called. A nil group counts nothing.
 func (g *WaitGroup) hold() {
 	if g != nil {
 		g.count.Hold()
 	}
 }
 
-// leave takes back a hold.
+// leave ends the count of hold.
 func (g *WaitGroup) leave() {
 	if g != nil {
 		g.count.Leave()

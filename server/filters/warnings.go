@@ -6,7 +6,7 @@ import (
 	"github.com/keelson-dev/keelson/server/request"
 )
 
-// Warnings shows what is warned of with [request.Warn] in Warning headers of the answer.
+// Warnings sends the texts that [request.Warn] is called with in Warning headers of the answer.
 func Warnings() Filter {
 	return steps(func(p *passage, _ http.Handler) bool {
 		p.values.Warnings = request.NewWarnings(p.w.Header())

@@ -12,15 +12,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// access are the metrics of who may come in.
+// access has the metrics of authentication, authorization and concurrent requests.
 type access struct {
 	users  map[string]func() prometheus.Counter // immutable
-	authn  map[string]func() outcome            // by result; immutable
-	authz  map[string]func() outcome            // likewise
+	authn  map[string]func() outcome            // keys are results; immutable
+	authz  map[string]func() outcome            // keys are results; immutable
 	flight flight
 }
 
-// outcome counts the decisions with one result, and how long they took.
+// outcome has the number of decisions with one result, and the time that they took.
 type outcome struct {
 	count prometheus.Counter
 	took  prometheus.Observer
@@ -56,7 +56,7 @@ func newAccess(in *prometheus.Registry) *access {
 	return m
 }
 
-// The labels of users who have none of their own.
+// Labels of users whose names are not well known.
 const (
 	emailUser = "email_id"
 	otherUser = "other"
@@ -75,7 +75,7 @@ func (a *access) user(name string) {
 	count().Inc()
 }
 
-// Authenticator is a, counted.
+// Authenticator returns a, with its calls counted.
 func (m *Registry) Authenticator(a authn.Authenticator) authn.Authenticator {
 	return authenticator{a, m.access}
 }
@@ -101,7 +101,7 @@ func (a authenticator) Authenticate(r *http.Request) (*authn.Response, error) {
 	return resp, err
 }
 
-// Authorizer is a, counted.
+// Authorizer returns a, with its calls counted.
 func (m *Registry) Authorizer(a authz.Authorizer) authz.Authorizer { return authorizer{a, m.access} }
 
 type authorizer struct {

@@ -24,15 +24,15 @@ func widgets() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 }
 
-// nothing is a ResponseWriter that costs nothing.
+// nothing is a ResponseWriter that does nothing.
 type nothing struct{ header http.Header }
 
 func (n nothing) Header() http.Header         { return n.header }
 func (n nothing) Write(p []byte) (int, error) { return len(p), nil }
 func (n nothing) WriteHeader(int)             {}
 
-// BenchmarkRequest is what all filters add to a request for an object, without a deadline, and what they add to it when
-// all that the metrics need is there.
+// BenchmarkRequest measures all filters together for a request for an object without a deadline, once without and once with
+// everything that the metrics need.
 func BenchmarkRequest(b *testing.B) {
 	answer := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	m := metrics.New(metrics.Options{})
@@ -61,7 +61,7 @@ func BenchmarkRequest(b *testing.B) {
 	}
 }
 
-// BenchmarkEvent is what the metrics add to an event of a watch.
+// BenchmarkEvent measures what the metrics add to an event of a watch.
 func BenchmarkEvent(b *testing.B) {
 	hooks := metrics.New(metrics.Options{}).Handlers(widgets())
 	b.ReportAllocs()

@@ -5,7 +5,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Budget tells at each scrape how much is held of b, and how often somebody was turned away, with the label what. It is called once at most for each what.
+// Budget adds metrics of b with the label what: how much is held at each scrape, and how often b has rejected. It is called at
+// most once for each value of what.
 func (m *Registry) Budget(what string, b *flowcontrol.Budget) {
 	labels := prometheus.Labels{"what": what}
 	m.all.MustRegister(
@@ -32,7 +33,8 @@ func (m *Registry) Budget(what string, b *flowcontrol.Budget) {
 	}
 }
 
-// Displaced tells at each scrape how many connections were closed to make room for others. It is called once at most.
+// Displaced adds a metric of the connections that were closed to make room for others; count is called at each scrape. Displaced
+// is called at most once.
 func (m *Registry) Displaced(count func() int64) {
 	m.all.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "keelson_connections_displaced_total",

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// cacheMetrics are those of what happens in caches.
+// cacheMetrics has the metrics of events in caches.
 type cacheMetrics struct {
 	received, events, filled, initial, outrun, voids *prometheus.CounterVec
 	consistent                                       *prometheus.CounterVec
@@ -45,7 +45,7 @@ func newCacheMetrics(in *prometheus.Registry) *cacheMetrics {
 	return m
 }
 
-// Cache counts what happens in the cache of a resource.
+// Cache returns the hooks that count the events in the cache of a resource.
 func (m *Registry) Cache(of schema.GroupResource) cacher.Hooks {
 	c, lists := m.caches, m.storage.from(of, fromCache)
 	type changes struct{ received, events prometheus.Counter }

@@ -21,7 +21,7 @@ func newChecks(in *prometheus.Registry) *checks {
 	}
 }
 
-// Checked counts a health check that was made for an endpoint, such as readyz.
+// Checked counts one call of a health check for an endpoint, such as readyz.
 func (m *Registry) Checked(name, endpoint string, err error) {
 	value, status := 1.0, "success"
 	if err != nil {
@@ -31,7 +31,7 @@ func (m *Registry) Checked(name, endpoint string, err error) {
 	m.checks.total.WithLabelValues(name, endpoint, status).Inc()
 }
 
-// ServerErrors is where an http.Server may write its log: it counts the failed TLS handshakes and passes all on to w.
+// ServerErrors returns a writer for the log of an http.Server. It counts the failed TLS handshakes, and writes everything to w.
 func (m *Registry) ServerErrors(w io.Writer) io.Writer { return serverErrors{w, m.handshakes} }
 
 type serverErrors struct {

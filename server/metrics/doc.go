@@ -1,31 +1,29 @@
-// Package metrics is what a server tells Prometheus: a [Registry] of its own, which serves /metrics, and what turns the
-// events of the server's parts into counters. The parts know nothing of it: they call functions in structs called
+// Package metrics provides the Prometheus metrics of a server: a [Registry], which serves /metrics, and functions that turn the
+// events of the server's parts into metrics. The parts do not depend on this package: they call functions in structs called
 // Hooks, or are wrapped.
 //
 // # Names
 //
-// What kube-apiserver has too has its name, labels, type and buckets, so that its dashboards and alerts work: see
-// https://kubernetes.io/docs/reference/instrumentation/metrics/. What only this library has begins with keelson_. A
-// metric that could not be true here is not there: there are no queues of requests, no dispatch of watch events, no
-// capacity of a watch cache in events. Where the words of kube-apiserver are those of etcd, the metric has another name
-// (keelson_storage_request_duration_seconds has the labels and buckets of etcd_request_duration_seconds), and where the
-// label storage has the value etcd it is backend here.
+// A metric that kube-apiserver has, too, has the same name, labels, type and buckets, so that dashboards and alerts work: see
+// https://kubernetes.io/docs/reference/instrumentation/metrics/. The names of all others begin with keelson_. Some metrics of
+// kube-apiserver are missing because they have no counterpart here: there are no queues of requests, no dispatch of watch events,
+// and no capacity of a watch cache in events. A metric that kube-apiserver names after etcd has another name:
+// keelson_storage_request_duration_seconds has the labels and buckets of etcd_request_duration_seconds. The label storage has the
+// value backend in place of etcd.
 //
 // # What is counted
 //
-//   - apiserver_request_total and its companions count the requests that a handler has answered: of resources that are
-//     served, with a verb that they have, and of the paths that kube-apiserver counts (/healthz, /livez, /readyz,
-//     /openapi/v3, and the aggregated documents of /api and /apis). Who is refused before that is in
-//     authentication_attempts (401) and authorization_attempts_total (403), or counted with code 429 when there were too
-//     many requests at once.
-//   - The time of a request begins when it was received, before authentication.
-//   - verb is GET, LIST, WATCH, POST, PUT, PATCH, APPLY, DELETE, also of a collection, CONNECT, or other.
-//   - An empty scope is that of a path; resource is one object, be it one that is created; namespace and cluster are
-//     collections.
+//   - apiserver_request_total and related metrics count the requests that a handler has answered: of resources that are served,
+//     with a verb that they have, and of the paths that kube-apiserver counts (/healthz, /livez, /readyz, /openapi/v3, and the
+//     aggregated documents of /api and /apis). A request that is refused before is counted in authentication_attempts (401) or
+//     authorization_attempts_total (403), or with code 429 if there were too many concurrent requests.
+//   - The time of a request begins when the request was received, before authentication.
+//   - verb is GET, LIST, WATCH, POST, PUT, PATCH, APPLY, DELETE (also of a collection), CONNECT, or other.
+//   - scope is empty for a path, resource for one object (also one that is created), and namespace or cluster for a collection.
 //
-// # No label is a client's
+// # Labels
 //
-// Every series belongs to a resource that is, or was, served, or to one of a few paths; all other labels have a fixed set
-// of values. So requests cannot make series without end, whatever they ask for. Series are made when they are first
-// needed and found again without a lock.
+// Clients cannot choose the values of labels. Every series belongs to a resource that is, or was, served, or to one of a few
+// paths. All other labels have a fixed set of values. So the number of series is bounded, whatever is requested. Series are made
+// when they are first needed, and found again without a lock.
 package metrics

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// events counts what is sent to watches. Nothing else happens as often, so there is not a vector for it, but a few
-// counters of which both metrics are made at each scrape.
+// events counts the events that are sent to watches. It is called more often than any other metric, so it has a few atomic
+// counters and no vector. Both metrics are made from these at each scrape.
 type events struct {
 	total, sizes *prometheus.Desc
 
@@ -18,13 +18,13 @@ type events struct {
 	sent map[schema.GroupVersionResource]*sentEvents
 }
 
-// sentEvents are those of one resource in one version.
+// sentEvents has the events of one resource in one version.
 type sentEvents struct {
-	within [sizeBuckets + 1]atomic.Uint64 // by size; the last has what is larger than all buckets
+	within [sizeBuckets + 1]atomic.Uint64 // by size; the last has the events larger than all buckets
 	bytes  atomic.Uint64
 }
 
-// The buckets of sizes are leastSize, its double, and so on.
+// The bounds of the buckets are leastSize, twice that, and so on.
 const (
 	leastSize   = 1 << 10
 	sizeBuckets = 8

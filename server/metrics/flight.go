@@ -6,12 +6,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// flight tells how many requests there are at once.
+// flight has the number of concurrent requests.
 type flight struct {
-	peaks atomic.Pointer[func() (reads, writes int)] // nil: nobody counts them
+	peaks atomic.Pointer[func() (reads, writes int)] // nil: not set
 }
 
-// InFlight lets peaks say, at each scrape, how many requests were under way at the same time in the last second.
+// InFlight sets the function that returns, at each scrape, the highest numbers of concurrent requests in the last second.
 func (m *Registry) InFlight(peaks func() (reads, writes int)) { m.access.flight.peaks.Store(&peaks) }
 
 func flightDesc() *prometheus.Desc {

@@ -5,8 +5,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Forms lets stats say, at each scrape, what the server keeps of the encodings and compressed texts that it has made. It is
-// called once at most.
+// Forms sets the function that returns, at each scrape, the statistics of the encodings and compressed texts that the server
+// keeps. It is called at most once.
 func (m *Registry) Forms(stats func() storage.FormStats) {
 	desc := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc("keelson_form_cache_"+name, help, nil, nil)
@@ -22,7 +22,7 @@ func (m *Registry) Forms(stats func() storage.FormStats) {
 	})
 }
 
-// forms tells what a storage.FormCache is like at the time of a scrape.
+// forms collects the statistics of a storage.FormCache at each scrape.
 type forms struct {
 	stats func() storage.FormStats
 

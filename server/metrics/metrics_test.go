@@ -23,7 +23,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// told returns the lines of /metrics that begin with a name, in order.
+// told returns the lines of /metrics that begin with a name, sorted.
 func told(t *testing.T, h http.Handler, name string) []string {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -49,7 +49,7 @@ func want(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-// ask sends a request through a chain with the metrics around h, and returns what the client sees of a panic.
+// ask sends a request through a chain with the metrics around h, and reports whether the handler has aborted it.
 func ask(m *metrics.Registry, method, path string, h http.HandlerFunc, around ...filters.Filter) (aborted bool) {
 	list := append([]filters.Filter{filters.Recover(nil, m.Aborted), filters.ReceivedAt(time.Now), filters.RequestInfo(request.Resolver{})}, around...)
 	chain := filters.Chain(h, append(list, filters.Metrics(m))...)
@@ -70,7 +70,7 @@ func serving(list ...metrics.Resource) *metrics.Registry {
 	return m
 }
 
-// However a handler ends, it is counted once, or as an abort when there is no answer to count.
+// A request is counted once, however its handler ends. It is counted as an abort if there is no answer.
 func TestEndsOfHandlers(t *testing.T) {
 	const aborts = `{group="example.com",resource="widgets",scope="resource",subresource="",verb="GET",version="v1"} 1`
 	for name, tc := range map[string]struct {
@@ -100,8 +100,8 @@ func TestEndsOfHandlers(t *testing.T) {
 	}
 }
 
-// A request that lasts is counted as under way until it ends, by a panic too. The scope of the gauge goes by the name
-// that a selector asks for, that of the counter does not: so does kube-apiserver.
+// A long-running request is counted in the gauge until it ends, also by a panic. The scope of the gauge depends on the name in a
+// field selector, and that of the counter does not, as in kube-apiserver.
 func TestRequestsThatLast(t *testing.T) {
 	m := serving(metrics.Resource{GroupVersionResource: widgets(), Subresource: "ring", Connect: []string{"GET"}})
 	running := func(sub, scope, verb string, n int) string {
@@ -126,7 +126,7 @@ func TestRequestsThatLast(t *testing.T) {
 		strings.Replace(labels("200", "POST", "resource"), `subresource=""`, `subresource="ring"`, 1)+" 1")
 }
 
-// What is withdrawn is counted no more, and goes on where it was when it comes back.
+// A resource that is withdrawn is not counted any more. When it is served again, its counters continue.
 func TestServeAgain(t *testing.T) {
 	m := serving()
 	ok := func(http.ResponseWriter, *http.Request) {}
@@ -141,7 +141,7 @@ func TestServeAgain(t *testing.T) {
 		`{group="example.com",removed_release="",resource="widgets",subresource="",version="v1"} 1`)
 }
 
-// All that a cache tells ends in a metric.
+// Every hook of a cache changes a metric.
 func TestCacheHooks(t *testing.T) {
 	m := metrics.New(metrics.Options{})
 	h := m.Cache(widgets().GroupResource())
@@ -194,7 +194,7 @@ func TestCacheHooks(t *testing.T) {
 	}
 }
 
-// Sizes of events fall into the buckets they belong to, with the bound in the lower one.
+// Events are counted in the bucket of their size. A size that is a bound counts in the lower bucket.
 func TestEventSizes(t *testing.T) {
 	m := metrics.New(metrics.Options{})
 	h := m.Handlers(widgets())
@@ -212,7 +212,7 @@ func TestEventSizes(t *testing.T) {
 	want(t, "sum", told(t, m.Handler(), "apiserver_watch_events_sizes_sum"), fmt.Sprintf("{%s} %g", kind, float64(1+1024+1025+2048+131072+131073+5<<20)))
 }
 
-// A backend that cannot count is -1, and does not hold up the scrape for longer than it may.
+// A backend that cannot count its objects is shown as -1, and does not delay the scrape for longer than the timeout.
 func TestObjectsThatCannotBeCounted(t *testing.T) {
 	m := metrics.New(metrics.Options{})
 	m.Stored(func() []metrics.Stored {
@@ -242,7 +242,7 @@ func (b broken) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.NewInvalidMetric(b.desc, errors.New("it fails"))
 }
 
-// What net/http writes about a failed handshake is counted, and written.
+// A failed handshake that net/http logs is counted, and logged.
 func TestFailedHandshakes(t *testing.T) {
 	m := metrics.New(metrics.Options{})
 	var out syncBuffer
@@ -250,7 +250,7 @@ func TestFailedHandshakes(t *testing.T) {
 	srv.Config.ErrorLog = log.New(m.ServerErrors(&out), "", 0)
 	srv.StartTLS()
 	defer srv.Close()
-	conn, err := tls.Dial("tcp", srv.Listener.Addr().String(), &tls.Config{MinVersion: tls.VersionTLS12}) // it does not trust the server
+	conn, err := tls.Dial("tcp", srv.Listener.Addr().String(), &tls.Config{MinVersion: tls.VersionTLS12}) // the client does not trust the server
 	if err == nil {
 		_ = conn.Close()
 		t.Fatal("an unknown certificate was trusted")

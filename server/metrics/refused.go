@@ -7,10 +7,10 @@ import (
 	"github.com/keelson-dev/keelson/server/request"
 )
 
-// TimedOut counts a request that was ended because its time was over.
+// TimedOut counts a request that was ended at its deadline.
 func (m *Registry) TimedOut(r *http.Request) { m.requests.terminated(r, http.StatusGatewayTimeout) }
 
-// TurnedAway counts a request that was refused because there were too many.
+// TurnedAway counts a request that was refused because there were too many concurrent requests.
 func (m *Registry) TurnedAway(r *http.Request) {
 	s, dry := m.requests.refused(r)
 	m.requests.counter(s, dry, http.StatusTooManyRequests).Inc()
@@ -28,11 +28,11 @@ func (m *requests) terminated(r *http.Request, code int) {
 	m.terminations.WithLabelValues(s.labels(s.verb.String(), component, strconv.Itoa(code))...).Inc()
 }
 
-// refused finds the labels of a request that need not have reached a handler. What is not served has empty ones: of it,
-// there is no end.
+// refused returns the labels of a request that need not have reached a handler. The labels of a resource that is not served are
+// empty, since clients could request any number of such resources.
 func (m *requests) refused(r *http.Request) (*series, dryRun) {
 	info := request.InfoFrom(r.Context())
-	if info == nil { // outside of the filter that finds it
+	if info == nil { // the filter RequestInfo is behind the caller
 		var err error
 		if info, err = request.Resolve(r); err != nil {
 			info = &request.Info{}

@@ -9,16 +9,16 @@ import (
 	apiversion "k8s.io/apimachinery/pkg/version"
 )
 
-// Options refines a Registry. The zero Options is valid.
+// Options are the options of New. The zero Options is valid.
 type Options struct {
-	// Version is told as kubernetes_build_info.
+	// Version is the version in kubernetes_build_info.
 	Version apiversion.Info
-	// Logger gets what goes wrong in a scrape, such as a collector that fails; nil is silent.
+	// Logger receives errors of a scrape, such as a collector that fails; nil logs nothing.
 	Logger *zap.Logger
 }
 
-// Registry has the metrics of one server, and those of its Go process. Two share nothing but the process. Make one with
-// New; it owns no goroutine and has nothing to close. All methods may be called concurrently.
+// Registry has the metrics of one server, and those of its Go process. Two registries share nothing but the metrics of the
+// process. Make one with New. It has no goroutine, and need not be closed. All methods may be called concurrently.
 type Registry struct {
 	all  *prometheus.Registry
 	slis *prometheus.Registry
@@ -33,12 +33,11 @@ type Registry struct {
 	handshakes prometheus.Counter
 }
 
-// Registerer takes further collectors, whose metrics are served with the others. Their names must not be those of the
-// others.
+// Registerer returns a registerer for further collectors, whose metrics are served with the others. Their names must be new.
 func (m *Registry) Registerer() prometheus.Registerer { return m.all }
 
-// Handler serves the metrics as text, or as OpenMetrics for who asks for that, compressed where it is accepted. A collector
-// that fails is logged, and the others are served.
+// Handler serves the metrics as text, or as OpenMetrics if the request accepts that, compressed if the request accepts that. If a
+// collector fails, this is logged, and the other metrics are served.
 func (m *Registry) Handler() http.Handler { return m.handler(m.all) }
 
 // SLIs serves the results of the health checks, as kube-apiserver does at /metrics/slis.
@@ -60,7 +59,7 @@ func (m *Registry) handler(from *prometheus.Registry) http.Handler {
 	})
 }
 
-// buildInfo tells which version is served.
+// buildInfo returns the metric of the version that is served.
 func buildInfo(v apiversion.Info) prometheus.Collector {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "kubernetes_build_info",
@@ -75,7 +74,7 @@ func buildInfo(v apiversion.Info) prometheus.Collector {
 	return info
 }
 
-// counters, histograms and gauges make and register vectors.
+// counters, histograms and gauges make vectors and register them.
 func counters(in *prometheus.Registry, name, help string, labels ...string) *prometheus.CounterVec {
 	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	in.MustRegister(v)

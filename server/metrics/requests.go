@@ -13,15 +13,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// durationBuckets are those of kube-apiserver, in seconds.
+// durationBuckets returns the buckets of kube-apiserver, in seconds.
 func durationBuckets() []float64 {
 	return []float64{0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60}
 }
 
-// sliBuckets are those without the shortest.
+// sliBuckets returns durationBuckets without the two shortest.
 func sliBuckets() []float64 { return durationBuckets()[2:] }
 
-// requests are the metrics of requests.
+// requests has the metrics of requests.
 type requests struct {
 	subjects *subjects
 
@@ -62,7 +62,7 @@ func newRequests(in *prometheus.Registry) *requests {
 	return m
 }
 
-// series are the requests with one verb and scope about one subject.
+// series has the requests with one verb and one scope for one subject.
 type series struct {
 	subject *subject
 	verb    verb
@@ -70,23 +70,23 @@ type series struct {
 	entries [numDryRuns][numValidations]atomic.Pointer[entry]
 }
 
-// labels are those of requests.by.
+// labels returns more, and the values of the labels that the metrics of requests share.
 func (s *series) labels(more ...string) []string {
 	u := s.subject
 	return append(more, u.group, u.version, u.resource, u.subresource, s.scope.String())
 }
 
-// entry is the requests of a series with the same options. It is the filters.Serving of those that do not last.
+// entry has the requests of a series with the same options. It is the filters.Serving of requests that are not long-running.
 type entry struct {
 	*series
 	m       *requests
 	dryRun  dryRun
-	observe func() observers // makes the series, once there is a request to count
+	observe func() observers // makes the series when the first request is counted
 	codes   atomic.Pointer[[]coded]
-	written func() prometheus.Observer // nil of a read
+	written func() prometheus.Observer // nil for a read
 }
 
-// observers are nil for what does not concern a request.
+// observers has the observers of an entry. An observer is nil if the metric does not apply to the requests.
 type observers struct{ duration, sli, size prometheus.Observer }
 
 // coded counts the answers with one code.
@@ -106,14 +106,14 @@ func (m *Registry) Served(r *http.Request, info *request.Info) filters.Serving {
 	if v != verbWatch && v != verbConnect {
 		return e
 	}
-	// Here the name that a field selector asks for counts, as it does for kube-apiserver.
+	// The name in a field selector counts here, as in kube-apiserver.
 	running := m.requests.running.WithLabelValues(append([]string{v.String(), about.component},
 		about.group, about.version, about.resource, about.subresource, scopeOf(info, info.Name != "").String())...)
 	running.Inc()
 	return &lasting{e, running}
 }
 
-// entry finds, or makes, that of a request.
+// entry returns the entry of a request, and makes it at the first request.
 func (m *requests) entry(about *subject, v verb, sc scope, r *http.Request) *entry {
 	place := &about.series[v][sc]
 	s := place.Load()
@@ -200,7 +200,7 @@ func (m *requests) counter(s *series, dry dryRun, code int) prometheus.Counter {
 	return m.total.WithLabelValues(s.labels(s.verb.String(), dry.String(), s.subject.component, strconv.Itoa(code))...)
 }
 
-// lasting is the filters.Serving of one request that lasts.
+// lasting is the filters.Serving of one long-running request.
 type lasting struct {
 	*entry
 	running prometheus.Gauge

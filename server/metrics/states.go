@@ -13,21 +13,21 @@ import (
 // Stored is a resource whose objects are stored.
 type Stored struct {
 	schema.GroupResource
-	// Stats is what its cache is like; nil for a resource without one.
+	// Stats returns the statistics of its cache; it is nil for a resource without a cache.
 	Stats func() cacher.Stats
-	// Count asks the backend how many objects there are. It is called when there is no cache to tell.
+	// Count returns the number of objects in the backend. It is called if the resource has no cache, or the cache is not filled.
 	Count func(ctx context.Context) (int64, error)
 }
 
-// Stored lets list say, at each scrape, which resources are stored.
+// Stored sets the function that returns, at each scrape, the resources that are stored.
 func (m *Registry) Stored(list func() []Stored) { m.caches.state.list.Store(&list) }
 
-// countTimeout is how long, in all, one scrape waits for backends to count objects.
+// countTimeout is the time, in all, that one scrape waits for backends to count objects.
 const countTimeout = 2 * time.Second
 
-// states tells what resources and their caches are like at the time of a scrape.
+// states collects the statistics of resources and their caches at each scrape.
 type states struct {
-	list atomic.Pointer[func() []Stored] // nil: there are none
+	list atomic.Pointer[func() []Stored] // nil: not set
 
 	objects, revision, watchers, bytes, changes, logBytes, window, lag *prometheus.Desc
 }

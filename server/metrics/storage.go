@@ -10,13 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The values of the label storage.
+// Values of the label storage.
 const (
 	fromBackend = "backend"
 	fromCache   = "watchcache"
 )
 
-// storageMetrics are those of what is asked of backends, and of lists.
+// storageMetrics has the metrics of calls of backends, and of lists.
 type storageMetrics struct {
 	took                                  *prometheus.HistogramVec
 	failed                                *prometheus.CounterVec
@@ -40,7 +40,7 @@ func newStorageMetrics(in *prometheus.Registry) *storageMetrics {
 	}
 }
 
-// Size tells at each scrape how many bytes the storage uses, and how many it may use. It is called once at most.
+// Size adds metrics of the bytes that the storage uses, and of those that it may use. It must be called at most once.
 func (m *Registry) Size(of storage.Sizer) {
 	m.all.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -61,7 +61,7 @@ func (m *Registry) Size(of storage.Sizer) {
 	)
 }
 
-// Store counts what the store of a resource asks of its backend.
+// Store returns the hooks that count the calls that the store of a resource makes to its backend.
 func (m *Registry) Store(of schema.GroupResource) storage.Hooks {
 	s := m.storage
 	took := map[storage.Operation]func() prometheus.Observer{}
@@ -82,7 +82,7 @@ func (m *Registry) Store(of schema.GroupResource) storage.Hooks {
 	}
 }
 
-// from returns what counts the lists of a resource that are answered from one place.
+// from returns a function that counts the lists of a resource that are answered from one place.
 func (s *storageMetrics) from(of schema.GroupResource, place string) func(index string, fetched, evaluated, returned int) {
 	return func(index string, fetched, evaluated, returned int) {
 		s.lists.WithLabelValues(of.Group, of.Resource, place, index).Inc()

@@ -14,14 +14,16 @@ import (
 // Resource is a resource, or a subresource, that is served in one version.
 type Resource struct {
 	schema.GroupVersionResource
+	// Subresource is the name of the subresource; "" for the resource itself.
 	Subresource string
-	Deprecated  bool
-	// Connect are the methods of requests that connect to an object; nil for none.
+	// Deprecated is true if the version of the resource is deprecated.
+	Deprecated bool
+	// Connect are the HTTP methods of requests that connect to an object; nil is none.
 	Connect []string
 }
 
-// subject is what requests are about: a resource in a version, or a path. A resource that is not served any more keeps
-// its series in the vectors, as counters must.
+// subject is a resource in a version, or a path, for which requests are counted. A resource that is no longer served keeps its
+// series in the vectors, since counters must not disappear.
 type subject struct {
 	group, version, resource, subresource, component string
 
@@ -30,17 +32,17 @@ type subject struct {
 	series     [numVerbs][numScopes]atomic.Pointer[series]
 }
 
-// subjectKey finds the subject of a resource.
+// subjectKey is the key of the subject of a resource.
 type subjectKey struct{ group, version, resource, subresource string }
 
-// subjects are those that requests may be about.
+// subjects has all subjects.
 type subjects struct {
 	served     atomic.Pointer[map[subjectKey]*subject]
 	paths      map[string]*subject // immutable
-	aggregated map[string]*subject // immutable; paths that are counted when their aggregated document is asked for
+	aggregated map[string]*subject // immutable; paths of which only requests for the aggregated document are counted
 }
 
-// openAPI is the path below which there is a document of each group and version.
+// openAPI is the prefix of the paths of the documents of group versions.
 const openAPI = "/openapi/v3/"
 
 func newSubjects() *subjects {
@@ -48,7 +50,7 @@ func newSubjects() *subjects {
 	for _, path := range []string{"/healthz", "/livez", "/readyz"} {
 		s.paths[path] = &subject{subresource: path}
 	}
-	for _, path := range []string{"/openapi/v3", openAPI} { // kube-apiserver leaves the first slash out
+	for _, path := range []string{"/openapi/v3", openAPI} { // kube-apiserver omits the first slash
 		s.paths[path] = &subject{subresource: path[1:]}
 	}
 	for _, path := range []string{"/api", "/apis"} {
@@ -58,7 +60,7 @@ func newSubjects() *subjects {
 	return s
 }
 
-// of returns the subject of a request, or nil if that is about nothing that is served.
+// of returns the subject of a request, or nil if the resource or path is not counted.
 func (s *subjects) of(r *http.Request, info *request.Info) *subject {
 	if info.ResourceRequest {
 		return (*s.served.Load())[subjectKey{info.APIGroup, info.APIVersion, info.Resource, info.Subresource}]
@@ -73,7 +75,7 @@ func (s *subjects) of(r *http.Request, info *request.Info) *subject {
 	return s.paths[path]
 }
 
-// set makes list what is served. A subject that stays as it is keeps its shortcuts to series.
+// set sets the resources that are served. The subject of a resource that has not changed keeps its pointers to series.
 func (s *subjects) set(list []Resource) {
 	before, next := *s.served.Load(), make(map[subjectKey]*subject, len(list))
 	for _, r := range list {
@@ -89,8 +91,8 @@ func (s *subjects) set(list []Resource) {
 	s.served.Store(&next)
 }
 
-// component is the label of what a server serves itself, paths aside.
+// component is the label of resources and aggregated documents that the server serves itself. Other paths have none.
 const component = "apiserver"
 
-// Serve says what is served from now on: requests for other resources are not counted. Calls must not overlap.
+// Serve sets the resources that are served: requests for other resources are not counted. Calls must not overlap.
 func (m *Registry) Serve(list []Resource) { m.requests.subjects.set(list) }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// watches are the metrics of what handlers read and of the watches they serve.
+// watches has the metrics of the bodies that handlers read, and of watches.
 type watches struct {
 	bodies, listed *prometheus.HistogramVec
 	events         *events
@@ -30,14 +30,14 @@ func newWatches(in *prometheus.Registry) *watches {
 	return w
 }
 
-// bodyVerbs are the values of the label verb of apiserver_request_body_size_bytes, by the verb of a request.
+// bodyVerbs returns the values of the label verb of apiserver_request_body_size_bytes, by the verb of a request.
 func bodyVerbs() map[string]string {
 	return map[string]string{
 		"create": "create", "update": "update", "patch": "patch", "delete": "delete", "deletecollection": "delete_collection",
 	}
 }
 
-// Handlers counts what the handlers of a resource in a version do.
+// Handlers returns the hooks that count what the handlers of a resource in a version do.
 func (m *Registry) Handlers(of schema.GroupVersionResource) handlers.Hooks {
 	w := m.watches
 	bodies := map[string]func() prometheus.Observer{}

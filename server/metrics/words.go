@@ -9,7 +9,7 @@ import (
 	"github.com/keelson-dev/keelson/server/request"
 )
 
-// The values of the label verb.
+// verb is a value of the label verb.
 type verb int
 
 const (
@@ -26,11 +26,12 @@ const (
 	numVerbs
 )
 
+// String returns the label.
 func (v verb) String() string {
 	return [numVerbs]string{"GET", "LIST", "WATCH", "POST", "PUT", "PATCH", "APPLY", "DELETE", "CONNECT", "other"}[v]
 }
 
-// verbOf is what a request does. connect are the methods with which its resource is connected to.
+// verbOf returns the label verb of a request. connect are the HTTP methods that connect to its resource.
 func verbOf(r *http.Request, info *request.Info, connect []string) verb {
 	if info.Verb == "watch" {
 		return verbWatch
@@ -65,7 +66,7 @@ func (v verb) writes() bool {
 	return v == verbPost || v == verbPut || v == verbPatch || v == verbApply
 }
 
-// The values of the label scope.
+// scope is a value of the label scope.
 type scope int
 
 const (
@@ -76,12 +77,13 @@ const (
 	numScopes
 )
 
+// String returns the label.
 func (s scope) String() string { return [numScopes]string{"", "resource", "namespace", "cluster"}[s] }
 
 // named reports whether the path of a request names an object.
 func named(info *request.Info) bool { return len(info.Parts) > 1 && info.Parts[1] != "" }
 
-// scopeOf is what a request is about: one object if one says so.
+// scopeOf returns the label scope of a request. one is true if the request is for one object.
 func scopeOf(info *request.Info, one bool) scope {
 	switch {
 	case !info.ResourceRequest:
@@ -94,7 +96,7 @@ func scopeOf(info *request.Info, one bool) scope {
 	return scopeCluster
 }
 
-// The values of the label dry_run.
+// dryRun is a value of the label dry_run.
 type dryRun int
 
 const (
@@ -104,9 +106,10 @@ const (
 	numDryRuns
 )
 
+// String returns the label.
 func (d dryRun) String() string { return [numDryRuns]string{"", "All", "invalid"}[d] }
 
-// The values of the label field_validation.
+// validation is a value of the label field_validation.
 type validation int
 
 const (
@@ -118,11 +121,12 @@ const (
 	numValidations
 )
 
+// String returns the label.
 func (v validation) String() string {
 	return [numValidations]string{"", "Ignore", "Warn", "Strict", "invalid"}[v]
 }
 
-// options reads those options of a request that are labels.
+// options returns the labels of those options of a request that are labels.
 func options(u *url.URL) (d dryRun, v validation) {
 	if !strings.Contains(u.RawQuery, "dryRun") && !strings.Contains(u.RawQuery, "fieldValidation") && !strings.Contains(u.RawQuery, "%") {
 		return dryRunNone, validationNone

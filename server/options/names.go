@@ -9,12 +9,13 @@ import (
 	"github.com/keelson-dev/keelson/admission"
 )
 
-// modes are kube-apiserver's authorization modes.
+// modes returns kube-apiserver's authorization modes.
 func modes() []string {
 	return []string{"AlwaysAllow", "AlwaysDeny", "RBAC", "Node", "ABAC", "Webhook"}
 }
 
-// checkModes refuses modes that would be ignored: a server without them would allow other requests than it was told to.
+// checkModes refuses modes that the program does not have: if it ignored them, the server would allow other requests than it
+// should.
 func (o *Options) checkModes(p Program) error {
 	if len(o.AuthorizationModes) == 0 {
 		o.AuthorizationModes = []string{"AlwaysAllow"}
@@ -36,10 +37,10 @@ func (o *Options) checkModes(p Program) error {
 // plugin is an admission plug-in of kube-apiserver.
 type plugin struct {
 	name string
-	on   bool // by default
+	on   bool // enabled by default
 }
 
-// plugins are kube-apiserver's admission plug-ins, in the order in which they run.
+// plugins returns kube-apiserver's admission plug-ins, in the order in which they run.
 func plugins() []plugin {
 	before, after := admission.Order()
 	on := onByDefault()
@@ -50,7 +51,7 @@ func plugins() []plugin {
 	return all
 }
 
-// onByDefault are the admission plug-ins that kube-apiserver runs unless they are disabled.
+// onByDefault returns the admission plug-ins that kube-apiserver runs unless they are disabled.
 func onByDefault() []string {
 	return []string{
 		"CertificateApproval", "CertificateSigning", "CertificateSubjectRestriction", "ClusterTrustBundleAttest",
@@ -62,8 +63,8 @@ func onByDefault() []string {
 	}
 }
 
-// checkPlugins finds the admission plug-ins that are on, and names those that were enabled and are not available. Plug-ins that are
-// disabled and not available are not mentioned.
+// checkPlugins sets AdmissionPlugins, and adds plug-ins to WithoutEffect that were enabled and are not available. Plug-ins that
+// were disabled and are not available are no error.
 func (o *Options) checkPlugins(p Program) error {
 	all := plugins()
 	known := func(name string) bool {

@@ -1,14 +1,17 @@
-// Package options is the flags of kube-apiserver, for programs that are started as kube-apiserver is:
+// Package options parses the flags of kube-apiserver, for programs that are started like kube-apiserver:
 //
 //	o, err := options.Parse(options.Program{Name: "controlplane", ...}, os.Args[1:])
 //
-// All flags of kube-apiserver 1.37 are accepted, and their values are checked for their types. Some of them have effect: their
-// values are the fields of [Options]. The others have none yet, and [Options.WithoutEffect] names those that were given: a
-// program should print them when it starts. What is not available of authorization (--authorization-config, and modes of
-// --authorization-mode) is an error instead, for without it requests would pass that are to be stopped. Admission plug-ins,
-// --runtime-config, TLS versions, encryption at rest and audit are among the flags without effect: do not rely on them. A flag that kube-apiserver does not have is an error, but for --storage-file, which is ours.
+// All flags of kube-apiserver 1.37 are accepted, and the types of their values are checked. Flags that have an effect set the
+// fields of [Options]. [Options.WithoutEffect] lists the other flags that were given; a program should print them when it starts.
+// These flags have no effect, so do not rely on them: --runtime-config, TLS versions, encryption at rest, audit, and admission
+// plug-ins that the program does not have.
 //
-// A flag gets its effect in the table of this package, by a field of Options, and in the program.
+// Some flags of authorization are not available: --authorization-config, and modes of --authorization-mode that the program does
+// not have. They are errors, since a server that ignored them would allow more than they say. A flag that kube-apiserver does not
+// have is an error, too, except --storage-file, which this package adds.
+//
+// To give a flag an effect, add a field of Options to its entry in the table of this package, and use the field in the program.
 package options
 
 import (
@@ -18,46 +21,52 @@ import (
 	"strconv"
 )
 
-// Program is what the flags are for. Name is required.
+// Program describes the program that is started. Name is required.
 type Program struct {
+	// Name is the name of the program, for help and errors.
 	Name string
-	// Version is what --version prints.
+	// Version is the text that --version prints.
 	Version string
-	// AuthorizationModes and AdmissionPlugins are those that the program has, by kube-apiserver's names.
+	// AuthorizationModes and AdmissionPlugins are the modes and plug-ins that the program has, by their names in kube-apiserver.
 	AuthorizationModes, AdmissionPlugins []string
 }
 
 // Options are the values of the flags that have effect.
 type Options struct {
-	// Print, unless empty, is what the program was started for by --help or --version: it should be printed to standard output,
-	// and the program should end with exit code 0. All other fields are then zero.
+	// Print, unless empty, is the text for --help or --version. The program should print it to standard output and end with exit
+	// code 0. All other fields are then zero.
 	Print string
-	// WithoutEffect are the flags that were given and have no effect, such as "--audit-policy-file", sorted. Where only some
-	// values have none it has those, as in "--enable-admission-plugins=PodSecurity".
+	// WithoutEffect are the flags that were given and have no effect, such as "--audit-policy-file", sorted. If only some values
+	// of a flag have no effect, it has these values, as in "--enable-admission-plugins=PodSecurity".
 	WithoutEffect []string
 
-	// SecurePort is 6443 by default, and 0 for any free port; BindAddress is 0.0.0.0 by default. See Listen.
-	SecurePort  int
+	// SecurePort is the port to listen on: 6443 by default, and 0 for any free port. See Listen.
+	SecurePort int
+	// BindAddress is the IP address to listen on: 0.0.0.0 by default.
 	BindAddress net.IP
-	// CertDir is /var/run/kubernetes by default.
+	// CertDir is the directory of the serving certificate: /var/run/kubernetes by default.
 	CertDir string
-	// TLSCertFile and TLSPrivateKeyFile are both given or both empty.
+	// TLSCertFile and TLSPrivateKeyFile are the files of the serving certificate and its key. Both are given or both are empty.
 	TLSCertFile, TLSPrivateKeyFile string
 
-	// AnonymousAuth is true by default.
-	AnonymousAuth               bool
+	// AnonymousAuth allows requests without a credential. It is true by default.
+	AnonymousAuth bool
+	// ClientCAFile is the file of the authorities of client certificates, and TokenAuthFile the file of bearer tokens.
 	ClientCAFile, TokenAuthFile string
-	// AuthorizationModes is AlwaysAllow by default. Each is one of Program.AuthorizationModes.
+	// AuthorizationModes are the authorizers in their order: AlwaysAllow by default. Each is one of Program.AuthorizationModes.
 	AuthorizationModes []string
-	// AdmissionPlugins are those of Program.AdmissionPlugins that are on: kube-apiserver has them on by default or they were
-	// enabled, and they were not disabled. They are in the order in which kube-apiserver runs them.
+	// AdmissionPlugins are those of Program.AdmissionPlugins that were enabled, or that kube-apiserver enables by default, and
+	// that were not disabled. They are in the order in which kube-apiserver runs them.
 	AdmissionPlugins []string
 
-	// StorageFile is empty if and only if there are EtcdServers.
+	// StorageFile is the file for the objects. It is empty if and only if there are EtcdServers.
 	StorageFile string
+	// EtcdServers are the URLs of etcd servers for the objects.
 	EtcdServers []string
-	// EtcdPrefix is /registry by default.
-	EtcdPrefix                            string
+	// EtcdPrefix is the prefix of all keys in etcd: /registry by default.
+	EtcdPrefix string
+	// EtcdCAFile is the file of the authorities of etcd. EtcdCertFile and EtcdKeyFile are the files of the client certificate and
+	// its key for etcd; both are given or both are empty.
 	EtcdCAFile, EtcdCertFile, EtcdKeyFile string
 
 	enable, disable []string // admission plug-ins
@@ -65,13 +74,13 @@ type Options struct {
 	version         versionValue
 }
 
-// Listen is the TCP address to listen on.
+// Listen returns the TCP address to listen on.
 func (o *Options) Listen() string {
 	return net.JoinHostPort(o.BindAddress.String(), strconv.Itoa(o.SecurePort))
 }
 
-// Parse reads arguments, without the program's name. An error names every flag that is wrong, as far as the arguments could be
-// read.
+// Parse parses arguments, without the name of the program. The error names every flag that is wrong, unless parsing stops at a
+// flag before.
 func Parse(p Program, args []string) (*Options, error) {
 	o := defaults()
 	set, err := parse(p, o, args)
@@ -90,7 +99,7 @@ func Parse(p Program, args []string) (*Options, error) {
 	return o, nil
 }
 
-// check refuses what does not fit together.
+// check refuses values that do not fit together.
 func (o *Options) check() error {
 	var all []error
 	bad := func(is bool, format string, args ...any) {

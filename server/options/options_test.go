@@ -20,7 +20,7 @@ var program = options.Program{
 	AdmissionPlugins:   []string{"AlwaysDeny", "NamespaceLifecycle", "NamespaceExists"},
 }
 
-// parse is Parse with a storage.
+// parse calls Parse with a storage.
 func parse(args ...string) (*options.Options, error) {
 	return options.Parse(program, append([]string{"--storage-file=objects.db"}, args...))
 }
@@ -67,7 +67,7 @@ func TestEffect(t *testing.T) {
 	}
 }
 
-// What envtest and kubeadm give kube-apiserver, as far as no mode or plug-in is missing: all that has no effect is named.
+// The flags of envtest and kubeadm, without modes and plug-ins that are missing, are accepted. All that have no effect are named.
 func TestWithoutEffect(t *testing.T) {
 	got, err := parse("--allow-privileged=true", "--service-cluster-ip-range=10.0.0.0/24", "--disable-admission-plugins=ServiceAccount",
 		"--service-account-issuer=https://a", "--service-account-issuer=https://b", "-v=2", "--feature-gates=A=true,kube:B=false",
@@ -84,7 +84,7 @@ func TestWithoutEffect(t *testing.T) {
 	}
 }
 
-// The flags know the plug-ins that admission.Order lists, and have them in its order.
+// The flags have the plug-ins that admission.Order lists, in the same order.
 func TestPluginsAreThoseOfAdmission(t *testing.T) {
 	before, after := admission.Order()
 	order := slices.Concat(before, after)
@@ -164,7 +164,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// The error of an unknown flag proposes the one whose name is like it.
+// The error of an unknown flag proposes a flag with a similar name.
 func TestUnknownFlagProposesAnother(t *testing.T) {
 	for args, want := range map[string]string{
 		"--nonsense":                          "unknown flag: --nonsense; --help lists the flags",
@@ -216,7 +216,7 @@ func TestHelpAndVersion(t *testing.T) {
 	}
 }
 
-// samples are, for each type of flag, a value that it takes and one that it does not.
+// samples has, for each type of flag, a value that is accepted and one that is refused.
 var samples = map[string][2]string{
 	"bool": {"true", "%zz"}, "int": {"1", "%zz"}, "uint": {"1", "-1"}, "ip": {"127.0.0.1", "%zz"}, "duration": {"1m", "%zz"},
 	"float": {"0.01", "%zz"}, "float32": {"0.5", "%zz"}, "int32Slice": {"1,2", "%zz"}, "stringToString": {"a,b='c'", "%zz"},

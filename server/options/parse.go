@@ -35,7 +35,7 @@ func parse(p Program, o *Options, args []string) (map[string]flag, error) {
 	return set, nil
 }
 
-// newFlagSet returns a set that prints nothing. Names may have _ for -, as those of kube-apiserver.
+// newFlagSet returns a set that prints nothing. Names may have _ in place of -, as in kube-apiserver.
 func newFlagSet(name string) *pflag.FlagSet {
 	fs := pflag.NewFlagSet(name, pflag.ContinueOnError)
 	fs.SetOutput(io.Discard)
@@ -46,7 +46,7 @@ func newFlagSet(name string) *pflag.FlagSet {
 	return fs
 }
 
-// target is what a flag of type T sets.
+// target returns the variable that a flag of type T sets.
 func target[T any](f flag, o *Options) *T {
 	if f.effect == nil {
 		return new(T)
@@ -54,7 +54,7 @@ func target[T any](f flag, o *Options) *T {
 	return f.effect(o).(*T)
 }
 
-// declare adds the flag to a set. Its default is what o has.
+// declare adds the flag to a set. The default is the value in o.
 func (f flag) declare(fs *pflag.FlagSet, o *Options) {
 	switch f.kind {
 	case "bool":
@@ -93,7 +93,7 @@ func (f flag) declare(fs *pflag.FlagSet, o *Options) {
 	}
 }
 
-// text is the flag's help.
+// text returns the help of the flag.
 func (f flag) text() string {
 	switch {
 	case f.refused != "":
@@ -104,7 +104,7 @@ func (f flag) text() string {
 	return f.help
 }
 
-// usage is what --help prints.
+// usage returns the text of --help.
 func usage(p Program) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s serves the Kubernetes API. It has the flags of kube-apiserver.\n\nUsage:\n  %s [flags]\n", p.Name, p.Name)
@@ -120,10 +120,10 @@ func usage(p Program) string {
 	return b.String()
 }
 
-// listed are names in a line.
+// listed returns names in one line.
 func listed(names []string) string { return cmp.Or(strings.Join(names, ", "), "none") }
 
-// withoutEffect names the flags that have no effect.
+// withoutEffect returns the names of the flags that have no effect.
 func withoutEffect(set map[string]flag) []string {
 	var names []string
 	for _, f := range set {
@@ -135,7 +135,7 @@ func withoutEffect(set map[string]flag) []string {
 	return names
 }
 
-// refused is the error of flags that cannot be given.
+// refused returns the error of flags that must not be given.
 func refused(set map[string]flag) error {
 	var all []error
 	for _, name := range slices.Sorted(maps.Keys(set)) {
@@ -146,7 +146,7 @@ func refused(set map[string]flag) error {
 	return errors.Join(all...)
 }
 
-// defaults are Options without any flag.
+// defaults returns the Options without any flag.
 func defaults() *Options {
 	return &Options{
 		SecurePort: 6443, BindAddress: net.IPv4zero, CertDir: "/var/run/kubernetes", EtcdPrefix: "/registry",

@@ -1,23 +1,25 @@
 package options
 
-// section is flags that --help lists together.
+// section has flags that --help lists together.
 type section struct {
 	title string
 	flags []flag
 }
 
-// flag is one flag. Flags of kube-apiserver have its names and types.
+// flag is one flag. A flag of kube-apiserver has the same name and type.
 type flag struct {
 	name, kind, help string
-	// effect returns the field that the flag sets, whose value before is the flag's default; nil is a flag without effect yet.
+	// effect returns a pointer to the field that the flag sets; the value of the field is the default. It is nil for a flag
+	// without effect.
 	effect func(*Options) any
 	// short is a one-letter name.
 	short string
-	// refused says why the flag cannot be given, where ignoring it would let requests pass that it is given to stop.
+	// refused is the reason why the flag must not be given. It is for flags that restrict requests: ignoring one would let these
+	// requests pass.
 	refused string
 }
 
-// sections are all flags.
+// sections returns all flags.
 func sections() []section {
 	return []section{
 		{"Serving", servingFlags()},

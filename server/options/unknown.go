@@ -11,14 +11,14 @@ import (
 // maxUnknown is the length of the longest unknown name for which a flag is proposed.
 const maxUnknown = 64
 
-// unknown adds to the error of a flag that does not exist the flag that may have been meant.
+// unknown adds a proposal to the error of a flag that does not exist: the flag that may have been meant.
 func unknown(err error) error {
 	missing := new(pflag.NotExistError)
 	if !errors.As(err, &missing) {
 		return err
 	}
 	given := missing.GetSpecifiedName()
-	if letters := missing.GetSpecifiedShortnames(); letters != "" { // one dash: the name is read as letters
+	if letters := missing.GetSpecifiedShortnames(); letters != "" { // with one dash pflag reads the name as letters
 		given, _, _ = strings.Cut(letters, "=")
 	}
 	if meant := nearest(strings.ReplaceAll(given, "_", "-")); meant != "" {
@@ -27,7 +27,7 @@ func unknown(err error) error {
 	return fmt.Errorf("%w; --help lists the flags", err)
 }
 
-// nearest is the flag whose name differs least from another, if not more than a third of the name differs.
+// nearest returns the flag whose name differs least from name, or nothing if more than a third of the name differs.
 func nearest(name string) string {
 	if len(name) > maxUnknown {
 		return ""
@@ -43,9 +43,9 @@ func nearest(name string) string {
 	return best
 }
 
-// distance is how many bytes must be added, removed or replaced to make b of a.
+// distance returns the number of bytes that must be added, removed or replaced to change a to b.
 func distance(a, b string) int {
-	row := make([]int, len(b)+1) // of the distances from what is before a[i]
+	row := make([]int, len(b)+1) // the distances from the part of a before a[i]
 	for j := range row {
 		row[j] = j
 	}

@@ -11,7 +11,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// checkedValue is a value without effect that is checked for the syntax of its type.
+// checkedValue is the value of a flag without effect. It checks the syntax of the flag's type.
 type checkedValue struct {
 	kind  string
 	check func(string) error
@@ -36,7 +36,7 @@ func (v *checkedValue) String() string { return v.last }
 // Type implements pflag.Value.
 func (v *checkedValue) Type() string { return v.kind }
 
-// checks are the syntaxes of types that package pflag does not have.
+// checks returns functions that check the syntax of types that package pflag does not have.
 func checks() map[string]func(string) error {
 	return map[string]func(string) error{
 		"Level": func(s string) error {
@@ -83,7 +83,7 @@ func checks() map[string]func(string) error {
 	}
 }
 
-// each checks the parts of a comma separated list, of which empty ones are allowed.
+// each returns a function that checks the parts of a comma separated list, except empty ones.
 func each(check func(part string) error) func(string) error {
 	return func(s string) error {
 		for part := range strings.SplitSeq(s, ",") {
@@ -98,7 +98,7 @@ func each(check func(part string) error) func(string) error {
 	}
 }
 
-// versionValue is --version: "true" and "raw" print the version of the program, and vX.Y.Z is refused.
+// versionValue is the value of --version: "true" and "raw" print the version of the program, and vX.Y.Z is refused.
 type versionValue string
 
 // Set implements pflag.Value.
@@ -123,7 +123,7 @@ func (v *versionValue) String() string { return string(*v) }
 // Type implements pflag.Value.
 func (v *versionValue) Type() string { return "version" }
 
-// text is what the flag prints.
+// text returns the text that the flag prints.
 func (v *versionValue) text(p Program) string {
 	if *v == "raw" {
 		return p.Version + "\n"

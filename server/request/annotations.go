@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// Annotations collects the audit annotations of a request: what authentication, authorization and admission have found
-// out about it, for its audit event. The zero Annotations is empty. All methods may be called concurrently.
+// Annotations collects the audit annotations of a request: facts of authentication, authorization and admission for its audit
+// event. The zero Annotations is empty. All methods may be called concurrently.
 type Annotations struct {
 	mu sync.Mutex // guards of
 	of map[string]string
 }
 
-// Add records an annotation. The first value of a key stays, as in kube-apiserver.
+// Add records an annotation. If the key has a value already, that value stays, as in kube-apiserver.
 func (a *Annotations) Add(key, value string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -25,14 +25,14 @@ func (a *Annotations) Add(key, value string) {
 	}
 }
 
-// All returns the annotations so far; the map is the caller's own, and nil when there are none.
+// All returns the annotations that have been added. The map belongs to the caller, and is nil if there are none.
 func (a *Annotations) All() map[string]string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return maps.Clone(a.of)
 }
 
-// Annotate records an audit annotation of the request of ctx; without a recorder it is dropped.
+// Annotate records an audit annotation of the request of ctx. If ctx has no Annotations, the annotation is dropped.
 func Annotate(ctx context.Context, key, value string) {
 	if v := valuesOf(ctx); v != nil && v.Annotations != nil {
 		v.Annotations.Add(key, value)

@@ -8,31 +8,32 @@ import (
 	"github.com/keelson-dev/keelson/flowcontrol"
 )
 
-// Values are what the context of a request carries of it, as far as it is known. A context that has its own returns a
-// pointer to them for the keys that IsValuesKey reports, and nothing of them changes any more once others than the filters
-// of a chain have the context.
+// Values are the values of a request in its context, as far as they are known. A context with its own Values returns a pointer to
+// them for the keys that IsValuesKey reports. The Values must not change any more when others than the filters of a chain have
+// the context.
 type Values struct {
-	Info     *Info     // what it wants; nil: nobody has looked
+	Info     *Info     // what the request is for; nil: the request has not been resolved
 	AuditID  string    // see WithAuditID
 	Received time.Time // see WithReceived; zero: not known
-	Warnings *Warnings // of its answer; nil: they are dropped
-	// Annotations are those of its audit event; nil: they are dropped, as in a server, which makes no audit events yet.
+	Warnings *Warnings // warnings for its answer; nil: warnings are dropped
+	// Annotations are for its audit event; nil: annotations are dropped, as in a server, which makes no audit events yet.
 	Annotations *Annotations
-	// Policy is what decides about the request, taken once for all of it; nil: each decision takes its own.
+	// Policy decides about the request, taken once for the whole request; nil: each decision takes the current policy.
 	Policy *admission.Policy
-	// Holder is for whom what the request takes counts, as far as that is known: see HolderFrom.
+	// Holder is the user and the address that the request counts for, as far as they are known: see HolderFrom.
 	Holder flowcontrol.Holder
 }
 
 type valuesKey struct{}
 
-// IsValuesKey reports whether key asks a context for its *Values. It is for the method Value of contexts that have them.
+// IsValuesKey reports whether key is the key of the *Values of a context. It is for the method Value of contexts that have
+// Values.
 func IsValuesKey(key any) bool {
 	_, is := key.(valuesKey)
 	return is
 }
 
-// ValuesFrom returns a copy of the Values of a context, zero when there are none.
+// ValuesFrom returns a copy of the Values of a context, or zero Values if there are none.
 func ValuesFrom(ctx context.Context) Values {
 	if v := valuesOf(ctx); v != nil {
 		return *v
@@ -45,7 +46,7 @@ func valuesOf(ctx context.Context) *Values {
 	return v
 }
 
-// carrier is a context with Values of its own.
+// carrier is a context with its own Values.
 type carrier struct {
 	context.Context
 	values Values
@@ -59,11 +60,11 @@ func (c *carrier) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// with returns a context whose Values are those of ctx, to be completed.
+// with returns a context with a copy of the Values of ctx, for the caller to change.
 func with(ctx context.Context) *carrier { return &carrier{ctx, ValuesFrom(ctx)} }
 
-// WithAuditID returns a context that carries the request's audit ID, which names the request in logs, in audit
-// events and in the Audit-Id header of the answer.
+// WithAuditID returns a context with the audit ID of the request. The ID identifies the request in logs, in audit events and in
+// the Audit-Id header of the answer.
 func WithAuditID(ctx context.Context, id string) context.Context {
 	c := with(ctx)
 	c.values.AuditID = id
@@ -78,14 +79,14 @@ func AuditIDFrom(ctx context.Context) string {
 	return ""
 }
 
-// WithReceived returns a context that carries when the request was received; deadlines count from then.
+// WithReceived returns a context with the time when the request was received, from which deadlines count.
 func WithReceived(ctx context.Context, at time.Time) context.Context {
 	c := with(ctx)
 	c.values.Received = at
 	return c
 }
 
-// ReceivedFrom returns when the request of a context was received, and whether that is known.
+// ReceivedFrom returns the time when the request of a context was received, and whether it is known.
 func ReceivedFrom(ctx context.Context) (time.Time, bool) {
 	if v := valuesOf(ctx); v != nil {
 		return v.Received, !v.Received.IsZero()
@@ -93,14 +94,14 @@ func ReceivedFrom(ctx context.Context) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// WithHolder returns a context that says for whom what the request takes counts; see [HolderFrom].
+// WithHolder returns a context with the Holder that the request counts for; see [HolderFrom].
 func WithHolder(ctx context.Context, h flowcontrol.Holder) context.Context {
 	c := with(ctx)
 	c.values.Holder = h
 	return c
 }
 
-// WithInfo returns a context that carries info.
+// WithInfo returns a context with info.
 func WithInfo(ctx context.Context, info *Info) context.Context {
 	c := with(ctx)
 	c.values.Info = info
@@ -115,21 +116,21 @@ func InfoFrom(ctx context.Context) *Info {
 	return nil
 }
 
-// WithWarnings returns a context whose warnings go to w.
+// WithWarnings returns a context whose warnings are added to w.
 func WithWarnings(ctx context.Context, w *Warnings) context.Context {
 	c := with(ctx)
 	c.values.Warnings = w
 	return c
 }
 
-// WithAnnotations returns a context whose audit annotations go to a.
+// WithAnnotations returns a context whose audit annotations are added to a.
 func WithAnnotations(ctx context.Context, a *Annotations) context.Context {
 	c := with(ctx)
 	c.values.Annotations = a
 	return c
 }
 
-// WarningsFrom returns the recorder of a context, or nil.
+// WarningsFrom returns the Warnings of a context, or nil.
 func WarningsFrom(ctx context.Context) *Warnings {
 	if v := valuesOf(ctx); v != nil {
 		return v.Warnings

@@ -51,7 +51,7 @@ func TestWarningsBudget(t *testing.T) {
 	if got := h["Warning"]; len(got) != 2 || size(got[0]) != 4000 || size(got[1]) != 96 {
 		t.Fatalf("within the budget nothing is cut: %d headers", len(got))
 	}
-	w.Add(text(2, 300)) // passes it: all are cut
+	w.Add(text(2, 300)) // passes the total: all are cut
 	got := h["Warning"]
 	if len(got) != 3 || size(got[0]) != 256 || size(got[1]) != 96 || size(got[2]) != 256 {
 		t.Fatalf("not cut to 256 runes each: %d headers", len(got))

@@ -1,6 +1,6 @@
-// Package request says what an HTTP request to a Kubernetes-style API wants, before anybody acts on it:
-// [Resolve] reads method, path and query into an [Info], which travels in the context. The context also carries
-// the request's audit ID, when it was received, and the warnings that its answer will show.
+// Package request resolves HTTP requests to a Kubernetes-style API: [Resolve] reads the method, path and query of a request into
+// an [Info], which is put in the context. The context also has the request's audit ID, the time when it was received, and the
+// warnings for its answer.
 //
-// The shapes of paths are those of https://kubernetes.io/docs/reference/using-api/api-concepts/.
+// The forms of paths are those of https://kubernetes.io/docs/reference/using-api/api-concepts/.
 package request

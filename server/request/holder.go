@@ -11,10 +11,10 @@ import (
 	"github.com/keelson-dev/keelson/flowcontrol"
 )
 
-// HolderFrom returns for whom what the request of ctx takes of a [flowcontrol.Budget] counts: for the user who was
-// authenticated, and the address that the request came from. It is the user whose credential was sent, and not one whom that
-// user impersonates: impersonation costs the client nothing, so that bounds by the impersonated name would be none. What is
-// not known, such as the user before authentication, is zero.
+// HolderFrom returns the Holder for which the request of ctx counts in a [flowcontrol.Budget]: the user who was authenticated,
+// and the address that the request came from. If the request impersonates another user, it still counts for the user whose
+// credential was sent: clients can impersonate any number of names at no cost, so that bounds by these names would bound nothing.
+// Fields that are not known, such as the user before authentication, are zero.
 func HolderFrom(ctx context.Context) flowcontrol.Holder {
 	var h flowcontrol.Holder
 	if v := valuesOf(ctx); v != nil {
@@ -28,10 +28,11 @@ func HolderFrom(ctx context.Context) flowcontrol.Holder {
 	return h
 }
 
-// Address returns the address that a request came from: that of its connection or, where proxies contain that, the last address
-// of the header X-Forwarded-For, to which each proxy appends the address of its client, that proxies do not contain. It
-// is the zero Addr when that is not known: the connection has no IP address, or the proxies named no other. The header of a
-// client that is no proxy counts for nothing, and so does all that stands before the address.
+// Address returns the address that a request came from. That is the address of its connection, unless proxies contain that
+// address. Then it is the last address in the header X-Forwarded-For that proxies do not contain: each proxy appends the address
+// of its client to the header. The header of a client that is not a proxy is ignored, and so are all addresses before the one
+// that is returned. Address returns the zero Addr if the address is not known, because the connection has no IP address or the
+// proxies named no other.
 func Address(r *http.Request, proxies []netip.Prefix) netip.Addr {
 	from := peer(r.RemoteAddr)
 	if !contain(proxies, from) {
@@ -42,7 +43,7 @@ func Address(r *http.Request, proxies []netip.Prefix) netip.Addr {
 			i := strings.LastIndexByte(line, ',')
 			hop := peer(strings.TrimSpace(line[i+1:]))
 			if !contain(proxies, hop) {
-				return hop // the zero Addr where a proxy names no address: what stands before it may be of the client
+				return hop // the zero Addr if a proxy named no address: what is before it may come from the client
 			}
 			line = line[:max(i, 0)]
 		}
@@ -50,7 +51,7 @@ func Address(r *http.Request, proxies []netip.Prefix) netip.Addr {
 	return netip.Addr{}
 }
 
-// peer reads an address, with a port or without one; the zero Addr is none.
+// peer parses an address, with or without a port. It returns the zero Addr if s has none.
 func peer(s string) netip.Addr {
 	if ap, err := netip.ParseAddrPort(s); err == nil {
 		return ap.Addr().Unmap()

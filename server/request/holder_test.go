@@ -10,7 +10,7 @@ import (
 	"github.com/keelson-dev/keelson/server/request"
 )
 
-// Only what a proxy appends to X-Forwarded-For says where a request came from.
+// Only the part of X-Forwarded-For that a proxy appends decides which address a request came from.
 func TestAddress(t *testing.T) {
 	proxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
 	for name, tc := range map[string]struct {

@@ -8,32 +8,35 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Info is what a request's method and path say it wants. It is immutable once it is in a context.
+// Info is what a request is for, according to its method, path and query. It is immutable once it is in a context.
 type Info struct {
-	// ResourceRequest tells a request for an API resource from one for a plain path.
+	// ResourceRequest is true if the request is for an API resource, and false if it is for another path.
 	ResourceRequest bool
 	Path            string // the URL path, as received
-	Verb            string // get, list, watch, create, update, patch, delete, deletecollection; else the HTTP method in lower case
+	Verb            string // get, list, watch, create, update, patch, delete or deletecollection; else the HTTP method in lower case
 
-	// Of a resource request.
-	APIPrefix   string // "api" or "apis"
-	APIGroup    string // "" for the core group
-	APIVersion  string
-	Namespace   string // "" when cluster-scoped or across all namespaces
-	Name        string // "" for a collection; from fieldSelector metadata.name for list and watch
-	Resource    string // the plural, "widgets"
+	// The following fields are set for a resource request.
+	APIPrefix string // "api" or "apis"
+	APIGroup  string // "" for the core group
+	// APIVersion is the version, such as "v1".
+	APIVersion string
+	Namespace  string // "" when cluster-scoped or across all namespaces
+	Name       string // "" for a collection; from fieldSelector metadata.name for list and watch
+	Resource   string // the plural name, "widgets"
+	// Subresource is the name of the subresource, such as "status"; "" for the resource itself.
 	Subresource string
-	// Parts are the path's segments from the resource on, decoded: [resource, name, subresource, ...]. A name or
-	// namespace may hold anything here, slashes, "%" and ".." included: whoever serves objects refuses those.
+	// Parts are the decoded segments of the path from the resource on: [resource, name, subresource, ...]. A name or namespace
+	// may contain anything here, also slashes, "%" and "..": handlers of objects have to refuse such names.
 	Parts []string
-	// Selectors of list, watch and deletecollection as sent, which may not parse; "" with a watch in the path.
+	// FieldSelector and LabelSelector are the selectors of list, watch and deletecollection as they were sent, which may not
+	// parse. They are "" with a watch in the path.
 	FieldSelector, LabelSelector string
-	SelectorLimit                selector.Limit // by which Selectors parses them
-	// DeprecatedWatch marks the old form /watch/ in the path.
+	SelectorLimit                selector.Limit // bounds for the selectors that Selectors parses
+	// DeprecatedWatch is true if the path has the old form with /watch/.
 	DeprecatedWatch bool
 }
 
-// Selectors parses FieldSelector and LabelSelector. One that is "", does not parse or is larger than SelectorLimit is nil.
+// Selectors parses FieldSelector and LabelSelector. A selector that is "", does not parse or is larger than SelectorLimit is nil.
 func (i *Info) Selectors() (fields.Selector, labels.Selector) {
 	var byFields fields.Selector
 	var byLabels labels.Selector
@@ -50,8 +53,8 @@ func (i *Info) Selectors() (fields.Selector, labels.Selector) {
 	return byFields, byLabels
 }
 
-// Attributes says in an authorizer's words what user, who may be nil, wants with the request. Selectors, which cost a parse,
-// are left out.
+// Attributes returns the attributes of the request by user, which may be nil, for an authorizer. They have no selectors, since
+// these would have to be parsed.
 func (i *Info) Attributes(user *authn.User) authz.Attributes {
 	return authz.Attributes{
 		User: user, Verb: i.Verb, ResourceRequest: i.ResourceRequest,

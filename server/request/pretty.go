@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// Pretty reports whether JSON is to be laid out for reading: what ?pretty says counts, then whether people read what
-// the client shows (curl, wget, browsers), then accepted, which is what the Accept header says.
+// Pretty reports whether JSON is to be indented for people. The value of ?pretty decides, if there is one. Otherwise the result
+// is true if accepted, which is the value of the Accept header, is true, or if the client is one that people use directly (curl,
+// wget, browsers).
 func Pretty(r *http.Request, accepted bool) bool {
 	if strings.Contains(r.URL.RawQuery, "pretty") {
 		if value := r.URL.Query().Get("pretty"); value != "" {

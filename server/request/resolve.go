@@ -17,35 +17,35 @@ import (
 
 // Resolver resolves requests. The zero Resolver has the default limits.
 type Resolver struct {
-	// Selectors bounds the selectors of a collection. One that is larger is treated as one that does not parse: the handler
-	// refuses it, and nothing is allowed because of it before.
+	// Selectors bounds the selectors of a collection. A larger selector is treated as one that does not parse: the handler
+	// refuses it, and until then it allows nothing.
 	Selectors selector.Limit
 }
 
-// Resolve is [Resolver.Resolve] of the zero Resolver.
+// Resolve calls [Resolver.Resolve] of the zero Resolver.
 func Resolve(r *http.Request) (*Info, error) { return Resolver{}.Resolve(r) }
 
-// Resolve reads a request's method, path and query. It never panics, and it judges form only: whether the resource
-// exists, and whether a name is a good one, is for others to say.
+// Resolve resolves a request by its method, path and query. It never panics. It checks only the form: not whether the resource
+// exists, nor whether a name is valid.
 //
-//   - /api/VERSION/... and /apis/GROUP/VERSION/... with at least one more segment are requests for a resource; every
-//     other path is plain. Slashes at the end do not count.
-//   - /namespaces/NAMESPACE/RESOURCE/... is a resource in a namespace; /namespaces/NAME and its subresources status
-//     and finalize are the resource namespaces, with NAME as namespace too.
-//   - GET of a collection is a list, or a watch with ?watch (false and 0 aside); DELETE of one is deletecollection.
-//     When the fieldSelector of a GET asks for one metadata.name, that is its name.
-//   - watch and proxy as the segment after the version are the verb, in the old form of the path.
+//   - /api/VERSION/... and /apis/GROUP/VERSION/... with at least one more segment are requests for a resource; every other path
+//     is not. Slashes at the end do not count.
+//   - /namespaces/NAMESPACE/RESOURCE/... is a resource in a namespace. /namespaces/NAME and its subresources status and finalize
+//     are the resource namespaces, with NAME also as the namespace.
+//   - GET of a collection is a list, or a watch with ?watch (except false and 0). DELETE of a collection is deletecollection. If
+//     the fieldSelector of a GET selects one metadata.name, that is the Name.
+//   - watch or proxy in the segment after the version is the verb, in the old form of the path.
 //
-// The path is split as it was sent, before percent-decoding, so that %2F is a slash in a name, which no object may
-// have, and not the start of a subresource. Where it could only serve to make one path look like another, before
-// the resource, in it or in the subresource, it is an error. All errors are StatusErrors with code 400.
+// The path is split as it was sent, before percent-decoding. So %2F is a slash in a name, which no object may have, and not the
+// start of a subresource. In the segments before the resource, in the resource and in the subresource, an encoded slash could
+// only make one path look like another, and is an error. All errors are StatusErrors with code 400.
 func (o Resolver) Resolve(r *http.Request) (*Info, error) {
 	info := &Info{Path: r.URL.Path, SelectorLimit: o.Selectors}
 	parts, err := split(r.URL)
 	if err != nil {
 		return nil, err
 	}
-	head := 3 // segments up to and with the resource
+	head := 3 // number of segments up to and including the resource
 	if len(parts) > 0 && parts[0] == "apis" {
 		head = 4
 	}
@@ -93,7 +93,7 @@ func split(u *url.URL) ([]string, error) {
 		return strings.Split(path, "/"), nil
 	}
 	escaped := u.EscapedPath()
-	if escaped != u.RawPath && hasEncodedSlash(u.RawPath) { // u.RawPath is not valid: escaped is made of u.Path, without those
+	if escaped != u.RawPath && hasEncodedSlash(u.RawPath) { // u.RawPath is not valid: escaped is made from u.Path, and has no encoded slashes
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the path %q has an encoded slash and a character that must be encoded", excerpt.Of(u.RawPath, excerpt.Text)))
 	}
 	path := strings.Trim(escaped, "/")
@@ -103,7 +103,7 @@ func split(u *url.URL) ([]string, error) {
 	parts := strings.Split(path, "/")
 	for i, raw := range parts {
 		part, err := url.PathUnescape(raw)
-		if err != nil { // EscapedPath returns valid escapes only
+		if err != nil { // cannot happen: EscapedPath returns valid escapes only
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("invalid path segment %q", excerpt.Of(raw, excerpt.Text)))
 		}
 		parts[i] = part
@@ -115,8 +115,8 @@ func hasEncodedSlash(path string) bool {
 	return strings.Contains(path, "%2f") || strings.Contains(path, "%2F")
 }
 
-// hidesResource reports whether a plain path is below the API for whoever looks at the decoded path: permission for
-// plain paths must not open resources there.
+// hidesResource reports whether the decoded form of a path is below the API, while the path as sent is not. Permission for paths
+// that are not resources must not give access to resources.
 func hidesResource(u *url.URL, parts []string) bool {
 	first, _, below := strings.Cut(strings.Trim(u.Path, "/"), "/")
 	return below && isAPIPrefix(first) && anySlash(parts...)
@@ -130,7 +130,7 @@ func encodedSlash(u *url.URL) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("the path %q has an encoded slash where no name stands", excerpt.Of(u.EscapedPath(), excerpt.Text)))
 }
 
-// MethodVerb is the verb of an HTTP method on one object; "" for a method that has none.
+// MethodVerb returns the verb of an HTTP method for one object, or "" if the method has none.
 func MethodVerb(method string) string {
 	switch method {
 	case http.MethodPost:
@@ -147,7 +147,7 @@ func MethodVerb(method string) string {
 	return ""
 }
 
-// place reads the segments after the version and a verb in the path.
+// place sets the fields from the segments that follow the version and a verb in the path.
 func (i *Info) place(parts []string) {
 	if parts[0] == "namespaces" && len(parts) > 1 {
 		i.Namespace = parts[1]
@@ -160,12 +160,12 @@ func (i *Info) place(parts []string) {
 	if len(parts) > 1 {
 		i.Name = parts[1]
 	}
-	if len(parts) > 2 && i.Verb != "proxy" { // what follows is the proxy's own path
+	if len(parts) > 2 && i.Verb != "proxy" { // the segments that follow are the path for the proxy
 		i.Subresource = parts[2]
 	}
 }
 
-// readQuery completes the verb of a request without a name, and notes its selectors.
+// readQuery sets the verb of a request without a name, and its selectors.
 func (i *Info) readQuery(u *url.URL) {
 	var query url.Values
 	if u.RawQuery != "" {
@@ -186,8 +186,8 @@ func (i *Info) readQuery(u *url.URL) {
 	i.FieldSelector, i.LabelSelector = query.Get("fieldSelector"), query.Get("labelSelector")
 }
 
-// collectionQuery reads the options of a list. When they are not all readable only ?watch counts, for whoever
-// answers with the error.
+// collectionQuery reads the options of a list. If one of them is invalid, it uses only ?watch, which decides whether the request
+// fails as a list or as a watch.
 func (i *Info) collectionQuery(query url.Values) (name string, watch bool) {
 	if len(query) == 0 {
 		return "", false
@@ -211,9 +211,9 @@ func (i *Info) collectionQuery(query url.Values) (name string, watch bool) {
 	return name, opts.Watch
 }
 
-// IsLongRunning reports whether a request may last: watches, and streams between client and something else. They
-// have no deadline but their own, and do not count among the requests that a server limits or waits for.
-// A nil info is not long-running.
+// IsLongRunning reports whether a request may last: watches, and streams between the client and another party. Such requests have
+// no deadline but their own, and do not count among the requests that a server bounds or waits for. A nil info is not
+// long-running.
 func IsLongRunning(info *Info) bool {
 	if info == nil {
 		return false

@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// resource is an info of widgets in group g, version v, and what is said of it beyond that.
+// resource is an Info of widgets in group g, version v, changed by a function.
 func resource(verb string, change func(*request.Info)) *request.Info {
 	i := &request.Info{ResourceRequest: true, Verb: verb, APIPrefix: "apis", APIGroup: "g", APIVersion: "v", Resource: "widgets", Parts: []string{"widgets"}}
 	if change != nil {
@@ -202,7 +202,7 @@ func TestResolveLimitsSelectors(t *testing.T) {
 		by    request.Resolver
 		query string
 		name  string
-		read  bool // the selector is
+		read  bool // the selector is used
 	}{
 		{request.Resolver{}, "fieldSelector=metadata.name%3Da", "a", true},
 		{request.Resolver{}, "fieldSelector=" + many, "", false},
@@ -295,7 +295,7 @@ func FuzzResolve(f *testing.F) {
 			t.Fatalf("path %q, want %q", info.Path, u.Path)
 		}
 		if !info.ResourceRequest {
-			// Whoever routes by the decoded path must agree.
+			// A router that uses the decoded path must come to the same result.
 			parts := strings.Split(strings.Trim(u.Path, "/"), "/")
 			if (parts[0] == "api" && len(parts) >= 3) || (parts[0] == "apis" && len(parts) >= 4) {
 				t.Fatalf("%q is a resource once decoded", target)
@@ -345,7 +345,7 @@ func TestEncodedSlashBesideWhatMustBeEncoded(t *testing.T) {
 	}
 }
 
-// Errors quote a path of any length in short.
+// Errors quote only the beginning of a long path.
 func TestErrorsOfLongPaths(t *testing.T) {
 	long := strings.Repeat("<", 900_000)
 	errs := 0
@@ -367,7 +367,7 @@ func TestErrorsOfLongPaths(t *testing.T) {
 	}
 }
 
-// A warning that is longer than all may be together is shown, and kept, in part.
+// A warning that is longer than the bound of all is added, and kept, in part.
 func TestLongWarning(t *testing.T) {
 	h := http.Header{}
 	w := request.NewWarnings(h)

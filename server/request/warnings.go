@@ -12,37 +12,37 @@ import (
 	"k8s.io/apimachinery/pkg/util/net"
 )
 
-// The budget of a request's warnings, in runes. When the texts of all together would pass warningsTotal, each is cut
-// to warningItem, and what comes after the total is reached is dropped.
+// Bounds of the warnings of a request, in runes. If all texts together are longer than warningsTotal, each is cut to warningItem,
+// and texts that come after the total is reached are dropped.
 const (
 	warningsTotal = 4096
 	warningItem   = 256
 )
 
-// Warnings collects what an answer warns of, and shows it in Warning headers as they come (RFC 7234, section 5.5,
-// code 299), so that they must come before the answer's header is written. The zero Warnings collects without a
-// header. All methods may be called concurrently, but the header must not be used otherwise at the same time.
+// Warnings collects the warnings of an answer, and adds them as Warning headers at once (RFC 7234, section 5.5, code 299). Add
+// warnings before the header of the answer is written. The zero Warnings collects without a header. All methods may be called
+// concurrently, but the header must not be used by others at the same time.
 type Warnings struct {
-	mu         sync.Mutex // guards all below, and the Warning field of header
+	mu         sync.Mutex // guards all below, and the field Warning of header
 	header     http.Header
 	seen       map[string]struct{}
 	texts      []string // without repetition, in order
-	runes      int      // of the texts shown
+	runes      int      // runes of the texts in the header
 	truncating bool
 }
 
-// NewWarnings returns a recorder that shows warnings in header.
+// NewWarnings returns Warnings that are added to header.
 func NewWarnings(header http.Header) *Warnings { return &Warnings{header: header} }
 
-// Add records a warning. An empty text, one that came before, and one that no header can carry (invalid UTF-8 or
-// control characters) are left out, as is all that comes after the budget is used up. Of a text that is longer than the
-// whole budget nothing beyond it is kept.
+// Add records a warning. It ignores an empty text, one that was added before, and one that a header cannot have (invalid UTF-8 or
+// control characters), and all texts after the bounds are reached. Of a text that is longer than the bound of all it keeps only
+// the beginning.
 func (w *Warnings) Add(text string) {
 	if text == "" || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
 		return
 	}
 	if len(text) > warningsTotal {
-		text = strings.Clone(cut(text, warningsTotal+1)) // one more, so that it is seen to be too long
+		text = strings.Clone(cut(text, warningsTotal+1)) // one rune more, so that the text counts as too long
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -67,7 +67,7 @@ func (w *Warnings) Add(text string) {
 	}
 }
 
-// show adds the header of one text, cut when the budget asks for it. mu is held.
+// show adds the header of one text, cut if the texts are to be cut. The caller holds mu.
 func (w *Warnings) show(text string) {
 	if w.truncating {
 		text = cut(text, warningItem)
@@ -76,12 +76,13 @@ func (w *Warnings) show(text string) {
 	if w.header == nil {
 		return
 	}
-	if value, err := net.NewWarningHeader(299, "-", text); err == nil { // Add let only good texts in
+	if value, err := net.NewWarningHeader(299, "-", text); err == nil { // Add has refused other texts
 		w.header.Add("Warning", value)
 	}
 }
 
-// Texts returns the warnings so far, in order, as they were added up to the length of the budget; the slice is the caller's own.
+// Texts returns the warnings that have been added, in order, each up to the length of the bound of all. The slice belongs to the
+// caller.
 func (w *Warnings) Texts() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -99,7 +100,7 @@ func cut(s string, n int) string {
 	return s
 }
 
-// Warn records a warning for the answer of the request of ctx; without a recorder it is dropped.
+// Warn records a warning for the answer of the request of ctx. If ctx has no Warnings, the warning is dropped.
 func Warn(ctx context.Context, text string) {
 	if w := WarningsFrom(ctx); w != nil {
 		w.Add(text)

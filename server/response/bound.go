@@ -10,18 +10,20 @@ import (
 	"github.com/keelson-dev/keelson/runtime/excerpt"
 )
 
-// Bounds of a Status, in bytes of its JSON, in which a control character takes six, as does what could be HTML. Longer texts are cut
-// between two runes, and say so: "... (truncated, 912345 bytes in all)". Of the causes in the details as many are told as the bounds
-// allow; after them a cause without a type and field says how many more there are.
+// Bounds of a Status, in bytes of its JSON, in which a control character takes six bytes, and so does a character that could be
+// HTML. Longer texts are cut between two runes, and end with a note: "... (truncated, 912345 bytes in all)". Of the causes in the
+// details a Status has as many as the bounds allow. After them a cause without a type and field has the number of the rest.
 const (
-	MaxMessage    = 32 << 10
+	// MaxMessage bounds the message of a Status.
+	MaxMessage = 32 << 10
+	// MaxCauses bounds the number of causes.
 	MaxCauses     = 256
-	MaxCauseBytes = 48 << 10 // of all causes together
-	maxCauseText  = 16 << 10 // of each text in a cause: a value of excerpt.Text, quoted twice, and what is wrong with it
-	maxName       = 2 << 10  // of each name in the details
+	MaxCauseBytes = 48 << 10 // MaxCauseBytes bounds all causes together
+	maxCauseText  = 16 << 10 // bound of each text in a cause: a value of excerpt.Text, quoted twice, and the description of the error
+	maxName       = 2 << 10  // bound of each name in the details
 )
 
-// bounded returns s with what is too long cut. The details of s, which others may share, stay as they are.
+// bounded returns s with long texts cut. It does not change the details of s, which others may share.
 func bounded(s metav1.Status) metav1.Status {
 	s.Message, s.Reason = cut(s.Message, MaxMessage), metav1.StatusReason(cut(string(s.Reason), maxName))
 	s.Continue, s.ResourceVersion = cut(s.Continue, MaxMessage), cut(s.ResourceVersion, maxName)
@@ -37,7 +39,7 @@ func bounded(s metav1.Status) metav1.Status {
 
 // boundedCauses returns causes, or a shorter list.
 func boundedCauses(causes []metav1.StatusCause) []metav1.StatusCause {
-	var out []metav1.StatusCause // nil: as in causes
+	var out []metav1.StatusCause // nil: out is the same as causes
 	left := MaxCauseBytes
 	for i, c := range causes {
 		short := metav1.StatusCause{
@@ -59,7 +61,7 @@ func boundedCauses(causes []metav1.StatusCause) []metav1.StatusCause {
 	return head(out, causes, len(causes))
 }
 
-// head is the first n causes: those of out, if there are any.
+// head returns the first n causes: all of out, unless it is nil.
 func head(out, causes []metav1.StatusCause, n int) []metav1.StatusCause {
 	if out != nil {
 		return out
@@ -67,7 +69,7 @@ func head(out, causes []metav1.StatusCause, n int) []metav1.StatusCause {
 	return causes[:n]
 }
 
-// cut is excerpt.Of for a bound on how long the text is in JSON.
+// cut is like excerpt.Of, for a bound on the length of the text in JSON.
 func cut(text string, most int) string {
 	if len(text) <= most/6 || encodedLen(text[:min(len(text), most+1)]) <= most {
 		return text
@@ -82,7 +84,7 @@ func cut(text string, most int) string {
 	return text // the note would make it longer
 }
 
-// encodedLen is how long a text is in JSON, without the quotes, at most.
+// encodedLen returns an upper bound of the length of a text in JSON, without the quotes.
 func encodedLen(text string) int {
 	n := 0
 	for i, r := range text {
@@ -91,7 +93,7 @@ func encodedLen(text string) int {
 	return n
 }
 
-// runeLen is how long r, with which text begins, is in JSON, at most.
+// runeLen returns an upper bound of the length in JSON of r, with which text begins.
 func runeLen(r rune, text string) int {
 	switch {
 	case r == '"', r == '\\':
@@ -99,7 +101,7 @@ func runeLen(r rune, text string) int {
 	case r < ' ', r == '<', r == '>', r == '&', r == 0x7f, r == 0x2028, r == 0x2029:
 		return 6
 	case r == utf8.RuneError:
-		if _, n := utf8.DecodeRuneInString(text); n == 1 { // no UTF-8
+		if _, n := utf8.DecodeRuneInString(text); n == 1 { // invalid UTF-8
 			return 6
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Whatever is in an error, its answer takes some tens of KiB in any format, and is made with a small multiple of that.
+// The answer to any error takes some tens of KiB in any format, and a small multiple of that is allocated for it.
 func TestAnswersAreBounded(t *testing.T) {
 	for name, text := range map[string]string{
 		"plain": strings.Repeat("x", 1<<20), "HTML": strings.Repeat("<", 900_000), "control": strings.Repeat("\x01", 900_000),
@@ -56,7 +56,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// A text at the bound is what it was; one byte more, and it is cut where a rune ends.
+// A text at the bound is unchanged. With one more byte it is cut between two runes.
 func TestBoundOfMessage(t *testing.T) {
 	for _, unit := range []string{"x", `\`, "<", "é", "\xff"} {
 		in, _ := json.Marshal(unit)

@@ -2,8 +2,8 @@ package response
 
 import "net/http"
 
-// SetCause tells the writers around a response why the server fails the request. The first that has a method SetCause(error) is
-// told; it is looked for by Unwrap, as http.ResponseController does.
+// SetCause passes the reason why the server fails the request to the writers around a response. It calls the first that has a
+// method SetCause(error), which it finds by Unwrap, as http.ResponseController does.
 func SetCause(w http.ResponseWriter, err error) {
 	for w != nil {
 		if c, ok := w.(interface{ SetCause(err error) }); ok {

@@ -1,9 +1,9 @@
-// Package response answers a request with a Kubernetes Status, in a format that the client accepts:
+// Package response answers requests with a Kubernetes Status, in a format that the client accepts:
 //
 //	response.Error(w, r, apierrors.NewNotFound(widgets, name))
 //
-// [Status] makes a Status of any error, and [Error] writes it. Both are the place where errors become what clients see of
-// them, in answers and in the ERROR events of watches.
+// [Status] converts any error to a Status, and [Error] writes it. All errors that clients see, in answers and in the ERROR events
+// of watches, are converted by this package.
 package response
 
 import (
@@ -22,9 +22,10 @@ import (
 )
 
 // Error answers with the [Status] of err. The format is one that the request accepts: JSON, YAML, protobuf or, see [WithCBOR],
-// CBOR; or else indented JSON, so that no client is left without the reason. JSON is indented for ?pretty and for people (curl,
-// wget, browsers). A Status that says when to try again sets Retry-After; one with code 204 has no body. The response must not
-// have begun. [SetCause] is told of err, or of what the method Cause() error of one in its chain returns.
+// CBOR. If it accepts none of them, the answer is indented JSON, so that every client can read the reason. JSON is indented for
+// ?pretty and for people (curl, wget, browsers). A Status with RetryAfterSeconds sets Retry-After. A Status with code 204 has no
+// body. The response must not have begun. For a code of 500 or more, Error calls [SetCause] with err, or with the result of the
+// method Cause() error of an error in its chain.
 func Error(w http.ResponseWriter, r *http.Request, err error) {
 	status := Status(err)
 	if status.Code >= http.StatusInternalServerError {
@@ -36,7 +37,7 @@ func Error(w http.ResponseWriter, r *http.Request, err error) {
 		}
 	}
 	h := w.Header()
-	for _, name := range []string{"Content-Length", "Content-Encoding", "Etag"} { // of an answer that did not come
+	for _, name := range []string{"Content-Length", "Content-Encoding", "Etag"} { // headers of another answer, which was not written
 		h.Del(name)
 	}
 	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
@@ -49,17 +50,17 @@ func Error(w http.ResponseWriter, r *http.Request, err error) {
 	mediaType, body := encode(r, status)
 	h.Set("Content-Type", mediaType)
 	w.WriteHeader(int(status.Code))
-	_, _ = w.Write(body) // a client that has gone needs no answer
+	_, _ = w.Write(body) // the only error is that the client has gone
 }
 
-// Refuse answers with an HTTP status code and the text of apimachinery for it.
+// Refuse answers with an HTTP status code, and with the text that apimachinery has for the code.
 func Refuse(w http.ResponseWriter, r *http.Request, code int) {
 	Error(w, r, apierrors.NewGenericServerResponse(code, strings.ToLower(r.Method), schema.GroupResource{}, "", "", 0, false))
 }
 
 func encode(r *http.Request, status metav1.Status) (mediaType string, body []byte) {
 	text, err := json.Marshal(&status)
-	if err != nil { // a Status is texts and numbers
+	if err != nil { // cannot happen: a Status has only texts and numbers
 		return "text/plain; charset=utf-8", []byte(status.Message + "\n")
 	}
 	formats := []codec.Format{codec.JSON(), codec.YAML(), codec.Protobuf()}

@@ -13,16 +13,21 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// Status returns the complete Status that tells clients of err: that of an apimachinery StatusError anywhere in its chain, which
-// may be one of success; 504 Timeout for a context that has ended; what a registry makes of errors of a storage; otherwise 500 with
-// the error's text and no reason. What is too long is cut: see [MaxMessage].
+// Status returns the complete Status of err for clients:
+//
+//   - the Status of an apimachinery StatusError anywhere in its chain, which may be one of success;
+//   - 504 Timeout for a context that has ended;
+//   - the Status of an error of package storage, such as 410 for an ExpiredError;
+//   - otherwise 500 with the text of the error and no reason.
+//
+// Long texts are cut: see [MaxMessage].
 func Status(err error) metav1.Status {
 	status := statusOf(err)
 	status.Kind, status.APIVersion = "Status", "v1"
 	if status.Status == "" {
 		status.Status = metav1.StatusFailure
 	}
-	if status.Code < 200 || status.Code > 599 { // no final HTTP status: net/http would panic, or wait for another
+	if status.Code < 200 || status.Code > 599 { // not a final HTTP status: net/http would panic, or wait for another
 		status.Code = http.StatusInternalServerError
 		if status.Status == metav1.StatusSuccess {
 			status.Code = http.StatusOK
@@ -31,8 +36,8 @@ func Status(err error) metav1.Status {
 	return bounded(status)
 }
 
-// Rejected returns a TooManyRequests, with the seconds after which to ask again, for a *flowcontrol.RejectedError; any other error as
-// it is.
+// Rejected returns a TooManyRequests error, with the seconds after which to try again, for a *flowcontrol.RejectedError. It
+// returns any other error unchanged.
 func Rejected(err error) error {
 	var full *flowcontrol.RejectedError
 	if errors.As(err, &full) {

@@ -24,33 +24,33 @@ type served struct {
 	gvr     schema.GroupVersionResource
 	gvk     schema.GroupVersionKind
 	hub     schema.GroupVersionKind
-	stored  schema.GroupVersionKind // the kind in the version that is stored
-	scheme  *runtime.Scheme         // the group's own, or the server's
-	models  *patch.Models           // of the scheme's kinds
+	stored  schema.GroupVersionKind // the kind in the version in which objects are stored
+	scheme  *runtime.Scheme         // the scheme of the group, or of the server
+	models  *patch.Models           // models of the scheme's kinds
 	docs    *apischema.Docs
 	handler *handlers.Resource
 	subs    map[string]handlers.Subresource
-	own     []schema.GroupVersionKind // the kinds that were registered for it, and go with it
-	joined  bool                      // its conversion was added for it, and goes with it
-	life    context.Context           // ends when the resource is withdrawn, or the server ends
+	own     []schema.GroupVersionKind // kinds that were registered for the resource, and are unregistered with it
+	joined  bool                      // its conversion was added for the resource, and is removed with it
+	life    context.Context           // ends when the resource is withdrawn or the server ends
 	end     context.CancelFunc
-	reg     *registry.Registry // of all versions of the kind; nil if it has a Storage of its own
-	objects storage.Interface  // of a hub: where its objects are, below the cache; nil if it has a Storage of its own
-	cache   *cacher.Cacher     // of a hub that has one; closed by the Set
-	shown   []string           // the verbs that discovery shows, if not all of the handler; guarded by the set's mu
+	reg     *registry.Registry // the registry of all versions of the kind; nil if the resource has a Storage of its own
+	objects storage.Interface  // of a hub: the storage below the cache; nil if the resource has a Storage of its own
+	cache   *cacher.Cacher     // of a hub: the cache, or nil; closed by the Set
+	shown   []string           // verbs that discovery shows, if not all of the handler; guarded by the set's mu
 	cached  published
-	// inFlight counts the requests to the kind in all its versions, so that the cache they read from is closed after the last of
-	// them when the kind is served no longer, or otherwise.
+	// inFlight counts the requests to the kind in all its versions. When the kind is withdrawn or replaced, the cache is closed
+	// after the last of these requests, since they read from it.
 	inFlight *transport.Count
-	policy   admission.Source // decides about what a Storage of its own is asked in process
-	// Guarded by the set's mu:
-	by      *Change // that serves it when it is published, or withdraws it then; nil: none
-	pending bool    // not published yet
-	unread  bool    // pending, and not among the readers: another is read as long
+	policy   admission.Source // decides about calls in the process to a Storage of its own
+	// The following fields are guarded by the set's mu.
+	by      *Change // the Change that adds or withdraws the resource when it is published; nil: none
+	pending bool    // the resource is not published yet
+	unread  bool    // pending, and not in the readers: the readers still use the resource that it replaces
 }
 
-// add makes all that is needed to serve groups beside those that are served, and returns it and its routes. With an error
-// nothing is left of it. The caller holds mu.
+// add makes everything that is needed to serve groups beside the resources that are served, and returns the resources and their
+// routes. If it returns an error, nothing is left of them. The caller holds mu.
 func (s *Set) add(groups []Group) ([]*served, map[schema.GroupVersionResource]http.Handler, error) {
 	added, err := describer{s.scheme, s.models, s.served}.kinds(groups)
 	var routes map[schema.GroupVersionResource]http.Handler
@@ -65,12 +65,12 @@ func (s *Set) add(groups []Group) ([]*served, map[schema.GroupVersionResource]ht
 	return added, routes, nil
 }
 
-// routes makes the handlers of what is added.
+// routes makes the handlers of added resources.
 func (s *Set) routes(added []*served) (map[schema.GroupVersionResource]http.Handler, error) {
 	routes := map[schema.GroupVersionResource]http.Handler{}
 	stores := map[schema.GroupResource]*registry.Registry{}
 	inFlight := map[schema.GroupVersionKind]*transport.Count{}
-	// The hubs first: they bring the strategy and the storage that the other versions share, perhaps of another group.
+	// The hubs come first: they have the strategy and the storage that the other versions share, perhaps of another group.
 	for _, r := range slices.SortedStableFunc(slices.Values(added), hubFirst) {
 		if _, ok := routes[r.gvr]; ok {
 			return nil, fmt.Errorf("server: %s is served twice", r.gvr)
@@ -87,7 +87,7 @@ func (s *Set) routes(added []*served) (map[schema.GroupVersionResource]http.Hand
 	return routes, nil
 }
 
-// build makes the handler of one resource, and its registry when this is the hub.
+// build makes the handler of one resource, and the registry if the resource is the hub.
 func (s *Set) build(r *served, stores map[schema.GroupResource]*registry.Registry) error {
 	var err error
 	r.life, r.end = context.WithCancel(s.opts.Life)

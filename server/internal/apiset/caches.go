@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	closeTimeout = 2 * time.Second // how long caches are waited for
-	maxToldStale = 10              // caches that the readiness check names
+	closeTimeout = 2 * time.Second // time for which closeCaches waits
+	maxToldStale = 10              // number of caches that the readiness check names
 )
 
-// cached returns what the registry of r stores in: a cache over store, unless the kind is to have none.
+// cached returns the storage for the registry of r: a cache over store, or store itself if the kind has NoCache.
 func (s Stores) cached(r *served, store storage.Interface) (storage.Interface, error) {
 	if r.NoCache {
 		return store, nil
@@ -43,8 +43,8 @@ func (s Stores) cached(r *served, store storage.Interface) (storage.Interface, e
 	return r.cache, err
 }
 
-// closeCaches closes the caches of what was served and waits for them. A storage that ignores its context is waited for
-// no longer than closeTimeout: closing it is what may still release it.
+// closeCaches closes the caches of resources and waits for them, at most for closeTimeout. A storage that ignores its context may
+// end only when it is closed, which comes later.
 func closeCaches(list []*served) {
 	var closing sync.WaitGroup
 	for _, r := range list {
@@ -65,8 +65,8 @@ func closeCaches(list []*served) {
 	}
 }
 
-// CachesReady says which caches are not fresh, and why. One that is not in use yet, or is just being filled, does not count:
-// kinds come, and are replaced, while others are served.
+// CachesReady returns an error that names the caches that are not up to date, with the reasons. A cache that is not in use yet,
+// or is being filled, does not count: kinds are added and replaced while others are served.
 func (s *Set) CachesReady(ctx context.Context) error {
 	s.mu.Lock()
 	all := s.served

@@ -6,16 +6,17 @@ import (
 	"github.com/keelson-dev/keelson/server/internal/router"
 )
 
-// Change is what an extension changes of a Set: collected while it is installed, then published in one step or abandoned. What it
-// changes after that is seen at once. A nil Change is one that is published. The mutex of the Set guards it.
+// Change has the changes of a Set that an extension makes. They are collected while the extension is installed, and then
+// published in one step or abandoned. Later changes take effect at once. A nil Change is one that is published. The mutex of the
+// Set guards a Change.
 type Change struct {
 	phase    phase
-	routes   router.Routes        // nil: served no longer
-	notFound []router.NotFound    // in their order; those without a function are to go
-	shown    map[*served][]string // of ShowVerbs
+	routes   router.Routes        // a nil handler: the key is not served any more
+	notFound []router.NotFound    // in their order; one without a function is to be removed
+	shown    map[*served][]string // verbs given to ShowVerbs
 }
 
-// phase is how far a Change is.
+// phase is the state of a Change.
 type phase int
 
 const (
@@ -24,18 +25,18 @@ const (
 	phaseAbandoned               // nothing is left
 )
 
-// Begin returns a Change that collects.
+// Begin returns a Change in the phase of collecting.
 func (s *Set) Begin() *Change {
 	return &Change{routes: router.Routes{}, shown: map[*served][]string{}}
 }
 
-// collects reports whether what c changes is published later.
+// collects reports whether changes by c are published later.
 func (c *Change) collects() bool { return c != nil && c.phase == phaseCollecting }
 
-// abandoned reports whether nothing may be changed by c.
+// abandoned reports whether c may not change anything any more.
 func (c *Change) abandoned() bool { return c != nil && c.phase == phaseAbandoned }
 
-// sees reports whether r is served from the point of view of c: to one that collects its own changes are there.
+// sees reports whether c counts r as served. A Change that collects counts its own changes as made.
 func (c *Change) sees(r *served) bool {
 	if c != nil && r.by == c {
 		return r.pending
@@ -43,8 +44,8 @@ func (c *Change) sees(r *served) bool {
 	return !r.pending
 }
 
-// leaves returns the resources that c withdraws or replaces when it is published, and comes those that it adds then. The caller
-// holds mu.
+// leaves returns the resources that c withdraws or replaces when it is published. comes returns the resources that it adds then.
+// The caller holds mu.
 func (s *Set) leaves(c *Change) []*served {
 	return slices.DeleteFunc(slices.Clone(s.served), func(r *served) bool { return r.by != c || r.pending })
 }

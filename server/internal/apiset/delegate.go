@@ -9,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// delegation is what is known of a group version that is delegated, or is to be.
+// delegation is the state of a group version that is delegated, or is to be delegated.
 type delegation struct {
 	published bool
-	by        *Change // that delegates it, or ends that, when it is published; nil: none
+	by        *Change // the Change that begins or ends the delegation when it is published; nil: none
 }
 
-// Delegate is server.Host.Delegate; nil is RemoveDelegate.
+// Delegate implements server.Host.Delegate, and RemoveDelegate for a nil handler.
 func (s *Set) Delegate(c *Change, gv schema.GroupVersion, h http.Handler) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,7 +44,7 @@ func (s *Set) Delegate(c *Change, gv schema.GroupVersion, h http.Handler) error 
 	return nil
 }
 
-// settle keeps whether a group version is delegated from now on. A key of a resource is none. The caller holds mu.
+// settle records whether a group version is delegated from now on. It ignores the key of a resource. The caller holds mu.
 func (s *Set) settle(key schema.GroupVersionResource, is bool) {
 	switch {
 	case key.Resource != "":
@@ -55,7 +55,7 @@ func (s *Set) settle(key schema.GroupVersionResource, is bool) {
 	}
 }
 
-// undelegate takes back what c was to delegate, or no longer. The caller holds mu.
+// undelegate drops the delegations that c was to begin or end. The caller holds mu.
 func (s *Set) undelegate(c *Change) {
 	for key := range c.routes {
 		if key.Resource == "" {
@@ -64,8 +64,8 @@ func (s *Set) undelegate(c *Change) {
 	}
 }
 
-// checkDelegated refuses to serve resources in a group version that is delegated: from the point of view of c, or by a Change that is
-// not published. The caller holds mu.
+// checkDelegated refuses to serve resources in a group version that is delegated from the point of view of c, or that a Change
+// which is not published begins or ends to delegate. The caller holds mu.
 func (s *Set) checkDelegated(c *Change, groups []Group) error {
 	for _, g := range groups {
 		for _, v := range g.Versions {
@@ -79,7 +79,7 @@ func (s *Set) checkDelegated(c *Change, groups []Group) error {
 	return nil
 }
 
-// AddNotFound is server.Host.NotFound; a nil function is RemoveNotFound.
+// AddNotFound implements server.Host.NotFound, and RemoveNotFound for a nil function.
 func (s *Set) AddNotFound(c *Change, n router.NotFound) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,5 +96,5 @@ func (s *Set) AddNotFound(c *Change, n router.NotFound) error {
 	return nil
 }
 
-// NotFound has the not-found handlers answer a request that nobody serves, and reports whether one has.
+// NotFound calls the not-found handlers for a request that nothing else serves, and reports whether one of them has answered.
 func (s *Set) NotFound(w http.ResponseWriter, r *http.Request) bool { return s.router.NotFound(w, r) }

@@ -13,15 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// describer registers the kinds of groups in a scheme, and checks them: against each other, and against those that are served.
+// describer registers the kinds of groups in a scheme, and checks them against each other and against the kinds that are served.
 type describer struct {
 	scheme *runtime.Scheme
-	models *patch.Models // of the scheme's kinds
+	models *patch.Models // models of the scheme's kinds
 	served []*served
 }
 
-// kinds registers the types and conversions of groups and lists their resources, checked. With an error it lists what was
-// registered until then.
+// kinds registers the types and conversions of groups, and returns their resources after checking them. With an error it returns
+// the resources that were registered before.
 func (d describer) kinds(groups []Group) ([]*served, error) {
 	added, err := d.describe(groups)
 	if err == nil {
@@ -34,8 +34,8 @@ func (d describer) isServed(gvr schema.GroupVersionResource) bool {
 	return slices.ContainsFunc(d.served, func(r *served) bool { return r.gvr == gvr })
 }
 
-// describe registers the types and conversions of groups and lists their resources, in each group the hubs first. With an
-// error it lists what was registered until then.
+// describe registers the types and conversions of groups, and returns their resources, in each group the hubs first. With an
+// error it returns the resources that were registered before.
 func (d describer) describe(groups []Group) ([]*served, error) {
 	lists := make([][]*served, len(groups))
 	for i, g := range groups {
@@ -56,7 +56,7 @@ func (d describer) describe(groups []Group) ([]*served, error) {
 	return slices.Concat(lists...), nil
 }
 
-// join adds the conversions of groups, after the types of all: a hub may be in another group.
+// join adds the conversions of groups. The types of all groups must be registered before: a hub may be in another group.
 func (d describer) join(groups []Group, added []*served) error {
 	var apart []*served
 	for _, r := range added {
@@ -82,7 +82,7 @@ func (d describer) join(groups []Group, added []*served) error {
 	return nil
 }
 
-// describeGroup registers a group's types and lists its resources; with an error, those that were registered until then.
+// describeGroup registers a group's types and returns its resources. With an error it returns those that were registered before.
 func (d describer) describeGroup(g Group) ([]*served, error) {
 	if g.Name != "" && len(validation.IsDNS1123Subdomain(g.Name)) > 0 {
 		return nil, errors.New("the name must be a DNS name such as example.com, or empty for the core group")
@@ -109,7 +109,7 @@ func (d describer) describeGroup(g Group) ([]*served, error) {
 				return out, err
 			}
 			one := &served{Resource: r, gvr: gv.WithResource(r.Plural), gvk: gv.WithKind(r.Kind), docs: docs, scheme: scheme, models: models}
-			if d.isServed(one.gvr) { // said before the kind is: that it is known would be no help
+			if d.isServed(one.gvr) { // before the kind is registered: an error that the kind exists would not help
 				return out, fmt.Errorf("%s %w", one.gvr.GroupResource(), ErrServed)
 			}
 			known := scheme.Lookup(one.gvk) != nil
@@ -124,7 +124,7 @@ func (d describer) describeGroup(g Group) ([]*served, error) {
 			}
 			out = append(out, one)
 			if scheme.Lookup(one.gvk).Untyped() {
-				continue // there is nothing that could be wrong
+				continue // there are no struct tags to check
 			}
 			if err := apischema.Check(apischema.Kind{GVK: one.gvk, Type: r.GoType, Docs: docs}); err != nil {
 				return out, fmt.Errorf("resource %s in %s: %w", r.Plural, gv, err)
@@ -134,7 +134,7 @@ func (d describer) describeGroup(g Group) ([]*served, error) {
 	return out, checkHubs(out)
 }
 
-// hubFirst orders versions: hubs before others.
+// hubFirst compares versions, so that hubs are sorted before others.
 func hubFirst(a, b *served) int {
 	spoke := func(r *served) int {
 		if r.gvk == r.hub {

@@ -1,26 +1,39 @@
-// Package apiset is what a server serves: kinds in their versions, with their registries, caches and handlers, what discovery,
-// OpenAPI and metrics say of them, and the Readers of their objects. It changes while requests are served.
+// Package apiset implements the set of kinds that a server serves: the kinds in their versions with their registries, caches and
+// handlers, their descriptions in discovery, OpenAPI and metrics, and the Readers of their objects. The set changes while
+// requests are served.
 //
-// # A change
+// # Changes
 //
-// [Set.Exchange] takes resources out and adds others, in one step: all of it or nothing. Without a [Change] requests see that at
-// once. With one, which an extension has while it is installed, all that is exchanged is prepared, and seen by that extension
-// alone, until [Set.Publish] shows it in one step or [Set.Abandon] takes it back.
+// [Set.Exchange] removes resources and adds others, in one step: it does all of this or nothing. Without a [Change] requests see
+// the result at once. An extension has a Change while it is installed. With it everything is prepared, and seen only by that
+// extension, until [Set.Publish] shows it to requests in one step, or [Set.Abandon] drops it.
 //
-// An Install of the server is
+// An Install of the server has these steps:
 //
-//	Begin      a Change; what the extension serves or withdraws is made, and prepared in it (exchange.go)
-//	Publish    under the mutex: the Readers' sources change, then the policy, then the routes, each of which serves only
+//	Begin      makes a Change; the resources that the extension adds or withdraws are prepared in it (exchange.go)
+//	Publish    under the mutex: the sources of the Readers change, then the policy, then the routes, each of which serves only
 //	           requests that are decided by a policy with this Install (publish.go)
-//	retire     caches of what is gone are closed when the last request to it has ended (requests.go)
+//	retire     closes the caches of removed resources after the last request to them has ended (requests.go)
 //
-// or, with an error, Begin and Abandon.
+// With an error the steps are Begin and Abandon.
 //
-// One mutex, that of the Set, guards what is served; requests do not take it, but for the last one of a kind that was replaced. Floors, from the top: exchange and publish, which
-// change the Set; delegate, which keeps the handlers of delegated group versions; build, which makes what is added; stores, which opens registries, and
-// describe, which registers kinds; published, which tells of what is served; readers; and resource, which says what a kind is.
-// Beside them: change, how far a Change is; forget, what is to be forgotten of what is gone; versions, verbs and kinds, what is checked
-// of a kind; caches and stored, what of a kind is in memory and in the storage; migrate, which rewrites that.
+// One mutex, that of the Set, guards the served resources. Requests do not lock it, except for the last request to a kind that
+// was replaced.
 //
-// [Kinds], which nothing serves, are of describe and stores alone: there is no Set behind them.
+// # Files
+//
+// Each of these files may use the ones after it:
+//
+//   - exchange and publish change the Set;
+//   - delegate has the handlers of delegated group versions;
+//   - build makes the parts of added resources;
+//   - stores opens registries, and describe registers kinds;
+//   - published describes the served resources;
+//   - readers has the Readers;
+//   - resource has the types that describe kinds.
+//
+// Beside them: change has the state of a Change; forget removes the parts of removed resources; versions, verbs and kinds check
+// kinds; caches and stored have the caches and storages of kinds; migrate stores objects anew.
+//
+// [Kinds] are kinds without a server. They use only describe and stores, and no Set.
 package apiset

@@ -9,28 +9,28 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Withdraw takes resources out of what is served, in all their versions: all of them, or none and the error says why.
+// Withdraw stops serving resources, in all their versions. If it returns an error, none is withdrawn.
 func (s *Set) Withdraw(c *Change, resources []schema.GroupResource) error {
 	gone, err := s.take(c, resources)
 	s.retire(gone)
 	return err
 }
 
-// Exchange serves groups in the place of resources, of which some may not be served.
+// Exchange serves groups in place of resources, some of which may not be served.
 func (s *Set) Exchange(c *Change, resources []schema.GroupResource, groups []Group) error {
 	gone, err := s.replace(c, resources, groups)
 	s.retire(gone)
 	return err
 }
 
-// replace is Exchange, but for the caches of what is gone.
+// replace is Exchange without closing the caches of removed resources.
 func (s *Set) replace(c *Change, resources []schema.GroupResource, groups []Group) ([]*served, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock() // a function of the program's may panic
+	defer s.mu.Unlock() // deferred, since a function of the program may panic
 	return s.exchange("Replace", c, resources, groups)
 }
 
-// take is Withdraw, but for the caches of what is gone.
+// take is Withdraw without closing the caches of removed resources.
 func (s *Set) take(c *Change, resources []schema.GroupResource) ([]*served, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,9 +42,9 @@ func (s *Set) take(c *Change, resources []schema.GroupResource) ([]*served, erro
 	return s.exchange("Withdraw", c, resources, nil)
 }
 
-// exchange takes resources out of what is served, and adds groups, in one step: all of it or nothing. It returns what is
-// gone. While an extension is installed nothing of it is published yet, and gone is what was not published either. The caller
-// holds mu, and retires what is gone.
+// exchange stops serving resources, and serves groups, in one step: it does all of this or nothing. It returns the resources that
+// were removed. With a Change that collects, nothing is published yet, and it returns those resources of an earlier exchange that
+// it drops. The caller holds mu, and calls retire with the result.
 func (s *Set) exchange(what string, c *Change, resources []schema.GroupResource, groups []Group) ([]*served, error) {
 	switch {
 	case s.ended:
@@ -61,7 +61,7 @@ func (s *Set) exchange(what string, c *Change, resources []schema.GroupResource,
 	for _, r := range before {
 		switch {
 		case !slices.Contains(resources, r.gvr.GroupResource()):
-			if c.sees(r) || r.by != c { // what c withdraws is free for what c adds
+			if c.sees(r) || r.by != c { // c may add what it withdraws
 				left = append(left, r)
 			}
 		case r.by != nil && r.by != c:
@@ -89,12 +89,12 @@ func (s *Set) exchange(what string, c *Change, resources []schema.GroupResource,
 		s.router.Set(routes)
 	}
 	s.leave(gone)
-	s.changed() // after all that is theirs is free: who waits for it may serve it again
+	s.changed() // after their names are free: a caller that waits for the change may serve them again
 	return gone, nil
 }
 
-// prepare keeps what an exchange has made for publish, and takes back what an earlier exchange has prepared: it returns that. gone
-// and added are seen by requests as before. The caller holds mu.
+// prepare stores the result of an exchange in c, for publish, and drops resources that an earlier exchange has prepared: it
+// returns these. Requests see no change. The caller holds mu.
 func (s *Set) prepare(c *Change, gone, added []*served, routes map[schema.GroupVersionResource]http.Handler) []*served {
 	var back []*served
 	for _, r := range gone {
@@ -105,7 +105,7 @@ func (s *Set) prepare(c *Change, gone, added []*served, routes map[schema.GroupV
 		r.by = c
 	}
 	s.served = slices.DeleteFunc(s.served, func(r *served) bool { return slices.Contains(back, r) })
-	// A kind that is served already is read as it is until it is replaced.
+	// A kind that is served already is read from its old source until it is replaced.
 	taken := slices.ContainsFunc(added, func(r *served) bool {
 		return slices.ContainsFunc(s.served, func(o *served) bool { return !o.pending && o.gvk == r.gvk })
 	})
@@ -122,7 +122,7 @@ func (s *Set) prepare(c *Change, gone, added []*served, routes map[schema.GroupV
 	return back
 }
 
-// leave forgets resources that are not among those that are served any more, but for their caches. The caller holds mu.
+// leave frees resources that are not served any more, without closing their caches. The caller holds mu.
 func (s *Set) leave(gone []*served) {
 	s.forget(gone)
 	for _, r := range gone {
@@ -132,7 +132,8 @@ func (s *Set) leave(gone []*served) {
 	}
 }
 
-// changed publishes what is served. The caller holds mu.
+// changed publishes the served resources to discovery, OpenAPI and metrics, and closes the channel for the change. The caller
+// holds mu.
 func (s *Set) changed() {
 	s.kinds = nil
 	s.opts.Discovery.Set(s.discoveryGroups())

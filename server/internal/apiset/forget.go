@@ -6,15 +6,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// forget ends the watches of resources that are not served, or no longer, and frees their kinds and conversions, so that
-// others may have their names. Requests under way end as they can. The caller holds mu, and sees to their caches.
+// forget ends the watches of resources that are not served any more, or were not published, and frees their kinds and
+// conversions, so that their names can be used again. Other requests that have begun may finish or fail. The caller holds mu, and
+// closes the caches.
 func (s *Set) forget(gone []*served) {
 	var kinds, joined []schema.GroupVersionKind
 	for _, r := range gone {
 		if r.end != nil {
 			r.end()
 		}
-		if r.scheme != s.scheme { // which goes with them
+		if r.scheme != s.scheme { // the scheme is dropped with the resources
 			continue
 		}
 		for _, gvk := range r.own {
@@ -31,7 +32,7 @@ func (s *Set) forget(gone []*served) {
 	s.scheme.Unregister(kinds...)
 }
 
-// uses reports whether a kind is that of something served, or of a subresource. The caller holds mu.
+// uses reports whether a kind is that of a served resource or subresource. The caller holds mu.
 func (s *Set) uses(gvk schema.GroupVersionKind) bool {
 	return slices.ContainsFunc(s.served, func(r *served) bool {
 		for _, sub := range r.subs {

@@ -15,13 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kinds are the kinds of groups that nothing serves: registered in a scheme, and checked as Exchange checks them. All methods may be
-// called concurrently.
+// Kinds are the kinds of groups, without a server: registered in a scheme, and checked as Exchange checks them. All methods may
+// be called concurrently.
 type Kinds struct {
 	all []*served
 }
 
-// Describe registers the kinds and conversions of groups in a scheme.
+// Describe registers the kinds and conversions of groups in a scheme, and returns them.
 func Describe(scheme *runtime.Scheme, groups []Group) (*Kinds, error) {
 	all, err := describer{scheme: scheme, models: patch.NewModels(scheme)}.kinds(groups)
 	if err != nil {
@@ -30,7 +30,7 @@ func Describe(scheme *runtime.Scheme, groups []Group) (*Kinds, error) {
 	return &Kinds{all}, nil
 }
 
-// Stored lists the kinds that are stored in a backend, in all their versions.
+// Stored returns the kinds that are stored in a backend, in all their versions.
 func (k *Kinds) Stored() []schema.GroupVersionKind {
 	var out []schema.GroupVersionKind
 	for _, r := range k.all {
@@ -41,15 +41,16 @@ func (k *Kinds) Stored() []schema.GroupVersionKind {
 	return out
 }
 
-// Opened is a kind over a backend, as one of its versions serves it.
+// Opened is a kind in a backend, as one of its versions serves it.
 type Opened struct {
+	// Registry writes and reads objects by the rules of the kind.
 	Registry *registry.Registry
-	Objects  storage.Interface    // what Registry stores in
-	Status   *registry.StatusView // nil: the version has none
-	Scale    *registry.ScaleView  // likewise
+	Objects  storage.Interface    // the storage of Registry
+	Status   *registry.StatusView // nil if the version has no /status
+	Scale    *registry.ScaleView  // nil if the version has no /scale
 }
 
-// Open makes the registry of a kind, of any version, over s.Backend, without a cache.
+// Open makes the registry of a kind, of any version, in s.Backend, without a cache.
 func (k *Kinds) Open(s Stores, kind schema.GroupVersionKind) (*Opened, error) {
 	asked := k.kind(kind)
 	switch {
@@ -95,7 +96,7 @@ func (k *Kinds) kind(gvk schema.GroupVersionKind) *served {
 	return nil
 }
 
-// Readers read the kinds in s.Backend, past any cache.
+// Readers returns readers of the kinds in s.Backend, without a cache.
 func (k *Kinds) Readers(s Stores) runtime.Readers {
 	return &backendReaders{of: k, stores: s, read: map[schema.GroupVersionKind]runtime.Reader[runtime.Object]{}}
 }
@@ -106,12 +107,12 @@ type backendReaders struct {
 	stores Stores
 
 	mu   sync.Mutex                                                 // guards read
-	read map[schema.GroupVersionKind]runtime.Reader[runtime.Object] // by hub
+	read map[schema.GroupVersionKind]runtime.Reader[runtime.Object] // keys are hubs
 }
 
 // KindOf implements runtime.Readers.
 func (b *backendReaders) KindOf(t reflect.Type) (schema.GroupVersionKind, bool) {
-	if t == reflect.TypeFor[unstructured.Unstructured]() { // of any kind
+	if t == reflect.TypeFor[unstructured.Unstructured]() { // the type of every kind without a Go type
 		return schema.GroupVersionKind{}, false
 	}
 	if i := slices.IndexFunc(b.of.all, func(r *served) bool { return r.GoType == t }); i >= 0 {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Migrate is server.Server.MigrateStorage.
+// Migrate implements server.Server.MigrateStorage.
 func (s *Set) Migrate(ctx context.Context, resource schema.GroupResource, opts storage.MigrateOptions) (storage.Migrated, error) {
 	of, err := s.storeOf(resource)
 	if err != nil {
@@ -31,7 +31,7 @@ func (s *Set) Migrate(ctx context.Context, resource schema.GroupResource, opts s
 	defer context.AfterFunc(of.life, func() { cancel(over()) })()
 	done, err := storage.Migrate(ctx, whileServed{of.objects, of.life}, opts)
 	switch why, cause := over(), context.Cause(ctx); {
-	case err == nil && !errors.Is(why, errWithdrawn): // the server may have ended since
+	case err == nil && !errors.Is(why, errWithdrawn): // the server may have ended after the migration
 		return done, nil
 	case why != nil:
 		err = why
@@ -41,8 +41,8 @@ func (s *Set) Migrate(ctx context.Context, resource schema.GroupResource, opts s
 	return done, fmt.Errorf("server: migrate %s: %w", resource, err)
 }
 
-// whileServed is where the objects of a resource are stored, which takes no updates when that is served no longer: they
-// would make the objects what they were to be before.
+// whileServed is the storage of a resource. It refuses updates after the resource is withdrawn: an update would store objects in
+// the version of before.
 type whileServed struct {
 	storage.Interface
 	life context.Context
@@ -58,7 +58,7 @@ func (w whileServed) Update(ctx context.Context, key string, o storage.WriteOpti
 	})
 }
 
-// storeOf returns the hub of a resource, which has where its objects are stored.
+// storeOf returns the hub of a resource, which has the storage of its objects.
 func (s *Set) storeOf(resource schema.GroupResource) (*served, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +66,7 @@ func (s *Set) storeOf(resource schema.GroupResource) (*served, error) {
 		return nil, ErrEnded
 	}
 	i := slices.IndexFunc(s.served, func(r *served) bool { return !r.pending && r.gvr.GroupResource() == resource })
-	if i >= 0 { // perhaps of a group that has its objects from another
+	if i >= 0 { // the hub may be in another group
 		hub := s.served[i].hub
 		i = slices.IndexFunc(s.served, func(r *served) bool { return !r.pending && r.gvk == hub })
 	}

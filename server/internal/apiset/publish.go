@@ -10,16 +10,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Publish has requests see what a Change has collected. policy publishes what guards that, and returns the number of installations
-// of the policy with it: requests that are decided by an older one are not let in. It is called after nothing can fail any
-// more, and must not call the Set. With an error nothing has happened.
+// Publish lets requests see the changes that c has collected. policy publishes the policy that guards them, and returns the
+// number of installations in that policy: requests that are decided by an older policy are not served. policy is called when no
+// error is possible any more, and must not call the Set. If Publish returns an error, nothing has changed.
 func (s *Set) Publish(c *Change, policy func() (installed int64)) error {
 	gone, err := s.publish(c, policy)
 	s.retire(gone)
 	return err
 }
 
-// publish is Publish, but for the caches of what is gone.
+// publish is Publish without closing the caches of removed resources.
 func (s *Set) publish(c *Change, policy func() (installed int64)) (gone []*served, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +49,7 @@ func (s *Set) publish(c *Change, policy func() (installed int64)) (gone []*serve
 	return gone, nil
 }
 
-// route has requests reach what was added, and not what is gone. The caller holds mu.
+// route sets the routes, so that requests reach added resources, and not removed ones. The caller holds mu.
 func (s *Set) route(c *Change, since int64) {
 	for key, h := range c.routes {
 		switch {
@@ -70,7 +70,7 @@ func (s *Set) route(c *Change, since int64) {
 			switch {
 			case decided(r, since):
 				return n.Serve(w, r)
-			case replaces: // the function of before may have been the one to answer
+			case replaces: // the replaced function might have answered
 				askAgain(w, r)
 			}
 			return replaces
@@ -79,14 +79,14 @@ func (s *Set) route(c *Change, since int64) {
 	s.router.Set(c.routes, c.notFound...)
 }
 
-// askAgain answers a request that is decided by a policy without the guards of what it has reached: the resource has been replaced
-// while the request was on its way.
+// askAgain answers a request that is decided by a policy without the guards of the resource that it has reached: the resource has
+// been replaced while the request was in the filters.
 func askAgain(w http.ResponseWriter, r *http.Request) {
 	response.Error(w, r, apierrors.NewTooManyRequests("the resource has been replaced while the request was on its way, please try again", 1))
 }
 
-// DecidedSince serves by h the requests that are decided by the policy as of so many installations or later, and by before
-// those that are on their way with an older one.
+// DecidedSince returns a handler that serves requests with h if their policy has at least so many installations, and with before
+// if their policy is older.
 func DecidedSince(installed int64, h, before http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !decided(r, installed) {
@@ -97,14 +97,14 @@ func DecidedSince(installed int64, h, before http.Handler) http.Handler {
 	})
 }
 
-// decided reports whether a request is decided by the policy as of so many installations or later.
+// decided reports whether the policy of a request has at least so many installations.
 func decided(r *http.Request, installed int64) bool {
 	taken := request.PolicyFrom(r.Context())
 	return taken == nil || taken.Installed >= installed
 }
 
-// Abandon takes back what a Change has collected, after which it changes nothing any more. The caller calls release when no work
-// of the extension uses what it has served: it closes the caches.
+// Abandon drops the changes that c has collected; c cannot change anything any more. The caller calls release when no work of the
+// extension uses its resources: release closes the caches.
 func (s *Set) Abandon(c *Change) (release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

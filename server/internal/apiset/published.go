@@ -13,16 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// published is what is said of a resource in one version, which is made once: it stays while the resource is served, and a change of
-// one resource should not cost what all of them do. The set's mu guards it.
+// published has the descriptions of a resource in one version. Each is made once and kept while the resource is served, so that a
+// change of one resource does not cost time for all others. The set's mu guards it.
 type published struct {
-	discovery *discovery.Resource // nil: it is to be made
+	discovery *discovery.Resource // nil: not made yet
 	openapi   *openapi.Resource
 	metrics   []metrics.Resource
 	kind      *catalogue.Kind
 }
 
-// discoveryGroups describes what is served for discovery, in the order in which it was added. The caller holds mu.
+// discoveryGroups returns the served resources for discovery, in the order in which they were added. The caller holds mu.
 func (s *Set) discoveryGroups() []discovery.Group {
 	var groups []discovery.Group
 	type place struct{ group, version int }
@@ -45,7 +45,7 @@ func (s *Set) discoveryGroups() []discovery.Group {
 	return groups
 }
 
-// discovered describes a resource for discovery. The caller holds the set's mu.
+// discovered returns the description of a resource for discovery. The caller holds the set's mu.
 func (r *served) discovered() discovery.Resource {
 	if r.cached.discovery != nil {
 		return *r.cached.discovery
@@ -64,7 +64,7 @@ func (r *served) discovered() discovery.Resource {
 	return *d
 }
 
-// openAPIVersions describes what is served for OpenAPI. The caller holds mu.
+// openAPIVersions returns the served resources for OpenAPI. The caller holds mu.
 func (s *Set) openAPIVersions() []openapi.GroupVersion {
 	var out []openapi.GroupVersion
 	at, many := map[schema.GroupVersion]int{}, map[schema.GroupVersion]int{}
@@ -84,7 +84,7 @@ func (s *Set) openAPIVersions() []openapi.GroupVersion {
 	return out
 }
 
-// described describes a resource for OpenAPI. The caller holds the set's mu.
+// described returns the description of a resource for OpenAPI. The caller holds the set's mu.
 func (r *served) described() openapi.Resource {
 	if r.cached.openapi != nil {
 		return *r.cached.openapi
@@ -107,7 +107,7 @@ func (r *served) described() openapi.Resource {
 	return *o
 }
 
-// fields are those that requests in this version may select by; those in r.Selectable are those of all versions.
+// fields returns the fields that requests in this version may select by. r.Selectable of a hub has those of all versions.
 func (r *served) fields() []string { return r.scheme.Lookup(r.gvk).Fields }
 
 func (r *served) subNames() []string {
@@ -119,7 +119,7 @@ func (r *served) subNames() []string {
 	return out
 }
 
-// Paths lists the roots of what is served.
+// Paths returns the root paths of the served groups and versions.
 func (s *Set) Paths() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +134,7 @@ func (s *Set) Paths() []string {
 	return out
 }
 
-// shownVerbs are the verbs that discovery shows. The caller holds the set's mu.
+// shownVerbs returns the verbs that discovery shows. The caller holds the set's mu.
 func (r *served) shownVerbs() []string {
 	verbs := r.handler.Verbs("")
 	if len(r.shown) == 0 {
@@ -143,7 +143,7 @@ func (r *served) shownVerbs() []string {
 	return slices.DeleteFunc(slices.Clone(verbs), func(v string) bool { return !slices.Contains(r.shown, v) })
 }
 
-// metered lists what is served. The caller holds mu.
+// metered returns the served resources for metrics. The caller holds mu.
 func (s *Set) metered() []metrics.Resource {
 	out := make([]metrics.Resource, 0, 2*len(s.served))
 	for r := range s.public() {
@@ -160,7 +160,7 @@ func (s *Set) metered() []metrics.Resource {
 	return out
 }
 
-// connectMethods are the methods of requests that connect to a storage; nil for one that cannot be connected to.
+// connectMethods returns the HTTP methods of requests that connect to a storage, or nil if it is no registry.Connecter.
 func connectMethods(storage any) []string {
 	if c, ok := storage.(registry.Connecter); ok {
 		return c.ConnectMethods()
@@ -168,10 +168,10 @@ func connectMethods(storage any) []string {
 	return nil
 }
 
-// catalogued makes the catalogue. The caller holds mu.
+// catalogued returns the kinds of the catalogue. The caller holds mu.
 func (s *Set) catalogued() []catalogue.Kind {
 	out := []catalogue.Kind{}
-	at := map[schema.GroupVersionKind]int{} // by hub
+	at := map[schema.GroupVersionKind]int{} // keys are hubs
 	for r := range s.public() {
 		i, ok := at[r.hub]
 		if !ok {
@@ -191,7 +191,7 @@ func (s *Set) catalogued() []catalogue.Kind {
 	return out
 }
 
-// catalogued describes a kind by one of its versions, but for Kinds. The caller holds the set's mu.
+// catalogued returns the description of a kind by one of its versions, without Kinds. The caller holds the set's mu.
 func (r *served) catalogued() catalogue.Kind {
 	if r.cached.kind == nil {
 		k := &catalogue.Kind{Kind: r.gvk, Resource: r.gvr, Namespaced: r.Namespaced, Singular: r.Singular, ShortNames: r.ShortNames, ListKind: r.gvk.Kind + "List"}

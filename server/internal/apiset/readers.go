@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Readers is server.Server.Readers.
+// Readers implements server.Server.Readers.
 func (s *Set) Readers() runtime.Readers { return readersOf{s} }
 
 // readersOf implements runtime.Readers.
@@ -38,18 +38,18 @@ func (r readersOf) KindOf(t reflect.Type) (kind schema.GroupVersionKind, ok bool
 	return hubs[0], true
 }
 
-// readers knows what reads the objects of each kind that is served. The zero readers knows of none.
+// readers has the sources of the objects of each kind that is served. The zero readers has none.
 type readers struct {
-	mu      sync.RWMutex // guards the maps; it is held for a moment, and after the set's mu
+	mu      sync.RWMutex // guards the maps; held only for a short time, and locked after the set's mu
 	kinds   map[schema.GroupVersionKind]*source
-	types   map[reflect.Type][]schema.GroupVersionKind // hubs, by the Go types of all their versions
-	version atomic.Int64                               // grows with every change of the maps; written under mu
+	types   map[reflect.Type][]schema.GroupVersionKind // hubs by the Go types of all their versions
+	version atomic.Int64                               // increases with every change of the maps; written under mu
 
-	answered highest        // the revisions in answers of sources that are gone
-	takings  sync.WaitGroup // sources that are to take the place of others
+	answered highest        // the highest revision in answers of removed sources
+	takings  sync.WaitGroup // goroutines of take
 }
 
-// highest is the highest number that it was given.
+// highest is the highest number that was added to it.
 type highest struct{ n atomic.Int64 }
 
 func (h *highest) add(n int64) {
@@ -58,16 +58,16 @@ func (h *highest) add(n int64) {
 	}
 }
 
-// exchange takes gone out of what can be read, and puts added in, in one step. retired are caches that requests to what was
-// served before still use. The caller holds the set's mu, and neither ends nor retires gone before, and no request
-// comes to added before.
+// exchange removes the sources of gone, and adds those of added, in one step. retired are resources that are not served any more,
+// whose caches requests still use. The caller holds the set's mu. It ends and retires gone only afterwards, and no request
+// reaches added before.
 func (rs *readers) exchange(gone, added []*served, retired map[*served]bool) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	if rs.kinds == nil {
 		rs.kinds, rs.types = map[schema.GroupVersionKind]*source{}, map[reflect.Type][]schema.GroupVersionKind{}
 	}
-	before := map[schema.GroupVersionKind]*source{} // by hub
+	before := map[schema.GroupVersionKind]*source{} // keys are hubs
 	for _, r := range gone {
 		before[r.hub] = rs.kinds[r.gvk]
 		delete(rs.kinds, r.gvk)
@@ -76,7 +76,7 @@ func (rs *readers) exchange(gone, added []*served, retired map[*served]bool) {
 			delete(rs.types, r.GoType)
 		}
 	}
-	after := map[schema.GroupVersionKind]*source{} // by hub
+	after := map[schema.GroupVersionKind]*source{} // keys are hubs
 	for _, r := range added {
 		if after[r.hub] == nil || r.gvk == r.hub {
 			after[r.hub] = newSource(r, rs.version.Load()+1)
@@ -109,7 +109,7 @@ func (rs *readers) exchange(gone, added []*served, retired map[*served]bool) {
 	}
 }
 
-// inherit makes what is read from the cache of a resource show what requests write through the caches of before.
+// inherit lets the cache of a resource see the writes that requests make through an old cache of the same objects.
 func inherit(r *served, from []*served) {
 	if r.cache == nil {
 		return
@@ -122,28 +122,28 @@ func inherit(r *served, from []*served) {
 	}
 }
 
-// succeed has what was read before, which may be nil, be shown until the cache of next is filled, and begins to fill that. A
-// kind that nobody reads is left alone. The caller holds mu.
+// succeed keeps the source before, which may be nil, in use until the cache of next is filled, and starts to fill that cache. It
+// does nothing for a kind that has no readers. The caller holds mu.
 func (rs *readers) succeed(before, next *source) {
 	if before == nil || next.of.cache == nil {
 		return
 	}
 	switch shown := before.before.Load(); {
 	case shown != nil:
-		before.over = true // next goes on with shown
+		before.over = true // next continues with shown
 		next.before.Store(shown)
 	case before.asked.Load() && before.of.cache != nil && before.of.cache.Changed() > 0 && before.of.inFlight.Enter():
 		next.before.Store(before)
 	default:
 		return
 	}
-	next.asked.Store(true) // by those who read what is shown
+	next.asked.Store(true) // readers of shown will read next
 	rs.takings.Go(func() { rs.take(next) })
 }
 
-// take waits until the cache of next is filled, or will not be, and shows next instead of what was before.
+// take waits until filling the cache of next has succeeded or failed, and then uses next in place of the source before.
 func (rs *readers) take(next *source) {
-	_ = next.of.cache.Fill(next.of.life) // if it fails, reads of next say why
+	_ = next.of.cache.Fill(next.of.life) // if it fails, reads of next return the reason
 	rs.mu.Lock()
 	if next.over {
 		rs.mu.Unlock()
@@ -152,7 +152,7 @@ func (rs *readers) take(next *source) {
 	next.over = true
 	shown := next.before.Load()
 	next.before.Store(nil)
-	rs.answered.add(shown.answered.n.Load()) // what is answered from now on is not returned
+	rs.answered.add(shown.answered.n.Load()) // later answers of shown are not returned to callers
 	rs.mu.Unlock()
 	next.floor.Store(rs.answered.n.Load())
 	shown.of.inFlight.Leave()
@@ -165,7 +165,7 @@ type kindReader struct {
 	last atomic.Pointer[resolved]
 }
 
-// resolved is what reads a kind, as of a version of the readers.
+// resolved is the source of a kind at a version of the readers.
 type resolved struct {
 	version int64
 	source  *source // nil: the kind is not served
@@ -173,7 +173,7 @@ type resolved struct {
 
 var _ runtime.Reader[runtime.Object] = (*kindReader)(nil)
 
-// now returns what reads the kind now, nil if the kind is not served; next is what will after that, if that is being
+// now returns the source of the kind, or nil if the kind is not served. next is the source that will replace it, if one is being
 // prepared.
 func (r *kindReader) now() (s, next *source) {
 	last := r.last.Load()
@@ -193,8 +193,8 @@ func (r *kindReader) now() (s, next *source) {
 	return s, nil
 }
 
-// settled reports whether an answer of s may be returned: s still reads the kind. Otherwise the answer might have objects,
-// or a revision, that what reads the kind now knows nothing of.
+// settled reports whether an answer of s may be returned, which is so if s is still the source of the kind. Otherwise the answer
+// could have objects, or a revision, that the present source does not have.
 func (r *kindReader) settled(s *source) bool {
 	now, _ := r.now()
 	return now == s
@@ -204,8 +204,8 @@ func (r *kindReader) notServed() error {
 	return fmt.Errorf("reader of %s: the kind is not served: %w", r.kind, runtime.ErrNotReady)
 }
 
-// failed reports whether the next source is to be asked instead: one that is to be replaced may meet objects in a version
-// that it does not know.
+// failed reports whether the next source should be called instead: a source that is to be replaced may find objects in a version
+// that it does not have.
 func failed(err error) bool { return err != nil && !apierrors.IsNotFound(err) }
 
 // Get implements runtime.Reader.
@@ -286,7 +286,7 @@ func (r *kindReader) Changed() runtime.LastChange {
 		if last := s.reader().Changed(); last.Revision > 0 {
 			return runtime.LastChange{Revision: last.Revision, Generation: s.generation}
 		}
-		if r.settled(s) { // and not closed because it was replaced
+		if r.settled(s) { // so s was not closed because of a replacement
 			return runtime.LastChange{}
 		}
 	}

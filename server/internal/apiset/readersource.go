@@ -17,29 +17,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// source reads the objects of a kind, in all its versions, as they are served for a time.
+// source reads the objects of a kind, in all its versions, between two changes of what is served.
 type source struct {
 	of       *served // the hub
 	before   atomic.Pointer[source]
-	over     bool         // before is shown no longer, or by another's leave; guarded by the readers' mu
-	answered highest      // the revisions in answers
-	floor    atomic.Int64 // the highest revision in answers of others: all objects have changed since
+	over     bool         // before is not in use any more, or another source calls its leave; guarded by the readers' mu
+	answered highest      // the highest revision in answers
+	floor    atomic.Int64 // the highest revision in answers of other sources: changes since then, or since an older revision, are not known
 
-	generation int64 // differs from those of all other sources of the kind
+	generation int64 // differs from that of every other source of the kind
 
-	asked atomic.Bool // somebody reads
+	asked atomic.Bool // the source was read
 	once  sync.Once   // sets read
 	read  runtime.Reader[runtime.Object]
 }
 
-// newSource returns the source of a hub. Its floor is to be set.
+// newSource returns the source of a hub. The caller has to set its floor.
 func newSource(of *served, generation int64) *source {
 	s := &source{of: of, generation: generation}
 	s.floor.Store(math.MaxInt64)
 	return s
 }
 
-// reader is what reads the objects. It is made when it is first needed.
+// reader returns the reader of the objects, and makes it at the first call.
 func (s *source) reader() runtime.Reader[runtime.Object] {
 	s.once.Do(func() {
 		s.read = s.of.newReader()
@@ -48,7 +48,7 @@ func (s *source) reader() runtime.Reader[runtime.Object] {
 	return s.read
 }
 
-// scope refuses a namespace that objects of the kind cannot have; named says that one object is read, by its name.
+// scope refuses a namespace that objects of the kind cannot have. named is true if one object is read, by its name.
 func (s *source) scope(namespace string, named bool) error {
 	switch {
 	case namespace != "" && !s.of.Namespaced:
@@ -59,7 +59,7 @@ func (s *source) scope(namespace string, named bool) error {
 	return nil
 }
 
-// changes is that of the reader; a revision that others have answered with is no state that it knows changes since.
+// changes calls the reader. A revision that another source has answered with counts as unknown, so that all objects are returned.
 func (s *source) changes(ctx context.Context, since int64, at runtime.Freshness) (runtime.Changes[runtime.Object], error) {
 	if since <= s.floor.Load() {
 		since = 0
@@ -67,7 +67,7 @@ func (s *source) changes(ctx context.Context, since int64, at runtime.Freshness)
 	return s.reader().Changes(ctx, since, at)
 }
 
-// newReader makes what reads the objects of a hub.
+// newReader makes the reader of the objects of a hub.
 func (r *served) newReader() runtime.Reader[runtime.Object] {
 	var store storage.Interface
 	switch {
@@ -85,15 +85,15 @@ func (r *served) newReader() runtime.Reader[runtime.Object] {
 	return made
 }
 
-// customReader reads the objects of a kind that has a Storage of the program's own, from that. It is asked each time, so
-// that every read is Live. Get cannot be Exactly: a Getter has no such option.
+// customReader reads the objects of a kind from its own Storage. It calls the Storage each time, so that every read is Live. Get
+// cannot be Exactly: a Getter has no such option.
 type customReader struct {
 	of     *served
-	getter registry.Getter // nil: it is none
-	lister registry.Lister // likewise
+	getter registry.Getter // nil: the Storage is no Getter
+	lister registry.Lister // nil: the Storage is no Lister
 }
 
-// newCustomReader returns the reader of a kind that has a Storage of the program's own.
+// newCustomReader returns the reader of a kind with a Storage of its own.
 func newCustomReader(r *served) runtime.Reader[runtime.Object] {
 	c := &customReader{of: r}
 	c.getter, _ = r.Custom.(registry.Getter)
@@ -159,7 +159,7 @@ func (c *customReader) List(ctx context.Context, q runtime.Query) (runtime.Liste
 		return out, fmt.Errorf("list of %s: %w", c.of.hub, err)
 	}
 	if m, err := meta.ListAccessor(list); err == nil {
-		out.Revision, _ = strconv.ParseInt(m.GetResourceVersion(), 10, 64) // 0 where it is no revision
+		out.Revision, _ = strconv.ParseInt(m.GetResourceVersion(), 10, 64) // 0 if it is not a number
 	}
 	for _, obj := range items {
 		m, err := meta.Accessor(obj)
@@ -173,7 +173,7 @@ func (c *customReader) List(ctx context.Context, q runtime.Query) (runtime.Liste
 	return out, nil
 }
 
-// Changes implements runtime.Reader: it is always a Reset.
+// Changes implements runtime.Reader. The result is always a Reset.
 func (c *customReader) Changes(ctx context.Context, _ int64, at runtime.Freshness) (runtime.Changes[runtime.Object], error) {
 	l, err := c.List(ctx, runtime.Query{At: at})
 	if err != nil {
@@ -190,26 +190,32 @@ func (c *customReader) Changes(ctx context.Context, _ int64, at runtime.Freshnes
 	return out, nil
 }
 
-// Changed implements runtime.Reader. Nothing is loaded, and nothing is known of changes.
+// Changed implements runtime.Reader. It returns the zero LastChange, since changes are not known.
 func (c *customReader) Changed() runtime.LastChange { return runtime.LastChange{} }
 
 // Ready implements runtime.Reader.
 func (c *customReader) Ready(context.Context) error { return nil }
 
-// brokenReader cannot read.
+// brokenReader is a Reader whose reads return an error.
 type brokenReader struct{ err error }
 
+// Get implements runtime.Reader.
 func (b brokenReader) Get(context.Context, string, string, runtime.Freshness) (runtime.Object, error) {
 	return nil, b.err
 }
 
+// List implements runtime.Reader.
 func (b brokenReader) List(context.Context, runtime.Query) (runtime.Listed[runtime.Object], error) {
 	return runtime.Listed[runtime.Object]{}, b.err
 }
 
+// Changes implements runtime.Reader.
 func (b brokenReader) Changes(context.Context, int64, runtime.Freshness) (runtime.Changes[runtime.Object], error) {
 	return runtime.Changes[runtime.Object]{}, b.err
 }
 
+// Changed implements runtime.Reader.
 func (b brokenReader) Changed() runtime.LastChange { return runtime.LastChange{} }
+
+// Ready implements runtime.Reader.
 func (b brokenReader) Ready(context.Context) error { return b.err }

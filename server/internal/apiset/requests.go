@@ -6,8 +6,8 @@ import (
 	"github.com/keelson-dev/keelson/server/internal/transport"
 )
 
-// counted is the handler of a resource in the routes, nil for one that is not served. A request that was on its way to a
-// resource which is served otherwise by now goes where that is: the routes have changed before its count closes.
+// counted returns the handler of a resource for the routes, or nil if the version is Unserved. If the resource was replaced while
+// a request was in the filters, the request is routed again: the routes have changed before the count is closed.
 func (s *Set) counted(r *served) http.Handler {
 	if r.Unserved {
 		return nil
@@ -22,10 +22,10 @@ func (s *Set) counted(r *served) http.Handler {
 	})
 }
 
-// retire closes the caches of what is served no longer, each when the requests to its kind have ended: their
-// watches have.
+// retire closes the caches of removed resources, each when the last request to its kind has ended. Their watches have been ended
+// already.
 func (s *Set) retire(gone []*served) {
-	caches := map[*transport.Count]*served{} // of each kind the version that has the cache, if one has
+	caches := map[*transport.Count]*served{} // for each kind, the version that has the cache, if there is one
 	for _, r := range gone {
 		if r.cache != nil || caches[r.inFlight] == nil {
 			caches[r.inFlight] = r

@@ -16,11 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Group is an API group, as server.Group has it.
+// Group is an API group; see server.Group.
 type Group struct {
-	Name     string
+	// Name is the name of the group; "" is the core group.
+	Name string
+	// Versions are the versions of the group.
 	Versions []Version
-	// Scheme is what the kinds are registered in; nil is the Set's.
+	// Scheme is the scheme in which the kinds are registered; nil is that of the Set.
 	Scheme *runtime.Scheme
 	// Conversions add the conversions of the kinds to a scheme.
 	Conversions []func(s *runtime.Scheme) error
@@ -28,57 +30,62 @@ type Group struct {
 
 // Version is one version of a group.
 type Version struct {
-	Name      string
+	// Name is the name of the version.
+	Name string
+	// Resources are the kinds of the version.
 	Resources []Resource
-	Docs      fs.FS // Go source with the doc comments of the types; nil: none
+	Docs      fs.FS // Go source files with the doc comments of the types; nil: none
 }
 
-// Resource is a kind as one version serves it: server.KindOptions says what the fields mean.
+// Resource is a kind as one version serves it. server.KindOptions documents the fields that it has, too.
 type Resource struct {
-	Kind, Plural, Singular string
-	ShortNames, Categories []string
-	Namespaced             bool
+	Kind, Plural, Singular string   // the names of the kind and its resource
+	ShortNames, Categories []string // further names for clients
+	Namespaced             bool     // the objects are in namespaces
 
-	GoType, ListType reflect.Type
-	Register         func(s *runtime.Scheme, gvk schema.GroupVersionKind) error // nil: of the zero Resource
-	Strategy         registry.Erased
-	PlainStrategy    bool     // no strategy was given
-	Selectable       []string // all names of fields that can be selected by
-	Renamed          map[string]string
-	StoragePath      string
-	IsHub, IsStored  bool
-	NoStatus         bool
-	Verbs            []string
-	TTL              time.Duration
+	GoType, ListType reflect.Type                                               // the Go types of objects and lists
+	Register         func(s *runtime.Scheme, gvk schema.GroupVersionKind) error // registers the kind; nil in the zero Resource
+	Strategy         registry.Erased                                            // the rules of the kind
+	PlainStrategy    bool                                                       // the strategy is zero
+	Selectable       []string                                                   // names of all fields that can be selected by
+	Renamed          map[string]string                                          // KindOptions.RenamedFields
+	StoragePath      string                                                     // below /registry; "": the default
+	IsHub, IsStored  bool                                                       // KindOptions.Hub and Stored
+	NoStatus         bool                                                       // there is no /status
+	Verbs            []string                                                   // nil: all that are possible
+	TTL              time.Duration                                              // after the last write; 0: none
 
-	NoCache                  bool
-	IndexFields, IndexLabels []string
+	NoCache                  bool     // reads are answered from the backend
+	IndexFields, IndexLabels []string // indexes of the cache
 
-	Scale        *registry.Scale
-	Schema       runtime.ObjectSchema
-	Unserved     bool
-	Table        registry.Tabler
-	Custom       any // serves instead of the backend
-	Subresources map[string]Subresource
-	Deprecated   string
-	Mistake      error // found before; reported by Exchange
+	Scale        *registry.Scale        // nil: no /scale
+	Schema       runtime.ObjectSchema   // of a kind without a Go type; may be nil
+	Unserved     bool                   // clients do not see the version
+	Table        registry.Tabler        // nil: the default columns
+	Custom       any                    // the Storage of its own; nil: the backend
+	Subresources map[string]Subresource // by name
+	Deprecated   string                 // the text of a Warning header; "": none
+	Mistake      error                  // an error in the options, which Exchange returns
 }
 
-// Described is a Tabler whose columns have descriptions from doc comments.
+// Described is a Tabler whose columns can have descriptions from doc comments.
 type Described interface {
+	// DescribedBy returns the Tabler with the descriptions of docs.
 	DescribedBy(docs *apischema.Docs) registry.Tabler
 }
 
-// Subresource is served below an object's path.
+// Subresource is a resource below an object's path.
 type Subresource struct {
+	// Storage implements capabilities of package registry.
 	Storage any
-	Kind    schema.GroupVersionKind // zero: that of the resource
+	Kind    schema.GroupVersionKind // zero: the kind of the resource
 
-	KindName string // what Register registers
+	KindName string // the kind that Register registers
+	// Register registers the kind in a version; nil: Kind is registered already.
 	Register func(s *runtime.Scheme, gv schema.GroupVersion) (schema.GroupVersionKind, error)
 }
 
-// RegisterOnce registers the kind unless the scheme, given by the program, knows it by that type already.
+// RegisterOnce registers the kind, unless the scheme, which the program may have given, has the kind with the same type already.
 func RegisterOnce[P runtime.Pointer[T], T any](s *runtime.Scheme, gvk schema.GroupVersionKind, opts runtime.KindOptions[P]) error {
 	if k := s.Lookup(gvk); k != nil && k.Type == reflect.TypeFor[T]() {
 		if opts.Default != nil || opts.SelectableFields != nil || opts.RenamedFields != nil || opts.SelectableFrom != nil || opts.Schema != nil || opts.Convert != nil || opts.ConvertAll != nil || opts.ListKind != "" {
@@ -89,7 +96,7 @@ func RegisterOnce[P runtime.Pointer[T], T any](s *runtime.Scheme, gvk schema.Gro
 	return runtime.Register(s, gvk, opts)
 }
 
-// check refuses what cannot be served.
+// check refuses a resource that cannot be served.
 func (r Resource) check(gv schema.GroupVersion) error {
 	where := func(format string, args ...any) error {
 		return fmt.Errorf("resource %s in %s: %s", r.Plural, gv, fmt.Sprintf(format, args...))
@@ -124,7 +131,7 @@ func (r *Resource) hasCacheOptions() bool {
 	return r.NoCache || r.IndexFields != nil || r.IndexLabels != nil
 }
 
-// checkIndexes refuses indexes that nothing could use.
+// checkIndexes refuses indexes that cannot be used.
 func (r *Resource) checkIndexes() error {
 	if r.NoCache && (r.IndexFields != nil || r.IndexLabels != nil) {
 		return errors.New("NoCache is set, so IndexFields and IndexLabels mean nothing; remove them")

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Registry returns the registry of a stored resource that is served, from the point of view of c.
+// Registry returns the registry of a stored resource that is served from the point of view of c.
 func (s *Set) Registry(c *Change, resource schema.GroupResource) (*registry.Registry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -32,7 +32,8 @@ func (s *Set) Registry(c *Change, resource schema.GroupResource) (*registry.Regi
 	return nil, fmt.Errorf("server: registry of %s: no such resource is served; want its group and plural, such as widgets.example.com", resource)
 }
 
-// registryOf returns the registry of a resource, be it given by the program; nil when it has another Storage of its own.
+// registryOf returns the registry of a resource, also one that the program has given as its Storage. It returns nil if the
+// resource has another Storage of its own.
 func registryOf(r *served) *registry.Registry {
 	if reg, ok := r.Custom.(*registry.Registry); ok {
 		return reg
@@ -40,7 +41,7 @@ func registryOf(r *served) *registry.Registry {
 	return r.reg
 }
 
-// Stored lists what is stored and served now.
+// Stored returns the resources that are stored and served now.
 func (s *Set) Stored() []metrics.Stored {
 	s.mu.Lock()
 	all := slices.DeleteFunc(slices.Clone(s.served), func(r *served) bool { return r.pending })
@@ -59,7 +60,7 @@ func (s *Set) Stored() []metrics.Stored {
 	return out
 }
 
-// counter counts the objects below a prefix.
+// counter returns a function that counts the objects below a prefix.
 func (s *Set) counter(prefix string) func(ctx context.Context) (int64, error) {
 	return func(ctx context.Context) (int64, error) {
 		res, err := s.opts.Backend.Range(ctx, storage.Range{From: prefix + "/", To: prefix + "0", CountOnly: true}) // "0" follows "/"
@@ -67,14 +68,15 @@ func (s *Set) counter(prefix string) func(ctx context.Context) (int64, error) {
 	}
 }
 
-// End lets nothing be changed any more.
+// End forbids all further changes.
 func (s *Set) End() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = true
 }
 
-// Close closes all caches, after End. It is called when no request is under way, or when those that are were given up.
+// Close closes all caches. It is called after End, when no request is in flight, or when the server does not wait for requests
+// any longer.
 func (s *Set) Close() {
 	s.readers.takings.Wait()
 	s.mu.Lock()

@@ -16,23 +16,28 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Stores opens the registries of kinds that are stored in Backend. Backend, Policy, Metrics and Logger are needed.
+// Stores opens the registries of kinds that are stored in Backend. Backend, Policy, Metrics and Logger are required.
+// server.Limits documents the bounds.
 type Stores struct {
-	Backend storage.Backend // stays the caller's
-	Policy  admission.Source
-	// CollectsGarbage says whether a garbage collector looks after the objects; nil is no.
+	Backend storage.Backend // belongs to the caller
+	// Policy decides about changes.
+	Policy admission.Source
+	// CollectsGarbage reports whether a garbage collector handles the objects; nil is no.
 	CollectsGarbage func() bool
-	Now             func() time.Time
-	MaxObjectBytes  int
-	CacheWindow     time.Duration
-	CacheWait       time.Duration
-	Forms           *storage.FormCache // what is made of all kinds' records; nil: nothing is kept
-	Metrics         *metrics.Registry
-	Logger          *zap.Logger
+	// Now is the clock of creation timestamps.
+	Now            func() time.Time
+	MaxObjectBytes int                // of an encoded object
+	CacheWindow    time.Duration      // for which caches keep changes
+	CacheWait      time.Duration      // for which requests wait until a cache is filled
+	Forms          *storage.FormCache // encodings of the objects of all kinds; nil: none are kept
+	// Metrics counts calls of the storage and events of caches.
+	Metrics *metrics.Registry
+	// Logger receives the reasons why caches are filled anew.
+	Logger *zap.Logger
 }
 
-// store returns the registry of a stored resource, which the versions of a kind share in all its groups, and adds the
-// subresources it serves.
+// store returns the registry of a stored resource, which all versions of a kind share, also in other groups. It adds the
+// subresources of the registry to subs.
 func (s Stores) store(r *served, stores map[schema.GroupResource]*registry.Registry, subs map[string]handlers.Subresource) (any, error) {
 	at := schema.GroupResource{Group: r.hub.Group, Resource: r.Plural}
 	reg := stores[at]
@@ -56,7 +61,7 @@ func (s Stores) store(r *served, stores map[schema.GroupResource]*registry.Regis
 		}
 	}
 	r.reg = reg
-	if reg.HasStatus() && registry.HasStatus(r.GoType) { // a version need not have the status its hub has
+	if reg.HasStatus() && registry.HasStatus(r.GoType) { // a version may have no status although its hub has one
 		view, err := reg.Status()
 		if err != nil {
 			return nil, err

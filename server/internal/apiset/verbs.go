@@ -7,7 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ShowVerbs has discovery show these verbs of a resource and no others, in all its versions, of those that it has; none are all.
+// ShowVerbs implements server.Host.ShowVerbs: discovery shows only those of verbs that the resource has, in all its versions.
+// Without verbs it shows all.
 func (s *Set) ShowVerbs(c *Change, resource schema.GroupResource, verbs []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// checkVersions refuses resources that do not fit together: versions of one kind that disagree about what they
-// share, and kinds that would be stored in one place.
+// checkVersions refuses resources that do not fit together: versions of one kind with different values of options that must be
+// the same, and kinds that would be stored in the same place.
 func (d describer) checkVersions(added []*served) error {
 	if err := chooseStored(added); err != nil {
 		return err
@@ -40,8 +40,8 @@ func (d describer) checkVersions(added []*served) error {
 	return nil
 }
 
-// share gives a version what is its hub's, and the hub what it has to know of its versions. Those with a schema select by
-// fields of their own, which are stored and indexed by the hub.
+// share sets fields of a version to those of its hub, and adds to the hub what it needs of its versions. Versions with a schema
+// have their own selectable fields, which the hub stores and indexes.
 func (r *served) share(hub *served) {
 	if r.Schema == nil {
 		r.Scale = hub.Scale
@@ -60,7 +60,7 @@ func union(a, b []string) []string {
 	return out
 }
 
-// otherPlural returns a resource of the same kind and version under another name, or nil.
+// otherPlural returns a resource of the same kind and version with another plural, or nil.
 func (d describer) otherPlural(r *served, added []*served) *served {
 	for _, o := range slices.Concat(d.served, added) {
 		if o.gvk == r.gvk && o.Plural != r.Plural {
@@ -70,7 +70,7 @@ func (d describer) otherPlural(r *served, added []*served) *served {
 	return nil
 }
 
-// checkHubs refuses two hubs of one kind, before conversions are added to either.
+// checkHubs refuses two hubs of one kind, before conversions are added to either of them.
 func checkHubs(added []*served) error {
 	hubs := map[schema.GroupKind]schema.GroupVersionKind{}
 	for _, r := range added {
@@ -85,9 +85,9 @@ func checkHubs(added []*served) error {
 	return nil
 }
 
-// chooseStored finds the version that each kind is stored in.
+// chooseStored sets the version in which each kind is stored.
 func chooseStored(added []*served) error {
-	chosen := map[schema.GroupVersionKind]schema.GroupVersionKind{} // by hub, for a kind may be in several groups
+	chosen := map[schema.GroupVersionKind]schema.GroupVersionKind{} // keys are hubs, since a kind may be in several groups
 	for _, r := range added {
 		if !r.IsStored {
 			continue
@@ -110,7 +110,7 @@ func chooseStored(added []*served) error {
 func checkSpoke(r *served, added []*served) error {
 	i := slices.IndexFunc(added, func(o *served) bool { return o.gvk == r.hub })
 	if i < 0 {
-		return nil // store says so, unless another call has served the hub
+		return nil // store returns an error, unless another call has served the hub
 	}
 	hub := added[i]
 	extra := slices.DeleteFunc(slices.Clone(r.Selectable), func(f string) bool {
@@ -143,7 +143,7 @@ func checkSpoke(r *served, added []*served) error {
 	return nil
 }
 
-// storedNear returns another kind whose place in the backend is that of r, or above or below it, or nil.
+// storedNear returns another kind whose path in the backend is that of r, or above or below it, or nil.
 func (d describer) storedNear(r *served, added []*served) *served {
 	mine := r.path() + "/"
 	for _, o := range slices.Concat(d.served, added) {
@@ -157,7 +157,7 @@ func (d describer) storedNear(r *served, added []*served) *served {
 	return nil
 }
 
-// path is where in the backend the objects live, below /registry.
+// path returns the path of the objects in the backend, below /registry.
 func (r *served) path() string {
 	switch {
 	case r.StoragePath != "":

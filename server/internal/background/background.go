@@ -1,7 +1,8 @@
-// Package background is what work in the background of a server is made of: it goes on until its context ends, whatever fails.
+// Package background provides functions for work in the background of a server, which continues until its context ends, whatever
+// fails.
 //
-// [Follow] shows every change of the records of a kind. [Panics] makes errors of panics. [Doubling] and [Pause] wait between
-// attempts.
+// [Follow] passes on every change of the records of a kind. [Panics] turns panics into errors. [Doubling] and [Pause] wait
+// between attempts.
 package background
 
 import (
@@ -12,12 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Doubling is how long to wait before the next attempt: twice as long each time, from least to most.
+// Doubling returns the times to wait before the next attempt: each is twice the one before, from least to most.
 func Doubling(least, most time.Duration) wait.Backoff {
 	return wait.Backoff{Duration: least, Factor: 2, Steps: math.MaxInt, Cap: most}
 }
 
-// Pause waits for d, or until ctx ends, which it reports as false.
+// Pause waits for d, and returns true. If ctx ends before, it returns false.
 func Pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// told is a watch that has some events, and then fails, or waits until ctx ends.
+// told is a watch that has some events, and then fails or waits until ctx ends.
 type told struct {
 	batches [][]storage.Event
 	err     error
@@ -43,8 +43,8 @@ func event(kind watch.EventType, key string) storage.Event {
 	return storage.Event{Type: kind, Record: storage.Record{Key: key}, InitialEnd: kind == watch.Bookmark && key == "end"}
 }
 
-// The keys of all records come with the last of the first events, also when later ones come together with it; and a watch that
-// ended begins again, after pauses that begin anew when all records were seen.
+// The keys of all records come with the last of the initial events, also if later events come together with it. A watch that has
+// ended begins again after a pause. The pauses are short again after all records were seen.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-// A panic is an error with its value alone. It is logged with the stack, as an error once a minute.
+// A panic becomes an error with only its value. It is logged with the stack, as an error at most once a minute.
 func TestPanics(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

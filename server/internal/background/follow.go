@@ -9,15 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Batch is events of a watch that came together. The slice is good until seen returns.
+// Batch is a slice of events of a watch that came together. The slice is valid until seen returns.
 type Batch struct {
+	// Events are the events, in their order.
 	Events []storage.Event
-	// Present has the keys of all records there are, with the last of the first events of a watch; nil otherwise.
+	// Present has the keys of all existing records, in the batch with the last of the initial events of a watch; it is nil in all
+	// others.
 	Present map[string]bool
 }
 
-// Follow shows to seen every record as it is, and then every change, until ctx ends. When the watch ends, or cannot be opened,
-// ended is called with the error, and a new watch begins after a pause of retry, with all records.
+// Follow calls seen with every record as it is, and then with every change, until ctx ends. When the watch ends, or cannot be
+// opened, Follow calls ended with the error. After a pause of retry it opens a new watch, which begins with all records.
 func Follow(ctx context.Context, retry wait.Backoff, open func(context.Context) (storage.Watch, error), seen func(Batch), ended func(error)) {
 	pauses := retry
 	for ctx.Err() == nil {

@@ -9,22 +9,23 @@ import (
 	"go.uber.org/zap"
 )
 
-// panicsEvery is for how long no other panic is logged as an error: what is tried again panics again.
+// panicsEvery is the time after a logged error in which further panics are logged at the debug level: work that is tried again
+// panics again.
 const panicsEvery = time.Minute
 
-// Panics makes errors of panics of the program's strategies, plug-ins, functions and storages. Work in the background calls these
-// as a request does, which would be answered with 500. Make one with NewPanics. It may be used concurrently.
+// Panics turns panics of the program's strategies, plug-ins, functions and storages into errors. It is for work in the background
+// that calls these; in a request such a panic is answered with 500. Make one with NewPanics. It may be used concurrently.
 type Panics struct {
 	log  *zap.Logger
 	what string
-	told atomic.Int64 // when a panic was last logged as an error, in seconds of Unix
+	told atomic.Int64 // time at which a panic was last logged as an error, in Unix seconds
 }
 
-// NewPanics returns Panics that are logged with the message what.
+// NewPanics returns a Panics that logs with the message what.
 func NewPanics(log *zap.Logger, what string) *Panics { return &Panics{log: log, what: what} }
 
-// Caught, when it is deferred, makes an error of a panic. The error has the value only, since it may become a condition of an
-// object; the stack is logged.
+// Caught turns a panic into an error; call it by defer. The error has only the value of the panic, since the error may become a
+// condition of an object. The stack is logged.
 func (p *Panics) Caught(err *error) {
 	v := recover()
 	if v == nil {

@@ -13,22 +13,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// above are the bodies that allocate more than the figure, and how many megabytes. A number may only become lower.
+// above has the bodies that allocate more than mostAllocated, with a bound in megabytes. A number may only become lower.
 var above = map[string]uint64{
-	"pod affinity":         200, // selectors are copied several times, each by itself
-	"crd properties typed": 200, // what a definition is checked for
-	"crb subjects":         200, // and a binding
+	"pod affinity":         200, // selectors are copied several times
+	"crd properties typed": 200, // the checks of a definition
+	"crb subjects":         200, // the checks of a binding
 }
 
-// long reports whether a long run is wanted: KEELSON_SOAK is set.
+// long reports whether a long run is requested, by the environment variable KEELSON_SOAK.
 func long() bool { return os.Getenv("KEELSON_SOAK") != "" }
 
-// each wants all bodies.
+// each requests all bodies.
 func each(string) bool { return true }
 
-// One request of three megabytes allocates little, whatever is in its body. Of a body that is beyond the limits the longest is
-// measured as well that is within them, or nearly the longest. A long run looks at all bodies, and comes nearer to the longest. Not
-// parallel: all that the process allocates is counted.
+// One request of three megabytes allocates little, whatever its body is. If a body is refused because of the limits, the longest
+// body of its form that is not refused, or nearly the longest, is measured, too. A long run measures all bodies, and comes nearer
+// to the longest. The test is not parallel, since it counts all allocations of the process.
 func TestBodiesCostLittle(t *testing.T) {
 	if testing.Short() || raceDetector {
 		t.Skip("takes some 20 seconds of computing, and means nothing with the race detector")
@@ -65,13 +65,13 @@ func beyondLimits(a answer) bool {
 	return strings.Contains(string(a.head), "the values in the body take too much memory") || strings.Contains(string(a.head), ": must have at most ") || strings.Contains(string(a.head), `too large: limit is`)
 }
 
-// message is that of a Status.
+// message returns the message of a Status.
 func message(a answer) string {
 	_, rest, _ := strings.Cut(string(a.head), `"message":`)
 	return rest
 }
 
-// ordinaryBodies are large, and nothing is wrong with them.
+// ordinaryBodies returns large bodies that are valid.
 func ordinaryBodies() []request {
 	const objectSize = 1 << 20
 	text := strings.Repeat("some line of a configuration, with: [brackets] - and {braces}\n", objectSize/80)
@@ -107,7 +107,7 @@ func ordinaryBodies() []request {
 
 func quoted(text string) string { return `"` + strings.ReplaceAll(text, "\n", `\n`) + `"` }
 
-// list is so many items with a comma between them.
+// list returns an array of n items.
 func list(n int, format string) string {
 	var b bytes.Buffer
 	for i := range n {
@@ -119,7 +119,8 @@ func list(n int, format string) string {
 	return b.String()
 }
 
-// bigDefinition has a schema of a megabyte, with the depth and the descriptions that generated ones have.
+// bigDefinition returns a definition with a schema of a megabyte, whose depth and descriptions are like those of generated
+// schemas.
 func bigDefinition() string {
 	leaf := `{"type":"string","description":"` + strings.Repeat("What the field means. ", 10) + `"}`
 	object := func(of string, n int) string {
@@ -142,7 +143,7 @@ func TestLargeOrdinaryBodiesPass(t *testing.T) {
 	}
 }
 
-// The limits are told to the client, with what is too much.
+// An answer to a client names the limit, and the part of the body that is above it.
 func TestBodiesBeyondTheLimits(t *testing.T) {
 	r := newRig(t)
 	owners := `{"metadata":{"name":"a","ownerReferences":[` + list(10001, `{"apiVersion":"v1","kind":"Pod","name":"p","uid":"%d"}`) + `]}}`

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// cpuTime is what the process has used so far.
+// cpuTime returns the processor time that the process has used so far.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

@@ -1,3 +1,3 @@
-// Package bodycost has the tests of what clients cost a server that means to bound it: the body of one request, for which see
-// server.Limits.MaxDecodedBytes, and many clients at once, in TestSiege.
+// Package bodycost has tests of the memory and time that clients can take from a server that bounds them. They test the body of
+// one request, which server.Limits.MaxDecodedBytes bounds, and many clients at once, in TestSiege.
 package bodycost

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// targets are the verbs with a body, and where they go.
+// targets has the verbs with a body, and their paths.
 var targets = []struct{ method, path string }{
 	{"POST", configMaps}, {"POST", pods}, {"POST", bindings}, {"POST", crds}, {"POST", things}, {"POST", frees},
 	{"PUT", configMaps + "/a"}, {"PUT", things + "/a"}, {"PUT", frees + "/a"},
@@ -14,8 +14,8 @@ var targets = []struct{ method, path string }{
 	{"DELETE", configMaps + "/a"}, {"DELETE", configMaps},
 }
 
-// FuzzBodies looks for a body that costs more than the figure: a head, an item that is repeated until the body is as long as
-// it may be, and a tail, in each verb, media type and patch type.
+// FuzzBodies looks for a body that allocates more than mostAllocated. A body has a head, an item that is repeated until the body
+// has the longest allowed size, and a tail. Each is sent with every verb, media type and patch type.
 func FuzzBodies(f *testing.F) {
 	types := []string{jsonType, yamlType, cborType, protobufType}
 	patches := []string{jsonPatch, mergePatch, strategicPatch, applyPatch, "application/apply-patch+cbor"}
@@ -30,7 +30,7 @@ func FuzzBodies(f *testing.F) {
 				if q.method != target.method || !strings.HasPrefix(q.path, target.path+"?") || !long() && (format != q.contentType || i%4 != 0) {
 					continue
 				}
-				// The table's bodies are made in this way, or nearly: the item is what the middle of it repeats.
+				// The bodies of the table are made like this, or nearly: the item is what their middle repeats.
 				half := len(q.body) / 2
 				f.Add(uint8(to), uint8(as), q.body[:min(200, half)], q.body[half:half+min(8, half)], q.body[len(q.body)-min(40, half):])
 			}

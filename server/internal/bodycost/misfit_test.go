@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A configuration with many values of other types than the schema says is refused as one with a few is.
+// An applied configuration with many values of types that do not match the schema is refused like one with few such values.
 func TestMisfitsAreRefused(t *testing.T) {
 	r := newRig(t)
 	for _, n := range []int{1, 10, 5000} {

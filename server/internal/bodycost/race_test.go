@@ -2,5 +2,5 @@
 
 package bodycost_test
 
-// raceDetector says that the tests run with it: then pools drop what they keep at random, and more is allocated.
+// raceDetector is true if the tests run with the race detector. Then pools drop buffers at random, and more is allocated.
 const raceDetector = true

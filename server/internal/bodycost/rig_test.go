@@ -23,13 +23,13 @@ import (
 	cbor "k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 )
 
-// mostAllocated is the figure: one request of at most bodySize bytes allocates no more, whatever is in it.
+// mostAllocated is the bound of this package: one request of at most bodySize bytes allocates no more, whatever its body is.
 const (
 	bodySize      = 3 << 20
 	mostAllocated = 150 << 20
 )
 
-// A request, as far as bodies matter.
+// request is a request to the rig.
 type request struct{ name, method, path, contentType, body string }
 
 const (
@@ -53,8 +53,8 @@ const (
 	frees      = "/apis/e.example.com/v1/namespaces/default/frees"
 )
 
-// rig is a server with kinds of Go types, roles, definitions and custom resources, with and without a schema. It is asked in
-// process, by one request at a time, so that what the process allocates is what that costs.
+// rig is a server with kinds of Go types, roles, definitions and custom resources, with and without a schema. It is called in the
+// process of the test, with one request at a time, so that all allocations of the process are those of the request.
 type rig struct{ *servertest.Server }
 
 func newRig(t testing.TB) rig {
@@ -81,7 +81,7 @@ func (r rig) seed() error {
 	)
 }
 
-// parts are the kinds that are served, and those who serve more.
+// parts returns the kinds that are served, and the extensions that serve more.
 func parts() []server.Extension {
 	return []server.Extension{
 		builtin.New(builtin.Options{NoControllers: true}), rbac.New(rbac.Options{}), crd.New(crd.Options{}),
@@ -109,7 +109,7 @@ func (r rig) make(path, body string) error {
 	return fmt.Errorf("POST %s: %d %s", path, got.code, got.head)
 }
 
-// answer is what a request cost, and the beginning of what came of it. It is a ResponseWriter.
+// answer has the cost of a request, and the beginning of its answer. It is a ResponseWriter.
 type answer struct {
 	header    http.Header
 	code      int
@@ -166,7 +166,7 @@ func fillTo(size int, head, item, tail string) string {
 	return strings.TrimSuffix(head+strings.Repeat(item, n), ",") + tail
 }
 
-// fillEachTo is fillTo with items that differ, and a comma between them.
+// fillEachTo is like fillTo, with items that differ and a comma between them.
 func fillEachTo(size int, head, tail string, item func(i int) string) string {
 	var b strings.Builder
 	b.WriteString(head)

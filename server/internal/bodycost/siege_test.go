@@ -36,23 +36,23 @@ import (
 	"github.com/keelson-dev/keelson/storage/bolt"
 )
 
-// What the besieged server has, and what it is sent.
+// The resources of the server, and the load that it gets.
 const (
 	siegeMemory  = 512 << 20 // RLIMIT_DATA
-	siegeHeap    = 288 << 20 // GOMEMLIMIT: see "Memory" in the documentation of package server
-	siegeStack   = 256 << 10 // of a thread that C has made, which is 8 MiB else
+	siegeHeap    = 288 << 20 // GOMEMLIMIT: see "Memory" in the documentation of server.Limits
+	siegeStack   = 256 << 10 // of a thread that C makes; otherwise 8 MiB
 	siegeBuffer  = 16 << 10  // SO_SNDBUF of its connections
 	siegeObjects = 8000
-	siegeSize    = 6 << 10 // of an object
-	siegeLists   = 40      // at once, while the cache is cold
-	siegeStalled = 24      // readers of lists who do not read
-	siegeWatches = 2000    // at once, with initial events
-	siegeWhole   = 20      // one watcher of so many asks for all objects, and not for the one that changes
-	siegeReads   = 9       // one watcher of so many does not read
+	siegeSize    = 6 << 10 // bytes of an object
+	siegeLists   = 40      // concurrent lists while the cache is not filled
+	siegeStalled = 24      // clients that request lists and do not read them
+	siegeWatches = 2000    // concurrent watches with initial events
+	siegeWhole   = 20      // one of so many watches is of all objects, and the others are of the object that changes
+	siegeReads   = 9       // one of so many watches is not read
 	siegeBodies  = 6       // clients that send bodies
 )
 
-// besieged is what the server tells its test.
+// besieged has what the process of the server sends to the test.
 type besieged struct {
 	Address string
 	CA      []byte
@@ -75,8 +75,8 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// siegeUsers have each a token, which is the name. The last is not in the group system:masters, whose requests are never turned away
-// for how many there are.
+// siegeUsers are the users. The token of each is its name. The last user is not in the group system:masters, whose requests are
+// not bounded by the number of requests in flight.
 var siegeUsers = []string{"a", "b", "c"}
 
 // permitted lets the last user do everything.
@@ -89,7 +89,7 @@ var permitted = server.ExtensionFunc(func(h *server.Host) error {
 	}))
 })
 
-// besiege is the process of the server.
+// besiege runs the process of the server.
 func besiege(role, path string) error {
 	switch role {
 	case "load":
@@ -141,7 +141,7 @@ func besiege(role, path string) error {
 	return errors.Join(srv.Serve(ctx, ln), srv.Close())
 }
 
-// again begins the process again with a limit that C reads when it begins.
+// again starts the process anew with a limit that C reads at the start.
 func again() error {
 	self, err := os.Executable()
 	if err != nil {
@@ -183,7 +183,7 @@ func load(path string) error {
 	return srv.Close()
 }
 
-// siege is the test's side.
+// siege is the test's side of the load.
 type siege struct {
 	t       *testing.T
 	url     string
@@ -192,10 +192,10 @@ type siege struct {
 	dead    atomic.Bool
 
 	mu    sync.Mutex     // guards what is below
-	codes map[string]int // how often which answer came to which kind of request
+	codes map[string]int // number of answers, by the kind of request and the code
 }
 
-// client is one of a user, with connections of its own.
+// client is a client of one user, with its own connections.
 func (s *siege) client(http2 bool) *http.Client {
 	var p http.Protocols
 	p.SetHTTP1(!http2)
@@ -206,7 +206,7 @@ func (s *siege) client(http2 bool) *http.Client {
 func (s *siege) request(ctx context.Context, user, method, path, contentType, body string) *http.Request {
 	req, err := http.NewRequestWithContext(ctx, method, s.url+path, strings.NewReader(body))
 	if err != nil {
-		panic(err) // the test's own mistake
+		panic(err) // a mistake in the test
 	}
 	req.Header.Set("Authorization", "Bearer "+user)
 	if contentType != "" {
@@ -215,7 +215,7 @@ func (s *siege) request(ctx context.Context, user, method, path, contentType, bo
 	return req
 }
 
-// count notes an answer. One of a server that failed is an error of the test.
+// count counts an answer. An answer with code 500 is an error of the test.
 func (s *siege) count(what string, res *http.Response, err error) {
 	code := "none"
 	if err == nil {
@@ -259,8 +259,8 @@ func (s *siege) get(ctx context.Context, c *http.Client, what, user, path string
 	}
 }
 
-// A server in half a gigabyte is sent cold lists, readers who stall, the worst bodies and two thousand watches, all at once and
-// by another process, and lives.
+// A server in half a gigabyte survives lists from a cache that is not filled, clients that do not read, the worst bodies and two
+// thousand watches, all at once and sent by another process.
 func TestSiege(t *testing.T) {
 	if testing.Short() || raceDetector {
 		t.Skip("takes half a minute, and more memory with the race detector")
@@ -310,13 +310,13 @@ func TestSiege(t *testing.T) {
 	all.Go(func() { most = s.mostData(ctx) })
 	all.Wait()
 	s.alive()
-	if began, least := s.codes["watch 200"], siegeWatches/20; began < least { // how many there is time for depends on the machine
+	if began, least := s.codes["watch 200"], siegeWatches/20; began < least { // the number depends on the speed of the machine
 		t.Errorf("%d watches have begun, want at least %d", began, least)
 	}
 	t.Logf("at most %d MiB of %d were mapped", most>>20, siegeMemory>>20)
 }
 
-// mostData is the most memory that the server has mapped until ctx ends, of that which RLIMIT_DATA bounds.
+// mostData returns the most memory that the server has mapped until ctx ends, as far as RLIMIT_DATA bounds it.
 func (s *siege) mostData(ctx context.Context) int64 {
 	path := fmt.Sprintf("/proc/%d/status", s.process.Process.Pid)
 	var most int64
@@ -333,7 +333,7 @@ func (s *siege) mostData(ctx context.Context) int64 {
 	return most
 }
 
-// besiegedServer starts the process.
+// besiegedServer starts the process of the server.
 func besiegedServer(t *testing.T) *siege {
 	t.Helper()
 	self, err := os.Executable()
@@ -406,7 +406,7 @@ func (s *siege) sendBodies(ctx context.Context, c *http.Client, user string, fro
 	}
 }
 
-// alive checks that the server serves.
+// alive checks that the server answers.
 func (s *siege) alive() {
 	s.t.Helper()
 	c := s.client(true)

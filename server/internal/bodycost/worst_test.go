@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// worstBodies are requests with bodies of about a size that are made to cost much, in each verb and format. Only those are made
-// that are wanted, for that takes as long as to serve them.
+// worstBodies returns requests with bodies of about a size that are made to cost much, for each verb and format. Only the bodies
+// that wanted selects are made, since making one takes as long as serving it.
 func worstBodies(size int, wanted func(name string) bool) (all []request) {
 	fill := func(head, item, tail string) func() string {
 		return func() string { return fillTo(size, head, item, tail) }

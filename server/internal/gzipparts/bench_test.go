@@ -13,7 +13,7 @@ import (
 	"github.com/klauspost/compress/flate"
 )
 
-// page makes the text of 24 objects of 1.7 KiB as a list has them.
+// page returns the text of 24 objects of 1.7 KiB, as in a list.
 func page(first int) []byte {
 	var b []byte
 	r := rand.New(rand.NewPCG(uint64(first), 0))
@@ -33,7 +33,7 @@ func page(first int) []byte {
 	return b
 }
 
-// BenchmarkCompress compresses a page: with the compressors there are, and as a part.
+// BenchmarkCompress compresses a page with different compressors, and as a part.
 func BenchmarkCompress(b *testing.B) {
 	text := page(0)
 	var out bytes.Buffer
@@ -70,7 +70,7 @@ func BenchmarkCompress(b *testing.B) {
 	})
 }
 
-// BenchmarkList writes the member of a list of 10,000 objects: of parts that are there, and compressed each time.
+// BenchmarkList writes the member of a list of 10,000 objects: from parts that exist, and with compression each time.
 func BenchmarkList(b *testing.B) {
 	const pages = 417
 	var c gzipparts.Compressor

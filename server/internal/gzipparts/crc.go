@@ -1,13 +1,13 @@
 package gzipparts
 
-// A CRC-32 is a polynomial over GF(2) modulo the one of RFC 1952, section 8, which is reflected: the most significant bit
-// is the coefficient of x^0.
+// A CRC-32 is a polynomial over GF(2) modulo the polynomial of RFC 1952, section 8. Its bits are reflected: the most significant
+// bit is the coefficient of x^0.
 const (
 	polynomial = 0xedb88320 // without x^32
 	one        = 1 << 31    // x^0
 )
 
-// multiply returns the product of two polynomials modulo the CRC's.
+// multiply returns the product of two polynomials modulo the polynomial of the CRC.
 func multiply(a, b uint32) (product uint32) {
 	for ; a != 0; a <<= 1 {
 		product ^= b & -(a >> 31)
@@ -16,7 +16,7 @@ func multiply(a, b uint32) (product uint32) {
 	return product
 }
 
-// shift returns x to the power of 8n: what the CRC of a text is multiplied by when n bytes follow it. It is never 0.
+// shift returns x to the power of 8n. The CRC of a text is multiplied by it when n bytes follow the text. It is never 0.
 func shift(n int64) uint32 {
 	// x to the power of 2^k; x^(2^32) is x again.
 	powers := [32]uint32{
@@ -34,5 +34,5 @@ func shift(n int64) uint32 {
 	return power
 }
 
-// join returns the CRC of a text that consists of two: from the CRC of each, and the shift of the second's length.
+// join returns the CRC of two texts in a row, from the CRC of each and the shift of the length of the second.
 func join(first, second, shift uint32) uint32 { return multiply(shift, first) ^ second }

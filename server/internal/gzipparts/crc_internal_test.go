@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The CRC of two texts is that of one after the other, whatever their lengths.
+// join returns the CRC of two texts in a row, whatever their lengths.
 func TestJoin(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 1))
@@ -25,7 +25,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// Shifts add up, for lengths that no test can have a text of.
+// Shifts of lengths multiply to the shift of the sum, also for lengths of which a test cannot have a text.
 func TestShift(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int64{0, 1, 1 << 28, 1<<29 - 1, 1 << 29, 1 << 32, 1<<40 + 12345, 1 << 61} {
@@ -38,7 +38,7 @@ func TestShift(t *testing.T) {
 	}
 }
 
-// BenchmarkJoin joins the CRCs of a text and of a part: with its shift at hand, and without.
+// BenchmarkJoin joins the CRCs of a text and of a part, whose shift is computed before, or is not.
 func BenchmarkJoin(b *testing.B) {
 	sum, power := uint32(0x12345678), shift(46_000)
 	b.Run("kept", func(b *testing.B) {

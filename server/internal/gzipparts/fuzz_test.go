@@ -7,7 +7,7 @@ import (
 	"github.com/keelson-dev/keelson/server/internal/gzipparts"
 )
 
-// FuzzWriter writes a text in pieces, as the bytes of how say: two for each, what is done with it and its length.
+// FuzzWriter writes a text in pieces. Two bytes of how are one piece: the operation, and its length.
 func FuzzWriter(f *testing.F) {
 	f.Add([]byte(`{"a":1},{"a":2}`), []byte{0, 3, 1, 8, 2, 0, 0, 200})
 	f.Add(bytes.Repeat([]byte("abc"), 2000), []byte{1, 255, 0, 255, 0, 255, 0, 255, 2, 9, 1, 100, 3, 0})
@@ -27,7 +27,7 @@ func FuzzWriter(f *testing.F) {
 				err = z.WritePart(c.Compress(rest[:n]))
 			case 2:
 				n, err = 0, z.Flush()
-			case 3: // as it is kept
+			case 3: // through Append and ParsePart
 				var p gzipparts.Part
 				if p, err = gzipparts.ParsePart(c.Append(nil, rest[:n])); err == nil {
 					err = z.WritePart(p)
@@ -50,7 +50,7 @@ func FuzzWriter(f *testing.F) {
 	})
 }
 
-// FuzzParsePart reads anything as a part: an error, or a part that is kept as it was.
+// FuzzParsePart parses any bytes as a part: the result is an error, or a part that Append writes in the same way.
 func FuzzParsePart(f *testing.F) {
 	var c gzipparts.Compressor
 	f.Add(c.Append(nil, []byte("text")))

@@ -15,7 +15,7 @@ import (
 	"github.com/keelson-dev/keelson/server/internal/gzipparts"
 )
 
-// text makes n bytes of one of several sorts: what a list has, noise, one byte.
+// text returns n bytes of one of several sorts: like a list, random, or one repeated byte.
 func text(r *rand.Rand, n int) []byte {
 	out := make([]byte, 0, n+200)
 	switch sort := r.IntN(4); sort {
@@ -33,7 +33,7 @@ func text(r *rand.Rand, n int) []byte {
 	return out[:n]
 }
 
-// unzip reads one member, which must be all there is.
+// unzip reads one member, after which there must be no bytes.
 func unzip(t testing.TB, b []byte) []byte {
 	t.Helper()
 	in := bytes.NewReader(b)
@@ -49,7 +49,7 @@ func unzip(t testing.TB, b []byte) []byte {
 	return out
 }
 
-// Whatever is written in whatever pieces is one member, and after a Flush its reader has all of it.
+// Text that is written in any pieces becomes one member, and after a Flush a reader gets all of the text.
 func TestWriter(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -71,7 +71,7 @@ func TestWriter(t *testing.T) {
 					t.Fatal(n, err)
 				}
 				want = append(want, b...)
-				clear(b) // it is not kept
+				clear(b) // the writer does not keep it
 			case 2, 3:
 				b := text(r, size())
 				part := c.Compress(b)
@@ -80,7 +80,7 @@ func TestWriter(t *testing.T) {
 				}
 				parts, texts = append(parts, part), append(texts, b)
 				fallthrough
-			case 4, 5: // one that has been used before
+			case 4, 5: // a writer that has been used before
 				if len(parts) == 0 {
 					continue
 				}
@@ -107,12 +107,12 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-// flushed checks that a reader which gets these bytes, and no end, has all the text.
+// flushed checks that a reader gets all the text of these bytes, which have no end of a member.
 func flushed(t *testing.T, seed uint64, b, want []byte) {
 	t.Helper()
 	r, w := io.Pipe()
 	defer r.Close()
-	go func() { _, _ = w.Write(b) }() // it ends with r
+	go func() { _, _ = w.Write(b) }() // ends when r is closed
 	z, err := gzip.NewReader(bufio.NewReaderSize(r, 16))
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +123,7 @@ func flushed(t *testing.T, seed uint64, b, want []byte) {
 	}
 }
 
-// A part is what gzip makes of a text alone: its run can be read by itself, and its sums are right.
+// A part is like the gzip member of its text alone: its run can be read alone, and its sums are right.
 func TestPart(t *testing.T) {
 	t.Parallel()
 	var c gzipparts.Compressor
@@ -201,7 +201,7 @@ func (f *failing) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// The error of the writer below is every later call's, until a Reset.
+// After an error of the writer below, every call returns that error, until a Reset.
 func TestWriterErrors(t *testing.T) {
 	t.Parallel()
 	var c gzipparts.Compressor
@@ -241,7 +241,7 @@ func TestWriterErrors(t *testing.T) {
 	}
 }
 
-// What is little costs little: separators and an end are stored, and nothing empty takes any room.
+// Short text costs little: separators and an end are stored, and empty text takes no bytes.
 func TestWriterIsSmall(t *testing.T) {
 	t.Parallel()
 	var c gzipparts.Compressor
@@ -278,7 +278,7 @@ func TestWriterIsSmall(t *testing.T) {
 	}
 }
 
-// Steady use allocates nothing.
+// Repeated use does not allocate.
 func TestWriterAllocates(t *testing.T) {
 	var c gzipparts.Compressor
 	r := rand.New(rand.NewPCG(4, 4))
@@ -300,7 +300,7 @@ func TestWriterAllocates(t *testing.T) {
 
 func ExampleWriter() {
 	var c gzipparts.Compressor
-	block := c.Compress([]byte(`{"name":"a"},{"name":"b"}`)) // once, for all lists that have it
+	block := c.Compress([]byte(`{"name":"a"},{"name":"b"}`)) // compressed once for all lists that contain it
 	var answer bytes.Buffer
 	z := gzipparts.NewWriter(&answer)
 	_, _ = z.Write([]byte(`{"items":[`))

@@ -10,24 +10,24 @@ import (
 	"github.com/klauspost/compress/flate"
 )
 
-// Part is a text compressed by itself: a deflate run without a reference before its start, ended by a sync flush. It is
-// immutable, and may be written into any number of members. The zero Part is that of no text.
+// Part is a text that was compressed separately: a deflate run that does not refer to anything before it, and ends with a sync
+// flush. A Part is immutable, and may be written into any number of members. The zero Part is that of the empty text.
 type Part struct {
-	Deflate []byte // the run; empty for no text
-	Size    int64  // of the text, in bytes
-	CRC     uint32 // of the text, as RFC 1952 has it
+	Deflate []byte // the run; empty for the empty text
+	Size    int64  // length of the text, in bytes
+	CRC     uint32 // CRC-32 of the text, as in RFC 1952
 
-	shift uint32 // what follows from Size; 0: not computed
+	shift uint32 // shift of Size; 0: not computed
 }
 
-// partHead is what Append writes before Deflate: the size, the CRC and the shift, the least significant bytes first.
+// partHead is the length of the head that Append writes before Deflate: the size, the CRC and the shift, in little-endian order.
 const partHead = 8 + 4 + 4
 
-// syncMark is what a sync flush ends with: the lengths of an empty stored block.
+// syncMark is the end of a sync flush: the lengths of an empty stored block.
 const syncMark = "\x00\x00\xff\xff"
 
-// Append appends the part in a form that ParsePart reads, and that only this version of the package has to: it is for
-// memory.
+// Append appends the part in a form that ParsePart reads. The form is for use in memory: another version of this package may use
+// another form.
 func (p Part) Append(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(p.Size))
 	dst = binary.LittleEndian.AppendUint32(dst, p.CRC)
@@ -35,7 +35,7 @@ func (p Part) Append(dst []byte) []byte {
 	return append(dst, p.Deflate...)
 }
 
-// power is what the CRC of what is before the part is multiplied by.
+// power returns the factor for the CRC of the text before the part.
 func (p Part) power() uint32 {
 	if p.shift != 0 {
 		return p.shift
@@ -43,8 +43,8 @@ func (p Part) power() uint32 {
 	return shift(p.Size)
 }
 
-// ParsePart returns the part that Append wrote. It shares b. What Append did not write is an error, as far as that can be
-// seen without decompressing it.
+// ParsePart returns the part that Append wrote. The part shares b. Bytes that Append did not write are an error, as far as this
+// can be seen without decompressing them.
 func ParsePart(b []byte) (Part, error) {
 	if len(b) < partHead {
 		return Part{}, errors.New("gzipparts: a part that is shorter than its head; want what Part.Append wrote")
@@ -62,18 +62,18 @@ func ParsePart(b []byte) (Part, error) {
 	return p, nil
 }
 
-// partLevel is the level of parts, which are compressed once and sent often: it takes twice the time of the fastest, which
-// is about that of compress/flate's fastest, and saves a tenth of the bytes.
+// partLevel is the compression level of parts, which are compressed once and sent often. It takes twice the time of the fastest
+// level, which is about the time of the fastest level of compress/flate, and saves a tenth of the bytes.
 const partLevel = 5
 
-// Compressor makes parts. One goroutine at a time uses it; callers pool them, for it takes some hundred KiB. The zero
-// Compressor is ready.
+// Compressor makes parts. Only one goroutine at a time may use it. It takes some hundred KiB, so callers should pool compressors.
+// The zero Compressor is ready to use.
 type Compressor struct {
-	deflater *flate.Writer // nil: none was needed
-	out      appender      // it makes runs here, so that what is kept of them has their size
+	deflater *flate.Writer // nil: not needed yet
+	out      appender      // runs are made here, so that kept copies have exactly their size
 }
 
-// appender is a slice that is written to.
+// appender is a slice that Write appends to.
 type appender struct{ to []byte }
 
 // Write implements io.Writer.
@@ -82,13 +82,13 @@ func (a *appender) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Compress makes a part of a text, of which it keeps nothing.
+// Compress returns a part of a text. It does not keep text.
 func (c *Compressor) Compress(text []byte) Part {
-	p, _ := ParsePart(c.Append(nil, text)) // it is what Append wrote
+	p, _ := ParsePart(c.Append(nil, text)) // Append wrote the bytes
 	return p
 }
 
-// Append appends what Part.Append would of the part of a text.
+// Append appends the bytes that Part.Append would append for the part of a text.
 func (c *Compressor) Append(dst, text []byte) []byte {
 	p := Part{Size: int64(len(text)), CRC: crc32.ChecksumIEEE(text)}
 	if len(text) > 0 {
@@ -97,7 +97,7 @@ func (c *Compressor) Append(dst, text []byte) []byte {
 	return p.Append(slices.Grow(dst, partHead+len(p.Deflate)))
 }
 
-// deflate makes the run of a text, which is the compressor's until the next one.
+// deflate returns the run of a text. It is valid until the next call.
 func (c *Compressor) deflate(text []byte) []byte {
 	const most = 1 << 20 // longer runs are left to the garbage collector
 	if cap(c.out.to) > most {
@@ -105,7 +105,7 @@ func (c *Compressor) deflate(text []byte) []byte {
 	}
 	c.out.to = c.out.to[:0]
 	if c.deflater == nil {
-		c.deflater, _ = flate.NewWriter(&c.out, partLevel) // the level is valid
+		c.deflater, _ = flate.NewWriter(&c.out, partLevel) // the level is valid, so there is no error
 	} else {
 		c.deflater.Reset(&c.out)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/keelson-dev/keelson/server/internal/gzipparts"
 )
 
-// member is a member with all that one can have, and its text.
+// member returns a member with all kinds of contents, and its text.
 func member(t *testing.T) (b, want []byte) {
 	t.Helper()
 	var c gzipparts.Compressor
@@ -39,7 +39,7 @@ func member(t *testing.T) (b, want []byte) {
 	return out.Bytes(), want
 }
 
-// Others read what is written: each that is not installed is skipped.
+// Other programs can read what is written. Programs that are not installed are skipped.
 func TestOtherReaders(t *testing.T) {
 	t.Parallel()
 	zipped, want := member(t)

@@ -10,46 +10,45 @@ import (
 )
 
 const (
-	// level is that of kube-apiserver's answers, the fastest: what it compresses is used once.
+	// level is the compression level of kube-apiserver's answers, the fastest, for text that is used once.
 	level = flate.BestSpeed
-	// smallText is up to which length text between two parts is stored as it is: to compress it would cost more than it
-	// saves. It is at most what a stored block holds, which is 64 KiB less one byte.
+	// smallText is the longest text between two parts that is stored without compression: compressing it would cost more than it
+	// saves. It must not be more than a stored block can have, which is 64 KiB less one byte.
 	smallText = 512
-	// outRoom is how much is collected before it is written.
+	// outRoom is the number of bytes that are collected before they are written.
 	outRoom = 64 << 10
 )
 
-// Writer writes one gzip member. It is not for concurrent use. Make one with NewWriter, and use it again after a Reset: it
-// takes 64 KiB, and some hundred KiB more once it has compressed text.
+// Writer writes one gzip member. It must not be used concurrently. Make one with NewWriter, and use it again after a Reset: it
+// takes 64 KiB, and some hundred KiB more after it has compressed text.
 type Writer struct {
 	w   io.Writer
-	err error // of w, or that it is closed: what every later call returns
+	err error // the error of w, or errClosed; every later call returns it
 
 	crc     uint32 // of the text so far
 	size    uint32 // of the text so far, modulo 2^32 as RFC 1952 has it
-	begun   bool   // the header is out
-	unread  bool   // what follows the last sync mark may not have reached a reader that has all bytes
-	running bool   // the deflater has text, or bits, that are not out
+	begun   bool   // the header is written
+	unread  bool   // text after the last sync mark may not have reached a reader that has all bytes
+	running bool   // the deflater has text, or bits, that are not in out
 
-	small    []byte        // text that waits for what follows it; empty while running
-	out      appender      // what waits to be written to w
-	deflater *flate.Writer // into out; nil: none was needed yet
+	small    []byte        // text that is not in out yet; empty while running
+	out      appender      // bytes to be written to w
+	deflater *flate.Writer // writes to out; nil: not needed yet
 }
 
 var errClosed = errors.New("gzipparts: the writer is closed; Reset begins another member")
 
-// NewWriter returns a Writer of a member to w. Nothing is written before there is enough of it, or Flush or Close is called.
+// NewWriter returns a Writer of a member to w. It writes nothing to w until it has collected enough, or Flush or Close is called.
 func NewWriter(w io.Writer) *Writer {
 	return &Writer{w: w, small: make([]byte, 0, smallText), out: appender{make([]byte, 0, outRoom)}}
 }
 
-// Reset begins a new member to w, and forgets what was not written of the one before.
+// Reset begins a new member to w. Bytes of the member before that were not written are dropped.
 func (z *Writer) Reset(w io.Writer) {
 	*z = Writer{w: w, small: z.small[:0], out: appender{z.out.to[:0]}, deflater: z.deflater}
 }
 
-// Write adds text, which is compressed unless it is little. It returns the error of the writer below as soon as that has
-// had one.
+// Write adds text. It is compressed unless it is short. After an error of the writer below, Write returns that error.
 func (z *Writer) Write(text []byte) (int, error) {
 	if z.err != nil {
 		return 0, z.err
@@ -79,7 +78,7 @@ func (z *Writer) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// WritePart adds a part as it is. The part is not kept.
+// WritePart adds a part as it is. It does not keep the part.
 func (z *Writer) WritePart(p Part) error {
 	if z.err != nil {
 		return z.err
@@ -105,8 +104,8 @@ func (z *Writer) WritePart(p Part) error {
 	return nil
 }
 
-// Flush writes all that was added so far, so that a reader which gets these bytes can have all of that text. It does not
-// flush the writer below.
+// Flush writes everything that was added so far, so that a reader of the bytes can get all of the text. It does not flush the
+// writer below.
 func (z *Writer) Flush() error {
 	if z.err != nil {
 		return z.err
@@ -114,14 +113,14 @@ func (z *Writer) Flush() error {
 	z.begin()
 	z.settle()
 	if z.unread {
-		// Readers give out the text of a stored block when they need its room, or at a sync mark.
+		// Readers return the text of a stored block only at a sync mark, or when they need the space.
 		z.out.to = append(z.out.to, "\x00"+syncMark...)
 		z.unread = false
 	}
 	return z.send(1)
 }
 
-// Close ends the member and writes what is left of it. It does not close the writer below. A second Close does nothing.
+// Close ends the member and writes the rest of it. It does not close the writer below. A second Close does nothing.
 func (z *Writer) Close() error {
 	if z.err != nil {
 		if errors.Is(z.err, errClosed) {
@@ -131,7 +130,7 @@ func (z *Writer) Close() error {
 	}
 	z.begin()
 	z.settle()
-	z.out.to = append(z.out.to, 0x03, 0x00) // the last block, of fixed codes and no text
+	z.out.to = append(z.out.to, 0x03, 0x00) // the last block: fixed codes, and no text
 	z.out.to = binary.LittleEndian.AppendUint32(z.out.to, z.crc)
 	z.out.to = binary.LittleEndian.AppendUint32(z.out.to, z.size)
 	if err := z.send(1); err != nil {
@@ -141,7 +140,7 @@ func (z *Writer) Close() error {
 	return nil
 }
 
-// begin writes the header, as compress/gzip does: no name, no time, made at the fastest level on any system.
+// begin writes the header that compress/gzip writes: no name, no time, the fastest level, any system.
 func (z *Writer) begin() {
 	if !z.begun {
 		z.begun = true
@@ -149,10 +148,10 @@ func (z *Writer) begin() {
 	}
 }
 
-// run begins a run of compressed text, which refers to nothing before it, with the small text that waits.
+// run begins a run of compressed text, which does not refer to anything before it. It begins with the text in small.
 func (z *Writer) run() {
 	if z.deflater == nil {
-		z.deflater, _ = flate.NewWriter(&z.out, level) // the level is valid
+		z.deflater, _ = flate.NewWriter(&z.out, level) // the level is valid, so there is no error
 	} else {
 		z.deflater.Reset(&z.out)
 	}
@@ -161,7 +160,7 @@ func (z *Writer) run() {
 	z.small = z.small[:0]
 }
 
-// settle puts all text into out and ends at a whole byte.
+// settle moves all text to out, which then ends at a whole byte.
 func (z *Writer) settle() {
 	if z.running {
 		_ = z.deflater.Flush() // an appender never fails
@@ -169,7 +168,7 @@ func (z *Writer) settle() {
 		return
 	}
 	if n := uint16(len(z.small)); n > 0 {
-		z.out.to = append(z.out.to, 0x00) // a stored block that is not the last; then its length, and that inverted
+		z.out.to = append(z.out.to, 0x00) // a stored block that is not the last; then its length, and the inverted length
 		z.out.to = binary.LittleEndian.AppendUint16(z.out.to, n)
 		z.out.to = binary.LittleEndian.AppendUint16(z.out.to, ^n)
 		z.out.to = append(z.out.to, z.small...)
@@ -177,7 +176,7 @@ func (z *Writer) settle() {
 	}
 }
 
-// send writes what is in out if that is at least so much.
+// send writes the bytes in out, if there are at least so many.
 func (z *Writer) send(least int) error {
 	if len(z.out.to) < least {
 		return nil

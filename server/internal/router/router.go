@@ -1,11 +1,12 @@
-// Package router sends a request to whoever serves its resource.
+// Package router routes requests to the handlers of their resources.
 //
-// A [Table] maps group, version and resource to handlers, or a group version as a whole to one, and has a chain of handlers for
-// what nobody serves. It is replaced whole, atomically, while requests are being served ([Table.Set]): a request that has found
-// its handler keeps it. Paths that are no resources belong to an ordinary router of fixed paths, beside the table.
+// A [Table] maps groups, versions and resources to handlers. It may also map a whole group version to one handler. [Table.Set]
+// replaces entries atomically while requests are served: a request that has found its handler keeps it. Paths that are not
+// resources belong to another router, of fixed paths.
 //
-// The chain of not-found handlers is asked last, by [Table.NotFound]: the router of fixed paths calls it where it has no such path,
-// no such check of health, and no such resource, and discovery and OpenAPI where they have no such document.
+// A Table also has a chain of not-found handlers for requests that nothing else serves, which [Table.NotFound] calls. The router
+// of fixed paths calls it if it has no such path, health check or resource. Discovery and OpenAPI call it if they have no such
+// document.
 package router
 
 import (
@@ -23,18 +24,19 @@ import (
 
 // Table is a live routing table. The zero Table is empty and ready to use; all methods may be called concurrently.
 type Table struct {
-	mu      sync.Mutex // held by writers, who replace current
+	mu      sync.Mutex // held while current is replaced
 	current atomic.Pointer[state]
 }
 
-// Routes are handlers by what they serve. The handler of a resource has an exact key; the handler of a group version as a whole,
-// its discovery included, has one without a resource, and comes before those of resources.
+// Routes maps what is served to handlers. The key of the handler of a resource has all three fields. The key of the handler of a
+// whole group version, with its discovery, has no resource; it has precedence over those of resources.
 type Routes = map[schema.GroupVersionResource]http.Handler
 
-// NotFound answers requests that nobody serves.
+// NotFound is a handler of requests that nothing else serves.
 type NotFound struct {
+	// Name is the name by which the handler is replaced and removed.
 	Name string
-	// Serve returns false, and has written nothing, if the request is not its own.
+	// Serve answers the request and returns true, or writes nothing and returns false if the request is not for it.
 	Serve func(w http.ResponseWriter, r *http.Request) bool
 }
 
@@ -44,7 +46,7 @@ type state struct {
 	notFound []NotFound
 }
 
-// now returns the state of now.
+// now returns the current state.
 func (t *Table) now() state {
 	if s := t.current.Load(); s != nil {
 		return *s
@@ -52,8 +54,8 @@ func (t *Table) now() state {
 	return state{}
 }
 
-// Set adds, replaces or, with a nil handler, removes the routes and the members of the chain of not-found handlers that are
-// given, all at once. A member that replaces one of its name has the place of that, others come last.
+// Set adds, replaces or, with a nil handler, removes the given routes and not-found handlers, all at once. A not-found handler
+// that replaces one of its name takes the same place in the chain; others are added at the end.
 func (t *Table) Set(routes Routes, notFound ...NotFound) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,8 +80,8 @@ func (t *Table) Set(routes Routes, notFound ...NotFound) {
 	t.current.Store(&next)
 }
 
-// Serves reports whether a key, or its group version as a whole, has a handler; of a key without a resource, whether anything in that
-// version has.
+// Serves reports whether a key, or its whole group version, has a handler. For a key without a resource it reports whether
+// anything in the group version has a handler.
 func (t *Table) Serves(key schema.GroupVersionResource) bool {
 	routes := t.now().routes
 	if key.Resource != "" {
@@ -93,12 +95,12 @@ func (t *Table) Serves(key schema.GroupVersionResource) bool {
 	return false
 }
 
-// Answers reports whether the chain of not-found handlers has one of that name.
+// Answers reports whether there is a not-found handler of that name.
 func (t *Table) Answers(name string) bool {
 	return slices.ContainsFunc(t.now().notFound, func(n NotFound) bool { return n.Name == name })
 }
 
-// Lookup returns the handler of a request, or nil when nothing is served there.
+// Lookup returns the handler of a request, or nil if there is none.
 func (t *Table) Lookup(info *request.Info) http.Handler {
 	routes := t.now().routes
 	if !info.ResourceRequest {
@@ -109,7 +111,7 @@ func (t *Table) Lookup(info *request.Info) http.Handler {
 		return routes[gv.WithResource("")]
 	}
 	if (info.APIPrefix == "api") != (info.APIGroup == "") {
-		return nil // the core group is below /api and no other is: /apis//v1/pods is nothing
+		return nil // the core group is below /api, and no other group is: /apis//v1/pods is not served
 	}
 	gv := schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}
 	if h := routes[gv.WithResource("")]; h != nil {
@@ -124,7 +126,7 @@ func (t *Table) Lookup(info *request.Info) http.Handler {
 	return routes[gv.WithResource(info.Resource)]
 }
 
-// versionRoot reads the path of a group version, below which its resources are.
+// versionRoot parses the path of a group version, below which its resources are.
 func versionRoot(path string) (gv schema.GroupVersion, ok bool) {
 	switch parts := strings.Split(strings.TrimSuffix(path, "/"), "/"); {
 	case len(parts) == 3 && parts[0] == "" && parts[1] == "api":
@@ -135,14 +137,14 @@ func versionRoot(path string) (gv schema.GroupVersion, ok bool) {
 	return gv, gv.Version != ""
 }
 
-// plain reports whether a path means to everybody what was authorized: who cleans it, or splits it after decoding, as the
-// handler of a whole version may, finds no other resource, name or namespace.
+// plain reports whether a path can be read in one way only. A handler of a whole version may clean the path, or split it after
+// decoding: then it must find the same resource, name and namespace that were authorized.
 func plain(info *request.Info) bool {
 	slash := func(part string) bool { return strings.Contains(part, "/") }
 	return path.Clean(info.Path) == strings.TrimSuffix(info.Path, "/") && !slash(info.Namespace) && !slices.ContainsFunc(info.Parts, slash)
 }
 
-// Handler serves the requests of the table's routes, whose info must be in the context, and leaves all others to rest.
+// Handler serves the requests of the table's routes, whose info must be in the context. rest serves all others.
 func (t *Table) Handler(rest http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if info := request.InfoFrom(r.Context()); info != nil {
@@ -155,8 +157,8 @@ func (t *Table) Handler(rest http.Handler) http.Handler {
 	})
 }
 
-// NotFound has the chain of not-found handlers answer a request that nobody serves, and reports whether one has. A path that is
-// not plain is nobody's: a handler that cleans it would serve what was not authorized.
+// NotFound calls the not-found handlers for a request that nothing else serves, and reports whether one of them has answered. It
+// calls none for a path that is not plain: a handler that cleans the path would serve what was not authorized.
 func (t *Table) NotFound(w http.ResponseWriter, r *http.Request) bool {
 	info := request.InfoFrom(r.Context())
 	if info == nil || !plain(info) {

@@ -73,7 +73,7 @@ func TestGroupVersionAsAWhole(t *testing.T) {
 	for path, want := range map[string]string{
 		"/apis/example.com/v1":                              "whole",
 		"/apis/example.com/v1/":                             "whole",
-		"/apis/example.com/v1/widgets":                      "whole", // before the resource
+		"/apis/example.com/v1/widgets":                      "whole", // has precedence over the resource
 		"/apis/example.com/v1/namespaces/a/others/b/status": "whole",
 		"/api/v2":                      "core",
 		"/api/v2/pods":                 "core",
@@ -85,7 +85,7 @@ func TestGroupVersionAsAWhole(t *testing.T) {
 		"/apis//v2":                    "rest",
 		"/apis//v2/pods":               "rest",
 		"/api/example.com/v1":          "rest",
-		// What a handler might read otherwise than who has authorized it.
+		// Paths that a handler might read in another way than the authorizer.
 		"//apis/example.com/v1":                            "rest",
 		"/apis/example.com/v1//widgets":                    "rest",
 		"/apis/example.com/v1/namespaces//widgets":         "rest",

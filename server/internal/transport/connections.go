@@ -13,75 +13,77 @@ import (
 	"github.com/keelson-dev/keelson/flowcontrol"
 )
 
-// Connections bounds the connections that a [Listener] accepts. One beyond the bounds takes the place of another that is idle,
-// so that connections which do nothing keep nobody out; where there is none, it is closed at once. All methods may be called
-// concurrently.
+// Connections bounds the connections that a [Listener] accepts. A connection above the bounds replaces an idle connection, so
+// that connections without requests do not keep others out. If no connection is idle, the new one is closed at once. All methods
+// may be called concurrently.
 //
-// A connection is idle while no request is in flight on it, which is so before the first request too: in a handshake, and while
-// the header of a request comes. Connections on which no request was authenticated are strangers'. Which place is taken:
+// A connection is idle while no request is in flight on it. So it is also idle before the first request: in a handshake, and
+// while the header of a request comes. A connection is unauthenticated until a request on it was authenticated. The connection to
+// close is chosen in these steps:
 //
-//   - When the bound of an address is reached, one of that address; else one of any.
-//   - When strangers have more than a quarter of those, one of theirs: one that is idle or, where none is, one whose requests are
-//     not authenticated yet. So those who are nobody keep nobody out who is known.
-//   - One of the address that has most of those connections, and of its connections the one that was used the longest ago. Those
-//     of proxies count as of an address each.
+//   - If the bound of an address is reached, it is one of that address, and otherwise one of any address.
+//   - If more than a quarter of these connections are unauthenticated, it is one of those. It is an idle one or, if none is idle,
+//     one whose requests are not authenticated yet. So unauthenticated clients cannot keep out authenticated ones.
+//   - It is one of the address that has the most of these connections, and of its connections the one that was used least
+//     recently. Each connection of a proxy counts as one of a separate address.
 //
-// A few are closed at once, since to find them takes a look at all.
+// Several connections are closed at once, since choosing one means looking at all.
 //
-// What is read of connections and cannot be handled yet is bounded in all, too, as it becomes several times as much memory in the
-// hands of crypto/tls and net/http: when it is too much, the connection that most was read of is closed. It is what is read of an
-// idle connection and, over HTTP/2, the header that has not ended, whether requests are in flight or not.
+// Bytes that were read of connections and cannot be handled yet are bounded in all, too, since crypto/tls and net/http use
+// several times as much memory for them. If there are too many, the connections of which most was read are closed. These bytes
+// are those read of an idle connection and, over HTTP/2, those of a header that is incomplete, also while requests are in flight.
 type Connections struct {
 	budget  *flowcontrol.Budget
 	o       ConnectionsOptions
-	excess  atomic.Int64 // of all open; see Conn.Read
-	closed  atomic.Int64 // to make room
+	excess  atomic.Int64 // sum over all open connections; see Conn.Read
+	closed  atomic.Int64 // number of connections that were closed to make room
 	mu      sync.Mutex   // guards all below; Conn.Close takes it
 	open    map[*Conn]struct{}
-	crowded bool // somebody is closing connections because of excess
+	crowded bool // a goroutine is closing connections because of excess
 }
 
-// ConnectionsOptions refine Connections. The zero ConnectionsOptions is usable.
+// ConnectionsOptions are options of NewConnections. The zero ConnectionsOptions is usable.
 type ConnectionsOptions struct {
-	// Proxies are addresses whose connections are not bounded by address.
+	// Proxies are the addresses whose connections are not bounded by address.
 	Proxies []netip.Prefix
-	// UnhandledBytes bounds what is read of all connections and cannot be handled yet, without the first 4 KiB of each; 0 is no
-	// bound.
+	// UnhandledBytes bounds the bytes that were read of all connections and cannot be handled yet, without the first 4 KiB of
+	// each connection; 0 is no bound.
 	UnhandledBytes int64
-	// StrangerTime is how long a connection on which nobody was authenticated may take for an answer, from the end of its handler;
-	// 0 is no bound.
+	// StrangerTime bounds the time that an unauthenticated connection may take for receiving an answer, from the end of its
+	// handler; 0 is no bound.
 	StrangerTime time.Duration
 }
 
-// NewConnections returns a bound that counts in budget, which may be nil.
+// NewConnections returns a Connections that counts in budget, which may be nil.
 func NewConnections(budget *flowcontrol.Budget, o ConnectionsOptions) *Connections {
 	return &Connections{budget: budget, o: o, open: map[*Conn]struct{}{}}
 }
 
-// Displaced returns how many connections were closed to make room for others.
+// Displaced returns the number of connections that were closed to make room for others.
 func (cs *Connections) Displaced() int64 { return cs.closed.Load() }
 
-// freeBytes are those of a connection that do not count: as many as a handshake and the header of a request mostly take.
+// freeBytes is the number of bytes of a connection that do not count: about as many as a handshake and the header of a request
+// take.
 const freeBytes = 4 << 10
 
-// use is what a Conn does, for the Connections that it is one of.
+// use has the state of a Conn for its Connections.
 type use struct {
-	in       *Connections // nil: it is in none
+	in       *Connections // nil: not bounded
 	share    flowcontrol.Share
 	holder   flowcontrol.Holder // zero for a proxy
 	leave    sync.Once
-	requests atomic.Int64 // in flight; closing: there will be none
-	last     atomic.Int64 // when it was accepted, or the last request ended, in nanoseconds of Unix
-	known    atomic.Bool  // a request was authenticated
+	requests atomic.Int64 // number of requests in flight; negative: the connection is closing, and no request may begin
+	last     atomic.Int64 // time at which it was accepted or the last request ended, in Unix nanoseconds
+	known    atomic.Bool  // a request on it was authenticated
 	read     atomic.Int64 // bytes that cannot be handled yet
-	framed   atomic.Bool  // read is of the header that has not ended, and set by a frameConn; else of all while it is idle
-	gone     atomic.Bool  // it is closed
-	limited  bool         // a deadline was set for the last answer of HTTP/1.1; of the goroutine of requests
+	framed   atomic.Bool  // a frameConn sets read to the bytes of an incomplete header; else read counts all bytes while idle
+	gone     atomic.Bool  // the connection is closed
+	limited  bool         // a deadline was set for the last answer of HTTP/1.1; used only by the goroutine of requests
 }
 
 const closing = -1 << 40
 
-// admit counts c, and reports whether it may stay.
+// admit counts c, and reports whether it may stay open.
 func (cs *Connections) admit(c *Conn) bool {
 	c.in = cs
 	c.holder = flowcontrol.Holder{Address: cs.addressOf(c.RemoteAddr())}
@@ -103,7 +105,7 @@ func (cs *Connections) admit(c *Conn) bool {
 	return true
 }
 
-// addressOf returns the address that connections from a count for; the zero Addr for proxies, and what is not of IP.
+// addressOf returns the address that connections from a count for. It is the zero Addr for proxies, and if a has no IP address.
 func (cs *Connections) addressOf(a net.Addr) netip.Addr {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -116,7 +118,7 @@ func (cs *Connections) addressOf(a net.Addr) netip.Addr {
 	return addr
 }
 
-// left is called once when c is closed.
+// left is called once, when c is closed.
 func (cs *Connections) left(c *Conn) {
 	c.gone.Store(true)
 	c.forget()
@@ -128,10 +130,11 @@ func (cs *Connections) left(c *Conn) {
 	share.Release()
 }
 
-// makeRoom closes connections in favor of one of a holder that a bound keeps out, and reports whether there was one to close.
+// makeRoom closes connections to make room for a connection of h, which bound does not allow. It reports whether there is room
+// now.
 func (cs *Connections) makeRoom(h flowcontrol.Holder, bound flowcontrol.Bound) bool {
 	for _, c := range cs.victims(h, bound) {
-		// A request that begins meanwhile finds that the connection is closing, and is not begun.
+		// A request that begins at the same time finds that the connection is closing, and is not served.
 		if c.requests.CompareAndSwap(0, closing) || !c.known.Load() {
 			_ = c.Close()
 			cs.closed.Add(1)
@@ -140,7 +143,7 @@ func (cs *Connections) makeRoom(h flowcontrol.Holder, bound flowcontrol.Bound) b
 	return cs.budget.Room(h, 1) == nil
 }
 
-// victims returns the connections whose places are taken, the first first.
+// victims returns the connections to close, in order.
 func (cs *Connections) victims(h flowcontrol.Holder, bound flowcontrol.Bound) []*Conn {
 	cs.mu.Lock()
 	all := make([]*Conn, 0, len(cs.open))
@@ -162,13 +165,13 @@ func (cs *Connections) victims(h flowcontrol.Holder, bound flowcontrol.Bound) []
 	return found[:min(len(found), max(1, len(all)/64))]
 }
 
-// fair orders connections such that, if they are closed in this order, each is of the address that has the most left then, and the
-// one of its that was used the longest ago.
+// fair orders connections for closing: each is one of the address that has the most connections left at that point, and the least
+// recently used one of that address.
 func fair(list []*Conn) []*Conn {
 	type placed struct {
 		*Conn
 		last  int64
-		level int // as many as its address has left when its turn has come
+		level int // the number of connections of its address that are left at its place
 	}
 	sorted := make([]placed, 0, len(list))
 	count := map[netip.Addr]int{}
@@ -200,8 +203,8 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// holdsHeader tells that a frameConn above has read n bytes of a header that has not ended. It is called by one goroutine at a
-// time. A nil Conn counts nothing.
+// holdsHeader is called when a frameConn above has read n bytes of a header that is incomplete. It is called by one goroutine at
+// a time. A nil Conn counts nothing.
 func (c *Conn) holdsHeader(n int) {
 	if c == nil || c.in == nil {
 		return
@@ -211,7 +214,7 @@ func (c *Conn) holdsHeader(n int) {
 	c.changed(had, int64(n)-had)
 }
 
-// changed counts that read, which was had, is n more.
+// changed is called when read was had, and has grown by n.
 func (c *Conn) changed(had, n int64) {
 	cs := c.in
 	more := max(0, had+n-freeBytes) - max(0, had-freeBytes)
@@ -226,14 +229,14 @@ func (c *Conn) changed(had, n int64) {
 	}
 }
 
-// forget counts no more what was read.
+// forget sets read to 0 and corrects the sum.
 func (c *Conn) forget() {
 	if read := c.read.Swap(0); read > freeBytes {
 		c.in.excess.Add(freeBytes - read)
 	}
 }
 
-// relieve closes the connections that most was read of, until what is read of the others is less than half of what it may be.
+// relieve closes the connections of which most was read, until the sum over the others is at most half of the bound.
 func (cs *Connections) relieve() {
 	cs.mu.Lock()
 	if cs.crowded {
@@ -281,13 +284,13 @@ func (c *Conn) begin() bool {
 	return true
 }
 
-// end takes back begin.
+// end ends the count of begin.
 func (c *Conn) end() {
 	c.last.Store(time.Now().UnixNano())
 	c.requests.Add(-1)
 }
 
-// Know tells that a request in flight on the connection was authenticated. A nil Conn need not know.
+// Know is called when a request in flight on the connection was authenticated. For a nil Conn it does nothing.
 func (c *Conn) Know() {
 	if c != nil && !c.known.Load() {
 		c.known.Store(true)

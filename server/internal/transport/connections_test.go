@@ -21,15 +21,15 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// bounded is a server whose connections are bounded. Its handler knows who asks for /known, and is in /wait until the test lets it
-// go.
+// bounded is a server whose connections are bounded. Its handler authenticates requests for /known, and does not answer requests
+// for /wait until the test lets it.
 type bounded struct {
 	*httptest.Server
 	t       *testing.T
 	budget  *flowcontrol.Budget
 	conns   *transport.Connections
-	entered chan struct{} // told of each request for /wait
-	leave   chan struct{} // closed to let them go
+	entered chan struct{} // receives a value for each request for /wait
+	leave   chan struct{} // closed to let the handler answer
 }
 
 func newBounded(t *testing.T, bounds flowcontrol.Bounds, o transport.ConnectionsOptions, headers ...time.Duration) *bounded {
@@ -70,12 +70,12 @@ func (s *bounded) handle(w http.ResponseWriter, r *http.Request) {
 
 // client is a connection of HTTP/1.1 over TLS.
 type client struct {
-	net.Conn // of TCP
+	net.Conn // the TCP connection
 	tls      *tls.Conn
 	in       *bufio.Reader
 }
 
-// dial connects from 127.0.0.from without a handshake, and returns when the server has the connection, or has closed it.
+// dial connects from 127.0.0.from without a handshake. It returns when the server has accepted the connection, or has closed it.
 func (s *bounded) dial(from byte) *client {
 	s.t.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, from)}}
@@ -111,7 +111,7 @@ func (c *client) ask(path string) error {
 	return c.end()
 }
 
-// connect dials and is served a request.
+// connect dials, and sends a request that is answered.
 func (s *bounded) connect(from byte, path string) *client {
 	s.t.Helper()
 	c := s.dial(from)
@@ -121,7 +121,7 @@ func (s *bounded) connect(from byte, path string) *client {
 	return c
 }
 
-// gone returns when the server has closed c.
+// gone waits until the server has closed c.
 func (s *bounded) gone(name string, c *client) {
 	s.t.Helper()
 	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
@@ -145,8 +145,8 @@ func isTimeout(err error) bool {
 
 func inAll(n int64) flowcontrol.Bounds { return flowcontrol.Bounds{All: n, User: -1, Address: -1} }
 
-// However many connections somebody opens without asking for anything, before and after a handshake, in a header and after an
-// answer, there are never more than the bound, and whoever is known is served.
+// A client may open any number of connections without a request, before and after a handshake, in a header and after an answer.
+// There are never more than the bound, and authenticated clients are served.
 func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
 	const most = 8
 	s := newBounded(t, inAll(most), transport.ConnectionsOptions{})
@@ -179,7 +179,7 @@ func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
 	}
 }
 
-// A connection with a request of somebody known in flight keeps its place; the next one is turned away.
+// A connection with an authenticated request in flight is not closed; the new connection is refused.
 func TestConnectionsInUseStay(t *testing.T) {
 	s := newBounded(t, inAll(2), transport.ConnectionsOptions{})
 	a, b := s.dial(2), s.dial(3)
@@ -200,13 +200,13 @@ func TestConnectionsInUseStay(t *testing.T) {
 		}
 	}
 	s.stays("the first", a, "/")
-	s.stays("the second", b, "/") // and is the one used last
+	s.stays("the second", b, "/") // now used most recently
 	s.connect(4, "/")             // takes the place of a
 	s.gone("the one idle for longer", a)
 	s.stays("the other", b, "/")
 }
 
-// A stranger's connection gives way even with a request in flight, if nothing of strangers is idle.
+// An unauthenticated connection is closed even with a request in flight, if no unauthenticated connection is idle.
 func TestStrangersInUseGiveWay(t *testing.T) {
 	s := newBounded(t, inAll(2), transport.ConnectionsOptions{})
 	stranger, known := s.dial(2), s.dial(3)
@@ -225,13 +225,14 @@ func TestStrangersInUseGiveWay(t *testing.T) {
 	s.stays("the third", third, "/known")
 }
 
-// The place taken is of the address with the most connections, and there the one idle for the longest.
+// The connection that is closed is one of the address with the most connections, and of these the one that was idle for the
+// longest time.
 func TestThePlaceTakenIsOfTheAddressWithTheMost(t *testing.T) {
 	s := newBounded(t, inAll(6), transport.ConnectionsOptions{})
 	few := s.connect(2, "/")
 	first, second := s.connect(3, "/"), s.connect(3, "/")
 	third := s.connect(3, "/")
-	s.stays("the first", first, "/") // and is the one used last
+	s.stays("the first", first, "/") // now used most recently
 	other, last := s.connect(2, "/"), s.connect(4, "/")
 	s.connect(5, "/")
 	s.gone("the second of the many", second)
@@ -240,7 +241,7 @@ func TestThePlaceTakenIsOfTheAddressWithTheMost(t *testing.T) {
 	}
 }
 
-// A bound by address is about its connections alone; proxies have none.
+// A bound by address counts only connections of that address, and does not apply to proxies.
 func TestConnectionsOfAnAddress(t *testing.T) {
 	s := newBounded(t, flowcontrol.Bounds{All: -1, User: -1, Address: 2}, transport.ConnectionsOptions{
 		Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.9/32")},
@@ -258,7 +259,8 @@ func TestConnectionsOfAnAddress(t *testing.T) {
 	}
 }
 
-// Strangers give way as long as they have more than a quarter, however few each has; below that whoever has the most does.
+// Unauthenticated connections are closed first as long as they are more than a quarter, however few each address has. Below that
+// the address with the most connections loses one.
 func TestStrangersGiveWay(t *testing.T) {
 	s := newBounded(t, inAll(8), transport.ConnectionsOptions{})
 	var known []*client
@@ -283,7 +285,7 @@ func TestStrangersGiveWay(t *testing.T) {
 	s.stays("the stranger", stranger, "/")
 }
 
-// Headers that do not end are bounded all together, and who sends most of them goes first.
+// The bytes of incomplete headers are bounded for all connections together, and the connections with the most are closed first.
 func TestHeadersThatDoNotEnd(t *testing.T) {
 	const most = 64 << 10
 	s := newBounded(t, inAll(-1), transport.ConnectionsOptions{UnhandledBytes: most})
@@ -303,7 +305,7 @@ func TestHeadersThatDoNotEnd(t *testing.T) {
 			}
 		}
 	}
-	for s.conns.Displaced() < 4 { // 8 of 24 KB each, and at most 64 stay
+	for s.conns.Displaced() < 4 { // 8 connections of 24 KB each; at most 64 KB may stay
 		time.Sleep(time.Millisecond)
 	}
 	if _, err := fmt.Fprint(modest.tls, "\r\n"); err != nil {
@@ -312,7 +314,7 @@ func TestHeadersThatDoNotEnd(t *testing.T) {
 	if err := modest.end(); err != nil {
 		t.Error(err)
 	}
-	for range 20 { // what was asked counts no more
+	for range 20 { // a header that is complete does not count any more
 		if _, err := fmt.Fprintf(modest.tls, "GET / HTTP/1.1\r\nHost: x\r\nX: %s%[1]s%[1]s%[1]s\r\n\r\n", line); err != nil {
 			t.Fatal(err)
 		}
@@ -322,7 +324,7 @@ func TestHeadersThatDoNotEnd(t *testing.T) {
 	}
 }
 
-// Over HTTP/2 headers that do not end are bounded on connections with a request in flight, too.
+// Over HTTP/2 incomplete headers are bounded on connections with a request in flight, too.
 func TestHeadersThatDoNotEndBesideRequests(t *testing.T) {
 	s := newBounded(t, inAll(-1), transport.ConnectionsOptions{UnhandledBytes: 64 << 10})
 	const head = "\x82\x87\x41\x01x\x04\x0b/known/wait" // GET https://x/known/wait
@@ -346,7 +348,7 @@ func TestHeadersThatDoNotEndBesideRequests(t *testing.T) {
 		return c, framer
 	}
 	modest, framer := open()
-	// Not indexed, with the name x and a value that is not whole.
+	// A field that is not indexed, with the name x and an incomplete value.
 	value := append([]byte("\x00\x01x\x7f\x81\x9f\x06"), bytes.Repeat([]byte("a"), 900)...)
 	if err := framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 3, BlockFragment: append([]byte(head), value...)}); err != nil {
 		t.Fatal(err)
@@ -377,7 +379,7 @@ func TestHeadersThatDoNotEndBesideRequests(t *testing.T) {
 	}
 }
 
-// A stranger who does not read has its connection closed; who is known may take the time.
+// An unauthenticated connection whose client does not read is closed; an authenticated one is not.
 func TestStrangersWhoDoNotRead(t *testing.T) {
 	s := newBounded(t, inAll(-1), transport.ConnectionsOptions{StrangerTime: 50 * time.Millisecond})
 	c := s.dial(2)
@@ -386,19 +388,19 @@ func TestStrangersWhoDoNotRead(t *testing.T) {
 	}
 	requests := []byte(strings.Repeat("GET / HTTP/1.1\r\nHost: x\r\n\r\n", 1000))
 	var err error
-	for err == nil { // until its answers fill all buffers
+	for err == nil { // until the answers fill all buffers
 		_, err = c.tls.Write(requests)
 	}
 	for s.budget.Held() > 0 {
 		time.Sleep(time.Millisecond)
 	}
-	// Answers that come in time bound nothing that follows.
+	// Answers that the client reads in time leave no deadline for later ones.
 	c = s.connect(2, "/")
 	time.Sleep(100 * time.Millisecond)
 	s.stays("a stranger who reads", c, "/")
 }
 
-// A handshake that does not end is ended, as is one after which nothing comes.
+// A handshake that does not end is ended by the server, and so is a connection without a request after the handshake.
 func TestHandshakesThatDoNotEnd(t *testing.T) {
 	s := newBounded(t, inAll(-1), transport.ConnectionsOptions{}, 50*time.Millisecond)
 	s.gone("without a handshake", s.dial(2))
@@ -412,7 +414,7 @@ func TestHandshakesThatDoNotEnd(t *testing.T) {
 	}
 }
 
-// Over HTTP/2 a stranger who never opens the window of a stream loses the stream.
+// Over HTTP/2 the stream of an unauthenticated client that never opens its window is ended.
 func TestWindowsThatAreNeverOpened(t *testing.T) {
 	s := newBounded(t, inAll(-1), transport.ConnectionsOptions{StrangerTime: 50 * time.Millisecond})
 	c, err := tls.Dial("tcp", s.Listener.Addr().String(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})

@@ -2,16 +2,17 @@ package transport
 
 import "sync"
 
-// Count counts those who are inside something that is to end: what it needs is closed after the last has left. The zero Count is
-// open. All methods may be called concurrently.
+// Count counts the users of a resource that is to be closed after the last of them has left. The zero Count is open. All methods
+// may be called concurrently.
 type Count struct {
 	mu     sync.Mutex // guards all below
 	n      int
 	closed bool
-	empty  func() // of Close; called once
+	empty  func() // argument of Close; called once
 }
 
-// Enter reports whether the Count is open, and counts one more then, who calls Leave.
+// Enter counts one user more and returns true if the Count is open. The user then calls Leave. If the Count is closed, Enter
+// returns false.
 func (c *Count) Enter() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -22,14 +23,14 @@ func (c *Count) Enter() bool {
 	return true
 }
 
-// Hold counts one more on behalf of who is inside and leaves before; it is open to them after Close, too.
+// Hold counts one more. A user calls it before it leaves, for work that goes on after that. It works after Close, too.
 func (c *Count) Hold() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.n++
 }
 
-// Leave takes back an Enter or a Hold.
+// Leave ends the count of an Enter or a Hold.
 func (c *Count) Leave() {
 	c.mu.Lock()
 	c.n--
@@ -40,15 +41,15 @@ func (c *Count) Leave() {
 	}
 }
 
-// IsOpen reports whether Enter would count.
+// IsOpen reports whether Close has not been called.
 func (c *Count) IsOpen() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.closed
 }
 
-// Close lets nobody in any more, and has empty called when nobody is inside: now, or by the last one. Calling it again has no
-// effect.
+// Close closes the Count: Enter returns false from now on. empty is called when there are no users any more: by Close or by the
+// last Leave. A second Close has no effect.
 func (c *Count) Close(empty func()) {
 	c.mu.Lock()
 	last := !c.closed && c.n == 0

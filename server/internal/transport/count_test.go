@@ -8,7 +8,7 @@ import (
 	"github.com/keelson-dev/keelson/server/internal/transport"
 )
 
-// Whatever comes and goes at the same time, empty is called once, after the last has left, and nobody enters after Close.
+// With any number of concurrent users, empty is called once, after the last has left, and Enter returns false after Close.
 func TestCount(t *testing.T) {
 	for range 200 {
 		var c transport.Count
@@ -42,7 +42,7 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// A Count with nobody inside is empty at once.
+// Close of a Count without users calls empty at once.
 func TestCountOfNobody(t *testing.T) {
 	var c transport.Count
 	emptied := false

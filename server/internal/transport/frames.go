@@ -8,37 +8,37 @@ import (
 	"time"
 )
 
-// frameConn is a connection that is written to in frames of HTTP/2 (https://www.rfc-editor.org/rfc/rfc9113#section-4.1). net/http
-// writes them through a buffer of 4 KiB, and empties that whenever no frame waits: each event of a watch makes a TLS
-// record and a call of the kernel, or more than one. A frameConn makes fewer, for more frames:
+// frameConn is a connection to which net/http writes frames of HTTP/2 (https://www.rfc-editor.org/rfc/rfc9113#section-4.1).
+// net/http writes them through a buffer of 4 KiB, which it empties whenever no frame waits. So each event of a watch makes a TLS
+// record and a system call, or more than one. A frameConn makes fewer of them, for more frames:
 //
-//   - It holds back what ends inside a frame: the rest is to come without a doubt, for a buffer that is full is all
-//     that makes net/http write a part of one.
-//   - It lets other goroutines run before it sends a few events. Those who have an event of a watch mostly have it at
-//     the same time, a hundred on a connection: what they write meanwhile is sent as one.
+//   - It holds back a write that ends inside a frame. The rest of the frame always follows, since net/http writes a part of a
+//     frame only when its buffer is full.
+//   - It lets other goroutines run before it sends a few events. The watches of a connection, of which there may be a hundred,
+//     mostly have an event at the same time. Everything that they write meanwhile is sent as one write.
 //
-// Nothing waits for time to pass, or for what may not come. As with any net.Conn of crypto/tls only one goroutine may
+// It does not wait for a time, nor for anything that may not come. As with any net.Conn of crypto/tls only one goroutine may
 // write, and Close may be called at any time.
 type frameConn struct {
-	net.Conn                      // a *tls.Conn, behind which net/http would look for HTTP/1.1
-	state    *tls.ConnectionState // its
-	pool     *sync.Pool           // of *[]byte
+	net.Conn                      // a *tls.Conn; this type hides it, since net/http would use HTTP/1.1 for it
+	state    *tls.ConnectionState // the state of Conn
+	pool     *sync.Pool           // *[]byte values
 	limit    time.Duration
 	once     sync.Once
 	closed   chan struct{} // closed by Close
 
-	// Used by Read alone.
+	// The following fields are used only by Read.
 	below *Conn // may be nil
 	reads headerPosition
 
-	// Used by Write alone.
+	// The following fields are used only by Write.
 	held *[]byte // nil: nothing is held back
 	at   framePosition
 }
 
 const (
 	mostHeld = 64 << 10 // bytes
-	fewBytes = 16 << 10 // as many as fill a TLS record are not waited with
+	fewBytes = 16 << 10 // bytes of a full TLS record, which is sent without waiting for more
 )
 
 // Read implements net.Conn.
@@ -51,7 +51,7 @@ func (c *frameConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write implements net.Conn. What is held back counts as written.
+// Write implements net.Conn. It returns len(p) for bytes that are held back, too.
 func (c *frameConn) Write(p []byte) (int, error) {
 	c.at.pass(p)
 	held := 0
@@ -91,14 +91,14 @@ func (c *frameConn) hold(p []byte) {
 }
 
 func (c *frameConn) release() {
-	if cap(*c.held) <= 2*mostHeld { // a client may want frames of 16 MiB: those are left to the garbage collector
+	if cap(*c.held) <= 2*mostHeld { // a client may allow frames of 16 MiB: such buffers are left to the garbage collector
 		*c.held = (*c.held)[:0]
 		c.pool.Put(c.held)
 	}
 	c.held = nil
 }
 
-// send writes p, a TLS record at a time: for each the client has its time.
+// send writes p, one TLS record at a time. The client has the time limit for each.
 func (c *frameConn) send(p []byte) (n int, err error) {
 	for n < len(p) && err == nil {
 		if err = c.SetWriteDeadline(time.Now().Add(c.limit)); err != nil {
@@ -108,7 +108,7 @@ func (c *frameConn) send(p []byte) (n int, err error) {
 		some, err = c.Conn.Write(p[n:min(len(p), n+fewBytes)])
 		n += some
 	}
-	_ = c.SetWriteDeadline(time.Time{}) // crypto/tls writes by itself, too; an error is that of a closed connection
+	_ = c.SetWriteDeadline(time.Time{}) // crypto/tls writes on its own, too; an error is that of a closed connection
 	return n, err
 }
 
@@ -119,23 +119,23 @@ func (c *frameConn) Close() error {
 	return err
 }
 
-// framePosition is where a stream of frames is. The zero value is its beginning.
+// framePosition is the position in a stream of frames. The zero value is its beginning.
 type framePosition struct {
-	head [9]byte // of the frame, or of the last one
-	had  int     // bytes of head that have passed; 0 between two frames
-	rest int     // bytes of the payload that have not
+	head [9]byte // the head of the current frame, or of the last one
+	had  int     // bytes of head that were passed; 0 between two frames
+	rest int     // bytes of the payload that were not passed yet
 }
 
 // inside reports whether the stream is inside a frame.
 func (f *framePosition) inside() bool { return f.had > 0 }
 
-// openData reports whether the last frame was one of DATA that does not end its stream.
+// openData reports whether the last frame was a DATA frame that does not end its stream.
 func (f *framePosition) openData() bool {
 	const data, endStream = 0, 1
 	return f.head[3] == data && f.head[4]&endStream == 0
 }
 
-// pass goes on by p.
+// pass moves the position by p.
 func (f *framePosition) pass(p []byte) {
 	for len(p) > 0 {
 		n, _ := f.step(p)
@@ -143,8 +143,8 @@ func (f *framePosition) pass(p []byte) {
 	}
 }
 
-// step goes on by the first n bytes of p, which has some: to the end of the head of a frame, or of the frame. whole reports
-// whether the frame has ended.
+// step moves the position by the first n bytes of p, which is not empty: to the end of the head of a frame, or to the end of the
+// frame. whole reports whether the frame has ended.
 func (f *framePosition) step(p []byte) (n int, whole bool) {
 	if f.had < len(f.head) {
 		n = copy(f.head[f.had:], p)
@@ -162,15 +162,15 @@ func (f *framePosition) step(p []byte) (n int, whole bool) {
 	return n, false
 }
 
-// headerPosition is where the stream of a client is. The zero value is its beginning, where the preface is
+// headerPosition is the position in the stream of a client. The zero value is its beginning, where the preface is
 // (https://www.rfc-editor.org/rfc/rfc9113#section-3.4).
 type headerPosition struct {
-	preface int // bytes of it that have passed
+	preface int // bytes of the preface that were passed
 	at      framePosition
-	size    int // bytes of the header that has not ended, in a frame of HEADERS and those of CONTINUATION after it
+	size    int // bytes of the header that is incomplete, in a HEADERS frame and the CONTINUATION frames after it
 }
 
-// pass goes on by p.
+// pass moves the position by p.
 func (h *headerPosition) pass(p []byte) {
 	const headers, continuation, endHeaders = 1, 9, 4
 	n := min(len(http2Preface)-h.preface, len(p))
@@ -180,7 +180,7 @@ func (h *headerPosition) pass(p []byte) {
 		inHead := h.at.had < len(h.at.head)
 		n, whole = h.at.step(p)
 		if inHead && h.at.had < len(h.at.head) && !whole {
-			continue // nobody knows yet what it is a frame of
+			continue // the type of the frame is not known yet
 		}
 		if kind := h.at.head[3]; kind != headers && kind != continuation {
 			continue

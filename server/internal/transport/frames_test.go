@@ -19,14 +19,14 @@ func frame(kind, flags byte, payload []byte) []byte {
 	return append(head, payload...)
 }
 
-// taken is a connection that shows what is written to it.
+// taken is a connection that records what is written to it.
 type taken struct {
 	net.Conn
 	parts    [][]byte
-	size     int // of them
+	size     int // bytes written
 	deadline time.Time
 	bare     int   // writes without a deadline
-	err      error // of every write
+	err      error // result of every write
 }
 
 func (c *taken) Write(p []byte) (int, error) {
@@ -54,8 +54,8 @@ func newFrames(c net.Conn) *frameConn {
 	return &frameConn{Conn: c, pool: new(sync.Pool), limit: time.Minute, closed: make(chan struct{})}
 }
 
-// TestFramesAreSentWhole: whatever pieces frames are written in, all that is written is sent once a frame ends with it,
-// in order, and nothing of it before but what is too much to keep.
+// TestFramesAreSentWhole writes frames in any pieces. Everything written is sent when a frame ends with it, in order. Before that
+// only bytes are sent that are too many to keep.
 func TestFramesAreSentWhole(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 100 {
@@ -102,7 +102,7 @@ func TestFramesAreSentWhole(t *testing.T) {
 	}
 }
 
-// TestFramesAreSentTogether: what net/http cuts for its buffer of 4 KiB is one write again.
+// TestFramesAreSentTogether checks that pieces that net/http writes because of its buffer of 4 KiB are one write again.
 func TestFramesAreSentTogether(t *testing.T) {
 	var stream []byte
 	for range 8 {
@@ -135,7 +135,7 @@ func TestOpenData(t *testing.T) {
 	}
 }
 
-// TestFramesFail: who writes is told that it failed, and nothing is kept of it.
+// TestFramesFail checks that Write returns the error of sending, and that nothing is kept after it.
 func TestFramesFail(t *testing.T) {
 	whole := frame(0, 0, make([]byte, 5000))
 	under := &taken{err: errors.New("broken")}
@@ -151,7 +151,7 @@ func TestFramesFail(t *testing.T) {
 	}
 }
 
-// TestFramesGiveUp: a client that reads nothing blocks a write for as long as it may.
+// TestFramesGiveUp checks that a client that does not read blocks a write only for the limit.
 func TestFramesGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		under, client := net.Pipe()
@@ -171,7 +171,7 @@ func TestFramesGiveUp(t *testing.T) {
 	})
 }
 
-// TestFramesOfASlowReader: one that takes a record a write's time keeps its connection.
+// TestFramesOfASlowReader checks that a client that reads one record in the time of a write keeps its connection.
 func TestFramesOfASlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		under, client := net.Pipe()
@@ -200,7 +200,7 @@ func TestFramesOfASlowReader(t *testing.T) {
 	})
 }
 
-// A buffer that a large frame has needed is not kept for the next ones.
+// A buffer that has grown for a large frame is not kept for later frames.
 func TestFramesKeepNoLargeBuffer(t *testing.T) {
 	c := newFrames(&taken{})
 	whole := frame(0, 0, make([]byte, 1<<20))
@@ -214,7 +214,7 @@ func TestFramesKeepNoLargeBuffer(t *testing.T) {
 	}
 }
 
-// TestUnfinishedHeaders: however the bytes of a client are cut, a header counts from its first frame to its last.
+// TestUnfinishedHeaders checks that a header counts from its first frame to its last, however the bytes of the client are cut.
 func TestUnfinishedHeaders(t *testing.T) {
 	const data, headers, settings, continuation, endHeaders = 0, 1, 4, 9, 4
 	r := rand.New(rand.NewPCG(3, 4))
@@ -245,7 +245,7 @@ func TestUnfinishedHeaders(t *testing.T) {
 				f := frame(kind, flags, make([]byte, r.IntN(40)))
 				grow(f, func(at int) int {
 					switch {
-					case at < 8: // the head is not whole
+					case at < 8: // the head is incomplete
 						return held
 					case at == len(f)-1 && flags&endHeaders != 0:
 						return 0

@@ -9,33 +9,33 @@ import (
 	"time"
 )
 
-// Conn is a connection that may keep for a while what is written to it. What is kept counts as written; should it fail to
-// be sent, the next write says so. All methods may be called concurrently.
+// Conn is a connection that may keep written bytes for a while. Write reports kept bytes as written. If sending them fails, the
+// next Write returns the error. All methods may be called concurrently.
 type Conn struct {
 	net.Conn
 	from  *Listener
 	holds atomic.Int32
 	use
 
-	writing sync.Mutex  // guards all below, and is held while something is sent
-	buf     *[]byte     // what is kept; nil: nothing
+	writing sync.Mutex  // guards all below; held while bytes are sent
+	buf     *[]byte     // the kept bytes; nil: none
 	timer   *time.Timer // calls late; nil before the first buf
-	failed  error       // half of something may have been sent: nothing can be sent after it
+	failed  error       // a part may have been sent, so nothing can be sent any more
 
-	mu    sync.Mutex // guards all below; never held while something is sent
+	mu    sync.Mutex // guards all below; not held while bytes are sent
 	until time.Time  // the deadline of writes that was set last
-	own   bool       // late sends, and has a deadline of its own
+	own   bool       // late is sending, with a deadline of its own
 }
 
-// Hold keeps what is written from now on, until there is enough of it. Release must be called after it, once. A nil Conn
-// keeps nothing.
+// Hold makes the Conn keep bytes that are written from now on, until there are enough. Each Hold must be followed by one Release.
+// For a nil Conn it does nothing.
 func (c *Conn) Hold() {
 	if c != nil {
 		c.holds.Add(1)
 	}
 }
 
-// Release lets the next write send what is kept, unless somebody else holds the connection still.
+// Release lets the next write send the kept bytes, unless another handler holds the connection.
 func (c *Conn) Release() {
 	if c != nil {
 		c.holds.Add(-1)
@@ -63,7 +63,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// keep appends p to what is kept; writing is held.
+// keep appends p to the kept bytes. The caller holds writing.
 func (c *Conn) keep(p []byte) {
 	if c.buf == nil {
 		var ok bool
@@ -80,7 +80,7 @@ func (c *Conn) keep(p []byte) {
 	*c.buf = append(*c.buf, p...)
 }
 
-// send sends what is kept; writing is held.
+// send sends the kept bytes. The caller holds writing.
 func (c *Conn) send() error {
 	c.timer.Stop()
 	c.failed = c.sendAll(*c.buf)
@@ -90,8 +90,8 @@ func (c *Conn) send() error {
 	return c.failed
 }
 
-// sendAll sends p. Who has set the deadline means it for one record of TLS: a client that has taken as much in that time is given
-// the same again, whatever else was kept. writing is held.
+// sendAll sends p. The deadline that was set is meant for one TLS record. If the client has taken as much until the deadline, it
+// gets the same time again for the rest. The caller holds writing.
 func (c *Conn) sendAll(p []byte) error {
 	begun := time.Now()
 	for {
@@ -102,7 +102,7 @@ func (c *Conn) sendAll(p []byte) error {
 	}
 }
 
-// extend begins anew the time that something sent since begun has; false when it has none.
+// extend sets the deadline anew, to the time that a write that began at begun had. It returns false if the write had none.
 func (c *Conn) extend(begun time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,18 +113,18 @@ func (c *Conn) extend(begun time.Time) bool {
 	return wait > 0 && c.Conn.SetWriteDeadline(time.Now().Add(wait)) == nil
 }
 
-// late sends what is kept because nobody else has. Nobody may have set a deadline for that.
+// late sends the kept bytes when no write has. There may be no deadline for this.
 func (c *Conn) late() {
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	if c.buf != nil {
 		c.alone(true)
-		_ = c.send() // the next write is told
+		_ = c.send() // the next write returns the error
 		c.alone(false)
 	}
 }
 
-// alone begins or ends the time that late has.
+// alone begins or ends the use of a deadline for late.
 func (c *Conn) alone(own bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,7 +133,7 @@ func (c *Conn) alone(own bool) {
 	if own && at.IsZero() {
 		at = time.Now().Add(c.from.limit)
 	}
-	_ = c.Conn.SetWriteDeadline(at) // an error is that of a closed connection, which the write has too
+	_ = c.Conn.SetWriteDeadline(at) // an error is that of a closed connection, which the write returns, too
 }
 
 // SetWriteDeadline implements net.Conn.
@@ -141,7 +141,7 @@ func (c *Conn) SetWriteDeadline(at time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.until = at; c.own && at.IsZero() {
-		return nil // late has set one, and ends it
+		return nil // late has set a deadline, and removes it
 	}
 	return c.Conn.SetWriteDeadline(at)
 }

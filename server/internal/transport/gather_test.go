@@ -19,14 +19,14 @@ import (
 	"github.com/keelson-dev/keelson/server/internal/transport"
 )
 
-// sent is a connection that remembers what it was given to send.
+// sent is a connection that records the bytes that it should send.
 type sent struct {
 	net.Conn // nil
 	mu       sync.Mutex
 	writes   []string
 	deadline time.Time
 	fails    error
-	block    chan struct{} // a write waits until it is closed; nil: none does
+	block    chan struct{} // a write waits until block is closed; nil: no write waits
 }
 
 func (s *sent) Write(p []byte) (int, error) {
@@ -98,7 +98,7 @@ func TestHold(t *testing.T) {
 		write(t, c, "b")
 		write(t, c, "c")
 		c.Release()
-		write(t, c, "d") // somebody holds it still
+		write(t, c, "d") // another hold is active
 		below.want(t, "a")
 		c.Release()
 		below.want(t, "a")
@@ -110,7 +110,7 @@ func TestHold(t *testing.T) {
 	})
 }
 
-// What nobody sends is sent by a timer, within a deadline of its own that leaves that of others as it is.
+// Kept bytes that no write sends are sent by a timer. Its deadline leaves other deadlines as they are.
 func TestNobodySends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		below := &sent{}
@@ -150,8 +150,8 @@ func TestNobodySends(t *testing.T) {
 	})
 }
 
-// A client that takes a record of TLS in the time of a write keeps its connection, however much is kept; one that takes less
-// does not.
+// A client that takes a TLS record in the time of a write keeps its connection, however many bytes are kept. A client that takes
+// less does not.
 func TestASlowReader(t *testing.T) {
 	const record, limit = 16 << 10, time.Second
 	for _, timer := range []bool{false, true} {
@@ -227,7 +227,7 @@ func TestAFailureIsToldToTheNext(t *testing.T) {
 	})
 }
 
-// Whatever is held when, the bytes are those that were written, and there are fewer writes.
+// With holds at any time, the bytes are those that were written, and there are fewer writes.
 func TestTheBytesStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		below := &sent{}
@@ -279,7 +279,7 @@ func TestNoConn(t *testing.T) {
 	}
 }
 
-// Over HTTP/2 a client gets all of a held answer, also one that has to read what is kept before it allows more.
+// Over HTTP/2 a client gets the whole answer of a held connection, also if it has to read the kept bytes before it allows more.
 func TestHTTP2(t *testing.T) {
 	body := bytes.Repeat([]byte("0123456789abcdef"), 64<<10)
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -9,28 +9,30 @@ import (
 	"time"
 )
 
-// HTTP2 serves the connections of another http.Server that have agreed on HTTP/2, each through a [frameConn], which
-// that one has no place for. To this one they are connections where nothing has to be agreed on.
+// HTTP2 serves the connections of another http.Server on which HTTP/2 was negotiated, each through a [frameConn]. The other
+// server has no hook for wrapping such a connection. For the http.Server inside HTTP2 the connections are plain ones, on which
+// nothing is negotiated.
 type HTTP2 struct {
 	inner http.Server
 	conns chan net.Conn
-	pool  sync.Pool     // of *[]byte, for frameConns
-	gone  chan struct{} // closed when inner accepts no more
+	pool  sync.Pool     // *[]byte values for frameConns
+	gone  chan struct{} // closed when inner accepts no more connections
 	stop  sync.Once     // closes gone
 	ended chan struct{} // closed when the goroutine of inner has ended
-	limit time.Duration // that a client may block a write
+	limit time.Duration // time for which a client may block a write
 }
 
-// prefaceTimeout is how long a client may take to begin to speak HTTP/2, as net/http has it.
+// prefaceTimeout is the time in which a client has to send the preface of HTTP/2, as in net/http.
 const prefaceTimeout = 10 * time.Second
 
-// ServeHTTP2 has the connections of hs that speak HTTP/2 served, by its handler and with its limits, until End is called,
-// which must be when hs serves no more. BaseContext, ConnState, ReadTimeout and WriteTimeout of hs are not looked at. A connection whose client blocks a write for longer than limit is closed.
+// ServeHTTP2 serves the connections of hs that use HTTP/2, with its handler and limits, until End is called. End must be called
+// when hs serves no more. The fields BaseContext, ConnState, ReadTimeout and WriteTimeout of hs are not used. A connection whose
+// client blocks a write for longer than limit is closed.
 func ServeHTTP2(hs *http.Server, limit time.Duration) *HTTP2 {
 	s := &HTTP2{conns: make(chan net.Conn), gone: make(chan struct{}), ended: make(chan struct{}), limit: limit}
 	s.inner = http.Server{
 		Handler:           withTLS(hs.Handler),
-		ReadHeaderTimeout: prefaceTimeout, // there is no other use of it in HTTP/2
+		ReadHeaderTimeout: prefaceTimeout, // its only use in HTTP/2
 		IdleTimeout:       hs.IdleTimeout,
 		MaxHeaderBytes:    hs.MaxHeaderBytes,
 		ErrorLog:          hs.ErrorLog,
@@ -48,21 +50,21 @@ func ServeHTTP2(hs *http.Server, limit time.Duration) *HTTP2 {
 	hs.RegisterOnShutdown(func() {
 		over, cancel := context.WithCancel(context.Background())
 		cancel()
-		_ = s.inner.Shutdown(over) // tells clients; that they go is waited for by hs, whose connections these are
+		_ = s.inner.Shutdown(over) // sends GOAWAY; hs waits for the end of the connections, which are its own
 	})
 	go func() {
 		defer close(s.ended)
-		_ = s.inner.Serve(s) // until close, or the end of hs
+		_ = s.inner.Serve(s) // returns after Close or the shutdown of hs
 	}()
 	return s
 }
 
-// take serves a connection of the other server to its end.
+// take serves a connection of the other server until the connection ends.
 func (s *HTTP2) take(_ *http.Server, c *tls.Conn, _ http.Handler) {
 	state := c.ConnectionState()
 	f := &frameConn{Conn: c, state: &state, pool: &s.pool, limit: s.limit, closed: make(chan struct{}), below: below(c)}
 	if !mayCarryHTTP2(state) {
-		_, _ = f.send([]byte(inadequate)) // the connection ends either way
+		_, _ = f.send([]byte(inadequate)) // the connection ends, with or without an error
 		return
 	}
 	select {
@@ -72,9 +74,9 @@ func (s *HTTP2) take(_ *http.Server, c *tls.Conn, _ http.Handler) {
 	}
 }
 
-// End ends what ServeHTTP2 has begun.
+// End ends what ServeHTTP2 has started.
 func (s *HTTP2) End() {
-	_ = s.inner.Close() // its error is that of the listener, which is s
+	_ = s.inner.Close() // the error is that of the listener, which is s
 	<-s.ended
 }
 
@@ -97,15 +99,14 @@ func (s *HTTP2) Close() error {
 // Addr implements net.Listener.
 func (s *HTTP2) Addr() net.Addr { return &net.UnixAddr{Name: "h2", Net: "h2"} }
 
-// frameKey is where the context of a request over HTTP/2 has its *frameConn.
+// frameKey is the key of the *frameConn in the context of a request over HTTP/2.
 type frameKey struct{}
 
 // inadequate is a GOAWAY frame with the code INADEQUATE_SECURITY, https://www.rfc-editor.org/rfc/rfc9113#section-6.8.
 const inadequate = "\x00\x00\x08\x07\x00\x00\x00\x00\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x0c"
 
-// mayCarryHTTP2 reports whether a connection is secure enough for HTTP/2, of which
-// https://www.rfc-editor.org/rfc/rfc9113#section-9.2 says that TLS 1.2 needs a cipher suite with ephemeral keys and
-// authenticated encryption.
+// mayCarryHTTP2 reports whether a connection is secure enough for HTTP/2. With TLS 1.2,
+// https://www.rfc-editor.org/rfc/rfc9113#section-9.2 requires a cipher suite with ephemeral keys and authenticated encryption.
 func mayCarryHTTP2(state tls.ConnectionState) bool {
 	switch state.Version {
 	case tls.VersionTLS13:
@@ -121,7 +122,7 @@ func mayCarryHTTP2(state tls.ConnectionState) bool {
 	return false
 }
 
-// withTLS lets requests over HTTP/2 have the state of their connection.
+// withTLS sets the TLS state of requests over HTTP/2 to that of their connection.
 func withTLS(next http.Handler) http.Handler {
 	if h, ok := next.(*requests); ok {
 		return &requests{next: h.next, h2: true}

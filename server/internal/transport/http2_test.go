@@ -31,8 +31,8 @@ func serving(t *testing.T, handler http.HandlerFunc) (*httptest.Server, *HTTP2) 
 	return ts, h2
 }
 
-// TestHTTP2Streams: many streams of one connection that have something to say at the same time say all of it, in order,
-// in small and in large parts.
+// TestHTTP2Streams checks that many streams of one connection that write at the same time send all bytes, in order, in small and
+// in large parts.
 func TestHTTP2Streams(t *testing.T) {
 	const streams, events = 60, 40
 	var turn [events]chan struct{}
@@ -82,8 +82,8 @@ func TestHTTP2Streams(t *testing.T) {
 	all.Wait()
 }
 
-// TestHTTP2ConnContext: the context of a request has what the server's ConnContext gives it, with a connection that
-// leads to the one beneath.
+// TestHTTP2ConnContext checks that the context of a request has the values of the server's ConnContext, which gets a connection
+// that leads to the one beneath.
 func TestHTTP2ConnContext(t *testing.T) {
 	type key struct{}
 	ts := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -108,7 +108,7 @@ func TestHTTP2ConnContext(t *testing.T) {
 	resp.Body.Close()
 }
 
-// TestHTTP1BesideHTTP2: who does not want HTTP/2 gets HTTP/1.1.
+// TestHTTP1BesideHTTP2 checks that a client that does not offer HTTP/2 gets HTTP/1.1.
 func TestHTTP1BesideHTTP2(t *testing.T) {
 	ts, _ := serving(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Proto) })
 	tr := ts.Client().Transport.(*http.Transport).Clone()
@@ -126,7 +126,7 @@ func TestHTTP1BesideHTTP2(t *testing.T) {
 	}
 }
 
-// TestHTTP2IsRefused: a connection that is not secure enough for HTTP/2 is told so.
+// TestHTTP2IsRefused checks that a connection that is not secure enough for HTTP/2 gets a GOAWAY with that reason.
 func TestHTTP2IsRefused(t *testing.T) {
 	ts, _ := serving(t, func(http.ResponseWriter, *http.Request) { t.Error("a request is served") })
 	config := ts.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
@@ -146,7 +146,8 @@ func TestHTTP2IsRefused(t *testing.T) {
 	}
 }
 
-// TestHTTP2Preface: a client that agrees on HTTP/2 and does not speak it is left soon, however long headers may take.
+// TestHTTP2Preface checks that the connection of a client that negotiates HTTP/2 and does not use it is closed soon, however long
+// headers may take.
 func TestHTTP2Preface(t *testing.T) {
 	ts, _ := serving(t, func(http.ResponseWriter, *http.Request) {})
 	certificates := ts.TLS.Certificates
@@ -170,7 +171,8 @@ func TestHTTP2Preface(t *testing.T) {
 	})
 }
 
-// TestHTTP2Shutdown: clients are told that the server ends, requests under way finish, and then Shutdown returns.
+// TestHTTP2Shutdown checks that clients get a GOAWAY when the server ends, that requests that have begun finish, and that
+// Shutdown then returns.
 func TestHTTP2Shutdown(t *testing.T) {
 	begun, finish := make(chan struct{}), make(chan struct{})
 	ts, h2 := serving(t, func(w http.ResponseWriter, r *http.Request) {

@@ -8,21 +8,22 @@ import (
 )
 
 const (
-	enough     = 96 << 10               // bytes: what more would save is little beside the copying
-	record     = 16 << 10               // bytes: the most that TLS makes one of
-	gatherTime = 500 * time.Microsecond // how long what is kept may wait for the next write
+	enough     = 96 << 10               // bytes that are sent at once: keeping more would save little and cost more copying
+	record     = 16 << 10               // bytes of the largest TLS record
+	gatherTime = 500 * time.Microsecond // time for which kept bytes wait for the next write
 )
 
-// Listener accepts connections that gather. Make one with NewListener.
+// Listener accepts connections that gather writes. Make one with NewListener.
 type Listener struct {
 	net.Listener
 	limit   time.Duration
 	conns   *Connections // nil: not bounded
-	buffers sync.Pool    // of *[]byte
+	buffers sync.Pool    // *[]byte values
 }
 
-// NewListener returns a listener whose connections are *Conn. A client may block what a timer sends for as long as limit;
-// all other writes have the deadlines that are set for them. conns bounds the connections; nil does not.
+// NewListener returns a listener whose connections are *Conn. When a timer sends kept bytes, the client may block that for at
+// most limit; all other writes have the deadlines that are set for them. conns bounds the connections; with nil they are not
+// bounded.
 func NewListener(ln net.Listener, limit time.Duration, conns *Connections) *Listener {
 	return &Listener{Listener: ln, limit: limit, conns: conns}
 }
@@ -38,14 +39,14 @@ func (l *Listener) Accept() (net.Conn, error) {
 		if l.conns == nil || l.conns.admit(c) {
 			return c, nil
 		}
-		_ = below.Close() // nothing was written that could fail
+		_ = below.Close() // nothing was written, so that closing cannot lose it
 	}
 }
 
 type connKey struct{}
 
-// ConnContext returns a context that carries the Conn below c, if there is one: c itself, or what its method NetConn returns,
-// as that of a *tls.Conn does. It is for http.Server.ConnContext.
+// ConnContext returns a context with the Conn below c, if there is one: c itself, or the result of its method NetConn, which a
+// *tls.Conn has. It is for http.Server.ConnContext.
 func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	if own := below(c); own != nil {
 		return context.WithValue(ctx, connKey{}, own)
@@ -67,7 +68,7 @@ func below(c net.Conn) *Conn {
 	}
 }
 
-// ConnOf returns the Conn of a context, or nil, which is as good: it holds nothing.
+// ConnOf returns the Conn of a context, or nil, whose methods for handlers do nothing.
 func ConnOf(ctx context.Context) *Conn {
 	c, _ := ctx.Value(connKey{}).(*Conn)
 	return c

@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// WriteLimit gives up writes of watches that take longer than Limit. A deadline set before each write and taken back after it
-// would do the same, but HTTP/2 makes two messages to its connection's goroutine and a timer of that, for every event
-// of every watch. Here a write tells only when it began. One timer serves all: while there are writes it looks at them
-// about once in Limit, and never before the one that began first has had its time.
+// WriteLimit ends writes of watches that take longer than Limit. Setting a deadline before each write and removing it afterwards
+// would do the same. But HTTP/2 turns that into two messages to the goroutine of its connection and a timer, for every event of
+// every watch. With WriteLimit a write only stores its start. One timer is enough for all writes: while there are writes, it
+// checks them about once in each Limit, and not before the oldest write has had its time.
 type WriteLimit struct {
-	Limit time.Duration // 0 or less: for ever
-	armed atomic.Bool   // the timer will look; changed with mu held
+	Limit time.Duration // 0 or less: no limit
+	armed atomic.Bool   // the timer is set; changed with mu held
 
 	mu     sync.Mutex // guards all below
-	epoch  time.Time  // what writes count from; it changes only while there are none
+	epoch  time.Time  // start of the times in writes; it changes only while there are no writes
 	writes []*Write
 	timer  *time.Timer // nil before the first write
 }
 
-// Write is where a watch tells of its writes. Its owner writes one after the other.
+// Write has the state of the writes of one watch. Its owner makes one write at a time.
 type Write struct {
-	since   atomic.Int64 // nanoseconds from epoch to when the write began; or one of those below
+	since   atomic.Int64 // nanoseconds from epoch to the start of the write; or one of the constants below
 	control *http.ResponseController
-	slot    int // in WriteLimit.writes
+	slot    int // index in WriteLimit.writes
 }
 
 const (
@@ -33,19 +33,18 @@ const (
 	givenUp    = -1
 )
 
-// Join begins to watch over the writes that w tells of; Leave must be called when there will be no more, before control
-// becomes invalid.
+// Join adds w, whose writes are limited from then on. Leave must be called after the last write, before control becomes invalid.
 func (l *WriteLimit) Join(w *Write, control *http.ResponseController) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.writes) == 0 {
-		l.epoch = time.Now().Add(-time.Second) // so that no time is notWriting
+		l.epoch = time.Now().Add(-time.Second) // so that no start is notWriting
 	}
 	w.control, w.slot = control, len(l.writes)
 	l.writes = append(l.writes, w)
 }
 
-// Leave ends what Join has begun.
+// Leave removes w, which Join has added.
 func (l *WriteLimit) Leave(w *Write) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,14 +60,14 @@ func (l *WriteLimit) Leave(w *Write) {
 	}
 }
 
-// Begins tells that a write begins.
+// Begins is called when a write begins.
 func (l *WriteLimit) Begins(w *Write) {
 	if l.Limit <= 0 {
 		return
 	}
 	w.since.Store(int64(time.Since(l.epoch)))
 	if l.armed.Load() {
-		return // the timer looks after this: it disarms itself first
+		return // look sees this write: it clears armed first
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,10 +76,10 @@ func (l *WriteLimit) Begins(w *Write) {
 	}
 }
 
-// Ends tells that the write has ended; false when it was given up.
+// Ends is called when the write has ended. It returns false if the write was ended by the limit.
 func (l *WriteLimit) Ends(w *Write) bool { return w.since.Swap(notWriting) != givenUp }
 
-// lookIn lets look be called in a while. The caller holds mu.
+// lookIn sets the timer, which calls look after wait. The caller holds mu.
 func (l *WriteLimit) lookIn(wait time.Duration) {
 	l.armed.Store(true)
 	if l.timer == nil {
@@ -90,7 +89,7 @@ func (l *WriteLimit) lookIn(wait time.Duration) {
 	l.timer.Reset(wait)
 }
 
-// look gives up the writes that have had their time, and comes back when the next will have had it.
+// look ends the writes that have had their time, and sets the timer for the next one.
 func (l *WriteLimit) look() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,7 +106,7 @@ func (l *WriteLimit) look() {
 		case since+int64(l.Limit) > now:
 			first = min(first, since)
 		case w.since.CompareAndSwap(since, givenUp):
-			// An error is that of a ResponseWriter without deadlines: then the write may take for ever.
+			// An error means that the ResponseWriter has no deadlines: then the write is not limited.
 			_ = w.control.SetWriteDeadline(time.Unix(1, 0))
 		}
 	}

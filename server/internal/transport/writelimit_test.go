@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// patient is a ResponseWriter that notes when it was given up.
+// patient is a ResponseWriter that records when its write was ended.
 type patient struct {
 	http.ResponseWriter
 	at time.Time
@@ -23,7 +23,7 @@ func (p *patient) SetWriteDeadline(time.Time) error {
 	return nil
 }
 
-// TestWriteLimit: each write has its time from its own beginning, to the nanosecond, whatever others do.
+// TestWriteLimit checks that each write has the limit from its own start, to the nanosecond, whatever other writes do.
 func TestWriteLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 10 * time.Second
@@ -58,7 +58,7 @@ func TestWriteLimit(t *testing.T) {
 				t.Errorf("%d is not told whether it was given up", i)
 			}
 		}
-		p.Begins(&w[3]) // the timer was at rest
+		p.Begins(&w[3]) // the timer was not set
 		p.Leave(&w[1])
 		p.Leave(&w[0])
 		p.Leave(&w[2])
@@ -78,7 +78,7 @@ func TestWriteLimit(t *testing.T) {
 	})
 }
 
-// TestWriteLimitForEver: without a limit nobody looks.
+// TestWriteLimitForEver checks that without a limit no write is ended.
 func TestWriteLimitForEver(t *testing.T) {
 	p := &WriteLimit{Limit: -1}
 	var w Write
@@ -90,7 +90,7 @@ func TestWriteLimitForEver(t *testing.T) {
 	p.Leave(&w)
 }
 
-// TestWriteLimitOfMany: writes that are in time are not given up, however they come and go.
+// TestWriteLimitOfMany checks that writes that end in time are not ended by the limit, in whatever order they begin and end.
 func TestWriteLimitOfMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &WriteLimit{Limit: time.Second}

@@ -35,7 +35,8 @@
 //
 // The memory, time and connections that clients can take are bounded. In this table "the memory" is GOMEMLIMIT, where that
 // environment variable is set. For an option that is a number, 0 means the default and a negative number means no bound. A negative
-// time, Limits.MaxHeaderBytes or bolt.Options.Quota is an error. The last column has the status code of the answer, or what happens.
+// time, Limits.MaxHeaderBytes or bolt.Options.Quota is an error. A bound by user or by address that is above the bound in all has no
+// effect. The last column has the status code of the answer, or what happens.
 //
 //	Requests
 //	  time of a request that is not a watch                  60 s                                           Limits.RequestTimeout                       504 Timeout
@@ -50,11 +51,13 @@
 //	  connections: in all, from one address                  10,000 or one for 128 KiB of memory, half      Limits.Connections, Serving.Proxies         closed, an idle one first
 //	  TLS handshake, header of a request over HTTP/1.1       32 s                                           Limits.HeaderTimeout                        closed
 //	  connection without a request                           90 s                                           Limits.IdleTimeout                          closed
-//	  header of a request                                    1 MiB, 10,000 fields                           Limits.MaxHeaderBytes                       431
+//	  header of a request                                    1 MiB, 10,000 fields                           Limits.MaxHeaderBytes                       431, or closed (HTTP/2)
 //	  incomplete headers of all connections together         8 MiB or 1/320 of the memory                   -                                           closed, the largest first
 //	  rest of a body that the handler did not read           1 s                                            -                                           closed after the answer
 //	  streams of an HTTP/2 connection, a frame               100, 64 KiB                                    -                                           an error of HTTP/2
-//	  time in which a client reads nothing                   30 s                                           Limits.WriteTimeout                         the stream or connection ends
+//	  time in which the client of a watch reads nothing      30 s                                           Limits.WriteTimeout                         the watch ends
+//	  time in which a connection of HTTP/2 reads nothing     30 s                                           Limits.WriteTimeout                         closed
+//	  time to read any other answer                          60 s                                           Limits.RequestTimeout                       the answer is cut off
 //	Bodies and objects
 //	  body of a request                                      3 MiB                                          Limits.MaxBodyBytes                         413
 //	  memory of the values in a body                         8 MiB                                          Limits.MaxDecodedBytes                      413
@@ -76,11 +79,12 @@
 //	  causes of a Status                                     256, 48 KiB                                    -                                           the last has the number of the rest
 //	  quoted text: a name, any other                         1 KiB, 4 KiB                                   -                                           cut, with a note
 //	Storage
+//	  a kind's objects in memory                             those of the storage                           KindOptions.NoCache, bolt.Options.Quota     507 for writes beyond a quota
 //	  a kind's changes in memory                             5 min, a quarter of its objects, 8 to 128 MiB  Limits.CacheWindow                          410 for a watch that is too far behind
 //	  encodings of objects kept for later requests           64 MiB, at most a sixteenth of the memory      Limits.FormBytes                            nothing
 //	  wait for a cache that is being filled                  3 s                                            Limits.CacheWait                            429, Retry-After 1 to 30 s
 //	  part of a list read at a time without a cache          1 MiB                                          -                                           nothing
-//	  size of a bolt file                                    the disk but for 64 MiB or a sixteenth (Linux) bolt.Options.Quota                          507 for writes that make it grow
+//	  size of a bolt file                                    the disk but 64 MiB, or 15/16 of it (Linux)    bolt.Options.Quota                          507 for writes that make it grow
 //	Webhooks
 //	  answer: header, body, time                             64 KiB, 16 MiB, 30 s                           webhook.Options                             500
 //	  redirects                                              none                                           webhook.Options.FollowRedirects             500

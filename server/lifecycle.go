@@ -112,7 +112,14 @@ func (s *Server) announce(ctx context.Context, url string) error {
 	if !s.waitReady(ctx) {
 		return nil
 	}
-	s.opts.Observe.Logger.Info("serving", zap.String("url", url))
+	limits := []zap.Field{
+		zap.String("url", url), zap.Int64("connections", s.opts.Limits.Connections.All), zap.Int64("watches", s.opts.Limits.Watches.All),
+		zap.Int64("requestBytes", s.opts.Limits.Bytes.All),
+	}
+	if memory, ok := memoryLimit(); ok {
+		limits = append(limits, zap.Int64("GOMEMLIMIT", memory))
+	}
+	s.opts.Observe.Logger.Info("serving", limits...)
 	if s.opts.Serving.Ready != nil {
 		s.opts.Serving.Ready(url, path)
 	}

@@ -25,9 +25,15 @@ import (
 // bodies of 2.7 MB, it took 441 MB. It took 122 MB one second after the last answer, and 47 MB after two minutes without
 // requests, with 9 MB in use. What a server keeps is the objects of stored kinds, and what CacheWindow and FormBytes bound.
 //
-// Where memory is limited, as in a container, set the environment variable GOMEMLIMIT to nine tenths of the limit. Go then
-// collects before the limit is reached, and not only when the memory in use has doubled. Where address space is limited
-// (RLIMIT_DATA), set it to little more than half of the limit: the tables of the Go runtime, 70 MiB, and memory that was returned
+// The objects themselves are not bounded by Limits: a kind that is read is kept in memory as a whole, at about one and a half times
+// the size of its JSON. Bound them by the size of the storage (bolt.Options.Quota, or the quota of etcd), or leave a large kind out
+// of memory with KindOptions.NoCache. A bolt file has two to three times the size of its objects, so that a Quota of half of
+// GOMEMLIMIT leaves the other half to requests.
+//
+// Where memory is limited, as in a container, set the environment variable GOMEMLIMIT to nine tenths of the limit, such as
+// GOMEMLIMIT=460MiB for 512 MiB. The limit of a container is not read, and without GOMEMLIMIT the bounds that depend on the memory
+// are too large for it. With GOMEMLIMIT Go collects before the limit is reached, and not only when the memory in use has doubled. Where address space is limited
+// (RLIMIT_DATA), set GOMEMLIMIT to little more than half of it: the tables of the Go runtime, 70 MiB, and memory that was returned
 // count there too.
 type Limits struct {
 	// RequestTimeout bounds the time of every request that is not a watch; 0 is 60 s.
@@ -36,12 +42,13 @@ type Limits struct {
 	// MinWatchTimeout and its double. 0 is 30 min.
 	MinWatchTimeout time.Duration
 	// MaxReadsInFlight and MaxWritesInFlight bound the requests that are served at the same time, without watches. Above the
-	// bound the answer is 429. 0 is 400 reads and 200 writes; negative is no bound.
+	// bound the answer is 429; members of the group system:masters are counted, but never refused. 0 is 400 reads and 200 writes;
+	// negative is no bound.
 	MaxReadsInFlight, MaxWritesInFlight int
-	// MaxBodyBytes bounds the body of a request, in bytes. Above it the answer is 413; 0 is 3 MiB.
+	// MaxBodyBytes bounds the body of a request, in bytes. Above it the answer is 413; 0 is 3 MiB, negative is no bound.
 	MaxBodyBytes int64
 	// MaxDecodedBytes bounds the memory, in bytes, of the values that a body is decoded to, as estimated before decoding: three
-	// megabytes of text can be a million empty structs. A request may allocate several times this number in all. Above the bound
+	// megabytes of text can be a million empty objects. A request may allocate several times this number in all. Above the bound
 	// the answer is 413. 0 is 8 MiB, negative is no bound.
 	MaxDecodedBytes int
 	// MaxMetadataItems bounds the items of each list and map in an object's metadata, such as owner references, finalizers and
@@ -50,7 +57,7 @@ type Limits struct {
 	// Patches bounds what JSON patches, merge patches and strategic merge patches cost. Above a bound the answer is 413. In each
 	// field of Patches 0 is the default, and negative is no bound.
 	Patches patch.Bounds
-	// MaxObjectBytes bounds an encoded object, in bytes; 0 is 1.5 MiB, as in etcd.
+	// MaxObjectBytes bounds an encoded object, in bytes. Above it the answer is 413; 0 is 1.5 MiB, as in etcd, negative is no bound.
 	MaxObjectBytes int
 	// Bytes bounds the bytes of memory that requests hold at the same time: in all, by user and by address. Above a bound the
 	// answer is 429. 0 in all is a sixth of GOMEMLIMIT if that is set, and else 512 MiB. 0 by user is half of the bound in all,
@@ -101,16 +108,18 @@ type Limits struct {
 	// of the process, half of that by user, and no bound by address. A negative number is no bound. The user is the one who was
 	// authenticated, also if the request impersonates another user.
 	Watches flowcontrol.Bounds
-	// WriteTimeout is the time for which a client may read nothing of what is sent to it. After it the stream or the connection
-	// ends; 0 is 30 s.
+	// WriteTimeout is the time for which the client of a watch may read nothing of what is sent to it. After it the watch ends; 0
+	// is 30 s. It is the same for a whole connection over HTTP/2 that reads nothing at all, and for the end of an answer to a
+	// client that is not authenticated. All other answers have to be read within RequestTimeout.
 	WriteTimeout time.Duration
 	// IdleTimeout is the time for which a connection may have no request. After it the connection is closed; 0 is 90 s.
 	IdleTimeout time.Duration
 	// HeaderTimeout bounds the time of a TLS handshake, and the time in which the header of a request over HTTP/1.1 has to
 	// arrive. After it the connection is closed; 0 is 32 s.
 	HeaderTimeout time.Duration
-	// MaxHeaderBytes bounds the header of a request, in bytes, with its first line; 0 is 1 MiB. Above it the answer is 431. A
-	// request with more than 10,000 different header fields gets the same answer.
+	// MaxHeaderBytes bounds the header of a request, in bytes, with its first line; 0 is 1 MiB. Above it the answer is 431, or the
+	// connection ends: over HTTP/2 if the header is much larger. net/http lets some 4 KiB more pass. A request with more than
+	// 10,000 different header fields gets the same answer.
 	MaxHeaderBytes int
 }
 

@@ -78,12 +78,15 @@ type Serving struct {
 	// header X-Forwarded-For that is not in Proxies. The connections of these proxies are not bounded by address. A proxy that is
 	// not named here counts as one client for each of its addresses, and a client may have half of all connections. Name only
 	// proxies that append the address of their client to the header, or replace the header. With any other proxy a client can
-	// choose the address that its requests count for.
+	// choose the address that its requests count for. An element of the header may have a port (RFC 7239 is not read). A request
+	// without a usable address in the header counts for no address. A balancer below HTTP hides the addresses of its clients, and
+	// the PROXY protocol is not read.
 	Proxies []netip.Prefix
 	// AllowOrigin returns true for an origin ("https://console.example.com") whose web pages may open WebSockets to this server
 	// and send it requests other than reads. Such requests are made as the user whose certificate the browser has. The server's
-	// own origin is always allowed. nil allows no other origin. Clients that are not browsers send no origin. AllowOrigin is
-	// called by several goroutines at a time. See filters.Origin.
+	// own origin is always allowed. nil allows no other origin. Clients that are not browsers send no origin, and requests with a
+	// bearer token are not refused, because a browser does not add one by itself. AllowOrigin is called by several goroutines at a
+	// time. See filters.Origin.
 	AllowOrigin func(origin string) bool
 	// Filters rearranges the filter chain, outermost filter first. nil leaves the chain as Chain lists it. The slice belongs to
 	// the function. Filters may be added after "authorize". The members of the slice up to "authorize" have a nil Filter: they
@@ -150,6 +153,11 @@ func (o Options) complete() (Options, error) {
 	if o.Serving.Kubeconfig != "" && o.Serving.Credentials == "" && o.Policy.Authenticator != nil {
 		return o, errors.New("server: Serving.Kubeconfig is for the administrator, whom Policy.Authenticator does not know: leave out Kubeconfig, " +
 			"add the authenticator by Host.Authenticate instead, or have it know the credentials of the folder Serving.Credentials")
+	}
+	for _, p := range o.Serving.Proxies {
+		if !p.IsValid() {
+			return o, errors.New("server: Serving.Proxies has a zero or invalid prefix: use netip.ParsePrefix or netip.PrefixFrom")
+		}
 	}
 	o.Serving.CloseDelay = cmp.Or(o.Serving.CloseDelay, 2*time.Second)
 	if o.Serving.CloseDelay < 0 {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -356,6 +357,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		"computed and scaled": {one(server.Kind("Widget", server.KindOptions[*Widget]{Storage: moons{}, Scale: &registry.Scale{}})), "mean nothing"},
 		"status taken":        {one(server.Kind("Widget", server.KindOptions[*Widget]{Subresources: map[string]server.Subresource{"status": {Storage: moons{}}}})), "NoStatus"},
 		"listen":              {server.Options{Serving: server.Serving{Listen: "nowhere"}}, "host:port"},
+		"proxy":               {server.Options{Serving: server.Serving{Proxies: []netip.Prefix{{}}}}, "Serving.Proxies has a zero"},
 		"storage":             {server.Options{Storage: bolt.At(filepath.Join(t.TempDir(), "missing", "x.db"))}, "missing"},
 	} {
 		srv, err := server.New(c.opts)

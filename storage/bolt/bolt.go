@@ -27,7 +27,9 @@ import (
 // A full file has no journal, each transaction is only as large as the room allows, and history is kept for a second only.
 // History is removed at once where deletions need its room: a watch that is behind then ends with storage.ErrCompacted.
 // History that is older than a second is removed before any commit is refused. When there is room for 1 MiB again, by
-// deletions or on the disk, the file makes its reserve anew, and all commits are accepted as before. An open transaction of
+// deletions or on the disk, the file makes its reserve anew, and all commits are accepted as before. So a full file is
+// left by deletions, by more room on the disk, or by a larger Quota at the next Open. A proxy that sends requests only where
+// /readyz is 200 keeps clients from deleting: they must reach the server by another way then. An open transaction of
 // Snapshot or Verify keeps the pages that deletions free, so there may be no room before it ends.
 type Options struct {
 	// Window is how long history is kept for watches and reads at an earlier revision; 0 is 5 minutes. History is kept for a

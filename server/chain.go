@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/keelson-dev/keelson/server/filters"
@@ -18,43 +19,89 @@ type NamedFilter struct {
 	Filter filters.Filter
 }
 
+// The names of the filters of a server, outermost filter first. FilterCBOR exists with Options.CBOR only.
+const (
+	FilterCBOR         = "cbor"
+	FilterRecover      = "recover"
+	FilterUnreadBody   = "unread-body"
+	FilterAuditID      = "audit-id"
+	FilterHeaderFields = "header-fields"
+	FilterReceivedAt   = "received-at"
+	FilterAddress      = "address"
+	FilterRequestInfo  = "request-info"
+	FilterLog          = "log"
+	FilterCacheControl = "cache-control"
+	FilterOrigin       = "origin"
+	FilterInFlightWait = "in-flight-wait"
+	FilterDeadline     = "deadline"
+	FilterTimeout      = "timeout"
+	FilterWarnings     = "warnings"
+	FilterPolicy       = "policy"
+	FilterAuthenticate = "authenticate"
+	FilterImpersonate  = "impersonate"
+	FilterInFlight     = "in-flight"
+	FilterAuthorize    = "authorize"
+	FilterLongRunning  = "long-running"
+	FilterMetrics      = "metrics"
+)
+
+// InsertBefore returns chain with more filters directly before, and so around, the filter with that name. It is for Serving.Filters.
+// If the chain has no such filter, New fails.
+func InsertBefore(chain []NamedFilter, name string, more ...NamedFilter) []NamedFilter {
+	return insert(chain, name, 0, more)
+}
+
+// InsertAfter returns chain with more filters directly behind the filter with that name. It is for Serving.Filters, where filters may
+// be inserted after FilterAuthorize. If the chain has no such filter, New fails.
+func InsertAfter(chain []NamedFilter, name string, more ...NamedFilter) []NamedFilter {
+	return insert(chain, name, 1, more)
+}
+
+func insert(chain []NamedFilter, name string, offset int, more []NamedFilter) []NamedFilter {
+	at := slices.IndexFunc(chain, func(f NamedFilter) bool { return f.Name == name })
+	if at < 0 {
+		return append(slices.Clone(chain), NamedFilter{Name: name}) // an error, as it has no Filter
+	}
+	return slices.Insert(slices.Clone(chain), at+offset, more...)
+}
+
 // chain returns the filter chain, outermost filter first. The comment of each filter has the reason for its place.
 func (s *Server) chain() []NamedFilter {
 	o, m, resolver := s.opts, s.metrics, s.opts.Limits.resolver()
 	list := []NamedFilter{
-		{"recover", filters.Recover(o.Observe.Logger, m.Aborted)}, // around all other filters: a panic anywhere fails only one request
-		{"unread-body", filters.UnreadBody(0)},                    // before any filter can answer without reading the body
-		{"audit-id", filters.AuditID()},                           // before any filter can answer: every answer has the ID
-		{"header-fields", filters.HeaderFields(maxHeaderFields)},  // before any filter looks at the fields
-		{"received-at", filters.ReceivedAt(time.Now)},             // deadlines count from here, by time.Now and not Options.Now
-		{"address", filters.Address(o.Serving.Proxies)},           // before anything that is bounded by address
-		{"request-info", filters.RequestInfo(resolver)},           // all filters below use it
-		{"log", filters.Log(o.Observe.Logger)},                    // receives the final code of every answer below
-		{"cache-control", filters.CacheControl()},                 // answers must not be cached, refusals included
-		{"origin", filters.Origin(o.Serving.AllowOrigin)},         // before a browser's certificate authenticates the request
-		{"in-flight-wait", s.requests.Filter()},                   // at shutdown, requests that are past here finish, and no others pass
-		{"deadline", filters.Deadline(o.Limits.RequestTimeout)},   // the time authentication takes counts
-		{"timeout", filters.Timeout(m.TimedOut)},                  // answers at the deadline; the filters below run in another goroutine
-		{"warnings", filters.Warnings()},                          // collects warnings from all below, and writes their headers
-		{"policy", filters.Policy(s.policy)},                      // one state of all policy for the rest of the request
-		{"authenticate", filters.Authenticate(m.Authenticator(s.authenticator), filters.AuthenticateOptions{
+		{FilterRecover, filters.Recover(o.Observe.Logger, m.Aborted)}, // around all other filters: a panic anywhere fails only one request
+		{FilterUnreadBody, filters.UnreadBody(0)},                     // before any filter can answer without reading the body
+		{FilterAuditID, filters.AuditID()},                            // before any filter can answer: every answer has the ID
+		{FilterHeaderFields, filters.HeaderFields(maxHeaderFields)},   // before any filter looks at the fields
+		{FilterReceivedAt, filters.ReceivedAt(time.Now)},              // deadlines count from here, by time.Now and not Options.Now
+		{FilterAddress, filters.Address(o.Serving.Proxies)},           // before anything that is bounded by address
+		{FilterRequestInfo, filters.RequestInfo(resolver)},            // all filters below use it
+		{FilterLog, filters.Log(o.Observe.Logger)},                    // receives the final code of every answer below
+		{FilterCacheControl, filters.CacheControl()},                  // answers must not be cached, refusals included
+		{FilterOrigin, filters.Origin(o.Serving.AllowOrigin)},         // before a browser's certificate authenticates the request
+		{FilterInFlightWait, s.requests.Filter()},                     // at shutdown, requests that are past here finish, and no others pass
+		{FilterDeadline, filters.Deadline(o.Limits.RequestTimeout)},   // the time authentication takes counts
+		{FilterTimeout, filters.Timeout(m.TimedOut)},                  // answers at the deadline; the filters below run in another goroutine
+		{FilterWarnings, filters.Warnings()},                          // collects warnings from all below, and writes their headers
+		{FilterPolicy, filters.Policy(s.policy)},                      // one state of all policy for the rest of the request
+		{FilterAuthenticate, filters.Authenticate(m.Authenticator(s.authenticator), filters.AuthenticateOptions{
 			Audiences: o.Policy.Audiences, Failed: s.unauthenticated,
 		})}, // before anything that depends on the user
-		{"impersonate", filters.RefuseImpersonation()},                    // before anything that depends on the user
-		{"in-flight", filters.FlowControl(turns{s.policy}, m.TurnedAway)}, // after authentication (masters pass), before the work of authorization
-		{"authorize", filters.Authorize(m.Authorizer(pinned{s.policy}))},  // past this point the request is authorized
-		{"long-running", filters.LongRunning(s.watches, m.TurnedAway)},    // after authorization: forbidden watches take no place
-		{"metrics", filters.Metrics(m)},                                   // last: answers of handlers are counted, and not refusals of filters
+		{FilterImpersonate, filters.RefuseImpersonation()},                   // before anything that depends on the user
+		{FilterInFlight, filters.FlowControl(turns{s.policy}, m.TurnedAway)}, // after authentication (masters pass), before the work of authorization
+		{FilterAuthorize, filters.Authorize(m.Authorizer(pinned{s.policy}))}, // past this point the request is authorized
+		{FilterLongRunning, filters.LongRunning(s.watches, m.TurnedAway)},    // after authorization: forbidden watches take no place
+		{FilterMetrics, filters.Metrics(m)},                                  // last: answers of handlers are counted, and not refusals of filters
 	}
 	if o.CBOR {
-		list = slices.Insert(list, 0, NamedFilter{"cbor", filters.CBOR()}) // errors of all other filters may be in CBOR
+		list = slices.Insert(list, 0, NamedFilter{FilterCBOR, filters.CBOR()}) // errors of all other filters may be in CBOR
 	}
 	return list
 }
 
 // Guards returns the names of the filters that guard a server. Serving.Filters may not change them, unless TrustFilters is set.
 func Guards() []string {
-	return []string{"policy", "authenticate", "audit", "impersonate", "authorize"}
+	return []string{FilterPolicy, FilterAuthenticate, "audit", FilterImpersonate, FilterAuthorize}
 }
 
 // Chain returns the names of the filters of this server, outermost filter first.
@@ -77,14 +124,16 @@ func (s *Server) buildHandler() (http.Handler, error) {
 			return nil, err
 		}
 	}
-	list := make([]filters.Filter, 0, len(s.filters))
-	for _, f := range s.filters {
+	h := s.set.Handler()
+	for _, f := range slices.Backward(s.filters) {
 		if f.Filter == nil {
-			return nil, fmt.Errorf("server: Serving.Filters: the filter %q is nil", f.Name)
+			return nil, fmt.Errorf("server: Serving.Filters: the filter %q is nil: set its Filter, or insert before or after one of %s", f.Name, strings.Join(s.Chain(), ", "))
 		}
-		list = append(list, f.Filter)
+		if h = f.Filter(h); h == nil {
+			return nil, fmt.Errorf("server: Serving.Filters: the filter %q returns no handler: return one, such as the handler that it is given", f.Name)
+		}
 	}
-	return filters.Chain(s.set.Handler(), list...), nil
+	return h, nil
 }
 
 // Rearrange returns the chain own as changed by filters, which is a Serving.Filters. The error says which change of filters is

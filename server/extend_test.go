@@ -274,9 +274,8 @@ func TestFiltersCanBeRearranged(t *testing.T) {
 	srv := servertest.Start(t, server.Options{Groups: []server.Group{widgets()}, Serving: server.Serving{
 		TrustFilters: true,
 		Filters: func(list []server.NamedFilter) []server.NamedFilter {
-			list = slices.DeleteFunc(list, func(f server.NamedFilter) bool { return f.Name == "in-flight" })
-			at := slices.IndexFunc(list, func(f server.NamedFilter) bool { return f.Name == "request-info" })
-			return slices.Insert(list, at+1, server.NamedFilter{Name: "stamp", Filter: stamp})
+			list = slices.DeleteFunc(list, func(f server.NamedFilter) bool { return f.Name == server.FilterInFlight })
+			return server.InsertAfter(list, server.FilterRequestInfo, server.NamedFilter{Name: "stamp", Filter: stamp})
 		},
 	}})
 	if chain := strings.Join(srv.Chain(), " "); !strings.Contains(chain, "request-info record stamp log") || strings.Contains(chain, "in-flight authorize") {
@@ -289,6 +288,45 @@ func TestFiltersCanBeRearranged(t *testing.T) {
 	_ = resp.Body.Close()
 	if got := resp.Header.Get("X-Verb"); got != "list" {
 		t.Errorf("X-Verb %q", got)
+	}
+}
+
+// Filters are inserted around and behind others by name; what cannot be is an error of New.
+func TestFiltersAreInserted(t *testing.T) {
+	t.Parallel()
+	pass := func(next http.Handler) http.Handler { return next }
+	own := server.NamedFilter{Name: "own", Filter: pass}
+	for name, c := range map[string]struct {
+		filters func([]server.NamedFilter) []server.NamedFilter
+		want    string
+	}{
+		"before": {func(l []server.NamedFilter) []server.NamedFilter {
+			return server.InsertBefore(l, server.FilterLongRunning, own)
+		}, "authorize own long-running metrics"},
+		"after": {func(l []server.NamedFilter) []server.NamedFilter {
+			return server.InsertAfter(l, server.FilterMetrics, own, server.NamedFilter{Name: "other", Filter: pass})
+		}, "long-running metrics own other"},
+		"before one that is not there": {func(l []server.NamedFilter) []server.NamedFilter {
+			return server.InsertBefore(l, "autorize", own)
+		}, `the filter "autorize" is nil: set its Filter, or insert before or after one of recover, unread-body,`},
+		"a nil filter": {func(l []server.NamedFilter) []server.NamedFilter {
+			return server.InsertAfter(l, server.FilterAuthorize, server.NamedFilter{Name: "own"})
+		}, `the filter "own" is nil`},
+		"a filter without a handler": {func(l []server.NamedFilter) []server.NamedFilter {
+			return server.InsertAfter(l, server.FilterAuthorize, server.NamedFilter{Name: "own", Filter: func(http.Handler) http.Handler { return nil }})
+		}, `the filter "own" returns no handler`},
+	} {
+		srv, err := server.New(server.Options{Serving: server.Serving{Filters: c.filters}})
+		got := fmt.Sprint(err)
+		if err == nil {
+			got = strings.Join(srv.Chain(), " ")
+			if err := srv.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if !strings.Contains(got, c.want) {
+			t.Errorf("%s: %s\nwant %s", name, got, c.want)
+		}
 	}
 }
 

@@ -89,7 +89,7 @@ type Serving struct {
 	// time. See filters.Origin.
 	AllowOrigin func(origin string) bool
 	// Filters rearranges the filter chain, outermost filter first. nil leaves the chain as Chain lists it. The slice belongs to
-	// the function. Filters may be added after "authorize". The members of the slice up to "authorize" have a nil Filter: they
+	// the function, which may use InsertBefore and InsertAfter. Filters may be added after "authorize". The members of the slice up to "authorize" have a nil Filter: they
 	// may be left out or moved, but no filter may be added among them. Those that Guards lists may not be left out or moved. See
 	// TrustFilters.
 	Filters func([]NamedFilter) []NamedFilter

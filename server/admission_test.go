@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// tides is computed and can be changed in every way; it is never asked when admission refuses.
+// tides is a computed storage that supports every kind of change. It must not be called when admission refuses a change.
 type tides struct {
 	mu    sync.Mutex // guards asked
 	asked []string
@@ -86,7 +86,7 @@ func (p pumps) Connect(*registry.Call, string, string, *http.Request) (http.Hand
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "pumping") }), nil
 }
 
-// judge is an admission plug-in that writes down what it is shown, marks new objects and refuses on demand.
+// judge is an admission plug-in that records the requests that it gets, marks new objects and refuses changes on demand.
 type judge struct {
 	mu     sync.Mutex // guards seen and refuse
 	seen   []string
@@ -140,7 +140,7 @@ func judged(t *testing.T) (*servertest.Server, *judge, *tides) {
 	moon := server.Group{Name: "sky.example.com", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
 		server.Kind("Tide", server.KindOptions[*Tide]{Storage: s, Subresources: map[string]server.Subresource{"pump": {Storage: pumps{s}}}}),
 	}}}}
-	// Without a cache: a change that begins with an older object, as a cache may have it, is tried again and judged again.
+	// Without a cache. A change that begins with an old object, as a cache may have, is tried again and judged again.
 	widgets := server.Group{Name: "example.com", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
 		server.Kind("Widget", server.KindOptions[*Widget]{
 			Scale:   &registry.Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas"},
@@ -215,7 +215,7 @@ func TestAdmissionRefuses(t *testing.T) {
 		{"POST", tidesPath + "/a/pump", ``},
 	} {
 		what := step.method + " " + step.path
-		// A plain error is a Forbidden, and a Status is passed on as it is.
+		// A plain error becomes a Forbidden, and a Status is passed on unchanged.
 		j.refuses(errors.New("not today"))
 		code, body := call(t, c, step.method, srv.URL+step.path, step.body, "Content-Type", contentType(step.method))
 		if code != 403 || !strings.Contains(body, `is forbidden: not today","reason":"Forbidden","details":{"name":"`) {
@@ -248,7 +248,7 @@ func (basins) Connect(*registry.Call, string, string, *http.Request) (http.Handl
 	return http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), nil
 }
 
-// What a client names is shown to admission besides what the hub calls it, also of what no registry serves.
+// Admission gets the names that the client used and those of the hub, also for a kind without a registry.
 func TestAdmissionIsShownWhatClientsName(t *testing.T) {
 	t.Parallel()
 	var seen string

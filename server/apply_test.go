@@ -68,13 +68,13 @@ func TestApplyInEveryVersion(t *testing.T) {
 		t.Errorf("the same applied again is a change: %s", body)
 	}
 
-	// Another version sees the owner of what it calls otherwise.
+	// In another version the owner is shown with the field name of that version.
 	_, _, s := a.apply(v1, "fieldManager=b", config("v1", "spec: {area: 13}"), http.StatusConflict)
 	if want := `Apply failed with 1 conflict: conflict with "a": .spec.area`; s.Message != want || len(s.Details.Causes) != 1 || s.Details.Causes[0].Field != ".spec.area" {
 		t.Errorf("%+v", s)
 	}
 	_, _, s = a.apply(v1, "fieldManager=b", config("v1", "spec: {area: 12, color: blue}"), http.StatusConflict)
-	if want := `Apply failed with 1 conflict: conflict with "a": .spec.hue`; s.Message != want { // as it is called where it is owned
+	if want := `Apply failed with 1 conflict: conflict with "a": .spec.hue`; s.Message != want { // the name of the field in the version of the owner
 		t.Errorf("%+v", s)
 	}
 	body, m, _ = a.apply(v1, "fieldManager=b&force=true", config("v1", "spec: {area: 12, color: blue}"), http.StatusOK)
@@ -82,7 +82,7 @@ func TestApplyInEveryVersion(t *testing.T) {
 		t.Errorf("got %s\nwant %s\n%s", got, want, body)
 	}
 
-	// A manager that goes on in another version has one entry, and what it leaves out goes.
+	// A manager that continues in another version keeps one entry, and fields that it leaves out are removed.
 	body, m, _ = a.apply(v1, "fieldManager=a", config("v1", "spec: {area: 12}"), http.StatusOK)
 	if got, want := owners(m), "a Apply v1 {\"f:spec\":{\"f:area\":{}}}\nb Apply v1 {\"f:spec\":{\"f:area\":{},\"f:color\":{}}}"; got != want {
 		t.Errorf("got %s\nwant %s\n%s", got, want, body)

@@ -23,9 +23,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A program that wraps the server's authenticator adds users by bearer token, before or behind the server's own, and the
-// administrator still logs in: by the kubeconfig, and by each of the two credentials in it. Users by another credential are added
-// before, for the server's own takes a request without a credential that it looks for as one of system:anonymous.
+// A program that wraps the server's authenticator can add users by bearer token, before or behind the server's own. The
+// administrator can still log in: by the kubeconfig, and by each of its two credentials. Users with another credential are added
+// before, since the server's own authenticator takes a request in which it finds no credential as one of system:anonymous.
 func TestWrapAuthenticatorAddsUsers(t *testing.T) {
 	t.Parallel()
 	added := authn.AuthenticatedGroup(authn.Union(
@@ -40,7 +40,7 @@ func TestWrapAuthenticatorAddsUsers(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		wrap  func(own authn.Authenticator) authn.Authenticator
-		badge string // whom a request with the badge of bert is made by
+		badge string // the user of a request with the badge of bert
 	}{
 		{"before", func(own authn.Authenticator) authn.Authenticator { return authn.Union(added, own) }, "bert"},
 		{"behind", func(own authn.Authenticator) authn.Authenticator { return authn.Union(own, added) }, "system:anonymous"},
@@ -108,8 +108,8 @@ func listWidgets(t *testing.T, cfg client.Config) error {
 	return clientOf(t, cfg).List(t.Context(), widgets, metav1.ListOptions{}, &metav1.PartialObjectMetadataList{})
 }
 
-// The cause of a 401 is in the log, under the audit id of the answer, and not in the answer. Neither has the credential. The log
-// gets at most ten lines a second, whatever clients do, and tells how many it did not get.
+// The cause of a 401 is logged with the audit ID of the answer, and is not in the answer. Neither has the credential. The log
+// gets at most ten lines a second, and the number of lines that were left out.
 func TestTheLogHasTheCauseOfA401(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zapcore.DebugLevel)
@@ -176,7 +176,7 @@ func TestTheLogHasTheCauseOfA401(t *testing.T) {
 		if got := lines(); len(got) != 2 || got[0].ContextMap()["dropped"] != int64(15) || got[1].ContextMap()["dropped"] != nil {
 			t.Errorf("the lines of the next second are %+v; the first should tell of 15 that are missing", got)
 		}
-		// A request without a credential, which the authorizer refuses, is none of these.
+		// A request without a credential is refused by the authorizer, and is not logged here.
 		if code, body := told(t, srv.Anonymous(), "GET", srv.URL+widgetsPath, ""); code != http.StatusForbidden || len(lines()) != 0 {
 			t.Errorf("somebody without a credential: %d %s, or a line about it", code, body)
 		}

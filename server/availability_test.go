@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// flaky is a backend that cannot be asked while down is set, and says so.
+// flaky is a backend whose calls return an error while down is set.
 type flaky struct {
 	storage.Backend
 	down  atomic.Bool
@@ -60,8 +60,8 @@ func (f *flaky) Ready(context.Context) error {
 	return f.err()
 }
 
-// A storage that cannot be asked is a 503 that names the cause, and for a change says that it may have been made. Clients
-// repeat by themselves what has a Retry-After: nothing has.
+// If calls of the storage fail, the answer is a 503 with the cause. For a change it says that the change may have been made.
+// There is no Retry-After, since clients would then repeat the request by themselves.
 func TestAnUnavailableStorageIsServiceUnavailable(t *testing.T) {
 	t.Parallel()
 	store := &flaky{Backend: memory.New(memory.Options{})}
@@ -102,7 +102,7 @@ func TestAnUnavailableStorageIsServiceUnavailable(t *testing.T) {
 	w.ask(t, "GET", widgetList+"/a", "").want(t, 200)
 }
 
-// A storage that can be alive and yet not ready is asked for both.
+// A storage that is a Healther and a Readier has both health checks.
 func TestStorageReadiness(t *testing.T) {
 	t.Parallel()
 	store := &flaky{Backend: memory.New(memory.Options{})}
@@ -128,7 +128,7 @@ func TestStorageReadiness(t *testing.T) {
 	wantCode(t, 404, code, body)
 }
 
-// hung is a backend whose health nobody learns until it is closed.
+// hung is a backend whose health check does not return until the backend is closed.
 type hung struct {
 	storage.Backend
 	asked   atomic.Int32
@@ -136,7 +136,7 @@ type hung struct {
 	begin   sync.Once
 }
 
-// Health implements storage.Healther. The first answer, when the server begins, is good.
+// Health implements storage.Healther. The first call, when the server starts, succeeds.
 func (h *hung) Health(ctx context.Context) error {
 	if h.asked.Add(1) == 1 {
 		return nil
@@ -146,7 +146,7 @@ func (h *hung) Health(ctx context.Context) error {
 	return errors.New("hung: " + ctx.Err().Error())
 }
 
-// However many ask for the health of a storage that hangs, it is asked once at a time, and the server can end.
+// Any number of health checks make one call at a time of a storage that does not return, and the server can end.
 func TestHealthOfAHungStorage(t *testing.T) {
 	t.Parallel()
 	store := &hung{Backend: memory.New(memory.Options{}), waiting: make(chan struct{})}
@@ -167,7 +167,7 @@ func TestHealthOfAHungStorage(t *testing.T) {
 	}
 }
 
-// deaf is a backend whose health check hangs until the backend is closed, whatever its context says.
+// deaf is a backend whose health check does not return until the backend is closed, even if its context ends.
 type deaf struct {
 	storage.Backend
 	asked   atomic.Int32
@@ -191,7 +191,7 @@ func (d *deaf) Close() error {
 	return d.Backend.Close()
 }
 
-// The server ends although the storage does not answer its health check, by closing it.
+// The server ends although the health check of the storage does not return: closing the storage ends the check.
 func TestCloseOfADeafStorage(t *testing.T) {
 	t.Parallel()
 	store := &deaf{Backend: memory.New(memory.Options{}), waiting: make(chan struct{}), closed: make(chan struct{})}
@@ -227,7 +227,7 @@ type dyingFeed struct {
 func (f *dyingFeed) Next(ctx context.Context) (storage.Changes, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(f.d.life, cancel)() // stops it
+	defer context.AfterFunc(f.d.life, cancel)() // stops cancel
 	got, err := f.Feed.Next(ctx)
 	if f.d.life.Err() != nil {
 		return storage.Changes{}, f.d.err
@@ -235,8 +235,7 @@ func (f *dyingFeed) Next(ctx context.Context) (storage.Changes, error) {
 	return got, err
 }
 
-// A watch without a cache whose storage is lost under way ends with an ERROR event that says so, after the events that
-// came before.
+// A watch without a cache ends with an ERROR event with the cause when its storage is lost. Events from before are sent first.
 func TestAnUnavailableStorageEndsWatches(t *testing.T) {
 	t.Parallel()
 	life, end := context.WithCancel(context.Background())

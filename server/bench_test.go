@@ -14,7 +14,7 @@ import (
 	"github.com/keelson-dev/keelson/storage/memory"
 )
 
-// bench is a server whose handler is called without a network: what is measured is the library alone.
+// bench is a server whose handler is called without a network, so that only the library is measured.
 type bench struct {
 	b       *testing.B
 	handler http.Handler

@@ -29,21 +29,20 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// shared is a backend of more than one server: whoever made it closes it.
+// shared is a backend of several servers. Close does nothing: the test closes the backend.
 type shared struct{ *memory.Backend }
 
 func (shared) Close() error { return nil }
 
-// twins are two servers of one storage, one with a cache and one without. Whatever a client can ask must be answered
-// alike.
+// twins are two servers of one storage, one with a cache and one without. Both must give the same answer to every request.
 type twins struct {
 	t       *testing.T
 	rand    *rand.Rand
 	backend *memory.Backend
 	servers [2]*wire // with a cache, without one
 	http1   [2]*http.Client
-	oldest  int64    // revision that requests ask for: a few before it are forgotten
-	tokens  []string // of pages
+	oldest  int64    // oldest revision for requests: a few revisions before it are forgotten
+	tokens  []string // continue tokens of pages
 	made    int
 }
 
@@ -105,7 +104,7 @@ func (tw *twins) namespace() string { return tw.pick("a", "a", "b", "c", "") }
 func (tw *twins) version() string   { return tw.pick("v1", "v1", "v1beta1", "v1alpha1") }
 func (tw *twins) name() string      { return tw.pick("s1", "s2", "s3", "s4", "s5", "s6") }
 
-// write changes something by one of the servers, or behind their back.
+// write changes something by one of the servers, or in the backend.
 func (tw *twins) write() {
 	w := tw.servers[tw.rand.IntN(2)]
 	ns, name := tw.pick("a", "a", "b", "c"), tw.name()
@@ -139,11 +138,11 @@ func (tw *twins) write() {
 	case n < 98:
 		tw.heal()
 	default:
-		w.ask(tw.t, "PATCH", list+"/"+name, `{"spec":{"area":101}}`, "Content-Type", mergePatch) // which v1alpha1 cannot say
+		w.ask(tw.t, "PATCH", list+"/"+name, `{"spec":{"area":101}}`, "Content-Type", mergePatch) // has no form in v1alpha1
 	}
 }
 
-// plant stores a value that the servers would not write; "" deletes.
+// plant stores a value that the servers would not write; "" deletes the key.
 func (tw *twins) plant(ns, name, value string) {
 	tw.t.Helper()
 	c := storage.Commit{Key: "/registry/sea.example.com/sails/" + ns + "/" + name, Expect: storage.AnyRevision, Value: []byte(value), Delete: value == ""}
@@ -152,7 +151,7 @@ func (tw *twins) plant(ns, name, value string) {
 	}
 }
 
-// forget drops the older states now and then: while there is a cache, it may know them still.
+// forget drops older states now and then, unless a cache may still have them.
 func (tw *twins) forget() {
 	tw.t.Helper()
 	floor := tw.now() - tw.rand.Int64N(100)
@@ -165,7 +164,7 @@ func (tw *twins) forget() {
 	tw.oldest = floor - 10
 }
 
-// heal deletes what cannot be read.
+// heal deletes values that cannot be read.
 func (tw *twins) heal() {
 	tw.t.Helper()
 	for _, ns := range []string{"a", "b", "c"} {
@@ -186,7 +185,7 @@ func (tw *twins) fieldSelector() string {
 		"spec.color=red,metadata.name=s1", "spec.color=", "metadata.name=..")
 }
 
-// revision is one that a request may ask for; none in the future, which is waited for.
+// revision returns a revision for a request. It is not in the future, for which a request would wait.
 func (tw *twins) revision() string {
 	now := tw.now()
 	return tw.pick("", "", "", "0", strconv.FormatInt(now, 10), strconv.FormatInt(tw.oldest+tw.rand.Int64N(max(now-tw.oldest, 1)), 10))
@@ -196,7 +195,7 @@ func (tw *twins) accept() string {
 	return tw.pick("", "", "application/json", "application/yaml", tableForm, partialForm, partialList, "application/json;pretty=1")
 }
 
-// token is that of a page, sometimes changed.
+// token returns the continue token of a page, sometimes changed.
 func (tw *twins) token() string {
 	if len(tw.tokens) == 0 {
 		return ""
@@ -218,7 +217,7 @@ func (tw *twins) token() string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// read is a request that changes nothing.
+// read returns a request that changes nothing.
 func (tw *twins) read() (method, path string, header []string) {
 	q := url.Values{}
 	set := func(name, value string) {
@@ -242,7 +241,7 @@ func (tw *twins) read() (method, path string, header []string) {
 	if q.Has("resourceVersion") {
 		set("resourceVersionMatch", tw.pick("", "", "Exact", "NotOlderThan"))
 	}
-	if method == "GET" { // the length that HEAD tells is with the token, or without
+	if method == "GET" { // the Content-Length of a HEAD is that with the token, or without
 		set("limit", tw.pick("", "", "1", "2", "3", "500", "0", "-1"))
 	}
 	set("includeObject", tw.pick("", "", "", "None", "Object", "Metadata"))
@@ -262,14 +261,14 @@ func (tw *twins) read() (method, path string, header []string) {
 
 var ages = regexp.MustCompile(`"(\d+[smhd])+"`)
 
-// plainly is an answer without what depends on the clock, or on how it was compressed.
+// plainly returns an answer without the parts that depend on the clock, or on compression.
 func plainly(t *testing.T, a answer) answer {
 	t.Helper()
 	a.header = maps.Clone(a.header)
 	a.header.Del("Date")
 	a.header.Del("Audit-Id")
 	if a.header.Get("Content-Encoding") == "gzip" && a.body != "" {
-		a.header.Del("Content-Length") // which a small body gets, and what is compressed elsewhere has another size
+		a.header.Del("Content-Length") // only a small body has it, and the compressed size may differ
 		r, err := gzip.NewReader(strings.NewReader(a.body))
 		if err != nil {
 			t.Fatal(err)
@@ -284,7 +283,7 @@ func plainly(t *testing.T, a answer) answer {
 	return a
 }
 
-// compare makes a request to both, and fails the test where the answers differ.
+// compare sends a request to both servers, and fails the test if the answers differ.
 func (tw *twins) compare(method, path string, header []string) answer {
 	tw.t.Helper()
 	clients := []*http.Client{tw.servers[0].client, tw.servers[1].client}
@@ -320,14 +319,14 @@ func (tw *twins) compare(method, path string, header []string) answer {
 
 var continued = regexp.MustCompile(`(?m),\s*"continue": ?"([^"]+)"|^  continue: (.+)\n`)
 
-// nothingFollows lets a last page without a cache have a token where the cache knows that nothing else matches: then
-// the page that follows is empty.
+// nothingFollows allows a difference. The last page without a cache may have a continue token where the cache sees that no other
+// object matches. Then the next page must be empty.
 func (tw *twins) nothingFollows(path string, header []string, got *[2]answer) {
 	tw.t.Helper()
 	const broken = "StorageReadError"
 	if strings.Contains(got[0].body, broken) && strings.Contains(path, "limit=") &&
 		(strings.Contains(got[1].body, broken) || got[1].code == 500 && notConverted(tw.t, got[1].body)) {
-		got[1] = got[0] // the cache has looked further, and names more; or what is on the page cannot be converted either
+		got[1] = got[0] // the cache has looked at more objects, and its error names more; or the objects of the page cannot be converted either
 		return
 	}
 	found := continued.FindStringSubmatch(got[1].body)
@@ -346,7 +345,7 @@ func (tw *twins) nothingFollows(path string, header []string, got *[2]answer) {
 	w := tw.servers[1]
 	next := plainly(tw.t, w.ask(tw.t, "GET", u.Path+"?"+q.Encode(), "", "Accept", partialList))
 	var list metav1.PartialObjectMetadataList
-	if strings.Contains(got[0].body, broken) && next.code == 500 { // here too: nothing that can be read follows
+	if strings.Contains(got[0].body, broken) && next.code == 500 { // no object follows that can be read
 		got[1] = got[0]
 		return
 	}
@@ -359,8 +358,7 @@ func (tw *twins) nothingFollows(path string, header []string, got *[2]answer) {
 	}
 }
 
-// notConverted reports whether a Status, in JSON of whatever layout or YAML, tells of an object that has no form in the
-// version asked for.
+// notConverted reports whether a Status, in JSON or YAML, is about an object that has no form in the requested version.
 func notConverted(t *testing.T, body string) bool {
 	t.Helper()
 	var status metav1.Status
@@ -370,13 +368,13 @@ func notConverted(t *testing.T, body string) bool {
 	return strings.HasPrefix(status.Message, "converting ")
 }
 
-// settle lets the cache reach the present: then a read of whatever revision is answered alike.
+// settle waits until the cache has the present state, so that reads at any revision have the same answer.
 func (tw *twins) settle() {
 	tw.t.Helper()
 	tw.servers[0].ask(tw.t, "GET", sailsIn("v1", "")+"?limit=1", "")
 }
 
-// Each server of a storage answers alike, whether it has a cache or not, and whoever wrote.
+// Servers of one storage give the same answers, with or without a cache, and whichever server has written.
 func TestCacheChangesNoAnswer(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*server.KindOptions[*Sail]){
@@ -414,7 +412,7 @@ func TestCacheChangesNoAnswer(t *testing.T) {
 	}
 }
 
-// soak is how long a random test lasts: KEELSON_SOAK, or otherwise.
+// soak returns the time of a random test: the value of KEELSON_SOAK, or otherwise.
 func soak(t *testing.T, otherwise time.Duration) time.Duration {
 	t.Helper()
 	text := os.Getenv("KEELSON_SOAK")
@@ -428,7 +426,7 @@ func soak(t *testing.T, otherwise time.Duration) time.Duration {
 	return d
 }
 
-// future asks for what is not there yet.
+// future requests states that do not exist yet.
 func (tw *twins) future() {
 	tw.t.Helper()
 	n := strconv.FormatInt(tw.now()+100, 10)
@@ -453,7 +451,7 @@ func (tw *twins) future() {
 	all.Wait()
 }
 
-// watches lets watches run on both beside writes, and compares what they show.
+// watches runs watches on both servers beside writes, and compares their events.
 func (tw *twins) watches() {
 	tw.t.Helper()
 	type pair struct {
@@ -546,7 +544,7 @@ func (tw *twins) watches() {
 	for _, p := range pairs {
 		a, b := <-p.got[0], <-p.got[1]
 		if refused(a) && len(b) > 2 && refused(b[:1:1], b[len(b)-2:]...) {
-			b = slices.Concat(b[:1], a[1:]) // the storage finds the first while it tells the state, the cache knows all before
+			b = slices.Concat(b[:1], a[1:]) // the storage finds the first while it sends the initial state, the cache has all from before
 		}
 		if !slices.Equal(a, b) {
 			tw.t.Errorf("GET %s %q until %d:\ncached:\n%s\nuncached:\n%s", p.path, p.header, last, strings.Join(a, "\n"), strings.Join(b, "\n"))
@@ -554,7 +552,7 @@ func (tw *twins) watches() {
 	}
 }
 
-// refused reports whether a watch showed nothing but that there are objects which cannot be read.
+// refused reports whether a watch had no events, except one for objects that cannot be read.
 func refused(lines []string, more ...string) bool {
 	lines = append(lines, more...)
 	return len(lines) == 3 && strings.Contains(lines[1], `{"type":"ERROR"`) && strings.Contains(lines[1], `"StorageReadError"`)
@@ -573,7 +571,7 @@ func eventOf(line string) (kind string, rv int64) {
 	return e.Type, rv
 }
 
-// watchRequest is one that the objects of touch end.
+// watchRequest returns a watch that ends after events for the objects of touch.
 func (tw *twins) watchRequest() (path string, header []string) {
 	q := url.Values{}
 	set := func(name, value string) {
@@ -612,13 +610,13 @@ func (tw *twins) watchRequest() (path string, header []string) {
 	return path + "?" + q.Encode(), header
 }
 
-// deprecatedWatch is the old path of a watch.
+// deprecatedWatch returns the old form of the path of a watch.
 func deprecatedWatch(path string) string {
 	parts := strings.SplitN(path, "/", 5) // "", apis, group, version, rest
 	return strings.Join(parts[:4], "/") + "/watch/" + parts[4]
 }
 
-// touch changes objects so that each watch of watchRequest sees one change at least.
+// touch changes objects so that each watch of watchRequest gets at least one event.
 func (tw *twins) touch() {
 	tw.t.Helper()
 	for _, ns := range []string{"a", "b"} {

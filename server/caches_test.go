@@ -22,7 +22,7 @@ import (
 	"github.com/keelson-dev/keelson/storage/memory"
 )
 
-// part is one of the kinds of manyKinds: a Go type for each A and B.
+// part is a Go type for each A and B, for the kinds of manyKinds.
 type part[A, B any] struct {
 	A A `json:"a,omitempty"`
 	B B `json:"b,omitempty"`
@@ -51,7 +51,7 @@ func manyKinds() server.Group {
 	return server.Group{Name: "example.com", Versions: []server.Version{{Name: "v1", Resources: all}}}
 }
 
-// cacheGoroutines counts the goroutines of caches that carry a label, or were started by one that does.
+// cacheGoroutines counts the goroutines of caches with a label, and those that they have started.
 func cacheGoroutines(t *testing.T, label string) (n int) {
 	t.Helper()
 	var all strings.Builder
@@ -74,8 +74,7 @@ func cacheGoroutines(t *testing.T, label string) (n int) {
 	return n
 }
 
-// A kind that nobody asks for costs no goroutine. One that is asked for costs one at most, and none at rest where the
-// storage wakes its readers.
+// A kind without requests has no goroutine. A kind with requests has at most one, and none at rest if the storage is a Waker.
 func TestCachesBeginWithTheFirstRequest(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -93,7 +92,7 @@ func TestCachesBeginWithTheFirstRequest(t *testing.T) {
 	}
 }
 
-// waiting is a storage whose feeds are no storage.Waker.
+// waiting is a storage whose feeds are not a storage.Waker.
 type waiting struct{ storage.Backend }
 
 func (w waiting) Watch(ctx context.Context, r storage.WatchRange) (storage.Feed, error) {
@@ -184,7 +183,7 @@ func spoke(o server.KindOptions[*SailV1Beta1]) server.Options {
 	return server.Options{Groups: []server.Group{g}}
 }
 
-// watched is a backend that can be lost and found, and counts what is asked of it.
+// watched is a backend that can fail and recover, and counts calls.
 type watched struct {
 	*flaky
 	ranges atomic.Int32 // of objects
@@ -201,7 +200,7 @@ func newWatched() *watched {
 	return b
 }
 
-// lose makes all calls and feeds fail until find.
+// lose lets all calls and feeds fail until find is called.
 func (b *watched) lose() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -238,7 +237,7 @@ func (b *watched) Watch(ctx context.Context, r storage.WatchRange) (storage.Feed
 	return &watchedFeed{dyingFeed: dyingFeed{Feed: f, d: &dying{err: errCut, life: line}}, closed: sync.OnceFunc(func() { b.open.Add(-1) })}, nil
 }
 
-// Close fails when the server has left a feed open.
+// Close returns an error if the server has not closed a feed.
 func (b *watched) Close() error {
 	if n := b.open.Load(); n != 0 {
 		return fmt.Errorf("closed with %d open feeds", n)
@@ -256,7 +255,7 @@ func (f *watchedFeed) Close() {
 	f.closed()
 }
 
-// Whatever a cache is of, groups of extensions included, it is closed before the storage.
+// Every cache, also of groups of extensions, is closed before the storage.
 func TestCachesAreClosedBeforeTheStorage(t *testing.T) {
 	t.Parallel()
 	store := newWatched()
@@ -272,7 +271,7 @@ func TestCachesAreClosedBeforeTheStorage(t *testing.T) {
 	if n := store.open.Load(); n != 2 {
 		t.Errorf("%d feeds for two kinds", n)
 	}
-	_ = srv.Close() // fails the test with what the storage's Close returns
+	_ = srv.Close() // the Close of the storage fails the test
 	err := srv.Install(server.ExtensionFunc(func(h *server.Host) error { return h.Serve(server.Group{Name: "late.example.com"}) }))
 	if err == nil || !strings.Contains(err.Error(), "the server has ended") {
 		t.Errorf("Install after the end: %v", err)
@@ -289,8 +288,8 @@ func eventually(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// Readiness names the caches that cannot follow the storage. Meanwhile what may be old is answered from memory, watches
-// stay, and afterwards they show what happens.
+// /readyz names the caches that cannot follow the storage. Meanwhile reads that may be old are answered from memory, and watches
+// stay open. Afterwards the watches get the events.
 func TestCacheReadiness(t *testing.T) {
 	t.Parallel()
 	store := newWatched()
@@ -402,7 +401,7 @@ func fastened(conversions *atomic.Int32) server.Group {
 	return g
 }
 
-// An event that is not shown as it is stored is converted once, however many watch.
+// An event in a version that is not stored is converted once, however many watches there are.
 func TestWatchersShareConversions(t *testing.T) {
 	t.Parallel()
 	var conversions atomic.Int32
@@ -421,7 +420,7 @@ func TestWatchersShareConversions(t *testing.T) {
 		w.ask(t, "PATCH", sailsPath("v1")+"/s", fmt.Sprintf(`{"spec":{"area":%d}}`, i+2), "Content-Type", mergePatch).want(t, 200)
 	}
 	w.ask(t, "DELETE", sailsPath("v1")+"/s", "").want(t, 200)
-	streams = append(streams, w.watch(t, sailsPath("v2")+from)) // who comes later shares too
+	streams = append(streams, w.watch(t, sailsPath("v2")+from)) // a later watch shares the conversion, too
 	var texts []string
 	for n, s := range streams {
 		for i := range events + 1 {
@@ -464,7 +463,7 @@ func TestAFailedConversionEndsItsWatches(t *testing.T) {
 	}
 }
 
-// A watch that allows bookmarks is told the revision before it leaves the window, and one that does not is not.
+// A watch that allows bookmarks gets the revision before it leaves the window, and another watch does not.
 func TestBookmarksBeforeTheWindowPasses(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
@@ -473,7 +472,7 @@ func TestBookmarksBeforeTheWindowPasses(t *testing.T) {
 	with := w.watch(t, quiet+"?watch=1&allowWatchBookmarks=1&resourceVersion="+first.ResourceVersion)
 	without := w.watch(t, quiet+"?watch=1&resourceVersion="+first.ResourceVersion)
 	w.make(t, widgetList, `{"metadata":{"name":"b"}}`)
-	for i := range 10 { // of the 8 MiB that the log of a small kind may have
+	for i := range 10 { // the log of a small kind may have 8 MiB
 		body := fmt.Sprintf(`{"spec":{"size":%d,"data":%q}}`, i+1, strings.Repeat("x", 1<<20))
 		w.ask(t, "PATCH", widgetList+"/b", body, "Content-Type", mergePatch).want(t, 200)
 	}
@@ -484,7 +483,7 @@ func TestBookmarksBeforeTheWindowPasses(t *testing.T) {
 	without.want("ADDED c")
 }
 
-// slowly takes five seconds to read.
+// slowly is a backend whose reads take five seconds.
 type slowly struct{ storage.Backend }
 
 func (s slowly) Range(ctx context.Context, r storage.Range) (storage.RangeResult, error) {
@@ -496,7 +495,7 @@ func (s slowly) Range(ctx context.Context, r storage.Range) (storage.RangeResult
 	}
 }
 
-// A list waits for the cache that is filled as long as it may, and is then turned away.
+// A list waits for the cache for at most CacheWait, and is then answered with 429.
 func TestWaitsForCaches(t *testing.T) {
 	t.Parallel()
 	for wait, want := range map[time.Duration]struct {
@@ -509,7 +508,7 @@ func TestWaitsForCaches(t *testing.T) {
 			}, widgets())
 			began := time.Now()
 			code, text := call(t, srv.Client(), "GET", srv.URL+widgetsPath, "")
-			if took := time.Since(began); code != want.code || took < want.least || code == 429 && took > want.least+5*time.Second+500*time.Millisecond { // it may have asked for the revision first
+			if took := time.Since(began); code != want.code || took < want.least || code == 429 && took > want.least+5*time.Second+500*time.Millisecond { // the request may have asked for the revision first
 				t.Errorf("with %v: %d after %v, want %d after %v; %.200s", wait, code, took, want.code, want.least, text)
 			}
 			if err := srv.Close(); err != nil {

@@ -108,7 +108,7 @@ func TestCatalogue(t *testing.T) {
 	}
 }
 
-// Of a kind that is withdrawn nobody can say what is absent: the garbage collector would delete what such objects own.
+// For a kind that is withdrawn no object may count as absent: the garbage collector would delete the objects that it owns.
 func TestCatalogueOfWithdrawnKinds(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t, widgets())
@@ -134,7 +134,7 @@ func TestCatalogueOfWithdrawnKinds(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// drops is computed and can be listed, watched, updated and deleted, as few are.
+// drops is a computed storage that supports list, watch, update and delete, and no other verbs.
 type drops struct{ moons }
 
 func (drops) Watch(call *registry.Call, opts *metav1.ListOptions) (registry.ObjectWatch, error) {

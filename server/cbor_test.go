@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
 )
 
-// cborOf is what apimachinery's serializer has for JSON, of an object or an event, in its deterministic form.
+// cborOf returns the CBOR of an object or an event in JSON, as apimachinery's serializer writes it, in its deterministic form.
 func cborOf(t *testing.T, text string) string {
 	t.Helper()
 	var event struct {
@@ -46,7 +46,7 @@ func cborOf(t *testing.T, text string) string {
 	return out.String()
 }
 
-// events reads as many lines.
+// events reads n lines.
 func events(count int) func(io.Reader) ([]byte, error) {
 	return func(in io.Reader) (text []byte, err error) {
 		lines := bufio.NewReader(in)
@@ -61,8 +61,8 @@ func events(count int) func(io.Reader) ([]byte, error) {
 	}
 }
 
-// TestCBORIsTheJSON: every form that an object has is the same in CBOR as in JSON, in the bytes that kube-apiserver's
-// serializer has for it.
+// TestCBORIsTheJSON checks that every form of an object is the same in CBOR as in JSON, in the bytes of kube-apiserver's
+// serializer.
 func TestCBORIsTheJSON(t *testing.T) {
 	t.Parallel()
 	srv := servertest.Start(t, server.Options{Groups: goldenGroups(), CBOR: true})
@@ -70,7 +70,7 @@ func TestCBORIsTheJSON(t *testing.T) {
 	// ask reads an answer as read does.
 	ask := func(method, path, contentType, accept, body string, read func(io.Reader) ([]byte, error)) (int, http.Header, string) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // an end for a watch that does not say enough
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // ends a watch with too few events
 		defer cancel()
 		r, err := http.NewRequestWithContext(ctx, method, srv.URL+path, strings.NewReader(body))
 		if err != nil {
@@ -96,7 +96,7 @@ func TestCBORIsTheJSON(t *testing.T) {
 	}
 	const widgets, gadgets = "/apis/example.com/v1/namespaces/default/widgets", "/apis/untyped.example.com/v1/namespaces/default/gadgets"
 	const maps = "/api/v1/namespaces/default/configmaps"
-	const objects = 40 // with what is in them enough that lists are compressed
+	const objects = 40 // large enough that lists are compressed
 	for i := range objects {
 		for list, body := range map[string]string{
 			widgets: fmt.Sprintf(`{"metadata":{"name":"w%d","annotations":{"a":"é<%s"}},"spec":{"size":%d,"tags":["a","b"]}}`, i, strings.Repeat("x", 400*i), i*1000),
@@ -141,7 +141,7 @@ func TestCBORIsTheJSON(t *testing.T) {
 	}
 }
 
-// TestCBORIsAnOption: without it there is no filter for it, and with it what a filter refuses is answered in it.
+// TestCBORIsAnOption checks that without the option there is no filter for CBOR, and that with it filters refuse in CBOR.
 func TestCBORIsAnOption(t *testing.T) {
 	t.Parallel()
 	for _, on := range []bool{false, true} {

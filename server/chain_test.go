@@ -15,17 +15,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// swells is computed, and does what a program's storage should not do.
+// swells is a computed storage that behaves in ways in which a program's storage should not.
 type swells struct {
-	entered chan struct{} // told of each reader of "slack"
-	release chan struct{} // closed to let them go
+	entered chan struct{} // receives a value for each read of "slack"
+	release chan struct{} // closed to let these reads return
 }
 
 func (s swells) Get(_ *registry.Call, name string, _ *metav1.GetOptions) (runtime.Object, error) {
 	switch name {
 	case "rip":
 		panic("carried away")
-	case "slack": // deaf to its context
+	case "slack": // ignores its context
 		s.entered <- struct{}{}
 		<-s.release
 	}
@@ -36,8 +36,8 @@ func (s swells) Get(_ *registry.Call, name string, _ *metav1.GetOptions) (runtim
 
 const swellsPath = "/apis/sea.example.com/v1/swells/"
 
-// startSwells starts a server of swells to whom everybody may do everything: members of system:masters are never
-// turned away, so the others are those of interest here.
+// startSwells starts a server of swells where everybody may do everything. Requests of system:masters are never refused, so the
+// tests use other users.
 func startSwells(t *testing.T, opts server.Options) (*servertest.Server, swells) {
 	t.Helper()
 	s := swells{make(chan struct{}, 10), make(chan struct{})}

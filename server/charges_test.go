@@ -16,8 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// quotaTally is a plug-in that counts objects, as a quota does: it charges at a create, gives back at a delete, and takes either back
-// when the change fails.
+// quotaTally is a plug-in that counts objects, like a quota: it counts up at a create and down at a delete, and reverts that when
+// the change fails.
 type quotaTally struct{ objects, updates atomic.Int64 }
 
 func (q *quotaTally) Validate(_ context.Context, r *admission.Request) error {
@@ -37,7 +37,7 @@ func (q *quotaTally) Validate(_ context.Context, r *admission.Request) error {
 	return nil
 }
 
-// counted is a server whose widgets are counted, and refused afterwards if their colour is "refused".
+// counted is a server whose widgets are counted, and then refused if their color is "refused".
 func counted(t *testing.T) (*servertest.Server, *quotaTally) {
 	t.Helper()
 	q := &quotaTally{}
@@ -69,7 +69,7 @@ func stored(t *testing.T, srv *servertest.Server) int64 {
 	return int64(strings.Count(body, `"uid":"`))
 }
 
-// What was charged for a change that has failed is taken back, whatever it failed by.
+// The count for a change that has failed is reverted, whatever the reason was.
 func TestChargesOfFailedChanges(t *testing.T) {
 	t.Parallel()
 	srv, q := counted(t)
@@ -78,7 +78,7 @@ func TestChargesOfFailedChanges(t *testing.T) {
 	for _, step := range []struct {
 		what, method, path, body string
 		code                     int
-		objects, updates         int64 // how many more are counted
+		objects, updates         int64 // the expected increase of the counts
 	}{
 		{"created", "POST", "", named("a", ""), 201, 1, 0},
 		{"AlreadyExists", "POST", "", named("a", ""), 409, 0, 0},
@@ -103,7 +103,8 @@ func TestChargesOfFailedChanges(t *testing.T) {
 	}
 }
 
-// Rivals, who write an object between its read and its commit, have an update and a delete tried again: each is charged once.
+// If another client writes an object between the read and the commit of an update or delete, the change is tried again: each is
+// counted once.
 func TestChargesOfChangesThatAreTriedAgain(t *testing.T) {
 	t.Parallel()
 	srv, q := counted(t)
@@ -117,7 +118,7 @@ func TestChargesOfChangesThatAreTriedAgain(t *testing.T) {
 	if code != 200 || q.objects.Load() != 0 {
 		t.Errorf("DELETE: %d %s, %d objects counted", code, body, q.objects.Load())
 	}
-	// The rival of a create makes the object, past admission: the create fails.
+	// In a create the other client makes the object after admission: the create fails.
 	code, body = told(t, srv.Client(), "POST", srv.URL+widgetsPath, `{"metadata":{"name":"b"}}`)
 	if code != 409 || q.objects.Load() != 0 {
 		t.Errorf("POST: %d %s, %d objects counted", code, body, q.objects.Load())
@@ -130,7 +131,7 @@ func TestChargesOfChangesThatAreTriedAgain(t *testing.T) {
 	remove()
 }
 
-// While the storage does not tell whether a change was made, what was charged for it stays.
+// If the storage does not say whether a change was made, the count for it stays.
 func TestChargesOfChangesThatMayBeMade(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []bool{false, true} {
@@ -139,7 +140,7 @@ func TestChargesOfChangesThatMayBeMade(t *testing.T) {
 		srv.Inject(servertest.Fault{Match: servertest.Match{Resources: []string{"widgets"}}, StorageError: storage.ErrUnavailable, Lost: lost})
 		for _, step := range []struct {
 			method, path, body string
-			objects, updates   int64 // that are counted then
+			objects, updates   int64 // the counts afterwards
 		}{
 			{"POST", "", `{"metadata":{"name":"b"}}`, 2, 0},
 			{"PUT", "/a", `{"metadata":{"name":"a"},"spec":{"size":1}}`, 2, 1},
@@ -157,7 +158,7 @@ func TestChargesOfChangesThatMayBeMade(t *testing.T) {
 func TestChargesAreTheObjectsThereAre(t *testing.T) {
 	t.Parallel()
 	srv, q := counted(t)
-	// Rivals write objects meanwhile; those of a create would make objects that nobody counts.
+	// Other writes happen in between. Those of a create would make objects that are not counted.
 	srv.Inject(servertest.Fault{
 		Match:     servertest.Match{Verbs: []string{"update", "delete"}, Resources: []string{"widgets"}},
 		Conflicts: 1, Rate: 0.2, Seed: 7,
@@ -182,7 +183,7 @@ func TestChargesAreTheObjectsThereAre(t *testing.T) {
 					}
 				case 3:
 					told(t, srv.Client(), "DELETE", srv.URL+widgetsPath+"/"+name, "")
-				case 4: // an apply creates what is not there
+				case 4: // an apply creates a missing object
 					code, _ := told(t, srv.Client(), "PATCH", srv.URL+widgetsPath+"/"+name+"?force=true&fieldManager=m",
 						fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":%q},%s}`, name, spec), "Content-Type", "application/apply-patch+yaml")
 					if code == 200 {

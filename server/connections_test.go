@@ -23,7 +23,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// probe is a raw connection to a server, of nobody: its client has no certificate.
+// probe is a raw connection to a server. Its client has no certificate.
 func (r *running) probe(t *testing.T, protocol string) *tls.Conn {
 	t.Helper()
 	pool := x509.NewCertPool()
@@ -38,7 +38,7 @@ func (r *running) probe(t *testing.T, protocol string) *tls.Conn {
 	return c
 }
 
-// held is how much of what is held, as the metrics tell.
+// held returns how much is held in a budget, by the metrics.
 func (r *running) held(t *testing.T, c *http.Client, what string) int {
 	t.Helper()
 	_, text := call(t, c, "GET", r.url+"/metrics", "", "Authorization", "Bearer "+r.Credentials().Token)
@@ -53,7 +53,7 @@ func (r *running) held(t *testing.T, c *http.Client, what string) int {
 	return n
 }
 
-// noneLeft returns when the only connection is that of c.
+// noneLeft waits until c is the only connection.
 func (r *running) noneLeft(t *testing.T, c *http.Client) {
 	t.Helper()
 	for r.held(t, c, "connections") > 1 {
@@ -61,7 +61,7 @@ func (r *running) noneLeft(t *testing.T, c *http.Client) {
 	}
 }
 
-// Bodies that are announced and never sent hold nothing, whoever announces them and however they are framed.
+// Bodies that are announced and never sent hold nothing, whichever client announces them and in whatever framing.
 func TestUnsentBodiesHoldNothing(t *testing.T) {
 	t.Parallel()
 	srv := run(t, server.Options{Groups: []server.Group{widgets()}, Limits: server.Limits{RequestTimeout: 2 * time.Second}})
@@ -102,7 +102,7 @@ func TestUnsentBodiesHoldNothing(t *testing.T) {
 	srv.noneLeft(t, admin)
 }
 
-// h2 is a client of HTTP/2 that sends what it likes.
+// h2 is a client that sends any frames of HTTP/2.
 type h2 struct {
 	*http2.Framer
 	conn  *tls.Conn
@@ -124,7 +124,7 @@ func (r *running) h2(t *testing.T, settings ...http2.Setting) *h2 {
 	return c
 }
 
-// request begins one on a stream.
+// request begins a request on a stream.
 func (c *h2) request(stream uint32, method, path string, end bool, more ...string) error {
 	c.block.Reset()
 	for i, pair := 0, append([]string{":method", method, ":scheme", "https", ":authority", "x", ":path", path}, more...); i < len(pair); i += 2 {
@@ -140,7 +140,7 @@ func (c *h2) request(stream uint32, method, path string, end bool, more ...strin
 	return err
 }
 
-// until reads frames until f is content, and returns the error that came before.
+// until reads frames until f returns true, and returns the error that came before.
 func (c *h2) until(f func(http2.Frame) bool) error {
 	_ = c.conn.SetReadDeadline(time.Now().Add(time.Minute))
 	for {
@@ -154,7 +154,7 @@ func (c *h2) until(f func(http2.Frame) bool) error {
 	}
 }
 
-// Over HTTP/2 a hundred bodies that are not sent are answered, and the connection is closed.
+// Over HTTP/2 a hundred requests whose bodies are not sent are answered, and the connection is closed.
 func TestUnsentBodiesOfHTTP2(t *testing.T) {
 	t.Parallel()
 	srv := run(t, server.Options{Groups: []server.Group{widgets()}})
@@ -178,8 +178,8 @@ func TestUnsentBodiesOfHTTP2(t *testing.T) {
 	srv.noneLeft(t, admin)
 }
 
-// Floods of frames end with the connection, after as much as net/http lets pass, and a frame larger than the server wants is an
-// error before it is read. A flood of SETTINGS may go on: net/http keeps nothing of them, and acknowledges many at once.
+// A flood of frames ends with the connection, after as many as net/http allows. A frame that is larger than the server allows is
+// an error before it is read. A flood of SETTINGS may go on: net/http keeps nothing of them, and acknowledges many at once.
 func TestFloodsOfFrames(t *testing.T) {
 	t.Parallel()
 	srv := run(t, server.Options{Groups: []server.Group{widgets()}})
@@ -203,7 +203,7 @@ func TestFloodsOfFrames(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := srv.h2(t)
-			if name == "RST_STREAM" || name == "a large frame" { // answers must not be what ends it
+			if name == "RST_STREAM" || name == "a large frame" { // the answers must not end the loop
 				go func() { _, _ = io.Copy(io.Discard, c.conn) }()
 			}
 			_ = c.conn.SetWriteDeadline(time.Now().Add(5 * time.Minute))
@@ -258,7 +258,7 @@ func TestStreamsOfAConnection(t *testing.T) {
 	}
 }
 
-// A header has so many bytes, and so many fields; what goes beyond is 431.
+// The bytes and the fields of a header are bounded; above the bounds the answer is 431.
 func TestHeadersAreBounded(t *testing.T) {
 	t.Parallel()
 	srv := run(t, server.Options{Limits: server.Limits{MaxHeaderBytes: 32 << 10}})
@@ -309,7 +309,7 @@ func TestHeadersAreBounded(t *testing.T) {
 	srv.noneLeft(t, admin)
 }
 
-// Connections of nobody, many more than there may be, keep nobody out, and no goroutine stays behind for them.
+// Any number of unauthenticated connections does not keep other clients out, and leaves no goroutine behind.
 func TestConnectionsAreBounded(t *testing.T) {
 	t.Parallel()
 	const most = 20
@@ -340,7 +340,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// A watch too many is answered with 429 and when to come back; one that has ended makes room.
+// A watch above the bound is answered with 429 and Retry-After; a watch that has ended makes room.
 func TestWatchesAreBounded(t *testing.T) {
 	t.Parallel()
 	srv := run(t, server.Options{Groups: []server.Group{widgets()}, Limits: server.Limits{Watches: flowcontrol.Bounds{User: 2}}})

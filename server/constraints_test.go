@@ -13,8 +13,8 @@ import (
 	"github.com/keelson-dev/keelson/storage"
 )
 
-// Gauges have constraints in the hub, v1. In v1beta1 two fields have other names, of which one is a selectable field,
-// and that has a rule of its own there.
+// Gauges have constraints in the hub, v1. In v1beta1 two fields have other names. One of them is selectable, and has another rule
+// there.
 type Gauge = runtime.Resource[GaugeSpec, GaugeStatus]
 
 type GaugeSpec struct {
@@ -64,7 +64,7 @@ func gaugeServer(t *testing.T) *wire {
 	return &wire{Server: srv, client: srv.Client()}
 }
 
-// Every way to write is judged in every version, and names what it refuses as that version does.
+// Every kind of write is judged in every version, and errors name the fields as that version does.
 func TestConstraintsOfEveryWrite(t *testing.T) {
 	t.Parallel()
 	w := gaugeServer(t)
@@ -104,7 +104,7 @@ func TestConstraintsOfEveryWrite(t *testing.T) {
 					t.Errorf("%s %s %s: %d\ngot  %s\nwant %s", c.method, c.path, c.media, s.Code, s.Message, want)
 				}
 			}
-			// What has a default is the same whether it is sent or not.
+			// A field with a default is the same whether it is sent or not.
 			w.ask(t, "PUT", one, object("in-"+v, `"need":"n","zone":"z"`)).want(t, 200)
 			w.ask(t, "PATCH", one, `{"spec":{"`+color+`":null,"`+size+`":null}}`, "Content-Type", mergePatchType).want(t, 200)
 			if now := w.ask(t, "GET", one, "").meta(t).ResourceVersion; now != before {
@@ -114,7 +114,7 @@ func TestConstraintsOfEveryWrite(t *testing.T) {
 	}
 }
 
-// A request of one megabyte with an error in every second byte, or in every label, is refused in short.
+// A request of one megabyte with an error in every second byte, or in every label, gets a short answer.
 func TestErrorsOfOneRequestAreBounded(t *testing.T) {
 	t.Parallel()
 	w := gaugeServer(t)

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// conversions counts them by what they make of what: "v1>v2".
+// conversions counts conversions by their versions: "v1>v2".
 type conversions struct {
 	mu     sync.Mutex // guards both
 	made   []string
@@ -32,7 +32,7 @@ func (c *conversions) add(from, to string) {
 	c.made, c.stacks = append(c.made, from+">"+to), append(c.stacks, from+">"+to+"\n"+string(debug.Stack()))
 }
 
-// spent returns what was made since it was called last, and where.
+// spent returns the conversions since the last call.
 func (c *conversions) spent() (made, stacks string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,7 +41,7 @@ func (c *conversions) spent() (made, stacks string) {
 	return made, stacks
 }
 
-// A Knot says how many turns it has, by another name in each version.
+// A Knot has a number of turns, under another name in each version.
 type Knot struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -79,7 +79,7 @@ type KnotV3 struct {
 
 func (k *KnotV3) DeepCopyObject() runtime.Object { return runtime.DeepCopy(k) }
 
-// knots is a group of which v1 is sent, v2 is the hub and v3 is stored.
+// knots is a group with requests in v1, the hub v2, and objects stored in v3.
 func (c *conversions) knots(judged bool) server.Group {
 	sent := server.Kind("Knot", server.KindOptions[*KnotV1]{})
 	convert := server.Convert(func(in *KnotV1, out *Knot) error {
@@ -122,7 +122,7 @@ func (c *conversions) knots(judged bool) server.Group {
 	}
 }
 
-// lookers are plug-ins that look at the objects of all changes, as they are shown, and change nothing.
+// lookers are plug-ins that read the objects of all changes, and change nothing.
 func lookers() admission.Chain {
 	look := func(_ context.Context, r *admission.Request) error {
 		if r.Object() == nil && r.Old() == nil {
@@ -138,7 +138,7 @@ type asked struct{ what, method, path, contentType, body, want string }
 
 func (c *conversions) run(t *testing.T, srv *servertest.Server, all []asked) {
 	t.Helper()
-	version := "" // of the last answer
+	version := "" // resourceVersion of the last answer
 	for _, a := range all {
 		c.spent()
 		code, body := call(t, srv.Client(), a.method, srv.URL+a.path, strings.Replace(a.body, "@", version, 1), "Content-Type", a.contentType)
@@ -157,8 +157,8 @@ func (c *conversions) run(t *testing.T, srv *servertest.Server, all []asked) {
 	}
 }
 
-// TestConversionsOfARequest counts the conversions of a kind with Go types of which one version is sent, another is the hub and a
-// third is stored. An update finds the object in the cache, in the version that is stored.
+// TestConversionsOfARequest counts the conversions of a kind with Go types. Requests, the hub and the stored objects are in three
+// versions. An update finds the object in the cache, in the stored version.
 func TestConversionsOfARequest(t *testing.T) {
 	t.Parallel()
 	for what, plugins := range map[string]admission.Chain{"alone": nil, "with plug-ins": lookers()} {
@@ -168,28 +168,28 @@ func TestConversionsOfARequest(t *testing.T) {
 				c := &conversions{}
 				srv := servertest.Start(t, server.Options{Groups: []server.Group{c.knots(judged)}, Policy: server.Policy{Admission: plugins}})
 				const path = "/apis/sea.example.com/v1/namespaces/default/knots"
-				rules := "" // the object that is to be stored, for the rules of the version sent
+				rules := "" // of the object to be stored, for the rules of the request's version
 				if judged {
 					rules = "v2>v1 "
 				}
 				c.run(t, srv, []asked{
 					{"POST", "POST", path, "application/json", `{"metadata":{"name":"a"},"twists":1}`,
-						"v1>v2 v2>v1 " + // to the hub; what of it can be shown, for managedFields too
-							rules + "v2>v3 v3>v2 v2>v1"}, // to be stored; as it will be read; the answer
-					{"GET", "GET", path + "/a", "", "", ""}, // of what was made for the answer to the POST
+						"v1>v2 v2>v1 " + // to the hub; back, for what can be shown, and for managedFields
+							rules + "v2>v3 v3>v2 v2>v1"}, // to the stored version; as it will be read; the answer
+					{"GET", "GET", path + "/a", "", "", ""}, // uses the result that was kept for the answer to the POST
 					{"LIST", "GET", path, "", "", "v3>v2 v2>v1"},
 					{"PUT", "PUT", path + "/a", "application/json", `{"metadata":{"name":"a"},"twists":2}`,
-						"v1>v2 v2>v1 " + // what was sent, as above
-							"v3>v2 v2>v1 " + // what is stored, for managedFields and rules
+						"v1>v2 v2>v1 " + // the body, as above
+							"v3>v2 v2>v1 " + // the stored object, for managedFields and rules
 							rules + "v2>v3 v3>v2 v2>v1"},
 					{"merge patch", "PATCH", path + "/a", mergePatchType, `{"twists":3}`,
-						"v3>v2 v2>v1 " + // what is stored, to be patched, for managedFields and rules
+						"v3>v2 v2>v1 " + // the stored object, to be patched, for managedFields and rules
 							"v1>v2 v2>v1 " + rules + "v2>v3 v3>v2 v2>v1"},
 					{"apply", "PATCH", path + "/a?fieldManager=me&force=true", applyType, `{"apiVersion":"sea.example.com/v1","kind":"Knot","metadata":{"name":"a"},"twists":4}`,
-						"v3>v2 v2>v1 " + // what is stored, to be merged
+						"v3>v2 v2>v1 " + // the stored object, to be merged
 							"v1>v2 v2>v1 " + rules + "v2>v3 v3>v2 v2>v1"},
 					{"a patch of nothing", "PATCH", path + "/a", mergePatchType, `{}`,
-						"v3>v2 v2>v1 v1>v2 v2>v3 v3>v2"}, // what is made is equal to what is stored, and the answer is that of before
+						"v3>v2 v2>v1 v1>v2 v2>v3 v3>v2"}, // the result is equal to the stored object, and the answer is that of before
 					{"DELETE", "DELETE", path + "/a", "", "", "v3>v2"},
 				})
 			})
@@ -197,8 +197,8 @@ func TestConversionsOfARequest(t *testing.T) {
 	}
 }
 
-// TestCallsOfARequest counts the calls of a conversion that is made by somebody else, of a kind without a Go type, whose hub is
-// stored: as many as kube-apiserver makes, or fewer.
+// TestCallsOfARequest counts the calls of an external conversion, of a kind without a Go type whose hub is stored: as many as
+// kube-apiserver makes, or fewer.
 func TestCallsOfARequest(t *testing.T) {
 	t.Parallel()
 	for what, plugins := range map[string]admission.Chain{"alone": nil, "with plug-ins": lookers()} {
@@ -216,7 +216,7 @@ func TestCallsOfARequest(t *testing.T) {
 			path := shapePath(2)
 			c.run(t, srv, []asked{
 				{"POST", "POST", path, "application/json", shape(2, "a", `,"spec":{"colour":"red"}`), "v2>v1 v1>v2"},
-				{"GET", "GET", path + "/a", "", "", ""}, // of what was made for the answer to the POST
+				{"GET", "GET", path + "/a", "", "", ""}, // uses the result that was kept for the answer to the POST
 				{"PUT", "PUT", path + "/a", "application/json", strings.Replace(shape(2, "a", `,"spec":{"colour":"blue"}`), `"name"`, `"resourceVersion":"@","name"`, 1), "v2>v1 v1>v2 v1>v2"},
 				{"merge patch", "PATCH", path + "/a", mergePatchType, `{"spec":{"colour":"pink"}}`, "v1>v2 v2>v1 v1>v2"},
 				{"apply", "PATCH", path + "/a?fieldManager=me&force=true", applyType, shape(2, "a", `,"spec":{"colour":"grey"}`), "v1>v2 v2>v1 v1>v2"},

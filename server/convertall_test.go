@@ -26,7 +26,7 @@ type repainter struct {
 	calls   int
 	objects int
 	broken  bool
-	entered chan<- context.Context // gets the context of each call, which then waits for its end; nil: none
+	entered chan<- context.Context // receives the context of each call, which then waits for its end; nil: none
 }
 
 func (r *repainter) convert(ctx context.Context, in []*unstructured.Unstructured, to schema.GroupVersion) ([]*unstructured.Unstructured, error) {
@@ -56,7 +56,7 @@ func (r *repainter) convert(ctx context.Context, in []*unstructured.Unstructured
 	return in, nil
 }
 
-// spent returns how many calls and objects there were since it was called last.
+// spent returns the number of calls and objects since the last call.
 func (r *repainter) spent() (calls, objects int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,7 +75,7 @@ func (r *repainter) shapes(stored int) server.Group {
 	return shapes(func(o *untypedOptions, version int) { o.ConvertAll, o.Stored = r.convert, version == stored }, specFields{"color": nil}, specFields{"colour": nil})
 }
 
-// TestManyAreConvertedAtOnce reads 1,100 objects in the version that is not stored, in all ways in which there are many.
+// TestManyAreConvertedAtOnce reads 1,100 objects in the version that is not stored, by every request that reads many.
 func TestManyAreConvertedAtOnce(t *testing.T) {
 	t.Parallel()
 	const n = 1100
@@ -106,7 +106,7 @@ func TestManyAreConvertedAtOnce(t *testing.T) {
 			few(t, "a list")
 			continue
 		}
-		r.spent() // of a page, or of what was kept
+		r.spent() // a page, or a kept result
 	}
 	for what, accept := range map[string]string{
 		"a table":        "application/json;as=Table;g=meta.k8s.io;v=v1",
@@ -117,7 +117,7 @@ func TestManyAreConvertedAtOnce(t *testing.T) {
 		if what != "a table" && strings.Count(text, "shown-in") != n {
 			t.Errorf("%s: %d objects are shown as in v2", what, strings.Count(text, "shown-in"))
 		}
-		if what != "a table" { // whose columns are of metadata alone
+		if what != "a table" { // its columns need only metadata
 			few(t, what)
 		}
 		r.spent()
@@ -140,7 +140,7 @@ func TestManyAreConvertedAtOnce(t *testing.T) {
 	}
 }
 
-// TestLongObjectsAreConvertedInRuns reads objects of which about ten are as much as is converted at once.
+// TestLongObjectsAreConvertedInRuns reads long objects, about ten of which are converted at once.
 func TestLongObjectsAreConvertedInRuns(t *testing.T) {
 	t.Parallel()
 	const n = 30
@@ -160,7 +160,7 @@ func TestLongObjectsAreConvertedInRuns(t *testing.T) {
 	}
 }
 
-// TestAConversionThatFails fails those who ask for the version that is converted, and nobody else.
+// TestAConversionThatFails checks that a conversion that fails affects only requests in the converted version.
 func TestAConversionThatFails(t *testing.T) {
 	t.Parallel()
 	r := &repainter{}
@@ -199,7 +199,7 @@ func TestAConversionThatFails(t *testing.T) {
 	}
 }
 
-// TestAWatchShowsWhatCanBeConverted has one object among many that cannot be: a watch tells all that come before it.
+// TestAWatchShowsWhatCanBeConverted has one object that cannot be converted: a watch sends all events before it.
 func TestAWatchShowsWhatCanBeConverted(t *testing.T) {
 	t.Parallel()
 	const n, bad = 60, 41
@@ -228,7 +228,7 @@ func TestAWatchShowsWhatCanBeConverted(t *testing.T) {
 	}
 }
 
-// TestAConversionEndsWithWhoWaits takes requests back that wait for a conversion.
+// TestAConversionEndsWithWhoWaits cancels requests that wait for a conversion.
 func TestAConversionEndsWithWhoWaits(t *testing.T) {
 	t.Parallel()
 	r := &repainter{}
@@ -252,14 +252,14 @@ func TestAConversionEndsWithWhoWaits(t *testing.T) {
 		}()
 		inside := <-entered
 		leave()
-		<-inside.Done() // the test hangs if nobody tells the conversion
+		<-inside.Done() // the test hangs if the context of the conversion does not end
 		<-done
 	}
 	r.set(false, nil)
 	untypedAsk(t, srv, "GET", shapePath(2)+"/x", "", "", 200)
 }
 
-// TestStoredInAnotherVersion reads objects that are stored in a version which is neither the hub nor asked for.
+// TestStoredInAnotherVersion reads objects that are stored in a version that is neither the hub nor the requested one.
 func TestStoredInAnotherVersion(t *testing.T) {
 	t.Parallel()
 	r := &repainter{}
@@ -283,7 +283,8 @@ func TestStoredInAnotherVersion(t *testing.T) {
 	}
 }
 
-// TestScaleOfAConvertedVersion has the replicas elsewhere in the version that is not stored: /scale finds and sets them there.
+// TestScaleOfAConvertedVersion has the replicas at another path in the version that is not stored: /scale reads and sets them
+// there.
 func TestScaleOfAConvertedVersion(t *testing.T) {
 	t.Parallel()
 	r := &repainter{}
@@ -312,7 +313,8 @@ func TestScaleOfAConvertedVersion(t *testing.T) {
 	}
 }
 
-// TestScaleSetsNoDefaults makes a spec by a scale: what is judged has the replicas alone, and its defaults when it is read.
+// TestScaleSetsNoDefaults makes a spec by a scale: the object that is judged has only the replicas, and gets its defaults when it
+// is read.
 func TestScaleSetsNoDefaults(t *testing.T) {
 	t.Parallel()
 	var judged atomic.Value

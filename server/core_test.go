@@ -140,7 +140,7 @@ func TestScaleOfADeployment(t *testing.T) {
 	for _, step := range []struct{ method, body, want string }{
 		{"GET", "", `"spec":{"replicas":1},"status":{"replicas":0}`},
 		{"PUT", `{"metadata":{"name":"d","namespace":"team"},"spec":{"replicas":3}}`, `"spec":{"replicas":3}`},
-		{"PATCH", `{"spec":{"replicas":0}}`, `"spec":{}`}, // zero is left out, as autoscaling/v1 has it
+		{"PATCH", `{"spec":{"replicas":0}}`, `"spec":{}`}, // zero is omitted, as in autoscaling/v1
 	} {
 		code, body := call(t, c, step.method, srv.URL+path+"/d/scale", step.body, "Content-Type", contentType(step.method))
 		wantCode(t, 200, code, body)

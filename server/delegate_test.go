@@ -24,7 +24,7 @@ var (
 	widgetVersion = schema.GroupVersion{Group: "example.com", Version: "v1"}
 )
 
-// says is a handler that answers with its name and the path, and counts.
+// says is a handler that answers with its name and the path, and counts requests.
 type says struct {
 	name  string
 	asked atomic.Int32
@@ -109,7 +109,7 @@ func TestDelegate(t *testing.T) {
 	}
 }
 
-// One Install has a version delegated that was the server's own, and another takes it back.
+// One Install delegates a version that the server served itself, and another ends that.
 func TestDelegateInsteadOfOwn(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t, widgets())
@@ -135,7 +135,7 @@ func TestDelegateInsteadOfOwn(t *testing.T) {
 	}
 }
 
-// A delegate is behind authentication and authorization, for its discovery as for its resources.
+// A delegate gets only requests that are authenticated and authorized, for its discovery and for its resources.
 func TestDelegateIsGuarded(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t)
@@ -161,7 +161,7 @@ func TestDelegateIsGuarded(t *testing.T) {
 		{srv.Anonymous(), "GET", "/apis/far.example.com/v1", 403},
 		{srv.Anonymous(), "GET", things + "/a", 403},
 		{srv.ClientOf("wrong"), "GET", things + "/a", 401},
-		{reader, "GET", "/apis/far.example.com/v1", 200}, // who is authenticated may read discovery
+		{reader, "GET", "/apis/far.example.com/v1", 200}, // authenticated users may read discovery
 		{reader, "GET", things + "/a", 200},
 		{reader, "GET", things, 403},
 		{reader, "DELETE", things + "/a", 403},
@@ -278,13 +278,13 @@ func TestNotFoundHandlers(t *testing.T) {
 			t.Errorf("%s of somebody who may not: %s", path, got)
 		}
 	}
-	// What a handler that cleans paths would take for another one is nobody's.
+	// A path that a handler which cleans paths would read as another one reaches no handler.
 	for _, path := range []string{"/apis/../nope", "/apis/%2e%2e/nope", "/apis//nope.example.com", "/./nope", "/nope/../../secret"} {
 		if got := askRaw(t, srv, path); !strings.HasPrefix(got, "404") && !strings.HasPrefix(got, "403") {
 			t.Errorf("%s: %s", path, got)
 		}
 	}
-	for _, path := range []string{"/%68ealthz", "/%76ersion", "/%61pis"} { // what is authorized as a path is served as that
+	for _, path := range []string{"/%68ealthz", "/%76ersion", "/%61pis"} { // a path is served as it was authorized
 		if got := askRaw(t, srv, path); !strings.HasPrefix(got, "200 ") {
 			t.Errorf("%s: %s", path, got)
 		}

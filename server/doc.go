@@ -64,7 +64,7 @@
 //	  defaults added to a body without a Go type             half of that                                   Limits.MaxDecodedBytes                      413
 //	  items of each list or map in metadata                  10,000                                         Limits.MaxMetadataItems                     422
 //	  encoded object                                         1.5 MiB                                        Limits.MaxObjectBytes                       413
-//	  operations of a JSON patch, items it moves aside       10,000, 100,000,000                            Limits.Patches                              413
+//	  operations of a JSON patch, array items that it moves  10,000, 100,000,000                            Limits.Patches                              413
 //	  values of a patch, with its document                   100,000, 300,000                               Limits.Patches                              413
 //	  items merged by a strategic merge patch                3,000                                          Limits.Patches                              413
 //	  values of wrong types in what is applied               1,000                                          -                                           400

@@ -97,7 +97,7 @@ func ExampleHost() {
 			h.Authorize("example.com/builders", builders),
 			h.Admit(admission.Plugin{Name: "example.com/small", Validator: small, Handles: admission.Handles{
 				Operations: []admission.Operation{admission.Create, admission.Update},
-				Resources:  []schema.GroupResource{{Group: "fair.example.com", Resource: "booths"}}, // whose objects are *Booth
+				Resources:  []schema.GroupResource{{Group: "fair.example.com", Resource: "booths"}}, // its objects are *Booth
 			}}),
 		)
 	}))

@@ -26,7 +26,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// reviews answers questions and keeps nothing.
+// reviews is a storage that answers creates and stores nothing.
 type reviews struct{}
 
 func (reviews) Create(call *registry.Call, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
@@ -417,7 +417,7 @@ func TestImportedKindsAreServed(t *testing.T) {
 	}
 }
 
-// Whoever may only update cannot create by it.
+// A user who may update, but not create, cannot create an object by an update.
 func TestPutThatCreatesNeedsCreate(t *testing.T) {
 	t.Parallel()
 	only := authz.Func(func(_ context.Context, a authz.Attributes) (authz.Verdict, string, error) {

@@ -71,8 +71,8 @@ func (f ExtensionFunc) Install(h *Host) error { return f(h) }
 //
 // A request uses one state of the whole policy, which is taken before the request is authenticated. It is used for
 // authentication, flow control, authorization, admission, and for whether an update may create an object. A request sees each
-// Install, and each later call of a method of the Host, as a whole or not at all. When a write has been acknowledged, every
-// request that begins afterwards on this server sees it.
+// Install, and each later call of a method of the Host, as a whole or not at all. A write that has been
+// acknowledged counts in the decisions about every request that begins afterwards on this server.
 type Host struct {
 	s *Server
 	i *installation

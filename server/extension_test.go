@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// host lends a test what an extension may do.
+// host returns the Host of a test server.
 func host(t *testing.T, srv *servertest.Server) *server.Host {
 	t.Helper()
 	var host *server.Host
@@ -91,21 +91,21 @@ func TestCollectGarbageLater(t *testing.T) {
 	}
 }
 
-// layered is a Backend around another one, whose powers it has.
+// layered is a Backend around another one, with the same optional interfaces.
 type layered struct{ storage.Backend }
 
 func (l layered) Unwrap() storage.Backend { return l.Backend }
 
-// unknowing is a Backend that never knows its revision, although it has the method.
+// unknowing is a Backend that does not know its revision, although it has the method.
 type unknowing struct{ storage.Backend }
 
 func (unknowing) Known() (revision int64, ok bool) { return 0, false }
 
-// The storage is the server's alone if its backend knows the revision without asking: nobody else writes.
+// The storage is not shared if its backend has the revision without a read: then there are no other writers.
 func TestSharesStorage(t *testing.T) {
 	t.Parallel()
 	own := func() storage.Backend { return memory.New(memory.Options{}) }
-	plain := func() storage.Backend { return struct{ storage.Backend }{own()} } // without powers
+	plain := func() storage.Backend { return struct{ storage.Backend }{own()} } // without optional interfaces
 	for name, c := range map[string]struct {
 		backend storage.Backend
 		want    bool

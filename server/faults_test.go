@@ -20,7 +20,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// fullDisk is a backend whose commits find no room while full is set.
+// fullDisk is a backend whose commits fail for lack of space while full is set.
 type fullDisk struct {
 	storage.Backend
 	full atomic.Bool
@@ -72,8 +72,8 @@ func TestAFullDiskIsAStatusAndReadsGoOn(t *testing.T) {
 	wantCode(t, 201, code, body)
 }
 
-// A server whose file is full is left from inside: new objects are 507 and readyz says why, not where; reads, updates that do not
-// grow and deletions go on, and afterwards there is room.
+// When its file is full, a server can still be used. New objects are answered with 507, and /readyz has the reason without the
+// path. Reads, deletions and updates that do not grow still work, and deletions make room.
 func TestAFullFileCanBeLeft(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "secret.db")

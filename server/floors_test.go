@@ -18,11 +18,12 @@ import (
 	"testing"
 )
 
-// climbing is how many calls may climb in the packages where more than one in ten does. A number may only become lower.
+// climbing has the packages in which more than one in ten calls is on a cycle, with the number of these calls. A number may only
+// become lower.
 var climbing = map[string]int{}
 
-// TestFloors holds that the files of a package form floors, and calls go down: of the calls between files of a package, one in ten at
-// most climbs, which is to lie on a cycle of files that call each other.
+// TestFloors checks that the files of a package call each other in one direction. Of the calls between files of a package at most
+// one in ten may lie on a cycle of files that call each other.
 func TestFloors(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it type-checks the whole module")
@@ -53,7 +54,7 @@ func TestFloors(t *testing.T) {
 	}
 }
 
-// listedPackage is a package as go list tells of it.
+// listedPackage is a package as go list prints it.
 type listedPackage struct {
 	ImportPath, Dir, Export string
 	GoFiles, CgoFiles       []string
@@ -85,7 +86,7 @@ func listPackages(t *testing.T) []*listedPackage {
 // fileCall is a call of a function in another file of the package.
 type fileCall struct{ from, to string }
 
-// climbs counts the calls between the files of a package, those of them that lie on a cycle, and names two files of one.
+// climbs counts the calls between the files of a package, and those on a cycle, and names two files of a cycle.
 func (p *listedPackage) climbs(t *testing.T, exports map[string]string) (climbs, all int, cycle string) {
 	t.Helper()
 	fset := token.NewFileSet()
@@ -133,7 +134,7 @@ func (p *listedPackage) climbs(t *testing.T, exports map[string]string) (climbs,
 	return climbs, all, cycle
 }
 
-// called is the name of the function that is called, nil when it has none.
+// called returns the function that is called, or nil if it has no name.
 func called(c *ast.CallExpr) *ast.Ident {
 	fun := ast.Unparen(c.Fun)
 	switch x := fun.(type) {
@@ -151,7 +152,7 @@ func called(c *ast.CallExpr) *ast.Ident {
 	return nil
 }
 
-// reaches tells which files reach which others by calls.
+// reaches returns which files reach which others by calls.
 func reaches(calls map[fileCall]int) map[fileCall]bool {
 	next := map[string][]string{}
 	for c := range calls {

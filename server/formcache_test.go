@@ -11,7 +11,7 @@ import (
 	"github.com/keelson-dev/keelson/server/servertest"
 )
 
-// manyWidgets creates widgets whose list is compressed for who accepts it.
+// manyWidgets creates so many widgets that their list is compressed for clients that accept it.
 func manyWidgets(t *testing.T, srv *servertest.Server, n int) {
 	t.Helper()
 	for i := range n {
@@ -43,8 +43,8 @@ func zippedList(t *testing.T, srv *servertest.Server) string {
 	return string(text)
 }
 
-// The compressed blocks of a list are kept for the next one, under FormBytes, and the metrics tell; what a write changes is
-// made again. Without FormBytes the lists are the same.
+// The compressed blocks of a list are kept for the next list, within FormBytes, and the metrics show this. Blocks with changed
+// objects are made again. Without FormBytes the lists are the same.
 func TestFormBytes(t *testing.T) {
 	t.Parallel()
 	const n = 400

@@ -13,7 +13,7 @@ import (
 	"github.com/keelson-dev/keelson/storage/memory"
 )
 
-// forms are what lists and objects are asked for in, each with what it is for a list.
+// forms are the forms in which lists and objects are requested, each with its form for a list.
 var forms = []struct{ one, list string }{
 	{"application/json", "application/json"},
 	{"application/yaml", "application/yaml"},
@@ -25,7 +25,7 @@ var forms = []struct{ one, list string }{
 	{"application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;v=v1beta1;g=meta.k8s.io", "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;v=v1beta1;g=meta.k8s.io"},
 }
 
-// newFormTwins returns two servers of one storage, of which the first keeps forms and the second keeps none.
+// newFormTwins returns two servers of one storage. The first keeps forms, and the second keeps none.
 func newFormTwins(t *testing.T, seed uint64, bytes int64, change func(*server.KindOptions[*Sail])) *twins {
 	t.Helper()
 	tw := &twins{t: t, rand: rand.New(rand.NewPCG(seed, 0)), backend: memory.New(memory.Options{}), oldest: 1}
@@ -60,7 +60,7 @@ func (tw *twins) formRead() (path string, header []string) {
 	return sailsIn(version, tw.namespace()) + "?" + q.Encode(), append(header, form.list)
 }
 
-// many creates objects of which the tree has several pages.
+// many creates so many objects that the tree has several pages.
 func (tw *twins) many(n int) {
 	tw.t.Helper()
 	for i := range n {
@@ -69,7 +69,7 @@ func (tw *twins) many(n int) {
 	}
 }
 
-// bystander writes an object by the first server or tries it in a dry run, whose answer is of no record, and reads the object.
+// bystander writes an object by the first server, or tries to in a dry run, whose answer is not stored, and reads the object.
 func (tw *twins) bystander() {
 	form := forms[tw.rand.IntN(len(forms))].one
 	path := sailsIn(tw.version(), tw.pick("a", "b", "c")) + "/" + tw.pick(tw.name(), "m1", "m2", "m30", "m31")
@@ -82,8 +82,8 @@ func (tw *twins) bystander() {
 	tw.compare("GET", path, []string{"Accept", form})
 }
 
-// Whatever is kept of the forms of objects and lists, under whatever budget, answers are what they are without: with readers
-// beside the writes, dry runs, objects that come and go, conversions, and states of the past.
+// Answers are the same with and without kept forms, within any budget: with reads beside the writes, dry runs, objects that are
+// created and deleted, conversions, and states of the past.
 func TestFormsChangeNoAnswer(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -103,7 +103,7 @@ func TestFormsChangeNoAnswer(t *testing.T) {
 			tw.many(200)
 			for end := time.Now().Add(soak(t, 2*time.Second)); time.Now().Before(end) && !t.Failed(); {
 				tw.storm()
-				for _, w := range tw.servers { // let both reach the present
+				for _, w := range tw.servers { // wait until both have the present state
 					w.ask(t, "GET", sailsIn("v1", "")+"?limit=1", "")
 				}
 				for _, form := range forms {
@@ -114,7 +114,7 @@ func TestFormsChangeNoAnswer(t *testing.T) {
 					tw.compare("GET", path, header)
 				}
 			}
-			// Of all that was read little may be an object that is there, in a form that is kept.
+			// Few of the reads may be of an existing object in a form that is kept.
 			tw.servers[0].ask(t, "POST", sailsIn("v1", "a"), `{"metadata":{"name":"kept"},"spec":{"area":1}}`).want(t, 201)
 			tw.servers[0].ask(t, "GET", sailsIn("v1", "a")+"/kept", "", "Accept", "application/yaml").want(t, 200)
 			most := tc.bytes
@@ -128,7 +128,7 @@ func TestFormsChangeNoAnswer(t *testing.T) {
 	}
 }
 
-// storm lets readers make forms beside writes, by the server that keeps them.
+// storm makes concurrent reads of many forms beside writes, by the server that keeps forms.
 func (tw *twins) storm() {
 	tw.t.Helper()
 	var readers sync.WaitGroup

@@ -14,8 +14,8 @@ import (
 	"github.com/keelson-dev/keelson/storage/memory"
 )
 
-// What a dry run answers is kept for nobody, and is not what somebody was answered before: its record has the revision of
-// what is stored.
+// The answer of a dry run is not kept, and is not one that was kept before, although its record has the revision of the stored
+// one.
 func TestDryRunKeepsNoForm(t *testing.T) {
 	t.Parallel()
 	for name, g := range map[string]server.Group{"cached": widgets(), "uncached": wireKinds(true).Groups[0]} {
@@ -48,7 +48,7 @@ func TestDryRunKeepsNoForm(t *testing.T) {
 	}
 }
 
-// restored is a backend in the place of which another one comes.
+// restored is a backend that can be replaced by another one.
 type restored struct {
 	now atomic.Pointer[memory.Backend]
 }
@@ -71,8 +71,8 @@ func (b *restored) Watch(ctx context.Context, w storage.WatchRange) (storage.Fee
 
 func (b *restored) Close() error { return b.now.Load().Close() }
 
-// A store that is set back to an older state gives the revisions since then again, to other records: nobody is shown what was
-// kept of those before.
+// A store that is restored to an older state uses the later revisions again, for other records. Forms that were kept for the old
+// records must not be used.
 func TestFormsOfAStoreThatIsSetBack(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

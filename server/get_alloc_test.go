@@ -9,8 +9,8 @@ import (
 	"github.com/keelson-dev/keelson/server"
 )
 
-// A GET makes few things on its way through all filters: making them was a fifth of what it cost. Not parallel: all that the
-// process allocates is counted.
+// A GET makes few allocations in all filters; these were a fifth of its cost. The test is not parallel, since it counts all
+// allocations of the process.
 func TestAGetAllocatesLittle(t *testing.T) {
 	srv, err := server.New(server.Options{Groups: []server.Group{widgets()}})
 	if err != nil {
@@ -30,7 +30,7 @@ func TestAGetAllocatesLittle(t *testing.T) {
 	if post.Code != http.StatusCreated {
 		t.Fatalf("answered %d %s", post.Code, post.Body)
 	}
-	const most = 32 // fewer without the race detector, under which pools lose things
+	const most = 32 // fewer without the race detector, with which pools drop values
 	for _, query := range []string{"", "?resourceVersion=0"} {
 		r, w := ask("GET", widgetsPath+"/w000001"+query, ""), &discarded{}
 		got := testing.AllocsPerRun(200, func() {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// What stands for a part of an answer that differs from run to run.
+// Placeholders for the parts of an answer that differ between runs.
 const (
 	uidForm  = `[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}`
 	timeForm = `20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ`
@@ -17,7 +17,7 @@ const (
 
 var placeholder = regexp.MustCompile(`<(?:uid|time|rv|any)>|\$\{[a-z]+[0-9]*\}`)
 
-// comparison is of an answer with what a file says of it. It learns variables.
+// comparison compares an answer with its file. It binds variables.
 type comparison struct {
 	values map[string]string
 	wrong  []string
@@ -27,7 +27,7 @@ func (c *comparison) fail(path, format string, args ...any) {
 	c.wrong = append(c.wrong, fmt.Sprintf("%s: %s", path, fmt.Sprintf(format, args...)))
 }
 
-// text reports whether got is what want describes, and binds the variables that want brings up first.
+// text reports whether got matches want, and binds variables at their first use in want.
 func (c *comparison) text(want, got string) bool {
 	if rest, ok := strings.CutPrefix(want, "<match "); ok && strings.HasSuffix(rest, ">") {
 		form, err := regexp.Compile("^(?:" + strings.TrimSuffix(rest, ">") + ")$")
@@ -58,7 +58,7 @@ func (c *comparison) text(want, got string) bool {
 				continue
 			}
 			if slices.Contains(names, name) {
-				return false // a variable that has no value yet stands once in a text
+				return false // a variable without a value may be only once in a text
 			}
 			names = append(names, name)
 			form.WriteString("(" + formOf(name) + ")")
@@ -77,7 +77,7 @@ func (c *comparison) text(want, got string) bool {
 	return true
 }
 
-// formOf is what a variable can be, by its name.
+// formOf returns the form of a variable, by its name.
 func formOf(name string) string {
 	switch strings.TrimRight(name, "0123456789") {
 	case "rv":
@@ -90,8 +90,8 @@ func formOf(name string) string {
 	return `.+`
 }
 
-// bind gives a variable its value, unless it is that of another one of its form: that an object was written shows in
-// rv2 where rv1 was.
+// bind sets the value of a variable. It fails if another variable of the same form has that value: rv2 after rv1 shows that the
+// object was written.
 func (c *comparison) bind(name, value string) bool {
 	kind := strings.TrimRight(name, "0123456789")
 	for other, v := range c.values {
@@ -103,7 +103,7 @@ func (c *comparison) bind(name, value string) bool {
 	return true
 }
 
-// json compares values. Objects are equal whatever the order of their members.
+// json compares values. The order of the members of objects does not matter.
 func (c *comparison) json(path string, want, got any) {
 	if want == "<any>" {
 		return
@@ -158,7 +158,7 @@ func (c *comparison) json(path string, want, got any) {
 	}
 }
 
-// some compares the elements of want with those of got that they describe, in their order; got may have others between.
+// some compares the elements of want with the elements of got that they match, in their order; got may have others between.
 func (c *comparison) some(path string, want, got []any) {
 	at := 0
 	for i, w := range want {
@@ -178,15 +178,15 @@ func (c *comparison) some(path string, want, got []any) {
 	}
 }
 
-// sameName reports whether two objects have a name in common, so that how else they differ is worth telling.
+// sameName reports whether two objects have a name in common, so that their other differences should be reported.
 func sameName(a, b any) bool {
 	return slices.ContainsFunc([]string{"name", "resource", "version"}, func(name string) bool {
 		return memberText(a, name) != "" && memberText(a, name) == memberText(b, name)
 	})
 }
 
-// settle gives a list an order of its own where the one that it has depends on the time, as that of managedFields, or on
-// nothing, as that of the causes of an apply's conflicts with several managers.
+// settle sorts a list whose order depends on the time, such as managedFields, or is undefined, such as the causes of an apply's
+// conflicts with several managers.
 func settle(name string, list []any) []any {
 	switch name {
 	case "managedFields":
@@ -199,7 +199,7 @@ func settle(name string, list []any) []any {
 	return list
 }
 
-// byTime reports whether managedFields are in the order that they are to have.
+// byTime reports whether managedFields are sorted by time, as required.
 func byTime(list []any) bool {
 	return slices.IsSortedFunc(list, func(a, b any) int {
 		if memberText(a, "time") == "" || memberText(b, "time") == "" {
@@ -209,7 +209,7 @@ func byTime(list []any) bool {
 	})
 }
 
-// compareMembers compares objects by members of theirs, one after another.
+// compareMembers compares objects by some of their members, one after another.
 func compareMembers(a, b any, names ...string) int {
 	for _, name := range names {
 		if order := strings.Compare(memberText(a, name), memberText(b, name)); order != 0 {
@@ -229,8 +229,8 @@ func memberText(v any, name string) string {
 	return ""
 }
 
-// propose is what a golden file should say of got: what it says now, wherever that is right, and else got with
-// placeholders for what differs from run to run. It is to be called after json has bound the variables.
+// propose returns the text for a golden file that matches got: the text of the file where that matches, and otherwise got with
+// placeholders for the parts that differ between runs. json must have bound the variables before.
 func (c *comparison) propose(name string, want, got any) any {
 	if want == "<any>" {
 		return want
@@ -281,7 +281,7 @@ func (c *comparison) propose(name string, want, got any) any {
 	return got
 }
 
-// proposeSome is propose for a list that may have others: what it has of the names in want.
+// proposeSome is propose for a list that may have other elements: it returns the elements with the names in want.
 func (c *comparison) proposeSome(name string, want, got []any) any {
 	out := []any{}
 	for _, w := range want[:len(want)-1] {
@@ -312,7 +312,7 @@ func (c *comparison) proposeText(name, got string) string {
 	return got
 }
 
-// compare says in c what is wrong with an answer.
+// compare records the differences of an answer in c.
 func (st *step) compare(c *comparison, got answer) {
 	if got.code != st.code {
 		c.fail("code", "got %d, want %d", got.code, st.code)
@@ -363,8 +363,8 @@ func (st *step) compare(c *comparison, got answer) {
 	}
 }
 
-// rewrite makes an answer what the file expects. Headers whose names the file has are kept, with their new values,
-// and those that are not to come by surprise are added.
+// rewrite changes the expected answer to the actual one. Headers whose names are in the file are kept, with their new values, and
+// headers that must always be expected are added.
 func (st *step) rewrite(c *comparison, got answer) {
 	st.code = got.code
 	var header [][2]string

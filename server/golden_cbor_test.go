@@ -14,7 +14,7 @@ import (
 	kjson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// headerOf is a header of a step, "" when it has none.
+// headerOf returns a header of a step, or "".
 func headerOf(header [][2]string, name string) string {
 	for _, h := range header {
 		if h[0] == name {
@@ -27,7 +27,7 @@ func headerOf(header [][2]string, name string) string {
 // cborMagic begins all CBOR of a server: https://www.rfc-editor.org/rfc/rfc8949#self-describe.
 const cborMagic = "\xd9\xd9\xf7"
 
-// cborBody is a body as it stands in a file, as JSON or as bytes in hexadecimal, as apimachinery writes it.
+// cborBody returns a body of a file, which is JSON or bytes in hexadecimal, as apimachinery writes it.
 func cborBody(text string) (string, error) {
 	if digits, ok := strings.CutPrefix(text, "h'"); ok {
 		body, err := hex.DecodeString(strings.TrimSuffix(digits, "'"))
@@ -65,7 +65,7 @@ func eventReader(resp *http.Response) interface{ Decode(v any) error } {
 
 type cborEvents struct {
 	frames io.Reader
-	all    bytes.Buffer // frames come without their first tag
+	all    bytes.Buffer // frames without their first tag
 }
 
 func (e *cborEvents) Decode(v any) error {

@@ -12,32 +12,31 @@ import (
 	"time"
 )
 
-// scenario is a golden file: requests to be made in order, and the answers they get. The format is described at
-// the top of golden_test.go.
+// scenario is a golden file: requests in their order, and their answers. The format is described at the top of golden_test.go.
 type scenario struct {
-	head    string   // everything before the first exchange, as it stands in the file
-	servers []string // what a server must be; none: any server
+	head    string   // the text of the file before the first exchange
+	servers []string // required properties of the server; none: any server
 	steps   []*step
 }
 
 // step is one request and its answer.
 type step struct {
 	title   string
-	request string // from the title's line to the answer, as it stands in the file
+	request string // the text of the file from the title to the answer
 
 	method, target string
 	header         [][2]string
 	body           string
-	within         time.Duration // how long the request is made again and again; 0: it is made once
+	within         time.Duration // time for which the request is repeated; 0: it is sent once
 
 	code       int
 	exact      bool
-	ends       bool // a watch ends by itself after the events
+	ends       bool // the server ends the watch after the events
 	wantHeader [][2]string
 	wantBody   string
 }
 
-// What a file may say in its line "servers:".
+// The values of the line "servers:" of a file.
 const (
 	anyServer     = "all"
 	keelsonServer = "keelson"
@@ -98,7 +97,7 @@ func (s *scenario) parseHead() error {
 	return nil
 }
 
-// holdsFor reports whether the file is about servers of the given properties.
+// holdsFor reports whether the file is for servers with the given properties.
 func (s *scenario) holdsFor(is map[string]bool) bool {
 	for _, word := range s.servers {
 		if word == fastServer && raceDetector || word != anyServer && word != fastServer && !is[word] {
@@ -108,7 +107,7 @@ func (s *scenario) holdsFor(is map[string]bool) bool {
 	return true
 }
 
-// parseStep reads what follows "### ".
+// parseStep parses the text after "### ".
 func parseStep(text string) (*step, error) {
 	request, answer, found := strings.Cut(text, "\nHTTP ")
 	if !found {
@@ -147,7 +146,7 @@ func parseStep(text string) (*step, error) {
 	return st, nil
 }
 
-// splitMessage parts a message into its first line, its header and its body, without the white space at the end.
+// splitMessage splits a message into its first line, its header and its body, without white space at the end.
 func splitMessage(text string) (first string, header [][2]string, body string) {
 	head, body, _ := strings.Cut(strings.TrimRight(text, "\n")+"\n", "\n\n")
 	first, fields, _ := strings.Cut(strings.TrimRight(head, "\n"), "\n")
@@ -158,7 +157,7 @@ func splitMessage(text string) (first string, header [][2]string, body string) {
 	return first, header, strings.TrimRight(body, "\n")
 }
 
-// String is the file.
+// String returns the text of the file.
 func (s *scenario) String() string {
 	var out bytes.Buffer
 	out.WriteString(s.head)
@@ -189,7 +188,7 @@ var (
 	variable   = regexp.MustCompile(`\$\{([a-z]+[0-9]*)\}`)
 )
 
-// expand fills in a request's repetitions and variables.
+// expand replaces repetitions and variables in a request.
 func expand(text string, values map[string]string) (string, error) {
 	var failed error
 	text = repetition.ReplaceAllStringFunc(text, func(m string) string {
@@ -212,13 +211,13 @@ func expand(text string, values map[string]string) (string, error) {
 	return text, failed
 }
 
-// TestGoldenFormat shows that the comparison finds what it is to find.
+// TestGoldenFormat checks that the comparison reports differences.
 func TestGoldenFormat(t *testing.T) {
 	t.Parallel()
 	const rv, uid = `"resourceVersion":"7"`, `"uid":"8a2e0b9c-4f0d-4c3c-9a53-0a3bb7c0f9aa"`
 	for _, c := range []struct {
 		want, got string
-		wrong     string // part of what is said; "": nothing is wrong
+		wrong     string // part of the reported difference; "": none
 	}{
 		{`{"a": 1, "b": {"c": [true, null, "x"]}}`, `{"b":{"c":[true,null,"x"]},"a":1}`, ""},
 		{`{"a": 1}`, `{"a":1.0}`, ".a: got 1.0, want 1"},
@@ -260,7 +259,7 @@ func TestGoldenFormat(t *testing.T) {
 			t.Errorf("want %s, got %s: %q, want %q", c.want, c.got, said, c.wrong)
 		}
 		if c.wrong == "in the order of" {
-			continue // what no file could expect
+			continue // a file cannot expect it
 		}
 		cmp = &comparison{values: map[string]string{"ns": "space"}}
 		st.rewrite(cmp, answer{200, http.Header{}, c.got + "\n"})

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// members are those of a JSON object, in their order.
+// members are the members of a JSON object, in their order.
 type members struct{ list []member }
 
 type member struct {
@@ -25,7 +25,7 @@ func (m *members) get(name string) (any, bool) {
 	return nil, false
 }
 
-// decodeAll reads the JSON values that text holds one after another. Numbers are json.Number.
+// decodeAll decodes successive JSON values in text. Numbers are json.Number.
 func decodeAll(text string) ([]any, error) {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
@@ -42,7 +42,7 @@ func decodeAll(text string) ([]any, error) {
 	}
 }
 
-// decodeValue reads one value. io.EOF is returned where there is none.
+// decodeValue decodes one value. It returns io.EOF if there is none.
 func decodeValue(d *json.Decoder) (any, error) {
 	token, err := d.Token()
 	if err != nil {
@@ -85,7 +85,7 @@ func decodeValue(d *json.Decoder) (any, error) {
 	return token, nil
 }
 
-// compact is a value on one line.
+// compact returns a value on one line.
 func compact(v any) string {
 	switch v := v.(type) {
 	case *members:
@@ -110,7 +110,7 @@ func compact(v any) string {
 	return "null"
 }
 
-// pretty is a value for people: on one line where it fits, and else a line for each part.
+// pretty returns a value for people: on one line if it fits, and otherwise with a line for each part.
 func pretty(v any, indent string) string {
 	const width = 116
 	line := compact(v)
@@ -136,7 +136,7 @@ func pretty(v any, indent string) string {
 	return open + "\n" + deeper + strings.Join(parts, ",\n"+deeper) + "\n" + indent + shut
 }
 
-// quote writes a string as JSON does, and '<', '>' and '&' as they are.
+// quote returns a string as JSON, with '<', '>' and '&' unchanged.
 func quote(s string) string {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
@@ -147,7 +147,7 @@ func quote(s string) string {
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// shown is a body for people.
+// shown returns a body for people.
 func shown(body string) string {
 	docs, err := decodeAll(body)
 	if err != nil {

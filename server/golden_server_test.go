@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// goldenServer is a server that files are compared with.
+// goldenServer is a server whose answers are compared with the files.
 type goldenServer struct {
 	url    string
 	client *http.Client // sends no credentials of its own
@@ -26,7 +26,7 @@ type goldenServer struct {
 	only   string // if not "", files that name it are compared, and no others
 }
 
-// run makes the requests of a file in turn, in a namespace of its own.
+// run sends the requests of a file in their order, in a separate namespace.
 func (s *goldenServer) run(t *testing.T, file *scenario) {
 	ns := fmt.Sprintf("wire-%08x", rand.Uint32())
 	s.makeNamespace(t, ns)
@@ -48,7 +48,7 @@ func (s *goldenServer) run(t *testing.T, file *scenario) {
 	}
 }
 
-// ask makes a request, as often as its step says, and compares the last answer in c.
+// ask sends a request, repeatedly if its step says so, and compares the last answer in c.
 func (s *goldenServer) ask(ctx context.Context, st *step, c *comparison) (answer, error) {
 	const pause = 50 * time.Millisecond
 	deadline := time.Now().Add(st.within)
@@ -83,7 +83,7 @@ func (s *goldenServer) exchange(ctx context.Context, st *step, values map[string
 			return answer{}, err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute) // an end for a watch without the events
+	ctx, cancel := context.WithTimeout(ctx, time.Minute) // ends a watch with too few events
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, st.method, s.url+target, strings.NewReader(body))
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *goldenServer) exchange(ctx context.Context, st *step, values map[string
 			continue
 		}
 		req.Header[h[0]] = []string{value}
-		if value == "" && h[0] != "User-Agent" { // net/http sends its own where there is none
+		if value == "" && h[0] != "User-Agent" { // net/http sends its own value if there is none
 			req.Header.Del(h[0])
 		}
 	}
@@ -142,7 +142,7 @@ func (s *goldenServer) exchange(ctx context.Context, st *step, values map[string
 	return answer{resp.StatusCode, resp.Header, string(out)}, err
 }
 
-// makeNamespace makes a namespace where the server has them, and at the end of the test deletes what is in it.
+// makeNamespace makes a namespace if the server has namespaces, and deletes its contents at the end of the test.
 func (s *goldenServer) makeNamespace(t *testing.T, ns string) {
 	ask := func(ctx context.Context, method, path, body string, header ...[2]string) answer {
 		t.Helper()
@@ -158,7 +158,7 @@ func (s *goldenServer) makeNamespace(t *testing.T, ns string) {
 		t.Fatalf("namespace %s: %d %s", ns, made.code, made.body)
 	}
 	t.Cleanup(func() {
-		ctx := context.Background() // the test's own has ended
+		ctx := context.Background() // the context of the test has ended
 		core := namespaces + "/" + ns
 		for _, list := range []string{
 			"/apis/example.com/v1/namespaces/" + ns + "/widgets", "/apis/untyped.example.com/v1/namespaces/" + ns + "/gadgets",
@@ -187,7 +187,7 @@ func (s *goldenServer) makeNamespace(t *testing.T, ns string) {
 	})
 }
 
-// deleteDefinitions deletes the CustomResourceDefinitions that a file has made, and lets go of their objects.
+// deleteDefinitions deletes the CustomResourceDefinitions that a file has made, and removes the finalizers of their objects.
 func (s *goldenServer) deleteDefinitions(ctx context.Context, t *testing.T, ns string) {
 	const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 	ask := func(method, path, body string, into any, header ...[2]string) {
@@ -243,8 +243,8 @@ func (s *goldenServer) deleteDefinitions(ctx context.Context, t *testing.T, ns s
 	}
 }
 
-// TestGoldenWithin shows that a request is made again until its answer is the one that is wanted, or the time is over, and
-// that what an answer brought which was not it is forgotten.
+// TestGoldenWithin checks that a request is repeated until its answer matches or the time is over. Variables of answers that do
+// not match are dropped.
 func TestGoldenWithin(t *testing.T) {
 	t.Parallel()
 	asked := 0 // requests come one after the other

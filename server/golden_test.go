@@ -1,30 +1,33 @@
 package server_test
 
-// Golden files of the wire: what a server answers to requests that write, file by file in testdata/wire. The files
-// hold for kube-apiserver as for Keelson, where their heads do not say otherwise, and run against both.
+// Golden files of requests: requests that write, and the answers of a server, in the files of testdata/wire. The files hold for
+// kube-apiserver and for Keelson, unless their heads say otherwise, and run against both.
 //
 //	go test ./server -run 'TestGolden$'                  # against a server in memory
 //	go test ./server -run 'TestGolden$/apply' -update    # and rewrite the answers in the files, for review
 //
-// To run them against any server, give its address, a bearer token of somebody who may do everything, the CA that
-// signed its certificate (else those that the system trusts are asked), and what it is:
+// To run them against any server, set its address, the bearer token of a user who may do everything, the CA that signed its
+// certificate (without it the CAs that the system trusts are used), and its properties:
 //
 //	KEELSON_WIRE_SERVER=https://127.0.0.1:6443 KEELSON_WIRE_TOKEN=... KEELSON_WIRE_CA=ca.crt \
 //	KEELSON_WIRE_IS="kube-apiserver custom" go test ./server -run TestGoldenAtAddress
 //
-// KEELSON_WIRE_IS is "keelson typed" unless it is given: either keelson or kube-apiserver, and either typed, when the
-// server's Widget is a Go type, or custom, when it is a custom resource, and cbor where it serves that. The server must serve v1 ConfigMap, Secret, Event,
-// Service and Pod, apps/v1 Deployment, coordination.k8s.io/v1 Lease, events.k8s.io/v1 Event, the kinds of
-// rbac.authorization.k8s.io/v1 and example.com/v1 Widget;
-// goldenWidget below is its type, and testdata/wire/widget.crd.yaml is the same as a custom resource; and for the files below
-// untyped, what testdata/wire/untyped.crd.yaml has. Each file has a
-// namespace of its own, which is made if the server has namespaces, and what is in it is deleted at the end, and so are the
-// CustomResourceDefinitions with the name of the namespace in theirs: their group is ${ns}.example.com, or ends in that.
+// KEELSON_WIRE_IS is "keelson typed" by default. It has keelson or kube-apiserver; typed if the server's Widget is a Go type, or
+// custom if it is a custom resource; and cbor if the server serves CBOR.
 //
-// A file has a head and exchanges. The head is comments, which say what the file shows, and one line "servers:" with
-// what a server must be for the file to hold: all (nothing in particular), or some of keelson, kube-apiserver, typed,
-// custom, cbor, without-cbor, crds, which is a server of CustomResourceDefinitions, and fast, which is one without the race
-// detector: for requests that would meet the 34 s of a write otherwise. A file for one kind of server says why in a comment.
+// The server must serve v1 ConfigMap, Secret, Event, Service and Pod, apps/v1 Deployment, coordination.k8s.io/v1 Lease,
+// events.k8s.io/v1 Event, the kinds of rbac.authorization.k8s.io/v1, and example.com/v1 Widget. The type of Widget is goldenWidget
+// below, and testdata/wire/widget.crd.yaml is the same as a custom resource. The files below untyped need the kinds of
+// testdata/wire/untyped.crd.yaml.
+//
+// Each file has a separate namespace, which is made if the server has namespaces. At the end its contents are deleted, and so are
+// the CustomResourceDefinitions with the name of the namespace in their names: their group is ${ns}.example.com, or ends in that.
+//
+// A file has a head and exchanges. The head has comments, which say what the file tests, and one line "servers:" with the
+// properties that a server must have for the file to hold. The value is all (no requirement), or some of keelson, kube-apiserver,
+// typed, custom, cbor, without-cbor, crds (a server with CustomResourceDefinitions), and fast (a server without the race detector,
+// for requests that could otherwise reach the timeout of a write, 34 s). A file for one kind of server has a comment with the
+// reason.
 //
 //	# POST of an object that is there.
 //	servers: all
@@ -40,37 +43,37 @@ package server_test
 //
 //	{"kind": "Status", ...}
 //
-// An exchange begins with "###" and a title, perhaps comment lines, and then is a request and its answer as HTTP writes
-// them. In a request
+// An exchange begins with "###" and a title, and may have comment lines. Then it has a request and its answer in the form of HTTP.
+// A request may have
 //
-//	${ns}                  is the namespace of the file
-//	${rv1}, ${uid1}, ...   is what an earlier answer brought
-//	${repeat 3 "ab"}       is ababab
+//	${ns}                  the namespace of the file
+//	${rv1}, ${uid1}, ...   values of an earlier answer
+//	${repeat 3 "ab"}       ababab
 //
-// and these headers have values unless they are given: Authorization (an empty one: nobody), User-Agent (wire/1) and,
-// with a body, Content-Type (application/json, other than for PATCH). A header "Wait: 1100ms" is not sent: the request is
-// made that much later, so that the clock, which objects show in seconds, has moved on. With a header "Within: 60s", which is
-// not sent either, a request is made again and again until its answer is the one in the file, for so long: it waits for what
-// the server does by itself, such as to establish a CustomResourceDefinition.
+// These headers have default values: Authorization (an empty one sends no credential), User-Agent (wire/1) and, with a body,
+// Content-Type (application/json, except for PATCH). Two headers are not sent. With "Wait: 1100ms" the request is sent that much
+// later, so that the time in objects, which is in seconds, has changed. With "Within: 60s" the request is repeated for that time,
+// until its answer matches the file: it waits for what the server does in the background, such as establishing a
+// CustomResourceDefinition.
 //
-// A body whose Content-Type is one of CBOR stands in the file as JSON, or as its bytes: h'd9d9f7a0'.
+// A body whose Content-Type is one of CBOR is in the file as JSON, or as its bytes: h'd9d9f7a0'.
 //
-// Of an answer the code is compared, and the body as JSON: members of objects in any order, lists in theirs, other than
-// managedFields, which the server sorts by time, and the causes of a Status. After "HTTP 200 exact", and when it is no
-// JSON, the body is compared byte for byte (an exact body on one line ends with a line end too). No body in the file:
-// none is to come. The headers in the file must come, all of a name and in their order. Warning, Retry-After and Location
-// must not come if they are not in the file, and the Content-Type of JSON is application/json. Of the answer to a watch as
-// many events are read as the file has, and then the request is ended; after "HTTP 200 ends" the server has to end it after
-// these events. In strings of an answer, and in headers,
+// Of an answer the code is compared, and the body as JSON. The order of the members of objects does not matter. The order of lists
+// matters, except in managedFields, which the server sorts by time, and in the causes of a Status. After "HTTP 200 exact", and if
+// the body is not JSON, it is compared byte for byte (an exact body on one line also ends with a line end). If the file has no
+// body, the answer must have none. The headers in the file must be in the answer, all of a name and in their order. Warning,
+// Retry-After and Location must not be in the answer if they are not in the file, and the Content-Type of JSON is
+// application/json. Of the answer to a watch as many events are read as the file has, and then the request is ended. After
+// "HTTP 200 ends" the server has to end it after these events. Strings of an answer, and headers, may have
 //
-//	<uid>, <time>, <rv>    is any uid, any time of this century in seconds, any resourceVersion
-//	<any>                  is any text; as the value of a member it is any value, and as a member's name it says that an
-//	                       object may have other members too, such as those that kube-apiserver gives a default; as the
-//	                       last element of a list it says that others may stand between those in the file
-//	<match ^x-[a-z]+$>     is, as a whole value, what matches
-//	${rv1}, ${uid1}, ...   is what it was before, or where it comes up first anything of its form (its name without
-//	                       digits: rv, uid, time; others, any text) that is not the value of another variable of the
-//	                       form: rv2 after rv1 shows that there was a write
+//	<uid>, <time>, <rv>    any uid, any time of this century in seconds, any resourceVersion
+//	<any>                  any text; as the value of a member any value; as the name of a member: the object may have other
+//	                       members, too, such as those that kube-apiserver gives a default; as the last element of a list:
+//	                       other elements may be between those in the file
+//	<match ^x-[a-z]+$>     as a whole value: a text that matches
+//	${rv1}, ${uid1}, ...   the same value as before. At its first use it is any value of its form, which is its name without
+//	                       digits (rv, uid, time; others: any text), that is not the value of another variable of the form:
+//	                       rv2 after rv1 means that there was a write
 
 import (
 	"crypto/tls"

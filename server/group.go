@@ -316,7 +316,7 @@ func Convert[SP runtime.Pointer[S], HP runtime.Pointer[H], S, H any](toHub func(
 // columns makes tables of a kind from its Columns.
 type columns[P runtime.Object] []Column[P]
 
-// check refuses columns that can show nothing, and columns that cannot be told apart, from each other or from the column Name.
+// check refuses columns that can show nothing, and columns that cannot be distinguished from each other or from the column Name.
 func (c columns[P]) check() error {
 	names := map[string]bool{}
 	for i, col := range c {

@@ -18,7 +18,7 @@ func indexOf(list []server.NamedFilter, name string) int {
 	return slices.IndexFunc(list, func(f server.NamedFilter) bool { return f.Name == name })
 }
 
-// A program's Filters may not, without saying so, let requests through that nobody has authorized.
+// Filters of a program cannot let requests pass that are not authorized, unless TrustFilters is set.
 func TestFiltersCannotDisarmTheServer(t *testing.T) {
 	t.Parallel()
 	type list = []server.NamedFilter
@@ -53,7 +53,7 @@ func TestFiltersCannotDisarmTheServer(t *testing.T) {
 			t.Errorf("%s: %v\nwant it to say that it %s", name, err, tc.want)
 		}
 	}
-	// What is harmless, and what the program says it means.
+	// Changes that are harmless, and changes that TrustFilters allows.
 	for name, serving := range map[string]server.Serving{
 		"behind authorize": {Filters: func(l list) list { return append(l, server.NamedFilter{Name: "own", Filter: answers}) }},
 		"without log":      {Filters: without("log")},

@@ -15,7 +15,7 @@ import (
 	"github.com/keelson-dev/keelson/server/servertest"
 )
 
-// allOfIt is an extension that adds one of each, and what it is given to do at the end of Install.
+// allOfIt is an extension that adds something by each method, and then calls a function at the end of Install.
 func allOfIt(closed *atomic.Int32, end func(h *server.Host) error) server.Extension {
 	return server.ExtensionFunc(func(h *server.Host) error {
 		err := errors.Join(
@@ -38,7 +38,7 @@ func allOfIt(closed *atomic.Int32, end func(h *server.Host) error) server.Extens
 	})
 }
 
-// Until Install returns nothing of an extension can be seen, and if it fails nothing is left: it can be tried again.
+// Until Install returns requests see nothing of an extension. If it fails, nothing is left, and it can be tried again.
 func TestInstallIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t)

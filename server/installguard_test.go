@@ -20,7 +20,7 @@ import (
 	"github.com/keelson-dev/keelson/server/servertest"
 )
 
-// told is call for any goroutine.
+// told is like call, for any goroutine.
 func told(t testing.TB, c *http.Client, method, url, body string, header ...string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -44,7 +44,7 @@ func told(t testing.TB, c *http.Client, method, url, body string, header ...stri
 	return resp.StatusCode, string(text)
 }
 
-// stampGroup is a group of one kind Stamp, of a scheme of its own.
+// stampGroup returns a group with the kind Stamp, in a separate scheme.
 func stampGroup(name string) server.Group {
 	return server.Group{Name: name, Scheme: runtime.NewScheme(), Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
 		server.Kind("Stamp", untypedOptions{Hub: true, Schema: specFields{"a": nil}}),
@@ -57,10 +57,10 @@ func stamp(group, metadata string) string {
 
 func stampPath(group string) string { return "/apis/" + group + "/v1/namespaces/default/stamps" }
 
-// guarded is an extension that serves a kind, judges its objects by a plug-in and lets group stampers do everything with it.
+// guarded is an extension that serves a kind, judges its objects by a plug-in, and allows group stampers everything with it.
 func guarded(group string) server.Extension {
 	return server.ExtensionFunc(func(h *server.Host) error {
-		// The kind first: that its guards come later in Install is no reason to serve it without.
+		// The kind is added first: it must not be served without its guards, although Install adds them later.
 		if err := h.Serve(stampGroup(group)); err != nil {
 			return err
 		}
@@ -82,14 +82,14 @@ func guarded(group string) server.Extension {
 	})
 }
 
-// A kind that an extension serves is never there without the plug-in and the authorizer that the extension brings.
+// A kind of an extension is never served without the plug-in and the authorizer of the extension.
 func TestInstalledKindIsGuardedFromTheFirst(t *testing.T) {
 	t.Parallel()
 	const installs, clients = 30, 8
 	srv := servertest.New(t)
 	admin, stamper := srv.Client(), srv.ClientOf(srv.AddUser(authn.User{Name: "st", Groups: []string{"stampers"}}))
 	groupOf := func(n int64) string { return fmt.Sprintf("g%d.example.com", n) }
-	var now atomic.Int64 // the extension that is to be installed
+	var now atomic.Int64 // number of the extension to install
 	var over atomic.Bool
 	var all sync.WaitGroup
 	for i := range clients {
@@ -97,12 +97,12 @@ func TestInstalledKindIsGuardedFromTheFirst(t *testing.T) {
 			for !over.Load() && !t.Failed() {
 				group := groupOf(now.Load())
 				path, body := stampPath(group), stamp(group, `"generateName":"a-"`)
-				// To the administrator it is not there, or refused by the plug-in.
+				// For the administrator the kind does not exist, or the plug-in refuses the request.
 				code, got := told(t, admin, "POST", srv.URL+path, body)
 				if code != 404 && (code != 403 || !strings.Contains(got, "judged")) {
 					t.Errorf("client %d, POST %s: %d %s", i, path, code, got)
 				}
-				// To others it is forbidden, or not there, or refused by the plug-in.
+				// For others it is forbidden, does not exist, or the plug-in refuses the request.
 				code, got = told(t, stamper, "POST", srv.URL+path, body)
 				if code != 404 && code != 403 {
 					t.Errorf("client %d, a stamper's POST %s: %d %s", i, path, code, got)
@@ -125,8 +125,8 @@ func TestInstalledKindIsGuardedFromTheFirst(t *testing.T) {
 	}
 }
 
-// A request that was authenticated before the extension was there does not reach the kind and the path that it brings: the
-// policy by which it is decided has none of their guards.
+// A request that was authenticated before the extension was installed does not reach its kind and path: the policy of the request
+// does not have their guards.
 func TestRequestOfBeforeDoesNotReachWhatIsInstalled(t *testing.T) {
 	t.Parallel()
 	const group = "late.example.com"
@@ -176,7 +176,7 @@ func TestRequestOfBeforeDoesNotReachWhatIsInstalled(t *testing.T) {
 	}
 }
 
-// state is what an Install may change.
+// state has everything that an Install may change.
 func state(t *testing.T, srv *servertest.Server) string {
 	t.Helper()
 	var out strings.Builder
@@ -190,13 +190,13 @@ func state(t *testing.T, srv *servertest.Server) string {
 		code, _ := told(t, srv.Anonymous(), "GET", srv.URL+widgetsPath, "", "X-Half", user)
 		fmt.Fprintln(&out, "user", user, code)
 	}
-	// The paths that another extension has taken stay.
+	// Paths that another extension has added stay.
 	return strings.Join(slices.DeleteFunc(strings.Split(out.String(), "\n"), func(line string) bool {
 		return strings.Contains(line, "/taken/")
 	}), "\n")
 }
 
-// half is an extension that adds one of everything, and then does what end does.
+// half is an extension that adds something by each method, and then calls end.
 type half struct {
 	end            func(h *server.Host) error
 	begun, stopped atomic.Int32
@@ -237,7 +237,7 @@ type taker struct{ path string }
 
 func (x taker) Install(h *server.Host) error { return h.Handle(x.path, http.NotFoundHandler()) }
 
-// Of an Install that fails nothing is left, whatever the reason, and it may be tried again.
+// If an Install fails, for any reason, nothing of it is left, and it may be tried again.
 func TestInstallThatFailsLeavesNothing(t *testing.T) {
 	t.Parallel()
 	failure := errors.New("no more")

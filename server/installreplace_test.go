@@ -24,14 +24,14 @@ const stampsGroup = "stamps.example.com"
 
 var stampsResource = schema.GroupResource{Group: stampsGroup, Resource: "stamps"}
 
-// edition is the kind Stamp, whose objects say which edition has made them.
+// edition returns the kind Stamp; its objects have the number of the edition that made them.
 func edition(n int) server.Group {
 	return server.Group{Name: stampsGroup, Scheme: runtime.NewScheme(), Versions: []server.Version{{Name: "v1", Resources: []server.Resource{
 		server.Kind("Stamp", untypedOptions{Hub: true, Schema: specFields{"edition": int64(n)}}),
 	}}}}
 }
 
-// judgedBy is a plug-in that refuses stamps of an edition after n.
+// judgedBy returns a plug-in that refuses stamps of editions after n.
 func judgedBy(n int) admission.Plugin {
 	return admission.Plugin{Name: "editions", Validator: admission.ValidatorFunc(func(_ context.Context, r *admission.Request) error {
 		if u, ok := r.Object().(*unstructured.Unstructured); ok {
@@ -43,7 +43,7 @@ func judgedBy(n int) admission.Plugin {
 	})}
 }
 
-// reissued is an extension that replaces stamps, and then what judges them.
+// reissued is an extension that replaces stamps, and then their plug-in.
 func reissued(n int, end func(h *server.Host) error) server.Extension {
 	return server.ExtensionFunc(func(h *server.Host) error {
 		return errors.Join(h.Replace([]schema.GroupResource{stampsResource}, edition(n)), h.Admit(judgedBy(n)), end(h))
@@ -54,7 +54,7 @@ func nothingMore(*server.Host) error { return nil }
 
 const newStamp = `{"apiVersion":"` + stampsGroup + `/v1","kind":"Stamp","metadata":{"generateName":"a-"},"spec":{}}`
 
-// A kind that an Install replaces is never served without the guards that come with it.
+// A kind that an Install replaces is never served without its new guards.
 func TestReplacedKindIsGuardedFromTheFirst(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t, edition(0))
@@ -81,7 +81,7 @@ func TestReplacedKindIsGuardedFromTheFirst(t *testing.T) {
 	}
 }
 
-// What an Install replaces and withdraws is served until it returns, and stays if it fails.
+// Resources that an Install replaces or withdraws are served until it returns, and stay if it fails.
 func TestReplacedKindIsServedUntilInstallReturns(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t, edition(0), widgets())
@@ -119,7 +119,7 @@ func TestReplacedKindIsServedUntilInstallReturns(t *testing.T) {
 		if got := discovery(); got != before {
 			t.Errorf("during Install discovery shows %s", got)
 		}
-		// What is being changed is not for others to change, and is not in their way.
+		// Other extensions cannot change a resource that is being changed, and may change others.
 		for name, err := range map[string]error{
 			"Withdraw": h.Withdraw(stampsResource), "Replace": h.Replace([]schema.GroupResource{stampsResource}, edition(9)), "Withdraw of what leaves": h.Withdraw(widgetsResource()),
 		} {
@@ -133,7 +133,7 @@ func TestReplacedKindIsServedUntilInstallReturns(t *testing.T) {
 		if _, err := h2.Registry(widgetsResource()); err == nil {
 			t.Error("to the extension what it has withdrawn is still there")
 		}
-		return h2.Replace([]schema.GroupResource{stampsResource}, edition(2)) // instead of edition 1
+		return h2.Replace([]schema.GroupResource{stampsResource}, edition(2)) // in place of edition 1
 	}
 	if err := srv.Install(reissued(1, func(h2 *server.Host) error { return errors.Join(during(h2), failure) })); !errors.Is(err, failure) {
 		t.Fatal(err)
@@ -178,8 +178,8 @@ func TestPendingKindIsItsExtensions(t *testing.T) {
 	}
 }
 
-// A request that was authenticated before a kind was replaced, and reaches it after that, is to be asked again: its policy has
-// none of the new guards.
+// A request that was authenticated before a kind was replaced, and reaches it afterwards, is answered with 429: its policy does
+// not have the new guards.
 func TestRequestOfBeforeIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	came, goesOn := make(chan struct{}), make(chan struct{})
@@ -214,7 +214,7 @@ func TestRequestOfBeforeIsAskedAgain(t *testing.T) {
 	}
 }
 
-// The host of an Install that has failed does nothing any more, and says so.
+// The host of an Install that has failed returns errors.
 func TestHostOfAFailedInstall(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t, edition(0))
@@ -231,7 +231,7 @@ func TestHostOfAFailedInstall(t *testing.T) {
 			_ = srv.Install(server.ExtensionFunc(func(mine *server.Host) error { h = mine; return end() }))
 		}()
 		select {
-		case <-changed: // what was prepared is free
+		case <-changed: // the prepared resources are free
 		default:
 			t.Errorf("%s: who waits for what is served is not woken", name)
 		}
@@ -277,7 +277,7 @@ func TestHostOfAFailedInstall(t *testing.T) {
 	}
 }
 
-// Admit takes all of its plug-ins or none.
+// Admit adds all of its plug-ins or none.
 func TestAdmitTakesAllOrNone(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t, widgets())
@@ -290,7 +290,7 @@ func TestAdmitTakesAllOrNone(t *testing.T) {
 	}
 }
 
-// A member that takes everybody for system:anonymous does not lock the administrator out.
+// An authenticator that takes every request as one of system:anonymous does not lock the administrator out.
 func TestAnonymousMemberHidesNobody(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t, widgets())

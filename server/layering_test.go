@@ -15,9 +15,8 @@ import (
 	"testing"
 )
 
-// The floor plan of the module: which top-level folder may import which others. A folder may import itself, as far
-// as Go lets it; examples may import everything and nothing imports examples. A folder that is not listed is not
-// part of the plan.
+// The top-level folders of the module, and the folders that each may import. A folder may import itself. examples may import
+// everything, and may not be imported. Folders that are not listed are not checked.
 var floorPlan = map[string][]string{
 	"runtime":     {},
 	"storage":     {"runtime"},
@@ -29,11 +28,11 @@ var floorPlan = map[string][]string{
 	"examples":    {"runtime", "storage", "authn", "authz", "admission", "flowcontrol", "server"},
 }
 
-// What no package of the module imports, tests included: the machinery that this project is instead of, and
-// clients, which live in modules of their own. An entry covers everything below it but for what it exempts.
+// Packages that no package of the module may import, tests included: the libraries that this project replaces, and clients, which
+// are in other modules. An entry includes all packages below it except exempt.
 var forbiddenImports = []struct {
 	path   string
-	exempt string // "" is nothing
+	exempt string // "": none
 	why    string
 }{
 	{"k8s.io/apiserver", "", "the project is what it does"},
@@ -44,7 +43,8 @@ var forbiddenImports = []struct {
 	{"sigs.k8s.io/controller-runtime", "", "clients belong into the modules below examples, and into server/servertest/clienttest"},
 }
 
-// What only some folders may import, so that whoever does not use those links none of it. Tests are free.
+// Packages that only some folders may import, so that programs which do not use these folders do not link them. Tests may import
+// them.
 var leafImports = []struct {
 	path    string
 	folders []string
@@ -69,7 +69,7 @@ var leafImports = []struct {
 	{modulePath + "/storage/storagetest", []string{"storage/storagetest"}, "it is for tests"},
 }
 
-// What single packages do not import, those below them excepted. Tests are free.
+// Packages that single packages may not import, except packages below them. Tests may import them.
 var barredImports = []struct {
 	folder, path string
 	why          string
@@ -79,12 +79,12 @@ var barredImports = []struct {
 	{"server/handlers", modulePath + "/server/filters", "filters surround handlers; errors are answered with server/response"},
 }
 
-// Names that say nothing about what is inside.
+// Package names without a meaning.
 var namelessNames = []string{"util", "utils", "common", "helper", "helpers", "misc"}
 
 const modulePath = "github.com/keelson-dev/keelson"
 
-// TestLayering holds the floor plan.
+// TestLayering checks these rules.
 func TestLayering(t *testing.T) {
 	root := os.DirFS("..")
 	files, problems := goSources(root)
@@ -100,7 +100,7 @@ func TestLayering(t *testing.T) {
 	}
 }
 
-// goSource is what the rules look at in one Go file.
+// goSource has the parts of a Go file that the rules check.
 type goSource struct {
 	path    string // below the root, with slashes
 	pkg     string
@@ -162,7 +162,7 @@ func parseSource(p string, text []byte) (goSource, error) {
 	return f, nil
 }
 
-// problems returns what is wrong with a file, each in a line that says what to do about it.
+// problems returns the problems of a file, each as a line with the cure.
 func (f goSource) problems() []string {
 	var out []string
 	report := func(format string, args ...any) { out = append(out, f.path+": "+fmt.Sprintf(format, args...)) }
@@ -257,8 +257,8 @@ func moduleProblems(root fs.FS) []string {
 	return out
 }
 
-// goLine is the least Go that the modules need, and toolchainLine the one that they are tested with, which has the fixes of what
-// was found in the standard library until then. It is that of nobody who imports a module.
+// goLine is the least Go version that the modules need. toolchainLine is the version that they are tested with, which has fixes
+// of the standard library; programs that import a module need not use it.
 const (
 	goLine        = "go 1.26.0"
 	toolchainLine = "toolchain go1.26.8"
@@ -318,7 +318,7 @@ func directives(text string) []string {
 	return out
 }
 
-// Every rule can fail, and none fails for what is right.
+// Each rule finds a mistake, and accepts what is correct.
 func TestLayeringRules(t *testing.T) {
 	for _, c := range []struct{ path, source, want string }{
 		{"runtime/a.go", `package runtime; import "` + modulePath + `/runtime/codec"`, ""},

@@ -71,7 +71,7 @@ func TestShutdownEndsWatchesCleanlyAndFinishesRequests(t *testing.T) {
 	}
 	defer func() { _ = watch.Body.Close() }()
 
-	// A request whose body is still being sent when the server is told to end.
+	// A request whose body is still being sent when the server begins to end.
 	body, writer := io.Pipe()
 	req, _ = http.NewRequestWithContext(t.Context(), "POST", srv.url+widgetsPath, body)
 	req.Header.Set("Authorization", auth)
@@ -88,7 +88,7 @@ func TestShutdownEndsWatchesCleanlyAndFinishesRequests(t *testing.T) {
 	if _, err := io.WriteString(writer, `{"metadata":`); err != nil {
 		t.Fatal(err)
 	}
-	// The slow request is inside when a later one, on the same connection, has been answered.
+	// The slow request is in the handler when a later one, on the same connection, has been answered.
 	code, text := call(t, c, "GET", srv.url+widgetsPath, "", "Authorization", auth)
 	wantCode(t, 200, code, text)
 
@@ -178,7 +178,7 @@ func TestListenErrorsAreNamed(t *testing.T) {
 	}
 }
 
-// Nobody is told that a server is ready which ends before it is.
+// Serving.Ready is not called if the server ends before it is ready.
 func TestReadyIsNotSaidOfWhatNeverWas(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -199,13 +199,13 @@ func TestReadyIsNotSaidOfWhatNeverWas(t *testing.T) {
 	}
 }
 
-// A program shows its own certificate, to those it wants to.
+// A program uses its own certificate, for some clients.
 func TestServingCertificate(t *testing.T) {
 	t.Parallel()
 	other := run(t, server.Options{})
 	r := run(t, server.Options{Serving: server.Serving{
 		Certificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-			if hello.ServerName == "" { // as of a client that knows an address
+			if hello.ServerName == "" { // the client uses an address
 				return &other.Credentials().Serving, nil
 			}
 			return nil, nil

@@ -8,7 +8,8 @@ import (
 	"github.com/keelson-dev/keelson/flowcontrol"
 )
 
-// What clients may hold goes by the memory that there is, unless it is said. The test is not parallel: the limit is of the process.
+// By default the bounds of what clients may hold depend on GOMEMLIMIT. The test is not parallel: the limit is that of the
+// process.
 func TestLimitsOfLittleMemory(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	defer debug.SetMemoryLimit(before)
@@ -34,7 +35,7 @@ func TestLimitsOfLittleMemory(t *testing.T) {
 	}
 }
 
-// What is left of Limits.Bytes follows from the memory that the process may use. Not parallel: that is the process's.
+// The defaults of Limits.Bytes depend on GOMEMLIMIT. The test is not parallel: the limit is that of the process.
 func TestBytesByDefault(t *testing.T) {
 	was := debug.SetMemoryLimit(-1)
 	defer debug.SetMemoryLimit(was)
@@ -56,7 +57,7 @@ func TestBytesByDefault(t *testing.T) {
 	}
 }
 
-// What is kept of encodings goes by the memory, too. Not parallel, as above.
+// The default of FormBytes depends on GOMEMLIMIT, too. The test is not parallel, as above.
 func TestFormBytesByDefault(t *testing.T) {
 	was := debug.SetMemoryLimit(-1)
 	defer debug.SetMemoryLimit(was)
@@ -71,7 +72,7 @@ func TestFormBytesByDefault(t *testing.T) {
 	}
 }
 
-// A bound that cannot be negative is an error when it is, which names it. Others are none.
+// A negative value is an error, with the name of the bound, if the bound must not be negative. For other bounds it is no error.
 func TestNegativeLimits(t *testing.T) {
 	for name, l := range map[string]Limits{
 		"RequestTimeout": {RequestTimeout: -1}, "MinWatchTimeout": {MinWatchTimeout: -1}, "CacheWindow": {CacheWindow: -1}, "CacheWait": {CacheWait: -1},

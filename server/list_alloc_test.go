@@ -10,7 +10,7 @@ import (
 	"github.com/keelson-dev/keelson/server"
 )
 
-// discarded is a ResponseWriter that keeps nothing.
+// discarded is a ResponseWriter that drops everything.
 type discarded struct {
 	header http.Header
 	bytes  int
@@ -20,8 +20,8 @@ func (d *discarded) Header() http.Header         { return d.header }
 func (d *discarded) WriteHeader(int)             {}
 func (d *discarded) Write(p []byte) (int, error) { d.bytes += len(p); return len(p), nil }
 
-// What a LIST from the cache allocates does not depend on how many objects it shows. Not parallel: all that the process
-// allocates is counted.
+// The allocations of a LIST from the cache do not depend on the number of objects. The test is not parallel, since it counts all
+// allocations of the process.
 func TestListAllocatesNothingForAnObject(t *testing.T) {
 	const few, many = 100, 1000
 	srv, err := server.New(server.Options{Groups: []server.Group{widgets()}})

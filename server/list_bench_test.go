@@ -17,11 +17,11 @@ import (
 
 const (
 	listed      = 10_000 // objects
-	listedBytes = 1800   // about what each has of JSON
-	listedKinds = 100    // values of the label and the field by which one in a hundred is selected
+	listedBytes = 1800   // about the length of the JSON of each
+	listedKinds = 100    // values of the label and the field; each selects one object in a hundred
 )
 
-// crate is a kind of objects with a label and a field to select by.
+// crate is a kind with a label and a field for selectors.
 type crateSpec struct {
 	Group string `json:"group"`
 	Data  string `json:"data"`

@@ -11,7 +11,7 @@ import (
 	"github.com/keelson-dev/keelson/server/servertest"
 )
 
-// scrape returns the samples of /metrics, those with buckets left out.
+// scrape returns the samples of /metrics, without buckets.
 func scrape(t *testing.T, srv *servertest.Server) map[string]float64 {
 	t.Helper()
 	a := roundTrip(t, srv.Client(), "GET", srv.URL+"/metrics", "")
@@ -45,7 +45,7 @@ func label(sample, name string) string {
 	return value
 }
 
-// only returns the samples of one name and one resource as lines "labels: value", which show the labels given.
+// only returns the samples of one name and one resource as lines "labels: value", with the given labels.
 func only(all map[string]float64, name, resource string, labels ...string) []string {
 	var out []string
 	for sample, value := range all {
@@ -62,8 +62,8 @@ func only(all map[string]float64, name, resource string, labels ...string) []str
 	return out
 }
 
-// wantLines asks until it gets the lines that are wanted: a request is counted when its handler has returned, which is
-// not before its client has read the answer.
+// wantLines repeats the scrape until it has the expected lines: a request is counted when its handler has returned, which may be
+// after its client has read the answer.
 func wantLines(t *testing.T, get func() []string, want ...string) {
 	t.Helper()
 	slices.Sort(want)
@@ -77,7 +77,7 @@ func wantLines(t *testing.T, get func() []string, want ...string) {
 	t.Errorf("got\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
 }
 
-// metered is one request.
+// metered is one request, with its expected code.
 type metered struct {
 	method, path, contentType, body string
 	code                            int
@@ -99,8 +99,8 @@ const (
 	applied   = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"}}`
 )
 
-// widgetRequests are requests that were made to the ConfigMaps of a kube-apiserver 1.37.1 likewise. Of what that
-// refuses without counting it (HEAD and a patch of another media type), the counts are those for its custom resources.
+// widgetRequests are the requests that were also made to the ConfigMaps of a kube-apiserver 1.37.1. For requests that it refuses
+// without counting them (HEAD and a patch of another media type), the counts are those for its custom resources.
 func widgetRequests() []metered {
 	const all, list = "/apis/example.com/v1/widgets", widgetsPath
 	return []metered{
@@ -130,7 +130,7 @@ func widgetRequests() []metered {
 		{"PATCH", list + "/a", "text/foo", "x", 415},
 		{"DELETE", list + "?dryRun=All", "", "", 200},
 		{"DELETE", list + "/a", "", "", 200},
-		// Not counted: what is not served.
+		// Not counted: resources that are not served.
 		{"FOO", list, "", "", 405},
 		{"PATCH", list, "", "", 405},
 		{"GET", list + "/a/foo", "", "", 404},
@@ -192,8 +192,8 @@ func TestMetricsOfRequests(t *testing.T) {
 		"create: 100", "update: 43", fmt.Sprintf("patch: %d", 2*len(applied)+44), "delete: 0", "delete_collection: 0")
 	wantLines(t, from("apiserver_longrunning_requests", "verb", "scope"), "WATCH resource: 0", "WATCH namespace: 0", "WATCH cluster: 0")
 	wantLines(t, from("apiserver_watch_list_duration_seconds_count", "scope", "version"), "cluster v1: 1")
-	// The deprecated paths and the watches that say nothing begin with the state, four times with one object; the last
-	// watch ends that with a bookmark.
+	// The watches with deprecated paths and without options begin with the state, four times with one object. The last watch ends
+	// the state with a bookmark.
 	wantLines(t, from("apiserver_watch_events_total", "group", "version"), "example.com v1: 5")
 	wantLines(t, from("apiserver_watch_events_sizes_count", "group", "version"), "example.com v1: 5")
 	wantLines(t, from("apiserver_init_events_total", "group"), "example.com: 4")
@@ -203,7 +203,7 @@ func TestMetricsOfRequests(t *testing.T) {
 		": 7", "Strict: 1", "Ignore: 1", "invalid: 1")
 	wantLines(t, func() []string {
 		return only(scrape(t, srv), "apiserver_request_total", "", "verb", "code", "subresource", "component")
-	}) // no path that is counted was asked for
+	}) // no counted path was requested
 }
 
 func TestMetricsOfPaths(t *testing.T) {
@@ -217,7 +217,7 @@ func TestMetricsOfPaths(t *testing.T) {
 		{"POST", "/livez", "", "", 405},
 		{"FOO", "/healthz", "", "", 405},
 		{"GET", "/livez/ping", "", "", 200}, // not counted
-		{"GET", "/openapi/v2", "", "", 200}, // likewise
+		{"GET", "/openapi/v2", "", "", 200}, // not counted
 		{"GET", "/openapi/v3", "", "", 200},
 		{"GET", "/openapi/v3/apis/example.com/v1", "", "", 200},
 		{"GET", "/openapi/v3/apis/nonexistent/v1", "", "", 404},

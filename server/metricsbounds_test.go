@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A client cannot make series: what it asks for is counted with labels that are known before.
+// Clients cannot add series: requests are counted with labels of a fixed set.
 func TestMetricsAreBounded(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t, widgets())
@@ -57,7 +57,7 @@ func TestMetricsAreBounded(t *testing.T) {
 	}
 }
 
-// Scrapes and requests, and groups that come and go, at once: for the race detector. In the end everything is counted.
+// Scrapes, requests and changes of groups at the same time, for the race detector. At the end everything is counted.
 func TestMetricsDuringTraffic(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t, widgets())
@@ -97,7 +97,7 @@ func TestMetricsDuringTraffic(t *testing.T) {
 		fmt.Sprintf("POST 201: %d", workers*rounds), fmt.Sprintf("GET 200: %d", workers*rounds), fmt.Sprintf("LIST 200: %d", workers*rounds))
 }
 
-// Servers in one process share no metric, and take collectors of the program's own.
+// Servers in one process share no metric, and accept collectors of the program.
 func TestMetricsAreTheServersOwn(t *testing.T) {
 	t.Parallel()
 	one, other := servertest.New(t, widgets()), servertest.New(t, widgets())

@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 )
 
-// own are the metrics that kube-apiserver does not have, as in testdata/metrics/kube-apiserver.txt. The two of storage
-// are kube-apiserver's etcd_request_duration_seconds and etcd_request_errors_total but for their names.
+// own are the metrics that kube-apiserver does not have, as in testdata/metrics/kube-apiserver.txt. The two of storage differ
+// only in their names from kube-apiserver's etcd_request_duration_seconds and etcd_request_errors_total.
 func own() []string {
 	return []string{
 		"keelson_budget_held gauge {what}",
@@ -37,8 +37,8 @@ func own() []string {
 	}
 }
 
-// rare are metrics that this test does not make the server show, because it would take a client that is too slow, a
-// store that is set back or fails, or a handler that gives up. Others do.
+// rare are metrics that this test does not produce: that would need a client that is too slow, a store that is restored or fails,
+// or a handler that gives up. Other tests produce them.
 func rare() []string {
 	return []string{
 		"apiserver_request_aborts_total", "apiserver_terminated_watchers_total",
@@ -58,7 +58,7 @@ func TestMetricsHaveTheNamesOfKubernetes(t *testing.T) {
 		metered{"GET", path, "", "", 200}.send(t, srv)
 	}
 	metered{"GET", widgetsPath + "?timeout=1ns", "", "", 504}.send(t, srv)
-	// A list that has to wait for the cache comes by chance only.
+	// A list waits for the cache only by chance.
 	text := everything(t, srv)
 	want := slices.DeleteFunc(strings.Split(readFile(t, "testdata/metrics/kube-apiserver.txt"), "\n"), func(l string) bool { return l == "" || l[0] == '#' })
 	want = append(want, own()...)
@@ -85,13 +85,13 @@ func readFile(t *testing.T, name string) string {
 	return string(b)
 }
 
-// everything is /metrics and /metrics/slis.
+// everything returns /metrics and /metrics/slis.
 func everything(t *testing.T, srv *servertest.Server) string {
 	t.Helper()
 	return roundTrip(t, srv.Client(), "GET", srv.URL+"/metrics", "").body + roundTrip(t, srv.Client(), "GET", srv.URL+"/metrics/slis", "").body
 }
 
-// describe makes the lines of kube-apiserver.txt of a text in Prometheus' format; those of Go and of the process aside.
+// describe returns a text in Prometheus' format in the form of kube-apiserver.txt, without the metrics of Go and of the process.
 func describe(t *testing.T, text string) []string {
 	t.Helper()
 	types, labels, buckets := map[string]string{}, map[string]string{}, map[string][]string{}
@@ -136,7 +136,7 @@ func describe(t *testing.T, text string) []string {
 	return out
 }
 
-// What promlint finds is what kube-apiserver has named so.
+// promlint finds only problems in names that are kube-apiserver's.
 func TestMetricsPassPromlint(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t, widgets())
@@ -163,7 +163,7 @@ func TestMetricsPassPromlint(t *testing.T) {
 	}
 }
 
-// Who asks for OpenMetrics gets that, and who accepts gzip gets it compressed.
+// A request for OpenMetrics gets that format, and one that accepts gzip gets compressed text.
 func TestMetricsFormats(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t)

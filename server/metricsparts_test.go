@@ -35,7 +35,7 @@ func TestMetricsOfAccess(t *testing.T) {
 	}
 	after := scrape(t, srv)
 	for sample, want := range map[string]float64{
-		`authentication_attempts{result="success"}`:                 5 + 1, // and the scrape
+		`authentication_attempts{result="success"}`:                 5 + 1, // plus the scrape
 		`authentication_attempts{result="error"}`:                   2,
 		`authentication_duration_seconds_count{result="success"}`:   6,
 		`authenticated_user_requests{username="other"}`:             4,
@@ -83,13 +83,13 @@ func TestMetricsOfRefusals(t *testing.T) {
 		}
 	}
 	wantLines(t, terminations("swells"), "GET resource 429 apiserver : 1", "GET resource 504 apiserver : 1")
-	wantLines(t, terminations(""), "GET resource 429 apiserver : 1", "GET  429 apiserver : 1") // what is not served, and a path
+	wantLines(t, terminations(""), "GET resource 429 apiserver : 1", "GET  429 apiserver : 1") // a resource that is not served, and a path
 	total := func(resource string) func() []string {
 		return func() []string {
 			return only(scrape(t, srv), "apiserver_request_total", resource, "verb", "scope", "code", "group", "component")
 		}
 	}
-	// The request that timed out is not over: its handler hears nothing.
+	// The request that timed out has not ended: its handler ignores the context.
 	wantLines(t, total("swells"), "GET resource 429 sea.example.com apiserver: 1", "GET resource 500 sea.example.com apiserver: 1")
 	wantLines(t, total(""), "GET resource 429  apiserver: 1", "GET  429  apiserver: 1")
 	close(s.release)
@@ -97,7 +97,7 @@ func TestMetricsOfRefusals(t *testing.T) {
 		"GET resource 200 sea.example.com apiserver: 1")
 }
 
-// answerTo is roundTrip for goroutines: an answer without a code is none.
+// answerTo is roundTrip for goroutines. The code of the answer is 0 if there was none.
 func answerTo(c *http.Client, url string) answer {
 	resp, err := c.Get(url)
 	if err != nil {
@@ -185,7 +185,7 @@ func TestMetricsOfStorage(t *testing.T) {
 		}
 	}
 	got := from("keelson_storage_request_duration_seconds_count", "sprockets", "operation")
-	lists := func(line string) bool { // requests that ask the same share a read while one of them has it
+	lists := func(line string) bool { // equal requests share a read
 		return slices.Contains([]string{"list: 1", "list: 2", "list: 3"}, line)
 	}
 	if !slices.Contains(got, "create: 2") || !slices.ContainsFunc(got, lists) {
@@ -196,7 +196,7 @@ func TestMetricsOfStorage(t *testing.T) {
 // Sprocket is a kind without a cache.
 type Sprocket = runtime.Resource[SprocketSpec, struct{}]
 
-// SprocketSpec is what a sprocket is.
+// SprocketSpec is the spec of a Sprocket.
 type SprocketSpec struct {
 	Teeth int32 `json:"teeth,omitempty"`
 }

@@ -21,7 +21,7 @@ import (
 
 var ropeResource = schema.GroupResource{Group: "sea.example.com", Resource: "ropes"}
 
-// refusing is a kind of which nothing may be changed: a migration changes nothing, and does not ask.
+// refusing is a strategy that refuses all changes. A migration changes nothing, and does not call it.
 func refusing(t *testing.T) server.KindOptions[*Rope] {
 	asked := func(what string) { t.Errorf("the strategy was asked: %s", what) }
 	return server.KindOptions[*Rope]{Strategy: registry.Strategy[*Rope]{
@@ -78,7 +78,7 @@ func TestMigrateStorage(t *testing.T) {
 		t.Errorf("not in v1beta1: %v", stored)
 	}
 
-	// Clients see each object once more, as it was, at a new resourceVersion.
+	// Watches get each object once more, unchanged, at a new resourceVersion.
 	for _, v := range ropeVersions {
 		seen := map[string]bool{}
 		for range 22 {
@@ -106,7 +106,7 @@ func (e event) name(t *testing.T) string {
 	return answer{body: string(e.Object)}.meta(t).Name
 }
 
-// Those who write at the same time lose nothing, and what they write is stored as it should be.
+// Writes at the same time are not lost, and are stored in the right version.
 func TestMigrateStorageAmongWriters(t *testing.T) {
 	t.Parallel()
 	b := newLasting(t)
@@ -171,7 +171,7 @@ func TestMigrateStorageRefuses(t *testing.T) {
 			_ = srv.Close()
 		}
 	}})
-	if err != nil { // there was one page only
+	if err != nil { // there was only one page
 		t.Errorf("one page: %v", err)
 	}
 	if _, err = srv.MigrateStorage(t.Context(), ropeResource, storage.MigrateOptions{}); err == nil || !strings.Contains(err.Error(), "the server has ended") {
@@ -203,7 +203,7 @@ func TestMigrateStorageEndsWithTheServer(t *testing.T) {
 	}
 }
 
-// The scheme of groups is that of a server with them.
+// NewScheme returns the scheme that a server with the groups has.
 func TestNewScheme(t *testing.T) {
 	t.Parallel()
 	s, err := server.NewScheme(ropes("", server.KindOptions[*Rope]{}), widgets())
@@ -225,8 +225,8 @@ func TestNewScheme(t *testing.T) {
 	}
 }
 
-// TestMigrateStorageEndsWithWhatItIsOf replaces a kind while its objects are stored anew: what was written since by the new
-// schema stays, which the migration would prune by the old one.
+// TestMigrateStorageEndsWithWhatItIsOf replaces a kind while its objects are migrated. Fields that were written by the new schema
+// stay; the migration would prune them by the old one.
 func TestMigrateStorageEndsWithWhatItIsOf(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t, shapes(nil, specFields{"old": nil, "a": nil}))

@@ -12,7 +12,7 @@ import (
 	"github.com/keelson-dev/keelson/storage/bolt"
 )
 
-// Two migrations at once, there and back again on a disk, among clients that create, change and delete.
+// Two migrations at the same time, to a version and back, on a disk, beside clients that create, change and delete.
 func TestMigrateStorageThereAndBack(t *testing.T) {
 	t.Parallel()
 	disk, err := bolt.Open(filepath.Join(t.TempDir(), "db"), bolt.Options{})

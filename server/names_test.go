@@ -24,7 +24,7 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 )
 
-// The kinds of TestOddNames: each of a plural, with names of the usual rule or any.
+// The kinds of TestOddNames. Pebbles have names by the usual rule; shells and wrecks may have any names.
 type (
 	Pebble = runtime.Resource[struct {
 		Size int `json:"size,omitempty"`
@@ -45,7 +45,7 @@ type (
 
 func anyName(string, bool) []string { return nil }
 
-// oddGroups are kinds over which odd names may come to a storage by several ways.
+// oddGroups are groups of kinds whose names reach a storage in several ways.
 func oddGroups(t *testing.T) server.Options {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -67,8 +67,8 @@ func oddGroups(t *testing.T) server.Options {
 	}
 }
 
-// Whatever bytes a name or a namespace has, wherever it comes in, the answer is an answer, and never an error of the server. What
-// is created is found again by its name.
+// A name or a namespace with any bytes, in any place of a request, gets an answer that is not an error of the server. An object
+// that is created can be read by its name.
 func TestOddNames(t *testing.T) {
 	t.Parallel()
 	backends := map[string]func(context.Context) (storage.Backend, error){
@@ -113,13 +113,13 @@ func TestOddNames(t *testing.T) {
 	}
 }
 
-// rawJSON is a JSON text of s with the bytes of s where JSON lets them be.
+// rawJSON returns a JSON string of s, with the bytes of s unchanged where JSON allows this.
 func rawJSON(s string) string {
 	escaped := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\x00", `\u0000`, "\x7f", `\u007f`).Replace(s)
 	return `"` + escaped + `"`
 }
 
-// shortened is a name for messages.
+// shortened returns a name for messages.
 func shortened(s string) string { return fmt.Sprintf("%.40q", s) }
 
 func answered(t *testing.T, srv *servertest.Server, what, method, path, body string, header ...string) (int, string) {
@@ -145,7 +145,7 @@ func oddName(t *testing.T, srv *servertest.Server, apiVersion, kind, list, odd s
 		noError(t, err)
 		return base64.RawURLEncoding.EncodeToString(text)
 	}
-	// Nothing of the name is there.
+	// There is no object of the name.
 	for _, path := range []string{at, at + "/status"} {
 		if code, text := answered(t, srv, what, "GET", path, ""); code != http.StatusNotFound && code != http.StatusBadRequest && odd != "." && odd != ".." {
 			t.Errorf("%s: GET of what is not there: %d %.200s", what, code, text)
@@ -174,7 +174,7 @@ func oddName(t *testing.T, srv *servertest.Server, apiVersion, kind, list, odd s
 			step.contentType = "application/json"
 		}
 		if len(step.path) > 200<<10 {
-			continue // no server reads so much
+			continue // too long for any server
 		}
 		answered(t, srv, what, step.method, step.path, step.body, "Content-Type", step.contentType)
 	}
@@ -234,7 +234,7 @@ func oddNamespace(t *testing.T, srv *servertest.Server, group, plural, odd strin
 	}
 }
 
-// oddProtobuf sends a name in protobuf, which lets a text have any bytes.
+// oddProtobuf sends a name in protobuf, in which a string may have any bytes.
 func oddProtobuf(t *testing.T, srv *servertest.Server, odd string) {
 	t.Helper()
 	const list = "/api/v1/namespaces/default/configmaps"
@@ -264,7 +264,7 @@ func oddProtobuf(t *testing.T, srv *servertest.Server, odd string) {
 			t.Errorf("%s of %s in protobuf: %d %.200s", step.method, shortened(odd), code, text)
 		}
 		var made struct{ Metadata struct{ Name string } }
-		noError(t, json.Unmarshal([]byte(text), &made)) // what was no UTF-8 is another name, as in JSON
+		noError(t, json.Unmarshal([]byte(text), &made)) // invalid UTF-8 becomes another name, as in JSON
 		if code, text := answered(t, srv, "ConfigMap "+shortened(odd), "DELETE", list+"/"+url.PathEscape(made.Metadata.Name), ""); code != http.StatusOK {
 			t.Errorf("DELETE of %s, made in protobuf: %d %.200s", shortened(odd), code, text)
 		}

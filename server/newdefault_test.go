@@ -37,8 +37,8 @@ func lampServer[P runtime.Pointer[T], T any](t *testing.T, b lasting, o server.K
 	return &wire{Server: srv, client: srv.Client()}
 }
 
-// A default that comes later holds for what is stored, in reads, selectors, watches, deletions and migrations, and is
-// no change of an object.
+// A default that is added later applies to stored objects, in reads, selectors, watches, deletions and migrations. It is not a
+// change of an object.
 func TestDefaultsOfStoredObjects(t *testing.T) {
 	t.Parallel()
 	const path = "/apis/light.example.com/v1/namespaces/default/lamps"

@@ -11,7 +11,7 @@ import (
 	"github.com/keelson-dev/keelson/server/servertest"
 )
 
-// A page of somebody else's opens no WebSocket, though the browser has a certificate of the administrator's.
+// A page of another origin cannot open a WebSocket, although the browser has the certificate of the administrator.
 func TestWebSocketsOfOtherOrigins(t *testing.T) {
 	t.Parallel()
 	o := wireKinds(false)
@@ -46,7 +46,7 @@ func TestWebSocketsOfOtherOrigins(t *testing.T) {
 	}
 }
 
-// What a page of somebody else's makes a browser send is refused before anybody is asked who it comes from.
+// A request that a page of another origin makes a browser send is refused before it is authenticated.
 func TestWritesOfOtherOrigins(t *testing.T) {
 	t.Parallel()
 	srv := servertest.Start(t, wireKinds(false))

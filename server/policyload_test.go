@@ -18,14 +18,14 @@ import (
 	"github.com/keelson-dev/keelson/server/servertest"
 )
 
-// wholes hands out members of all four kinds that belong together: those of one number know each other by it.
+// wholes makes members of all four kinds. Members with the same number belong together and check this.
 type wholes struct {
 	t                 *testing.T
 	numbers           atomic.Int64
-	admitted, mutated atomic.Int64 // requests of users with a number
+	admitted, mutated atomic.Int64 // number of requests of users with a number
 }
 
-// numberOf is the number of a user, "" of one that has none.
+// numberOf returns the number of a user, or "".
 func numberOf(u *authn.User) string {
 	if u == nil || len(u.Extra["number"]) == 0 {
 		return ""
@@ -42,7 +42,7 @@ func (w *wholes) check(what, number string, u *authn.User) bool {
 	return got != ""
 }
 
-// next is an extension that replaces all members, or takes all of them away.
+// next is an extension that replaces all members, or removes all of them.
 func (w *wholes) next(remove bool) server.Extension {
 	number := fmt.Sprint(w.numbers.Add(1))
 	set := []func(h *server.Host) error{
@@ -91,7 +91,7 @@ func (w *wholes) next(remove bool) server.Extension {
 	})
 }
 
-// wholeTurns is the flow controller of a number.
+// wholeTurns is the flow controller with a number.
 type wholeTurns struct {
 	w      *wholes
 	number string
@@ -104,7 +104,7 @@ func (c wholeTurns) Admit(_ context.Context, a authz.Attributes) (func(), error)
 	return func() {}, nil
 }
 
-// Members of all kinds come and go, and each request is decided by all members of one Install, or by none.
+// Members of all kinds are added and removed. Each request is decided by all members of one Install, or by none.
 func TestRequestsAreDecidedByWholeInstalls(t *testing.T) {
 	t.Parallel()
 	const writers, clients, requests = 4, 16, 60
@@ -150,7 +150,7 @@ func TestRequestsAreDecidedByWholeInstalls(t *testing.T) {
 	if created.Load() == 0 || unknown.Load() == 0 {
 		t.Errorf("%d created, %d of nobody, in %d installs", created.Load(), unknown.Load(), w.numbers.Load())
 	}
-	if err := srv.Close(); err != nil { // which fails if a goroutine is left
+	if err := srv.Close(); err != nil { // fails if a goroutine is left
 		t.Error(err)
 	}
 }

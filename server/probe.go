@@ -14,7 +14,7 @@ const probeTimeout = 2 * time.Second
 
 var errServerEnded = errors.New("the server has ended")
 
-// probe asks the storage for its health, for health checks. It makes one call at a time, however many checks there are and
+// probe calls the storage for health checks. It makes one call at a time, however many checks there are and
 // however long the storage takes. Checks that come during a call get its result. No check waits longer than probeTimeout. Make
 // one with newProbe.
 type probe struct {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Those who ask while a question is under way share its answer; who comes after it gets a new one.
+// Checks during a call share its result; a later check makes a new call.
 func TestProbesAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int32
@@ -39,7 +39,7 @@ func TestProbesAreShared(t *testing.T) {
 	})
 }
 
-// A storage that hangs, whatever its context says, holds one goroutine and nobody for longer than the timeout.
+// A storage that does not return, although its context ends, holds one goroutine, and no check for longer than the timeout.
 func TestAHungStorageHoldsOneQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int32
@@ -69,7 +69,7 @@ func TestAHungStorageHoldsOneQuestion(t *testing.T) {
 	})
 }
 
-// close ends a question by its context, and waits for it.
+// close ends a call by its context, and waits for it.
 func TestProbeClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		life, end := context.WithCancel(t.Context())
@@ -88,7 +88,7 @@ func TestProbeClose(t *testing.T) {
 	})
 }
 
-// A storage that hangs whatever its context says does not keep the server from closing it.
+// A storage that does not return, although its context ends, does not prevent the server from closing it.
 func TestProbeCloseOfAHungStorage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		life, end := context.WithCancel(t.Context())

@@ -22,8 +22,8 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 )
 
-// LockSpec has tags, and no generated code: those of the spec of Leases, which has. So a client with generated code for locks is
-// one with that for leases.
+// LockSpec has the protobuf tags of the spec of Leases, which has generated code, and no generated code itself. So the code for
+// leases can be used by a client of locks.
 type LockSpec struct {
 	HolderIdentity       *string           `json:"holderIdentity,omitempty" protobuf:"bytes,1,opt,name=holderIdentity"`
 	LeaseDurationSeconds *int32            `json:"leaseDurationSeconds,omitempty" protobuf:"varint,2,opt,name=leaseDurationSeconds" default:"15"`
@@ -34,7 +34,7 @@ type LockStatus struct {
 	Held bool `json:"held,omitempty" protobuf:"varint,1,opt,name=held"`
 }
 
-// In v1beta1 nobody's locks cannot be told. Beside them there are bolts, without tags.
+// In v1beta1 a Lock cannot be converted if it has no holder. Bolts are a kind without tags.
 type (
 	Lock         = runtime.Resource[LockSpec, LockStatus]
 	LockV1Beta1  = runtime.Resource[LockV1Beta1S, LockStatus]
@@ -75,13 +75,13 @@ const (
 	betaPath   = "/apis/locks.example.com/v1beta1/namespaces/default/locks"
 )
 
-// generated is what generated code adds to a type.
+// generated has the methods that generated code adds to a type.
 type generated interface {
 	Marshal() ([]byte, error)
 	Unmarshal(message []byte) error
 }
 
-// wrapped is a message as a body, wrapped as generated clients do it.
+// wrapped returns a message as a body, wrapped as generated clients do it.
 func wrapped(t *testing.T, kind string, message generated) string {
 	t.Helper()
 	raw, err := message.Marshal()
@@ -103,14 +103,14 @@ func unwrap(t *testing.T, body string, message generated) string {
 	if err := envelope.Unmarshal([]byte(text)); err != nil || !is {
 		t.Fatalf("%v: %q", err, body)
 	}
-	reflect.ValueOf(message).Elem().SetZero() // what is there would be merged
+	reflect.ValueOf(message).Elem().SetZero() // Unmarshal would merge with the old value
 	if err := message.Unmarshal(envelope.Raw); err != nil {
 		t.Fatalf("%v: %q", err, body)
 	}
 	return envelope.APIVersion + " " + envelope.Kind
 }
 
-// A kind whose types have tags is served in protobuf as one with generated code: each verb, as each client has it.
+// A kind whose types have tags is served in protobuf like one with generated code, with each verb and each client.
 func TestProtobufByTags(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t, locks())
@@ -137,7 +137,7 @@ func TestProtobufByTags(t *testing.T) {
 	if !reflect.DeepEqual(got, made) {
 		t.Errorf("got %+v, made was %+v", &got, &made)
 	}
-	var object struct{ coordinationv1.Lease } // the JSON of locks is that of leases too
+	var object struct{ coordinationv1.Lease } // locks and leases have the same JSON
 	if err := json.Unmarshal([]byte(roundTrip(t, srv.Client(), "GET", srv.URL+locksPath+"/a", "").body), &object); err != nil || !reflect.DeepEqual(object.Spec.HolderIdentity, made.Spec.HolderIdentity) {
 		t.Errorf("%+v, %v", &object, err)
 	}
@@ -225,7 +225,7 @@ func frames(t *testing.T, srv *servertest.Server, target string) func() string {
 	}
 }
 
-// A watch shows what happens in frames that generated clients read. A bookmark has no defaults, and is converted by nobody.
+// A watch sends events in frames that generated clients read. A bookmark has no defaults, and is not converted.
 func TestProtobufWatchByTags(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t, locks())

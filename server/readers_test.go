@@ -24,7 +24,8 @@ import (
 
 var widgetGVK = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
 
-// TestReader: a Reader shows what requests have written, with the errors that requests get, until the kind is withdrawn.
+// TestReader checks that a Reader returns what requests have written, with the errors that requests get, until the kind is
+// withdrawn.
 func TestReader(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t)
@@ -78,7 +79,7 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// TestReaderOfVersions: every version of a kind leads to the objects in the hub version.
+// TestReaderOfVersions checks that the Reader of every version returns objects in the hub version.
 func TestReaderOfVersions(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t, shapes(nil, specFields{"a": nil}, specFields{"a": nil}))
@@ -98,7 +99,7 @@ func shapeKind(version string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "shapes.example.com", Version: version, Kind: "Shape"}
 }
 
-// shapeIndex is what a policy keeps of shapes: the default of c, by name.
+// shapeIndex is an index that a policy could have: the default of c, by the name of the shape.
 type shapeIndex struct {
 	changed  runtime.LastChange
 	revision int64
@@ -138,8 +139,8 @@ func shapeDefault(obj runtime.Object) string {
 	return c
 }
 
-// TestReaderWhileTheSchemaChanges: a Reader never fails and never shows fewer objects while the kind is replaced; what is
-// acknowledged meanwhile it shows; and in the end all objects are as the last schema has them.
+// TestReaderWhileTheSchemaChanges checks that a Reader never fails and never returns fewer objects while the kind is replaced. It
+// returns writes that were acknowledged in the meantime. At the end all objects are as the last schema defines them.
 func TestReaderWhileTheSchemaChanges(t *testing.T) {
 	t.Parallel()
 	const objects, replacements = 5, 40
@@ -235,7 +236,7 @@ func TestReaderWhileTheSchemaChanges(t *testing.T) {
 	}
 }
 
-// TestIndexAfterTheSchemaChanged: an index of the objects learns of another schema though no object is written: Changed
+// TestIndexAfterTheSchemaChanged checks that an index of the objects notices another schema, though no object is written: Changed
 // differs, and the changes since the index was read have all objects.
 func TestIndexAfterTheSchemaChanged(t *testing.T) {
 	t.Parallel()
@@ -326,7 +327,8 @@ func dialGroup() server.Group {
 	}}}}
 }
 
-// TestReaderOfOwnStorage: a kind with a Storage of the program's own is asked each time, as far as that can be.
+// TestReaderOfOwnStorage checks that a kind with a Storage of its own is read by calls of that Storage, as far as it supports
+// them.
 func TestReaderOfOwnStorage(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t, clockGroup(), dialGroup())
@@ -363,7 +365,7 @@ func TestReaderOfOwnStorage(t *testing.T) {
 	}
 }
 
-// TestReaderWithoutCache: a kind with NoCache is read from the storage.
+// TestReaderWithoutCache checks that a kind with NoCache is read from the storage.
 func TestReaderWithoutCache(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t, shapes(func(o *untypedOptions, _ int) { o.NoCache = true }, specFields{"a": nil}))
@@ -377,7 +379,7 @@ func TestReaderWithoutCache(t *testing.T) {
 	}
 }
 
-// BenchmarkReader is what policy asks of a Reader at every request.
+// BenchmarkReader measures the reads that a policy makes for every request.
 func BenchmarkReader(b *testing.B) {
 	srv := servertest.New(b, widgets())
 	r := runtime.Read[*Widget](srv.Readers())

@@ -22,7 +22,7 @@ import (
 // loader is a member of any kind that is not ready until it has loaded.
 type loader struct {
 	loaded atomic.Bool
-	asked  atomic.Int32 // how often it was asked whether it is ready
+	asked  atomic.Int32 // number of calls of Ready
 	unable authz.Verdict
 }
 
@@ -79,7 +79,8 @@ func wantReady(t *testing.T, srv *servertest.Server, check string, want bool) {
 	}
 }
 
-// Requests wait ten seconds for a plug-in, all of them for one question, and are refused; or go on when it is ready meanwhile.
+// Requests wait ten seconds for a plug-in that is not ready, with one poll for all of them. Then they are refused, or they
+// continue when the plug-in becomes ready.
 func TestPluginThatIsNotReady(t *testing.T) {
 	t.Parallel()
 	for name, plugin := range map[string]func(l *loader) admission.Plugin{
@@ -110,7 +111,7 @@ func TestPluginThatIsNotReady(t *testing.T) {
 					all.Go(func() { post(403, "not yet ready to handle request", 10*time.Second) })
 				}
 				all.Wait()
-				if asked := l.asked.Load(); asked > 600 { // by one request each 50 ms, and of both parts of the plug-in
+				if asked := l.asked.Load(); asked > 600 { // one call each 50 ms, for both parts of the plug-in
 					t.Errorf("20 requests asked %d times", asked)
 				}
 				for range 20 {
@@ -126,7 +127,8 @@ func TestPluginThatIsNotReady(t *testing.T) {
 	}
 }
 
-// An authorizer that can only allow abstains until it is ready, and one that could deny denies, whoever comes after it.
+// Until it is ready, an authorizer that can only allow abstains, and one that could deny denies, whichever authorizers come after
+// it.
 func TestAuthorizerThatIsNotReady(t *testing.T) {
 	t.Parallel()
 	for unable, codes := range map[authz.Verdict][2]int{authz.NoOpinion: {403, 200}, authz.Deny: {500, 500}} {
@@ -160,7 +162,7 @@ func TestAuthorizerThatIsNotReady(t *testing.T) {
 	}
 }
 
-// Who has a credential that an authenticator cannot judge yet is not taken for system:anonymous.
+// A request with a credential that an authenticator cannot judge yet is not taken for one of system:anonymous.
 func TestAuthenticatorThatIsNotReady(t *testing.T) {
 	t.Parallel()
 	l, srv := &loader{}, servertest.New(t, widgets())
@@ -182,7 +184,7 @@ func TestAuthenticatorThatIsNotReady(t *testing.T) {
 	get(200, "X-Reader", "1")
 }
 
-// The members that the options name are asked whether they are ready, as those of extensions are, also within a union.
+// /readyz also calls the members that are in the options, and members of a union.
 func TestMembersOfTheOptionsThatAreNotReady(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -225,7 +227,7 @@ func TestMembersOfTheOptionsThatAreNotReady(t *testing.T) {
 	})
 }
 
-// handled is a transport to a handler.
+// handled is a transport that calls a handler.
 type handled struct{ http.Handler }
 
 func (h handled) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/keelson-dev/keelson/storage/bolt"
 )
 
-// A path that is no storage file is often a mistyped one: no keys are made beside it.
+// A path that is not a storage file is often a typing mistake: no keys are made beside it.
 func TestARefusedStorageLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -29,7 +29,7 @@ func TestARefusedStorageLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// Credentials that cannot be had give the storage back.
+// If the credentials cannot be opened, the storage is closed.
 func TestRefusedCredentialsReleaseTheStorage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -14,8 +14,8 @@ import (
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestRegistriesAreThoseOfTheServer: what is written without the server is at the same place and by the same rules, and
-// each version has its own resource, subresources and words.
+// TestRegistriesAreThoseOfTheServer checks that Registries write to the same place and by the same rules as the server, and that
+// each version has its own resource, subresources and messages.
 func TestRegistriesAreThoseOfTheServer(t *testing.T) {
 	ctx := t.Context()
 	options := func() server.Options {
@@ -75,7 +75,7 @@ func TestRegistriesAreThoseOfTheServer(t *testing.T) {
 	}
 }
 
-// TestRegistriesThatThereAreNot: what New refuses is refused, and only stored kinds have a registry.
+// TestRegistriesThatThereAreNot checks that options that New refuses are refused, and that only stored kinds have a registry.
 func TestRegistriesThatThereAreNot(t *testing.T) {
 	o := server.Options{Groups: twoGroups(server.KindOptions[*Bell]{Scale: &registry.Scale{SpecReplicas: ".spec.tone", StatusReplicas: ".status.rung"}}, server.KindOptions[*BronzeBell]{})}
 	_, refused := server.NewRegistries(o)

@@ -72,7 +72,7 @@ func boatsOf(objs []runtime.Object) []string {
 	return out
 }
 
-// Another server's objects are read as they are, by Go type or without one, however they are listed.
+// The objects of another server are read as they are, with or without a Go type, however they are listed.
 func TestRemoteReader(t *testing.T) {
 	t.Parallel()
 	for _, pages := range []bool{false, true} {
@@ -103,7 +103,7 @@ func TestRemoteReader(t *testing.T) {
 		if err != nil || got.Data["a"] != "b" || got.UID != made.UID || got.Kind != "ConfigMap" {
 			t.Errorf("typed: %v %v", got, err)
 		}
-		// Of several kinds the states of one revision are read, though nothing happens to one of them.
+		// States of several kinds at one revision are read, even if one of the kinds does not change.
 		at := max(boats.Changed().Revision, typed.Changed().Revision)
 		for _, r := range []interface {
 			Changes(context.Context, int64, runtime.Freshness) (runtime.Changes[runtime.Object], error)
@@ -162,7 +162,7 @@ func remoteWrites(t *testing.T, c *client.Client, boats runtime.Reader[runtime.O
 	}
 }
 
-// Watches that end, expire and break, and lists that fail, keep no state from arriving.
+// Watches that end, expire or break, and lists that fail, delay a state, but do not lose it.
 func TestRemoteReaderFaults(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t, servertest.Untyped("example.com/v1", "Boat"))
@@ -239,7 +239,7 @@ func arrives(t *testing.T, c *client.Client, boats runtime.Reader[runtime.Object
 	}
 }
 
-// A server that is away and comes back without what it had, and with another token, is followed.
+// A server that is restarted without its data, and with another token, is read again.
 func TestRemoteReaderRestart(t *testing.T) {
 	t.Parallel()
 	var now atomic.Pointer[servertest.Server]

@@ -23,7 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// specFields is the schema of objects whose spec has these members and no others, with these defaults.
+// specFields is the schema of objects whose spec may have only these members, with these defaults.
 type specFields map[string]any
 
 // Conform implements runtime.ObjectSchema.
@@ -52,7 +52,8 @@ func (m specFields) SetDefaults(object map[string]any, _ func(int) error) error 
 	return nil
 }
 
-// shapes is a group of its own scheme, whose kind Shape has a version per schema: v1, which is stored, v2, and so on.
+// shapes returns a group with a separate scheme. Its kind Shape has a version for each schema: v1, which is stored, v2, and so
+// on.
 func shapes(each func(o *untypedOptions, version int), schemas ...specFields) server.Group {
 	g := server.Group{Name: "shapes.example.com", Scheme: runtime.NewScheme()}
 	for i, m := range schemas {
@@ -96,7 +97,7 @@ func TestObjectSchema(t *testing.T) {
 	if message := fmt.Sprint(got["message"]); !strings.Contains(message, `unknown field "spec.z"`) {
 		t.Errorf("strict: %s", message)
 	}
-	// What the stored version does not have is lost, and the defaults are those of the stored version.
+	// Fields that the stored version does not have are lost, and the defaults are those of the stored version.
 	got = untypedAsk(t, srv, "POST", shapePath(2), "application/json", shape(2, "y", `,"spec":{"a":"1","b":"2"}`), 201)
 	if spec := specOf(t, got); spec != `{"a":"1","d":"two"}` {
 		t.Errorf("created in v2: %s", spec)
@@ -222,13 +223,13 @@ func TestConvertUntyped(t *testing.T) {
 	}
 }
 
-// TestDefaultsOfAVersionThatIsConverted has a version whose defaults are of fields that are others in the hub: an object gets
-// none that it has, and what admission leaves out is that version's too.
+// TestDefaultsOfAVersionThatIsConverted has a version with defaults for fields that mean something else in the hub. An object
+// does not get a default for a field that it has. Fields that admission removes get defaults of that version, too.
 func TestDefaultsOfAVersionThatIsConverted(t *testing.T) {
 	t.Parallel()
 	convert := func(in *unstructured.Unstructured, to schema.GroupVersion) (*unstructured.Unstructured, error) {
 		spec, _ := in.Object["spec"].(map[string]any)
-		from, name := "mode", "policy" // mode is another thing in v1
+		from, name := "mode", "policy" // mode means something else in v1
 		if to.Version == "v2" {
 			from, name = name, from
 		}
@@ -310,8 +311,8 @@ func TestShowVerbs(t *testing.T) {
 	}
 }
 
-// TestReplaceUnderTraffic replaces a kind while it is read and written: every answer is that of one schema, no request is
-// answered as if there were no such resource, nothing that was acknowledged is lost, and watches end cleanly.
+// TestReplaceUnderTraffic replaces a kind while it is read and written. Every answer follows one schema, no request is answered
+// as if the resource did not exist, no acknowledged write is lost, and watches end cleanly.
 func TestReplaceUnderTraffic(t *testing.T) {
 	t.Parallel()
 	schemas := []specFields{{"a": nil, "mark": "even"}, {"a": nil, "mark": "odd"}}

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/randfill"
 )
 
-// Ropes have three versions, which say the same with other names, other types and another structure. v1 is the hub.
+// Ropes have three versions with the same contents, in other names, types and structures. v1 is the hub.
 type Rope = runtime.Resource[RopeSpec, RopeStatus]
 
 type RopeSpec struct {
@@ -35,7 +35,7 @@ type Strand struct {
 	Count int32  `json:"count"`
 }
 
-// In v1beta1 the length is a text such as "12m", and a strand one such as "3 hemp".
+// In v1beta1 the length is a text such as "12m", and a strand is a text such as "3 hemp".
 type RopeV1Beta1 = runtime.Resource[struct {
 	Colour  string   `json:"colour"`
 	Length  string   `json:"length"`
@@ -44,7 +44,7 @@ type RopeV1Beta1 = runtime.Resource[struct {
 	Condition string `json:"condition,omitempty"`
 }]
 
-// In v1alpha1 a rope is flat, and its condition no status.
+// In v1alpha1 a rope is flat, and its condition is not in a status.
 type RopeV1Alpha1 struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -57,7 +57,7 @@ type RopeV1Alpha1 struct {
 
 func (r *RopeV1Alpha1) DeepCopyObject() runtime.Object { return runtime.DeepCopy(r) }
 
-// Colors that no conversion likes: in its way to the hub, or from the hub.
+// Colors for which a conversion fails: to the hub, or from the hub.
 func toHub(color string) error {
 	switch color {
 	case "nohub":
@@ -119,7 +119,7 @@ func alphaFromHub(in *Rope, out *RopeV1Alpha1) (err error) {
 
 var ropeVersions = []string{"v1", "v1beta1", "v1alpha1"}
 
-// ropes is the group, stored in a version; "" says nothing of that.
+// ropes returns the group with a stored version; "" sets none.
 func ropes(stored string, hub server.KindOptions[*Rope]) server.Group {
 	hub.Hub, hub.Stored = true, stored == "v1"
 	hub.SelectableFields = []string{"spec.color", "spec.length"}
@@ -139,7 +139,7 @@ func ropes(stored string, hub server.KindOptions[*Rope]) server.Group {
 	}
 }
 
-// The version in which the objects of ropes are stored makes no difference.
+// The conversions between the versions of ropes lose nothing.
 func TestRopesLoseNothing(t *testing.T) {
 	scheme, err := server.NewScheme(ropes("", server.KindOptions[*Rope]{}))
 	if err != nil {
@@ -168,7 +168,7 @@ func ropeRoundtrip() roundtrip.Options {
 	}}
 }
 
-// ropeShown is a rope as a version shows it.
+// ropeShown returns a rope as a version shows it.
 func ropeShown(version, color string, length int, state string) string {
 	switch version {
 	case "v1alpha1":
@@ -188,7 +188,7 @@ func ropeShown(version, color string, length int, state string) string {
 	return fmt.Sprintf(`{"apiVersion":"sea.example.com/v1","spec":{"color":%q,"length":%d,"strands":[{"fiber":"hemp","count":3}]},"status":{%s}}`, color, length, state)
 }
 
-// rope is a body of a version.
+// rope returns a body in a version.
 func rope(version, name, color string, length int) string {
 	return fmt.Sprintf(`{"metadata":{"name":%q},%s`, name, ropeShown(version, color, length, "")[1:])
 }
@@ -197,7 +197,7 @@ func ropesPath(version string) string {
 	return "/apis/sea.example.com/" + version + "/namespaces/default/ropes"
 }
 
-// lasting is a backend that outlives the servers on it.
+// lasting is a backend that stays open when a server on it ends.
 type lasting struct{ storage.Backend }
 
 func (lasting) Close() error { return nil }
@@ -209,14 +209,14 @@ func newLasting(t *testing.T) lasting {
 	return lasting{b}
 }
 
-// ropeServer serves ropes that are stored in a version, on a backend that it leaves open.
+// ropeServer serves ropes that are stored in a version, on a backend that it does not close.
 func ropeServer(t *testing.T, b lasting, stored string, hub server.KindOptions[*Rope]) *wire {
 	t.Helper()
 	srv := servertest.Start(t, server.Options{Storage: storage.Opened(b), Groups: []server.Group{ropes(stored, hub)}})
 	return &wire{Server: srv, client: srv.Client()}
 }
 
-// storedIn tells the versions that the ropes of a backend are stored in, by name.
+// storedIn returns the versions in which the ropes of a backend are stored, by name.
 func storedIn(t *testing.T, b storage.Backend) map[string]string {
 	t.Helper()
 	const root = "/registry/sea.example.com/ropes/default/"

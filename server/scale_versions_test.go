@@ -43,8 +43,8 @@ func fleets(hub server.KindOptions[*fleet], old server.KindOptions[*oldFleet], m
 	}
 }
 
-// TestScaleInEveryVersion: the hub's Scale is served in all versions, and its manager is named in a version that has the
-// replicas where the hub has them.
+// TestScaleInEveryVersion checks that the hub's Scale is served in all versions, and that its manager is recorded in a version
+// that has the replicas at the path of the hub.
 func TestScaleInEveryVersion(t *testing.T) {
 	t.Parallel()
 	hub := server.KindOptions[*fleet]{Scale: &registry.Scale{SpecReplicas: ".spec.ships", StatusReplicas: ".status.ships"}}

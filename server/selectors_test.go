@@ -11,7 +11,7 @@ import (
 	"github.com/keelson-dev/keelson/server/servertest"
 )
 
-// The limit of selectors is that of every verb that has them, and of what is authorized by them.
+// The limit of selectors applies to every verb that has them, and to authorization by them.
 func TestSelectorsAreBounded(t *testing.T) {
 	t.Parallel()
 	var asked authz.Attributes
@@ -31,7 +31,7 @@ func TestSelectorsAreBounded(t *testing.T) {
 	}
 	for _, c := range []struct {
 		method, query string
-		refused       string // "" is nothing
+		refused       string // "": not refused
 	}{
 		{"GET", "labelSelector=a,b,c", ""},
 		{"GET", "labelSelector=a,b,c,d", tooLarge("label")},

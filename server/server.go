@@ -177,7 +177,7 @@ func (s *Server) standardChecks() []Check {
 	}})
 }
 
-// probe makes the function of a health check from a function that asks the storage.
+// probe makes the function of a health check from a function that checks the storage.
 func (s *Server) probe(ask func(ctx context.Context) error) func(ctx context.Context) error {
 	p := newProbe(s.life, ask)
 	s.probes = append(s.probes, p)

@@ -130,7 +130,7 @@ func TestHandlerInAForeignServer(t *testing.T) {
 	}
 }
 
-// moons is computed: it implements Getter and Lister and nothing else.
+// moons is a computed storage that implements only Getter and Lister.
 type moons struct{}
 
 type Moon = runtime.Resource[struct {
@@ -280,8 +280,8 @@ func TestExtensionAddsGroupsPathsAndWork(t *testing.T) {
 	<-ended
 }
 
-// TestOnClose has a request under way when the server ends: what was given to OnClose comes after it, and after the background
-// work, the latest first.
+// TestOnClose has a request in flight when the server ends. The functions given to OnClose are called after it, and after the
+// background work, the latest first.
 func TestOnClose(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t)
@@ -301,7 +301,7 @@ func TestOnClose(t *testing.T) {
 		h.Go(func(ctx context.Context) {
 			<-ctx.Done()
 			note("work")
-			close(leave) // the end has begun, and the request goes on
+			close(leave) // the server has begun to end, and the request continues
 		})
 		return h.Handle("/slow", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			close(entered)

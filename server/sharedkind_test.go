@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// A Bell is of two groups, whose objects are the same: the hub is that of iron.example.com.
+// A Bell is in two groups that have the same objects. The hub is in iron.example.com.
 type (
 	Bell = runtime.Resource[struct {
 		Tone   string `json:"tone,omitempty"`
@@ -46,7 +46,7 @@ const (
 	betaBells   = "/apis/bronze.example.com/v1beta1/namespaces/default/bells"
 )
 
-// twoGroups returns the groups, the hub's last: the order does not matter. Each may be changed before it is served.
+// twoGroups returns the groups, that of the hub last: the order does not matter. Each may be changed before it is served.
 func twoGroups(iron server.KindOptions[*Bell], bronze server.KindOptions[*BronzeBell]) []server.Group {
 	iron.SelectableFields = []string{"spec.tone"}
 	iron.Columns = []server.Column[*Bell]{{Name: "Tone", Value: func(b *Bell) any { return b.Spec.Tone }}}
@@ -126,7 +126,7 @@ func TestAKindServedInTwoGroups(t *testing.T) {
 		}
 	}
 
-	// Selectors have the names of each version, tables its columns.
+	// Selectors use the field names of each version, and tables its columns.
 	for path, code := range map[string]int{
 		ironBells + "?fieldSelector=spec.tone%3Dd": 200, bronzeBells + "?fieldSelector=spec.note%3Dd": 200,
 		bronzeBells + "?fieldSelector=spec.tone%3Dd": 400, ironBells + "?fieldSelector=spec.note%3Dd": 400, betaBells + "?fieldSelector=spec.sound%3Dd": 400,
@@ -150,7 +150,7 @@ func TestAKindServedInTwoGroups(t *testing.T) {
 		{"PUT", bronzeBells + "/a", `{"metadata":{"name":"a","resourceVersion":"1"},"spec":{"mass":1}}`, `fulfilled on bells.bronze.example.com \"a\"`},
 		{"PUT", bronzeBells + "/a/status", `{"metadata":{"name":"a","resourceVersion":"1"},"spec":{"mass":1}}`, `fulfilled on bells.bronze.example.com \"a\"`},
 		{"PUT", ironBells + "/a", `{"metadata":{"name":"a","resourceVersion":"1"}}`, `fulfilled on bells.iron.example.com \"a\"`},
-		// An object is judged by the rules of the hub and by those of the version it came in, each in its own words.
+		// An object is judged by the rules of the hub and of the request's version, and errors use the field names of each.
 		{"POST", bronzeBells, `{"metadata":{"name":"c"},"spec":{"mass":-1}}`, `Bell.iron.example.com \"c\" is invalid: spec.mass: Invalid value: -1: spec.mass in body should be greater than or equal to 1`},
 		{"POST", bronzeBells, `{"metadata":{"name":"c"},"spec":{"mass":1001}}`, `spec.weight in body should be less than or equal to 1000 (in version iron.example.com/v1)`},
 		{"POST", ironBells, `{"metadata":{"name":"c"},"spec":{"weight":1001}}`, `spec.weight in body should be less than or equal to 1000"`},
@@ -161,14 +161,14 @@ func TestAKindServedInTwoGroups(t *testing.T) {
 		}
 	}
 
-	// Admission is shown the hub, whatever group a request came to.
+	// Admission gets the object in the hub, whichever group the request is for.
 	seen = nil
 	shows("PATCH", bronzeBells+"/b", `{"spec":{"note":"f"}}`, `{"apiVersion":"bronze.example.com/v1","spec":{"note":"f","mass":9},"status":{}}`)
 	if want := "UPDATE iron.example.com/v1, Kind=Bell iron.example.com/v1, Resource=bells *runtime.Resource["; len(seen) != 1 || !strings.HasPrefix(seen[0], want) {
 		t.Errorf("admission was asked about %q", seen)
 	}
 
-	// Two fields managers, one in each group.
+	// Two field managers, one in each group.
 	const applied = "application/apply-patch+yaml"
 	ask("PATCH", ironBells+"/s?fieldManager=iron", `{"apiVersion":"iron.example.com/v1","kind":"Bell","metadata":{"name":"s"},"spec":{"tone":"c"}}`, "Content-Type", applied).want(t, 201)
 	ask("PATCH", bronzeBells+"/s?fieldManager=bronze", `{"apiVersion":"bronze.example.com/v1","kind":"Bell","metadata":{"name":"s"},"spec":{"mass":5}}`, "Content-Type", applied).want(t, 200)
@@ -228,7 +228,7 @@ func TestAKindOfTwoGroupsIsWatchedInBoth(t *testing.T) {
 	}
 }
 
-// What a kind is stored in may be a version of the other group, and is moved by one migration, asked for by either name.
+// A version of the other group may be the stored one. One migration, by either name, moves the objects.
 func TestAKindOfTwoGroupsMovesBetweenThem(t *testing.T) {
 	t.Parallel()
 	backend := memory.New(memory.Options{})
@@ -260,7 +260,7 @@ func TestAKindOfTwoGroupsMovesBetweenThem(t *testing.T) {
 		t.Errorf("stored in both: %v", err)
 	}
 
-	srv = serve(false, false) // beside the other, on the same storage
+	srv = serve(false, false) // a second server on the same storage
 	a = roundTrip(t, srv.Client(), "GET", srv.URL+bronzeBells+"/a", "")
 	if !strings.Contains(a.body, `"spec":{"note":"c"}`) {
 		t.Errorf("read by a server that stores in another version: %s", a.body)

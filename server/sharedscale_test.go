@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A Choir is of two groups, which both call its voices the same.
+// A Choir is in two groups, with the same field for the voices.
 type (
 	choirSpec struct {
 		Voices int32 `json:"voices"`
@@ -22,7 +22,7 @@ type (
 	YoungChoir = runtime.Resource[YoungSpec, choirSpec]
 )
 
-// Who changes the replicas of a kind of two groups manages them in the version of the request.
+// A change of the replicas of a kind in two groups is recorded for the version of the request.
 func TestScaleOfAKindInTwoGroups(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t,

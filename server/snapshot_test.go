@@ -15,7 +15,7 @@ import (
 	"github.com/keelson-dev/keelson/server/servertest"
 )
 
-// allowing allows a user these verbs.
+// allowing returns an authorizer that allows a user some verbs.
 func allowing(user string, verbs ...string) authz.Authorizer {
 	return authz.Func(func(_ context.Context, a authz.Attributes) (authz.Verdict, string, error) {
 		if a.User.Name == user && slices.Contains(verbs, a.Verb) {
@@ -25,13 +25,13 @@ func allowing(user string, verbs ...string) authz.Authorizer {
 	})
 }
 
-// A request is decided to its end by the policy that was taken at its beginning, also where an apply turns out to be a create.
+// A request is decided to its end by the policy that was taken at its beginning, also if an apply becomes a create.
 func TestPolicyOfARequestStaysForIt(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name          string
 		before, after authz.Authorizer
-		code, next    int // of the request during which the policy changes, and of the next
+		code, next    int // codes of the request during which the policy changes, and of the next
 	}{
 		{"the right to create ends", allowing("joe", "patch", "create"), allowing("joe", "patch"), 201, 403},
 		{"the right to create comes", allowing("joe", "patch"), allowing("joe", "patch", "create"), 403, 201},
@@ -57,7 +57,7 @@ func TestPolicyOfARequestStaysForIt(t *testing.T) {
 			if err := h.Authorize("m", row.before); err != nil {
 				t.Fatal(err)
 			}
-			meanwhile = func() { // it is authorized to patch by now
+			meanwhile = func() { // the request is already authorized to patch
 				late := admission.ValidatorFunc(func(_ context.Context, r *admission.Request) error {
 					if r.Name == "a" {
 						return errors.New("judged")

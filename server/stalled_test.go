@@ -17,7 +17,7 @@ import (
 	"github.com/keelson-dev/keelson/server/servertest"
 )
 
-// stallingConn is a client's connection that can stop reading for good.
+// stallingConn is a client's connection that can stop reading forever.
 type stallingConn struct {
 	net.Conn
 	stalled atomic.Bool
@@ -33,8 +33,8 @@ func (c *stallingConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// A watcher that no longer reads costs the server its connection, whatever the protocol, and not for ever what a
-// blocked write holds.
+// A client that stops reading a watch loses its connection, with every protocol, and resources that a blocked write holds are
+// released.
 func TestAStalledWatcherLosesItsConnection(t *testing.T) {
 	t.Parallel()
 	for name, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
@@ -75,7 +75,7 @@ func stall(t *testing.T, http2 bool, limit, after time.Duration, gone bool) {
 	conn.stalled.Store(true)
 	admin := srv.Client()
 	defer admin.CloseIdleConnections()
-	much := strings.Repeat("x", 200<<10) // more than a connection holds for a reader
+	much := strings.Repeat("x", 200<<10) // more than the buffers of a connection hold
 	for _, name := range []string{"a", "b"} {
 		code, text := call(t, admin, "POST", srv.URL+widgetsPath, `{"metadata":{"name":"`+name+`","annotations":{"much":"`+much+`"}}}`)
 		wantCode(t, 201, code, text)

@@ -41,7 +41,7 @@ func wantError(t *testing.T, what string, a answer, code int32, message string) 
 	}
 }
 
-// Whatever version is stored, in whatever version a request is made: the answers are the same.
+// The answers do not depend on the stored version, for requests in any version.
 func TestEveryVersionWhileStoredInEach(t *testing.T) {
 	t.Parallel()
 	for _, stored := range append([]string{""}, ropeVersions...) {
@@ -112,7 +112,7 @@ func TestEveryVersionWhileStoredInEach(t *testing.T) {
 	}
 }
 
-// mixed is a backend with a rope that was stored in each version, by servers that stored in it.
+// mixed returns a backend with a rope stored in each version, by servers that stored in it.
 func mixed(t *testing.T) lasting {
 	t.Helper()
 	b := newLasting(t)
@@ -127,7 +127,7 @@ func mixed(t *testing.T) lasting {
 	return b
 }
 
-// layouts are the ways in which a kind can be kept.
+// layouts are the ways in which a kind can be stored and cached.
 var layouts = map[string]server.KindOptions[*Rope]{
 	"cache":    {},
 	"index":    {IndexFields: []string{"spec.color", "spec.length"}},
@@ -145,8 +145,8 @@ func eachLayout(t *testing.T, f func(t *testing.T, stored string, hub server.Kin
 	}
 }
 
-// Objects that are stored in another version are read as all others, and are stored in the current one by their next
-// update, even by one that changes nothing.
+// Objects that are stored in another version are read like all others. Their next update stores them in the current version, even
+// if it changes nothing.
 func TestObjectsStoredInAnyVersion(t *testing.T) {
 	t.Parallel()
 	eachLayout(t, func(t *testing.T, stored string, hub server.KindOptions[*Rope]) {
@@ -183,7 +183,7 @@ func TestObjectsStoredInAnyVersion(t *testing.T) {
 	})
 }
 
-// names are the names in a list that was asked for with a field selector.
+// names returns the names in a list with a field selector.
 func (w *wire) names(t *testing.T, version, selector string) string {
 	t.Helper()
 	a := w.ask(t, "GET", ropesPath(version)+"?fieldSelector="+url.QueryEscape(selector), "")
@@ -197,7 +197,7 @@ func (w *wire) names(t *testing.T, version, selector string) string {
 	return strings.Join(out, " ")
 }
 
-// A version selects by its own names, whatever version an object is stored in.
+// Each version selects by its own field names, whichever version an object is stored in.
 func TestSelectorsOfEachVersion(t *testing.T) {
 	t.Parallel()
 	eachLayout(t, func(t *testing.T, stored string, hub server.KindOptions[*Rope]) {
@@ -231,7 +231,7 @@ func TestSelectorsOfEachVersion(t *testing.T) {
 	})
 }
 
-// Watches in all versions see the same changes, each in its version, and selectors see what a change makes of an object.
+// Watches in all versions get the same changes, each in its version, and selectors follow what a change makes of an object.
 func TestWatchesOfEachVersion(t *testing.T) {
 	t.Parallel()
 	eachLayout(t, func(t *testing.T, stored string, hub server.KindOptions[*Rope]) {
@@ -280,7 +280,7 @@ func TestWatchesOfEachVersion(t *testing.T) {
 	})
 }
 
-// Clients are told by a hash that another version is stored.
+// The storage version hash in discovery changes with the stored version.
 func TestStorageVersionHash(t *testing.T) {
 	t.Parallel()
 	for stored, in := range map[string]string{"": "v1", "v1": "v1", "v1beta1": "v1beta1", "v1alpha1": "v1alpha1"} {
@@ -296,8 +296,8 @@ func TestStorageVersionHash(t *testing.T) {
 	}
 }
 
-// An object that cannot be converted is refused before anything is stored, with a message that says which conversion
-// failed and why; others are not concerned.
+// An object that cannot be converted is refused before anything is stored, with a message about the conversion and the reason.
+// Other objects are not affected.
 func TestWritesWhoseConversionFails(t *testing.T) {
 	t.Parallel()
 	b := newLasting(t)
@@ -312,7 +312,7 @@ func TestWritesWhoseConversionFails(t *testing.T) {
 	const back = "converting Rope.sea.example.com from sea.example.com/v1beta1 to sea.example.com/v1: "
 	for _, c := range []struct {
 		version, color string
-		post           int32 // and put
+		post           int32 // code of POST and PUT
 		patch          int32
 		message        string
 	}{
@@ -320,7 +320,7 @@ func TestWritesWhoseConversionFails(t *testing.T) {
 		{"v1beta1", "nohub", 400, 422, back + "no color for the hub"},
 		{"v1beta1", "panichub", 400, 422, back + "the conversion panicked: no color at all for the hub"},
 		{"v1alpha1", "nohub", 400, 422, "converting Rope.sea.example.com from sea.example.com/v1alpha1 to sea.example.com/v1: no color for the hub"},
-		// From there to the version that is stored.
+		// From the hub to the stored version.
 		{"v1", "nospoke", 400, 400, "the object cannot be stored: " + toSpoke + "no color but for the hub"},
 		{"v1", "panicspoke", 400, 400, "the object cannot be stored: " + toSpoke + "the conversion panicked: no color at all but for the hub"},
 		{"v1", "oneway", 400, 400, "the object cannot be stored: what would be stored cannot be read: " + back + "no color for the hub"},
@@ -342,8 +342,7 @@ func TestWritesWhoseConversionFails(t *testing.T) {
 	w.ask(t, "PUT", ropesPath("v1alpha1")+"/good", rope("v1alpha1", "good", "green", 2)).want(t, 200)
 }
 
-// A stored object that a conversion cannot read is an error for those who ask for it in another version, until somebody
-// replaces or deletes it.
+// A stored object that a conversion cannot read is an error for requests in another version, until it is replaced or deleted.
 func TestStoredObjectWhoseConversionFails(t *testing.T) {
 	t.Parallel()
 	b := newLasting(t)
@@ -369,7 +368,8 @@ func TestStoredObjectWhoseConversionFails(t *testing.T) {
 	w.ask(t, "GET", ropesPath("v1alpha1"), "").want(t, 200)
 }
 
-// A body in another version than the URL's is refused, served or not, and so is a URL in a version that is not served.
+// A body in another version than the URL is refused, whether that is served or not, and so is a URL with a version that is not
+// served.
 func TestVersionsThatAreNotMeant(t *testing.T) {
 	t.Parallel()
 	w := ropeServer(t, newLasting(t), "v1beta1", server.KindOptions[*Rope]{})
@@ -397,7 +397,7 @@ func TestVersionsThatAreNotMeant(t *testing.T) {
 	}
 }
 
-// A version that is known and not served any longer is still read.
+// A version that is registered, and not served any longer, can still be read.
 func TestStoredVersionThatIsNotServed(t *testing.T) {
 	t.Parallel()
 	b := mixed(t)
@@ -418,7 +418,7 @@ func TestStoredVersionThatIsNotServed(t *testing.T) {
 	}
 }
 
-// Every answer of a deprecated version warns, and none of another one.
+// Every answer of a deprecated version has a warning, and none of another version.
 func TestEveryVerbOfADeprecatedVersionWarns(t *testing.T) {
 	t.Parallel()
 	w := ropeServer(t, newLasting(t), "v1beta1", server.KindOptions[*Rope]{})

@@ -27,7 +27,7 @@ type (
 	}, struct{}]
 )
 
-// knownAirport is a rule of flights that looks at airports.
+// knownAirport is a rule of flights that reads airports.
 func knownAirport(call *registry.Call, f *Flight) field.ErrorList {
 	to := field.NewPath("spec", "to")
 	switch airport, err := runtime.Read[*Airport](call).Get(call, "", f.Spec.To, runtime.Freshness{}); {
@@ -41,7 +41,7 @@ func knownAirport(call *registry.Call, f *Flight) field.ErrorList {
 	return nil
 }
 
-// A strategy and an admission plug-in read another kind in one line, and see what was acknowledged before.
+// A strategy and an admission plug-in read another kind by one call, and see writes that were acknowledged before.
 func TestStrategiesAndPluginsReadOtherKinds(t *testing.T) {
 	t.Parallel()
 	const group = "air.example.com"
@@ -94,7 +94,7 @@ func TestStrategiesAndPluginsReadOtherKinds(t *testing.T) {
 			t.Errorf("%d, %s %s: %d %s\nwant %d with %s", i, step.method, step.path, code, body, step.code, step.want)
 		}
 	}
-	// A program's own calls are judged, and read, likewise.
+	// Calls that a program makes in the process are judged, and read, in the same way.
 	reg, err := host(t, srv).Registry(schema.GroupResource{Group: group, Resource: "flights"})
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func (o *once) Next(ctx context.Context) (registry.ObjectEvent, error) {
 
 func (*once) Close() {}
 
-// A Storage of the program's own reads other kinds, in a watch as in a get.
+// A Storage of a program reads other kinds, in a watch and in a get.
 func TestOwnStorageReadsOtherKinds(t *testing.T) {
 	t.Parallel()
 	const group = "air.example.com"
@@ -170,7 +170,7 @@ type panicking struct{ board }
 
 func (panicking) Open(*registry.Registry) error { panic("no") }
 
-// A panic in a program's Open ends that Install, and nothing else.
+// A panic in Open of a program's storage ends that Install, and nothing else.
 func TestAPanicOfAnOpener(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t)

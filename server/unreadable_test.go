@@ -18,7 +18,7 @@ import (
 
 const unsafely = "?ignoreStoreReadErrorWithClusterBreakingPotential=true"
 
-// damaged is a server some of whose stored values are broken.
+// damaged is a server with stored values that are broken.
 type damaged struct {
 	*wire
 	backend *memory.Backend
@@ -43,7 +43,7 @@ func (d *damaged) plant(t *testing.T, key, value string) {
 	}
 }
 
-// must makes a request that is to be answered with code.
+// must sends a request, and fails the test if the answer does not have the code.
 func (d *damaged) must(t *testing.T, code int, method, path, body string, header ...string) answer {
 	t.Helper()
 	a := d.ask(t, method, path, body, header...)
@@ -51,7 +51,7 @@ func (d *damaged) must(t *testing.T, code int, method, path, body string, header
 	return a
 }
 
-// now is the revision of the store.
+// now returns the revision of the store.
 func (d *damaged) now(t *testing.T) int64 {
 	t.Helper()
 	res, err := d.backend.Get(t.Context(), "k", 0)
@@ -108,8 +108,8 @@ func TestUnreadableObjects(t *testing.T) {
 	}
 }
 
-// A watch that meets an unreadable object ends as kube-apiserver's does; once the object is gone, clients list and
-// watch again.
+// A watch with an unreadable object ends like one of kube-apiserver. After the object is deleted, clients can list and watch
+// again.
 func TestWatchesOfUnreadableObjects(t *testing.T) {
 	t.Parallel()
 	d := newDamaged(t, nil)
@@ -143,7 +143,7 @@ func TestWatchesOfUnreadableObjects(t *testing.T) {
 	again.want("ADDED zbad")
 }
 
-// The additional verb is asked for, on the resource and the name; the administrator has it.
+// The additional verb is authorized, on the resource and the name; the administrator has it.
 func TestUnsafeDeleteIsAuthorized(t *testing.T) {
 	t.Parallel()
 	asked := make(chan authz.Attributes, 10)
@@ -180,7 +180,7 @@ func TestUnsafeDeleteIsAuthorized(t *testing.T) {
 	ordinary.must(t, 404, "GET", widgetList+"/bad", "")
 }
 
-// What kube-apiserver has written in protobuf opens, and is JSON after the next update.
+// Values that kube-apiserver has written in protobuf can be read, and are JSON after the next update.
 func TestProtobufValuesOpen(t *testing.T) {
 	t.Parallel()
 	d := newDamaged(t, nil)

@@ -23,7 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Kinds without a Go type: what they are on the wire is in the golden files below testdata/wire/untyped.
+// Kinds without a Go type. Golden files below testdata/wire/untyped test their requests.
 
 type untypedOptions = server.KindOptions[*unstructured.Unstructured]
 
@@ -76,8 +76,8 @@ func TestUntypedProtobufIsNotAcceptable(t *testing.T) {
 	}
 }
 
-// The definitions are those that kube-apiserver makes of such a custom resource, in OpenAPI v3 and v2; a description is
-// added to that of the kind.
+// The definitions are those that kube-apiserver makes for such a custom resource, in OpenAPI v3 and v2; a description is added to
+// that of the kind.
 func TestUntypedOpenAPI(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, untypedGolden())
@@ -112,11 +112,11 @@ func TestUntypedOpenAPI(t *testing.T) {
 	}
 }
 
-// Strategies and admission get objects of their own: what they do to them is not done to those that others read.
+// Strategies and admission get their own copies of objects: their changes do not affect the objects that others read.
 func TestUntypedObjectsAreNotShared(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
-	var kept []*unstructured.Unstructured // what strategy and admission were given, and go on to change
+	var kept []*unstructured.Unstructured // the objects that strategy and admission got, and change later
 	spoil := func(obj runtime.Object) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -155,7 +155,7 @@ func TestUntypedObjectsAreNotShared(t *testing.T) {
 	}
 }
 
-// A program in process needs no kind in its objects, and may write numbers as Go has them.
+// Calls in the process need no kind in their objects, and may write numbers of Go's types.
 func TestUntypedInProcess(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, untypedGolden())
@@ -205,7 +205,7 @@ func TestUntypedInProcess(t *testing.T) {
 	}
 }
 
-// A column of the program's own is shown objects of the version asked for.
+// A column of the program gets objects of the requested version.
 func TestUntypedColumns(t *testing.T) {
 	t.Parallel()
 	opts := untypedOptions{Columns: []server.Column[*unstructured.Unstructured]{{Name: "In", Value: func(u *unstructured.Unstructured) any { return u.GetAPIVersion() }}}}
@@ -246,7 +246,7 @@ func TestUntypedRefused(t *testing.T) {
 	}
 }
 
-// Objects outlive the version they were stored in, and are selected in any.
+// Objects can be read after the version that they were stored in is gone, and are selected in any version.
 func TestUntypedStoredVersions(t *testing.T) {
 	t.Parallel()
 	backend := newLasting(t)
@@ -285,7 +285,8 @@ func TestUntypedStoredVersions(t *testing.T) {
 	}
 }
 
-// What was stored before there was a scale can still have its status written, and nothing else.
+// An object that was stored before there was a scale, and does not fit it, can have its status written. Another change is refused
+// unless it corrects the replicas.
 func TestUntypedScaleOfWhatWasStored(t *testing.T) {
 	t.Parallel()
 	backend := newLasting(t)
@@ -302,7 +303,7 @@ func TestUntypedScaleOfWhatWasStored(t *testing.T) {
 	untypedAsk(t, s, "PATCH", untypedPath+"/a", merge, `{"spec":{"replicas":2}}`, 200)
 }
 
-// The program's own code may put into untyped objects what JSON can say of Go's values, wherever it is asked.
+// The code of the program may put any Go value that JSON can express into untyped objects, in every method that it implements.
 func TestUntypedGoValuesOfTheProgram(t *testing.T) {
 	t.Parallel()
 	type options = untypedOptions
@@ -359,7 +360,7 @@ func TestUntypedGoValuesOfTheProgram(t *testing.T) {
 	}
 }
 
-// What cannot be written as JSON is an error that says whose it is, and nothing is stored.
+// A value that cannot be written as JSON is an error that names the function that made it, and nothing is stored.
 func TestUntypedGoValueWithoutJSON(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, server.Group{Name: "untyped.example.com", Versions: []server.Version{{Name: "v1", Resources: []server.Resource{

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A list goes on in another version where it ended in one, by the selector of that version; a deletion selects so too.
+// A list continues in another version at the same place, with the selector of that version; so does a deletion.
 func TestPagesOfOneListInAllVersions(t *testing.T) {
 	t.Parallel()
 	eachLayout(t, func(t *testing.T, stored string, hub server.KindOptions[*Rope]) {
@@ -51,8 +51,8 @@ func TestPagesOfOneListInAllVersions(t *testing.T) {
 	})
 }
 
-// A version that was stored in and is no more in the program: what is stored so is told of, with what to do, and all
-// else is served.
+// A version in which objects are stored is removed from the program: the error for these objects says what to do, and all others
+// are served.
 func TestStoredVersionThatIsGone(t *testing.T) {
 	t.Parallel()
 	g := ropes("v1", server.KindOptions[*Rope]{})

@@ -40,7 +40,7 @@ type SailStatus struct {
 
 func (s *Sail) DeepCopyObject() runtime.Object { return runtime.DeepCopy(s) }
 
-// In v1beta1 the area is a text with a unit, the status has another name inside, and the color is called a hue.
+// In v1beta1 the area is a text with a unit, the status has a field with another name, and the color is called hue.
 type SailV1Beta1 = runtime.Resource[struct {
 	Area string `json:"area,omitempty"`
 	Hue  string `json:"hue,omitempty"`
@@ -109,7 +109,7 @@ func sailsPath(version string) string {
 
 const mergePatchType = "application/merge-patch+json"
 
-// after is what an answer says behind its metadata, which differs with every run.
+// after returns the part of an answer after its metadata, which differs between runs.
 func after(t *testing.T, body string) string {
 	t.Helper()
 	var o map[string]json.RawMessage
@@ -136,7 +136,7 @@ func TestVersionsShowOneObject(t *testing.T) {
 		{"PATCH", "v1beta1", "/jib", `{"spec":{"hue":"red"}}`, `{"apiVersion":"sea.example.com/v1beta1","spec":{"area":"12m2","hue":"red"},"status":{}}`},
 		{"PATCH", "v1beta1", "/jib/status", `{"status":{"condition":"Set"},"spec":{"hue":"dropped"}}`, `{"apiVersion":"sea.example.com/v1beta1","spec":{"area":"12m2","hue":"red"},"status":{"condition":"Set"}}`},
 		{"GET", "v1", "/jib/status", "", `{"apiVersion":"sea.example.com/v1","spec":{"area":12,"color":"red"},"status":{"state":"Set"}}`},
-		// What a version cannot say is lost by its writers, but for the status, which is not theirs.
+		// A write in a version that cannot express a field loses it, except the status, which such a write does not change.
 		{"PUT", "v1alpha1", "/jib", `{"metadata":{"name":"jib"},"area":13}`, `{"apiVersion":"sea.example.com/v1alpha1","area":13}`},
 		{"GET", "v1", "/jib", "", `{"apiVersion":"sea.example.com/v1","spec":{"area":13},"status":{"state":"Set"}}`},
 		{"PUT", "v1", "/jib/status", `{"metadata":{"name":"jib"},"spec":{"area":1},"status":{"state":"Reefed"}}`, `{"apiVersion":"sea.example.com/v1","spec":{"area":13},"status":{"state":"Reefed"}}`},
@@ -154,7 +154,7 @@ func TestVersionsShowOneObject(t *testing.T) {
 	if !strings.HasPrefix(body, `{"kind":"SailList","apiVersion":"sea.example.com/v1beta1",`) || !strings.Contains(body, `"items":[{"metadata":{`) || !strings.Contains(body, `"spec":{"area":"13m2"`) {
 		t.Errorf("list: %s", body)
 	}
-	// A version whose type has no status neither shows nor writes it.
+	// A version whose type has no status neither shows nor changes it.
 	for _, method := range []string{"GET", "PUT"} {
 		code, body = call(t, c, method, srv.URL+sailsPath("v1alpha1")+"/jib/status", `{"metadata":{"name":"jib"}}`)
 		wantCode(t, 404, code, body)
@@ -242,7 +242,7 @@ func TestVersionsAreWatchedEachInItsOwn(t *testing.T) {
 	expect(v1, `"type":"ADDED"`, `"apiVersion":"sea.example.com/v1",`, `"area":12`)
 	expect(beta, `"type":"ADDED"`, `"apiVersion":"sea.example.com/v1beta1",`, `"area":"12m2"`)
 	expect(alpha, `"type":"ADDED"`, `"apiVersion":"sea.example.com/v1alpha1",`, `"area":12`)
-	// A sail that v1alpha1 cannot say ends its watches, and nobody else's.
+	// A sail that cannot be converted to v1alpha1 ends the watches of that version, and no others.
 	create("genoa", 120)
 	expect(alpha, `"type":"ERROR"`, "too large")
 	expect(alpha, "END")
@@ -276,7 +276,7 @@ func TestConversionThatFailsFailsItsReaderOnly(t *testing.T) {
 	code, body = call(t, c, "GET", srv.URL+sailsPath("v1alpha1")+"/jib", "")
 	wantCode(t, 200, code, body)
 
-	// In the other direction it is the client's mistake, and changes nothing.
+	// In the other direction it is an error of the client, and changes nothing.
 	code, body = call(t, c, "POST", srv.URL+sailsPath("v1beta1"), `{"metadata":{"name":"bad"},"spec":{"area":"big"}}`)
 	wantCode(t, 400, code, body)
 	const cause = `converting Sail.sea.example.com from sea.example.com/v1beta1 to sea.example.com/v1: area \"big\": want a number and m2`

@@ -23,21 +23,21 @@ import (
 
 const (
 	idleWatches = 5000
-	idleBatch   = 500 // watches between two garbage collections
-	perConn     = 100 // watches on one connection of HTTP/2: as many as the server takes
+	idleBatch   = 500 // watches opened between two garbage collections
+	perConn     = 100 // watches on one connection of HTTP/2: the most that the server accepts
 	// idleQuery is that of a client-go reflector.
 	idleQuery = "?allowWatchBookmarks=true&resourceVersion=1&timeoutSeconds=3600&watch=true"
 	idleAgent = "controller/v0.0.0 (linux/amd64) kubernetes/$Format"
 )
 
-// BenchmarkIdleWatch measures what a watch costs that nothing happens to: B/watch is HeapInuse and StackInuse of the
-// process after garbage collection with 5,000 of them, less what it was with none, divided by 5,000; heap-B/watch and
-// stack-B/watch are its parts. Each watch has been sent an event before, and is sent another one after. They come 500
-// at a time with a collection between, as watches come to a server over time: the holes that the garbage of 5,000
-// requests at once leaves in the heap, 1 to 2 KB a watch, are for the next requests and not what a watch costs.
+// BenchmarkIdleWatch measures the memory of a watch without events. B/watch is HeapInuse and StackInuse of the process after
+// garbage collection with 5,000 watches, less the value without watches, divided by 5,000; heap-B/watch and stack-B/watch are its
+// parts. Each watch has been sent an event before, and is sent another one afterwards. The watches are opened 500 at a time with
+// a collection between, as watches come to a server over time. Otherwise the garbage of 5,000 requests at once would leave holes
+// in the heap, 1 to 2 KB a watch, which later requests can use, and which are no cost of a watch.
 //
-// Clients of the first three keep next to nothing, so that the figure is the server's: 100 watches share a connection
-// of HTTP/2, as those of a client do, and one goroutine that reads it. The pipes count.
+// The clients of the first three keep next to nothing, so that the result is that of the server: 100 watches share a connection
+// of HTTP/2, like those of a real client, and one goroutine that reads it. The pipes count.
 //
 //	memory        HTTP/2 without TLS on pipes in memory
 //	memory-http1  HTTP/1.1 without TLS on pipes in memory: a connection, with two goroutines and buffers, a watch
@@ -72,35 +72,35 @@ func BenchmarkIdleWatch(b *testing.B) {
 			b.ReportMetric(heapCost+stackCost, "B/watch")
 			b.ReportMetric(heapCost, "heap-B/watch")
 			b.ReportMetric(stackCost, "stack-B/watch")
-			b.ReportMetric(0, "ns/op") // says nothing here
+			b.ReportMetric(0, "ns/op") // has no meaning here
 		})
 	}
 }
 
-// inUse is what HeapInuse and StackInuse come down to: a collection halves a stack at most, and pools outlive one.
+// inUse returns HeapInuse and StackInuse after several collections: one collection halves a stack at most, and pools survive one.
 func inUse() (heap, stack float64) {
 	var m runtime.MemStats
 	for last, rounds := uint64(0), 0; rounds < 3 || rounds < 10 && m.HeapInuse+m.StackInuse < last; rounds++ {
 		last = m.HeapInuse + m.StackInuse
 		runtime.GC()
-		time.Sleep(10 * time.Millisecond) // for what the collection has made runnable, such as finalizers
+		time.Sleep(10 * time.Millisecond) // for goroutines that the collection has made runnable, such as finalizers
 		runtime.ReadMemStats(&m)
 	}
 	return float64(m.HeapInuse), float64(m.StackInuse)
 }
 
-// idle is a server and its watches. What they are told is counted where it arrives.
+// idle is a server and its watches. Events are counted when they arrive.
 type idle struct {
 	b     *testing.B
 	srv   *servertest.Server
 	pipes pipes           // to the handler without TLS
-	had   [3]atomic.Int64 // watches that have had one event, two
+	had   [3]atomic.Int64 // number of watches that have had one event, two
 }
 
 // tally counts the events of one watch.
 type tally uint8
 
-// add counts the events that end in part. One is a line, written whole.
+// add counts the events whose ends are in part. An event is a line, which is written whole.
 func (s *idle) add(t *tally, part []byte) {
 	for range bytes.Count(part, []byte("}\n")) {
 		if *t++; int(*t) < len(s.had) {
@@ -109,7 +109,7 @@ func (s *idle) add(t *tally, part []byte) {
 	}
 }
 
-// await returns when so many watches have had n events.
+// await waits until so many watches have had n events.
 func (s *idle) await(n, watches int) {
 	s.b.Helper()
 	for range 6000 {
@@ -164,14 +164,14 @@ func (s *idle) servePlain() {
 	served := make(chan error, 1)
 	go func() { served <- hs.Serve(s.pipes) }()
 	s.b.Cleanup(func() {
-		_ = hs.Close() // its connections; the listener has no error
+		_ = hs.Close() // closes its connections; the listener has no error
 		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
 			s.b.Error(err)
 		}
 	})
 }
 
-// pipes is a listener; what is sent on it is accepted.
+// pipes is a listener that accepts the connections that are sent on it.
 type pipes chan net.Conn
 
 func (p pipes) Accept() (net.Conn, error) {
@@ -250,7 +250,7 @@ func (s *idle) watchHTTP2(n int, dial func() net.Conn) {
 		c := &h2client{idle: s, Framer: http2.NewFramer(conn, conn), had: make([]tally, on), running: clients}
 		_, err := io.WriteString(conn, http2.ClientPreface)
 		s.check(err)
-		clients.Go(c.read) // before all else: a pipe holds nothing
+		clients.Go(c.read) // first, since a pipe has no buffer
 		s.check(c.do(func() error { return c.WriteSettings() }))
 		for i := range on {
 			s.check(c.do(func() error { return c.request(uint32(2*i + 1)) }))
@@ -263,7 +263,7 @@ type h2client struct {
 	*idle
 	*http2.Framer
 	had     []tally
-	running *sync.WaitGroup // what reads, and what answers meanwhile: a pipe holds nothing
+	running *sync.WaitGroup // the goroutines that read and answer, since a pipe has no buffer
 
 	mu sync.Mutex // held while the Framer writes
 }
@@ -274,7 +274,7 @@ func (c *h2client) do(write func() error) error {
 	return write()
 }
 
-// request asks for a watch.
+// request requests a watch.
 func (c *h2client) request(stream uint32) error {
 	var block bytes.Buffer
 	enc := hpack.NewEncoder(&block)
@@ -288,7 +288,7 @@ func (c *h2client) request(stream uint32) error {
 		{"accept", "application/json"},
 		{"accept-encoding", "gzip"},
 	} {
-		_ = enc.WriteField(hpack.HeaderField{Name: f[0], Value: f[1], Sensitive: true}) // into a buffer; and no table, which has one state
+		_ = enc.WriteField(hpack.HeaderField{Name: f[0], Value: f[1], Sensitive: true}) // written to a buffer; without the dynamic table, which has state
 	}
 	return c.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true})
 }
@@ -305,7 +305,7 @@ func (c *h2client) read() {
 			c.add(&c.had[f.StreamID/2], f.Data())
 		case *http2.SettingsFrame:
 			if !f.IsAck() {
-				c.running.Go(func() { _ = c.do(c.WriteSettingsAck) }) // the connection may be gone
+				c.running.Go(func() { _ = c.do(c.WriteSettingsAck) }) // the connection may be closed
 			}
 		case *http2.PingFrame:
 			if !f.IsAck() {

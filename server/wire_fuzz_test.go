@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// inProcess asks a server's handler without a connection.
+// inProcess calls a server's handler without a connection.
 type inProcess struct {
 	handler http.Handler
 	token   string
@@ -27,7 +27,7 @@ func (p inProcess) ask(ctx context.Context, t testing.TB, r *http.Request) (w *h
 	r.Header.Set("Authorization", "Bearer "+p.token)
 	w = httptest.NewRecorder()
 	defer func() {
-		// An answer broken off when the request's time is up: net/http breaks the connection.
+		// An answer that is aborted at the deadline: net/http closes the connection.
 		if value := recover(); value != nil && value != http.ErrAbortHandler {
 			panic(value)
 		}
@@ -36,7 +36,7 @@ func (p inProcess) ask(ctx context.Context, t testing.TB, r *http.Request) (w *h
 	return w
 }
 
-// version is the state of the store.
+// version returns the revision of the store.
 func (p inProcess) version(t testing.TB) string {
 	t.Helper()
 	w := p.ask(t.Context(), t, httptest.NewRequest("GET", allWidgets+"?limit=1", nil))
@@ -47,7 +47,7 @@ func (p inProcess) version(t testing.TB) string {
 	return list.ResourceVersion
 }
 
-// reset puts the store into a known state.
+// reset sets the store to a known state.
 func (p inProcess) reset(t testing.TB) {
 	t.Helper()
 	for _, list := range []string{widgetList, planetList, slotList, ledgerList, configMapList} {
@@ -62,7 +62,7 @@ func (p inProcess) reset(t testing.TB) {
 	}
 }
 
-// FuzzRequest sends whole requests: none is answered with a server's fault or a panic, and what is refused changes
+// FuzzRequest sends whole requests. None may be answered with an error of the server or a panic, and a refused request changes
 // nothing.
 func FuzzRequest(f *testing.F) {
 	o := wireOptions()
@@ -110,26 +110,26 @@ func FuzzRequest(f *testing.F) {
 		text := method + " " + target + " HTTP/1.1\r\nHost: x\r\n" + strings.TrimSpace(header) + "\r\n\r\n"
 		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(text)))
 		if err != nil {
-			return // net/http refuses it before the handler
+			return // net/http refuses the request before the handler
 		}
-		r.Header.Del("Upgrade") // a recorder has no connection to hand over
+		r.Header.Del("Upgrade") // a recorder cannot be hijacked
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 		p.reset(t)
 		before := p.version(t)
 		ctx, cancel := context.WithCancel(t.Context())
-		if method == "GET" || method == "HEAD" { // the others never wait; these may, for events or a state to come
+		if method == "GET" || method == "HEAD" { // other methods never wait; these may wait for events or a later state
 			ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
 		}
 		defer cancel()
 		w := p.ask(ctx, t, r)
-		deadline := w.Code == http.StatusGatewayTimeout // the client or its ?timeout ended it: the change may be made or not
+		deadline := w.Code == http.StatusGatewayTimeout // ended by the client or ?timeout: the change may be made or not
 		if w.Code >= 500 && !deadline {
 			t.Fatalf("%d: %s", w.Code, w.Body)
 		}
 		if w.Code >= 400 && w.Body.Len() == 0 {
 			t.Fatalf("%d without a word", w.Code)
 		}
-		several := method == "DELETE" && w.Code == http.StatusConflict // of a collection some may be gone before one stays
+		several := method == "DELETE" && w.Code == http.StatusConflict // some objects of a collection may be deleted before one fails
 		if after := p.version(t); after != before && (w.Code < 200 || w.Code > 299) && !deadline && !several {
 			t.Fatalf("%d, and the store went from %s to %s: %s", w.Code, before, after, w.Body)
 		}

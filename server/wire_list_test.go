@@ -19,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// gears is a list of widgets with what tests look at.
+// gears is a list of widgets with the fields that tests check.
 type gears struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`
@@ -201,7 +201,7 @@ func TestWireListAtAVersion(t *testing.T) {
 	})
 }
 
-// short opens a backend which forgets what is not the newest change, as the caches do.
+// short opens a backend that forgets all changes but the newest, as caches do.
 func short(o *server.Options) {
 	o.Limits.CacheWindow = time.Nanosecond
 	o.Storage = func(context.Context) (storage.Backend, error) {
@@ -219,7 +219,7 @@ func TestWireListExpired(t *testing.T) {
 	for range 5 {
 		w.make(t, widgetList, `{"metadata":{"generateName":"x-"}}`)
 	}
-	w.version(t) // a cache keeps the state that was listed last
+	w.version(t) // a cache has the state that was listed last
 	a := w.ask(t, "GET", widgetList+"?limit=2&continue="+first.Continue, "")
 	a.want(t, 410)
 	s := a.status(t)

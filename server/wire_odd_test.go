@@ -29,7 +29,7 @@ func (w *wire) raw(t *testing.T, text string) answer {
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
-		_, _ = io.WriteString(conn, text) // the server may answer before it has read all
+		_, _ = io.WriteString(conn, text) // the server may answer before it has read everything
 	}()
 	method, _, _ := strings.Cut(text, " ")
 	resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
@@ -51,7 +51,7 @@ func (w *wire) head(method, path string, header ...string) string {
 	return fmt.Sprintf("%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer %s\r\n%s\r\n", method, path, w.Token, strings.Join(append(header, ""), "\r\n"))
 }
 
-// clear reports whether an answer tells a client what is wrong.
+// clear reports whether an answer says what is wrong.
 func (a answer) clear(t *testing.T) bool {
 	t.Helper()
 	if a.code < 400 || a.code >= 500 || a.body == "" {

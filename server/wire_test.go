@@ -21,8 +21,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The tests in the files wire_*_test.go look at a server from outside only: requests go in, and code, headers and
-// bytes of the answers are compared with those of kube-apiserver.
+// The tests in the files wire_*_test.go use a server only from outside: they send requests, and compare the codes, headers and
+// bytes of the answers with those of kube-apiserver.
 
 type gearSpec struct {
 	Size     int32             `json:"size,omitempty"`
@@ -40,8 +40,8 @@ type gearStatus struct {
 	Selector string `json:"selector,omitempty"`
 }
 
-// gear is served as Widget: namespaced, with status and scale. planet is cluster-scoped, ledger refuses a PUT
-// without resourceVersion, slot is created by PUT.
+// gear is served as Widget: namespaced, with status and scale. planet is cluster-scoped, ledger refuses a PUT without
+// resourceVersion, and slot can be created by PUT.
 type (
 	gear   = runtime.Resource[gearSpec, gearStatus]
 	planet = runtime.Resource[struct {
@@ -57,7 +57,7 @@ type (
 
 func wireOptions() server.Options { return wireKinds(false) }
 
-// uncached answers requests for widgets from the storage.
+// uncached serves widgets from the storage, without a cache.
 func uncached(o *server.Options) { o.Groups = wireKinds(true).Groups }
 
 func wireKinds(noCache bool) server.Options {
@@ -91,7 +91,7 @@ const (
 	patchTypes = jsonPatch + ", " + mergePatch + ", application/strategic-merge-patch+json, application/apply-patch+yaml"
 )
 
-// wire is a server seen from outside.
+// wire is a server that is used from outside.
 type wire struct {
 	*servertest.Server
 	client *http.Client
@@ -127,7 +127,7 @@ func (w *wire) askAs(t *testing.T, c *http.Client, method, path, body string, he
 	return roundTrip(t, c, method, w.URL+path, body, header...)
 }
 
-// roundTrip makes a request, with the header's names and values in turn, and returns the answer.
+// roundTrip sends a request, with alternating names and values of its header, and returns the answer.
 func roundTrip(t *testing.T, c *http.Client, method, url, body string, header ...string) answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -149,7 +149,7 @@ func roundTrip(t *testing.T, c *http.Client, method, url, body string, header ..
 	return answer{resp.StatusCode, resp.Header, string(out)}
 }
 
-// make creates an object, and returns what the server answered.
+// make creates an object, and returns the answer.
 func (w *wire) make(t *testing.T, list, body string) metav1.PartialObjectMetadata {
 	t.Helper()
 	a := w.ask(t, "POST", list, body)
@@ -167,7 +167,7 @@ func (w *wire) version(t *testing.T) string {
 	return list.ResourceVersion
 }
 
-// unchanged fails the test if the store is another than it was when unchanged was called.
+// unchanged returns a function that fails the test if the store has changed since.
 func (w *wire) unchanged(t *testing.T) (check func()) {
 	t.Helper()
 	before := w.version(t)
@@ -199,7 +199,7 @@ func (a answer) meta(t *testing.T) (m metav1.PartialObjectMetadata) {
 	return m
 }
 
-// wantBody compares a body byte for byte after what differs from run to run is replaced.
+// wantBody compares a body byte for byte, after replacing the parts that differ between runs.
 func (a answer) wantBody(t *testing.T, want string) {
 	t.Helper()
 	if got := scrub(a.body); got != want {
@@ -216,8 +216,7 @@ var volatile = []struct {
 	{regexp.MustCompile(`"(creation|deletion)Timestamp":"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ"`), `"${1}Timestamp":"T"`},
 }
 
-// scrub replaces uids, versions and times, if they are well formed, and takes managedFields out, which the golden files
-// are about.
+// scrub replaces well-formed uids, versions and times, and removes managedFields, which the golden files test.
 func scrub(body string) string {
 	for _, v := range volatile {
 		body = v.find.ReplaceAllString(body, v.put)
@@ -241,13 +240,13 @@ func scrub(body string) string {
 	}
 }
 
-// refusal is the Status of an error as a client gets it.
+// refusal is the Status of an error as a client receives it.
 type refusal struct {
 	code    int
 	reason  string
 	message string
-	details string // JSON; "" is none
-	header  string // "Retry-After: 1"; "" is no check
+	details string // JSON; "": none
+	header  string // "Retry-After: 1"; "": not checked
 }
 
 // wantRefusal compares an error byte for byte.
@@ -280,13 +279,13 @@ func (a answer) wantRefusal(t *testing.T, want refusal) {
 	a.wantHouseHeaders(t)
 }
 
-// jsonText is s as kube-apiserver writes a string.
+// jsonText returns s as a JSON string as kube-apiserver writes it.
 func jsonText(s string) (string, error) {
 	b, err := json.Marshal(s)
 	return string(b), err
 }
 
-// wantHouseHeaders checks what every answer carries.
+// wantHouseHeaders checks the headers that every answer has.
 func (a answer) wantHouseHeaders(t *testing.T) {
 	t.Helper()
 	if got := a.header.Get("Cache-Control"); got != "no-cache, private" {
@@ -297,14 +296,14 @@ func (a answer) wantHouseHeaders(t *testing.T) {
 	}
 }
 
-// exchange is a request and the refusal it gets.
+// exchange is a request and its expected refusal.
 type exchange struct {
 	method, path, body string
 	header             []string
 	want               refusal
 }
 
-// runRefusals makes every request, and sees that none changes the store.
+// runRefusals sends every request, and checks that none changes the store.
 func (w *wire) runRefusals(t *testing.T, rows map[string]exchange) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(rows)) {
@@ -383,7 +382,7 @@ func TestWireErrorsAndNegotiation(t *testing.T) {
 		w.ask(t, "DELETE", widgetList+"/large", "").want(t, 200)
 	})
 	t.Run("forms that cannot be had", func(t *testing.T) {
-		// The Status cannot be negotiated either, and is indented.
+		// The format of the Status cannot be negotiated either; it is indented.
 		const form = "application/json;g=meta.k8s.io;v=v1;as="
 		for _, c := range []struct {
 			path, accept string

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// stream is a watch under way, read line by line, for a minute at most.
+// stream is an open watch that is read line by line, for a minute at most.
 type stream struct {
 	t     *testing.T
 	resp  *http.Response

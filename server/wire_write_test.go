@@ -34,7 +34,7 @@ func TestWireCreate(t *testing.T) {
 		a.wantBody(t, `{"kind":"Planet","apiVersion":"example.com/v1","metadata":{"name":"mars","uid":"U","resourceVersion":"N","generation":1,"creationTimestamp":"T"},"spec":{"moons":2},"status":{}}`+"\n")
 	})
 	t.Run("any namespace of the right form", func(t *testing.T) {
-		// Nobody serves namespaces here, so none has to be there first.
+		// This server has no namespaces, so a namespace need not exist.
 		for _, ns := range []string{"elsewhere", "0", "a-1", strings.Repeat("n", 63)} {
 			if m := w.make(t, "/apis/example.com/v1/namespaces/"+ns+"/widgets", `{"metadata":{"name":"a"}}`); m.Namespace != ns {
 				t.Errorf("made in %q, want %q", m.Namespace, ns)

@@ -65,7 +65,7 @@ func TestWithdraw(t *testing.T) {
 	if after := ask("GET", "/openapi/v3/apis/time.example.com/v1", "").body; after != clocksBefore {
 		t.Error("the document of another group changed")
 	}
-	// Its names and its objects are free for what comes next, which has other defaults.
+	// Its names and objects are free for the next kind, which has other defaults.
 	defaults.Versions[0].Resources[0] = server.Kind("Widget", server.KindOptions[*Widget]{Default: defaultColor("red")})
 	if err := h.Serve(defaults); err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func TestWithdraw(t *testing.T) {
 	}
 }
 
-// Groups come and go while clients ask: nobody gets a 5xx, and what is served at the end is whole.
+// Groups are added and withdrawn while clients send requests. No answer has a 5xx code, and the groups at the end are complete.
 func TestWithdrawUnderTraffic(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t)
@@ -118,7 +118,8 @@ func TestWithdrawUnderTraffic(t *testing.T) {
 	wantCode(t, 200, code, body)
 }
 
-// TestWithdrawDuringARequest withdraws a kind while one of its objects is being made: that is told, and blamed on nobody.
+// TestWithdrawDuringARequest withdraws a kind while one of its objects is created. The answer says so, and blames neither the
+// client nor the server.
 func TestWithdrawDuringARequest(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t, widgets())
@@ -135,7 +136,7 @@ func TestWithdrawDuringARequest(t *testing.T) {
 	wantCode(t, http.StatusNotFound, code, body)
 }
 
-// What a Serve that failed had registered is free again.
+// Everything that a failed Serve had registered is free again.
 func TestServeThatFailedLeavesNothing(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t)
@@ -169,7 +170,7 @@ func TestServeThatFailedLeavesNothing(t *testing.T) {
 	wantCode(t, 201, code, body)
 }
 
-// Who waits for a kind to go may serve another under its name at once, subresources included.
+// A caller that waits until a kind is gone can serve another kind under its name at once, with subresources.
 func TestServeAsSoonAsWithdrawn(t *testing.T) {
 	t.Parallel()
 	srv := servertest.New(t)
@@ -217,7 +218,7 @@ func (pulls) Create(_ *registry.Call, obj runtime.Object, _ *metav1.CreateOption
 	return obj, nil
 }
 
-// Also the watch of a kind without a cache ends when the kind is withdrawn.
+// The watch of a kind without a cache ends, too, when the kind is withdrawn.
 func TestObjectsWatchEndsWithItsKind(t *testing.T) {
 	t.Parallel()
 	for _, noCache := range []bool{false, true} {

@@ -10,7 +10,7 @@ import (
 	"github.com/keelson-dev/keelson/storage/memory"
 )
 
-// send is do with a Content-Type.
+// send is like do, with a Content-Type.
 func (s *bench) send(method, path, contentType, body string, want int) {
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
 	r.Header.Set("Authorization", s.token)
@@ -22,7 +22,7 @@ func (s *bench) send(method, path, contentType, body string, want int) {
 	}
 }
 
-// BenchmarkWrite is one write of each sort, of an object of 1.75 KB in memory, without a network.
+// BenchmarkWrite measures one write of each sort, of an object of 1.75 KB in memory, without a network.
 func BenchmarkWrite(b *testing.B) {
 	const apply, strategic = "application/apply-patch+yaml", "application/strategic-merge-patch+json"
 	one := widgetsPath + "/w000042"

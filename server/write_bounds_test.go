@@ -13,8 +13,8 @@ import (
 	"github.com/keelson-dev/keelson/storage/memory"
 )
 
-// A costlyWrite is a request of at most 3 MiB that is as expensive as one of its sort can be. before are the writes that make what
-// it is sent to.
+// A costlyWrite is a request of at most 3 MiB that is made to be expensive. before are the writes that make the object that it
+// changes.
 type costlyWrite struct {
 	name   string
 	before []write
@@ -38,7 +38,7 @@ func gadgetText(rest string) string {
 	return `{"apiVersion":"untyped.example.com/v1","kind":"Gadget","metadata":{"name":"g"` + rest + `}`
 }
 
-// list is what each returns for 0 to n-1, joined by commas.
+// list returns the results of each for 0 to n-1, joined by commas.
 func list(n int, each func(i int) string) string {
 	texts := make([]string, n)
 	for i := range texts {
@@ -49,7 +49,7 @@ func list(n int, each func(i int) string) string {
 
 func same(text string) func(int) string { return func(int) string { return text } }
 
-// entriesText is managedFields with n managers.
+// entriesText returns managedFields with n managers.
 func entriesText(n int, apiVersion func(i int) string, operation, fields string) string {
 	return `"managedFields":[` + list(n, func(i int) string {
 		return fmt.Sprintf(`{"manager":"m%d","operation":%q,"apiVersion":%q,"fieldsType":"FieldsV1","fieldsV1":%s}`, i, operation, apiVersion(i), fields)
@@ -140,7 +140,7 @@ func costlyWrites() []costlyWrite {
 	}
 }
 
-// writer is the handler of a server in memory, which is called without a network.
+// writer returns the handler of a server in memory, which is called without a network.
 type writer struct {
 	handler http.Handler
 	token   string
@@ -167,7 +167,7 @@ func (w *writer) do(ctx context.Context, what write) *httptest.ResponseRecorder 
 	return answer
 }
 
-// allocated is how many bytes f allocates.
+// allocated returns the number of bytes that f allocates.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -176,8 +176,8 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// Whatever is in a request of 3 MiB, it allocates at most 150 MiB, and a refusal is short; nor does what such requests store make
-// a small one expensive.
+// A request of 3 MiB allocates at most 150 MiB, whatever its contents are, and a refusal is short. The objects that such requests
+// store do not make small requests expensive.
 func TestCostlyWritesAreBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it makes large requests")
@@ -198,7 +198,7 @@ func TestCostlyWritesAreBounded(t *testing.T) {
 	}
 }
 
-// The writes that are refused for what they would cost say so.
+// Writes that are refused because of their cost get an error that says so.
 func TestCostlyWritesAreRefused(t *testing.T) {
 	want := map[string]string{
 		"entries/typed":                      `metadata.managedFields: Too many: 10000: must have at most 1000 items`,

@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// unowned returns what is wrong with the managedFields of an object in one version: entries of that version which own
-// what is not there.
+// unowned returns the mistakes in the managedFields of an object in one version: entries of that version with fields that the
+// object does not have.
 func unowned(obj *unstructured.Unstructured) error {
 	var all []error
 	for _, e := range obj.GetManagedFields() {
@@ -78,8 +78,8 @@ func isItem(item any, step fieldpath.PathElement) bool {
 	})
 }
 
-// betaSpec and betaRig are a version that says the same. One that loses something, as oldRig does, would let a server-side
-// apply lose it: it looks at an object in the versions of all its managers.
+// betaSpec and betaRig are a version with the same contents. A version that loses a field, as oldRig does, would let a
+// server-side apply lose it, since an apply converts an object to the versions of all its managers.
 type (
 	betaSpec rigSpec
 	betaRig  = runtime.Resource[betaSpec, rigStatus]
@@ -109,15 +109,15 @@ func contendedRigs(o server.KindOptions[*rig]) server.Options {
 	}}}
 }
 
-// rigWriter is a client that writes to one rig, and counts what it was told is written.
+// rigWriter is a client that writes to one rig, and counts the writes that were acknowledged.
 type rigWriter struct {
 	t       *testing.T
 	client  *http.Client
-	url     string // of the rig, up to its version
+	url     string // URL of the rig, up to its version
 	manager string
 }
 
-// send sends a change and returns the code and the object; the managedFields of each answer must be right.
+// send sends a change and returns the code and the object. The managedFields of each answer must be right.
 func (w rigWriter) send(method, version, rest, contentType, body string) (int, *unstructured.Unstructured) {
 	w.t.Helper()
 	code, obj := w.sendTo(method, strings.Replace(w.url, "/v1/", "/"+version+"/", 1)+rest+"?fieldManager="+w.manager, contentType, body)
@@ -127,7 +127,7 @@ func (w rigWriter) send(method, version, rest, contentType, body string) (int, *
 	return code, obj
 }
 
-// sendQuery is send to v1 with another query.
+// sendQuery is like send to v1, with another query.
 func (w rigWriter) sendQuery(method, query, contentType, body string) (int, *unstructured.Unstructured) {
 	w.t.Helper()
 	return w.sendTo(method, w.url+"?fieldManager="+w.manager+"&"+query, contentType, body)
@@ -143,7 +143,7 @@ func (w rigWriter) sendTo(method, url, contentType, body string) (int, *unstruct
 	return code, obj
 }
 
-// want sends a change that must not fail, whatever others do.
+// want sends a change that must not fail, whatever others write.
 func (w rigWriter) want(code int, method, version, rest, contentType, body string) *unstructured.Unstructured {
 	w.t.Helper()
 	got, obj := w.send(method, version, rest, contentType, body)
@@ -153,7 +153,7 @@ func (w rigWriter) want(code int, method, version, rest, contentType, body strin
 	return obj
 }
 
-// increment adds 1 to the count by a GET and a PUT, again and again until nobody came between.
+// increment adds 1 to the count by a GET and a PUT, and repeats this until no other write came between.
 func (w rigWriter) increment(version, rest string, path ...string) {
 	w.t.Helper()
 	for range 500 {
@@ -179,8 +179,8 @@ func (w rigWriter) increment(version, rest string, path ...string) {
 	w.t.Errorf("%s never wins", w.manager)
 }
 
-// Writers of every sort at once, each of fields of its own but for a count: no write is lost, none but an optimistic lock
-// is refused, and after each the managedFields fit the object.
+// Concurrent writers of every sort, each of its own fields except for a count. No write is lost, only an optimistic lock is
+// refused, and after each write the managedFields fit the object.
 func TestWritersAtOnce(t *testing.T) {
 	t.Parallel()
 	const rounds = 12
@@ -236,7 +236,7 @@ func TestWritersAtOnce(t *testing.T) {
 		}
 	}
 	parts, _, err := unstructured.NestedSlice(obj.Object, "spec", "parts")
-	if err != nil || len(parts) != 3 { // what an applier or a patch took away stays away
+	if err != nil || len(parts) != 3 { // fields that an applier or a patch removed stay removed
 		t.Errorf("parts: %v (%v)", parts, err)
 	}
 	tags, _, err := unstructured.NestedStringSlice(obj.Object, "spec", "tags")
@@ -256,8 +256,8 @@ func TestWritersAtOnce(t *testing.T) {
 	first.want(http.StatusOK, "GET", "v1beta1", "", "", "")
 }
 
-// Appliers of an object that others delete: each apply either begins the object, of nothing but what it applies, or adds
-// to it; none is refused.
+// Appliers of an object that others delete. Each apply either creates the object, with only the fields that it applies, or adds
+// to it. None is refused.
 func TestApplyAgainstDelete(t *testing.T) {
 	t.Parallel()
 	const rounds = 25

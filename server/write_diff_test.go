@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Whatever is written to objects of these kinds, answers, stored objects and their managedFields are those that the
-// libraries of kube-apiserver come to.
+// For any writes to objects of these kinds, the answers, stored objects and managedFields are those that the libraries of
+// kube-apiserver compute.
 func TestWritesAreThoseOfApimachinery(t *testing.T) {
 	t.Parallel()
 	v1, apps := schema.GroupVersion{Version: "v1"}, schema.GroupVersion{Group: "apps", Version: "v1"}
@@ -50,12 +50,12 @@ func defaultService(s *corev1.Service) {
 	}
 }
 
-// Gear is a program's own kind, with all that merges in its own way.
+// Gear is a kind of the program, with every kind of merge.
 type Gear struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	Spec              GearSpec `json:"spec,omitempty"`
-	// Extra is beside spec and status.
+	// Extra is a field beside spec and status.
 	Extra  apiruntime.RawExtension `json:"extra,omitempty"`
 	Status GearStatus              `json:"status,omitempty"`
 }
@@ -86,7 +86,7 @@ type GearSpec struct {
 	Matches metav1.LabelSelector         `json:"matches,omitempty"`
 }
 
-// Wheel is told apart by name and side.
+// Wheel has the keys name and side.
 type Wheel struct {
 	Name  string            `json:"name"`
 	Side  *int32            `json:"side,omitempty"`
@@ -112,7 +112,7 @@ func defaultGear(g *Gear) {
 	}
 }
 
-// AnyValue is any JSON value, as apiextensions has one.
+// AnyValue is any JSON value, like that of apiextensions.
 type AnyValue struct{ raw json.RawMessage }
 
 func (AnyValue) OpenAPISchemaType() []string { return nil }
@@ -133,8 +133,8 @@ func (v *AnyValue) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// IsZero tells encoding/json to leave the field out.
+// IsZero makes encoding/json omit the field.
 func (v AnyValue) IsZero() bool { return len(v.raw) == 0 }
 
-// DeepCopy returns a copy of its own.
+// DeepCopy returns a separate copy.
 func (v AnyValue) DeepCopy() AnyValue { return AnyValue{append(json.RawMessage(nil), v.raw...)} }

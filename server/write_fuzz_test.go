@@ -25,7 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 )
 
-// rigSpec has a field of each sort that JSON, Go and field management see differently.
+// rigSpec has a field of each sort that JSON, Go and field management treat differently.
 type rigSpec struct {
 	Name     string                   `json:"name,omitempty" maxLength:"40"`
 	Count    int32                    `json:"count"`
@@ -65,7 +65,7 @@ type rigStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty" listType:"map" listMapKey:"type" patchStrategy:"merge" patchMergeKey:"type"`
 }
 
-// oldSpec is what the spec was: the parts are all the older version has, by name.
+// oldSpec is the spec of the older version, which has only the parts, by name.
 type oldSpec struct {
 	Named map[string]int64 `json:"named,omitempty"`
 	Count int32            `json:"count,omitempty"`
@@ -150,7 +150,7 @@ var writeObjects = []struct{ list, name, body string }{
 	{rigList, "r", `{"metadata":{"name":"r","labels":{"l":"1"}},"spec":{"count":1,"parts":[{"id":1},{"id":9007199254740993,"kind":"x","labels":{"a":"b"}}],"tags":["a","b"],"numbers":[1,9007199254740993],"port":"http","memory":"1Gi","share":0.1,"huge":7,"free":{"a":[1,null]},"select":{"a":"b"},"order":[{"id":1},{"id":1}],"since":"2020-01-01T00:00:00Z","next":{"count":2,"parts":[{"id":3}]}}}`},
 }
 
-// Where requests go: an object, its subresources and its other versions, one that is not there, and lists.
+// Paths of requests: an object, its subresources and its other versions, an object that does not exist, and lists.
 var writeTargets = []string{
 	podList + "/p", podList + "/p/status", configMapList + "/c", deploymentList + "/d", deploymentList + "/d/status", deploymentList + "/d/scale",
 	rigList + "/r", rigList + "/r/status", rigList + "/r/scale", oldRigList + "/r", oldRigList + "/r/scale",
@@ -158,13 +158,13 @@ var writeTargets = []string{
 	podList, configMapList, deploymentList, rigList, oldRigList,
 }
 
-// How they change what is there; an empty type is that of a body without Content-Type.
+// Methods and types of changes; an empty type is a body without Content-Type.
 var writeMethods = []struct{ method, contentType string }{
 	{"POST", ""}, {"PUT", ""}, {"PUT", "application/yaml"}, {"PATCH", jsonPatch}, {"PATCH", mergePatch}, {"PATCH", strategicPatch}, {"PATCH", applyPatch},
 	{"DELETE", ""},
 }
 
-// settleWrites puts the store into a known state.
+// settleWrites sets the store to a known state.
 func (p inProcess) settleWrites(t testing.TB) {
 	t.Helper()
 	for _, o := range writeObjects {
@@ -191,7 +191,7 @@ func (p inProcess) send(t testing.TB, method, list, rest, contentType, body stri
 	return p.ask(t.Context(), t, r)
 }
 
-// names reads a list whole: it must always be possible.
+// names reads a list whole, which must always be possible.
 func (p inProcess) names(t testing.TB, list string) (names []string) {
 	t.Helper()
 	for _, o := range p.items(t, list) {
@@ -213,7 +213,7 @@ func (p inProcess) items(t testing.TB, list string) []metav1.PartialObjectMetada
 	return all.Items
 }
 
-// storeVersion is the state of the store.
+// storeVersion returns the revision of the store.
 func (p inProcess) storeVersion(t testing.TB) string {
 	t.Helper()
 	w := p.ask(t.Context(), t, httptest.NewRequest("GET", configMapList+"?limit=1", nil))
@@ -234,8 +234,8 @@ func newWriteServer(t testing.TB) inProcess {
 	return inProcess{srv.Handler(), srv.Credentials().Token}
 }
 
-// FuzzWrite sends changes of every sort: none is answered with a server's fault or a panic, what is refused or a dry run
-// changes nothing, and whatever is stored can be read in every version and has managedFields that can be read.
+// FuzzWrite sends changes of every sort. None may be answered with an error of the server or a panic. A refused change, or a dry
+// run, changes nothing. Everything that is stored can be read in every version, with managedFields that can be read.
 func FuzzWrite(f *testing.F) {
 	type seed struct {
 		method, target int
@@ -300,12 +300,12 @@ func FuzzWrite(f *testing.F) {
 			r.Header.Set("Content-Type", how.contentType)
 		}
 		w := p.ask(t.Context(), t, r)
-		if w.Code >= 500 && w.Code != http.StatusGatewayTimeout { // the query may have named a deadline
+		if w.Code >= 500 && w.Code != http.StatusGatewayTimeout { // the query may have a timeout
 			t.Fatalf("%s %s: %d: %.3000s", how.method, where, w.Code, w.Body)
 		}
 		values, _ := url.ParseQuery(query)
 		dry := values.Has("dryRun") || how.method == "DELETE" && bytes.Contains(bytes.ToLower(body), []byte("dryrun"))
-		several := how.method == "DELETE" && w.Code == http.StatusConflict // some may be gone before one stays
+		several := how.method == "DELETE" && w.Code == http.StatusConflict // some objects may be deleted before one fails
 		if after := p.storeVersion(t); after != before && (w.Code >= 300 && w.Code != http.StatusGatewayTimeout && !several || dry && values.Get("dryRun") == "All") {
 			t.Fatalf("%s %s: %d, and the store went from %s to %s: %.3000s", how.method, where, w.Code, before, after, w.Body)
 		}
@@ -318,15 +318,15 @@ func FuzzWrite(f *testing.F) {
 	})
 }
 
-// TestExplosiveWrites sends what is small and could become large, or is large and could take long: each is answered soon
-// enough for a test to wait for, and none with the blame on the server.
+// TestExplosiveWrites sends small bodies that could become large, and large bodies that could take long. Each is answered soon
+// enough for a test, and none with an error of the server.
 func TestExplosiveWrites(t *testing.T) {
 	if testing.Short() {
 		t.Skip("large bodies take long with the race detector")
 	}
 	t.Parallel()
 	const many, some, deep = 100000, 15000, 9900
-	items := func(n int, item string) string { // in no order
+	items := func(n int, item string) string { // not sorted
 		var b strings.Builder
 		for i := range n {
 			_, _ = fmt.Fprintf(&b, ","+item, i*7919%n)

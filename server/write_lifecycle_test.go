@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// witness is an admission plug-in that writes down what its validator is shown.
+// witness is an admission plug-in that records what its validator gets.
 type witness struct {
 	mu   sync.Mutex // guards seen
 	seen []string
@@ -57,7 +57,7 @@ func (w *witness) taken() []string {
 func witnessed(t *testing.T) (rigWriter, *witness) {
 	t.Helper()
 	w := &witness{}
-	// With a cache a change begins with what that has, and is made anew if it was behind: admission is then asked again.
+	// With a cache a change begins with the object of the cache, and is repeated if that was old: admission is then called again.
 	o := contendedRigs(server.KindOptions[*rig]{NoCache: true})
 	o.Policy.Admission = w.chain()
 	srv := servertest.Start(t, o)
@@ -66,8 +66,8 @@ func witnessed(t *testing.T) (rigWriter, *witness) {
 
 const rigConfig = `{"apiVersion":"rig.example.com/v1","kind":"Rig","metadata":{"name":"r"%s},"spec":{"name":"n"}}`
 
-// Every way to change an object takes the last finalizer off one that is being deleted, which then is gone: the answer
-// is what it was last. A dry run of that leaves all as it is, and admission is told.
+// Every kind of change can remove the last finalizer of an object that is being deleted. Then the object is gone, and the answer
+// is its last state. A dry run of this changes nothing, and admission is called for it.
 func TestLastFinalizer(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ method, contentType, body string }{
@@ -82,7 +82,7 @@ func TestLastFinalizer(t *testing.T) {
 			w, seen := witnessed(t)
 			w.want(http.StatusCreated, "PATCH", "v1", "", applyPatch, fmt.Sprintf(rigConfig, `,"finalizers":["x.io/y"]`))
 			marked := w.want(http.StatusOK, "DELETE", "v1", "", "", "")
-			// The status cannot take finalizers away.
+			// A change of the status cannot remove finalizers.
 			w.want(http.StatusOK, "PATCH", "v1", "/status", mergePatch, `{"metadata":{"finalizers":null},"status":{"replicas":1}}`)
 			seen.taken()
 
@@ -108,7 +108,7 @@ func TestLastFinalizer(t *testing.T) {
 	}
 }
 
-// An object that is being deleted can be changed by an apply, but gets no new finalizers.
+// An object that is being deleted can be changed by an apply, but cannot get new finalizers.
 func TestApplyToWhatIsBeingDeleted(t *testing.T) {
 	t.Parallel()
 	w, _ := witnessed(t)
@@ -125,7 +125,8 @@ func TestApplyToWhatIsBeingDeleted(t *testing.T) {
 	}
 }
 
-// Admission sees an apply as what it does, with the options of that, and a dry run as one.
+// Admission gets an apply as the operation that it is, create or update, with the options of that operation, and a dry run as a
+// dry run.
 func TestAdmissionSeesApplies(t *testing.T) {
 	t.Parallel()
 	w, seen := witnessed(t)
@@ -158,7 +159,7 @@ func TestAdmissionSeesApplies(t *testing.T) {
 	wantSeen("DELETE rigs/ Rig old=true dry=true meta.k8s.io/v1 DeleteOptions")
 }
 
-// Who may patch but not create cannot begin an object by an apply, and one that there is he may change.
+// A user who may patch but not create cannot create an object by an apply, and may change an existing one.
 func TestApplyNeedsCreate(t *testing.T) {
 	t.Parallel()
 	mayCreate := &sync.Map{}
@@ -184,8 +185,8 @@ func TestApplyNeedsCreate(t *testing.T) {
 	w.want(http.StatusOK, "PATCH", "v1", "", applyPatch, fmt.Sprintf(rigConfig, `,"labels":{"a":"b"}`))
 }
 
-// An object that is too large only with its managedFields is stored without; an apply that would make one is refused, and
-// so is whatever is too large without them.
+// An object that is too large only because of its managedFields is stored without them. An apply that would make one is refused,
+// and so is an object that is too large without managedFields.
 func TestTooLargeWithManagedFields(t *testing.T) {
 	t.Parallel()
 	o := contendedRigs(server.KindOptions[*rig]{})
@@ -226,7 +227,7 @@ func TestTooLargeWithManagedFields(t *testing.T) {
 	}
 }
 
-// shelf keeps rigs by itself: no registry does. It creates what an apply finds missing if it obliges.
+// shelf is a storage of rigs without a registry. If obliges is set, it creates an object that an apply does not find.
 type shelf struct {
 	obliges bool
 
@@ -261,8 +262,8 @@ func (s *shelf) Update(call *registry.Call, name string, update registry.ObjectU
 	return obj, missing, nil
 }
 
-// What no registry keeps can be applied too: its managers are as those of any other object, and whether an apply creates
-// is for its storage to say. Other patches never do.
+// Objects without a registry can be applied, too. Their managers are like those of other objects, and their storage decides
+// whether an apply creates an object. Other patches never create one.
 func TestApplyToAStorageOfOnesOwn(t *testing.T) {
 	t.Parallel()
 	for _, obliges := range []bool{true, false} {
@@ -290,7 +291,7 @@ func TestApplyToAStorageOfOnesOwn(t *testing.T) {
 	}
 }
 
-// A change whose managers cannot be found out is made, and the client is warned, whatever is in the reasons.
+// A change whose managers cannot be computed is made, and the client gets a warning, whatever the reasons contain.
 func TestUntrackedChangesAreWarnedOf(t *testing.T) {
 	t.Parallel()
 	srv := servertest.Start(t, server.Options{Groups: []server.Group{{Name: "rig.example.com", Versions: []server.Version{{

@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Whole numbers beyond int64 stay what they are, or the change is refused: none is stored as another number.
+// Integers beyond int64 keep their value, or the change is refused: none is stored as another number.
 func TestNumbersBeyondInt64(t *testing.T) {
 	t.Parallel()
-	const huge = "9223372036854776833" // a uint64 that no float64 is
+	const huge = "9223372036854776833" // a uint64 that is not a float64
 	srv := servertest.Start(t, contendedRigs(server.KindOptions[*rig]{}))
 	w := rigWriter{t, srv.Client(), srv.URL + rigList + "/r", "m"}
 	for name, config := range map[string]string{
@@ -37,7 +37,7 @@ func TestNumbersBeyondInt64(t *testing.T) {
 			t.Errorf("%s: %d %s", kind, code, text)
 		}
 	}
-	// A float64 may look like one of them, and is merged.
+	// A float64 may look like such a number, and is merged.
 	w.url += "2"
 	w.want(http.StatusCreated, "PATCH", "v1", "", applyPatch,
 		`{"apiVersion":"rig.example.com/v1","kind":"Rig","metadata":{"name":"r2"},"spec":{"anything":{"a":1e19,"b":10000000000000000000,"c":-9223372036854775808}}}`)

@@ -22,20 +22,21 @@ type Options struct {
 	Resolve func(ctx context.Context, namespace, name string, port int32) (address string, err error)
 	// Dial opens connections. nil means a net.Dialer with a timeout of 30 seconds.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// DialFilter returns an error for an address that must not be connected to, such as "127.0.0.1:22" or "[fd00::1]:443" of the
-	// network "tcp4" or "tcp6"; nil lets everything pass. It is asked between the resolving of a name and the connecting, for
-	// each address, so that a name which resolves to another address the next time does not pass by it. A Dial of the
-	// program's is asked first, and the filter for the remote address of the connection that it returned, to which nothing has
-	// been sent. A proxy is what is connected to: the filter does not see what that connects to.
+	// DialFilter returns an error for an address that the server must not connect to, such as "127.0.0.1:22" or "[fd00::1]:443"
+	// of the network "tcp4" or "tcp6". nil allows every address. It is called for each address after a name was resolved and
+	// before the connection is made, so a name that resolves to another address the next time does not bypass the filter. If Dial
+	// is set, Dial is called first, and the filter is called with the remote address of its connection, before anything is sent.
+	// The filter sees the address of a proxy, but not the addresses that the proxy connects to.
 	DialFilter func(network, address string) error
 	// Proxy returns the proxy for a request, or nil. If Proxy is nil, no proxy is used with a DialFilter. Without a DialFilter it
 	// is http.ProxyFromEnvironment, which uses no proxy for this machine.
 	Proxy func(*http.Request) (*url.URL, error)
-	// FollowRedirects has up to ten redirects followed, wherever they lead: this server then calls what the webhook wants it to,
-	// also what only this server reaches. Those from https to http are refused all the same. By default all redirects are.
+	// FollowRedirects makes a Caller follow up to ten redirects to any address. The webhook then decides which addresses the
+	// server calls, also those that only this server can reach. Redirects from https to http are still refused. By default all
+	// redirects are refused.
 	FollowRedirects bool
-	// ShowErrors has the text of an Error be its Reason. Who may define webhooks, or read what they say, then learns which
-	// addresses and ports this server reaches, and what answers there. It is for servers whose clients may know.
+	// ShowErrors makes Reason the text of an [Error]. Users who may define webhooks, or read their errors, then learn which
+	// addresses and ports this server can reach, and what is served there. Set it only if these users may know that.
 	ShowErrors bool
 	// Identify returns the identity that this server presents to the webhook at hostPort ("hooks.example.com:443",
 	// "name.namespace.svc:8443"). nil means none. It is called when the Caller has no connections to the webhook; the result is

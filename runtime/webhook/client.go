@@ -37,7 +37,7 @@ func (c *Client) String() string { return c.name }
 // Post sends body, which is JSON, and returns the body of the answer, which has a code of 200 to 206 and is not empty. The error
 // is an *Error.
 //
-// The request is a POST with the query timeout=30s. It is sent by HTTP/1.1, so that calls are spread over the endpoints of a
+// The request is a POST with a query such as timeout=30s. It is sent by HTTP/1.1, so that calls are spread over the endpoints of a
 // service, or by HTTP/2 if the URL is one of this machine. If the answer has the code 429 or at least 500, and a Retry-After
 // header in seconds, the request is sent again, at most ten times and as long as the deadline allows. Everything, including the
 // last byte of the answer, must be done within the timeout.

@@ -33,8 +33,8 @@
 // searched. Fields of such types may have required, immutable and default; the default may be the text that the value is in JSON:
 // default:"1Gi".
 //
-// In a list with listType set or map, elements must be unique. A running program does not see comment markers such as
-// +listType=map, so this needs the struct tags. The tag patchMergeKey of Kubernetes types also identifies elements, in
+// In a list with listType set or map, elements must be unique. A running program does not see markers in comments,
+// such as +listType=map, so this needs the struct tags. The tag patchMergeKey of Kubernetes types also identifies elements, in
 // [Rules.ValidateUpdate]. The tags mapType and structType, atomic or granular, control how server-side apply merges and are not
 // rules: see package schema. Strategic merge patches follow patchStrategy and patchMergeKey, not listType: they replace a list
 // that has only listType.

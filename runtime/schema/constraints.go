@@ -24,8 +24,8 @@ func constraintsOf(f jsonField) constraint.Field {
 	return c
 }
 
-// taggedDefault returns the default in a field's tags, and true when there is one, or when tags judge the value, so
-// that the zero value is not known to be a good one.
+// taggedDefault returns the default in a field's tags. The result is true if there is a default, and also if the tags have
+// constraints, because then the zero value may not be valid.
 func taggedDefault(f jsonField) (any, bool) {
 	c := constraintsOf(f)
 	if c.Default == nil {

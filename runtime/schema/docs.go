@@ -25,15 +25,7 @@ type comment struct {
 
 // ParseDocs parses the Go files in all folders of sources, except test files, vendor folders and testdata folders. If a file
 // cannot be parsed as Go, the error names it. If two sources declare the same type of the same package, the comments of the first
-// one are used.
-//
-// Comments are matched by package name and type name, because an embedded file system has no import paths. Text is folded into
-// paragraphs. Lines that begin with a plus sign are markers and are not part of the description. The supported markers are
-// +optional, +required, +nullable, +default, +listType, +listMapKey, +mapType, +structType, +patchStrategy and +patchMergeKey;
-// others are ignored.
-//
-// Types that have a SwaggerDoc method, such as those of Kubernetes, need no source. The markers of k8s.io/api and
-// k8s.io/apimachinery and the values of their enumerations are built into this package.
+// one are used. The package documentation describes how comments are used.
 func ParseDocs(sources ...fs.FS) (*Docs, error) {
 	d := &Docs{types: map[string]*comment{}, aliases: map[string][]string{}}
 	for _, source := range sources {

@@ -15,15 +15,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// AddConversion joins a version of a kind to its hub. Spoke and Hub must be registered kinds of one name, Hub the hub.
-// Types of two groups make one kind of two: the kind of Spoke's group, all its versions, has its hub in the other group
-// from then on, as events.k8s.io has in the core group for Event, and each of its versions needs a conversion to it. That
-// comes before other conversions of the kind in Spoke's group, none of whose versions was registered as the hub.
+// AddConversion joins a version of a kind, the spoke, to its hub. S and H must be the Go types of registered kinds with one name,
+// and H must be the type of the hub.
 //
-// toHub fills out from in and fromHub the reverse; metadata is copied by the scheme before
-// the call, kind and apiVersion are set after it. A server-side apply also converts objects that lack what their owners left
-// out: an empty field is no error. Both get an input of their own, whose parts out may keep. An
-// error makes the one conversion fail, and a panic is turned into such an error.
+// toHub converts in to out, and fromHub does the reverse. The Scheme copies the metadata before the call, and sets kind and
+// apiVersion after it. A server-side apply also converts objects without the fields that their owners left out, so an empty field
+// must not be an error. Each function gets a copy as its input, and out may keep parts of it. An error makes this one conversion
+// fail, and a panic is turned into such an error.
+//
+// A spoke may lack fields of the hub. fromHub should then store their values in an annotation, and toHub should restore them and
+// remove the annotation; otherwise they are lost when a client writes in that version. A PUT without the annotation empties them.
+//
+// A kind may be in two groups under one name, as Event is in the core group and in events.k8s.io. If S and H are of two groups,
+// the whole kind in the group of S gets its hub in the group of H, and each of its versions needs a conversion to that hub. The
+// first of these calls must come before any other conversion of the kind in the group of S, and none of its versions there may be
+// registered with [KindOptions].Hub.
 func AddConversion[SP Pointer[S], HP Pointer[H], S, H any](s *Scheme, toHub func(in SP, out HP) error, fromHub func(in HP, out SP) error) error {
 	spoke, hub := s.KindOf(SP(new(S))), s.KindOf(HP(new(H)))
 	switch {
@@ -59,8 +65,8 @@ func AddConversion[SP Pointer[S], HP Pointer[H], S, H any](s *Scheme, toHub func
 	return nil
 }
 
-// checkJoin refuses to join a kind of one group to a hub in another if its own group has a hub already that somebody
-// relies on. The caller holds mu.
+// checkJoin returns an error if the spoke would be joined to a hub of another group, and its own group has a hub already that was
+// registered as one or has conversions. The caller holds mu.
 func (s *Scheme) checkJoin(spoke, hub *Kind) error {
 	old := s.hubs[spoke.GVK.GroupKind()]
 	if old == hub.GVK {
@@ -85,8 +91,8 @@ func (s *Scheme) hasSpokes(hub schema.GroupVersionKind) bool {
 	return false
 }
 
-// OneKind reports whether two groups and kinds are one kind: the same one, or two that share a hub, which their objects can
-// be converted to. Of kinds that are not registered it reports false.
+// OneKind reports whether two groups and kinds name one kind: they are equal, or share a hub to which objects of both can be
+// converted. It returns false for kinds that are not registered.
 func (s *Scheme) OneKind(a, b schema.GroupKind) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -95,8 +101,8 @@ func (s *Scheme) OneKind(a, b schema.GroupKind) bool {
 	return ok && ok2 && hub == other
 }
 
-// Converts reports whether objects of the kind gvk can be converted to the hub and back: it is the hub, or has a
-// conversion. It says nothing of single objects, for which a conversion may still fail.
+// Converts reports whether objects of the kind gvk can be converted to the hub and back: gvk is the hub, or it has a conversion.
+// A conversion of a single object may still fail.
 func (s *Scheme) Converts(gvk schema.GroupVersionKind) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -104,16 +110,16 @@ func (s *Scheme) Converts(gvk schema.GroupVersionKind) bool {
 	return k != nil && (k.untyped || s.hubs[gvk.GroupKind()] == gvk || s.toHub[gvk] != nil)
 }
 
-// ToVersion returns obj, an object or a list of a registered kind, in version gv, through the hub. gv is of another group
-// only for a kind that is in both. An object
-// already in that version, or of a type without versions (Status), is returned as it is, not copied; any other result shares nothing that may be changed
-// with obj, and has kind and apiVersion set. The items of a list carry none. A conversion that fails is a
+// ToVersion returns obj, an object or a list of a registered kind, in version gv, converted through the hub. gv may be of another
+// group only if the kind is in both groups. If obj is already in that version, or is of a type without versions (Status),
+// ToVersion returns obj itself, not a copy. Any other result shares nothing with obj that may be changed, and has kind and
+// apiVersion set. The items of a list have neither, unless the kind has no Go type. If a conversion fails, the error is a
 // *ConversionError.
 func (s *Scheme) ToVersion(obj Object, gv schema.GroupVersion) (Object, error) {
 	return s.ToVersionContext(context.Background(), obj, gv)
 }
 
-// ToVersionContext is ToVersion for as long as somebody waits for it: ctx is what [KindOptions].ConvertAll gets.
+// ToVersionContext is ToVersion with a context, which is passed to [KindOptions].ConvertAll.
 func (s *Scheme) ToVersionContext(ctx context.Context, obj Object, gv schema.GroupVersion) (Object, error) {
 	t := structType(obj)
 	k := s.KindOf(obj)
@@ -139,9 +145,9 @@ func (s *Scheme) ToVersionContext(ctx context.Context, obj Object, gv schema.Gro
 	return s.objectToVersion(obj, k, target)
 }
 
-// ToVersions is ToVersion for many objects of one kind, of which none is a list: as many come back, in their order, or the error
-// of one of them. Where [KindOptions].ConvertAll is set, one call of it converts all that are not in version gv, and ctx is what
-// it gets.
+// ToVersions is ToVersion for many objects of one kind, none of which is a list. It returns as many objects, in the same order,
+// or the error of one of them. If [KindOptions].ConvertAll is set, one call of it, with ctx, converts all objects that are not in
+// version gv.
 func (s *Scheme) ToVersions(ctx context.Context, objs []Object, gv schema.GroupVersion) ([]Object, error) {
 	out := make([]Object, len(objs))
 	var from, to *Kind
@@ -173,7 +179,7 @@ func (s *Scheme) ToVersions(ctx context.Context, objs []Object, gv schema.GroupV
 	return out, nil
 }
 
-// convertsAll returns an object and its kind if that is one whose objects are converted at once.
+// convertsAll returns obj and its kind if many objects of that kind are converted at once; otherwise it returns nil.
 func (s *Scheme) convertsAll(obj Object) (*unstructured.Unstructured, *Kind) {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
@@ -205,14 +211,16 @@ func (s *Scheme) objectToVersion(obj Object, from, to *Kind) (Object, error) {
 	return obj, nil
 }
 
-// ConversionError says that one object could not be converted. Err is what the conversion returned, or says that it
-// panicked or that there is none. Where Err is a Status, which is worded for clients, its text is all there is to say.
+// ConversionError is returned if one object could not be converted.
 type ConversionError struct {
-	Kind     schema.GroupKind
-	From, To schema.GroupVersion // one of them is the hub's
-	Err      error
+	Kind     schema.GroupKind    // the kind of the object
+	From, To schema.GroupVersion // the versions; one of them is the hub
+	// Err is the error of the conversion function, or says that the function panicked or that there is none. If Err is a Status,
+	// its message is written for clients, and Error returns it without a prefix.
+	Err error
 }
 
+// Error implements error.
 func (e *ConversionError) Error() string {
 	var status apierrors.APIStatus
 	if errors.As(e.Err, &status) {
@@ -224,7 +232,7 @@ func (e *ConversionError) Error() string {
 // Unwrap returns Err.
 func (e *ConversionError) Unwrap() error { return e.Err }
 
-// convertObject makes one step, from or to the hub. Its errors are ConversionErrors.
+// convertObject converts from or to the hub. Its errors are ConversionErrors.
 func convertObject(in Object, from, to *Kind, convert convertFunc) (out Object, err error) {
 	fail := func(cause error) error {
 		return &ConversionError{Kind: to.GVK.GroupKind(), From: from.GVK.GroupVersion(), To: to.GVK.GroupVersion(), Err: cause}
@@ -282,8 +290,8 @@ func objectMeta(obj Object) *metav1.ObjectMeta {
 	return obj.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta)
 }
 
-// ConvertToVersion implements apimachinery's ObjectConvertor. Like ToVersion, but the result is always a copy with
-// kind and apiVersion set.
+// ConvertToVersion implements apimachinery's ObjectConvertor. It is like ToVersion, but the result is always a copy with kind and
+// apiVersion set.
 func (s *Scheme) ConvertToVersion(in Object, target apiruntime.GroupVersioner) (Object, error) {
 	kinds, unversioned, err := s.ObjectKinds(in)
 	if err != nil {
@@ -309,7 +317,7 @@ func (s *Scheme) ConvertToVersion(in Object, target apiruntime.GroupVersioner) (
 	return s.ToVersion(in, gvk.GroupVersion())
 }
 
-// otherGroups returns what an object of a kind that is in several groups, or a list of such objects, is called in the others.
+// otherGroups returns the kinds that obj has in the other groups of its kind; obj may be an object or a list.
 func (s *Scheme) otherGroups(obj Object) []schema.GroupVersionKind {
 	k := s.KindOf(obj)
 	if k == nil {
@@ -328,8 +336,8 @@ func (s *Scheme) otherGroups(obj Object) []schema.GroupVersionKind {
 	return out
 }
 
-// Convert implements apimachinery's ObjectConvertor: it fills out, an empty object of another version of the kind
-// that in is of, or of the same. context is not used.
+// Convert implements apimachinery's ObjectConvertor. It converts in to the version of out, and stores the result in out. out must
+// be an empty object of the same kind, in any version. context is not used.
 func (s *Scheme) Convert(in, out, context any) error {
 	src, ok := in.(Object)
 	dst, ok2 := out.(Object)
@@ -351,8 +359,8 @@ func (s *Scheme) Convert(in, out, context any) error {
 	return nil
 }
 
-// MayPass reports whether an error of a conversion is that of a server elsewhere, a webhook for one, so that the same conversion may
-// succeed the next time: the error is, or wraps, a Status with the code 429 or of the server's fault (5xx).
+// MayPass reports whether a conversion failed because of another server, such as a webhook, so that it may succeed the next time.
+// The error is, or wraps, a Status with the code 429 or 5xx.
 func MayPass(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

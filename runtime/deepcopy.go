@@ -9,14 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// DeepCopy returns a copy of in that shares no memory which can be changed: pointers, slices, maps and
-// interfaces are followed, nil stays nil and empty stays empty. A type inside it that has a generated
-// DeepCopyInto or DeepCopy method is copied by that method. As in a struct assignment, unexported fields are
-// copied shallowly, and so are map keys, channels and functions. Types may be recursive; a value that contains
-// itself may not.
+// DeepCopy returns a copy of in that shares no memory which can be changed. Pointers, slices, maps and interfaces are followed;
+// nil stays nil, and empty stays empty. If a type inside in has a generated DeepCopyInto or DeepCopy method, that method copies
+// its values. Unexported fields are copied shallowly, as in a struct assignment, and so are map keys, channels and functions.
+// Types may be recursive; a value that contains itself must not be passed.
 //
-// A type's own DeepCopyObject, DeepCopyInto and DeepCopy may be written as a call of DeepCopy, unless it is no
-// Object and keeps pointers in unexported fields. DeepCopy may run concurrently with other readers of in.
+// The DeepCopyObject, DeepCopyInto and DeepCopy methods of a type may be written as a call of DeepCopy, unless the type is not an
+// Object and has pointers in unexported fields. DeepCopy may run while other goroutines read in.
 func DeepCopy[T any](in T) T {
 	p := planOf(reflect.TypeFor[T]())
 	if p.plain {
@@ -30,16 +29,16 @@ func DeepCopy[T any](in T) T {
 // copyFunc sets dst, a settable zero or used value, to a deep copy of src. Both are addressable.
 type copyFunc func(dst, src reflect.Value)
 
-// plan is how values of one type are copied.
+// plan describes how values of one type are copied.
 type plan struct {
 	typ    reflect.Type
 	plain  bool        // an assignment is enough
-	hidden bool        // an unexported field may hold memory that parts would share
-	method copyFunc    // by the type's own method; nil: none
-	parts  copyFunc    // by reflection
-	root   copyFunc    // how an outermost value is copied
-	elem   *plan       // of a pointer
-	fields []fieldCopy // of a struct: those that an assignment does not copy
+	hidden bool        // an unexported field may hold memory that the copy would share if parts copied the value
+	method copyFunc    // calls the type's own method; nil if it has none
+	parts  copyFunc    // copies by reflection
+	root   copyFunc    // copies an outermost value
+	elem   *plan       // the plan of a pointer's element
+	fields []fieldCopy // the fields of a struct that an assignment does not copy
 }
 
 type fieldCopy struct {
@@ -71,7 +70,7 @@ func (p *plan) copyFields(dst, src reflect.Value) {
 	}
 }
 
-// setRoot chooses how an outermost value is copied: its own method is avoided, so that it may be written as a
+// setRoot chooses how an outermost value is copied. The type's own method is avoided, so that this method may be written as a
 // call of DeepCopy, unless only the method can copy everything.
 func (p *plan) setRoot() {
 	own := func(p *plan) copyFunc {
@@ -90,9 +89,8 @@ func (p *plan) setRoot() {
 	}
 }
 
-// plans remembers the plan of each type: reflect.Type to *plan. It is the one package variable that changes: a
-// pure memo of a pure function of types, which are constants of the program. DeepCopyObject has no argument
-// that could carry it.
+// plans caches the plan of each type: reflect.Type to *plan. It is the only package variable that changes. A plan depends on its
+// type alone, and types do not change while a program runs. DeepCopyObject has no parameter that could carry the cache.
 var plans sync.Map
 
 func planOf(t reflect.Type) *plan {
@@ -110,8 +108,8 @@ func planOf(t reflect.Type) *plan {
 	return p
 }
 
-// compiler holds the plans made in one go: those of a recursive type refer to each other, and are published
-// when all are complete.
+// compiler holds the plans that one call of planOf makes. The plans of a recursive type refer to each other, so they are
+// published when all of them are complete.
 type compiler map[reflect.Type]*plan
 
 func (c compiler) plan(t reflect.Type) *plan {
@@ -150,7 +148,7 @@ func (c compiler) plan(t reflect.Type) *plan {
 func (c compiler) planStruct(p *plan) {
 	switch p.typ {
 	case reflect.TypeFor[time.Time](), reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.MicroTime]():
-		p.plain = true // the location they hide is shared by design
+		p.plain = true // the time.Location in these types is shared by design
 		return
 	}
 	for i := range p.typ.NumField() {
@@ -175,9 +173,10 @@ func (c compiler) planStruct(p *plan) {
 	}
 }
 
-// methodOf returns the copier of a type that brings its own: DeepCopyInto(*T), or DeepCopy() returning T or *T.
+// methodOf returns a function that calls the copy method of t: DeepCopyInto(*T), or DeepCopy() returning T or *T. It returns nil
+// if t has neither.
 func methodOf(t reflect.Type) copyFunc {
-	switch t { // the commonest, without the cost of a call by reflection
+	switch t { // the most common types, without the cost of a call by reflection
 	case reflect.TypeFor[metav1.ObjectMeta]():
 		return func(dst, src reflect.Value) {
 			src.Addr().Interface().(*metav1.ObjectMeta).DeepCopyInto(dst.Addr().Interface().(*metav1.ObjectMeta))
@@ -188,7 +187,7 @@ func methodOf(t reflect.Type) copyFunc {
 		}
 	}
 	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface {
-		return nil // the pointer's element, the interface's content decide
+		return nil // the element of the pointer, or the content of the interface, decides
 	}
 	ptr := reflect.PointerTo(t)
 	if m, ok := ptr.MethodByName("DeepCopyInto"); ok && m.Type.NumIn() == 2 && m.Type.In(1) == ptr && m.Type.NumOut() == 0 {

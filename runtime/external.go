@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Import adds the kinds that an existing AddToScheme function knows, such as that of k8s.io/api/apps/v1, with
-// their list types and with the defaulting and conversion functions it brings. Types without ObjectMeta, lists,
-// the option types of metav1 and internal versions are not kinds. Where a kind is new to the scheme, its first
-// version in the function's order of priority becomes the hub. It returns the kinds added, by version and name.
+// Import adds the kinds that an existing AddToScheme function registers, such as that of k8s.io/api/apps/v1, with their list
+// types, defaulting functions and conversion functions. Types without ObjectMeta, lists, the option types of metav1 and internal
+// versions are not kinds. If a kind is new to the scheme, its first version in the function's order of priority becomes the hub.
+// Import returns the kinds that it added, by version and name.
 //
-// A kind or Go type that is registered already is an error, and so is a panic of the function; kinds added
-// before the error stay.
+// Import returns an error if a kind or Go type is already registered, or if the function panics. Kinds that were added before the
+// error stay registered.
 func (s *Scheme) Import(addToScheme func(*apiruntime.Scheme) error) ([]*Kind, error) {
 	src := apiruntime.NewScheme()
 	if err := guard(func() error { return addToScheme(src) }); err != nil {
@@ -26,8 +26,9 @@ func (s *Scheme) Import(addToScheme func(*apiruntime.Scheme) error) ([]*Kind, er
 	return s.ImportFrom(src, Importable(src)...)
 }
 
-// ImportFrom adds kinds that an existing scheme knows, in the order given, as Import does. src belongs to the scheme from
-// then on and must not be changed any more. A kind that is none of Importable is an error; kinds added before it stay.
+// ImportFrom adds kinds of an existing scheme, in the order given, as Import does. The Scheme keeps src, so src must not be
+// changed after the call. ImportFrom returns an error for a kind that [Importable] does not return; kinds that were added before
+// the error stay registered.
 func (s *Scheme) ImportFrom(src *apiruntime.Scheme, kinds ...schema.GroupVersionKind) ([]*Kind, error) {
 	var added []*Kind
 	for _, gvk := range kinds {
@@ -50,8 +51,8 @@ func (s *Scheme) ImportFrom(src *apiruntime.Scheme, kinds ...schema.GroupVersion
 	return added, nil
 }
 
-// Importable returns the kinds of an existing scheme that Import would add: by group, the versions in their order of
-// priority, by name. The slice is the caller's own.
+// Importable returns the kinds of an existing scheme that Import would add, sorted by group, then by version in the scheme's
+// order of priority, then by name. The slice is the caller's own.
 func Importable(src *apiruntime.Scheme) []schema.GroupVersionKind {
 	rank := map[schema.GroupVersion]int{}
 	var kinds []schema.GroupVersionKind
@@ -70,8 +71,8 @@ func Importable(src *apiruntime.Scheme) []schema.GroupVersionKind {
 	return kinds
 }
 
-// isKind reports whether what an existing scheme knows can be served: its versions are those of clients, and its objects have
-// metadata.
+// isKind reports whether a type of an existing scheme can be served: its version is not internal, it is not a type of metav1, and
+// its objects have metadata.
 func isKind(gvk schema.GroupVersionKind, t reflect.Type) bool {
 	_, isObject := reflect.New(t).Interface().(metav1.ObjectMetaAccessor)
 	return isObject && gvk.Version != apiruntime.APIVersionInternal && t.PkgPath() != reflect.TypeFor[metav1.Status]().PkgPath()
@@ -89,8 +90,8 @@ func importedList(src *apiruntime.Scheme, gvk schema.GroupVersionKind, t reflect
 	return list
 }
 
-// importConversion joins an imported version to its hub by what src can convert: directly, or through an internal
-// version. src is only read from now on, so conversions may run concurrently.
+// importConversion joins an imported version to its hub by the conversions of src: a direct one, or one through an internal
+// version. From then on src is only read, so conversions may run concurrently.
 func (s *Scheme) importConversion(src *apiruntime.Scheme, k *Kind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,17 +119,17 @@ func (s *Scheme) importConversion(src *apiruntime.Scheme, k *Kind) {
 	s.toHub[k.GVK], s.fromHub[k.GVK] = convert, convert
 }
 
-// converts reports whether a conversion works both ways on empty objects.
+// converts reports whether a conversion of empty objects works in both directions.
 func converts(convert convertFunc, a, b *Kind) bool {
 	return guard(func() error { return convert(a.New(), b.New()) }) == nil &&
 		guard(func() error { return convert(b.New(), a.New()) }) == nil
 }
 
-// AddTo fills an apimachinery Scheme, such as a client's, with the kinds of this one, their lists and the types
-// every group version has, so that typed clients can decode them. Kinds without a Go type are left out: clients need
-// nothing of a scheme for those. Defaults and conversions stay here: they are the server's business. A kind for which dst
-// has another Go type is an error; a list type that dst has already for a kind registered with [Register], as client-go's
-// scheme has for the types of k8s.io/api, stays.
+// AddTo adds the kinds of this Scheme to an apimachinery Scheme, such as that of a client, so that typed clients can decode them.
+// It also adds their lists, and the types that every group version has. Kinds without a Go type are left out, because clients do
+// not need a scheme for them. Defaults and conversions are not added, because the server applies them. AddTo returns an error if
+// dst has another Go type for a kind. If dst already has a list type for a kind registered with [Register], as client-go's scheme
+// has for the types of k8s.io/api, that list type stays.
 func (s *Scheme) AddTo(dst *apiruntime.Scheme) error {
 	s.mu.RLock()
 	kinds := make([]*Kind, 0, len(s.byGVK))
@@ -152,7 +153,7 @@ func (s *Scheme) AddTo(dst *apiruntime.Scheme) error {
 	})
 }
 
-// addTo adds a kind with a Go type, and its list.
+// addTo adds a kind with a Go type, and its list, to dst.
 func (k *Kind) addTo(dst *apiruntime.Scheme) {
 	dst.AddKnownTypeWithName(k.GVK, k.New())
 	if list := k.NewList(); list != nil && !(k.listMade && dst.Recognizes(k.ListGVK)) {

@@ -12,12 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ConvertFieldLabel implements apimachinery's ObjectConvertor: it says whether a field selector may name label, and what
-// the hub calls it. metadata.name and metadata.namespace are always known, and so are the selectable fields of the kind.
+// ConvertFieldLabel implements apimachinery's ObjectConvertor: it returns the name that the hub has for the field label, or an
+// error if a field selector may not name label. metadata.name and metadata.namespace are always selectable, and so are the
+// selectable fields of the kind.
 func (s *Scheme) ConvertFieldLabel(gvk schema.GroupVersionKind, label, value string) (string, string, error) {
 	k := s.Lookup(gvk)
 	switch {
-	case k == nil || len(k.Fields) == 0 && !k.untyped: // whose answer is that of custom resources
+	case k == nil || len(k.Fields) == 0 && !k.untyped: // the same answer as for custom resources
 		return apiruntime.DefaultMetaV1FieldSelectorConversion(label, value)
 	case label == "metadata.name" || label == "metadata.namespace":
 		return label, value, nil
@@ -27,7 +28,7 @@ func (s *Scheme) ConvertFieldLabel(gvk schema.GroupVersionKind, label, value str
 	return "", "", fmt.Errorf("field label not supported: %s", label)
 }
 
-// hubField is what the hub calls a selectable field.
+// hubField returns the name that the hub has for a selectable field.
 func (k *Kind) hubField(field string) string {
 	if hub, ok := k.Renamed[field]; ok {
 		return hub
@@ -35,11 +36,11 @@ func (k *Kind) hubField(field string) string {
 	return field
 }
 
-// FieldPaths says where objects of a kind that are written in another version than the hub have the hub's selectable
-// fields: by apiVersion and by field, only for fields that are not where the hub has them. The path "" means that the
-// version has none which is known to hold the value: it takes a conversion. Of the hub itself it has the fields that are no
-// paths (see KindOptions.SelectableFrom), with their paths separated by "|", of which the first that leads to something
-// counts. It is nil when there is nothing to say.
+// FieldPaths returns the paths of the hub's selectable fields in the other versions of the kind, by apiVersion and by field. A
+// field that has the same path in a version as in the hub is left out. The path "" means that the version has no field which is
+// known to hold the value: the object must be converted to find it. For the hub, the result has the fields of
+// [KindOptions].SelectableFrom, with their paths separated by "|"; the value is at the first of these paths that leads to a
+// non-empty value. The result is nil if it would be empty.
 func (s *Scheme) FieldPaths(gk schema.GroupKind) map[string]map[string]string {
 	gvk, ok := s.Hub(gk)
 	if !ok {
@@ -66,7 +67,7 @@ func (s *Scheme) FieldPaths(gk schema.GroupKind) map[string]map[string]string {
 	return out
 }
 
-// pathOf is where the version k has a selectable field of its hub; "" is nowhere.
+// pathOf returns the path that a selectable field of the hub has in the version k, or "" if the version does not have the field.
 func (k *Kind) pathOf(hub *Kind, field string) string {
 	if k == hub {
 		if paths, ok := k.from[field]; ok {
@@ -90,7 +91,7 @@ func (k *Kind) pathOf(hub *Kind, field string) string {
 	return field
 }
 
-// selectable are the fields that can be selected by: those that are named, renamed, or found at other paths.
+// selectable returns the names of all selectable fields: fields, and the keys of renamed and from.
 func selectable(fields []string, renamed map[string]string, from map[string][]string) []string {
 	out := slices.Clone(fields)
 	for _, path := range slices.Concat(slices.Sorted(maps.Keys(renamed)), slices.Sorted(maps.Keys(from))) {
@@ -101,7 +102,7 @@ func selectable(fields []string, renamed map[string]string, from map[string][]st
 	return out
 }
 
-// checkFields refuses selectable fields that the kind does not have, and two that are one field of the hub.
+// checkFields returns an error for a selectable field that the kind does not have, and for two that are one field of the hub.
 func checkFields(k *Kind) error {
 	for i, path := range k.Fields {
 		if paths, ok := k.from[path]; ok {
@@ -122,7 +123,7 @@ func checkFields(k *Kind) error {
 	return nil
 }
 
-// checkFrom refuses a selectable field that is no path, and cannot be found where the kind says.
+// checkFrom returns an error for a field of SelectableFrom whose paths are not string fields of the kind.
 func checkFrom(k *Kind, field string, paths []string) error {
 	if _, renamed := k.Renamed[field]; renamed || len(paths) == 0 || field == "metadata.name" || field == "metadata.namespace" {
 		return fmt.Errorf("SelectableFrom %q: want the paths of a field of its own, which is not renamed", field)
@@ -139,7 +140,7 @@ func checkFrom(k *Kind, field string, paths []string) error {
 	return nil
 }
 
-// checkRenamed refuses a version whose selectable fields do not fit its hub.
+// checkRenamed returns an error if the selectable fields of version k do not fit those of its hub.
 func checkRenamed(k, hub *Kind) error {
 	if len(hub.Renamed) > 0 {
 		return fmt.Errorf("%s is the hub and has RenamedFields; only the other versions have fields with another name", hub.GVK)
@@ -164,8 +165,8 @@ func checkRenamed(k, hub *Kind) error {
 
 const aString = "a string"
 
-// selectableType is the function of that name for a field of the kind. One without a Go type has strings everywhere but
-// where all objects have something else.
+// selectableType is the function selectableType for a field of the kind. A field of a kind without a Go type is a string, unless
+// it is a field that all objects have.
 func (k *Kind) selectableType(path string) (string, error) {
 	if !k.untyped {
 		return selectableType(k.Type, path)
@@ -182,8 +183,8 @@ func (k *Kind) selectableType(path string) (string, error) {
 	return aString, nil
 }
 
-// selectableType says what the field of t at a path is, "a string", "a boolean" or "an integer", or refuses a path that
-// does not lead to such a field.
+// selectableType returns the type of the field of t at a path: "a string", "a boolean" or "an integer". It returns an error if
+// the path does not lead to a field of such a type.
 func selectableType(t reflect.Type, path string) (string, error) {
 	switch path {
 	case "metadata.name", "metadata.namespace":
@@ -211,7 +212,7 @@ func selectableType(t reflect.Type, path string) (string, error) {
 	return "", fmt.Errorf("selectable field %q: it is of type %v; only strings, booleans and integers can be selected", path, at)
 }
 
-// jsonField returns the type, without its pointer, of the field of t that JSON calls name.
+// jsonField returns the type, without its pointer, of the field of t whose JSON name is name.
 func jsonField(t reflect.Type, name string) (reflect.Type, bool) {
 	if t.Kind() != reflect.Struct {
 		return nil, false

@@ -11,8 +11,8 @@ func (s *Scheme) Lookup(gvk schema.GroupVersionKind) *Kind {
 	return s.byGVK[gvk]
 }
 
-// Hub returns the hub version of a group and kind, which is of another group if the kind is joined to one, and false when
-// the kind is not registered.
+// Hub returns the hub version of a kind. It is of another group if the kind is joined to the hub of that group. The result is
+// false if the kind is not registered.
 func (s *Scheme) Hub(gk schema.GroupKind) (schema.GroupVersionKind, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

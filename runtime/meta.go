@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// newMeta returns a new object of a type of metav1's own two group versions, or nil.
+// newMeta returns a new object of one of the types in the two group versions v1 and meta.k8s.io/v1 of metav1, or nil.
 func newMeta(gvk schema.GroupVersionKind) Object {
 	switch gvk.GroupVersion() {
 	case metav1.Unversioned:
@@ -49,7 +49,7 @@ func (s *Scheme) hasVersion(gv schema.GroupVersion) bool {
 	return false
 }
 
-// newOptions returns a new object of a type that every group version has, or nil.
+// newOptions returns a new object of a type that is in every group version, such as ListOptions, or nil.
 func newOptions(kind string) Object {
 	switch kind {
 	case "ListOptions":
@@ -75,8 +75,8 @@ func reserved(gvk schema.GroupVersionKind) bool {
 	return newOptions(gvk.Kind) != nil || newMeta(gvk) != nil
 }
 
-// metaKind returns the kind of an object of a type that every API has, and whether it is the same in all versions.
-// Another object has no kind here.
+// metaKind returns the kind of obj if its type is one that every API has, and whether that kind is the same in all versions. For
+// any other object gvk is empty.
 func metaKind(obj Object) (gvk schema.GroupVersionKind, unversioned bool) {
 	v1, meta := metav1.Unversioned.WithKind, metav1.SchemeGroupVersion.WithKind
 	switch obj.(type) {

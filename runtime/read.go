@@ -2,9 +2,9 @@ package runtime
 
 import "github.com/keelson-dev/keelson/runtime/internal/weight"
 
-// Read makes a new object of the kind from JSON, as package jsonread does: of what is unusual in any way, or of a kind
-// without a Go type, it makes none and returns false, and the text has to be read otherwise. No defaults are set. The text
-// need not be of the kind: kind and apiVersion of the object are those that it has.
+// Read decodes a new object of the kind from JSON by the fast decoder of package jsonread. ok is false if the text is unusual in
+// any way, or if the kind has no Go type: the caller must then use another decoder. Read sets no defaults. The text need not be
+// of the kind: the object has the kind and apiVersion of the text.
 func (k *Kind) Read(text []byte) (obj Object, ok bool) {
 	if k.untyped || k.reader == nil {
 		return nil, false
@@ -13,10 +13,10 @@ func (k *Kind) Read(text []byte) (obj Object, ok bool) {
 	return obj, k.reader.Read(text, obj)
 }
 
-// Weigh reports whether the values in JSON, read into an object of the kind, would take more than so many bytes of memory, and
-// whether a list or map of its metadata has more than so many items: then it returns an error, which says so. It reads the
-// text once and makes nothing of it. Package codec's DecodeWithin has the rules. 0 is no limit. What the values take, if that is
-// within the limits, weighed is told, whose error is returned; nil is nobody.
+// Weigh returns an error if the values in the JSON text, decoded into an object of the kind, would take more than the given
+// number of bytes of memory, or if a list or map of its metadata has more than the given number of items. It reads the text once
+// and decodes nothing. The rules are those of DecodeWithin in package codec. A limit of 0 means no limit. If the text is within
+// the limits, Weigh calls weighed with the number of bytes, and returns its error; weighed may be nil.
 func (k *Kind) Weigh(text []byte, bytes, items int, weighed func(bytes int) error) error {
 	limit := weight.Limit{Bytes: bytes, Items: items, Weighed: weighed}
 	switch {

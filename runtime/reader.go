@@ -11,80 +11,82 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Reader reads the objects of one kind, for policy, admission plug-ins and strategies. Most need Get and List alone; Changes and
-// Changed are for who keeps an index of the objects. Where the objects are, in this
-// server's storage or on another server, is the Reader's business.
+// Reader reads the objects of one kind, for policy, admission plug-ins and strategies. Most callers need only Get and List;
+// Changes and Changed are for callers that keep an index of the objects. The objects may be in the storage of this server or on
+// another server.
 //
-// Objects that a Reader returns are shared: nobody changes them, and a caller that needs another object copies one. They
-// are decoded once for all readers, in the hub version of the kind, with defaults and with resourceVersion set.
+// The objects that a Reader returns are shared and must not be changed; a caller that needs a different object copies one. They
+// are decoded once for all readers, in the hub version of the kind, with defaults and resourceVersion set.
 //
-// A Reader skips authentication, authorization, admission and flow control. Its errors are apimachinery's StatusErrors
-// (NotFound for an object that does not exist), the context's error, and [ErrNotReady]. All methods may be called
-// concurrently.
+// A Reader skips authentication, authorization, admission and flow control. Its errors are apimachinery's StatusErrors (NotFound
+// for an object that does not exist), the context's error, and [ErrNotReady]. All methods may be called concurrently.
 //
-// When the schema of a kind changes while it is served, a Reader goes on with what it has until the new objects are
-// loaded: then Changed returns another Generation, and Changes since a revision of before returns all objects. When the kind
-// is no longer served, every method returns an error that wraps ErrNotReady.
+// If the schema of a kind changes while it is served, a Reader returns the objects that it has until the new ones are loaded.
+// Then Changed returns another Generation, and Changes since an earlier revision returns all objects. After the kind is no longer
+// served, every method that returns an error returns one that wraps ErrNotReady.
 //
-// Some kinds are not kept in memory: those without a cache, and those with a Storage of their own. Each read of such a kind asks
-// the store, Ready says whether the store answers, and Changed is the revision of the whole store, which grows with writes to
-// other kinds, or always 0. A Reader of another server goes on with what it has while that server cannot be reached; Ready
-// then returns an error that does not wrap ErrNotReady. It does not learn of a schema that changes there: an object stays as
-// that server sent it when the object was last written, or when all objects were loaded.
+// Some kinds are not kept in memory: kinds without a cache, and kinds with a Storage of their own. Each read of such a kind reads
+// the store. Ready then returns whether the store answers. Changed returns the revision of the whole store, which grows with
+// writes to other kinds too, or always 0.
+//
+// A Reader of another server returns the objects that it has while that server cannot be reached; Ready then returns an error
+// that does not wrap ErrNotReady. The Reader does not detect that a schema changed on that server: an object stays as that server
+// sent it when the object was last written, or when all objects were loaded.
 type Reader[T Object] interface {
-	// Get returns one object. namespace is "" for a cluster-scoped kind, and is not for any other.
+	// Get returns one object. namespace is "" for a cluster-scoped kind, and is not empty for any other kind.
 	Get(ctx context.Context, namespace, name string, at Freshness) (T, error)
-	// List returns the objects that q chooses, in the order in which a LIST shows them: that of their keys. The slice is the
-	// caller's own.
+	// List returns the objects that q selects, in the order of their keys, as in a LIST request. The slice is the caller's own.
 	List(ctx context.Context, q Query) (Listed[T], error)
-	// Changes returns what has changed after the revision since, up to the state that at asks for: of each object that
-	// changed, its last state. since is the Revision of an earlier Listed or Changes; 0, a revision too long ago, and one
-	// that was returned with objects of another Generation return all objects and say so in Reset. It does not wait for
-	// changes. An error that wraps [ErrUnreadable] comes with the changes: an object that cannot be read is Deleted in
-	// them. It is returned once for each such object: a caller that can do without these objects goes on, any other fails.
-	Changes(ctx context.Context, since int64, at Freshness) (Changes[T], error)
-	// Changed returns the newest change to the kind that is known: a Cached read shows it, or a later one. It costs next
-	// to nothing, so that an index of the objects can be checked against it at every request.
+	// Changes returns the last state of each object that changed after the revision since, up to the state that at selects. since
+	// is the Revision of an earlier Listed or Changes. Changes returns all objects, with Reset set, if since is 0, is too long
+	// ago, or was returned with objects of another Generation. Changes does not wait for changes.
 	//
-	// An index is current if Changed returns what it returned before the index was read, and if the Revision of that is not
-	// 0. It is 0 as long as nothing is loaded, also while the objects are loaded anew: then nothing is known of changes,
-	// those acknowledged by this server included, and a Cached read says what is current. It may become smaller, when the
-	// store was set back to an older state: only equality says that nothing has changed. (A store that was set back and has
-	// come to the very revision of before between two looks is not noticed.) An index of several kinds keeps the value of
-	// each kind: the highest Revision may be the same while another one has changed.
+	// An error that wraps [ErrUnreadable] is returned together with the changes: an object that cannot be decoded is Deleted in
+	// them. This error is returned once for each such object. A caller that can do without these objects goes on; any other
+	// caller fails.
+	Changes(ctx context.Context, since int64, at Freshness) (Changes[T], error)
+	// Changed returns the newest known change to the kind: a Cached read shows that change, or a later state. A call costs next
+	// to nothing, so that an index of the objects can be checked at every request.
+	//
+	// An index is current if Changed returns the same LastChange as before the index was read, and if its Revision is not 0. The
+	// Revision is 0 as long as no objects are loaded, also while all objects are loaded again. Then no changes are known, not
+	// even those that this server has acknowledged, and only a Cached read returns the current state. The Revision may become
+	// smaller if the store was set back to an older state, so only equality proves that nothing has changed. (Changed does not
+	// show that a store was set back if it has reached the same revision again between two calls.) An index of several kinds
+	// keeps the LastChange of each kind: the highest Revision may stay the same while another kind has changed.
 	Changed() LastChange
-	// Ready returns nil when Cached reads can be answered from memory, and otherwise why they cannot. It has the objects
-	// loaded if nothing has yet, and does not wait for that.
+	// Ready returns nil if Cached reads can be answered from memory, and otherwise an error with the reason. If the objects are
+	// not loaded yet, Ready starts to load them and does not wait.
 	Ready(ctx context.Context) error
 }
 
-// LastChange says which change to a kind is the newest one that is known. In the zero LastChange none is.
+// LastChange describes the newest known change to a kind. The zero LastChange means that no change is known.
 type LastChange struct {
-	// Revision is that of the newest write to the kind.
+	// Revision is the revision of the newest write to the kind.
 	Revision int64
-	// Generation differs when the objects were made anew although none was written: by another schema, with other defaults
-	// or of another Go type. It is no revision, and only equality of two Generations of one kind has a meaning.
+	// Generation changes when all objects were decoded again although none was written: with another schema, other defaults or
+	// another Go type. It is not a revision: two Generations of one kind can only be compared for equality.
 	Generation int64
 }
 
-// ErrNotReady is wrapped by the errors of a Reader whose objects are not loaded, or not any more, or whose kind is not served.
+// ErrNotReady is wrapped by the errors of a Reader whose objects are not loaded, or no longer, or whose kind is not served.
 var ErrNotReady = errors.New("the objects cannot be read yet")
 
 // ErrUnreadable is wrapped by errors about objects whose stored bytes cannot be decoded.
 var ErrUnreadable = errors.New("stored objects cannot be read")
 
-// Freshness says which states of the store a read may show. The zero Freshness is Cached.
+// Freshness selects the states of the store that a read may show. The zero Freshness is Cached.
 //
-//   - Cached: a state that includes every write to the kind which this server has acknowledged before the call. Writes
-//     of other servers are shown after their event has arrived. It is answered from memory.
-//   - [AtLeast]: a state at that revision or later. It waits for that state, and times out as a request would.
+//   - Cached: a state that includes every write to the kind which this server acknowledged before the call. Writes of other
+//     servers are included once their event has arrived. The read is answered from memory.
+//   - [AtLeast]: a state at the given revision or later. The read waits for that state, and times out as a request would.
 //   - [Live]: the most recent state of the store, by a linearizable read.
-//   - [Exactly]: the state at that revision, for which it waits like AtLeast. It is for kinds whose objects mean something
-//     only together, which are read at one revision: the highest Revision that Changed returns for each of them, if that
-//     is 0 for none. A state that is not retained any more is a StatusError with the reason Expired.
+//   - [Exactly]: the state at the given revision. The read waits for it as with AtLeast. It is for kinds whose objects only have
+//     a meaning together and must be read at one revision: the highest Revision that Changed returns for any of the kinds, if it
+//     is 0 for none of them. If the state is no longer retained, the read returns a StatusError with the reason Expired.
 //
-// A Reader of another server has Cached and AtLeast from what it has watched so far: writes of this server to that other
-// one are shown after their event has arrived.
+// In a Reader of another server, Cached and AtLeast refer to the events that have arrived from that server. Writes of this server
+// to the other one are shown once their event has arrived.
 type Freshness struct {
 	mode     freshness
 	revision int64
@@ -99,25 +101,25 @@ const (
 	live
 )
 
-// AtLeast asks for a state at a revision or later.
+// AtLeast returns the Freshness of a state at a revision or later.
 func AtLeast(revision int64) Freshness { return Freshness{atLeast, revision} }
 
-// Exactly asks for the state at a revision.
+// Exactly returns the Freshness of the state at a revision.
 func Exactly(revision int64) Freshness { return Freshness{exactly, revision} }
 
-// Live asks for the most recent state.
+// Live returns the Freshness of the most recent state.
 func Live() Freshness { return Freshness{mode: live} }
 
-// IsLive reports whether f is Live.
+// IsLive reports whether f was made by Live.
 func (f Freshness) IsLive() bool { return f.mode == live }
 
-// AtLeast returns the revision that f asks for with the function AtLeast, and whether it does.
+// AtLeast returns the revision of a Freshness that was made by the function AtLeast; ok is false for any other.
 func (f Freshness) AtLeast() (revision int64, ok bool) { return f.revision, f.mode == atLeast }
 
-// Exactly returns the revision that f asks for with the function Exactly, and whether it does.
+// Exactly returns the revision of a Freshness that was made by the function Exactly; ok is false for any other.
 func (f Freshness) Exactly() (revision int64, ok bool) { return f.revision, f.mode == exactly }
 
-// String is for errors and logs.
+// String returns f in words, for errors and logs.
 func (f Freshness) String() string {
 	switch f.mode {
 	case atLeast:
@@ -130,55 +132,58 @@ func (f Freshness) String() string {
 	return "cached"
 }
 
-// Query chooses objects. The zero Query chooses all, Cached.
+// Query selects objects. The zero Query selects all objects, with Cached freshness.
 type Query struct {
-	// Namespace is where the objects are; "" is every namespace.
+	// Namespace is the namespace of the objects; "" selects every namespace.
 	Namespace string
-	// Labels and Fields choose by labels and by selectable fields; nil chooses all. A query for one value of an indexed
-	// field or label (IndexFields and IndexLabels of the kind) costs what it finds, any other a look at every object.
+	// Labels and Fields select by labels and by selectable fields; nil selects all objects. The cost of a query for one value of
+	// an indexed field or label (IndexFields and IndexLabels of the kind) grows with the number of objects found; any other query
+	// examines every object.
 	Labels labels.Selector
 	Fields fields.Selector
-	At     Freshness
+	// At is the freshness of the state that is read.
+	At Freshness
 }
 
-// Listed is the objects that a Query chose, in one state.
+// Listed holds the objects that a Query selected, in one state.
 type Listed[T Object] struct {
-	Revision int64 // of the state
-	Items    []T
+	Revision int64 // the revision of the state
+	Items    []T   // the objects that were selected
 }
 
-// Changes is what happened to a kind between two states.
+// Changes holds the changes to a kind between two states.
 type Changes[T Object] struct {
-	Revision int64 // of the later state: since of the next call
-	// Reset says that what happened is not known: All are all objects, and what the caller knows besides is gone.
+	Revision int64 // the revision of the later state: pass it as since in the next call
+	// Reset means that the single changes are not known: All holds all objects, and every other object that the caller has no
+	// longer exists.
 	Reset bool
 	// All has one entry for each object that changed, in no particular order; the slice is the caller's own.
 	All []Change[T]
 }
 
-// Change is the last state of an object. Deleted says that there is none; Object is then the zero T.
+// Change is the last state of an object that changed.
 type Change[T Object] struct {
-	Namespace, Name string
-	Object          T
-	Deleted         bool
+	Namespace, Name string // name the object
+	Object          T      // the zero T if Deleted is set
+	Deleted         bool   // the object no longer exists
 }
 
-// Readers gives the Readers of the kinds of one server. A server, the call of a registry and the request of an admission
-// plug-in are Readers. It may be asked concurrently, and costs next to nothing.
+// Readers returns the Readers of the kinds of one server. A server, the call of a registry and the request of an admission
+// plug-in implement it. Its methods may be called concurrently, and cost next to nothing.
 type Readers interface {
-	// Reader returns the Reader of a kind, in whatever version that is named; its objects are of the hub version: of the
-	// kind's Go type, or *unstructured.Unstructured. It never returns nil; of a kind that is not served the Reader's methods
-	// return errors that wrap ErrNotReady, until it is served.
+	// Reader returns the Reader of a kind; any version of the kind may be named. The objects are of the hub version: they have
+	// the kind's Go type, or are *unstructured.Unstructured. Reader never returns nil. While a kind is not served, the methods of
+	// its Reader return errors that wrap ErrNotReady.
 	Reader(kind schema.GroupVersionKind) Reader[Object]
-	// KindOf returns the hub of the kind whose Go type is t, a struct; ok is false if none is served.
+	// KindOf returns the hub of the kind whose Go type is the struct t; ok is false if no such kind is served.
 	KindOf(t reflect.Type) (kind schema.GroupVersionKind, ok bool)
 }
 
-// Read returns the Reader of the kind whose Go type, that of its hub version, is T:
+// Read returns the Reader of the kind whose hub version has the Go type T:
 //
 //	airport, err := runtime.Read[*Airport](call).Get(ctx, "", "muc", runtime.Freshness{})
 //
-// It never returns nil: what is wrong is the error of each method.
+// Read never returns nil: if there is no such kind, every method of the Reader returns the error.
 func Read[T Object](from Readers) Reader[T] {
 	t := reflect.TypeFor[T]()
 	if from == nil {
@@ -194,7 +199,7 @@ func Read[T Object](from Readers) Reader[T] {
 	return TypedReader[T](from.Reader(kind))
 }
 
-// ReadKind returns the Reader of a kind that is known only at run time; see Readers.Reader for the Go type of its objects.
+// ReadKind returns the Reader of a kind that is known only at run time. [Readers].Reader describes the Go type of its objects.
 func ReadKind(from Readers, kind schema.GroupVersionKind) Reader[Object] {
 	if from == nil {
 		return noReader[Object]{fmt.Errorf("reader of %s: there is nothing to read from: %w", kind, ErrNotReady)}
@@ -202,12 +207,12 @@ func ReadKind(from Readers, kind schema.GroupVersionKind) Reader[Object] {
 	return from.Reader(kind)
 }
 
-// TypedReader returns r for objects of the Go type T. An object of another type is an error.
+// TypedReader returns a Reader with the objects of r as Go type T. Its methods return an error for an object of another type.
 func TypedReader[T Object](r Reader[Object]) Reader[T] { return typedReader[T]{r} }
 
 type typedReader[T Object] struct{ of Reader[Object] }
 
-// typed returns obj as T; the zero T for nil.
+// typed returns obj as T, and the zero T if obj is nil.
 func typed[T Object](obj Object) (T, error) {
 	t, ok := obj.(T)
 	if !ok && obj != nil {
@@ -258,7 +263,7 @@ func (r typedReader[T]) Changes(ctx context.Context, since int64, at Freshness) 
 func (r typedReader[T]) Changed() LastChange             { return r.of.Changed() }
 func (r typedReader[T]) Ready(ctx context.Context) error { return r.of.Ready(ctx) }
 
-// noReader is a Reader that cannot read.
+// noReader is a Reader whose methods return err.
 type noReader[T Object] struct{ err error }
 
 func (r noReader[T]) Get(context.Context, string, string, Freshness) (none T, err error) {

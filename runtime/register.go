@@ -12,14 +12,27 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Register adds the kind gvk, whose objects are of Go type T, with a list type made for it. It refuses, naming
-// the cure: an empty version or kind, a kind registered already, a Go type that stands for another kind or
-// version already, a type without TypeMeta or ObjectMeta or whose JSON does not show them, a type whose
-// DeepCopyObject returns another type (it embeds a Resource), a selectable field that the type does not have, and
-// struct tags that package constraint does not understand.
+// Register adds the kind gvk, whose objects have the Go type T, and makes a list type for it. Register returns an error, with
+// advice, for:
 //
-// With T *unstructured.Unstructured the kind has no Go type. Many kinds and versions may be registered so: see the
-// package's documentation.
+//   - an empty version or kind
+//   - a kind that is already registered
+//   - a Go type that is already registered for another kind or version: clients could not tell the two kinds apart. Declare a
+//     second struct, or for a Resource a second spec type: `type WidgetSpecV2 WidgetSpec`
+//   - a type without TypeMeta or ObjectMeta, or a type whose JSON does not show them
+//   - a type whose DeepCopyObject method returns another type, because the type embeds a Resource and inherits its method
+//   - a selectable field that the type does not have
+//   - struct tags that are not valid: see package constraint
+//
+// Kinds without a Go type are registered with T *unstructured.Unstructured. Any number of kinds and versions may be registered
+// this way:
+//
+//	err := runtime.Register[*unstructured.Unstructured](scheme, gv.WithKind("Gadget"), runtime.KindOptions[*unstructured.Unstructured]{})
+//
+// They share one Go type, so a Scheme identifies such an object by its kind and apiVersion. [Kind.New] and [Kind.NewList] set
+// both. All fields of an object are kept, and metadata has the usual fields, as in a custom resource whose schema is `type:
+// object` with x-kubernetes-preserve-unknown-fields. All versions of such a kind have the same fields: a conversion changes
+// apiVersion alone, and needs no function. [KindOptions].Schema and [KindOptions].Convert are for kinds that need more.
 func Register[P Pointer[T], T any](s *Scheme, gvk schema.GroupVersionKind, opts KindOptions[P]) error {
 	k := &Kind{
 		GVK: gvk, Type: reflect.TypeFor[T](), ListType: reflect.TypeFor[List[T]](), listMade: true,
@@ -75,7 +88,7 @@ func (s *Scheme) add(k *Kind, hub bool) error {
 	return nil
 }
 
-// checkFree refuses a kind, name or Go type that is taken. The caller holds mu.
+// checkFree returns an error if the kind, its name or its Go type is already registered. The caller holds mu.
 func (s *Scheme) checkFree(k *Kind) error {
 	if _, ok := s.byGVK[k.GVK]; ok {
 		return fmt.Errorf("the kind is registered already")
@@ -102,7 +115,7 @@ func (s *Scheme) checkFree(k *Kind) error {
 	return nil
 }
 
-// checkKind refuses Go types that cannot serve as a kind.
+// checkKind returns an error for a Go type that cannot serve as a kind.
 func (s *Scheme) checkKind(k *Kind) error {
 	switch {
 	case k.GVK.Version == "" || k.GVK.Kind == "":
@@ -151,8 +164,8 @@ func isObjectMeta(o metav1.Object) bool {
 	return ok && m != nil
 }
 
-// checkJSON refuses a type whose JSON does not begin with kind and apiVersion, or hides metadata: a wrong or
-// missing tag. Nobody could read such an object.
+// checkJSON returns an error if the JSON of a type does not begin with kind and apiVersion, or does not show metadata, because a
+// tag is wrong or missing. Clients could not read such an object.
 func checkJSON(k *Kind) error {
 	obj := k.New()
 	obj.GetObjectKind().SetGroupVersionKind(k.GVK)
@@ -179,7 +192,7 @@ func checkJSON(k *Kind) error {
 	return nil
 }
 
-// guard runs f and makes an error of a panic: apimachinery's registration functions report by panicking.
+// guard runs f and turns a panic into an error: the registration functions of apimachinery report errors by panics.
 func guard(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

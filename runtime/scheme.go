@@ -17,27 +17,27 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// Scheme knows kinds. Make one with [NewScheme]; the zero Scheme is not usable. All methods may be called
-// concurrently, registration included: a reader sees a kind whole or not at all.
+// Scheme holds the registered kinds. Use [NewScheme] to make one; the zero Scheme is not usable. All methods may be called
+// concurrently, also while kinds are registered: a reader sees the whole kind, or nothing of it.
 //
 // A Scheme implements apimachinery's ObjectTyper, ObjectCreater, ObjectDefaulter and ObjectConvertor, so
 // helpers written against those accept it.
 type Scheme struct {
-	mu     sync.RWMutex // guards all below; a *Kind is immutable once in byGVK
+	mu     sync.RWMutex // guards all fields but the last three; a *Kind is immutable once in byGVK
 	byGVK  map[schema.GroupVersionKind]*Kind
-	byType map[reflect.Type]typeEntry                   // pointer-free struct types, kinds and lists
-	hubs   map[schema.GroupKind]schema.GroupVersionKind // of another group where a conversion joins the kind to one
+	byType map[reflect.Type]typeEntry                   // struct types (not pointers) of kinds and of lists
+	hubs   map[schema.GroupKind]schema.GroupVersionKind // the hub is of another group if a conversion joins the kind to that group
 	lists  map[schema.GroupVersionKind]*Kind            // kinds without a Go type, by the kind of their list
 
-	toHub   map[schema.GroupVersionKind]convertFunc // by spoke
-	fromHub map[schema.GroupVersionKind]convertFunc // by spoke
+	toHub   map[schema.GroupVersionKind]convertFunc // by the kind of the spoke
+	fromHub map[schema.GroupVersionKind]convertFunc // by the kind of the spoke
 
-	constraints constraint.Compiler // guards itself
-	reader      jsonread.Compiler   // guards itself
-	weights     weight.Types        // guards itself
+	constraints constraint.Compiler // has its own lock
+	reader      jsonread.Compiler   // has its own lock
+	weights     weight.Types        // has its own lock
 }
 
-// schemeName is what apimachinery's errors call a Scheme.
+// schemeName is the name of a Scheme in apimachinery's errors.
 const schemeName = "keelson"
 
 type convertFunc func(in, out Object) error
@@ -47,40 +47,40 @@ type typeEntry struct {
 	kind *Kind
 }
 
-// Kind is what a Scheme knows of one registered kind in one version. It is immutable.
+// Kind describes one registered kind in one version. It is immutable.
 type Kind struct {
 	// GVK is the kind's group, version and name.
 	GVK schema.GroupVersionKind
-	// ListGVK is the kind of its list: the name with "List" appended, unless KindOptions.ListKind said otherwise.
+	// ListGVK is the kind of its list: the name with "List" appended, unless [KindOptions].ListKind is set.
 	ListGVK schema.GroupVersionKind
-	// Type is the Go struct type (not the pointer) of an object, ListType that of a list; nil for an imported kind
-	// that brings no list type. Those of a kind without a Go type are unstructured.Unstructured and UnstructuredList.
+	// Type is the Go struct type (not the pointer) of an object, and ListType that of a list. ListType is nil for an imported
+	// kind that has no list type. A kind without a Go type has unstructured.Unstructured and UnstructuredList.
 	Type, ListType reflect.Type
 	// Fields are the selectable fields beyond metadata.name and metadata.namespace, as dotted JSON paths of this version.
 	// The slice is shared and must not be changed.
 	Fields []string
-	// Renamed says what the hub calls those of Fields that it has at another path. It is shared and must not be changed.
+	// Renamed maps a field of Fields to the hub's path for it, if the paths differ. It is shared and must not be changed.
 	Renamed map[string]string
-	// Constraints are the rules in the struct tags of Type, nil when it has none. The registry enforces them; those
-	// defaults are set by SetDefaults.
+	// Constraints are the rules in the struct tags of Type, or nil if it has none. The registry enforces the rules, and
+	// SetDefaults sets the defaults among them.
 	Constraints *constraint.Rules
 
-	// Schema is that of a kind without a Go type, nil when it has none.
+	// Schema is the schema of a kind without a Go type, or nil if it has none.
 	Schema ObjectSchema
 
-	setDefaults func(Object)   // the program's own; nil: none
-	convert     ConvertUntyped // of a kind without a Go type; without both versions differ in apiVersion alone
+	setDefaults func(Object)   // the program's own function; nil if there is none
+	convert     ConvertUntyped // of a kind without a Go type; if this and convertAll are nil, versions differ in apiVersion alone
 	convertAll  ConvertAllUntyped
-	from        map[string][]string // where those of Fields are that are no paths
-	isHub       bool                // it was registered as one, not found to be one
-	listMade    bool                // ListType is List[T], not a type of the program's
+	from        map[string][]string // the paths of those of Fields that are not paths themselves: see KindOptions.SelectableFrom
+	isHub       bool                // it was registered with KindOptions.Hub
+	listMade    bool                // ListType is List[T], not a type of the program
 	untyped     bool                // it has no Go type
-	reader      *jsonread.Compiler  // the Scheme's
-	weights     *weight.Types       // the Scheme's
+	reader      *jsonread.Compiler  // of the Scheme
+	weights     *weight.Types       // of the Scheme
 }
 
-// New returns a new, empty object of the kind: without kind and apiVersion set, or of a kind without a Go type with
-// nothing else, as the Scheme knows such objects by nothing else.
+// New returns a new, empty object of the kind. kind and apiVersion are not set, unless the kind has no Go type: the Scheme
+// identifies such an object by them.
 func (k *Kind) New() Object {
 	if k.untyped {
 		return newUntyped(k.GVK)
@@ -88,8 +88,8 @@ func (k *Kind) New() Object {
 	return reflect.New(k.Type).Interface().(Object)
 }
 
-// NewList returns a new, empty list of the kind, with kind and apiVersion set or not as by New; nil for an imported kind
-// that brings no list type.
+// NewList returns a new, empty list of the kind, or nil for an imported kind that has no list type. kind and apiVersion are set
+// as in New.
 func (k *Kind) NewList() Object {
 	switch {
 	case k.untyped:
@@ -100,12 +100,14 @@ func (k *Kind) NewList() Object {
 	return reflect.New(k.ListType).Interface().(Object)
 }
 
-// SetDefaults sets the kind's defaults in place: those of its struct tags or its Schema, then the program's own. obj must be
-// of the kind's Go type. An untyped one has values of decoded JSON, and is normalized after the program's own defaults.
+// SetDefaults sets the kind's defaults in place: first the defaults of its struct tags or of its Schema, then those of
+// [KindOptions].Default. obj must have the kind's Go type. An untyped obj must have the values of decoded JSON; SetDefaults calls
+// [Normalize] after [KindOptions].Default.
 func (k *Kind) SetDefaults(obj Object) { _ = k.SetDefaultsWithin(obj, nil) }
 
-// SetDefaultsWithin is SetDefaults that tells grows, which may be nil, about how many bytes of defaults a Schema sets: see
-// [ObjectSchema]. An error of grows ends it, and is returned; there are no others.
+// SetDefaultsWithin is SetDefaults with a function that is called with the number of bytes of defaults that a Schema sets: see
+// [ObjectSchema]. grows may be nil. If grows returns an error, SetDefaultsWithin stops and returns it; it returns no other
+// errors.
 func (k *Kind) SetDefaultsWithin(obj Object, grows func(bytes int) error) error {
 	k.Constraints.SetDefaults(obj)
 	if u, ok := obj.(*unstructured.Unstructured); ok && k.Schema != nil && u != nil && u.Object != nil {
@@ -118,54 +120,53 @@ func (k *Kind) SetDefaultsWithin(obj Object, grows func(bytes int) error) error 
 	}
 	k.setDefaults(obj)
 	if k.untyped {
-		_ = Normalize(obj) // what it cannot, the registry refuses to store
+		_ = Normalize(obj) // the registry refuses to store an object that cannot be normalized
 	}
 	return nil
 }
 
-// HasDefaults reports whether SetDefaults may do anything.
+// HasDefaults reports whether SetDefaults may change an object.
 func (k *Kind) HasDefaults() bool {
 	return k.setDefaults != nil || k.Schema != nil || k.Constraints.HasDefaults()
 }
 
-// KindOptions refines a registration. The zero value registers a kind with no defaults and no selectable
-// fields beyond its name and namespace.
+// KindOptions are the options of [Register]. The zero value registers a kind with no defaults and no selectable fields except its
+// name and namespace.
 type KindOptions[T Object] struct {
-	// Default sets defaults in place, after those of struct tags (see package constraint). It runs after every
-	// decoding, concurrently for different objects, must be idempotent, and must not keep obj.
+	// Default sets defaults in place, after those of struct tags (see package constraint) or of Schema. It runs after every
+	// decoding, concurrently for different objects. It must be idempotent and must not keep obj.
 	Default func(obj T)
-	// SelectableFields are dotted JSON paths ("spec.color") which field selectors may name besides
-	// metadata.name and metadata.namespace. Each must lead to a string, boolean or integer field. In a kind without a Go
-	// type any path will do: what an object has there counts as the text of a string, boolean or number, and everything
-	// else as "".
+	// SelectableFields are dotted JSON paths ("spec.color") that field selectors may use besides metadata.name and
+	// metadata.namespace. Each path must lead to a string, boolean or integer field. A kind without a Go type may have any path:
+	// the value is the text of a string, boolean or number, and "" for anything else.
 	SelectableFields []string
-	// RenamedFields are selectable fields which this version has at another path than the hub: the key is the path
-	// here, the value that of one of the hub's SelectableFields, as in {"spec.colour": "spec.color"}. Both must hold the
-	// same text for one object. The hub has none.
+	// RenamedFields are selectable fields that have another path in this version than in the hub. The key is the path in this
+	// version, and the value is one of the hub's SelectableFields, as in {"spec.colour": "spec.color"}. Both fields must hold the
+	// same text for one object. The hub must not have RenamedFields.
 	RenamedFields map[string]string
-	// SelectableFrom are selectable fields whose name is no path of a value: by name, the paths of strings, of which the
-	// first that is not empty is what selectors compare, as in {"source": {"source.component", "reportingComponent"}} of v1
-	// Event. Only the hub has them.
+	// SelectableFrom are selectable fields whose name is not a path. The key is the name, and the value is a list of paths of
+	// strings: selectors compare the first string that is not empty. An example is {"source": {"source.component",
+	// "reportingComponent"}} of v1 Event. Only the hub may have SelectableFrom.
 	SelectableFrom map[string][]string
-	// ListKind is the name of the list of a kind without a Go type; "" is that of the kind with "List" appended.
+	// ListKind is the name of the list kind of a kind without a Go type. "" means the name of the kind with "List" appended.
 	ListKind string
-	// Schema says what the objects of a kind without a Go type are like; nil: they may have any fields. Other kinds have none.
+	// Schema is the schema of a kind without a Go type; nil allows any fields. Other kinds must not have a Schema.
 	Schema ObjectSchema
-	// Convert makes objects of one version those of another, for a kind without a Go type whose versions differ in more than
-	// apiVersion: all its versions have the same function. It changes neither name, namespace nor uid, and of metadata only
-	// what it does to labels and annotations counts. An error, or a panic, makes the one conversion fail.
+	// Convert converts an object from one version to another, for a kind without a Go type whose versions differ in more than
+	// apiVersion. All versions of the kind have the same function. Convert must not change name, namespace or uid, and its
+	// changes to other metadata are ignored, except labels and annotations. An error or a panic makes this one conversion fail.
 	Convert ConvertUntyped
-	// ConvertAll is for many objects at once what Convert is for one. A kind has one of the two at most.
+	// ConvertAll is like Convert, for many objects at once. A kind has at most one of Convert and ConvertAll.
 	ConvertAll ConvertAllUntyped
-	// Hub makes this version the hub of its group and kind, whatever was registered before. Without it the
-	// first version registered is the hub. It comes before the conversions of the kind's versions. No version of a kind
-	// that has its hub in another group is one: see [AddConversion].
+	// Hub makes this version the hub of its group and kind, even if another version was registered before. Without it, the first
+	// version registered is the hub. The hub must be registered before conversions to another hub are added. No version may have
+	// Hub set if the kind has its hub in another group: see [AddConversion].
 	Hub bool
 }
 
-// NewScheme returns a Scheme without kinds. It knows only the types that every API has, which are no kinds but can
-// be made and named: Status and the discovery types in v1, Table and PartialObjectMetadata in meta.k8s.io/v1, and
-// the request options and WatchEvent in those two and in every version that has kinds.
+// NewScheme returns a Scheme without kinds. It has only the types that are part of every API: Status and the discovery types in
+// v1, Table and PartialObjectMetadata in meta.k8s.io/v1, and the request options and WatchEvent in those two group versions and
+// in every group version that has kinds. These types are not kinds, but New and ObjectKinds accept them.
 func NewScheme() *Scheme {
 	return &Scheme{
 		byGVK:   map[schema.GroupVersionKind]*Kind{},
@@ -177,8 +178,8 @@ func NewScheme() *Scheme {
 	}
 }
 
-// KindOf returns the kind that obj, an object or a list, is of, or nil. One without a Go type is of the kind that it says
-// it is, if that is registered without one.
+// KindOf returns the kind of obj, which may be an object or a list, or nil if it is not registered. An untyped object or list has
+// the kind and apiVersion that are set in it, if that kind is registered without a Go type.
 func (s *Scheme) KindOf(obj Object) *Kind {
 	switch obj := obj.(type) {
 	case *unstructured.Unstructured:
@@ -197,7 +198,7 @@ func (s *Scheme) KindOf(obj Object) *Kind {
 	return s.byType[structType(obj)].kind
 }
 
-// GroupKinds returns what kinds are registered, in whatever versions, by group and name. The slice is the caller's own.
+// GroupKinds returns the registered kinds without their versions, sorted by group and name. The slice is the caller's own.
 func (s *Scheme) GroupKinds() []schema.GroupKind {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -206,9 +207,9 @@ func (s *Scheme) GroupKinds() []schema.GroupKind {
 	})
 }
 
-// Versions returns the kinds registered for a group and kind, by version in the order of Kubernetes (v2, v1, v1beta1,
-// v1alpha1), and those of all groups that share its hub: first the hub's group, then the others by name. The slice is the
-// caller's own.
+// Versions returns all registered versions of a kind, in the order of Kubernetes (v2, v1, v1beta1, v1alpha1). If the kind is in
+// several groups that share a hub, the versions of all groups are returned: first those of the hub's group, then the other groups
+// by name. The slice is the caller's own.
 func (s *Scheme) Versions(gk schema.GroupKind) []*Kind {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -235,7 +236,7 @@ func (s *Scheme) Versions(gk schema.GroupKind) []*Kind {
 	return kinds
 }
 
-// New implements apimachinery's ObjectCreater, for kinds, their lists and the types every API has.
+// New implements apimachinery's ObjectCreater, for kinds, their lists and the types that every API has.
 func (s *Scheme) New(gvk schema.GroupVersionKind) (Object, error) {
 	if k := s.Lookup(gvk); k != nil {
 		return k.New(), nil
@@ -287,7 +288,7 @@ func (s *Scheme) Recognizes(gvk schema.GroupVersionKind) bool {
 	return err == nil
 }
 
-// Default implements apimachinery's ObjectDefaulter; objects of unregistered types are left alone.
+// Default implements apimachinery's ObjectDefaulter. It does not change objects of unregistered types.
 func (s *Scheme) Default(obj Object) {
 	if k := s.KindOf(obj); k != nil && structType(obj) == k.Type {
 		k.SetDefaults(obj)

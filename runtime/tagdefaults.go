@@ -1,5 +1,5 @@
 package runtime
 
-// TagDefaults reports whether SetDefaults sets no defaults but those of struct tags, if any: then it can be told from an
-// object's JSON that it would change nothing.
+// TagDefaults reports whether the kind has no [KindOptions].Default. If the kind also has no Schema, SetDefaults sets only the
+// defaults of struct tags, and a caller can find out from an object's JSON that SetDefaults would change nothing.
 func (k *Kind) TagDefaults() bool { return k.setDefaults == nil }

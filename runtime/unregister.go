@@ -2,7 +2,7 @@ package runtime
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// RemoveConversions takes away what joins kinds to their hubs. What has no conversion is passed over.
+// RemoveConversions removes the conversions of kinds to and from their hubs. Kinds without a conversion are ignored.
 func (s *Scheme) RemoveConversions(kinds ...schema.GroupVersionKind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -12,15 +12,14 @@ func (s *Scheme) RemoveConversions(kinds ...schema.GroupVersionKind) {
 		}
 		delete(s.toHub, gvk)
 		delete(s.fromHub, gvk)
-		if hub := s.hubs[gvk.GroupKind()]; hub.Group != gvk.Group { // of another group, to which it belonged only by this
+		if hub := s.hubs[gvk.GroupKind()]; hub.Group != gvk.Group { // its hub is in another group, to which only this conversion joined it
 			s.hubs[gvk.GroupKind()] = gvk
 		}
 	}
 }
 
-// Unregister takes kinds away, and their conversions. Objects and Kinds that are in use stay usable by themselves. A hub
-// must go together with all versions that convert to it, or these are left without one. What is not registered is passed
-// over.
+// Unregister removes kinds and their conversions. Objects and Kinds that are in use stay usable. A hub must be removed together
+// with all versions that convert to it; otherwise these versions have no hub. Kinds that are not registered are ignored.
 func (s *Scheme) Unregister(kinds ...schema.GroupVersionKind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,46 +12,49 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// ObjectSchema says what the objects of a kind without a Go type are like: see [KindOptions].Schema. Its methods are called
-// concurrently, with objects that belong to the call and have the values of decoded JSON: map[string]any, []any, string,
-// bool, int64, float64 or nil. Nobody changes a schema; a kind whose objects become others is registered anew.
+// ObjectSchema describes the objects of one version of a kind without a Go type: see [KindOptions].Schema. It names the fields
+// that are unknown and dropped, and sets defaults. With a schema, versions may have different fields. A conversion to the hub
+// drops nothing, so that the program can examine the whole object there. The fields that a version does not have are dropped when
+// an object is converted to that version for a client or for the store.
 //
-// A schema that also says how OpenAPI describes the objects and how they are merged implements the Describer of package
-// schema.
+// The methods are called concurrently. The objects belong to the call and have the values of decoded JSON: map[string]any, []any,
+// string, bool, int64, float64 or nil. A schema must not be changed; if the objects of a kind change, the kind is registered
+// again.
+//
+// A schema may also implement the Describer of package schema, which describes the objects for OpenAPI and how they are merged.
 type ObjectSchema interface {
-	// Conform brings an object into shape, in place: what a Go type does when JSON is decoded into it. Fields that are not
-	// specified go, and the paths of at most report of them come back ("spec.sise"); metadata becomes what a
-	// metav1.ObjectMeta holds. Metadata of a wrong type is an error, or when the object is one that was stored, dropped.
+	// Conform adapts an object to the schema in place, as a Go type does when JSON is decoded into it. Fields that are not
+	// specified are removed, and the paths of at most report of them are returned ("spec.sise"). metadata is reduced to the
+	// fields of a metav1.ObjectMeta. Metadata of a wrong type is an error; if the object was stored, it is dropped instead.
 	Conform(object map[string]any, stored bool, report int) (unknown []string, err error)
-	// SetDefaults sets defaults in place. It is idempotent. One by which a small object may get large has to tell grows, which may
-	// be nil, about how many bytes of defaults it has set, before it sets them and each time that they have doubled. An error of
-	// grows ends it, and is returned; there are no others.
+	// SetDefaults sets defaults in place. It must be idempotent. A method that may make a small object large must call grows with
+	// the number of bytes of defaults set so far, before it sets them and each time that this number has doubled. grows may be
+	// nil. If grows returns an error, SetDefaults stops and returns it; it returns no other errors.
 	SetDefaults(object map[string]any, grows func(bytes int) error) error
 }
 
-// ConvertUntyped makes of an object of a kind without a Go type one of the version to: see [KindOptions].Convert. in belongs
-// to the call, and may be what is returned.
+// ConvertUntyped converts an object of a kind without a Go type to the version to: see [KindOptions].Convert. in belongs to the
+// call, and may be returned.
 type ConvertUntyped func(in *unstructured.Unstructured, to schema.GroupVersion) (*unstructured.Unstructured, error)
 
-// ConvertAllUntyped is ConvertUntyped for many objects of one kind at once, of any versions but to: for a conversion of which
-// each call costs more than each object, such as one that somebody else makes. It returns as many objects, in their order, or an
-// error for all of them. ctx ends when nobody waits for the objects any more; it has no deadline of its own where objects are
-// read or written one by one.
+// ConvertAllUntyped is like ConvertUntyped, for many objects of one kind at once. None of the objects is of the version to. It is
+// for conversions where each call costs more than each object, such as the call of a webhook. It returns as many objects, in the
+// same order, or an error for all of them. ctx is cancelled when nobody waits for the objects any more; it has no deadline of its
+// own if objects are read or written one at a time.
 type ConvertAllUntyped func(ctx context.Context, in []*unstructured.Unstructured, to schema.GroupVersion) ([]*unstructured.Unstructured, error)
 
-// Untyped reports whether the kind has no Go type: its objects are *unstructured.Unstructured, and its lists
-// *unstructured.UnstructuredList. An object or a list of it is recognised by its kind and apiVersion.
+// Untyped reports whether the kind has no Go type. Its objects are then *unstructured.Unstructured, its lists
+// *unstructured.UnstructuredList, and both are identified by their kind and apiVersion.
 func (k *Kind) Untyped() bool { return k.untyped }
 
-// HasConvert reports whether the kind has a function that makes objects of one version those of another: see
-// [KindOptions].Convert and ConvertAll.
+// HasConvert reports whether the kind has a conversion function: see [KindOptions].Convert and ConvertAll.
 func (k *Kind) HasConvert() bool { return k.convert != nil || k.convertAll != nil }
 
-// VersionsDiffer reports whether the kind has no Go type, and the objects of its versions may have different fields: it has a Schema
-// or a function that converts.
+// VersionsDiffer reports whether the kind has no Go type and the objects of its versions may have different fields, because the
+// kind has a Schema or a conversion function.
 func (k *Kind) VersionsDiffer() bool { return k.untyped && (k.Schema != nil || k.HasConvert()) }
 
-// ConvertsAll reports whether the kind is one of which many objects are best converted at once, by [Scheme.ToVersions]: see
+// ConvertsAll reports whether many objects of the kind are best converted by one call of [Scheme.ToVersions]: see
 // [KindOptions].ConvertAll.
 func (k *Kind) ConvertsAll() bool { return k.convertAll != nil }
 
@@ -82,9 +85,9 @@ func (s *Scheme) untypedKind(gvk schema.GroupVersionKind) *Kind {
 	return nil
 }
 
-// untypedToVersion returns a copy of an untyped object or list that is of the kind to. Items keep their kind, as they do
-// in the lists of a server. What the objects of a version other than the hub's do not have is dropped there; the hub takes
-// everything, so that who judges a request there sees it whole.
+// untypedToVersion returns a copy of an untyped object or list, converted to the kind to. The items of a list keep their kind, as
+// in the lists of a server. Fields that the schema of a version does not have are dropped, unless the version is the hub: a
+// program that examines a request in the hub version must see the whole object.
 func (s *Scheme) untypedToVersion(ctx context.Context, obj Object, from, to *Kind) (Object, error) {
 	switch out := obj.DeepCopyObject().(type) {
 	case *unstructured.Unstructured:
@@ -111,7 +114,7 @@ func (s *Scheme) untypedToVersion(ctx context.Context, obj Object, from, to *Kin
 	return nil, fmt.Errorf("%T is not what objects of %s are", obj, from.GVK)
 }
 
-// untypedObjects converts objects, which belong to it. Errors are ConversionErrors.
+// untypedObjects converts objects, and may change in. Its errors are ConversionErrors.
 func (s *Scheme) untypedObjects(ctx context.Context, in []*unstructured.Unstructured, from, to *Kind) ([]*unstructured.Unstructured, error) {
 	fail := func(cause error) error {
 		return &ConversionError{Kind: to.GVK.GroupKind(), From: from.GVK.GroupVersion(), To: to.GVK.GroupVersion(), Err: cause}
@@ -133,7 +136,7 @@ func (s *Scheme) untypedObjects(ctx context.Context, in []*unstructured.Unstruct
 	return out, nil
 }
 
-// convertObjects calls the program's conversion, if there is one, and sees to what it may not change.
+// convertObjects calls the program's conversion, if there is one, and restores or checks what the conversion may not change.
 func (k *Kind) convertObjects(ctx context.Context, in []*unstructured.Unstructured, to *Kind) (out []*unstructured.Unstructured, err error) {
 	if !k.HasConvert() {
 		return in, nil
@@ -159,7 +162,7 @@ func (k *Kind) convertObjects(ctx context.Context, in []*unstructured.Unstructur
 	return out, nil
 }
 
-// callConvert calls the function that the kind has.
+// callConvert calls the conversion function of the kind.
 func (k *Kind) callConvert(ctx context.Context, in []*unstructured.Unstructured, to schema.GroupVersion) ([]*unstructured.Unstructured, error) {
 	if k.convertAll != nil {
 		out, err := k.convertAll(ctx, in, to)
@@ -178,7 +181,8 @@ func (k *Kind) callConvert(ctx context.Context, in []*unstructured.Unstructured,
 	return out, nil
 }
 
-// keepMetadata makes a converted object's metadata that from before, but for labels and annotations.
+// keepMetadata replaces the metadata of a converted object with before, except labels and annotations. It returns an error if the
+// conversion changed the kind, name, namespace or uid.
 func keepMetadata(out *unstructured.Unstructured, before map[string]any, to *Kind) error {
 	if out == nil {
 		return errors.New("the conversion returned neither an object nor an error")
@@ -210,10 +214,10 @@ func keepMetadata(out *unstructured.Unstructured, before map[string]any, to *Kin
 	return nil
 }
 
-// Normalize gives an untyped object the values that decoded JSON has (string, bool, int64, float64, nil, []any and
-// map[string]any) where a program has put others, such as an int or a struct: apimachinery's deep copy panics at those.
-// Values that have no JSON are an error. What the object has shared with others is replaced, not changed; one that needs
-// nothing, or has a Go type, is left as it is.
+// Normalize gives an untyped object the values that decoded JSON has: string, bool, int64, float64, nil, []any and
+// map[string]any. It converts other values that a program has put there, such as an int or a struct, because apimachinery's deep
+// copy panics for them. Normalize returns an error for a value that cannot be encoded as JSON. It replaces u.Object and does not
+// change parts that the object shares with others. An object that needs no change, or has a Go type, is left as it is.
 func Normalize(obj Object) error {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok || u == nil || isDecoded(u.Object) {
@@ -231,7 +235,7 @@ func Normalize(obj Object) error {
 	return nil
 }
 
-// isDecoded reports whether a value is one that decoding JSON makes.
+// isDecoded reports whether v consists of values that the JSON decoder makes.
 func isDecoded(v any) bool {
 	switch v := v.(type) {
 	case nil, string, bool, int64, float64:

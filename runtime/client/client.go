@@ -12,31 +12,31 @@ import (
 	"github.com/keelson-dev/keelson/runtime/internal/outbound"
 )
 
-// Options refines New. The zero Options is usable. The functions are called concurrently.
+// Options are the options of [New]. The zero Options is usable. The functions are called concurrently.
 type Options struct {
-	// UserAgent is sent with every request; "" is "keelson".
+	// UserAgent is the User-Agent header of every request; "" means "keelson".
 	UserAgent string
-	// Timeout bounds a request: all its attempts, the pauses between them, and the reading of the answer. For a watch it bounds
-	// the time until the stream begins. 0 is 30 seconds.
+	// Timeout limits a request: all its attempts, the pauses between them, and the reading of the answer. For a watch it limits
+	// the time until the stream begins. 0 means 30 seconds.
 	Timeout time.Duration
 	// Retries is how often a request is sent again that was answered with 429 or 503 and a Retry-After. 0 is 10, a negative
 	// number is none. A Retry-After that is longer than what is left of the timeout is not waited for: the answer is the error.
 	Retries int
-	// MaxAnswer bounds the bytes of an answer after decompression, and those of one event of a watch. 0 is 32 MiB. What is
-	// longer fails with ErrTooLong. Of an answer that is an error at most one MiB is read.
+	// MaxAnswer limits the bytes of an answer after decompression, and of one event of a watch. 0 means 32 MiB. A longer answer
+	// or event fails with ErrTooLong. At most 1 MiB of an error answer is read.
 	MaxAnswer int64
-	// Dial opens connections; nil is a net.Dialer that gives up after 30 seconds.
+	// Dial opens connections; nil means a net.Dialer with a timeout of 30 seconds.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Hooks are called for requests that fail and are tried again.
+	// Hooks are called when requests fail and are sent again, and when credentials cannot be read.
 	Hooks Hooks
 }
 
-// Hooks are functions that a Client calls synchronously; any of them may be nil. They must return fast, and may be called
+// Hooks are functions that a Client calls synchronously; any of them may be nil. They must return quickly, and may be called
 // concurrently. No argument contains a secret.
 type Hooks struct {
-	// Retry is called before a request waits to be sent again, with the error that its answer was.
+	// Retry is called before the pause after which a request is sent again, with the error in its answer.
 	Retry func(method, url string, err error, after time.Duration)
-	// Credentials is called when a token or certificate file could not be read again. What was read before stays in use.
+	// Credentials is called if a token or certificate file could not be read again. The old token or certificate stays in use.
 	Credentials func(file string, err error)
 }
 
@@ -72,16 +72,20 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// ErrClosed is wrapped by the errors of calls after Close, and of those that Close ended.
+// ErrClosed is wrapped by the errors of calls after Close, and of calls that Close has ended.
 var ErrClosed = errors.New("the client is closed")
 
 // ErrTooLong is wrapped by the error of an answer or event that is longer than Options.MaxAnswer.
 var ErrTooLong = errors.New("the answer is too long")
 
-// Client sends requests to one server. All methods may be called concurrently. Make a Client with [New], and close it.
+// Client sends requests to one server. Use [New] to make a Client, and close it. All methods may be called concurrently.
+//
+// Errors are StatusErrors of apimachinery if the answer was an error: they have the Status in its body, or one for its code, with
+// the texts of client-go. They are a *url.Error if there was no answer or it could not be read. The *url.Error wraps
+// [ErrTooLong], [ErrClosed] or the context's error if that is the reason.
 type Client struct {
 	opts      Options
-	base      *url.URL // without query; its path has no slash at the end
+	base      *url.URL // without query; its path does not end with a slash
 	identity  *identity
 	http      *http.Client
 	transport *http.Transport
@@ -92,11 +96,11 @@ type Client struct {
 
 	mu     sync.Mutex // guards closed
 	closed bool
-	calls  sync.WaitGroup // Add under mu, while not closed; watches that have begun are not counted
+	calls  sync.WaitGroup // Add under mu, while not closed; watches that have begun are not included
 }
 
-// New returns a client of the server that cfg names, or an error that says which field of cfg is wrong. It reads the files
-// that cfg names, and connects to nothing.
+// New returns a client of the server in cfg, or an error that names the wrong field of cfg. It reads the files in cfg, and
+// connects to nothing.
 func New(cfg Config, o Options) (*Client, error) {
 	o = o.withDefaults()
 	base, err := cfg.check()
@@ -115,8 +119,8 @@ func New(cfg Config, o Options) (*Client, error) {
 	return c, nil
 }
 
-// Close ends the requests and watches under way, which fail with ErrClosed, waits for the requests, and closes all
-// connections. Calling it again has no effect.
+// Close ends the requests and watches in progress, which fail with ErrClosed, waits for the requests, and closes all connections.
+// A second call has no effect.
 func (c *Client) Close() {
 	c.mu.Lock()
 	c.closed = true
@@ -127,7 +131,7 @@ func (c *Client) Close() {
 	c.conns.Close()
 }
 
-// begin counts a call. The caller calls release when the call is over; ctx is canceled by Close.
+// begin counts a call. The caller calls release when the call is over; Close cancels called.
 func (c *Client) begin(ctx context.Context) (called context.Context, release func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,50 +11,52 @@ import (
 	"strings"
 )
 
-// Config says where a server is, whom to trust, and who the client is. Kubeconfig and InCluster make a Config from files; a
-// program may fill in one itself. Its String shows no secrets, and its JSON has none.
+// Config has the address of a server, the authorities to trust, and the credentials of the client. [Kubeconfig] and [InCluster]
+// make a Config from files; a program may also fill in a Config itself. The results of String and of encoding as JSON contain no
+// secrets.
 type Config struct {
-	// Server is the URL: http or https, a host, perhaps a port and a path. API paths are below its path; a Request without a
-	// path is sent to the URL itself, as webhooks want it. It has no user, query or fragment.
+	// Server is the URL: http or https, a host, and perhaps a port and a path, but no user, query or fragment. API paths are
+	// below its path. A Request without a path is sent to this URL itself, as webhooks need it.
 	Server string
-	// CA has the certificates in PEM of the authorities that the server's certificate may be issued by. Empty: those that the
-	// system trusts. It is not read again from the file that it came from.
+	// CA has PEM certificates of the authorities that may issue the server's certificate. If it is empty, the authorities of the
+	// system are trusted. It is not read again from the file that it came from.
 	CA []byte
-	// ServerName is the name that the server's certificate is checked for, and SNI; "" is the host of Server.
+	// ServerName is the name in the server's certificate, and is sent as SNI; "" means the host of Server.
 	ServerName string
 	// Insecure accepts any certificate of the server. An attacker between client and server can then read and change everything.
-	// It excludes CA.
+	// It must not be combined with CA.
 	Insecure bool
-	// Proxy returns the proxy for a request, or nil. nil is http.ProxyFromEnvironment, which has none for loopback addresses.
+	// Proxy returns the proxy for a request, or nil. If Proxy is nil, http.ProxyFromEnvironment is used, which has no proxy for
+	// loopback addresses.
 	Proxy func(*http.Request) (*url.URL, error) `json:"-"`
-	// DisableCompression asks the server for answers that are not compressed.
+	// DisableCompression asks the server for uncompressed answers.
 	DisableCompression bool
 
-	// Cert and Key are the client certificate in PEM and its key. CertFile and KeyFile name files instead, which are read
-	// again for a new connection after they changed. Either both are set or none, with the same spelling.
+	// Cert and Key are the client certificate and its key in PEM. CertFile and KeyFile name files instead; if they have changed,
+	// they are read again for a new connection. Set both Cert and Key, or both CertFile and KeyFile, or none.
 	Cert              []byte
 	Key               []byte `json:"-"`
 	CertFile, KeyFile string
-	// Token is a bearer token. TokenFile names a file that has it, which is read again after a minute, and at once when the
-	// server answers 401; a token from the file comes before Token, which is used if the file cannot be read.
+	// Token is a bearer token. TokenFile names a file with a token, which is read again after a minute, and at once if the server
+	// answers 401. The token in the file is preferred to Token, which is used if the file cannot be read.
 	Token     string `json:"-"`
 	TokenFile string
-	// Username and Password are for basic authentication. They exclude Token and TokenFile.
+	// Username and Password are for basic authentication. They must not be combined with Token and TokenFile.
 	Username string
 	Password string `json:"-"`
-	// Impersonate is whom the server shall take the client for. The zero Impersonation is nobody.
+	// Impersonate is the user that the client acts as. The zero Impersonation is none.
 	Impersonate Impersonation
 }
 
-// Impersonation is another user that a client acts as. UID, Groups and Extra need User.
+// Impersonation is another user that a client acts as. UID, Groups and Extra require User.
 type Impersonation struct {
-	User   string
-	UID    string
-	Groups []string
-	Extra  map[string][]string
+	User   string              // the name of the user
+	UID    string              // the UID of the user
+	Groups []string            // the groups of the user
+	Extra  map[string][]string // the extra attributes of the user
 }
 
-// String shows where the server is and how the client is authenticated, without secrets.
+// String returns the address of the server and the kind of the credentials, without secrets.
 func (c Config) String() string {
 	var who []string
 	add := func(set bool, what string) {
@@ -77,10 +79,10 @@ func (c Config) String() string {
 	return fmt.Sprintf("%s with %s", server, strings.Join(who, ", "))
 }
 
-// GoString is String: the verb %#v shows no secrets either.
+// GoString is String, so that the verb %#v shows no secrets either.
 func (c Config) GoString() string { return c.String() }
 
-// check returns the server's URL, or says which field is wrong.
+// check returns the server's URL, or an error that names the wrong field.
 func (c Config) check() (*url.URL, error) {
 	base, err := serverURL(c.Server)
 	if err != nil {
@@ -145,7 +147,7 @@ func proxyURL(text string) (*url.URL, error) {
 	return nil, fmt.Errorf("the scheme %q is not supported; use http, https or socks5", u.Scheme)
 }
 
-// checkAuthorities says what is wrong with certificates in PEM; nothing is wrong with none.
+// checkAuthorities returns an error if PEM certificates are not valid. No certificates are valid.
 func checkAuthorities(pem []byte) error {
 	if len(pem) == 0 || x509.NewCertPool().AppendCertsFromPEM(pem) {
 		return nil
@@ -153,7 +155,7 @@ func checkAuthorities(pem []byte) error {
 	return errors.New("there is no certificate in it; want certificates in PEM")
 }
 
-// readFile reads a file of bounded size. Its errors name the file.
+// readFile reads a file up to a maximum size. Its errors name the file.
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -14,15 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// decoder makes objects of the hub version of what a server sends in another version.
+// decoder decodes objects that a server sends in the version sent, and converts them to the hub version.
 type decoder struct {
 	scheme *runtime.Scheme // nil: all objects are unstructured
 	sent   schema.GroupVersionKind
 	hub    schema.GroupVersionKind
 }
 
-// decode returns the object that JSON is, which does not keep the JSON. The JSON may lack kind and apiVersion, as the items of
-// lists do.
+// decode decodes the JSON text of an object. The result does not refer to text. The text may lack kind and apiVersion, as in the
+// items of lists.
 func (d decoder) decode(ctx context.Context, text json.RawMessage) (*item, error) {
 	obj, err := d.object(text)
 	if err != nil {
@@ -79,7 +79,7 @@ func (d decoder) object(text json.RawMessage) (runtime.Object, error) {
 	return u, nil
 }
 
-// parseRevision reads a resourceVersion.
+// parseRevision parses a resourceVersion.
 func parseRevision(text string) (int64, error) {
 	revision, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || revision <= 0 {
@@ -88,7 +88,7 @@ func parseRevision(text string) (int64, error) {
 	return revision, nil
 }
 
-// page is a list as it is sent, or a page of one.
+// page is a list, or a page of one, as the server sends it.
 type page struct {
 	Metadata struct {
 		ResourceVersion string `json:"resourceVersion"`

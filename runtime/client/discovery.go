@@ -13,25 +13,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Resource is what a server serves the objects of a kind as.
+// Resource describes the resource under which a server serves the objects of a kind.
 type Resource struct {
+	// GroupVersionResource is the group, version and name of the resource.
 	schema.GroupVersionResource
-	Kind       schema.GroupVersionKind
-	Namespaced bool
-	Verbs      []string // shared: nobody changes them
+	Kind       schema.GroupVersionKind // the kind of the objects
+	Namespaced bool                    // the objects are in namespaces
+	Verbs      []string                // the verbs of the resource; shared, must not be changed
 }
 
-// maxVersions bounds the group versions that are remembered.
+// maxVersions limits the group versions that are cached.
 const maxVersions = 256
 
-// resourceCache remembers the resources of group versions.
+// resourceCache caches the resources of group versions.
 type resourceCache struct {
 	mu       sync.Mutex // guards versions
 	versions map[schema.GroupVersion]*metav1.APIResourceList
 }
 
-// Resource returns what the server serves a kind as, by discovery of its group version, which the Client remembers until
-// ForgetResources. A kind that is not served is a *meta.NoKindMatchError, see meta.IsNoMatchError; that is not remembered.
+// Resource returns the resource of a kind, by discovery of its group version, which the Client caches until ForgetResources. For
+// a kind that is not served the error is a *meta.NoKindMatchError (see meta.IsNoMatchError); that answer is not cached.
 func (c *Client) Resource(ctx context.Context, kind schema.GroupVersionKind) (Resource, error) {
 	gv := kind.GroupVersion()
 	c.resources.mu.Lock()
@@ -71,7 +72,7 @@ func (c *Client) Resource(ctx context.Context, kind schema.GroupVersionKind) (Re
 	return r, nil
 }
 
-// ForgetResources has the next Resource of a group version ask the server.
+// ForgetResources removes a group version from the cache, so that the next call of Resource asks the server.
 func (c *Client) ForgetResources(gv schema.GroupVersion) {
 	c.resources.mu.Lock()
 	defer c.resources.mu.Unlock()
@@ -82,7 +83,7 @@ func noKind(kind schema.GroupVersionKind) error {
 	return &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
 }
 
-// resourceOf finds the resource of a kind in a list, which may be nil. One that can be listed comes before others.
+// resourceOf finds the resource of a kind in a list, which may be nil. It prefers a resource that can be listed.
 func resourceOf(list *metav1.APIResourceList, kind schema.GroupVersionKind) (found Resource, ok bool) {
 	if list == nil {
 		return Resource{}, false

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// list loads the objects in pages.
+// list loads all objects in pages.
 func (r *reader) list(ctx context.Context, src *source) error {
 	before := r.revision()
 	l := &load{items: map[string]*item{}}
@@ -25,7 +25,7 @@ func (r *reader) list(ctx context.Context, src *source) error {
 	return nil
 }
 
-// discover returns where the objects are: the hub of a kind, or another version that converts to it.
+// discover returns the resource of the objects, in the hub version of the kind or in another version that converts to it.
 func (r *reader) discover(ctx context.Context) (*source, error) {
 	r.mu.Lock()
 	src := r.source
@@ -59,8 +59,8 @@ func (r *reader) discover(ctx context.Context) (*source, error) {
 	return nil, missing
 }
 
-// pages lists in pages. It calls again before it begins, each time, and add with each object, and returns the revision of the
-// list. An error of add ends it.
+// pages lists in pages. It calls again before each attempt, and add with each object. It returns the revision of the list. If add
+// returns an error, pages stops and returns it.
 func (r *reader) pages(ctx context.Context, src *source, namespace string, o metav1.ListOptions, again func(), add func(*item) error) (int64, error) {
 	size := r.of.opts.PageSize
 	for restarts := 0; ; restarts++ {
@@ -72,7 +72,7 @@ func (r *reader) pages(ctx context.Context, src *source, namespace string, o met
 	}
 }
 
-// somePages lists once. size is the number of objects in a page, which is halved when a page is too long.
+// somePages lists once. size is the number of objects in a page, which is halved if a page is too long.
 func (r *reader) somePages(ctx context.Context, src *source, namespace string, o metav1.ListOptions, size *int, add func(*item) error) (int64, error) {
 	var revision int64
 	for empty := 0; ; {

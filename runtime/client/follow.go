@@ -18,21 +18,21 @@ import (
 )
 
 const (
-	minWatch  = 5 * time.Minute // how long a watch lasts is between this and twice as long
+	minWatch  = 5 * time.Minute // a watch lasts between this and twice as long
 	watchOver = 30 * time.Second
-	loadIdle  = 30 * time.Second // without an event while the watch brings the objects
-	steady    = 10 * time.Second // a watch that has lasted as long was no failure
+	loadIdle  = 30 * time.Second // the longest time without an event while a watch sends the initial objects
+	steady    = 10 * time.Second // a watch that lasted this long has not failed
 )
 
-// follower is what the goroutine of a reader knows.
+// follower is the state of the goroutine of a reader.
 type follower struct {
 	*reader
 	noInitial bool // the server does not send the objects at the beginning of a watch
 	relist    bool
-	progress  bool // an event has come since the last failure
+	progress  bool // an event has arrived since the last failure
 }
 
-// follow keeps the objects until ctx ends.
+// follow keeps the objects up to date until ctx ends.
 func (r *reader) follow(ctx context.Context) {
 	f := &follower{reader: r, noInitial: r.of.opts.Pages, relist: true}
 	failures := r.of.opts.pauses()
@@ -58,7 +58,7 @@ func (r *reader) follow(ctx context.Context) {
 	}
 }
 
-// judge says what the failure of a round means for the objects and for the next round.
+// judge applies the error of a round to the objects and to the next round.
 func (f *follower) judge(err error) {
 	tooMuch := tooMuchError{}
 	status := apierrors.APIStatus(nil)
@@ -81,13 +81,13 @@ func (f *follower) judge(err error) {
 	f.fail(err)
 }
 
-// errEnded is how a round ends whose watch the server has ended properly, as it does with every watch at some time.
+// errEnded is the error of a round whose watch the server has ended properly, as it does with every watch at some time.
 var errEnded = errors.New("the watch has ended")
 
-// errContent is wrapped by errors about what the server sent.
+// errContent is wrapped by errors about the content that the server sent.
 var errContent = errors.New("the events are not usable")
 
-// round finds where the objects are, lists them if need be, and watches them until the watch ends, which is an error always.
+// round finds the resource, lists the objects if necessary, and watches them until the watch ends. It always returns an error.
 func (f *follower) round(ctx context.Context) error {
 	src, err := f.discover(ctx)
 	if err != nil {
@@ -118,7 +118,7 @@ func (f *follower) round(ctx context.Context) error {
 		return err
 	}
 	defer w.Close()
-	// A watch from a revision that the server does not have yet, since its storage was replaced, would say nothing.
+	// If the storage of the server was replaced, a watch from a revision that it does not have yet would send no events.
 	newest, err := f.newest(ctx, src)
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func watchOptions() metav1.ListOptions {
 	return metav1.ListOptions{AllowWatchBookmarks: true, TimeoutSeconds: &seconds}
 }
 
-// open begins a watch, which ends soon after the server should have ended it.
+// open begins a watch with a deadline soon after the time at which the server should end it.
 func (f *follower) open(ctx context.Context, src *source, o metav1.ListOptions) (*watching, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(*o.TimeoutSeconds)*time.Second+watchOver)
 	w, err := f.of.client.Watch(ctx, src.target("", ""), o)
@@ -157,8 +157,8 @@ func (w *watching) Close() {
 	w.cancel()
 }
 
-// loadByWatch loads the objects from the beginning of a watch, which then goes on. A server that does not offer that, or does
-// not go on, sets noInitial.
+// loadByWatch loads the objects from the initial events of a watch, and returns the watch, which goes on. If the server does not
+// support that, or does not complete it, loadByWatch sets noInitial.
 func (f *follower) loadByWatch(ctx context.Context, src *source) (*watching, error) {
 	before := f.revision()
 	o := watchOptions()
@@ -188,7 +188,8 @@ func (f *follower) loadByWatch(ctx context.Context, src *source) (*watching, err
 	}
 }
 
-// initialEvent takes one event before the objects are complete. revision is theirs when they are.
+// initialEvent handles one event before the objects are complete. Once they are complete, revision is their revision; before, it
+// is 0.
 func (f *follower) initialEvent(ctx context.Context, src *source, w *watching, l *load) (revision int64, err error) {
 	e, err := w.Next()
 	if err != nil {
@@ -217,7 +218,7 @@ func (f *follower) initialEvent(ctx context.Context, src *source, w *watching, l
 	return 0, f.add(l, i)
 }
 
-// bookmark returns the revision of a bookmark, and whether it ends the initial events.
+// bookmark returns the revision of a bookmark, and whether the bookmark ends the initial events.
 func bookmark(text json.RawMessage) (revision int64, end bool, err error) {
 	var mark struct {
 		Metadata struct {

@@ -12,21 +12,21 @@ import (
 	"time"
 )
 
-// tokenAge is how old a token may be that was read from a file.
+// tokenAge is the age at which a token is read again from its file.
 const tokenAge = time.Minute
 
-// identity is who a client is: the credentials of a Config, read from their files again.
+// identity holds the credentials of a Config and reads them again from their files.
 type identity struct {
-	basic       string // the Authorization header; "" if there is no password
+	basic       string // the Authorization header; "" without a password
 	tokenFile   string
 	certFile    string
 	keyFile     string
 	impersonate http.Header
 	failed      func(file string, err error)
 
-	mu       sync.Mutex // guards all below
+	mu       sync.Mutex // guards all fields below
 	token    string
-	read     time.Time // when the token file was read last, or could not be
+	read     time.Time // when the token file was last read, or could not be read
 	pair     *tls.Certificate
 	pairTime [2]fileTime // of the files that pair was read from
 }
@@ -91,7 +91,7 @@ func impersonation(i Impersonation) http.Header {
 	return h
 }
 
-// headerKey returns a key as part of the name of a header: bytes that such names do not have are percent-encoded.
+// headerKey returns a key as part of the name of a header: bytes that are not allowed in such names are percent-encoded.
 func headerKey(key string) string {
 	var b strings.Builder
 	for i := range len(key) {
@@ -105,7 +105,7 @@ func headerKey(key string) string {
 	return b.String()
 }
 
-// setHeaders authenticates a request.
+// setHeaders adds the credentials to a request.
 func (id *identity) setHeaders(h http.Header) {
 	for name, values := range id.impersonate {
 		h[name] = values
@@ -117,7 +117,7 @@ func (id *identity) setHeaders(h http.Header) {
 	}
 }
 
-// bearer returns the token now.
+// bearer returns the current token.
 func (id *identity) bearer() string {
 	id.mu.Lock()
 	defer id.mu.Unlock()
@@ -127,7 +127,7 @@ func (id *identity) bearer() string {
 	return id.token
 }
 
-// refused is called after a 401 with the header that was refused. It reports whether there is another token now.
+// refused is called after a 401 with the header that the server refused. It reports whether there is another token now.
 func (id *identity) refused(authorization string) bool {
 	id.mu.Lock()
 	defer id.mu.Unlock()
@@ -140,7 +140,7 @@ func (id *identity) refused(authorization string) bool {
 	return "Bearer "+id.token != authorization
 }
 
-// readAgain reads the token file. The caller holds mu.
+// readAgain reads the token file again. The caller holds mu.
 func (id *identity) readAgain() {
 	id.read = time.Now()
 	token, err := readToken(id.tokenFile)
@@ -172,7 +172,7 @@ func (id *identity) certificate(*tls.CertificateRequestInfo) (*tls.Certificate, 
 	return id.pair, nil
 }
 
-// readToken reads a token file. Its errors name the file and do not repeat what is in it.
+// readToken reads a token file. Its errors name the file and do not contain its content.
 func readToken(file string) (string, error) {
 	text, err := readFile(file)
 	if err != nil {

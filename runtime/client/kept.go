@@ -17,15 +17,15 @@ import (
 // reader implements runtime.Reader.
 type reader struct {
 	of      *Readers
-	kind    schema.GroupVersionKind // the hub
+	kind    schema.GroupVersionKind // the hub version
 	started sync.Once
 	now     atomic.Pointer[view] // written under mu
 
-	mu      sync.Mutex // guards all below
+	mu      sync.Mutex // guards the fields down to source, and refreshed
 	history history
 	source  *source
 
-	refreshing atomic.Bool // a refresh is under way
+	refreshing atomic.Bool // a refresh is in progress
 	refreshed  time.Time   // when the next refresh may begin; guarded by mu
 }
 
@@ -45,12 +45,12 @@ func (r *reader) set(change func(v *view)) {
 	close(old.next)
 }
 
-// publish makes the history's state, which is that of a source, the one that is read. The caller holds mu.
+// publish makes the state of the history, which came from src, the state that readers see. The caller holds mu.
 func (r *reader) publish(src *source) {
 	r.set(func(v *view) { v.state, v.source = r.history.publish(), src })
 }
 
-// fail says that what is known may be out of date.
+// fail records an error: the objects may be out of date.
 func (r *reader) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,7 +62,7 @@ func (r *reader) fail(err error) {
 	})
 }
 
-// works says that the server is there.
+// works records that the server answers.
 func (r *reader) works() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,7 +78,7 @@ func (r *reader) notReady(v *view) error {
 	return fmt.Errorf("reader of %s: %w: since %s: %w", r.kind, runtime.ErrNotReady, v.since.UTC().Format(time.RFC3339), opaque(v.failed))
 }
 
-// forget drops all objects, and says why.
+// forget drops all objects, and records the reason.
 func (r *reader) forget(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,7 +92,7 @@ func (r *reader) forget(err error) {
 	})
 }
 
-// view returns what is known now, and begins with the first call.
+// view returns the current view. The first call starts the goroutine of the reader.
 func (r *reader) view() *view {
 	r.started.Do(func() { r.of.run(r.follow) })
 	return r.now.Load()
@@ -102,7 +102,7 @@ func (s *source) target(namespace, name string) Target {
 	return Target{Resource: s.resource.GroupVersionResource, Namespace: namespace, Name: name}
 }
 
-// tooLarge is the error of a revision that did not come in time, as kube-apiserver words it.
+// tooLarge returns the error for a revision that did not arrive in time, with the text of kube-apiserver.
 func tooLarge(revision int64, v *view) error {
 	message := fmt.Sprintf("Too large resource version: %d, current: %d", revision, v.revision)
 	if v.failed != nil {
@@ -113,7 +113,7 @@ func tooLarge(revision int64, v *view) error {
 	return err
 }
 
-// run runs f in a goroutine that Close waits for. It reports false after Close.
+// run runs f in a goroutine that Close waits for. It returns false after Close.
 func (r *Readers) run(f func(ctx context.Context)) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,8 +124,8 @@ func (r *Readers) run(f func(ctx context.Context)) bool {
 	return true
 }
 
-// opaque hides what an error is if it is a StatusError: a 404 for the resource must not be taken for one of an object, nor a
-// 403 of this client for one of the user for whom it reads.
+// opaque hides the type of a StatusError: a 404 for the resource must not look like a 404 for an object, and a 403 for this
+// client must not look like a 403 for the user of the request.
 func opaque(err error) error {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		return errors.New(err.Error())
@@ -152,7 +152,7 @@ func (r *reader) sourceNow() *source {
 	return r.source
 }
 
-// revision returns that of the history; 0 is none.
+// revision returns the revision of the history; 0 means none.
 func (r *reader) revision() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -165,7 +165,7 @@ func (r *reader) add(l *load, i *item) error {
 	return r.history.add(l, key(i.meta.GetNamespace(), i.meta.GetName()), i)
 }
 
-// replace makes a load the state. before is the revision of the state when the load began.
+// replace makes the objects of a load the state. before is the revision of the state when the load began.
 func (r *reader) replace(src *source, l *load, revision, before int64) {
 	r.mu.Lock()
 	r.history.replace(l, revision, before)

@@ -11,10 +11,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const maxConfigFile = 4 << 20 // bytes that are read of a kubeconfig, certificate or token file
+const maxConfigFile = 4 << 20 // the largest size in bytes of a kubeconfig, certificate or token file
 
-// kubeconfig is the part of a kubeconfig file that counts; see
-// https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/.
+// kubeconfig has the fields of a kubeconfig file; see https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/.
 type kubeconfig struct {
 	APIVersion  string         `json:"apiVersion"`
 	Kind        string         `json:"kind"`
@@ -77,12 +76,12 @@ type usersContext struct {
 	Extensions any    `json:"extensions"`
 }
 
-// Kubeconfig reads a kubeconfig file and returns what its context says; "" is its current-context. Relative paths in the file
-// are relative to its folder, and data comes before files. One file is read: the variable KUBECONFIG and files in the home
-// folder are not looked at, and the namespace of the context is not used.
+// Kubeconfig reads a kubeconfig file and returns the Config of a context; "" means its current-context. Relative paths in the
+// file are relative to its folder, and data fields are preferred to files. Only this file is read: the variable KUBECONFIG and
+// files in the home folder are ignored, and so is the namespace of the context.
 //
-// A field that kubeconfigs do not have is an error, and so is a user of the context that needs a plug-in (exec,
-// auth-provider), which this package does not run. Errors name the file and the field.
+// A field that kubeconfigs do not have is an error. If the user of the context needs a plug-in (exec, auth-provider), Kubeconfig
+// returns an error, because this package does not run plug-ins. Errors name the file and the field.
 func Kubeconfig(path, context string) (Config, error) {
 	text, err := readFile(path)
 	if err != nil {
@@ -100,7 +99,7 @@ func Kubeconfig(path, context string) (Config, error) {
 	return cfg, nil
 }
 
-// parse reads YAML or JSON. Its errors do not repeat values, which may be secrets.
+// parse parses YAML or JSON. Its errors do not contain values, which may be secrets.
 func parse(text []byte, file *kubeconfig) error {
 	text, err := yaml.YAMLToJSONStrict(text)
 	if err != nil && strings.Contains(err.Error(), "already set in map") {
@@ -168,7 +167,7 @@ func (k *kubeconfigReader) config(context string) (Config, error) {
 	return cfg, k.checked(cfg, at)
 }
 
-// checked says what New would say, so that errors name the file.
+// checked returns the error that New would return, with the name of the file.
 func (k *kubeconfigReader) checked(cfg Config, at string) error {
 	_, err := cfg.check()
 	if err == nil {
@@ -180,7 +179,7 @@ func (k *kubeconfigReader) checked(cfg Config, at string) error {
 	return nil
 }
 
-// named finds an entry by name, and says where it is.
+// named finds an entry by name, and returns its place in the file.
 func named[T any](list, name string, entries []T, nameOf func(T) string) (found T, where string, err error) {
 	var names []string
 	for i, e := range entries {
@@ -250,7 +249,7 @@ func (k *kubeconfigReader) user(cfg *Config, u *user) error {
 	return nil
 }
 
-// certificate sets the certificate and the key, each from data or a file. A pair of files is read again later.
+// certificate sets the certificate and the key, each from data or from a file. If both are files, they are read again later.
 func (k *kubeconfigReader) certificate(cfg *Config, u *user) error {
 	certFile, keyFile := u.CertFile, u.KeyFile
 	if len(u.CertData) > 0 {
@@ -283,7 +282,7 @@ func (k *kubeconfigReader) certificate(cfg *Config, u *user) error {
 	return nil
 }
 
-// resolve returns a path of the file, which is relative to the file's folder.
+// resolve returns a path in the file, which is relative to the file's folder.
 func (k *kubeconfigReader) resolve(path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path

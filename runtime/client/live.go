@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// where returns where the objects are, for reads that ask the server.
+// where returns the resource of the objects, for reads that ask the server.
 func (r *reader) where(ctx context.Context) (*source, error) {
 	if v := r.view(); v.source != nil {
 		return v.source, nil
@@ -39,8 +39,8 @@ func (r *reader) getLive(ctx context.Context, namespace, name string) (runtime.O
 	return i.obj, nil
 }
 
-// liveError returns an error of the client as one of a Reader. What the server said of the object or of the request stays a
-// StatusError. A server that is not there, does not serve the kind, or does not let the client read it, is not ready.
+// liveError converts an error of the client to one of a Reader. An answer about the object or the request stays a StatusError. If
+// the server cannot be reached, does not serve the kind, or does not let the client read it, the error wraps ErrNotReady.
 func (r *reader) liveError(err error) error {
 	status := apierrors.APIStatus(nil)
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -88,7 +88,7 @@ func (r *reader) listLive(ctx context.Context, q runtime.Query) (runtime.Listed[
 	return out, nil
 }
 
-// listFields is a list by fields that only the server knows.
+// listFields lists by field selectors that only the server can evaluate.
 func (r *reader) listFields(ctx context.Context, q runtime.Query) (runtime.Listed[runtime.Object], error) {
 	if _, ok := q.At.Exactly(); ok {
 		return runtime.Listed[runtime.Object]{}, apierrors.NewBadRequest(fmt.Sprintf(
@@ -101,12 +101,12 @@ func (r *reader) listFields(ctx context.Context, q runtime.Query) (runtime.Liste
 	return l, err
 }
 
-// maxRestarts is how often a list begins again whose continue token expired.
+// maxRestarts limits how often a list starts again because its continue token expired.
 const maxRestarts = 3
 
 const maxEmptyPages = 10
 
-// newest returns the revision of the server.
+// newest returns the current revision of the server.
 func (r *reader) newest(ctx context.Context, src *source) (int64, error) {
 	var p page
 	if err := r.of.client.List(ctx, src.target("", ""), metav1.ListOptions{Limit: 1}, &p); err != nil {
@@ -115,8 +115,8 @@ func (r *reader) newest(ctx context.Context, src *source) (int64, error) {
 	return parseRevision(p.Metadata.ResourceVersion)
 }
 
-// refresh lists in the background if the state is before a revision that the server has, since its watch may have nothing to
-// say. One refresh runs at a time, with pauses twice as long as the last one took.
+// refresh lists the objects in the background if their revision is lower than one that the server has, because the watch may have
+// no events to send. Only one refresh runs at a time, and the pause after it is twice as long as it took.
 func (r *reader) refresh(revision int64) {
 	r.mu.Lock()
 	early := time.Now().Before(r.refreshed)

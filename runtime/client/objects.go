@@ -15,19 +15,20 @@ import (
 	"sigs.k8s.io/json"
 )
 
-// Target is an object, or the objects of a resource.
+// Target names an object, or the objects of a resource.
 type Target struct {
+	// Resource is the group, version and name of the resource.
 	Resource schema.GroupVersionResource
 	// Namespace is "" for a cluster-scoped resource, and for the objects of all namespaces.
 	Namespace string
-	// Name is "" for List, Create and Watch; Create takes one with a Subresource.
+	// Name is the name of the object. It is "" for List, Create and Watch, except that Create has a name with a Subresource.
 	Name        string
-	Subresource string // "status", "scale", "token"; "" is the object itself
-	// Query is sent besides the options of the method: fieldManager, dryRun, fieldValidation.
+	Subresource string // such as "status", "scale" or "token"; "" means the object itself
+	// Query is sent in addition to the options of the method, for example fieldManager, dryRun and fieldValidation.
 	Query url.Values
 }
 
-// path is where the target is, below Config.Server.
+// path returns the path of the target, below Config.Server.
 func (t Target) path() (string, error) {
 	if t.Resource.Version == "" || t.Resource.Resource == "" {
 		return "", fmt.Errorf("client: the target %q has no version or no resource", t.Resource)
@@ -62,8 +63,8 @@ func (t Target) named() (Target, error) {
 	return t, nil
 }
 
-// Get reads an object into a pointer: to a struct, an unstructured.Unstructured, or a json.RawMessage for the JSON itself.
-// A nil into is for callers that want to know only whether there is an error.
+// Get reads an object into a pointer: to a struct, an unstructured.Unstructured, or a json.RawMessage for the JSON itself. If
+// into is nil, Get only checks whether there is an error.
 func (c *Client) Get(ctx context.Context, t Target, into any) error {
 	t, err := t.named()
 	if err != nil {
@@ -72,19 +73,19 @@ func (c *Client) Get(ctx context.Context, t Target, into any) error {
 	return c.object(ctx, http.MethodGet, t, nil, nil, into)
 }
 
-// List reads a list, or a page of one, into a pointer as Get does. o's TypeMeta and Watch are not used.
+// List reads a list, or a page of one, into a pointer as Get does. The fields TypeMeta and Watch of o are not used.
 func (c *Client) List(ctx context.Context, t Target, o metav1.ListOptions, into any) error {
 	o.Watch = false
 	return c.object(ctx, http.MethodGet, t, listQuery(o), nil, into)
 }
 
-// Create creates obj, which is JSON ([]byte, json.RawMessage) or a value that encoding/json encodes, and reads the answer into
-// a pointer as Get does.
+// Create creates obj, which is JSON ([]byte, json.RawMessage) or a value that encoding/json encodes. It decodes the answer into a
+// pointer as Get does.
 func (c *Client) Create(ctx context.Context, t Target, obj, into any) error {
 	return c.write(ctx, http.MethodPost, t, obj, into)
 }
 
-// Update replaces an object by obj, as Create takes it.
+// Update replaces an object by obj, which has a type as for Create.
 func (c *Client) Update(ctx context.Context, t Target, obj, into any) error {
 	t, err := t.named()
 	if err != nil {
@@ -132,7 +133,7 @@ func (c *Client) object(ctx context.Context, method string, t Target, query url.
 	return nil
 }
 
-// request is what is sent for a target.
+// request returns the request for a target.
 func (t Target) request(method string, query url.Values) (*Request, error) {
 	path, err := t.path()
 	if err != nil {
@@ -158,7 +159,7 @@ func bodyOf(obj any) ([]byte, error) {
 	return stdjson.Marshal(obj)
 }
 
-// decodeInto reads an answer into a pointer.
+// decodeInto decodes an answer into a pointer.
 func decodeInto(resp *Response, into any) error {
 	if into == nil {
 		return nil
@@ -179,7 +180,7 @@ func decodeInto(resp *Response, into any) error {
 	return json.UnmarshalCaseSensitivePreserveInts(resp.Body, into)
 }
 
-// listQuery is the query that stands for options.
+// listQuery returns the query for list options.
 func listQuery(o metav1.ListOptions) url.Values {
 	q := url.Values{}
 	set := func(name, value string) {

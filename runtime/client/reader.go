@@ -14,12 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// OutageError is the error of Ready when Cached reads are answered from objects that may be out of date, because the server has
-// been away for longer than ReadersOptions.Stale. It does not wrap runtime.ErrNotReady.
+// OutageError is returned by Ready if Cached reads are answered from objects that may be out of date, because the server could
+// not be reached for longer than ReadersOptions.Stale. It does not wrap runtime.ErrNotReady.
 type OutageError struct {
-	Kind  schema.GroupVersionKind
-	Since time.Time // when the connection was lost, or could not be made again
-	Err   error     // what failed last
+	Kind  schema.GroupVersionKind // the kind of the Reader
+	Since time.Time               // when the connection was lost, or could not be made again
+	Err   error                   // the last error
 }
 
 // Error implements error.
@@ -30,16 +30,16 @@ func (o *OutageError) Error() string {
 // Unwrap returns Err.
 func (o *OutageError) Unwrap() error { return o.Err }
 
-// view is what a reader knows at one time. It is immutable but for next, which is closed when there is a newer view.
+// view is the data of a reader at one time. It is immutable, except that next is closed when there is a newer view.
 type view struct {
 	*state // nil: nothing is loaded
 	source *source
-	failed error     // what failed last, since it last worked; nil: nothing
-	since  time.Time // when failed became an error
+	failed error     // the last error since the last success; nil: none
+	since  time.Time // when failed was first set
 	next   chan struct{}
 }
 
-// source is where the objects are.
+// source describes the resource that the objects are read from.
 type source struct {
 	resource Resource
 	decoder  decoder
@@ -47,7 +47,7 @@ type source struct {
 
 var _ runtime.Reader[runtime.Object] = (*reader)(nil)
 
-// Ready implements runtime.Reader. It does not wait.
+// Ready implements runtime.Reader.
 func (r *reader) Ready(context.Context) error {
 	v := r.view()
 	switch {
@@ -59,8 +59,7 @@ func (r *reader) Ready(context.Context) error {
 	return nil
 }
 
-// Changed implements runtime.Reader. After a list its revision may be later than that of the newest change: the package comment
-// says when.
+// Changed implements runtime.Reader. After a list its revision may be later than that of the newest change: see [Readers].
 func (r *reader) Changed() runtime.LastChange {
 	if v := r.view(); v.state != nil {
 		return runtime.LastChange{Revision: v.changed, Generation: v.generation}
@@ -68,7 +67,7 @@ func (r *reader) Changed() runtime.LastChange {
 	return runtime.LastChange{}
 }
 
-// loaded returns a view with objects, for the first of which it waits as long as nothing failed.
+// loaded returns a view with objects. It waits for the first objects as long as nothing has failed.
 func (r *reader) loaded(ctx context.Context) (*view, error) {
 	v := r.view()
 	if v.state != nil {
@@ -93,10 +92,10 @@ func (r *reader) loaded(ctx context.Context) (*view, error) {
 	return v, nil
 }
 
-// errWaited is the cause of a context that has ended because of ReadersOptions.Wait.
+// errWaited is the cause of a context that ended because of ReadersOptions.Wait.
 var errWaited = errors.New("waited long enough")
 
-// reached returns a view of a state at a revision or later, for which it waits.
+// reached waits for a state at a revision or later, and returns its view.
 func (r *reader) reached(ctx context.Context, revision int64) (*view, error) {
 	v, err := r.loaded(ctx)
 	if err != nil || v.revision >= revision {
@@ -124,7 +123,7 @@ func (r *reader) reached(ctx context.Context, revision int64) (*view, error) {
 	return v, nil
 }
 
-// at returns the view and the revision that a freshness asks for; not for Live.
+// at returns the view and the revision for a freshness other than Live.
 func (r *reader) at(ctx context.Context, at runtime.Freshness) (*view, int64, error) {
 	if revision, ok := at.Exactly(); ok {
 		v, err := r.reached(ctx, revision)
@@ -160,8 +159,8 @@ func (r *reader) Get(ctx context.Context, namespace, name string, at runtime.Fre
 	return i.obj, nil
 }
 
-// List implements runtime.Reader. Field selectors other than those of metadata.name and metadata.namespace are asked of the
-// server, as a Live list is; Exactly has none of these.
+// List implements runtime.Reader. Field selectors other than metadata.name and metadata.namespace are evaluated by the server, as
+// in a Live list, and are not possible with Exactly.
 func (r *reader) List(ctx context.Context, q runtime.Query) (runtime.Listed[runtime.Object], error) {
 	if q.At.IsLive() {
 		return r.listLive(ctx, q)
@@ -190,7 +189,7 @@ func (r *reader) List(ctx context.Context, q runtime.Query) (runtime.Listed[runt
 	return out, ctx.Err()
 }
 
-// oneOf returns the name of the only object that a query can choose, if the query says it.
+// oneOf returns the name of the only object that a query can select, if the query names one.
 func oneOf(q runtime.Query, namespaced bool) (namespace, name string, ok bool) {
 	if q.Fields == nil || namespaced && q.Namespace == "" {
 		return "", "", false
@@ -219,7 +218,7 @@ func matches(q runtime.Query, m metav1.Object) bool {
 		q.Fields.Matches(fields.Set{"metadata.name": m.GetName(), "metadata.namespace": m.GetNamespace()})
 }
 
-// Changes implements runtime.Reader. Live asks the server for its revision, and waits until that has come.
+// Changes implements runtime.Reader. For Live it asks the server for its revision, and waits for that revision.
 func (r *reader) Changes(ctx context.Context, since int64, at runtime.Freshness) (runtime.Changes[runtime.Object], error) {
 	if at.IsLive() {
 		v, err := r.loaded(ctx)

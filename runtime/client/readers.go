@@ -13,44 +13,45 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// ReadersOptions refines NewReaders. The zero ReadersOptions is usable.
+// ReadersOptions are the options of [NewReaders]. The zero ReadersOptions is usable.
 type ReadersOptions struct {
-	// Scheme says which kinds have Go types, and which versions convert to one another. nil: objects are
-	// *unstructured.Unstructured. The objects of a kind that the Scheme does not know are unstructured, too.
+	// Scheme has the Go types of kinds and the conversions between versions. Without a Scheme, objects are
+	// *unstructured.Unstructured, and so are the objects of kinds that are not in the Scheme.
 	Scheme *runtime.Scheme
-	// MaxObjects and MaxBytes bound what is kept of one kind: objects, and bytes of their JSON. 0 is 100,000 objects and
-	// 256 MiB. A kind with more is not kept: its reads fail with ErrNotReady until it has less.
+	// MaxObjects and MaxBytes limit what is kept of one kind: objects, and bytes of their JSON. 0 means 100,000 objects and 256
+	// MiB. A larger kind is not kept: its reads fail with ErrNotReady until it is smaller.
 	MaxObjects, MaxBytes int
-	// MaxKinds bounds the kinds that are read; 0 is 1,000. The reads of any other kind fail with ErrNotReady.
+	// MaxKinds limits the kinds that are read; 0 means 1,000. Reads of any further kind fail with ErrNotReady.
 	MaxKinds int
-	// Changes is how many changes of one kind are kept for Changes and Exactly; 0 is 1,000. ChangesBytes bounds the JSON of the
-	// objects that are kept only for these; 0 is 16 MiB.
+	// Changes limits the changes of one kind that are kept for the method Changes and for Exactly; 0 means 1,000. ChangesBytes
+	// limits the JSON of objects that are kept only for these changes; 0 means 16 MiB.
 	Changes, ChangesBytes int
-	// PageSize is how many objects a page of a list has; 0 is 500. Pages that are longer than the Client's MaxAnswer are asked
-	// for again with half the objects.
+	// PageSize is the number of objects in a page of a list; 0 means 500. If a page is longer than the Client's MaxAnswer, it is
+	// requested again with half the objects.
 	PageSize int
-	// Pages lists in pages also where the server offers to send the objects at the beginning of the watch.
+	// Pages makes the Readers list in pages even if the server can send the objects at the beginning of the watch.
 	Pages bool
-	// Wait bounds how long a read waits for the first objects, and for a revision; 0 is 10 seconds.
+	// Wait limits the time that a read waits for the first objects or for a revision; 0 means 10 seconds.
 	Wait time.Duration
-	// Refresh is how long a read waits for a revision until the server is asked for a list, since a watch of a kind that does
-	// not change says nothing. 0 is 100 milliseconds.
+	// Refresh is the time that a read waits for a revision before the objects are listed again, because a watch without changes
+	// sends no events. 0 means 100 milliseconds.
 	Refresh time.Duration
-	// Stale is how long the server may be away until Ready says so. 0 is 30 seconds; a negative duration is at once.
+	// Stale is the time that the server may be unreachable before Ready returns an error. 0 means 30 seconds; a negative duration
+	// means at once.
 	Stale time.Duration
-	// BackoffMin and BackoffMax bound the pause before what failed is tried again: it doubles from failure to failure.
-	// 0 is 100 milliseconds and 30 seconds.
+	// BackoffMin and BackoffMax are the bounds of the pause after a failure, which doubles with each failure. 0 means 100
+	// milliseconds and 30 seconds.
 	BackoffMin, BackoffMax time.Duration
-	// Hooks are called for what happens to the readers.
+	// Hooks are called for events in the readers.
 	Hooks ReaderHooks
 }
 
-// ReaderHooks are functions that Readers call synchronously; any of them may be nil. They must return fast, must not call the
+// ReaderHooks are functions that Readers call synchronously; any of them may be nil. They must return quickly, must not call the
 // Reader, and may be called concurrently.
 type ReaderHooks struct {
-	// Retry is called when a list or watch failed, which is tried again after a pause.
+	// Retry is called when a list or watch has failed and will be tried again after a pause.
 	Retry func(kind schema.GroupVersionKind, err error, after time.Duration)
-	// Loaded is called when a list or the beginning of a watch has brought all objects.
+	// Loaded is called when a list or the beginning of a watch has delivered all objects.
 	Loaded func(kind schema.GroupVersionKind, revision int64, objects int)
 }
 
@@ -90,8 +91,32 @@ func (o ReadersOptions) withDefaults() ReadersOptions {
 	return o
 }
 
-// Readers are the Readers of another server. All methods may be called concurrently. Make Readers with [NewReaders], and close
-// them before their Client.
+// Readers are the Readers of the kinds of another server. Use [NewReaders] to make Readers, and close them before their Client.
+// All methods may be called concurrently. The client needs permission to list and watch each resource in all namespaces, to get
+// it for Live, and to discover its group version.
+//
+// The first call of a method of a Reader starts one goroutine, which lists and watches the kind, and waits for the objects, which
+// are decoded once. After that:
+//
+//   - Cached reads are answered from memory. While the server cannot be reached or the objects are listed again, they return the
+//     old objects. If that takes longer than ReadersOptions.Stale, Ready returns an [*OutageError]: the objects are available,
+//     but may be out of date. A caller that must not use old objects calls Ready.
+//   - AtLeast waits for the watch, at most ReadersOptions.Wait. The watch of a kind that does not change may send nothing for
+//     about a minute, so a read that waits makes the Reader list the objects again, which costs a list.
+//   - Exactly is answered from a log of changes with a limited size. States from before the last list are Expired.
+//   - Live asks the server. It returns objects that are not those in memory.
+//   - Changes uses the log too. The log is kept when the objects are listed again, so that no deletion is lost.
+//   - Changed may be later than the newest change, and may grow without a change, because a list shows what has changed but not
+//     when. After the first list it is the revision of that list. After a later list that found changes it is the revision of the
+//     later list. After dropped objects were loaded again it grows even if they are the same. An index that is compared with
+//     Changed is then rebuilt without need. Changed never misses a change that the Reader has received.
+//   - Field selectors other than metadata.name and metadata.namespace are evaluated by the server, whatever the freshness. With
+//     Exactly they are an error.
+//
+// If the storage of a server is replaced, its revisions may become lower. The Readers follow: revisions then go back, and Changes
+// since an older revision returns Reset. A kind that is no longer served, or is larger than ReadersOptions.MaxObjects or
+// MaxBytes, is dropped: its reads fail with runtime.ErrNotReady until that changes. Reads also fail with it if an error occurs
+// before the first objects are loaded.
 type Readers struct {
 	client *Client
 	opts   ReadersOptions
@@ -106,15 +131,15 @@ type Readers struct {
 
 var _ runtime.Readers = (*Readers)(nil)
 
-// NewReaders returns Readers of the server of a Client. Nothing is asked of the server until a kind is read.
+// NewReaders returns Readers of the server of a Client. They send no requests until a kind is read.
 func NewReaders(c *Client, o ReadersOptions) *Readers {
 	r := &Readers{client: c, opts: o.withDefaults(), kinds: map[schema.GroupVersionKind]*reader{}}
 	r.life, r.end = context.WithCancel(context.Background())
 	return r
 }
 
-// Close ends all lists and watches, waits for their goroutines, and forgets the objects: reads fail with ErrNotReady. Calling
-// it again has no effect. It does not close the Client.
+// Close ends all lists and watches, waits for their goroutines, and drops the objects: later reads fail with ErrNotReady. A
+// second call has no effect. Close does not close the Client.
 func (r *Readers) Close() {
 	r.mu.Lock()
 	r.closed = true
@@ -128,9 +153,9 @@ func (r *Readers) Close() {
 	}
 }
 
-// Reader implements runtime.Readers. A kind of the Scheme is read in the version of its hub where the server serves it, and
-// otherwise in another version of the Scheme; a kind that the Scheme does not know in the version that is named. Lists and
-// watches begin with the first call of a method of the Reader, and go on until Close.
+// Reader implements runtime.Readers. A kind of the Scheme is read in its hub version if the server serves it, and otherwise in
+// another version of the Scheme. A kind that is not in the Scheme is read in the given version. Lists and watches begin with the
+// first call of a method of the Reader, and go on until Close.
 func (r *Readers) Reader(kind schema.GroupVersionKind) runtime.Reader[runtime.Object] {
 	if r.opts.Scheme != nil {
 		if hub, ok := r.opts.Scheme.Hub(kind.GroupKind()); ok {
@@ -172,8 +197,7 @@ func (r *Readers) KindOf(t reflect.Type) (kind schema.GroupVersionKind, ok bool)
 	return r.opts.Scheme.Hub(k.GVK.GroupKind())
 }
 
-// pauses are how long to wait before what failed is tried again: between half of what doubles from failure to failure and all
-// of it.
+// pauses returns the pauses after failures: a random part, at least half, of a duration that doubles with each failure.
 func (o *ReadersOptions) pauses() wait.Backoff {
 	return wait.Backoff{Duration: o.BackoffMin / 2, Factor: 2, Jitter: 1, Steps: math.MaxInt, Cap: o.BackoffMax / 2}
 }

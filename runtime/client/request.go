@@ -14,19 +14,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Request is a request that Client.Do sends. The zero Request is a GET of Config.Server.
+// Request is a request for [Client.Do]. The zero Request is a GET of Config.Server.
 type Request struct {
-	Method string // "" is GET
-	// Path begins with a slash and is below Config.Server; it is not escaped. "" is Config.Server itself.
+	Method string // the HTTP method; "" means GET
+	// Path begins with a slash and is below Config.Server; it must not be escaped. "" means Config.Server itself.
 	Path  string
-	Query url.Values
-	// Header is sent besides what the Client sets: Accept and Content-Type, which are application/json unless Header has them,
-	// User-Agent, and the credentials, which Header cannot replace.
+	Query url.Values // the query parameters
+	// Header is sent in addition to the headers of the Client: Accept and Content-Type, which are application/json unless Header
+	// sets them, User-Agent, and the credentials, which Header cannot replace.
 	Header http.Header
-	// Body is sent unless it is nil, several times if the request is tried again. It must not change until Do returns.
+	// Body is sent unless it is nil, more than once if the request is repeated. It must not change until Do returns.
 	Body []byte
 
-	about about // for the words of errors
+	about about // for the texts of errors
 }
 
 // about is the object that a request is for; zero: none.
@@ -35,14 +35,14 @@ type about struct {
 	name     string
 }
 
-// Response is the answer to a Request, with a code between 200 and 206.
+// Response is the answer to a Request, with a code from 200 to 206.
 type Response struct {
-	Code   int
-	Header http.Header
-	Body   []byte // the caller's own
+	Code   int         // the status code
+	Header http.Header // the header of the answer
+	Body   []byte      // the caller's own
 }
 
-// Do sends a request. An answer with another code than 200 to 206 is an error, see the package about errors.
+// Do sends a request. An answer with another code than 200 to 206 is an error: see [Client].
 func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	ctx, release, err := c.begin(ctx)
 	if err != nil {
@@ -63,7 +63,7 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	return &Response{Code: resp.StatusCode, Header: resp.Header, Body: body}, nil
 }
 
-// url is where a request goes.
+// url returns the URL of a request.
 func (c *Client) url(r *Request) string {
 	u := *c.base
 	u.Path += r.Path
@@ -71,8 +71,8 @@ func (c *Client) url(r *Request) string {
 	return u.String()
 }
 
-// send sends a request until its answer is no more one that asks to be tried again. The answer has a good code; its body has
-// not been read, and the caller closes it.
+// send sends a request, again if the answer asks for it. It returns an answer with a code of success, whose body has not been
+// read; the caller closes the body.
 func (c *Client) send(ctx context.Context, r *Request) (*http.Response, error) {
 	if r.Path != "" && !strings.HasPrefix(r.Path, "/") {
 		return nil, c.problem(r, fmt.Errorf("the path %q does not begin with a slash", r.Path))
@@ -91,7 +91,7 @@ func (c *Client) send(ctx context.Context, r *Request) (*http.Response, error) {
 		if resp.StatusCode >= http.StatusOK && resp.StatusCode <= http.StatusPartialContent {
 			return resp, nil
 		}
-		body, _ := io.ReadAll(io.LimitReader(resp.Body, outbound.MaxRefusal)) // a part of a refusal is a refusal
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, outbound.MaxRefusal)) // if the body cannot be read completely, the part of it is used
 		_ = resp.Body.Close()
 		refusal := outbound.Refusal(resp, body, r.method(), r.about.resource, r.about.name)
 		if resp.StatusCode == http.StatusUnauthorized && !renewed && c.identity.refused(sent) {
@@ -144,7 +144,7 @@ func (c *Client) read(ctx context.Context, r *Request, resp *http.Response) ([]b
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
 	if err == nil {
-		err = ctx.Err() // a server that stops may end its answer as if it were whole
+		err = ctx.Err() // a server that shuts down may end its answer as if it were complete
 	}
 	if err == nil && int64(len(body)) > limit {
 		err = tooLong(limit)
@@ -157,7 +157,7 @@ func (c *Client) read(ctx context.Context, r *Request, resp *http.Response) ([]b
 
 func tooLong(limit int64) error { return fmt.Errorf("%w: the limit is %d bytes", ErrTooLong, limit) }
 
-// problem is an error that names the request, as those of package http do.
+// problem wraps err in an error that names the request, as the errors of package http do.
 func (c *Client) problem(r *Request, err error) error {
 	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
 		err = wrapped.Err

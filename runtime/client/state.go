@@ -22,7 +22,7 @@ type item struct {
 	size     int // of its JSON
 }
 
-// key orders objects by namespace and name: no name has a NUL.
+// key returns a key that sorts objects by namespace and name. No name contains a NUL.
 func key(namespace, name string) string { return namespace + "\x00" + name }
 
 func splitKey(k string) (namespace, name string) {
@@ -34,52 +34,53 @@ func (i *item) same(other *item) bool {
 	return other != nil && i.revision == other.revision && i.uid == other.uid
 }
 
-// entry is one change: was is nil for an object that was created, is for one that was deleted.
+// entry is one change. was is the object before the change, nil if it was created; is is the object after it, nil if it was
+// deleted.
 type entry struct {
 	revision int64
 	key      string
 	was, is  *item
 }
 
-// state is the objects of a kind at one revision, and the changes that led there. It is immutable.
+// state holds the objects of a kind at one revision, and the changes that led to it. It is immutable.
 type state struct {
-	items    *btree.Map[string, *item] // only read; Copy would write to it
+	items    *btree.Map[string, *item] // must only be read; its method Copy would write to it
 	revision int64
-	changed  int64 // the revision of the newest change that is known
-	// generation grows when the objects are loaded without a look at those of before.
+	changed  int64 // the revision of the newest known change
+	// generation grows when the objects are loaded without being compared with the old objects.
 	generation int64
 
 	log []entry // by revision
-	// Changes after a revision are known from changesFrom on, and states from exactFrom on: what a list found to be different
-	// has happened at some time before that list.
+	// Changes after a revision are complete from changesFrom on, and states from exactFrom on. The two differ because a list
+	// shows which objects have changed before it, but not when.
 	changesFrom, exactFrom int64
-	// replaced is the last revision of what was forgotten, or of a history that the server does not have any more; 0 is none.
+	// replaced is the last revision of a history that was dropped here, or that the server no longer has; 0 means none.
 	replaced int64
 }
 
-// limits bound what a history keeps.
+// limits limit what a history keeps.
 type limits struct {
 	objects, bytes    int // of the state
-	changes, logBytes int // of the log: bytes of objects that are not in the state any more
+	changes, logBytes int // of the log: changes, and bytes of objects that are no longer in the state
 }
 
-// tooMuchError is why a kind is not kept.
+// tooMuchError is the reason why a kind is not kept.
 type tooMuchError struct{ what string }
 
 func (e tooMuchError) Error() string { return e.what }
 
-// history is the state that changes. It has no lock, clock or goroutine.
+// history is a state and the operations that change it. It has no lock, clock or goroutine.
 type history struct {
 	limits limits
 	state
 	bytes, logBytes int
 	begun           bool
-	// listed is the revision of the last list; the events up to it, which a stream that began before it still brings, are in
-	// the state already.
+	// listed is the revision of the last list. Events up to it, which a watch that began before it still sends, are already in
+	// the state.
 	listed int64
 }
 
-// publish returns the state, which stays as it is.
+// publish returns the current state, which is not changed by later operations.
 func (h *history) publish() *state {
 	s := h.state
 	s.items = h.items.Copy()
@@ -87,13 +88,13 @@ func (h *history) publish() *state {
 	return &s
 }
 
-// load is the objects that a list brings.
+// load holds the objects of a list.
 type load struct {
 	items map[string]*item
 	bytes int
 }
 
-// add adds an object to a load, or says that there are too many. What the state has too is shared with it.
+// add adds an object to a load, or returns an error if there are too many. An object that the state also has is shared.
 func (h *history) add(l *load, k string, i *item) error {
 	if h.begun {
 		if old, ok := h.items.Get(k); ok && i.same(old) {
@@ -123,13 +124,13 @@ func (l limits) check(objects, bytes int) error {
 	return nil
 }
 
-// reset forgets everything but which revisions and generations there were.
+// reset drops everything except the old revisions and generations.
 func (h *history) reset() {
 	*h = history{limits: h.limits, state: state{replaced: max(h.replaced, h.revision), generation: h.generation}}
 }
 
-// replace makes the state what a list of a revision says. before was the state's revision when the list was asked for: a
-// list that is older is of another history, and one that is older than the state now says nothing new.
+// replace makes the objects of a list the state. before is the state's revision when the list was requested. A list with a lower
+// revision than before is of another history. A list with a lower revision than the current state contains nothing new.
 func (h *history) replace(l *load, revision, before int64) {
 	switch {
 	case !h.begun:
@@ -152,7 +153,7 @@ func (h *history) begin(l *load, revision int64) {
 	h.bytes, h.logBytes, h.begun, h.listed = l.bytes, 0, true, revision
 }
 
-// difference applies what a list has and the state has not, and the other way around.
+// difference applies the differences between a list and the state.
 func (h *history) difference(l *load, revision int64) {
 	var changes []entry
 	h.items.Scan(func(k string, was *item) bool {
@@ -176,11 +177,11 @@ func (h *history) difference(l *load, revision int64) {
 	}
 }
 
-// event applies one event of a watch; is is nil for a deletion. It reports whether the state changed.
+// event applies one event of a watch; is is nil for a deletion. It reports whether the state has changed.
 func (h *history) event(k string, is *item, revision int64) (bool, error) {
 	was, _ := h.items.Get(k)
 	switch {
-	case revision <= h.listed: // the stream began before the list
+	case revision <= h.listed: // sent by a watch that began before the list
 		return false, nil
 	case is == nil && (was == nil || was.revision > revision):
 		h.progress(revision)
@@ -194,10 +195,10 @@ func (h *history) event(k string, is *item, revision int64) (bool, error) {
 	return true, h.limits.check(h.items.Len(), h.bytes)
 }
 
-// progress says that the state is that of a revision too.
+// progress records that the state is also the state at a later revision.
 func (h *history) progress(revision int64) { h.revision = max(h.revision, revision) }
 
-// apply makes a change and logs it.
+// apply applies a change and logs it.
 func (h *history) apply(e entry) {
 	if e.is != nil {
 		h.items.Set(e.key, e.is)
@@ -221,7 +222,7 @@ func (h *history) apply(e entry) {
 	}
 }
 
-// get returns the object at a revision that the state reaches and has.
+// get returns the object at a revision for which the state has the log.
 func (s *state) get(k string, revision int64) (*item, bool) {
 	for _, e := range s.after(revision) {
 		if e.key == k {
@@ -236,16 +237,16 @@ func (s *state) after(revision int64) []entry {
 	return s.log[sort.Search(len(s.log), func(i int) bool { return s.log[i].revision > revision }):]
 }
 
-// scan calls visit with the objects of a namespace, or of all if it is "", in order, at a revision that the state has. It
-// ends when visit returns false.
+// scan calls visit in order with the objects of a namespace, or of all namespaces if it is "", at a revision for which the state
+// has the log. It ends when visit returns false.
 func (s *state) scan(namespace string, revision int64, visit func(*item) bool) {
-	then := map[string]*item{} // what was else at that revision
+	then := map[string]*item{} // objects that were different at that revision
 	for _, e := range s.after(revision) {
 		if _, ok := then[e.key]; !ok {
 			then[e.key] = e.was
 		}
 	}
-	var gone []string // deleted since, in order
+	var gone []string // objects deleted since then, in order
 	prefix := ""
 	if namespace != "" {
 		prefix = key(namespace, "")
@@ -278,7 +279,7 @@ func (s *state) scan(namespace string, revision int64, visit func(*item) bool) {
 	}
 }
 
-// changes returns what has changed between two revisions, of which the state has the later one.
+// changes returns the changes between two revisions; the state must have reached the later one.
 func (s *state) changes(since, revision int64) runtime.Changes[runtime.Object] {
 	out := runtime.Changes[runtime.Object]{Revision: revision}
 	if since <= 0 || since < s.changesFrom || since <= s.replaced {
@@ -289,7 +290,7 @@ func (s *state) changes(since, revision int64) runtime.Changes[runtime.Object] {
 		})
 		return out
 	}
-	if since > revision { // of a live read: nothing later is known
+	if since > revision { // from a live read: no later changes are known
 		out.Revision = since
 		return out
 	}

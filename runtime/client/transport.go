@@ -15,8 +15,8 @@ const (
 	idleTimeout   = 90 * time.Second
 	tlsTimeout    = 10 * time.Second
 	maxHeader     = 1 << 20
-	http2Silence  = 30 * time.Second // after which a connection is asked whether it is alive,
-	http2PingTime = 15 * time.Second // and how long it has to answer
+	http2Silence  = 30 * time.Second // an idle connection is pinged after this time,
+	http2PingTime = 15 * time.Second // and closed if there is no answer within this time
 	maxRedirects  = 10
 )
 
@@ -45,7 +45,7 @@ func newTransport(cfg Config, id *identity, dial func(ctx context.Context, netwo
 	return t
 }
 
-// sameServer follows redirects within a server. Credentials are for the server that was configured.
+// sameServer follows redirects only within a server, because the credentials are for the configured server.
 func sameServer(req *http.Request, via []*http.Request) error {
 	switch {
 	case len(via) >= maxRedirects:

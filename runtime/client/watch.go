@@ -19,10 +19,10 @@ import (
 // Event is one event of a watch.
 type Event struct {
 	Type   watch.EventType // Added, Modified, Deleted or Bookmark
-	Object json.RawMessage // the caller's own
+	Object json.RawMessage // the object in JSON; the caller's own
 }
 
-// Watch is a stream of events. Next is for one goroutine at a time; Close may be called by any.
+// Watch is a stream of events. Next must be called by one goroutine at a time; Close may be called by any goroutine.
 type Watch struct {
 	client  *Client
 	request *Request
@@ -30,19 +30,19 @@ type Watch struct {
 	limited *limitedReader
 	decoder *json.Decoder
 	cancel  context.CancelFunc
-	stop    func() bool // takes the watch off the client's life
-	once    sync.Once   // closes
+	stop    func() bool // removes the watch from the watches that the client's Close ends
+	once    sync.Once   // for Close
 }
 
-// Watch begins a watch, as o says, of the objects of a resource. The caller closes it. ctx is for the whole watch. The caller
-// sets o.ResourceVersion, o.AllowWatchBookmarks and the like; o's Watch need not be set.
+// Watch starts a watch of the objects of a resource with the options o. The caller must close it. ctx is for the whole watch. The
+// caller sets o.ResourceVersion, o.AllowWatchBookmarks and so on; o.Watch need not be set.
 func (c *Client) Watch(ctx context.Context, t Target, o metav1.ListOptions) (*Watch, error) {
 	o.Watch = true
 	r, err := t.request(http.MethodGet, listQuery(o))
 	if err != nil {
 		return nil, err
 	}
-	// The events of a compressed stream would wait in the compressor.
+	// In a compressed stream, events would be delayed in the compressor.
 	r.Header = http.Header{"Accept-Encoding": {"identity"}}
 	_, release, err := c.begin(ctx)
 	if err != nil {
@@ -66,9 +66,10 @@ func (c *Client) Watch(ctx context.Context, t Target, o metav1.ListOptions) (*Wa
 	return &Watch{client: c, request: r, body: resp.Body, limited: limited, decoder: json.NewDecoder(limited), cancel: cancel, stop: stop}, nil
 }
 
-// Next returns the next event, for which it waits. The error is io.EOF when the server has ended the stream properly, a
-// StatusError when the stream has ended with an ERROR event, and otherwise a *url.Error: the connection was lost, perhaps in
-// the middle of an event (io.ErrUnexpectedEOF, never io.EOF), or the context or the Client ended. After an error the watch is over.
+// Next waits for the next event and returns it. The error is io.EOF if the server has ended the stream properly, and a
+// StatusError if the stream has ended with an ERROR event. Otherwise it is a *url.Error: the connection was lost, perhaps in the
+// middle of an event (io.ErrUnexpectedEOF, never io.EOF), or the context or the Client has ended. After an error the watch is
+// over.
 func (w *Watch) Next() (Event, error) {
 	w.limited.left = w.limited.max
 	var e struct {
@@ -99,7 +100,7 @@ func (w *Watch) Next() (Event, error) {
 	return Event{}, w.client.problem(w.request, fmt.Errorf("an event has the unknown type %q", e.Type))
 }
 
-// Close ends the watch. A Next under way returns an error. Calling it again has no effect.
+// Close ends the watch. A call of Next in progress returns an error. A second call has no effect.
 func (w *Watch) Close() {
 	w.once.Do(func() {
 		w.stop()
@@ -108,7 +109,7 @@ func (w *Watch) Close() {
 	})
 }
 
-// limitedReader bounds what is read for one event.
+// limitedReader limits the bytes that are read for one event.
 type limitedReader struct {
 	from      io.Reader
 	max, left int64

@@ -15,20 +15,22 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// CBOR returns the format application/cbor (RFC 8949) as kube-apiserver has it
-// (https://github.com/kubernetes/enhancements/tree/master/keps/sig-api-machinery/4222-cbor-serializer): a body is one
-// data item in the tag for self-described CBOR, which the body of a request may lack. Texts are written as byte strings, and
-// read as these and as text strings; maps are written with the shortest keys first; whole numbers and floating-point
-// numbers stay what they are, but for what has no float in JSON either: a Go float of 1 is written 1. A whole number beyond
-// 64 bits with a sign, which the API conventions do not have, is written as a floating-point number.
+// CBOR returns the format application/cbor (RFC 8949) as kube-apiserver implements it
+// (https://github.com/kubernetes/enhancements/tree/master/keps/sig-api-machinery/4222-cbor-serializer). A body is one data item
+// in the tag for self-described CBOR; the body of a request may lack the tag. Strings are written as byte strings, and read from
+// byte strings and text strings. Maps are written with the shortest keys first.
 //
-// ToJSON refuses what kube-apiserver refuses: maps with a key twice, texts that are no UTF-8, NaN and infinities, integers
-// beyond 64 bits with a sign, simple values but true, false and null, nesting deeper than 10,000, and anything after the
-// item. A byte string that a tag (21 to 23) says to be data becomes its base64url, base64 or hexadecimal text: as JSON has
-// it, a []byte is base64, so the other two are for strings only.
+// Integers and floating-point numbers keep their type, except where JSON also loses it: a Go float of 1 is written as 1. An
+// integer that does not fit into 64 bits with a sign, which the API conventions do not allow, is written as a floating-point
+// number.
 //
-// A watch, which is asked for as application/cbor, is a sequence of items of the type CBORSequence; see AppendCBORTag and
-// those beside it.
+// ToJSON returns an error where kube-apiserver does: for maps with duplicate keys, strings that are not UTF-8, NaN and
+// infinities, integers that do not fit into 64 bits with a sign, simple values other than true, false and null, nesting deeper
+// than 10,000, and data after the item. A byte string with one of the tags 21 to 23, which mark it as data, becomes its
+// base64url, base64 or hexadecimal text. A []byte is base64, as in JSON, so the other two tags are only for strings.
+//
+// A watch, which clients request as application/cbor, is a sequence of data items with the media type [CBORSequence]: see
+// [AppendCBORTag] and the functions after it.
 func CBOR() Format { return cborFormat{} }
 
 // CBORSequence is the media type of a sequence of data items: https://www.rfc-editor.org/rfc/rfc8742.
@@ -54,7 +56,7 @@ func IsCBOR(f Format) bool {
 	return is
 }
 
-// cborToJSON returns a data item, tagged or not, as JSON whose numbers have a point or an exponent if they are floats.
+// cborToJSON returns a data item, with or without a tag, as JSON. Floating-point numbers are written with a point or an exponent.
 func cborToJSON(item []byte) ([]byte, error) {
 	var v any
 	if err := direct.Unmarshal(item, &v); err != nil {
@@ -63,7 +65,7 @@ func cborToJSON(item []byte) ([]byte, error) {
 	return json.Marshal(withPoints(v))
 }
 
-// refusedError is why a data item is refused that says of what kind it is.
+// refusedError is returned for an invalid data item whose kind could be read.
 type refusedError struct {
 	gvk schema.GroupVersionKind
 	err error
@@ -72,7 +74,7 @@ type refusedError struct {
 func (b *refusedError) Error() string { return b.err.Error() }
 func (b *refusedError) Unwrap() error { return b.err }
 
-// refusedCBOR words why a data item is refused as kube-apiserver does, which first looks for kind and apiVersion.
+// refusedCBOR returns the error that kube-apiserver returns for an invalid data item: it first looks for kind and apiVersion.
 func refusedCBOR(item []byte, err error) error {
 	_, gvk, why := cbor.NewSerializer(nil, nil).Decode(item, nil, &unstructured.Unstructured{})
 	switch {
@@ -84,7 +86,7 @@ func refusedCBOR(item []byte, err error) error {
 	return err
 }
 
-// kindOfBad is what a refused body said of itself, completed from want; zero when it could not be read at all.
+// kindOfBad returns the kind that an invalid body names, completed from want. It is zero if the body could not be read at all.
 func kindOfBad(err error, want schema.GroupVersionKind) schema.GroupVersionKind {
 	var bad *refusedError
 	if errors.As(err, &bad) {
@@ -93,7 +95,7 @@ func kindOfBad(err error, want schema.GroupVersionKind) schema.GroupVersionKind 
 	return schema.GroupVersionKind{}
 }
 
-// withPoints makes texts of the floating-point numbers in v, which is changed: they would lose the point otherwise.
+// withPoints replaces the floating-point numbers in v, which it changes, by their texts: they would lose the point otherwise.
 func withPoints(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -120,7 +122,7 @@ func withPoints(v any) any {
 	return v
 }
 
-// AppendCBOR appends JSON text, of one value, as one data item without the tag. json is not changed.
+// AppendCBOR appends the JSON text of one value as one data item without the tag. json is not changed.
 func AppendCBOR(dst, json []byte) ([]byte, error) {
 	var v any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(json, &v); err != nil {
@@ -133,8 +135,8 @@ func AppendCBOR(dst, json []byte) ([]byte, error) {
 	return append(dst, item...), nil
 }
 
-// AppendCBORTag appends the head of the tag for self-described CBOR, which one data item follows: each body, each event
-// of a watch and the object in it have the tag (https://www.rfc-editor.org/rfc/rfc8949#self-describe).
+// AppendCBORTag appends the head of the tag for self-described CBOR; one data item must follow. Each body has the tag, and so
+// have each event of a watch and the object in it (https://www.rfc-editor.org/rfc/rfc8949#self-describe).
 func AppendCBORTag(dst []byte) []byte { return append(dst, cborMark...) }
 
 // The major types of data items: https://www.rfc-editor.org/rfc/rfc8949#section-3.1.
@@ -144,21 +146,21 @@ const (
 	cborMap   = 5 << 5
 )
 
-// AppendCBORMap appends the head of a map: as many pairs of data items follow, keys by AppendCBORString, the shortest
-// first and those of one length in the order of their bytes. A list has kind, items, metadata, apiVersion; an event type,
-// object.
+// AppendCBORMap appends the head of a map with so many members. As many pairs of data items must follow, with keys by
+// [AppendCBORString], the shortest first and those of one length in the order of their bytes. A list has the keys kind, items,
+// metadata and apiVersion; an event has type and object.
 func AppendCBORMap(dst []byte, members int) []byte { return appendCBORHead(dst, cborMap, members) }
 
-// AppendCBORArray appends the head of an array: as many data items follow.
+// AppendCBORArray appends the head of an array; as many data items must follow.
 func AppendCBORArray(dst []byte, items int) []byte { return appendCBORHead(dst, cborArray, items) }
 
-// AppendCBORString appends a text as kube-apiserver writes it, which is as a byte string.
+// AppendCBORString appends a string as kube-apiserver writes it, as a byte string.
 func AppendCBORString(dst []byte, s string) []byte {
 	return append(appendCBORHead(dst, cborBytes, len(s)), s...)
 }
 
-// appendCBORHead appends the head of a data item in the fewest bytes
-// (https://www.rfc-editor.org/rfc/rfc8949#section-3). n is not negative.
+// appendCBORHead appends the head of a data item in the fewest bytes (https://www.rfc-editor.org/rfc/rfc8949#section-3). n must
+// not be negative.
 func appendCBORHead(dst []byte, major byte, n int) []byte {
 	switch {
 	case n < 24:

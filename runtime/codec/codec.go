@@ -5,39 +5,38 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Validation says what becomes of unknown and duplicate fields in a body: the fieldValidation option of the
-// Kubernetes API. The zero Validation is Warn, which is also the API's default.
+// Validation selects how unknown and duplicate fields in a body are treated: it is the fieldValidation option of the Kubernetes
+// API. The zero Validation is Warn, which is also the API's default.
 type Validation int
 
 // The three ways to treat unknown and duplicate fields.
 const (
-	Warn   Validation = iota // report them beside the decoded object
-	Strict                   // report them as well; the caller refuses the body
+	Warn   Validation = iota // report them in Decoded.Problems
+	Strict                   // report them too; the caller must refuse the body
 	Ignore                   // do not look for them
 )
 
 // Decoded is a decoded body.
 type Decoded struct {
-	// Object is of the Go type registered for GVK, defaulted; it belongs to the caller.
+	// Object has the Go type registered for GVK, with defaults; it belongs to the caller.
 	Object runtime.Object
-	// GVK is what the body said of itself, completed with the expected one where it was silent.
+	// GVK is the kind and apiVersion in the body; the expected ones replace those that the body lacks.
 	GVK schema.GroupVersionKind
-	// Problems are the unknown and duplicate fields, worded as kube-apiserver does (`unknown field "spec.foo"`,
-	// `duplicate field "spec.a"`). Always empty with Ignore.
+	// Problems are the unknown and duplicate fields, with the texts of kube-apiserver (`unknown field "spec.foo"`, `duplicate
+	// field "spec.a"`). It is always empty with Ignore.
 	Problems []error
 }
 
-// Format is one wire format of objects: JSON, YAML, CBOR, or protobuf, which only MediaType and Streams hold for.
+// Format is one wire format of objects: JSON, YAML, CBOR or protobuf. Only MediaType and Streams work for protobuf.
 type Format interface {
-	// MediaType is the type without parameters, such as "application/json".
+	// MediaType returns the media type without parameters, such as "application/json".
 	MediaType() string
-	// ToJSON returns body, in this format, as JSON, and the duplicate fields that the translation would hide
-	// when problems are wanted. The result may share body's memory.
+	// ToJSON converts body from this format to JSON. problems are the duplicate fields that the conversion would hide, unless v
+	// is Ignore. The result may share memory with body.
 	ToJSON(body []byte, v Validation) (json []byte, problems []error, err error)
-	// FromJSON returns JSON text, of one value, in this format, as a response body: it ends with a newline, but
-	// for indented JSON and for CBOR, which have none. pretty asks for an indented form, where the format has one. text is not
-	// changed.
+	// FromJSON converts the JSON text of one value to this format, as a response body. The body ends with a newline, except
+	// indented JSON and CBOR. pretty selects an indented form if the format has one. text is not changed.
 	FromJSON(json []byte, pretty bool) ([]byte, error)
-	// Streams tells whether a watch can be written in this format.
+	// Streams reports whether a watch can be written in this format.
 	Streams() bool
 }

@@ -15,25 +15,25 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Decode makes a defaulted object of a body. kind and apiVersion come from want where the body is silent. A body
-// of another registered version of want's kind is decoded as that version: compare Decoded.GVK. A body of another
-// kind is an error, as is one that is no object of its type.
+// Decode decodes a body into an object and sets defaults. If the body lacks kind or apiVersion, want supplies them. A body of
+// another registered version of want's kind is decoded as that version, so compare Decoded.GVK. A body of another kind is an
+// error, and so is a body that is not an object of its type.
 //
-// For a want without a Go type the body must say of which kind and apiVersion it is, and one of any kind is decoded: compare
-// Decoded.GVK. All fields of it are kept. Its metadata is made what it is in objects of a Go type: fields that objects do
-// not have there are left out and reported, and values of another type are an error.
+// If want has no Go type, the body must have kind and apiVersion, and a body of any kind is decoded: compare Decoded.GVK. All
+// fields are kept, except in metadata: fields that a metav1.ObjectMeta does not have are dropped and reported, and values of
+// another type are an error.
 //
-// Protobuf has no names of fields: there are never problems with those that are unknown. The type of a body in it must
-// have protobuf methods.
+// Protobuf bodies have no field names, so unknown fields are never reported. The Go type of such a body must have protobuf
+// methods or tags.
 //
-// On an error Decoded.GVK is what could be learned of the body; it is zero when the body could not be read at
-// all. The caller words the answer accordingly.
+// On an error, Decoded.GVK is what could be read from the body, and zero if the body could not be read at all. Callers use it to
+// choose the response.
 func Decode(s *runtime.Scheme, f Format, body []byte, want schema.GroupVersionKind, v Validation) (Decoded, error) {
 	return DecodeWithin(s, f, body, want, v, BodyLimits{})
 }
 
-// DecodeWithin is Decode of a body that is refused, before anything is made of it, when its values would go beyond the limits.
-// Then the error is a *LimitError, and Decoded.GVK is zero or want.
+// DecodeWithin is Decode with limits. It returns a *LimitError, before anything is decoded, if the values of the body would
+// exceed them. Decoded.GVK is then zero or want.
 func DecodeWithin(s *runtime.Scheme, f Format, body []byte, want schema.GroupVersionKind, v Validation, l BodyLimits) (Decoded, error) {
 	if l = l.of(body); f == JSON() {
 		if err := l.check(s.Lookup(want), body, nil); err != nil {
@@ -46,7 +46,7 @@ func DecodeWithin(s *runtime.Scheme, f Format, body []byte, want schema.GroupVer
 	return decodeAny(s, f, body, want, v, l)
 }
 
-// decodeAny is DecodeWithin of everything.
+// decodeAny is DecodeWithin for every body.
 func decodeAny(s *runtime.Scheme, f Format, body []byte, want schema.GroupVersionKind, v Validation, l BodyLimits) (Decoded, error) {
 	from, err := readBody(f, body, v, l)
 	if err != nil {
@@ -59,7 +59,7 @@ func decodeAny(s *runtime.Scheme, f Format, body []byte, want schema.GroupVersio
 	if !untyped {
 		into = s.Lookup(d.GVK)
 	}
-	if f != JSON() || into != wanted { // else it has been done
+	if f != JSON() || into != wanted { // otherwise it has been done
 		if err := l.check(into, from.text, from.message); err != nil {
 			return Decoded{GVK: want}, err
 		}
@@ -84,8 +84,8 @@ func decodeAny(s *runtime.Scheme, f Format, body []byte, want schema.GroupVersio
 	return d, nil
 }
 
-// decodeUsual is Decode of JSON that has nothing unusual about it, of which most bodies are: the object is of the kind that
-// is wanted, and there are no problems. Then it is not read twice, once to find out what it is. ok is false for all others.
+// decodeUsual is Decode for JSON without anything unusual, as most bodies are: the object is of the kind want, and there are no
+// problems. The body is then read once, and not once more to find its kind. ok is false for all other bodies.
 func decodeUsual(s *runtime.Scheme, f Format, body []byte, want schema.GroupVersionKind) (d Decoded, ok bool) {
 	if f != JSON() {
 		return Decoded{}, false
@@ -116,7 +116,7 @@ func decodeUsual(s *runtime.Scheme, f Format, body []byte, want schema.GroupVers
 	return Decoded{Object: obj, GVK: want}, true
 }
 
-// says tells whether an object says that it is of gvk, in the canonical words.
+// says reports whether m names the kind gvk, in the canonical form.
 func says(m *metav1.TypeMeta, gvk schema.GroupVersionKind) bool {
 	version, ok := m.APIVersion, true
 	if gvk.Group != "" {
@@ -127,14 +127,14 @@ func says(m *metav1.TypeMeta, gvk schema.GroupVersionKind) bool {
 	return ok && version == gvk.Version && m.Kind == gvk.Kind
 }
 
-// read is a body: what it says of itself, and how it gets into an object of that kind.
+// read is a body whose kind is known but which is not decoded yet.
 type read struct {
 	gvk        schema.GroupVersionKind
-	problems   []error // found already
+	problems   []error // those that were found already
 	fill       func(obj runtime.Object) (problems []error, err error)
-	text       []byte // of it as JSON; nil in protobuf
+	text       []byte // the body as JSON; nil for protobuf
 	validation Validation
-	message    []byte // of it in protobuf
+	message    []byte // the protobuf message of the body
 }
 
 func readBody(f Format, body []byte, v Validation, l BodyLimits) (read, error) {
@@ -158,13 +158,12 @@ func sameType(s *runtime.Scheme, obj runtime.Object, want schema.GroupVersionKin
 	return err == nil && reflect.TypeOf(other) == reflect.TypeOf(obj)
 }
 
-// StrictError returns the error by which a body with problems is refused under Strict: `strict decoding error: `
-// and the problems.
+// StrictError returns the error for a body that is refused under Strict: `strict decoding error: ` followed by the problems.
 func StrictError(problems []error) error { return apiruntime.NewStrictDecodingError(problems) }
 
-// kindOf reads what a body says of itself.
+// kindOf reads kind and apiVersion from a body in JSON.
 func kindOf(text []byte) (schema.GroupVersionKind, error) {
-	said := struct { // type and tags show in the text of errors, and are those kube-apiserver shows
+	said := struct { // the type and its tags show in the text of errors, which is that of kube-apiserver
 		APIVersion string `json:"apiVersion,omitempty"`
 		Kind       string `json:"kind,omitempty"`
 	}{}
@@ -175,7 +174,7 @@ func kindOf(text []byte) (schema.GroupVersionKind, error) {
 	return gv.WithKind(said.Kind), err
 }
 
-// untyped makes the object of a body that is for a kind without a Go type. It is taken as the kind that it says it is.
+// untyped decodes a body for a kind without a Go type. The object is of the kind that the body names.
 func (r read) untyped(s *runtime.Scheme, l BodyLimits) (Decoded, error) {
 	d := Decoded{GVK: r.gvk, Problems: r.problems}
 	if r.text == nil {
@@ -194,7 +193,7 @@ func (r read) untyped(s *runtime.Scheme, l BodyLimits) (Decoded, error) {
 	if err != nil {
 		return d, err
 	}
-	// Members such as "Kind" are the object's own, and of two the last one counts, also if it is null.
+	// Members such as "Kind" are ordinary members of the object. Of duplicate members the last one counts, also if it is null.
 	if d.GVK = u.GroupVersionKind(); d.GVK.Kind == "" {
 		return d, apiruntime.NewMissingKindErr(string(r.text))
 	}

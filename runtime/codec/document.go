@@ -12,13 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Document is one object's canonical bytes and the places in them that readers need. It is a value of fixed
-// size around one immutable, shared slice: nobody may change the bytes it was made from, and copies of a
-// Document share them. The zero Document is empty; only IsZero may be asked of it.
+// Document is one object in canonical form (see the package documentation), with the offsets that readers need. It is a value of
+// fixed size that refers to one immutable, shared slice: the bytes that it was made from must not be changed, and copies of a
+// Document share them. The zero Document is empty; only its method IsZero may be called.
 type Document struct {
-	value   []byte  // no resourceVersion, no trailing newline; without what is in common
-	common  *Common // what value lacks; nil: nothing
-	sorted  bool    // an untyped object: all keys in order, so that kind is not first
+	value   []byte  // no resourceVersion, no trailing newline; without the text in common
+	common  *Common // the text that value lacks; nil: none
+	sorted  bool    // an untyped object: all its keys are sorted, so kind is not first
 	lead    bool    // a comma precedes the inserted member
 	trail   bool    // a comma follows the inserted member
 	members int32   // of a typed object: offset of the first member after kind and apiVersion
@@ -32,14 +32,14 @@ type Document struct {
 
 type span struct{ from, to int32 }
 
-// ErrNotCanonical is returned by ParseDocument for bytes which are not in the canonical form: no JSON object,
-// kind and apiVersion not first (but all members of an untyped object in order), no metadata, or a resourceVersion
-// already in it. Decoding and encoding anew makes canonical bytes of any readable object.
+// ErrNotCanonical is returned by ParseDocument for bytes that are not in canonical form: they are not a JSON object, kind and
+// apiVersion do not come first (or the members of an untyped object are not sorted), metadata is missing, or there is a
+// resourceVersion. Decode and encode the object to get canonical bytes.
 var ErrNotCanonical = errors.New("not in canonical form")
 
-// ParseDocument finds the places in value, whose bytes it keeps. A single trailing newline is left out. It
-// checks the form of the members it passes and never panics, but value is expected to come from this package's
-// encoder: the text inside spec and status is only skipped.
+// ParseDocument returns the Document of value, and keeps value. A single trailing newline is removed. ParseDocument checks the
+// form of the members that it reads and never panics. It does not check the text inside spec and status, because value is
+// expected to come from this package's encoder.
 func ParseDocument(value []byte) (Document, error) {
 	value = bytes.TrimSuffix(value, []byte("\n"))
 	if len(value) > math.MaxInt32 {
@@ -47,7 +47,7 @@ func ParseDocument(value []byte) (Document, error) {
 	}
 	d := Document{value: value, insert: -1}
 	at, count := 1, 0
-	var before []byte // the key of the member before
+	var before []byte // the key of the previous member
 	err := eachMember(value, 0, func(key []byte, start, from, to int) error {
 		at = to
 		count++
@@ -76,7 +76,7 @@ func ParseDocument(value []byte) (Document, error) {
 	return d, nil
 }
 
-// member notes where the members every object has are.
+// member stores the offsets of the members that every object has.
 func (d *Document) member(key []byte, from, to int) error {
 	place, trim := &d.meta, int32(0)
 	switch string(key) {
@@ -101,11 +101,11 @@ func (d *Document) member(key []byte, from, to int) error {
 
 const managedFields = "managedFields"
 
-// scanMetadata finds the labels and the place of the resourceVersion: before the first member that follows it
-// in the canonical order of the object at hand.
+// scanMetadata finds the labels and the place of the resourceVersion, which is before the first member that follows it in the
+// canonical order of the object.
 func (d *Document) scanMetadata() error {
 	from := int(d.meta.from)
-	count, end, last := 0, from+1, false // last: the last member is managedFields
+	count, end, last := 0, from+1, false // last reports whether the last member is managedFields
 	err := eachMember(d.value, from, func(key []byte, start, valueFrom, to int) error {
 		follows := true
 		switch string(key) {
@@ -145,8 +145,8 @@ func (d *Document) scanMetadata() error {
 // IsZero reports whether d is the zero Document.
 func (d Document) IsZero() bool { return d.value == nil }
 
-// Bytes returns the canonical bytes, without resourceVersion. They are shared and must not be changed. Of a document that
-// has parts in common with others they are made.
+// Bytes returns the canonical bytes, without resourceVersion. They are shared and must not be changed. A Document with a [Common]
+// returns a new slice.
 func (d Document) Bytes() []byte {
 	if d.common != nil {
 		return d.AppendObject(make([]byte, 0, d.Size()), 0)
@@ -154,7 +154,7 @@ func (d Document) Bytes() []byte {
 	return d.value
 }
 
-// Size is how many Bytes there are.
+// Size returns the length of Bytes.
 func (d Document) Size() int {
 	if d.common != nil {
 		return len(d.value) + d.common.size
@@ -162,7 +162,7 @@ func (d Document) Size() int {
 	return len(d.value)
 }
 
-// inHead returns a text of the head, where kind and apiVersion are.
+// inHead returns a part of the text of kind and apiVersion.
 func (d Document) inHead(s span) string {
 	if d.common != nil {
 		return d.common.head[s.from:s.to]
@@ -170,22 +170,22 @@ func (d Document) inHead(s span) string {
 	return string(d.value[s.from:s.to])
 }
 
-// APIVersion is the version the document is written in, as "group/version".
+// APIVersion returns the version that the document is written in, as "group/version".
 func (d Document) APIVersion() string { return d.inHead(d.version) }
 
-// InVersion reports whether the document is written in an apiVersion.
+// InVersion reports whether the document is written in the given apiVersion.
 func (d Document) InVersion(apiVersion string) bool {
 	return d.inHead(d.version) == apiVersion
 }
 
-// Kind is the kind the document says it is of.
+// Kind returns the kind in the document.
 func (d Document) Kind() string { return d.inHead(d.kind) }
 
-// Len is about how many bytes AppendObject appends.
+// Len returns about how many bytes AppendObject appends.
 func (d Document) Len() int { return d.Size() + len(`"resourceVersion":"",`) + 20 }
 
-// AppendObject appends the document as an object of its own, kind and apiVersion included, with the given
-// resourceVersion; 0 leaves it out, as an object that was never stored has none.
+// AppendObject appends the document as a single object, with kind, apiVersion and the given resourceVersion. A revision of 0
+// leaves resourceVersion out, as for an object that was never stored.
 func (d Document) AppendObject(dst []byte, revision int64) []byte {
 	if d.common != nil {
 		return d.appendRange(append(append(dst, '{'), d.common.head...), int(d.members), len(d.value), revision)
@@ -193,24 +193,23 @@ func (d Document) AppendObject(dst []byte, revision int64) []byte {
 	return d.appendRange(dst, 0, len(d.value), revision)
 }
 
-// AppendItem appends the document as an item of a list: without kind and apiVersion, but for an untyped object,
-// which keeps them.
+// AppendItem appends the document as an item of a list: without kind and apiVersion, unless the object is untyped.
 func (d Document) AppendItem(dst []byte, revision int64) []byte {
 	switch {
 	case d.sorted:
 		return d.AppendObject(dst, revision)
-	case d.common != nil: // without which it begins so
+	case d.common != nil: // value begins with the first member after kind and apiVersion
 		return d.appendRange(dst, 0, len(d.value), revision)
 	}
 	return d.appendRange(append(dst, '{'), int(d.members), len(d.value), revision)
 }
 
-// AppendMetadata appends the value of metadata, braces included.
+// AppendMetadata appends the value of metadata, with its braces and the given resourceVersion.
 func (d Document) AppendMetadata(dst []byte, revision int64) []byte {
 	return d.appendRange(dst, int(d.meta.from), int(d.meta.to), revision)
 }
 
-// appendRange copies value[from:to], which must contain all of metadata or its value, with the version inserted.
+// appendRange appends value[from:to], which must contain all of metadata or its value, with the resourceVersion inserted.
 func (d Document) appendRange(dst []byte, from, to int, revision int64) []byte {
 	if revision == 0 {
 		return d.appendText(dst, from, to)
@@ -228,7 +227,7 @@ func (d Document) appendRange(dst []byte, from, to int, revision int64) []byte {
 	return d.appendText(dst, int(d.insert), to)
 }
 
-// Labels returns the object's labels as a map of the caller's own; nil when it has none.
+// Labels returns the object's labels as a map of the caller's own, or nil if it has none.
 func (d Document) Labels() labels.Set {
 	if d.labels.to == 0 {
 		return nil
@@ -240,16 +239,16 @@ func (d Document) Labels() labels.Set {
 		return err
 	})
 	if err != nil {
-		return nil // no canonical bytes: there labels is a map of strings
+		return nil // the bytes are not canonical: labels must be a map of strings
 	}
 	return set
 }
 
-// LabelsJSON returns the object's labels as they are in its bytes, which are shared and must not be changed; nil when
-// it has none. Documents with the same labels have the same text.
+// LabelsJSON returns the JSON text of the object's labels, or nil if it has none. The bytes are shared and must not be changed.
+// Documents with equal labels have equal texts.
 func (d Document) LabelsJSON() []byte { return d.value[d.labels.from:d.labels.to] }
 
-// Label returns the value of one label, and whether the object has it. It makes nothing but the value.
+// Label returns the value of one label, and whether the object has that label. It allocates only the value.
 func (d Document) Label(name string) (value string, ok bool) {
 	if d.labels.to == 0 {
 		return "", false
@@ -266,8 +265,8 @@ func (d Document) Label(name string) (value string, ok bool) {
 	return value, ok
 }
 
-// Field returns the text of the scalar at a dotted JSON path ("spec.color"), as field selectors compare it: a
-// string's own text, a number's or boolean's JSON. A missing or null member is "".
+// Field returns the text of the scalar at a dotted JSON path ("spec.color") as field selectors compare it: the text of a string,
+// or the JSON of a number or boolean. It returns "" for a missing or null member.
 func (d Document) Field(path string) string {
 	if d.common != nil && d.common.has(path) {
 		d = d.Whole()
@@ -319,8 +318,8 @@ func stringValue(text []byte) (s string, err error) {
 	return s, err
 }
 
-// eachMember calls f for each member of the object that starts at value[at]: its key, unescaped and only to be
-// read, where the member starts, and where its value starts and ends. An error from f ends the walk and is returned.
+// eachMember calls f for each member of the object that starts at value[at], with its unescaped key, which f must not change, the
+// offset of the member, and the offsets where its value starts and ends. If f returns an error, eachMember stops and returns it.
 func eachMember(value []byte, at int, f func(key []byte, start, from, to int) error) error {
 	if at >= len(value) || value[at] != '{' {
 		return fmt.Errorf("%w: no object at offset %d", ErrNotCanonical, at)
@@ -362,7 +361,7 @@ func eachMember(value []byte, at int, f func(key []byte, start, from, to int) er
 	}
 }
 
-// skipString returns the offset after the string that starts at value[i].
+// skipString returns the offset after the JSON string that starts at value[i].
 func skipString(value []byte, i int) (int, bool) {
 	if i >= len(value) || value[i] != '"' {
 		return 0, false
@@ -387,7 +386,7 @@ func skipString(value []byte, i int) (int, bool) {
 	return 0, false
 }
 
-// skipValue returns the offset after the value that starts at value[i]. Canonical bytes have no white space.
+// skipValue returns the offset after the JSON value that starts at value[i]. Canonical bytes have no white space.
 func skipValue(value []byte, i int) (int, bool) {
 	if i >= len(value) {
 		return 0, false
@@ -427,7 +426,7 @@ func skipValue(value []byte, i int) (int, bool) {
 	return i, i > start
 }
 
-// Whole returns d with all bytes of its own.
+// Whole returns d without a [Common], with all its bytes in one slice.
 func (d Document) Whole() Document {
 	if d.common == nil {
 		return d

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Encode returns obj as JSON in the form of a response body: fields in struct order, characters HTML-escaped, a
-// newline at the end. kind and apiVersion are written as obj has them. A list without items has [].
+// Encode returns obj as JSON in the form of a response body: fields in struct order, characters HTML-escaped, a newline at the
+// end. kind and apiVersion are those that are set in obj. A list without items has [].
 func Encode(obj runtime.Object) ([]byte, error) {
 	var out bytes.Buffer
 	if err := json.NewEncoder(&out).Encode(encodable(withItems(obj))); err != nil {
@@ -24,8 +24,8 @@ func Encode(obj runtime.Object) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// encodable is what of obj is encoded: of an untyped object its members, which it would encode twice by itself, and refuse to
-// without a kind.
+// encodable returns the value to encode for obj. For an untyped object it is the map of its members: the object's own method
+// would encode twice, and returns an error without a kind.
 func encodable(obj runtime.Object) any {
 	if u, ok := obj.(*unstructured.Unstructured); ok && u != nil {
 		return u.UnstructuredContent()
@@ -56,8 +56,8 @@ func shallow(obj runtime.Object) runtime.Object {
 	return c.Interface().(runtime.Object)
 }
 
-// EncodeDocument returns the canonical form of obj: with the kind and apiVersion of gvk, without resourceVersion.
-// obj is not changed and may be read by others meanwhile.
+// EncodeDocument returns obj in canonical form, with kind and apiVersion of gvk and without resourceVersion. obj is not changed,
+// and other goroutines may read it meanwhile.
 func EncodeDocument(obj runtime.Object, gvk schema.GroupVersionKind) (Document, error) {
 	if v := reflect.ValueOf(obj); v.Kind() != reflect.Pointer || v.IsNil() {
 		return Document{}, fmt.Errorf("encode %s: the object is nil or no pointer", gvk)
@@ -79,7 +79,8 @@ func EncodeDocument(obj runtime.Object, gvk schema.GroupVersionKind) (Document, 
 	return ParseDocument(text)
 }
 
-// shallowUnstructured copies the two maps that EncodeDocument changes. The copy always has metadata, as all documents do.
+// shallowUnstructured copies the two maps that EncodeDocument changes. The copy always has metadata, because all documents have
+// it.
 func shallowUnstructured(u apiruntime.Unstructured) runtime.Object {
 	c := u.NewEmptyInstance()
 	content := maps.Clone(u.UnstructuredContent())

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// JSON returns the format application/json. A pretty response is indented by two spaces
-// and, as kube-apiserver's, has no newline at its end; one that would become many times as large is not indented.
+// JSON returns the format application/json. A pretty response is indented by two spaces and has no newline at its end, as that of
+// kube-apiserver. A text that would become many times as large is not indented.
 func JSON() Format { return jsonFormat{} }
 
 type jsonFormat struct{}
@@ -34,8 +34,8 @@ func (jsonFormat) FromJSON(text []byte, pretty bool) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// YAML returns the format application/yaml: one document, of the part of YAML that JSON can say. Responses have
-// their keys in alphabetical order; a watch cannot be written in YAML. What the YAML library cannot write, or only with
+// YAML returns the format application/yaml: one document, restricted to the part of YAML that JSON can express. Responses have
+// their keys in alphabetical order. A watch cannot be written in YAML. A value that the YAML library cannot write, or only with
 // many times its size, is written in YAML's flow style, which is JSON.
 func YAML() Format { return yamlFormat{} }
 
@@ -59,7 +59,7 @@ func (yamlFormat) ToJSON(body []byte, v Validation) ([]byte, []error, error) {
 	if strict == nil {
 		return text, nil, nil
 	}
-	text, err := yaml.YAMLToJSON(body) // once more, for what is wrong may be no more than keys that come twice
+	text, err := yaml.YAMLToJSON(body) // a second attempt, because the only errors may be duplicate keys
 	if err != nil {
 		return nil, nil, err
 	}
@@ -77,8 +77,8 @@ func (yamlFormat) FromJSON(text []byte, _ bool) ([]byte, error) {
 	return append(readable[:len(readable):len(readable)], '\n'), nil // JSON is YAML too, in its flow style
 }
 
-// AppendIndented appends a JSON value laid out on lines, of which all but the first begin with prefix. One that would become
-// many times as large is appended as it is.
+// AppendIndented appends the JSON text of a value on indented lines; all lines but the first begin with prefix. A text that would
+// become many times as large is appended unchanged.
 func AppendIndented(dst, text []byte, prefix string) ([]byte, error) {
 	if sprawls(text) {
 		return append(dst, text...), nil
@@ -88,10 +88,10 @@ func AppendIndented(dst, text []byte, prefix string) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// layoutGrowth bounds what laying a text out on indented lines may add to it: 1 MiB and so many times its size.
+// layoutGrowth limits the bytes that indenting may add to a text: 1 MiB plus so many times its size.
 const layoutGrowth = 16
 
-// sprawls tells of a text that is mostly indentation when it is laid out: one nested some thousand levels deep, of which
+// sprawls reports whether an indented text would consist mostly of indentation, as with some thousand levels of nesting, where
 // each line would be as long as the text itself.
 func sprawls(text []byte) bool {
 	limit := 1<<20 + layoutGrowth*len(text)
@@ -117,10 +117,10 @@ func sprawls(text []byte) bool {
 	return added > limit
 }
 
-// maxDuplicates is how many duplicate keys of a YAML body are reported, as many as of a JSON body.
+// maxDuplicates limits the duplicate keys that are reported for a YAML body. JSON bodies have the same limit.
 const maxDuplicates = 100
 
-// shortened returns the YAML library's list of duplicate keys, one a line below a heading, cut to maxDuplicates.
+// shortened returns the YAML library's error, which lists duplicate keys on lines below a heading, cut to maxDuplicates keys.
 func shortened(err error) error {
 	lines := strings.SplitAfterN(err.Error(), "\n", maxDuplicates+2)
 	if len(lines) < maxDuplicates+2 {
@@ -129,12 +129,12 @@ func shortened(err error) error {
 	return errors.New(strings.Join(lines[:maxDuplicates+1], "") + "  ...")
 }
 
-// aliasGrowth bounds what a body's aliases may make of it: 1 MiB and so many times its size.
+// aliasGrowth limits the size of a body with its aliases expanded: 1 MiB plus so many times the body's size.
 const aliasGrowth = 4
 
-// checkAliases refuses a body that its aliases blow up. The YAML library bounds the number of values, but an
-// alias of a long string costs it nothing and the JSON its whole length. The nodes that are measured come from
-// the library's newer version, which shows aliases before it follows them.
+// checkAliases returns an error for a body that becomes too large when its aliases are expanded. The YAML library limits the
+// number of values only, but each alias of a long string adds the length of that string to the JSON. The nodes are parsed by the
+// library's newer version, which shows aliases without expanding them.
 func checkAliases(body []byte) error {
 	if bytes.IndexByte(body, '&') < 0 || bytes.IndexByte(body, '*') < 0 || !weight.Aliases(body) {
 		return nil
@@ -150,7 +150,7 @@ func checkAliases(body []byte) error {
 	return nil
 }
 
-// expanded returns about how large n is with its aliases written out, or limit when it is more.
+// expanded returns the approximate size of n with its aliases expanded, or limit if the size is larger.
 func expanded(n *nodes.Node, limit int, known map[*nodes.Node]int) int {
 	if size, ok := known[n]; ok {
 		return size
@@ -158,7 +158,7 @@ func expanded(n *nodes.Node, limit int, known map[*nodes.Node]int) int {
 	if n.Kind == nodes.AliasNode {
 		return expanded(n.Alias, limit, known)
 	}
-	known[n] = 0 // for an alias of a node that contains it: the YAML library refuses those
+	known[n] = 0 // for an alias of a node that contains it: the YAML library returns an error for it
 	size := len(n.Value) + 8
 	for _, c := range n.Content {
 		if size = min(limit, size+expanded(c, limit, known)); size == limit {
@@ -169,8 +169,8 @@ func expanded(n *nodes.Node, limit int, known map[*nodes.Node]int) int {
 	return size
 }
 
-// manyDocuments reports whether content follows a second document start. The markers count only at the
-// beginning of a line, where YAML allows them nowhere else.
+// manyDocuments reports whether there is content after a second document start. Markers only count at the beginning of a line,
+// where YAML allows no other use of them.
 func manyDocuments(body []byte) bool {
 	open, closed := false, false
 	for line := range bytes.Lines(body) {

@@ -18,15 +18,14 @@ func messageOf(types *protobuf.Compiler, obj runtime.Object) (*protobuf.Message,
 	return types.Of(t.Elem())
 }
 
-// unmarshalMessage reads a message into obj, which is new. A method of a type that panics is an error.
+// unmarshalMessage decodes a message into obj, which is new. A panic of a type's method becomes an error.
 func unmarshalMessage(m *protobuf.Message, message []byte, obj runtime.Object) (err error) {
 	defer caught(&err)
 	return m.Unmarshal(message, obj)
 }
 
-// fillMessage makes obj what a message of a request says. What goes on is what the object's JSON has: a message may
-// have strings that are no UTF-8, and raw values that are no JSON, of which the one would be stored as another and
-// the other not at all.
+// fillMessage decodes the message of a request into obj, and then decodes obj's JSON into it. A message may contain strings that
+// are not UTF-8, which would be stored as other strings, and raw values that are not JSON, which could not be stored.
 func (f *ProtobufFormat) fillMessage(obj runtime.Object, message []byte) (err error) {
 	m, err := messageOf(&f.types, obj)
 	if err != nil {
@@ -35,7 +34,7 @@ func (f *ProtobufFormat) fillMessage(obj runtime.Object, message []byte) (err er
 	if err := unmarshalMessage(m, message, obj); err != nil {
 		return err
 	}
-	defer caught(&err) // also a type's MarshalJSON may panic
+	defer caught(&err) // a MarshalJSON method of the type may panic too
 	text, err := json.Marshal(obj)
 	if err != nil {
 		return err
@@ -46,8 +45,8 @@ func (f *ProtobufFormat) fillMessage(obj runtime.Object, message []byte) (err er
 	return err
 }
 
-// caught makes an error of a panic of a type's own decoding, defaulting, conversion or encoding: stored bytes must not
-// be able to stop a server. It is deferred.
+// caught turns a panic into an error: the decoding, defaulting, conversion or encoding functions of a type may panic, and stored
+// bytes must not be able to stop a server. It is deferred.
 func caught(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("decoding panicked: %v", p)

@@ -12,26 +12,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Accept is what a client and a resource agreed on for a response.
+// Accept is the result of content negotiation for a response.
 type Accept struct {
-	Format Format
+	Format Format                  // the format of the response
 	Pretty bool                    // the client asked for pretty=1
-	As     schema.GroupVersionKind // the form asked for, such as meta.k8s.io/v1 Table; zero: the kind's own
+	As     schema.GroupVersionKind // the requested form, such as meta.k8s.io/v1 Table; zero: the kind's own
 }
 
-// Limits says what a response can be. The zero Limits allows the kind's own form only, as a single response.
+// Limits describes the responses that a resource can give. The zero Limits allows only the kind's own form, as a single response.
 type Limits struct {
-	// As tells whether the response can be given in another form. nil: in none.
+	// As reports whether the response can be given in another form. nil allows no other form.
 	As func(gvk schema.GroupVersionKind, mediaType string) bool
-	// Own tells whether the response can be given in the kind's own form in a media type. nil: in all.
+	// Own reports whether the response can be given in the kind's own form in a media type. nil allows every media type.
 	Own func(mediaType string) bool
-	// Stream asks for a format that can be streamed.
+	// Stream requires a format that can be streamed.
 	Stream bool
 }
 
-// NegotiateResponse chooses among formats, best first, by an Accept header: the first clause, in the order of
-// their q-values and precision, whose parameters can be honoured. An absent header accepts the first format. A
-// stream is refused when what was chosen cannot be streamed. false is answered with NotAcceptable.
+// NegotiateResponse selects one of formats, which are in order of preference, by an Accept header. It takes the first clause, in
+// the order of q-values and precision, whose parameters are supported. Without a header it takes the first format. ok is false if
+// no clause fits, or if l.Stream is set and the selected format cannot be streamed: answer the request with NotAcceptable.
 func NegotiateResponse(accept string, formats []Format, l Limits) (Accept, bool) {
 	chosen, ok := negotiate(accept, formats, l)
 	if !ok || l.Stream && !chosen.Format.Streams() {
@@ -61,7 +61,7 @@ func negotiate(accept string, formats []Format, l Limits) (Accept, bool) {
 	return Accept{}, false
 }
 
-// acceptParams reads the parameters of a clause; false says that one of them cannot be honoured.
+// acceptParams reads the parameters of a clause. It returns false if one of them is not supported.
 func acceptParams(params map[string]string, f Format, l Limits) (Accept, bool) {
 	a := Accept{Format: f}
 	transform := false
@@ -92,8 +92,8 @@ func acceptParams(params map[string]string, f Format, l Limits) (Accept, bool) {
 	return a, true
 }
 
-// NegotiateBody returns the format of a request body by its Content-Type; an absent one is the first format.
-// Parameters are ignored. false is answered with UnsupportedMediaType.
+// NegotiateBody returns the format of a request body by its Content-Type; without one it is the first format. Parameters are
+// ignored. If the result is false, answer the request with UnsupportedMediaType.
 func NegotiateBody(contentType string, formats []Format) (Format, bool) {
 	if contentType == "" {
 		return formats[0], true
@@ -119,7 +119,7 @@ func MediaTypes(formats []Format) []string {
 	return types
 }
 
-// StreamTypes returns the media types of watches in those of formats that stream, in their order.
+// StreamTypes returns the media types of watches for those formats that can be streamed, in their order.
 func StreamTypes(formats []Format) []string {
 	var types []string
 	for _, f := range formats {
@@ -134,7 +134,7 @@ func StreamTypes(formats []Format) []string {
 	return types
 }
 
-// NotAcceptable returns the 406 that names the formats which are served; for a stream, those that stream.
+// NotAcceptable returns the error with code 406 that lists the served formats; for a stream, those that can be streamed.
 func NotAcceptable(formats []Format, stream bool) error {
 	types := MediaTypes(formats)
 	if stream {
@@ -144,7 +144,7 @@ func NotAcceptable(formats []Format, stream bool) error {
 		fmt.Sprintf("only the following media types are accepted: %s", strings.Join(types, ", ")))
 }
 
-// UnsupportedMediaType returns the 415 that names the accepted media types of a body.
+// UnsupportedMediaType returns the error with code 415 that lists the accepted media types of a body.
 func UnsupportedMediaType(accepted []string) error {
 	return statusError(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
 		fmt.Sprintf("the body of the request was in an unknown format - accepted media types include: %s", strings.Join(accepted, ", ")))

@@ -12,15 +12,19 @@ import (
 )
 
 // ProtobufFormat is the format application/vnd.kubernetes.protobuf: an envelope, which names the kind, around a message
-// (https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding). It is for Go types of which Has is
-// true: those with generated methods, as k8s.io/api has them, and those whose fields have protobuf tags, as package
-// protobuf says. Only they can read and write it, so that it has no ToJSON and FromJSON: Decode reads it, Encode writes
-// it. What is longer than one object, a list or a watch, is put together of the Envelope and Append functions.
+// (https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding). It is for Go types for which Has returns
+// true: those with generated methods, such as the types of k8s.io/api, and those whose fields have protobuf tags (see package
+// protobuf). Only such a type can be decoded from and encoded in protobuf, so ToJSON and FromJSON return errors: use [Decode] and
+// Encode.
 //
-// It keeps the tables of the types it has seen. All methods may be called concurrently. Make it with Protobuf.
+// A list can be written piece by piece, if the size of its message is known, between [EnvelopeHead] and [EnvelopeTail]. Each
+// event of a watch is written by [AppendWatchFrame] with a whole body.
+//
+// A ProtobufFormat caches tables for the types that it has encoded or decoded. All methods may be called concurrently. Make it
+// with [Protobuf].
 type ProtobufFormat struct{ types protobuf.Compiler }
 
-// Protobuf returns a ProtobufFormat that knows no types yet: one is enough for a whole server.
+// Protobuf returns a new ProtobufFormat. One is enough for a whole server.
 func Protobuf() *ProtobufFormat { return &ProtobufFormat{} }
 
 // MediaType implements Format.
@@ -29,10 +33,10 @@ func (*ProtobufFormat) MediaType() string { return apiruntime.ContentTypeProtobu
 // Streams implements Format: AppendWatchFrame writes one event.
 func (*ProtobufFormat) Streams() bool { return true }
 
-// ToJSON returns an error: a message does not say which fields it has.
+// ToJSON returns an error: a protobuf message does not contain the names of its fields.
 func (*ProtobufFormat) ToJSON([]byte, Validation) ([]byte, []error, error) { return nil, nil, errTyped }
 
-// FromJSON returns an error: JSON does not say the numbers of its fields.
+// FromJSON returns an error: JSON does not contain the protobuf numbers of its fields.
 func (*ProtobufFormat) FromJSON([]byte, bool) ([]byte, error) { return nil, errTyped }
 
 var errTyped = errors.New("protobuf is read and written by Go types, not as JSON: use Decode and Encode")
@@ -58,10 +62,10 @@ func (f *ProtobufFormat) Append(dst []byte, obj runtime.Object) ([]byte, error) 
 	return m.Append(dst, obj)
 }
 
-// Encode returns obj as the body of a response, of the kind gvk whatever obj says. obj is not changed. An object whose
-// type has no protobuf form is an error.
+// Encode returns obj as the body of a response of the kind gvk; the kind that is set in obj is ignored. obj is not changed.
+// Encode returns an error if the type of obj has no protobuf form.
 func (f *ProtobufFormat) Encode(obj runtime.Object, gvk schema.GroupVersionKind) ([]byte, error) {
-	message, err := f.Append(nil, obj) // to be measured it would have to be written as well
+	message, err := f.Append(nil, obj) // measuring the message first would mean to write it twice
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +73,7 @@ func (f *ProtobufFormat) Encode(obj runtime.Object, gvk schema.GroupVersionKind)
 	return EnvelopeTail(append(dst, message...)), nil
 }
 
-// message returns the message that the type of obj is.
+// message returns the message description for the type of obj.
 func (f *ProtobufFormat) message(obj runtime.Object) (*protobuf.Message, error) {
 	m, err := messageOf(&f.types, obj)
 	if err != nil {
@@ -78,13 +82,13 @@ func (f *ProtobufFormat) message(obj runtime.Object) (*protobuf.Message, error) 
 	return m, nil
 }
 
-// DecodeInto reads a body into obj, whatever kind it says it is of: that is in obj's kind and apiVersion. Unknown and
-// duplicate fields are passed over, and nothing gets a default. For protobuf obj's type must have a protobuf form.
+// DecodeInto decodes a body of any kind into obj; kind and apiVersion of obj are then those of the body. Unknown and duplicate
+// fields are ignored, and no defaults are set. For protobuf, the type of obj must have a protobuf form.
 func DecodeInto(f Format, body []byte, obj runtime.Object) error {
 	return DecodeIntoWithin(f, body, obj, BodyLimits{})
 }
 
-// DecodeIntoWithin is DecodeInto of a body that is refused, as DecodeWithin does, when its values would go beyond the limits.
+// DecodeIntoWithin is DecodeInto with limits. Like DecodeWithin it returns a *LimitError if the values would exceed them.
 func DecodeIntoWithin(f Format, body []byte, obj runtime.Object, l BodyLimits) error {
 	l = l.of(body)
 	from, err := readBody(f, body, Ignore, l)

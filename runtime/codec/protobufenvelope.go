@@ -19,8 +19,8 @@ const (
 	fourthBytes = 4<<3 | byte(protowire.BytesType)
 )
 
-// EnvelopeHead appends what comes before a message of so many bytes in a body of the kind gvk: the mark, the kind, and
-// how long the message is. The message follows, and then EnvelopeTail.
+// EnvelopeHead appends the part of a body of the kind gvk that precedes a message of the given length: the mark, the kind, and
+// the length. The message must follow, and then EnvelopeTail.
 func EnvelopeHead(dst []byte, gvk schema.GroupVersionKind, message int) []byte {
 	version, kind := gvk.ToAPIVersionAndKind()
 	dst = append(dst, protobufMark...)
@@ -30,12 +30,12 @@ func EnvelopeHead(dst []byte, gvk schema.GroupVersionKind, message int) []byte {
 	return protowire.AppendVarint(append(dst, secondBytes), uint64(message))
 }
 
-// EnvelopeTail appends what comes after the message: that it is not encoded otherwise, and nothing of its type, as
-// kube-apiserver says it.
+// EnvelopeTail appends the part of a body that follows the message: an empty content encoding and an empty content type, as
+// kube-apiserver writes them.
 func EnvelopeTail(dst []byte) []byte { return append(dst, thirdBytes, 0, fourthBytes, 0) }
 
-// AppendWatchFrame appends an event of a watch, such as "ADDED", of an object in its envelope: the length of what
-// follows in four bytes, big-endian, and a WatchEvent, which is in no envelope itself.
+// AppendWatchFrame appends an event of a watch. kind is the type of the event, such as "ADDED", and object is an object in its
+// envelope. A frame is the length of the rest in four bytes, big-endian, and a WatchEvent message, which has no envelope itself.
 func AppendWatchFrame(dst []byte, kind string, object []byte) []byte {
 	raw := bytesSize(len(object))
 	dst = binary.BigEndian.AppendUint32(dst, uint32(bytesSize(len(kind))+bytesSize(raw)))
@@ -44,15 +44,15 @@ func AppendWatchFrame(dst []byte, kind string, object []byte) []byte {
 	return protowire.AppendBytes(append(dst, firstBytes), object)
 }
 
-// bytesSize is the size of a field with so many bytes, whose tag is one byte.
+// bytesSize returns the encoded size of a field of n bytes whose tag is one byte.
 func bytesSize(n int) int { return 1 + protowire.SizeBytes(n) }
 
-// envelopeSize is at least what the envelope of the kind adds to a message.
+// envelopeSize returns an upper bound of the size that the envelope of the kind adds to a message.
 func envelopeSize(gvk schema.GroupVersionKind) int {
 	return 40 + len(gvk.Group) + len(gvk.Version) + len(gvk.Kind)
 }
 
-// openEnvelope reads a runtime.Unknown, the message after the mark: what it says of its content, and the content.
+// openEnvelope decodes a runtime.Unknown, which is the message after the mark. It returns the kind and the content.
 func openEnvelope(message []byte) (schema.GroupVersionKind, []byte, error) {
 	var e apiruntime.Unknown
 	if err := e.Unmarshal(message); err != nil {
@@ -70,7 +70,7 @@ func openEnvelope(message []byte) (schema.GroupVersionKind, []byte, error) {
 	return gv.WithKind(e.Kind), e.Raw, nil
 }
 
-// openBody is openEnvelope of a request body, mark included; errors are worded as kube-apiserver does.
+// openBody is openEnvelope for a request body, mark included. Its errors have the texts of kube-apiserver.
 func openBody(body []byte) (schema.GroupVersionKind, []byte, error) {
 	switch {
 	case len(body) == 0:

@@ -11,16 +11,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// recogniser knows what the canonical documents of a kind look like.
+// recogniser recognises the canonical documents of a kind.
 type recogniser struct {
 	kind    *runtime.Kind
-	name    string          // the kind's
+	name    string          // the name of the kind
 	version string          // apiVersion
 	form    *canonical.Form // nil: nothing is recognised
 }
 
-// recognise makes the document of stored bytes that are surely what Entry would make of them, and not stale, without
-// decoding them. It is not ok for all others.
+// recognise returns the document of stored bytes without decoding them, if it is certain that Entry would make the same document
+// and not report it as stale. ok is false otherwise.
 func (t *Typed) recognise(value []byte) (d Document, ok bool) {
 	kind := t.scheme.Lookup(t.storage)
 	if kind == nil {
@@ -51,13 +51,12 @@ func (r *recogniser) document(value []byte) (d Document, ok bool) {
 	return d, err == nil && string(value[d.kind.from:d.kind.to]) == r.name && d.InVersion(r.version)
 }
 
-// plain reports whether objects of a kind have the metadata of all objects, by methods of their own that do no more than
-// to give it: then to set kind and apiVersion to what they are, and to clear a resourceVersion that is not there, changes
-// nothing else.
+// plain reports whether the metadata methods of a kind's objects only return the standard metadata. Then setting kind and
+// apiVersion to their present values, and clearing an empty resourceVersion, changes nothing else.
 func plain(kind *runtime.Kind) (ok bool) {
 	defer func() {
 		if recover() != nil {
-			ok = false // a method of the type
+			ok = false // a method of the type panicked
 		}
 	}()
 	obj := kind.New()
@@ -80,7 +79,7 @@ func plain(kind *runtime.Kind) (ok bool) {
 	return obj.GetObjectKind().GroupVersionKind() == kind.GVK
 }
 
-// complete fills what gvk does not say from want.
+// complete fills the empty parts of gvk from want.
 func complete(gvk, want schema.GroupVersionKind) schema.GroupVersionKind {
 	if gvk.Kind == "" {
 		gvk.Kind = want.Kind

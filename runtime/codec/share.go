@@ -6,31 +6,31 @@ import (
 	"strings"
 )
 
-// Common is text that many documents of typed objects have: their kind and apiVersion, and their managedFields but for the
-// times. Often a quarter of an object is that. Who keeps many documents keeps it once:
+// Common is text that many documents of typed objects share: their kind and apiVersion, and their managedFields except the times.
+// It is often a quarter of an object. A program that keeps many documents can keep this text once:
 //
 //	parts := d.AppendParts(nil)
-//	c := known[string(parts)] // NewCommon(parts) where there is none
+//	c := known[string(parts)] // NewCommon(parts) if there is none
 //	d = d.Share(c)
 //
 // A Common is immutable.
 type Common struct {
-	parts  string // what NewCommon was given, of which the head and the pieces are parts
+	parts  string // the argument of NewCommon; head and pieces are parts of it
 	head   string // kind and apiVersion, with a comma at the end
 	pieces []string
-	size   int // of the head and the pieces
+	size   int // the length of head and pieces
 }
 
-// stamp is how long a time in managedFields is, with its quotes. Kubernetes' metav1.Time has whole seconds, in UTC.
+// stamp is the length of a time in managedFields, with its quotes. Kubernetes' metav1.Time has whole seconds, in UTC.
 const stamp = len(`"2006-01-02T15:04:05Z"`)
 
-// leastCommon is how much text has to be in common to be worth a place of its own.
+// leastCommon is the smallest length of common text that is worth sharing.
 const leastCommon = 64
 
-// AppendParts appends what d may have in common with others: documents for which it is equal can share a Common. It
-// appends nothing when there is too little, or when d shares one already.
+// AppendParts appends the text of d that a Common may hold: documents for which this text is equal can share a Common. It appends
+// nothing if the text is too short, or if d has a Common already.
 func (d Document) AppendParts(dst []byte) []byte {
-	if d.common != nil || d.sorted || d.insert >= d.managed { // as it is where that is 0
+	if d.common != nil || d.sorted || d.insert >= d.managed { // also true if managed is 0
 		return dst
 	}
 	from := len(dst)
@@ -48,11 +48,11 @@ func (d Document) AppendParts(dst []byte) []byte {
 	return binary.LittleEndian.AppendUint32(dst, uint32(len(lengths)))
 }
 
-// eachPiece calls f for what is before, between and after the times in managedFields.
+// eachPiece calls f for the texts before, between and after the times in managedFields.
 func (d Document) eachPiece(f func(piece []byte)) {
 	const name = `"time":`
 	text := d.value[d.managed : d.meta.to-1]
-	piece := 0 // where it begins
+	piece := 0 // the offset where it begins
 	for at := 0; ; {
 		i := bytes.Index(text[at:], []byte(name+`"`))
 		if i < 0 {
@@ -68,13 +68,12 @@ func (d Document) eachPiece(f func(piece []byte)) {
 	}
 }
 
-// isStamp reports whether text begins with a plain string as long as a time: whatever else it is, it has neither quotes
-// nor escapes.
+// isStamp reports whether text begins with a string of the length of a time, without quotes or escapes in it.
 func isStamp(text []byte) bool {
 	return len(text) > stamp && bytes.IndexByte(text[1:], '"') == stamp-2 && bytes.IndexByte(text[:stamp], '\\') < 0
 }
 
-// NewCommon returns the Common of what AppendParts has appended, which is not empty.
+// NewCommon returns the Common of a text that AppendParts has appended. The text must not be empty.
 func NewCommon(parts []byte) *Common {
 	c := &Common{parts: string(parts)}
 	n := len(parts) - 4
@@ -93,20 +92,20 @@ func NewCommon(parts []byte) *Common {
 	return c
 }
 
-// Parts is what NewCommon was given.
+// Parts returns the argument of NewCommon.
 func (c *Common) Parts() string { return c.parts }
 
-// OwnSize is how many bytes of d it shares with no other document.
+// OwnSize returns the number of bytes that d does not share with other documents.
 func (d Document) OwnSize() int { return len(d.value) }
 
-// Common is what d shares; nil when that is nothing.
+// Common returns the Common of d, or nil.
 func (d Document) Common() *Common { return d.common }
 
-// Is reports whether d and o are known to be the same document: they share their bytes, or these are equal. Of two that are
-// equal but do not share the same Common it is not known.
+// Is reports whether d and o are known to be the same document: they have the same Common, and their other bytes are equal. It
+// may return false for equal documents that do not have the same Common.
 func (d Document) Is(o Document) bool { return d.common == o.common && bytes.Equal(d.value, o.value) }
 
-// Share returns d with bytes of its own for all but c, which was made of parts equal to those of d.
+// Share returns d with the Common c, and copies the other bytes. c must have been made of text equal to that of d.AppendParts.
 func (d Document) Share(c *Common) Document {
 	out, head := d, int32(len(c.head))
 	out.value = make([]byte, 1, len(d.value)-c.size)
@@ -126,7 +125,7 @@ func (d Document) Share(c *Common) Document {
 	return out
 }
 
-// shift moves the places of d: those in the head, those between it and managedFields, and those behind them.
+// shift moves the offsets of d: those in the head, those between the head and managedFields, and those after managedFields.
 func (d *Document) shift(head, between, behind int32) {
 	d.version = span{d.version.from + head, d.version.to + head}
 	d.kind = span{d.kind.from + head, d.kind.to + head}
@@ -139,7 +138,8 @@ func (d *Document) shift(head, between, behind int32) {
 	}
 }
 
-// appendText appends value[from:to], and what it lacks there: from is not behind managedFields, to not before their end.
+// appendText appends value[from:to] and the common text in that range. from must not be after managedFields, and to must not be
+// before their end.
 func (d Document) appendText(dst []byte, from, to int) []byte {
 	if d.common == nil {
 		return append(dst, d.value[from:to]...)
@@ -156,7 +156,7 @@ func (d Document) appendText(dst []byte, from, to int) []byte {
 	return append(dst, d.value[at:to]...)
 }
 
-// has reports whether a field may be in the common text.
+// has reports whether the field at path may be in the common text.
 func (c *Common) has(path string) bool {
 	member, rest, _ := strings.Cut(path, ".")
 	return member == "kind" || member == "apiVersion" || member == "metadata" && strings.HasPrefix(rest, managedFields)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// What kube-apiserver puts before values that are no JSON:
+// The prefixes with which kube-apiserver marks stored values that are not JSON:
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding and
 // https://kubernetes.io/docs/tasks/administer-cluster/encrypt-data/.
 const (
@@ -19,15 +19,15 @@ const (
 	cborMark      = "\xd9\xd9\xf7" // https://www.rfc-editor.org/rfc/rfc8949#self-describe
 )
 
-// content is a stored value: what it says of itself, and how it gets into an object of that kind. One without a Go type is
-// still to be conformed.
+// content is a stored value whose kind is known. fill decodes it into an object; an object without a Go type must be conformed to
+// its schema after that.
 type content struct {
 	gvk      schema.GroupVersionKind
 	fill     func(obj runtime.Object) error
 	protobuf bool
 }
 
-// storedKind is kindOf of JSON that was most probably written here: then it need not be read whole to find out.
+// storedKind is kindOf for JSON that this package has probably written: then the kind is found without reading the whole text.
 func storedKind(value []byte) (schema.GroupVersionKind, error) {
 	d, err := ParseDocument(value)
 	if err != nil {
@@ -37,7 +37,7 @@ func storedKind(value []byte) (schema.GroupVersionKind, error) {
 	return gv.WithKind(d.Kind()), err
 }
 
-// envelope reads what comes after the mark. types keeps the tables of the types that it is read into.
+// envelope reads the value after the mark. types caches the tables of the types that it is decoded into.
 func envelope(types *protobuf.Compiler, rest []byte) (content, error) {
 	gvk, message, err := openEnvelope(rest)
 	if err != nil {
@@ -52,7 +52,7 @@ func envelope(types *protobuf.Compiler, rest []byte) (content, error) {
 	}}, nil
 }
 
-// encrypted is the error for a value sealed by kube-apiserver; the text after the mark is
+// encrypted returns the error for a value that kube-apiserver has encrypted. The text after the mark is
 // <provider>:<version>:<name of the key or of the KMS plug-in>:.
 func encrypted(text []byte) error {
 	const longest = 512

@@ -14,17 +14,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Typed encodes one kind of a Scheme for storage. It may be used concurrently.
+// Typed encodes and decodes the objects of one kind of a Scheme for storage. It may be used concurrently.
 type Typed struct {
 	scheme  *runtime.Scheme
 	storage schema.GroupVersionKind
 	hub     schema.GroupVersionKind
-	types   protobuf.Compiler // of values that kube-apiserver has stored
+	types   protobuf.Compiler // the types of values that kube-apiserver has stored
 
 	recogniser atomic.Pointer[recogniser] // of the storage version; nil until it is needed
 }
 
-// NewTyped returns the codec that stores a registered kind in the version of storage, and decodes it to the hub.
+// NewTyped returns a Typed that stores objects of a registered kind in the version storage, and decodes them to the hub version.
 func NewTyped(s *runtime.Scheme, storage schema.GroupVersionKind) (*Typed, error) {
 	if s.Lookup(storage) == nil {
 		return nil, fmt.Errorf("storage version: %w", apiruntime.NewNotRegisteredErrForKind("keelson", storage))
@@ -33,16 +33,16 @@ func NewTyped(s *runtime.Scheme, storage schema.GroupVersionKind) (*Typed, error
 	return &Typed{scheme: s, storage: storage, hub: hub}, nil
 }
 
-// Encode writes obj, of any version of the kind, in the storage version and with its defaults: what Decode would make
-// of the document must be what its readers see. An object that cannot be converted to the storage version, or from there
-// to the hub again, so that nobody could read it, is a *runtime.ConversionError. obj is not changed.
+// Encode returns the document of obj, which may be of any version of the kind, in the storage version and with its defaults.
+// Decode of the document returns the object that readers see. Encode returns a *runtime.ConversionError if the object cannot be
+// converted to the storage version, or from there to the hub, so that it could not be read. obj is not changed.
 func (t *Typed) Encode(obj runtime.Object) (Document, error) {
 	d, _, err := t.EncodeChecked(obj)
 	return d, err
 }
 
-// EncodeChecked is Encode, which also returns what it has seen Decode to make of the document: the object belongs to the
-// caller, and is nil where objects are stored in the hub version, as these can be read.
+// EncodeChecked is Encode, and also returns the object that Decode would make of the document. That object belongs to the caller.
+// It is nil if objects are stored in the hub version, because these can always be read.
 func (t *Typed) EncodeChecked(obj runtime.Object) (d Document, read runtime.Object, err error) {
 	if d, err = t.encode(obj); err != nil || t.storage == t.hub {
 		return d, nil, err
@@ -53,7 +53,7 @@ func (t *Typed) EncodeChecked(obj runtime.Object) (d Document, read runtime.Obje
 	return d, read, nil
 }
 
-// encode writes an object without a look at what can be read of it.
+// encode encodes an object without checking that it can be decoded.
 func (t *Typed) encode(obj runtime.Object) (Document, error) {
 	kind, err := t.kind(t.storage)
 	if err != nil {
@@ -82,7 +82,8 @@ func (t *Typed) encode(obj runtime.Object) (Document, error) {
 	return EncodeDocument(out, t.storage)
 }
 
-// Decode makes the object of a document, in the hub version and defaulted; it belongs to the caller.
+// Decode decodes a document into an object in the hub version, with defaults. The object belongs to the caller. Entry describes
+// the values of kube-apiserver that can be read.
 func (t *Typed) Decode(d Document) (obj runtime.Object, err error) {
 	defer caught(&err)
 	var from content
@@ -95,24 +96,23 @@ func (t *Typed) Decode(d Document) (obj runtime.Object, err error) {
 	return obj, t.arrive(obj)
 }
 
-// arrive makes an object that was read in another version one of the hub.
+// arrive completes an object that was converted from another version to the hub.
 func (t *Typed) arrive(obj runtime.Object) error {
 	hub, err := t.kind(t.hub)
 	if err != nil {
 		return err
 	}
-	if u, ok := obj.(*unstructured.Unstructured); ok && hub.Schema != nil { // defaults are those of the version it was stored in
+	if u, ok := obj.(*unstructured.Unstructured); ok && hub.Schema != nil { // defaults are those of the version in which it was stored
 		return conformStored(hub, u)
 	}
-	if hub.HasDefaults() { // of fields that the other version does not have
+	if hub.HasDefaults() { // fields that the other version does not have need defaults
 		hub.SetDefaults(obj)
 	}
 	return nil
 }
 
-// DecodeAll is Decode for many documents, in version gv of the kind: as many objects, in their order, or the error of one of
-// them. It is for kinds that the scheme best converts at once, see runtime.KindOptions.ConvertAll; ctx is what such a
-// conversion gets.
+// DecodeAll is Decode for many documents, in version gv of the kind. It returns as many objects, in the same order, or the error
+// of one of them. It is for kinds whose objects are best converted at once: see runtime.KindOptions.ConvertAll, which gets ctx.
 func (t *Typed) DecodeAll(ctx context.Context, docs []Document, gv schema.GroupVersion) (objs []runtime.Object, err error) {
 	defer caught(&err)
 	objs = make([]runtime.Object, len(docs))
@@ -137,7 +137,8 @@ func (t *Typed) DecodeAll(ctx context.Context, docs []Document, gv schema.GroupV
 	return objs, nil
 }
 
-// kind looks a version up, which the scheme may know no longer while what is under way ends.
+// kind returns a version of the kind. It returns an error if the scheme no longer has that version, as may happen to the last
+// calls before a kind is removed.
 func (t *Typed) kind(gvk schema.GroupVersionKind) (*runtime.Kind, error) {
 	if k := t.scheme.Lookup(gvk); k != nil {
 		return k, nil
@@ -145,13 +146,16 @@ func (t *Typed) kind(gvk schema.GroupVersionKind) (*runtime.Kind, error) {
 	return nil, apiruntime.NewNotRegisteredErrForKind("keelson", gvk)
 }
 
-// Entry makes the canonical document of stored bytes, in the version they are stored in: decoded, defaulted,
-// pruned of fields the type does not have, and encoded again. stale says that value is not what Encode would
-// store now: the document differs from it, or is in another version. Bytes that are no object of a registered
-// version of the kind are an error.
+// Entry returns the canonical document of stored bytes, in the version in which they are stored: it decodes the bytes, sets
+// defaults, drops fields that the type does not have, and encodes the object again. stale reports that Encode would store other
+// bytes now: the document differs from value, or is in another version than the storage version. Entry returns an error for bytes
+// that are not an object of a registered version of the kind.
 //
-// A value in kube-apiserver's protobuf envelope is read if the Go type has a protobuf form, as package protobuf says,
-// and is stale; so is one in CBOR. One that kube-apiserver has encrypted is an error that names the provider and key.
+// Entry also reads values that kube-apiserver has stored
+// (https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding). A value in its protobuf envelope is read if
+// the Go type has a protobuf form (see package protobuf). A value in CBOR, which is a custom resource, is read with or without a
+// Go type. Both are stale, because a Typed writes JSON. For a value that kube-apiserver has encrypted, the error names the
+// provider and key.
 func (t *Typed) Entry(value []byte) (d Document, stale bool, err error) {
 	defer caught(&err)
 	if d, ok := t.recognise(value); ok {
@@ -165,14 +169,14 @@ func (t *Typed) Entry(value []byte) (d Document, stale bool, err error) {
 	if d, err = EncodeDocument(obj, gvk); err != nil {
 		return Document{}, false, err
 	}
-	if from.protobuf { // not every message survives JSON as it is: a string may be no UTF-8
+	if from.protobuf { // a message may change in JSON: a string may not be UTF-8
 		d, _, err = t.Entry(d.Bytes())
 		return d, err == nil, err
 	}
 	return d, gvk != t.storage || !bytes.Equal(d.Bytes(), bytes.TrimSuffix(value, []byte("\n"))), nil
 }
 
-// read decodes an object in the version its bytes are in.
+// read decodes an object in the version of its bytes.
 func (t *Typed) read(value []byte) (obj runtime.Object, from content, err error) {
 	if obj, ok := t.readUsual(value); ok {
 		return obj, content{gvk: t.storage}, nil
@@ -180,7 +184,7 @@ func (t *Typed) read(value []byte) (obj runtime.Object, from content, err error)
 	return t.readAny(value)
 }
 
-// readAny is read of everything.
+// readAny is read for every value.
 func (t *Typed) readAny(value []byte) (obj runtime.Object, from content, err error) {
 	if from, err = contentOf(&t.types, value); err != nil {
 		return nil, from, err
@@ -208,7 +212,7 @@ func (t *Typed) readAny(value []byte) (obj runtime.Object, from content, err err
 	return obj, from, nil
 }
 
-// readUsual is read of what Encode has written, if nothing about it is unusual. ok is false for all else.
+// readUsual is read for values as Encode writes them, without anything unusual. ok is false for all other values.
 func (t *Typed) readUsual(value []byte) (obj runtime.Object, ok bool) {
 	kind := t.scheme.Lookup(t.storage)
 	if kind == nil {

@@ -12,11 +12,11 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 )
 
-// maxUnknown is how many unknown fields of a body are reported, as many as sigs.k8s.io/json does.
+// maxUnknown limits the unknown fields that are reported for a body. sigs.k8s.io/json has the same limit.
 const maxUnknown = 100
 
-// conform brings a decoded object into shape, that of the kind's schema if it has one, and returns what is unknown as
-// problems. kind may be nil.
+// conform adapts a decoded object to the schema of the kind, if it has one, and returns unknown fields as problems. kind may be
+// nil.
 func conform(kind *runtime.Kind, u *unstructured.Unstructured, v Validation) (problems []error, err error) {
 	if kind == nil || kind.Schema == nil {
 		return settle(u.Object, v)
@@ -32,7 +32,7 @@ func conform(kind *runtime.Kind, u *unstructured.Unstructured, v Validation) (pr
 	return problems, err
 }
 
-// unmarshalUntyped reads the members of an object, not by its own method: that would ask for a kind, and not see duplicate
+// unmarshalUntyped decodes the members of an object. The object's own method would require a kind, and would not report duplicate
 // members.
 func unmarshalUntyped(u *unstructured.Unstructured, text []byte, v Validation) ([]error, error) {
 	var members map[string]any
@@ -48,10 +48,10 @@ func unmarshalUntyped(u *unstructured.Unstructured, text []byte, v Validation) (
 	return problems, nil
 }
 
-// Settle makes an object of a kind without a Go type what decoding its JSON would make of it, but for defaults: its
-// metadata has what a metav1.ObjectMeta can hold, numbers that are whole are int64, and it has what the kind's schema
-// specifies. Metadata that is none is an error. The object already has the types of decoded JSON; runtime.Normalize gives it
-// those. kind may be nil.
+// Settle gives an object of a kind without a Go type the form that decoding its JSON would give it, except defaults: metadata is
+// reduced to the fields of a metav1.ObjectMeta, floating-point numbers that are whole become int64, and fields that the kind's
+// schema does not specify are dropped. Metadata of a wrong type is an error. The object must have the values of decoded JSON,
+// which runtime.Normalize provides. kind may be nil.
 func Settle(kind *runtime.Kind, u *unstructured.Unstructured) error {
 	if u.Object == nil {
 		u.Object = map[string]any{}
@@ -61,16 +61,16 @@ func Settle(kind *runtime.Kind, u *unstructured.Unstructured) error {
 	return err
 }
 
-// settled returns u with metadata as it is in all objects: a strategy may have left there what no reader would see. u is
-// not changed.
+// settled returns a copy of u with metadata as in all objects: a strategy may have left fields there that no reader would see. u
+// is not changed.
 func settled(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	c := shallowUnstructured(u).(*unstructured.Unstructured)
 	_, err := settle(c.Object, Ignore)
 	return c, err
 }
 
-// settle makes an object's metadata what a metav1.ObjectMeta can hold, and returns what it cannot as problems. Values of
-// another type are an error, and then nothing is changed.
+// settle reduces an object's metadata to the fields of a metav1.ObjectMeta, and returns the other fields as problems. For values
+// of another type it returns an error, and changes nothing.
 func settle(members map[string]any, v Validation) (problems []error, err error) {
 	given, ok := members["metadata"]
 	if !ok {
@@ -85,7 +85,7 @@ func settle(members map[string]any, v Validation) (problems []error, err error) 
 		return nil, err
 	}
 	for _, p := range problems {
-		if at, ok := p.(interface { // of sigs.k8s.io/json
+		if at, ok := p.(interface { // implemented by the errors of sigs.k8s.io/json
 			FieldPath() string
 			SetFieldPath(path string)
 		}); ok {
@@ -104,8 +104,8 @@ func setMetadata(members map[string]any, m *metav1.ObjectMeta) error {
 	return nil
 }
 
-// conformStored is conform for stored objects. What of the metadata cannot be read is left out, as kube-apiserver does:
-// some that it has stored may date from a time when nobody looked.
+// conformStored is conform for stored objects. Parts of the metadata that cannot be decoded are dropped, as kube-apiserver does:
+// it may have stored them in a version that did not check them.
 func conformStored(kind *runtime.Kind, u *unstructured.Unstructured) error {
 	if kind.Schema != nil {
 		_, err := kind.Schema.Conform(u.Object, true, 0)
@@ -129,8 +129,8 @@ func conformStored(kind *runtime.Kind, u *unstructured.Unstructured) error {
 	return setMetadata(u.Object, &m)
 }
 
-// wholeNumbers makes int64 of the floating-point numbers in a JSON value that would be read as such when they have been
-// written: 1.0 is 1 then.
+// wholeNumbers converts floating-point numbers in a JSON value to int64 if their encoded form would be decoded as an integer: 1.0
+// becomes 1.
 func wholeNumbers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -147,7 +147,7 @@ func wholeNumbers(v any) any {
 			v[i] = wholeNumbers(item)
 		}
 	case float64:
-		const exact = 1 << 53 // up to which all whole numbers are their own texts
+		const exact = 1 << 53 // up to this bound all whole numbers are encoded exactly
 		switch {
 		case v != math.Trunc(v) || math.Abs(v) > math.MaxInt64:
 		case math.Abs(v) <= exact:
@@ -161,7 +161,7 @@ func wholeNumbers(v any) any {
 	return v
 }
 
-// unmarshal is Unmarshal for objects. One without a Go type is still to be conformed.
+// unmarshal is Unmarshal for objects. An object without a Go type must be conformed to its schema after that.
 func unmarshal(text []byte, obj runtime.Object, v Validation) ([]error, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		return unmarshalUntyped(u, text, v)

@@ -8,10 +8,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// AppendYAMLItem appends JSON text, of one value, as an item of a block sequence at the left margin, which ends with a
-// newline: "- a: 1\n  b: 2\n". It is what YAML has for the value in a list, or below a member of an object: so a list can be
-// written one item at a time. An item that YAML would write in flow style when it is alone in a list is written so after
-// "- ", whatever the other items are like. item is not changed.
+// AppendYAMLItem appends the JSON text of one value as an item of a YAML block sequence at the left margin, ending with a
+// newline: "- a: 1\n  b: 2\n". The text is valid as an item of a list, also below a member of an object, so that a list can be
+// written one item at a time. An item that YAML would write in flow style when it is alone in a list is written in flow style
+// after "- ", whatever the other items are. item is not changed.
 func AppendYAMLItem(dst, item []byte) ([]byte, error) {
 	if !json.Valid(item) {
 		return nil, fmt.Errorf("write YAML: an item of %d bytes is no JSON", len(item))
@@ -22,7 +22,7 @@ func AppendYAMLItem(dst, item []byte) ([]byte, error) {
 			return append(dst, out...), nil
 		}
 	}
-	var line bytes.Buffer // a line break would have to be indented
+	var line bytes.Buffer // a line break would need indentation
 	if err := json.Compact(&line, item); err != nil {
 		return nil, err
 	}

@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// maxSimpleKey is how many bytes a key may have that nothing announces: YAML allows 1024 characters, and escaping can make
-// six of a byte.
+// maxSimpleKey is the largest length in bytes of a key that is written without a question mark. YAML allows 1024 characters, and
+// escaping can turn one byte into six.
 const maxSimpleKey = 160
 
-// readableAsYAML returns JSON text that a YAML reader understands as the same value. YAML is not quite the superset of
-// JSON it is meant to be: some characters that JSON strings may hold as they are must be escaped in YAML, or are line
-// breaks there, two of JSON's escapes are unknown to it (pairs of surrogates and the slash), and a long key must be
-// announced by a question mark. text is not changed, and returned itself when it has none of them.
+// readableAsYAML returns JSON text that a YAML reader decodes to the same value. JSON is not quite a subset of YAML: some
+// characters that JSON strings may contain must be escaped in YAML, or are line breaks there; YAML does not have two of JSON's
+// escapes (surrogate pairs and the slash); and a long key needs a question mark before it. text is not changed; it is returned
+// itself if it contains none of these.
 func readableAsYAML(text []byte) []byte {
 	if bytes.IndexFunc(text, func(r rune) bool { return r == '\\' || r >= 0x7f }) < 0 && !hasLongKey(text) {
 		return text
@@ -29,7 +29,7 @@ func readableAsYAML(text []byte) []byte {
 		}
 		end, ok := skipString(text, i)
 		if !ok {
-			return append(out, text[i:]...) // no JSON
+			return append(out, text[i:]...) // not JSON
 		}
 		if isLongKey(text, i, end) {
 			out = append(out, "? "...)
@@ -40,7 +40,7 @@ func readableAsYAML(text []byte) []byte {
 	return out
 }
 
-// hasLongKey reports whether isLongKey is true of any string.
+// hasLongKey reports whether isLongKey returns true for any string.
 func hasLongKey(text []byte) bool {
 	for i := 0; i < len(text); {
 		if text[i] != '"' {
@@ -89,7 +89,7 @@ func appendReadable(out, text []byte) []byte {
 	return out
 }
 
-// mustEscape tells of the characters which YAML 1.1 does not let be written as they are, and of its line breaks.
+// mustEscape reports whether YAML 1.1 requires r to be escaped, or treats it as a line break.
 func mustEscape(r rune) bool {
 	switch r {
 	case 0x7f, '\u2028', '\u2029', '\ufeff', '\ufffe', '\uffff':
@@ -98,7 +98,8 @@ func mustEscape(r rune) bool {
 	return r >= 0x80 && r <= 0x9f
 }
 
-// appendEscape appends the JSON escape at the beginning of text in a form that YAML has, and returns its length in text.
+// appendEscape appends the JSON escape at the beginning of text in a form that YAML has, and returns the length of the escape in
+// text.
 func appendEscape(out, text []byte) ([]byte, int) {
 	if len(text) < 2 {
 		return append(out, text...), len(text)
@@ -118,7 +119,7 @@ func appendEscape(out, text []byte) ([]byte, int) {
 			return utf8.AppendRune(out, pair), 12
 		}
 	}
-	return utf8.AppendRune(out, utf8.RuneError), 6 // as encoding/json reads half a pair
+	return utf8.AppendRune(out, utf8.RuneError), 6 // as encoding/json reads half of a pair
 }
 
 // escapedUnit reads the \uXXXX at the beginning of text.

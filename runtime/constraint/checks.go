@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// compile makes the checks of a rule whose tags are read.
+// compile makes the checks of a rule after all its tags were read.
 func (r *tagReader) compile() error {
 	out := r.rule
 	switch zero := reflect.Zero(r.typ); {
@@ -39,7 +39,7 @@ func (r *tagReader) compile() error {
 	return r.crossCheck()
 }
 
-// crossCheck refuses bounds that leave no value, and an enumeration with values that break the other rules.
+// crossCheck returns an error for bounds that allow no value, and for an enumeration with values that break the other rules.
 func (r *tagReader) crossCheck() error {
 	for _, v := range r.rule.Enum {
 		value := reflect.ValueOf(v).Convert(r.typ)
@@ -61,12 +61,12 @@ func (r *tagReader) crossCheck() error {
 	return nil
 }
 
-// numberOf is a number of a tag as errors show it: int64, uint64, float32 or float64.
+// numberOf returns the number in a tag as errors show it: int64, uint64, float32 or float64.
 func (r *tagReader) numberOf(n json.Number) any {
 	zero := reflect.Zero(r.typ)
 	switch {
 	case zero.CanInt():
-		v, _ := strconv.ParseInt(string(n), 10, 64) // it was made by number, from one that fits
+		v, _ := strconv.ParseInt(string(n), 10, 64) // the function number made n from a value that fits
 		return v
 	case zero.CanUint():
 		v, _ := strconv.ParseUint(string(n), 10, 64)
@@ -123,7 +123,7 @@ func compileNumber[N int64 | uint64 | float32 | float64](r *rule, parse func(jso
 	}
 }
 
-// isMultiple divides; of fractions it forgives what floating point cannot say exactly.
+// isMultiple reports whether n is a multiple of unit. For fractions it allows for rounding errors.
 func isMultiple[N int64 | uint64 | float32 | float64](n, unit N) bool {
 	switch n := any(n).(type) {
 	case int64:
@@ -152,8 +152,8 @@ func enumCheck[V cmp.Ordered](allowed []V, names []string, get func(reflect.Valu
 
 func (r *rule) add(c check) { r.checks = append(r.checks, c) }
 
-// compileText makes one check of length and pattern: as in Kubernetes, a text that is too long is not also said not to
-// match.
+// compileText makes one check for length and pattern: as in Kubernetes, a text that is too long gets no second error for the
+// pattern.
 func (r *rule) compileText() {
 	var steps []check
 	if r.MaxLength != nil {

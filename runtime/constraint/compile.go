@@ -9,17 +9,17 @@ import (
 	"github.com/keelson-dev/keelson/runtime/internal/jsonfield"
 )
 
-// compiler makes shapes. Those of a type compiled before are in use, and do not change any more.
+// compiler makes shapes. The shapes of earlier calls are in use and are not changed.
 type compiler struct {
 	shapes   map[reflect.Type]*shape
 	leaves   map[reflect.Type]leaf
-	order    []*shape // those that are new, in the order in which they were met
+	order    []*shape // the new shapes, in the order in which they were found
 	problems []error
 
-	tags jsonfield.Seeker // of this package
+	tags jsonfield.Seeker // finds the tags of this package
 }
 
-// compile returns the shape of t. With an error or a panic nothing of what is new is kept.
+// compile returns the shape of t. After an error or a panic none of the new shapes are kept.
 func (c *compiler) compile(t reflect.Type) (*shape, error) {
 	if c.shapes == nil {
 		c.shapes, c.leaves = map[reflect.Type]*shape{}, map[reflect.Type]leaf{}
@@ -29,7 +29,7 @@ func (c *compiler) compile(t reflect.Type) (*shape, error) {
 		return &shape{typ: t}, nil
 	}
 	sound := false
-	defer func() { c.end(sound) }() // also if a method of somebody else's panics
+	defer func() { c.end(sound) }() // also if a method of another package's type panics
 	root := c.shapeOf(t)
 	c.settle()
 	if len(c.problems) == 0 {
@@ -40,14 +40,14 @@ func (c *compiler) compile(t reflect.Type) (*shape, error) {
 	return root, err
 }
 
-// end keeps the new shapes, or forgets them.
+// end keeps the new shapes, or removes them.
 func (c *compiler) end(keep bool) {
 	for _, s := range c.order {
 		switch {
 		case !keep:
 			delete(c.shapes, s.typ)
 		case len(s.judged) == 0 && len(s.defaulted) == 0:
-			s.fields = nil // nothing in it matters
+			s.fields = nil // the type has no rules
 		}
 	}
 	c.order, c.problems = nil, nil
@@ -99,8 +99,8 @@ func (c *compiler) shapeOf(t reflect.Type) *shape {
 	return s
 }
 
-// placeOf returns the place of a value of type t, without a rule. within are the lists and maps it is in, without a
-// struct between.
+// placeOf returns the place of a value of type t, without a rule. within are the lists and maps that contain it, without a struct
+// between them.
 func (c *compiler) placeOf(t reflect.Type, within []reflect.Type) *place {
 	p := &place{nilled: c.leafOf(t).nilled}
 	t, ok := dereference(t)
@@ -116,7 +116,7 @@ func (c *compiler) placeOf(t reflect.Type, within []reflect.Type) *place {
 	return p
 }
 
-// settle finds out which places lead to a rule; what does not is never looked at in an object.
+// settle determines which places lead to a rule. Other places are skipped in objects.
 func (c *compiler) settle() {
 	for again := true; again; {
 		again = false
@@ -139,7 +139,7 @@ func (c *compiler) settle() {
 	}
 }
 
-// settle takes over what is known of the places below, and reports whether that was news.
+// settle copies what is known of the places below p, and reports whether anything changed.
 func (p *place) settle() (news bool) {
 	judges, defaults := p.judges, p.defaults
 	if p.rule != nil {
@@ -158,7 +158,7 @@ func (p *place) settle() (news bool) {
 	return p.judges != judges || p.defaults != defaults
 }
 
-// checkDefaults refuses defaults that break a rule, or that have no end.
+// checkDefaults returns an error for defaults that break a rule, or that are nested without end.
 func (c *compiler) checkDefaults() {
 	for _, s := range c.order {
 		for _, p := range s.fields {

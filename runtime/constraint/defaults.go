@@ -13,11 +13,11 @@ import (
 // filler is the default of a field.
 type filler struct {
 	json  json.RawMessage
-	value reflect.Value // of a scalar, without pointers; the zero Value: read json each time, for nothing is shared
+	value reflect.Value // the default of a scalar, without pointers; the zero Value: decode json each time, so that nothing is shared
 }
 
-// filler reads the tag default: JSON, or for a string the text itself. A type with its own JSON may be given as the
-// text that it is in JSON.
+// filler reads the tag default: JSON, or for a string the text itself. The default of a type with its own JSON may be written as
+// the text that it is in JSON.
 func (r *tagReader) filler(value string) (*filler, error) {
 	if r.m.asString {
 		return nil, errors.New("the option \",string\" makes the field a string in JSON; take one of the two away")
@@ -51,10 +51,10 @@ func (r *tagReader) filler(value string) (*filler, error) {
 	return f, nil
 }
 
-// decode reads JSON without unknown fields into a new value of type t.
+// decode decodes JSON without unknown fields into a new value of type t.
 func decode(text []byte, t reflect.Type) (v reflect.Value, err error) {
 	defer func() {
-		if p := recover(); p != nil { // a method of somebody else's
+		if p := recover(); p != nil { // a method of the type panicked
 			err = fmt.Errorf("reading it panicked: %v", p)
 		}
 	}()
@@ -66,7 +66,7 @@ func decode(text []byte, t reflect.Type) (v reflect.Value, err error) {
 	return to.Elem(), err
 }
 
-// set gives a field its default.
+// set sets a field to its default.
 func (f *filler) set(v reflect.Value) {
 	if f.value.IsValid() {
 		for v.Kind() == reflect.Pointer {
@@ -77,20 +77,20 @@ func (f *filler) set(v reflect.Value) {
 		return
 	}
 	fresh := reflect.New(v.Type())
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(f.json, fresh.Interface()); err == nil { // it was read before
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(f.json, fresh.Interface()); err == nil { // it was decoded before
 		v.Set(fresh.Elem())
 	}
 }
 
-// defaulter walks through an object and sets what is missing.
+// defaulter sets the missing fields of an object.
 type defaulter struct {
-	// Of a trial, whether defaults inside defaults end: how many there are around the place at hand, and how many
-	// there may be; 0: no limit.
+	// A trial checks that nested defaults end: depth is the number of defaults around the present place, and limit is the largest
+	// number allowed; 0: no limit.
 	depth, limit int
 	endless      bool
 }
 
-// fields sets the defaults in a struct, and reports whether there were any to set.
+// fields sets the defaults in a struct, and reports whether any was set.
 func (d *defaulter) fields(s *shape, v reflect.Value) (set bool) {
 	for _, p := range s.defaulted {
 		f := p.of(v)
@@ -119,7 +119,7 @@ func (d *defaulter) fill(p *place, v reflect.Value) {
 	d.depth--
 }
 
-// inside sets the defaults inside a value.
+// inside sets the defaults inside a value, and reports whether any was set.
 func (d *defaulter) inside(p *place, v reflect.Value) (set bool) {
 	v = indirect(v)
 	switch {
@@ -154,5 +154,5 @@ func (d *defaulter) entries(p *place, m reflect.Value) (set bool) {
 	return set
 }
 
-// nested is how many defaults may stand inside each other.
+// nested limits how deeply defaults may be nested.
 const nested = 16

@@ -10,7 +10,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 )
 
-// textFormats are the formats of texts that Kubernetes checks.
+// textFormats returns the formats of texts that Kubernetes checks.
 func textFormats() []string {
 	return []string{
 		"bsonobjectid", "byte", "cidr", "creditcard", "date", "date-time", "datetime", "duration", "email", "hexcolor", "hostname",
@@ -19,7 +19,7 @@ func textFormats() []string {
 	}
 }
 
-// formatCheck returns the check of a format, which is nil where every value has it, and false for an unknown one.
+// formatCheck returns the check of a format, which is nil if every value is valid. It returns false for an unknown format.
 func formatCheck(name string, c class) (check, bool) {
 	switch {
 	case name == "":

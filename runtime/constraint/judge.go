@@ -8,21 +8,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// judge walks through an object, and beside it through what the object was before.
+// judge validates an object, and compares it with its old state.
 type judge struct {
 	errs field.ErrorList
 	path []step
-	room [12]step // what path is made of, unless objects are deep
+	room [12]step // backing array of path, large enough unless objects are deep
 }
 
-// step is one step of a path: to a field, to an element of a list, or with a key to one of a map.
+// step is one step of a path: to a field, to an element of a list, or to an entry of a map.
 type step struct {
 	name  string
 	index int
 	kind  stepKind
 }
 
-// most is how many errors are found; more are of no use to anybody, and one request could make millions.
+// most limits the number of errors: one request could cause millions, which nobody would read.
 const most = 1000
 
 func (j *judge) enough() bool { return len(j.errs) >= most }
@@ -38,7 +38,7 @@ const (
 func (j *judge) down(s step) { j.path = append(j.path, s) }
 func (j *judge) up()         { j.path = j.path[:len(j.path)-1] }
 
-// at returns the path of the value at hand.
+// at returns the path of the present value.
 func (j *judge) at() *field.Path {
 	var p *field.Path
 	for _, s := range j.path {
@@ -54,7 +54,7 @@ func (j *judge) at() *field.Path {
 	return p
 }
 
-// fields judges the fields of a struct. old is the zero Value when there is nothing to compare with.
+// fields validates the fields of a struct. old is the zero Value if there is no old state.
 func (j *judge) fields(s *shape, v, old reflect.Value) {
 	for _, p := range s.judged {
 		if j.enough() {
@@ -70,14 +70,14 @@ func (j *judge) fields(s *shape, v, old reflect.Value) {
 	}
 }
 
-// field judges a field. known says that the struct it is in was there before, so that was tells all of the field's
-// past: the zero Value then is a field of an embedded struct that was not there.
+// field validates a field. known means that the struct of the field existed before, so that was is the field's complete old
+// state: the zero Value then means that the field is in an embedded struct that did not exist.
 func (j *judge) field(p *place, v, was reflect.Value, known bool) {
 	absent := p.absent(v)
 	if r := p.rule; r != nil {
 		if r.Immutable && known {
 			if p.unchanged(v, was) {
-				return // nor is anything inside it, which is not looked at once more at every depth
+				return // the values inside it did not change either, and are not compared again at every depth
 			}
 			var shown any
 			if !absent {
@@ -94,12 +94,12 @@ func (j *judge) field(p *place, v, was reflect.Value, known bool) {
 		return
 	}
 	if v.Kind() == reflect.Struct && (p.omitEmpty || p.omitZero) && was.IsValid() && was.IsZero() && !v.IsZero() {
-		was = reflect.Value{} // a struct that was meant to be left out, such as a status, is new
+		was = reflect.Value{} // a struct that was left out before, such as a status, is new
 	}
 	j.value(p, indirect(v), indirect(was))
 }
 
-// unchanged reports whether a field is as it was.
+// unchanged reports whether a field has its old value.
 func (p *place) unchanged(v, was reflect.Value) bool {
 	if p.absent(v) || p.absent(was) {
 		return p.absent(v) && p.absent(was)
@@ -107,7 +107,7 @@ func (p *place) unchanged(v, was reflect.Value) bool {
 	return same(v, was)
 }
 
-// value judges a value that is there, and what is inside it.
+// value validates a value that is present, and the values inside it.
 func (j *judge) value(p *place, v, old reflect.Value) {
 	if !v.IsValid() {
 		return
@@ -119,7 +119,7 @@ func (j *judge) value(p *place, v, old reflect.Value) {
 				continue
 			}
 			if old.IsValid() && same(v, old) {
-				return // and all that is inside it
+				return // the values inside it did not change either
 			}
 			j.errs = append(j.errs, complain(j.at())...)
 		}
@@ -135,7 +135,7 @@ func (j *judge) value(p *place, v, old reflect.Value) {
 	}
 }
 
-// entries judges the values of a map. Errors come in the order of the keys.
+// entries validates the values of a map. Errors are in the order of the keys.
 func (j *judge) entries(p *place, m, old reflect.Value) {
 	type entry struct {
 		key  string
@@ -165,8 +165,8 @@ func (j *judge) entries(p *place, m, old reflect.Value) {
 	}
 }
 
-// elements judges the elements of a list. What an element was before is known by its keys or its value; in an atomic
-// list that has changed it is not known.
+// elements validates the elements of a list. The old state of an element is found by its keys or its value. In an atomic list
+// that has changed it is not known.
 func (j *judge) elements(p *place, list, old reflect.Value) {
 	if !old.IsValid() || old.Len() == 0 {
 		old = reflect.Value{}
@@ -184,14 +184,14 @@ func (j *judge) elements(p *place, list, old reflect.Value) {
 	}
 }
 
-// past finds elements in what a list was before.
+// past finds the old states of elements in the old state of a list.
 type past struct {
 	match *match
 	list  reflect.Value  // the zero Value: none
-	names map[string]int // made when elements have moved
+	names map[string]int // made once elements have moved
 }
 
-// of returns what elem, now at index i, was, or the zero Value.
+// of returns the old state of elem, which is now at index i, or the zero Value.
 func (p *past) of(elem reflect.Value, i int) reflect.Value {
 	if !p.list.IsValid() || !p.match.tells() {
 		return reflect.Value{}

@@ -12,16 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// match says which element of a list is which in another state of it. The zero match is of an atomic list: its
-// elements are only known when the whole list is the same.
+// match describes how the elements of a list are identified in another state of the list. The zero match is for an atomic list:
+// its elements are only known if the whole list is the same.
 type match struct {
 	set    bool
-	unsure bool     // keys only pair elements; that they are unique is not asked
-	keys   []member // of a map: the fields that tell elements apart
+	unsure bool     // keys only identify elements; they need not be unique
+	keys   []member // of listType map: the fields that identify elements
 }
 
-// matchOf reads the tags listType and listMapKey, or patchMergeKey, of a field. Tags that cannot be followed have no
-// effect here: package schema knows the markers in comments as well, and its Check tells what is wrong with both.
+// matchOf reads the tags listType and listMapKey, or patchMergeKey, of a field. Invalid tags have no effect here: Check of
+// package schema, which also reads the markers in comments, returns an error for them.
 func matchOf(m *member) match {
 	elem, isList := elementOf(m.Type)
 	if !isList {
@@ -52,7 +52,7 @@ func isScalar(t reflect.Type) bool {
 	return t != nil && !isOpaque(t) && jsonfield.Stringable(t.Kind())
 }
 
-// keyFields returns the fields of a struct that have the names, or nil when it has not all of them.
+// keyFields returns the fields of a struct with the given names, or nil if it does not have all of them.
 func keyFields(elem reflect.Type, names []string) []member {
 	if elem == nil || elem.Kind() != reflect.Struct || isOpaque(elem) {
 		return nil
@@ -72,10 +72,10 @@ func keyFields(elem reflect.Type, names []string) []member {
 	return out
 }
 
-// tells reports whether elements can be told apart.
+// tells reports whether elements can be identified.
 func (m *match) tells() bool { return m.set || len(m.keys) > 0 }
 
-// name returns what tells an element from others, and false for null, which has no name.
+// name returns the identity of an element, and false for null, which has none.
 func (m *match) name(elem reflect.Value) (string, bool) {
 	elem = indirect(elem)
 	if !elem.IsValid() {
@@ -94,7 +94,7 @@ func (m *match) name(elem reflect.Value) (string, bool) {
 	return b.String(), true
 }
 
-// scalarText writes a scalar; one that is not there is written like the empty string.
+// scalarText returns the text of a scalar. An absent scalar has the text of the empty string.
 func scalarText(v reflect.Value) string {
 	switch v.Kind() {
 	case reflect.String:
@@ -112,7 +112,7 @@ func scalarText(v reflect.Value) string {
 	return strconv.FormatUint(v.Uint(), 10)
 }
 
-// unique returns the check that no two elements of a list have one name, or nil when that is not asked.
+// unique returns the check that no two elements of a list have the same name, or nil if they need not be unique.
 func (m *match) unique() check {
 	if !m.tells() || m.unsure {
 		return nil
@@ -145,7 +145,7 @@ func (m *match) unique() check {
 	}
 }
 
-// shown is what an error shows of an element: itself, or its keys.
+// shown returns the value that an error shows for an element: the element, or its keys.
 func (m *match) shown(elem reflect.Value) any {
 	if m.set {
 		return plain(elem)
@@ -159,7 +159,7 @@ func (m *match) shown(elem reflect.Value) any {
 	return keys
 }
 
-// plain is a scalar as errors show it: without its named type. Other values are shown as they are.
+// plain returns a scalar as errors show it: without its named type. Other values are returned as they are.
 func plain(v reflect.Value) any {
 	switch v.Kind() {
 	case reflect.Invalid:
@@ -184,8 +184,8 @@ func plain(v reflect.Value) any {
 	return v.Interface()
 }
 
-// same reports whether two values of one type are the same in JSON: nil and empty lists and maps are, and values of
-// types that write themselves when they write the same.
+// same reports whether two values of one type are the same in JSON. nil and empty lists are the same, and so are nil and empty
+// maps. Values of types with their own JSON are the same if their JSON is.
 func same(a, b reflect.Value) bool {
 	if !a.IsValid() || !b.IsValid() {
 		return a.IsValid() == b.IsValid()
@@ -219,7 +219,7 @@ func same(a, b reflect.Value) bool {
 		return true
 	case reflect.Struct:
 		return sameStruct(a, b)
-	case reflect.Chan, reflect.Func, reflect.UnsafePointer: // JSON has none
+	case reflect.Chan, reflect.Func, reflect.UnsafePointer: // these have no JSON
 		return true
 	}
 	return a.Equal(b)
@@ -244,12 +244,12 @@ func sameStruct(a, b reflect.Value) bool {
 	return true
 }
 
-// one is the complaint that consists of one error.
+// one returns the complaint that consists of one error.
 func one(make func(at *field.Path) *field.Error, origin string) complaint {
 	return func(at *field.Path) field.ErrorList { return field.ErrorList{make(at).WithOrigin(origin)} }
 }
 
-// invalid says what a value should be, as kube-apiserver says it of custom resources.
+// invalid returns the complaint that a value is not as it should be, with the text of kube-apiserver for custom resources.
 func invalid(v any, origin, should string) complaint {
 	return one(func(at *field.Path) *field.Error {
 		return field.Invalid(at, v, fmt.Sprintf("%s in body should %s", at, should))

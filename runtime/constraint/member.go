@@ -10,7 +10,7 @@ import (
 	"github.com/keelson-dev/keelson/runtime/internal/jsonfield"
 )
 
-// member is a struct field as encoding/json sees it, of which rules speak.
+// member is a struct field as encoding/json sees it.
 type member struct {
 	reflect.StructField
 	declaring reflect.Type
@@ -21,8 +21,8 @@ type member struct {
 	asString  bool // the option ",string" has an effect
 }
 
-// memberOf is the member that a field is. The second result says that JSON has the fields of its struct instead, and the
-// third that it has the field at all.
+// memberOf returns the member for a field. inlined means that JSON has the fields of the field's struct instead. ok means that
+// JSON has the field at all.
 func memberOf(f reflect.StructField) (m member, inlined, ok bool) {
 	field, inlined, ok := jsonfield.Parse(f)
 	return asMember(field), inlined, ok && (inlined || f.IsExported())
@@ -35,9 +35,9 @@ func asMember(f jsonfield.Field) member {
 	}
 }
 
-// membersOf returns the fields that a struct has in JSON. An embedded struct that is not exported and has a name in JSON
-// is left out: nothing can be set in it. refuse, unless it is nil, is called for fields that are none of them and are
-// constrained all the same.
+// membersOf returns the fields that a struct has in JSON. An embedded struct that is not exported but has a name in JSON is left
+// out, because nothing can be set in it. refuse may be nil; it is called for fields that JSON does not have but that have tags of
+// this package.
 func membersOf(t reflect.Type, refuse func(declaring reflect.Type, f reflect.StructField, cause string)) []member {
 	others := func(declaring reflect.Type, f reflect.StructField, inlined bool) {
 		if refuse != nil {
@@ -55,7 +55,7 @@ func membersOf(t reflect.Type, refuse func(declaring reflect.Type, f reflect.Str
 	return out
 }
 
-// refuseTags refuses our tags at what is no field in JSON.
+// refuseTags calls refuse for a field that JSON does not have, if it has tags of this package.
 func refuseTags(declaring reflect.Type, f reflect.StructField, inlined bool, refuse func(reflect.Type, reflect.StructField, string)) {
 	switch first, err := scanTags(f.Tag); {
 	case err != nil:
@@ -68,8 +68,8 @@ func refuseTags(declaring reflect.Type, f reflect.StructField, inlined bool, ref
 	}
 }
 
-// dereference returns the type that t points to, however often, and false for nil and for a pointer type that leads
-// to no other.
+// dereference returns the type that t points to, through any number of pointers. It returns false for nil and for a pointer type
+// that leads to no other type.
 func dereference(t reflect.Type) (reflect.Type, bool) {
 	if t == nil {
 		return nil, false
@@ -83,7 +83,7 @@ func dereference(t reflect.Type) (reflect.Type, bool) {
 	return t, false
 }
 
-// indirect follows pointers; it returns the zero Value where one is nil.
+// indirect follows pointers. It returns the zero Value if one of them is nil.
 func indirect(v reflect.Value) reflect.Value {
 	for v.Kind() == reflect.Pointer {
 		v = v.Elem()
@@ -91,7 +91,7 @@ func indirect(v reflect.Value) reflect.Value {
 	return v
 }
 
-// field returns the field of a struct, or the zero Value when an embedded pointer on the way is nil.
+// of returns the member's field of the struct v, or the zero Value if an embedded pointer on the way is nil.
 func (m *member) of(v reflect.Value) reflect.Value {
 	for i, x := range m.at {
 		if i > 0 && v.Kind() == reflect.Pointer {
@@ -104,8 +104,8 @@ func (m *member) of(v reflect.Value) reflect.Value {
 	return v
 }
 
-// make is of, but it makes the embedded structs on the way. The zero Value is returned where that cannot be done,
-// as for a pointer to an unexported struct.
+// make is of, but it allocates embedded structs on the way. It returns the zero Value if that is not possible, as for a pointer
+// to an unexported struct.
 func (m *member) make(v reflect.Value) reflect.Value {
 	for i, x := range m.at {
 		if i > 0 && v.Kind() == reflect.Pointer {
@@ -122,7 +122,7 @@ func (m *member) make(v reflect.Value) reflect.Value {
 	return v
 }
 
-// tagNames are the tags of this package that are about one value.
+// tagNames returns the tags of this package that apply to one value.
 func tagNames() []string {
 	return []string{
 		"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
@@ -132,9 +132,9 @@ func tagNames() []string {
 	}
 }
 
-// scanTags returns the first of our tags, or "". It refuses what reflect passes over in silence: one of our tags at or
-// after a mistake, one that is there twice, and one in other letters. Mistakes around the tags of others are not our
-// business.
+// scanTags returns the first tag of this package, or "". It returns an error for tags that reflect silently ignores: a tag of
+// this package at or after a syntax error, a duplicate, and a tag with wrong upper or lower case. Syntax errors around other tags
+// are ignored.
 func scanTags(tag reflect.StructTag) (first string, err error) {
 	names := tagNames()
 	var seen []string
@@ -148,7 +148,7 @@ func scanTags(tag reflect.StructTag) (first string, err error) {
 			break
 		}
 		rest = after[len(value):]
-		if name == "json" || name == "protobuf" { // nearly all
+		if name == "json" || name == "protobuf" { // most tags are one of these
 			continue
 		}
 		i := slices.IndexFunc(names, func(ours string) bool { return len(ours) == len(name) && strings.EqualFold(ours, name) })
@@ -171,7 +171,7 @@ func scanTags(tag reflect.StructTag) (first string, err error) {
 	return first, nil
 }
 
-// quoted returns the text in double quotes, with the quotes, that s begins with, or "".
+// quoted returns the string literal in double quotes, with the quotes, at the beginning of s, or "".
 func quoted(s string) string {
 	if !strings.HasPrefix(s, `"`) {
 		return ""

@@ -8,30 +8,30 @@ import (
 	"strings"
 )
 
-// shape is a struct type with the rules at its fields and below them. There is one for each struct type, so a type
-// that contains itself has a shape that leads to itself.
+// shape is a struct type with the rules at its fields and below them. Each struct type has one shape, so the shape of a type that
+// contains itself refers to itself.
 type shape struct {
 	typ    reflect.Type
 	fields []*place
 
-	judged    []*place // those of fields where something may be wrong
-	defaulted []*place // those where something may be set
+	judged    []*place // the fields that may have errors
+	defaulted []*place // the fields in which defaults may be set
 }
 
-// place is where a value may stand: a field, or an element of a list or map.
+// place is a position that holds a value: a field, or the elements of a list or map.
 type place struct {
 	member       // the zero member for an element
-	rule   *rule // nil: none at this very place
-	nilled bool  // the zero value is null in JSON, though it is no pointer
+	rule   *rule // nil: no rule for this place itself
+	nilled bool  // the zero value is null in JSON, though its type is not a pointer
 
 	inner *shape // of a struct, else nil
 	elem  *place // of a list or map, else nil
-	match match  // of a list: how its elements are told from each other
+	match match  // of a list: how its elements are identified
 
-	judges, defaults bool // here or below
+	judges, defaults bool // there is a rule or a default here or below
 }
 
-// leaf says how a type looks from outside.
+// leaf describes the JSON of a type.
 type leaf struct {
 	opaque bool // see isOpaque
 	nilled bool // see nullWhenZero
@@ -55,7 +55,7 @@ func (p *place) absent(v reflect.Value) bool {
 	return p.omitEmpty && v.IsZero() || p.omitZero && isZero(v)
 }
 
-// missing reports whether the field's default is to be set: it is absent, or no pointer and zero.
+// missing reports whether the field's default must be set: the field is absent, or it is zero and not a pointer.
 func (p *place) missing(v reflect.Value) bool {
 	if p.absent(v) {
 		return true
@@ -67,7 +67,7 @@ func (p *place) missing(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// isZero is what the option omitzero asks: the method IsZero of the type, if it has one.
+// isZero reports whether the option omitzero leaves out v: by the method IsZero of the type, if it has one.
 func isZero(v reflect.Value) bool {
 	type zeroer interface{ IsZero() bool }
 	if z, ok := v.Interface().(zeroer); ok {
@@ -81,8 +81,8 @@ func isZero(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// isOpaque tells whether the JSON of a type is not that of its parts: it says itself what it is, or is a text of
-// bytes, or may hold anything.
+// isOpaque reports whether the JSON of a type does not consist of its parts: the type has its own JSON, is a slice of bytes, or
+// may hold anything.
 func isOpaque(t reflect.Type) bool {
 	return t.Kind() == reflect.Interface || isBytes(t) || t == reflect.TypeFor[json.Number]() || marshals(t)
 }
@@ -96,13 +96,13 @@ func marshals(t reflect.Type) bool {
 	return p.Implements(reflect.TypeFor[json.Marshaler]()) || p.Implements(reflect.TypeFor[encoding.TextMarshaler]())
 }
 
-// nullWhenZero tells whether the zero value of a struct is null in JSON, as that of metav1.Time is.
+// nullWhenZero reports whether the zero value of a struct is null in JSON, as that of metav1.Time is.
 func nullWhenZero(t reflect.Type) (null bool) {
 	if t.Kind() != reflect.Struct || !marshals(t) {
 		return false
 	}
 	defer func() {
-		if recover() != nil { // a method of somebody else's that does not expect a zero value
+		if recover() != nil { // a method of another package's type does not accept a zero value
 			null = false
 		}
 	}()
@@ -110,7 +110,7 @@ func nullWhenZero(t reflect.Type) (null bool) {
 	return err == nil && string(text) == "null"
 }
 
-// keyText is how a path names a map key: as JSON does.
+// keyText returns the text of a map key in paths, which is that of JSON.
 func keyText(key reflect.Value) string {
 	if key.Kind() == reflect.String {
 		return key.String()

@@ -14,28 +14,28 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// rule is a Field ready to judge values.
+// rule is a Field, compiled for validating values.
 type rule struct {
 	Field
 	checks []check
 	def    *filler // nil: no default
-	items  *rule   // of Items
+	items  *rule   // compiled from Field.Items
 }
 
-// check finds what is wrong with a value that is there; the complaint is made only then.
+// check returns nil if a value is valid. v is present. The complaint makes the errors, which is only done if there are any.
 type check func(v reflect.Value) complaint
 
-// complaint makes the errors, given where the value is.
+// complaint makes the errors, given the path of the value.
 type complaint func(at *field.Path) field.ErrorList
 
 func (r *rule) judges() bool { return r.Required || r.Immutable || len(r.checks) > 0 }
 
-// class is what constraints see of a Go type.
+// class is the classification of a Go type for constraints.
 type class byte
 
 const (
-	opaque  class = iota // says itself what it is, or is written as a string by ",string"
-	integer              // signed or not
+	opaque  class = iota // has its own JSON, or is written as a string by ",string"
+	integer              // signed or unsigned
 	float
 	text
 	boolean
@@ -82,7 +82,7 @@ type tagReader struct {
 	rule  *rule
 }
 
-// parseRule returns the rule of a field, nil when it has none.
+// parseRule returns the rule of a field, or nil if it has none.
 func parseRule(m *member) (*rule, error) {
 	if first, err := scanTags(m.Tag); err != nil || first == "" {
 		return nil, err
@@ -182,7 +182,7 @@ func (r *tagReader) read(name, value string) (err error) {
 	return nil
 }
 
-// only refuses the tag on fields of other classes.
+// only returns an error if the field is not of one of the classes.
 func (r *tagReader) only(classes ...class) error {
 	if slices.Contains(classes, r.class) {
 		return nil
@@ -204,7 +204,7 @@ func (r *tagReader) only(classes ...class) error {
 	return fmt.Errorf("it is for %s, and the field is %s (%v); %s", strings.Join(names, " or "), r.class, r.m.Type, cure)
 }
 
-// number reads a number that fits the field, and writes it as errors and schemas do.
+// number reads a number that fits the field, and stores it in the form of errors and schemas.
 func (r *tagReader) number(out *json.Number, value string) error {
 	if err := r.only(integer, float); err != nil {
 		return err
@@ -234,7 +234,7 @@ func (r *tagReader) number(out *json.Number, value string) error {
 	return nil
 }
 
-// flag reads a tag that is there or not. No classes mean any.
+// flag reads a tag whose only value is "true". Without classes it is allowed on all fields.
 func (r *tagReader) flag(out *bool, value string, classes ...class) error {
 	if len(classes) > 0 {
 		if err := r.only(classes...); err != nil {
@@ -260,7 +260,7 @@ func (r *tagReader) count(out **int64, value string, c class) error {
 	return nil
 }
 
-// items reads the tags of elements, which are written like those of a field.
+// items reads the tags of elements, which have the syntax of a field's tags.
 func (r *tagReader) items(value string, c class) error {
 	if err := r.only(c); err != nil {
 		return err
@@ -306,7 +306,7 @@ func (r *tagReader) enum(value string) error {
 	return nil
 }
 
-// canBeAbsent refuses to require a field that is always there.
+// canBeAbsent returns an error if the field is required but is never absent.
 func (r *tagReader) canBeAbsent() error {
 	switch r.m.Type.Kind() {
 	case reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Map:
@@ -319,7 +319,7 @@ func (r *tagReader) canBeAbsent() error {
 	return fmt.Errorf("a %v is always there, so a client that leaves the field out is not told from one that sends its zero value; make the field a pointer, or add omitempty (omitzero for a struct) to its json tag, and its zero value counts as absent", r.m.Type)
 }
 
-// contradiction refuses tags that cannot all hold.
+// contradiction returns an error for tags that contradict each other.
 func (r *tagReader) contradiction() error {
 	f := &r.rule.Field
 	above := func(min, max *int64) bool { return min != nil && max != nil && *min > *max }

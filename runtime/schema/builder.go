@@ -12,46 +12,72 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// RefPrefix begins every reference between definitions, as in OpenAPI v3. [V2] makes the other form.
+// RefPrefix begins every reference between definitions, as in OpenAPI v3. [V2] replaces it by the prefix of OpenAPI v2.
 const RefPrefix = "#/components/schemas/"
 
-// Options says whose schemas a Builder makes.
+// Options are the options of a Builder.
 type Options struct {
-	// GroupVersion names the Go structs that have no name of their own.
+	// GroupVersion is the prefix of the names of Go structs that have no definition name of their own.
 	GroupVersion schema.GroupVersion
-	// Docs are the doc comments of types whose kind brings none. nil: none.
+	// Docs are the doc comments for types whose Kind has no Docs. nil: none.
 	Docs *Docs
 }
 
-// Kind is a kind to describe, with its list.
+// Kind describes a kind, and its list, to a Builder.
 type Kind struct {
-	// GVK is the kind; it may be of another group and version than the Builder's.
+	// GVK is the kind; it may be of another group and version than the Builder.
 	GVK schema.GroupVersionKind
-	// Type is the Go struct of an object; of a nil or any other type, unstructured.Unstructured included, it is only known
-	// that it is an object. ListType is that of a list; nil describes a list as a List[T] is.
+	// Type is the Go struct of an object. For nil or any type that is not a struct of an API, such as unstructured.Unstructured,
+	// the definition has only what all objects have. ListType is the Go struct of a list; nil means that a list has the form of
+	// List[T].
 	Type, ListType reflect.Type
-	// Object describes the objects of a kind without a Go type; nil: they may have any fields. The fields up to Docs
-	// are for kinds that have one.
+	// Object describes the objects of a kind without a Go type; nil allows any fields. The fields from SelectableFields to Docs
+	// are for kinds that have a Describer or a Go type.
 	Object Describer
-	// ListKind is the kind of its lists; "" is its name and List. Plural is its resource; "" is its name in lower case.
+	// ListKind is the kind of the list; "" means the name of the kind with List appended. Plural is the resource; "" means the
+	// name of the kind in lower case.
 	ListKind, Plural string
-	// SelectableFields are the paths that field selectors may name besides those of all kinds: "spec.color".
+	// SelectableFields are the paths, such as "spec.color", that field selectors may use besides those of all kinds.
 	SelectableFields []string
 	// Docs are the doc comments of the source that declares Type. nil: those of Options.
 	Docs *Docs
-	// Description is used when neither Docs nor a SwaggerDoc method describes the kind.
+	// Description is used if neither Docs nor a SwaggerDoc method describes the kind.
 	Description string
-	// WithoutList leaves the list out, for kinds that are never listed.
+	// WithoutList omits the definition of the list, for kinds that are never listed.
 	WithoutList bool
 }
 
-// Builder collects Go types and makes their definitions. It is not for concurrent use.
+// Builder collects Go types and makes their definitions. It must not be used concurrently.
+//
+// # Names
+//
+// The name of a kind's definition is its reversed group, its version and its name: com.example.v1.Widget,
+// com.example.v1.WidgetList. A Go struct that a kind uses is named in the same way: com.example.v1.WidgetSpec. Types of
+// Kubernetes keep the name that they have in every API (io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta). Anonymous structs have
+// no definition of their own. Names are the same in every run: they depend on the kinds and types that were added. They depend on
+// the order of adding only if two Go types would get the same name; then the name of the second type also contains its package.
+//
+// # From Go to schema
+//
+//   - Fields follow encoding/json: embedding, tags, `-`, ",string". A field is required unless it is a pointer or has omitempty
+//     or omitzero; the markers +required and +optional override this. References have `default: {}`, and required fields of plain
+//     types have their zero value as default, as in the documents of kube-apiserver.
+//   - int32 and int64 are integers of that format; int and uint64 are int64 too. []byte is a string of format byte, and time.Time
+//     a date-time. A type with the methods OpenAPISchemaType and OpenAPISchemaFormat defines its own type and format. A type with
+//     only a MarshalText method is a string. A type with only a MarshalJSON method, json.RawMessage and interfaces may hold any
+//     value.
+//   - The struct tags patchStrategy and patchMergeKey become the extensions of those names. The struct tags listType, listMapKey
+//     (several keys are separated by commas), mapType and structType mean the same as the markers of these names, and override
+//     them. [Check] returns an error for those that are not valid. See
+//     https://kubernetes.io/docs/reference/using-api/server-side-apply/#merge-strategy.
+//   - The constraints that package constraint reads from struct tags (minimum, pattern, default, ...) become constraints of the
+//     schema. They are also listed in a last paragraph of the description, because kubectl explain shows only required and enum.
 type Builder struct {
 	opts  Options
 	kinds []Kind
 	types []reflect.Type
 	names *names
-	named map[schema.GroupVersionKind]string // of kinds
+	named map[schema.GroupVersionKind]string // by kind
 
 	definitions map[string]spec.Schema // nil until built
 }
@@ -61,8 +87,8 @@ func NewBuilder(o Options) *Builder {
 	return &Builder{opts: o, names: newNames(o.GroupVersion), named: map[schema.GroupVersionKind]string{}}
 }
 
-// AddKind adds a kind and all it refers to, and returns the name of its definition. Adding a kind or its Go type
-// again changes nothing. Kinds should be added before types that may want the same name.
+// AddKind adds a kind and all types that it refers to, and returns the name of its definition. Adding a kind or its Go type again
+// changes nothing. Add kinds before types that might get the same name.
 func (b *Builder) AddKind(k Kind) string {
 	if k.Type, k.ListType = structOf(k.Type), structOf(k.ListType); k.Type == reflect.TypeFor[unstructured.Unstructured]() {
 		k.Type, k.ListType = nil, nil
@@ -86,7 +112,7 @@ func (b *Builder) AddKind(k Kind) string {
 	return name
 }
 
-// ListName returns the name of the list definition of a kind that AddKind named name.
+// ListName returns the name of the list's definition for a kind whose definition has the given name.
 func (b *Builder) ListName(name string) string {
 	for _, k := range b.kinds {
 		if b.named[k.GVK] == name {
@@ -96,8 +122,8 @@ func (b *Builder) ListName(name string) string {
 	return Kind{}.listName(name)
 }
 
-// AddType adds a struct type that is not a kind, and all it refers to, and returns the name of its definition. A
-// type that is not a struct has no definition, and "" is returned.
+// AddType adds a struct type that is not a kind, and all types that it refers to, and returns the name of its definition. For a
+// type that is not a struct it returns "" and adds nothing.
 func (b *Builder) AddType(t reflect.Type) string {
 	if t = structOf(t); t == nil {
 		return ""
@@ -109,8 +135,7 @@ func (b *Builder) AddType(t reflect.Type) string {
 	return b.names.of(t)
 }
 
-// Definitions returns all definitions by name. The map is the caller's, the schemas in it are shared and must not
-// be changed.
+// Definitions returns all definitions by name. The map is the caller's own; the schemas in it are shared and must not be changed.
 func (b *Builder) Definitions() map[string]spec.Schema {
 	if b.definitions == nil {
 		b.definitions = b.build((*reflector).addKind)
@@ -122,15 +147,16 @@ func (b *Builder) Definitions() map[string]spec.Schema {
 	return out
 }
 
-// DefinitionsV2 returns all definitions by name in the form of OpenAPI v2, as [V2] does. Of a kind that has a Describer more is
-// left out, as kube-apiserver does with custom resources: clients could get it wrong. The map is the caller's, the schemas in
-// it are shared and must not be changed.
+// DefinitionsV2 returns all definitions by name in the form of OpenAPI v2, as [V2] does. For a kind that has a Describer more is
+// left out, as kube-apiserver does for custom resources, because clients of OpenAPI v2 could misread it. The map is the caller's
+// own; the schemas in it are shared and must not be changed.
 func (b *Builder) DefinitionsV2() map[string]spec.Schema {
 	return V2(b.build((*reflector).addKindV2))
 }
 
-// MergeDefinitions returns the definition of each kind by which its objects are merged, and all it refers to: those of
-// Definitions, but of a kind that has a Describer what its MergeSchema says, and no lists. All of it is the caller's.
+// MergeDefinitions returns, for each kind, the definition by which server-side apply merges its objects, and the definitions that
+// it refers to. They are those of Definitions, except that a kind with a Describer has its MergeSchema, and that there are no
+// lists. The map and the schemas are the caller's own.
 func (b *Builder) MergeDefinitions() map[string]*spec.Schema {
 	out := map[string]*spec.Schema{}
 	for name, s := range b.build((*reflector).addKindToMerge) {
@@ -139,7 +165,7 @@ func (b *Builder) MergeDefinitions() map[string]*spec.Schema {
 	return out
 }
 
-// build makes all definitions, those of a kind by the function.
+// build makes all definitions; addKind makes those of a kind.
 func (b *Builder) build(addKind func(r *reflector, k Kind, name string)) map[string]spec.Schema {
 	r := newReflector(b.names)
 	for _, k := range b.kinds {
@@ -153,7 +179,7 @@ func (b *Builder) build(addKind func(r *reflector, k Kind, name string)) map[str
 	return r.out
 }
 
-// markMetaKinds says of the types every group has which kinds they are in this group.
+// markMetaKinds adds to the types that are in every group the kinds that they are in this group.
 func (b *Builder) markMetaKinds(out map[string]spec.Schema) {
 	core := schema.GroupVersion{Version: "v1"}
 	for _, t := range []reflect.Type{
@@ -171,7 +197,7 @@ func (b *Builder) markMetaKinds(out map[string]spec.Schema) {
 	}
 }
 
-// structOf returns the struct type that t is or points to, nil when it is none.
+// structOf returns the struct type that t is or points to, or nil.
 func structOf(t reflect.Type) reflect.Type {
 	t = jsonfield.Dereference(t)
 	if t == nil || t.Kind() != reflect.Struct {
@@ -187,7 +213,7 @@ func (r *reflector) addKind(k Kind, name string) {
 		return
 	}
 	r.docs = k.Docs
-	r.out[name] = spec.Schema{} // for types that refer to the kind
+	r.out[name] = spec.Schema{} // so that types can refer to the kind
 	s := r.plainObject(k)
 	if k.Type != nil {
 		s = r.object(k.Type, r.comment(k.Type))
@@ -225,14 +251,14 @@ func (r *reflector) addList(k Kind, name string) {
 	setKinds(r.out, list, kind)
 }
 
-// addKindV2 is addKind for definitions of which [V2] makes those of OpenAPI v2.
+// addKindV2 is addKind for definitions that [V2] converts to OpenAPI v2.
 func (r *reflector) addKindV2(k Kind, name string) {
 	if k.Object == nil {
 		r.addKind(k, name)
 		return
 	}
 	s := k.Object.OpenAPI()
-	if s == nil || s.Extensions[extensionPreserveUnknown] == true { // clients would take what is named for all there is
+	if s == nil || s.Extensions[extensionPreserveUnknown] == true { // clients would reject fields that are not named
 		plain := typed("object", "")
 		s = &plain
 	} else {
@@ -244,7 +270,7 @@ func (r *reflector) addKindV2(k Kind, name string) {
 	r.addDescribedList(k, name)
 }
 
-// addKindToMerge is addKind for definitions by which objects are merged. They need no lists.
+// addKindToMerge is addKind for the definitions by which objects are merged. They need no lists.
 func (r *reflector) addKindToMerge(k Kind, name string) {
 	if k.Object != nil {
 		if s := k.Object.MergeSchema(r.metaSchema()); s != nil {

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// markers are the "+name=value" lines of a comment, in order, by name. A marker without a value has the value "".
+// markers are the "+name=value" lines of a comment by name, in order. A marker without a value has the value "".
 type markers map[string][]string
 
 func (m markers) has(name string) bool { return len(m[name]) > 0 }
 
-// value returns the last value of a marker, without the quotes it may have, and whether it is there.
+// value returns the last value of a marker, without its quotes if it has any, and whether the marker is there.
 func (m markers) value(name string) (string, bool) {
 	values := m[name]
 	if len(values) == 0 {
@@ -21,7 +21,7 @@ func (m markers) value(name string) (string, bool) {
 	return values[len(values)-1], true
 }
 
-// newComment reads a doc comment, or when there is none, the comment at the end of the line.
+// newComment parses a doc comment, or if there is none, the comment at the end of the line.
 func newComment(doc, line *ast.CommentGroup) *comment {
 	if doc == nil {
 		doc = line
@@ -33,9 +33,9 @@ func newComment(doc, line *ast.CommentGroup) *comment {
 	return c
 }
 
-// parseComment folds the lines of a comment into a description and takes the markers out. Lines of a paragraph are
-// joined, indented lines stay lines of their own, blank lines part paragraphs, and what follows a line of three
-// dashes is for the source's readers only.
+// parseComment returns the description and the markers in a comment. The lines of a paragraph are joined, indented lines stay
+// separate, and blank lines separate paragraphs. Text after a line of three dashes is ignored: it is only for readers of the
+// source.
 func parseComment(lines []string, doc *ast.CommentGroup) (string, markers) {
 	found := markers{}
 	for _, l := range rawLines(doc) {
@@ -46,7 +46,7 @@ func parseComment(lines []string, doc *ast.CommentGroup) (string, markers) {
 		}
 	}
 	var out strings.Builder
-	pending := "" // what parts the text so far from the next line
+	pending := "" // the separator between the text so far and the next line
 	for _, l := range lines {
 		l = strings.TrimRight(l, " \t")
 		text := strings.TrimLeft(l, " \t")
@@ -72,8 +72,8 @@ func parseComment(lines []string, doc *ast.CommentGroup) (string, markers) {
 	return out.String(), found
 }
 
-// rawLines returns the lines of a comment group with the comment signs taken off. Unlike CommentGroup.Text it
-// keeps lines that look like directives.
+// rawLines returns the lines of a comment group without the comment signs. Unlike CommentGroup.Text it keeps lines that look like
+// directives.
 func rawLines(doc *ast.CommentGroup) []string {
 	var out []string
 	for _, c := range doc.List {
@@ -85,7 +85,7 @@ func rawLines(doc *ast.CommentGroup) []string {
 	return out
 }
 
-// defaultValue reads a +default marker, whose value is JSON.
+// defaultValue returns the value of a +default marker, which is JSON.
 func (m markers) defaultValue() (any, bool) {
 	text, ok := m.value("default")
 	if !ok {
@@ -98,7 +98,7 @@ func (m markers) defaultValue() (any, bool) {
 	return v, true
 }
 
-// enum returns the values that a type of strings has, nil when any string may be one.
+// enum returns the values of an enumeration of strings, or nil if the type is not marked as one.
 func (m markers) enum() []any {
 	var out []any
 	for _, value := range m["enum"] {

@@ -14,8 +14,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// constraintsOf returns what the struct tags of a field say. Tags that cannot be understood say nothing here: they
-// are refused where a kind is registered.
+// constraintsOf returns the constraints in the struct tags of a field. Invalid tags are ignored here, because registering the
+// kind returns an error for them.
 func constraintsOf(f jsonField) constraint.Field {
 	c, err := constraint.ParseField(f.StructField)
 	if err != nil {
@@ -24,8 +24,8 @@ func constraintsOf(f jsonField) constraint.Field {
 	return c
 }
 
-// taggedDefault returns the default in a field's tags, and true when there is one, or when tags judge the value, so
-// that the zero value is not known to be a good one.
+// taggedDefault returns the default in a field's tags. The result is true if there is a default, and also if the tags have
+// constraints, because then the zero value may not be valid.
 func taggedDefault(f jsonField) (any, bool) {
 	c := constraintsOf(f)
 	if c.Default == nil {
@@ -33,15 +33,15 @@ func taggedDefault(f jsonField) (any, bool) {
 		return nil, !reflect.ValueOf(c).IsZero() && f.Type.Kind() != reflect.Struct
 	}
 	var v any
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(c.Default, &v); err != nil { // it was read before
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(c.Default, &v); err != nil { // it was parsed before
 		return nil, false
 	}
 	return v, true
 }
 
-// constrain adds the constraints in a field's tags to its schema, and says them in words at the end of the
-// description, for kubectl explain shows only some of them. It returns whether the field is required, given whether
-// it would be without tags.
+// constrain adds the constraints in a field's tags to its schema. It also lists them at the end of the description, because
+// kubectl explain shows only some of them. required is whether the field would be required without tags; the result is whether it
+// is.
 func constrain(s *spec.Schema, f jsonField, required bool) bool {
 	c := constraintsOf(f)
 	apply(s, c)
@@ -83,8 +83,8 @@ func number(n json.Number) *float64 {
 	return nil
 }
 
-// inWords says constraints as a reader wants them: "minimum 1, maximum 10, default 3, immutable". What kubectl explain
-// shows anyway is left out: whether a field is required, and its enumeration.
+// inWords returns constraints as text: "minimum 1, maximum 10, default 3, immutable". It omits those that kubectl explain shows
+// itself: required, and the enumeration of a field.
 func inWords(c constraint.Field) string {
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
@@ -133,7 +133,7 @@ func inWords(c constraint.Field) string {
 	span(c.MinProperties, c.MaxProperties, "entry", "entries")
 	if c.Items != nil {
 		each := inWords(*c.Items)
-		if c.Items.Enum != nil { // it is shown for fields only
+		if c.Items.Enum != nil { // kubectl explain shows the enumerations of fields only
 			each = strings.TrimPrefix(each+fmt.Sprintf(", one of %v", c.Items.Enum), ", ")
 		}
 		add("each %s", each)

@@ -59,7 +59,7 @@ func (r *reflector) metaSchema() spec.Schema {
 	return wrapRef(described(r.schemaOf(reflect.TypeFor[metav1.ObjectMeta](), nil), "Standard object's metadata. "+conventions+"#metadata"))
 }
 
-// addObjectMeta gives an object what all objects have.
+// addObjectMeta adds the properties that all objects have.
 func (r *reflector) addObjectMeta(s *spec.Schema) {
 	for name, property := range r.object(reflect.TypeFor[metav1.TypeMeta](), nil).Properties {
 		s.SetProperty(name, property)
@@ -67,7 +67,8 @@ func (r *reflector) addObjectMeta(s *spec.Schema) {
 	s.SetProperty("metadata", r.metaSchema())
 }
 
-// addEmbedded gives the embedded resources in s what all objects have. In OpenAPI v2 one that may have any fields names none.
+// addEmbedded adds the properties of all objects to the embedded resources in s. In OpenAPI v2 an embedded resource that may have
+// any fields gets no properties.
 func (r *reflector) addEmbedded(s *spec.Schema, v2 bool) {
 	eachPart(s, func(part *spec.Schema) { r.addEmbedded(part, v2) })
 	if s.Extensions[extensionEmbedded] != true || v2 && s.Extensions[extensionPreserveUnknown] == true {
@@ -86,7 +87,7 @@ func (r *reflector) addEmbedded(s *spec.Schema, v2 bool) {
 	}
 }
 
-// eachPart calls change with the schemas of the properties, the elements and the other members of s.
+// eachPart calls change with the schemas of the properties, the elements and all other schemas inside s.
 func eachPart(s *spec.Schema, change func(*spec.Schema)) {
 	for name, property := range s.Properties {
 		change(&property)
@@ -100,7 +101,7 @@ func eachPart(s *spec.Schema, change func(*spec.Schema)) {
 	}
 }
 
-// unfold says in the words of OpenAPI of integers or strings that they are.
+// unfold replaces the extension for values that are integers or strings by anyOf.
 func unfold(s *spec.Schema) {
 	eachPart(s, unfold)
 	if s.Extensions[extensionIntOrString] != true || isIntOrString(s.AnyOf) || len(s.AllOf) > 0 && isIntOrString(s.AllOf[0].AnyOf) {
@@ -118,9 +119,9 @@ func isIntOrString(anyOf []spec.Schema) bool {
 	return len(anyOf) == 2 && reflect.DeepEqual(anyOf[0], typed("integer", "")) && reflect.DeepEqual(anyOf[1], typed("string", ""))
 }
 
-// structureV2 leaves of s what OpenAPI v2 can say and what its clients cannot get wrong. They know no null: what may be null is
-// anything, and is not required. Of what may have unknown fields they would take those that are named for all there are, and an
-// array without a schema of its elements is none to them.
+// structureV2 removes from s whatever OpenAPI v2 cannot express or its clients would misread. These clients do not accept null: a
+// value that may be null gets no type and is not required. If an object may have unknown fields, they would reject the fields
+// that are not named. They do not accept an array without a schema of its elements.
 func structureV2(s *spec.Schema) {
 	s.AllOf, s.AnyOf, s.OneOf, s.Not = nil, nil, nil, nil
 	preserve := s.Extensions[extensionPreserveUnknown] == true
@@ -134,7 +135,7 @@ func structureV2(s *spec.Schema) {
 	eachPart(s, structureV2)
 }
 
-// requiredV2 are the required properties of s without those that may be null.
+// requiredV2 returns the required properties of s without those that may be null.
 func requiredV2(s *spec.Schema) []string {
 	if others := s.AdditionalProperties; others != nil && others.Schema != nil && others.Schema.Nullable {
 		return nil

@@ -10,23 +10,22 @@ import (
 	"strings"
 )
 
-// Docs are the doc comments of Go source, by package name and type name. A nil Docs has none. It may be read by
-// many goroutines.
+// Docs holds the doc comments of Go source, by package name and type name. A nil Docs has none. It may be used concurrently.
 type Docs struct {
 	types   map[string]*comment // by "package.Type"
 	aliases map[string][]string // "package.Type" of an alias of a generic type: the names of its type arguments
 }
 
-// comment is what a doc comment says, and for a struct what its fields' comments say.
+// comment is a parsed doc comment. That of a struct also has the comments of the fields.
 type comment struct {
 	text    string
 	markers markers
 	fields  map[string]*comment // by Go field name
 }
 
-// ParseDocs reads the Go files of sources, in all their folders. Test files are passed over, and so are vendor and
-// testdata folders. The error names the file that is not Go. Where two sources declare the same type of the same
-// package, the first one's comments count.
+// ParseDocs parses the Go files in all folders of sources, except test files, vendor folders and testdata folders. If a file
+// cannot be parsed as Go, the error names it. If two sources declare the same type of the same package, the comments of the first
+// one are used. The package documentation describes how comments are used.
 func ParseDocs(sources ...fs.FS) (*Docs, error) {
 	d := &Docs{types: map[string]*comment{}, aliases: map[string][]string{}}
 	for _, source := range sources {
@@ -86,8 +85,8 @@ func (d *Docs) addType(pkg string, gen *ast.GenDecl, s *ast.TypeSpec) {
 	}
 }
 
-// fieldComments reads the comments of a struct's fields, also through pointers, lists and maps of an anonymous
-// struct. It returns nil for all other types.
+// fieldComments returns the comments of a struct's fields. expr may also be a pointer, list or map of an anonymous struct. For
+// any other type it returns nil.
 func fieldComments(expr ast.Expr) map[string]*comment {
 	switch e := expr.(type) {
 	case *ast.StarExpr:
@@ -150,7 +149,7 @@ func baseName(expr ast.Expr) string {
 	return ""
 }
 
-// ofType returns the comment of a Go type, nil when there is none.
+// ofType returns the comment of a Go type, or nil.
 func (d *Docs) ofType(t reflect.Type) *comment {
 	if d == nil || t.Name() == "" {
 		return nil
@@ -159,9 +158,9 @@ func (d *Docs) ofType(t reflect.Type) *comment {
 	return d.types[packageName(t)+"."+name]
 }
 
-// ofAlias returns the comment of the alias that declares a kind over a generic type, as in
-// `type Widget = runtime.Resource[WidgetSpec, WidgetStatus]`: the one of the kind's name in the package of a type
-// argument, else the one with these type arguments.
+// ofAlias returns the comment of an alias that declares a kind by a generic type, as in `type Widget =
+// runtime.Resource[WidgetSpec, WidgetStatus]`. It is the alias with the kind's name in the package of a type argument, or else
+// the only alias with these type arguments.
 func (d *Docs) ofAlias(kind string, arguments []reflect.Type) *comment {
 	if d == nil {
 		return nil
@@ -178,7 +177,7 @@ func (d *Docs) ofAlias(kind string, arguments []reflect.Type) *comment {
 			continue
 		}
 		if found != nil {
-			return nil // two aliases of one type: neither is the kind's name
+			return nil // two aliases have these type arguments, and neither has the kind's name
 		}
 		found = d.types[key]
 	}
@@ -197,7 +196,7 @@ func sameNames(names []string, types []reflect.Type) bool {
 	return true
 }
 
-// Field returns what the comment of a struct's field says, "" when it has none. name is the Go name.
+// Field returns the description in the comment of a struct's field, or "". name is the Go name of the field.
 func (d *Docs) Field(t reflect.Type, name string) string {
 	return d.ofType(t).field(name).description()
 }
@@ -209,7 +208,7 @@ func (c *comment) field(name string) *comment {
 	return c.fields[name]
 }
 
-// description returns the comment's text; a nil comment has none.
+// description returns the comment's text, or "" for a nil comment.
 func (c *comment) description() string {
 	if c == nil {
 		return ""
@@ -217,7 +216,7 @@ func (c *comment) description() string {
 	return c.text
 }
 
-// marks returns the comment's markers; a nil comment has none.
+// marks returns the comment's markers, or nil for a nil comment.
 func (c *comment) marks() markers {
 	if c == nil {
 		return nil

@@ -32,8 +32,8 @@ func (r *reflector) jsonFields(t reflect.Type, docs *comment) []jsonField {
 	return out
 }
 
-// comment returns the comment of a type's declaration. That of a Kubernetes type is found by its package's path, so
-// that it is never taken from a program's type of the same name.
+// comment returns the comment of a type's declaration. That of a Kubernetes type is found by its package path, so that the
+// comment of a program's type with the same name is never used.
 func (r *reflector) comment(t reflect.Type) *comment {
 	if c, ok := r.kubernetes.ofType(t); ok {
 		return c
@@ -41,7 +41,7 @@ func (r *reflector) comment(t reflect.Type) *comment {
 	return r.docs.ofType(t)
 }
 
-// swaggerDoc returns what a type says of itself, nil when it says nothing.
+// swaggerDoc returns the result of a type's SwaggerDoc method, or nil if it has none.
 func (r *reflector) swaggerDoc(t reflect.Type) map[string]string {
 	text, ok := r.swagger[t]
 	if !ok {

@@ -14,8 +14,8 @@ import (
 
 const conventions = "More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
 
-// plainObject is the schema of a kind without a Go type: of its fields it is known that it has what all objects have. Clients
-// do not take a kind without any.
+// plainObject returns the schema of a kind without a Go type: it has the properties of all objects and allows any other field.
+// Clients do not accept a kind without any properties.
 func (r *reflector) plainObject(k Kind) spec.Schema {
 	type object struct {
 		metav1.TypeMeta   `json:",inline"`
@@ -25,8 +25,8 @@ func (r *reflector) plainObject(k Kind) spec.Schema {
 	return described(s, k.GVK.Kind+" is a kind of "+k.GVK.GroupVersion().String()+".")
 }
 
-// kindText returns the comment of the kind: that of its own type, or for a kind made of a generic type, that of
-// the alias which names it.
+// kindText returns the comment of the kind: that of its own type, or for a generic type, that of the alias which declares the
+// kind.
 func (r *reflector) kindText(k Kind) string {
 	if k.Type == nil {
 		return ""
@@ -37,7 +37,7 @@ func (r *reflector) kindText(k Kind) string {
 	return r.comment(k.Type).description()
 }
 
-// plainFieldTypes returns the types of a struct's fields that are not embedded: of a Resource, its Spec and Status.
+// plainFieldTypes returns the types of a struct's fields that are not embedded, such as Spec and Status of a Resource.
 func plainFieldTypes(t reflect.Type) []reflect.Type {
 	var out []reflect.Type
 	for i := range t.NumField() {
@@ -48,7 +48,7 @@ func plainFieldTypes(t reflect.Type) []reflect.Type {
 	return out
 }
 
-// plainList is the schema of a list without a Go type of its own.
+// plainList returns the schema of a list without a Go type of its own.
 func (r *reflector) plainList(item string) spec.Schema {
 	type list struct {
 		metav1.TypeMeta `json:",inline"`
@@ -63,7 +63,7 @@ func (r *reflector) plainList(item string) spec.Schema {
 	return s
 }
 
-// complete gives properties that have no description the usual one.
+// complete sets the usual description of properties that have none.
 func complete(s spec.Schema, texts map[string]string) {
 	for name, text := range texts {
 		if p, ok := s.Properties[name]; ok && p.Description == "" {
@@ -82,8 +82,7 @@ func firstOf(texts ...string) string {
 	return ""
 }
 
-// setKinds marks a definition as the schema of kinds; kinds without a version and definitions that do not exist
-// are passed over.
+// setKinds marks a definition as the schema of kinds. Kinds without a version and definitions that do not exist are ignored.
 func setKinds(out map[string]spec.Schema, name string, kinds ...schema.GroupVersionKind) {
 	s, ok := out[name]
 	if !ok {

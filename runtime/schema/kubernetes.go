@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// kubernetesTable has the markers of the types of Kubernetes, whose source no program has at hand: a line "package"
-// with the import path, then a line a marker, "Type.Field name=value" or, of the type itself, "Type name=value". Of a type
-// of strings that is marked as an enumeration it has the values, and "cut" says that the type's SwaggerDoc has only the
-// beginning of the field's comment.
+// kubernetesTable has the markers of the types of Kubernetes, because programs do not embed the source of these types. Each
+// package begins with a line "package" and the import path. Each further line is one marker: "Type.Field name=value", or "Type
+// name=value" for the type itself. A type of strings that is marked as an enumeration also has lines with its values. "cut" means
+// that the type's SwaggerDoc contains only the beginning of the field's comment.
 //
 //go:embed kubernetes.txt
 var kubernetesTable string
 
-// kubernetesTypes are the markers of the types of Kubernetes by package and type. A package is read when one of its
-// types is first asked for. The texts of these types are in their SwaggerDoc.
+// kubernetesTypes caches the markers of the types of Kubernetes by package and type. A package is parsed when one of its types is
+// first looked up. The descriptions of these types are in their SwaggerDoc methods.
 type kubernetesTypes map[string]map[string]*comment
 
-// ofType returns the comment of a type, nil when it has no markers, and whether its package is in the table.
+// ofType returns the comment of a type, or nil if it has no markers, and whether its package is in the table.
 func (k kubernetesTypes) ofType(t reflect.Type) (c *comment, ok bool) {
 	path, ok := kubernetesPath(t)
 	if !ok {
@@ -38,7 +38,7 @@ func kubernetesPath(t reflect.Type) (path string, ok bool) {
 	return path, strings.HasPrefix(path, "k8s.io/") && t.Name() != ""
 }
 
-// knows reports whether the package of a type is in the table, without reading it.
+// knows reports whether the package of a type is in the table. It does not parse the package.
 func (k kubernetesTypes) knows(t reflect.Type) bool {
 	path, ok := kubernetesPath(t)
 	if !ok {
@@ -50,7 +50,7 @@ func (k kubernetesTypes) knows(t reflect.Type) bool {
 	return strings.Contains(kubernetesTable, "\npackage "+path+"\n")
 }
 
-// kubernetesPackage reads the part of the table for one package, nil when there is none.
+// kubernetesPackage parses the part of the table for one package. It returns nil if there is none.
 func kubernetesPackage(path string) map[string]*comment {
 	_, rest, ok := strings.Cut(kubernetesTable, "\npackage "+path+"\n")
 	if !ok {

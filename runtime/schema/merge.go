@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Check tells whether the objects of a kind can be merged as its Go types say by struct tags and, where k has Docs, by
-// markers: a listType or mapType that there is not or that is on a field of another kind, a key that the elements
-// of a list do not have, keys without a list of the type map. The error names every such field. Types of Kubernetes
-// are taken as they are. A program should ask when it starts, for no object of such a kind can be applied or patched.
+// Check returns an error if the objects of a kind cannot be merged as the struct tags of its Go types or, if k has Docs, their
+// markers declare. It finds a listType or mapType that does not exist or is on a field of another type, a list key that the
+// elements do not have, and keys without listType map. The error names every such field. Types of Kubernetes are not checked.
+// Programs should call Check when they start, because objects of such a kind cannot be applied or patched.
 func Check(k Kind) error {
 	c := &mergeChecker{reflector: newReflector(newNames(schema.GroupVersion{})), seen: map[reflect.Type]bool{}}
 	c.docs = k.Docs
@@ -21,14 +21,14 @@ func Check(k Kind) error {
 	return errors.Join(c.problems...)
 }
 
-// mergeChecker walks the types of a kind.
+// mergeChecker checks the types of a kind.
 type mergeChecker struct {
 	*reflector
 	seen     map[reflect.Type]bool
 	problems []error
 }
 
-// enter checks a type and all it is made of. docs are the comment of the field that has it, for anonymous structs.
+// enter checks a type and all types inside it. docs is the comment of the field that has the type, for anonymous structs.
 func (c *mergeChecker) enter(t reflect.Type, docs *comment) {
 	if t = jsonfield.Dereference(t); t == nil || c.seen[t] {
 		return
@@ -64,11 +64,11 @@ func (c *mergeChecker) structFields(t reflect.Type, docs *comment) {
 	}
 }
 
-// field checks the rule of a field of type t.
+// field checks the merge rule of a field of type t.
 func (c *mergeChecker) field(t reflect.Type, rule mergeRule) error {
 	t = jsonfield.Dereference(t)
 	if _, special := c.special(t); special {
-		t = nil // what it looks like in JSON is not known
+		t = nil // the form of its JSON is not known
 	}
 	switch {
 	case !slices.Contains([]string{"", "atomic", "set", "map"}, rule.listType):
@@ -95,7 +95,7 @@ func (c *mergeChecker) field(t reflect.Type, rule mergeRule) error {
 	return c.patchStrategy(t, rule)
 }
 
-// setElements refuses elements that have parts with owners of their own: a set has its elements whole.
+// setElements returns an error for elements with parts that may have different owners: each element of a set has one owner.
 func (c *mergeChecker) setElements(elem reflect.Type) error {
 	if _, special := c.special(elem); special {
 		return nil
@@ -113,10 +113,10 @@ func (c *mergeChecker) mapElements(elem reflect.Type, keys []string) error {
 	return c.keys(elem, "listMapKey", keys)
 }
 
-// keys checks that the elements of a list have the fields that tell them apart.
+// keys checks that the elements of a list have the fields that are its keys.
 func (c *mergeChecker) keys(elem reflect.Type, tag string, keys []string) error {
 	if elem.Kind() == reflect.Map {
-		return nil // it may have any key
+		return nil // an element may have any key
 	}
 	if _, special := c.special(elem); special || elem.Kind() != reflect.Struct {
 		return fmt.Errorf("%s is for lists of structs, not of %v", tag, elem)
@@ -145,8 +145,8 @@ func (c *mergeChecker) keys(elem reflect.Type, tag string, keys []string) error 
 	return nil
 }
 
-// dropsZero tells whether a field of elem has a zero value that JSON leaves out, and no default for that. Keys of
-// CustomResourceDefinitions have to be required or to have a default.
+// dropsZero reports whether JSON omits a zero value of the field of elem and the field has no default. In
+// CustomResourceDefinitions, keys must be required or have a default.
 func (c *mergeChecker) dropsZero(elem reflect.Type, f jsonField) bool {
 	if !f.omitted || f.Type.Kind() == reflect.Pointer {
 		return false

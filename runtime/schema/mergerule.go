@@ -8,7 +8,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// mergeRule is how the values of a field merge; what is "" or nil is not said.
+// mergeRule describes how the values of a field merge; "" or nil means unspecified.
 type mergeRule struct {
 	patchStrategy, patchMergeKey string
 	listType                     string
@@ -36,7 +36,7 @@ func mergeRuleOf(f jsonField, m markers) mergeRule {
 	return rule
 }
 
-// setListExtensions says how lists and maps merge, from the struct tags and the markers of a field.
+// setListExtensions adds the extensions for merging lists and maps, from the struct tags and the markers of a field.
 func (r *reflector) setListExtensions(s *spec.Schema, f jsonField, m markers) {
 	rule := mergeRuleOf(f, m)
 	set := func(extension, value string) {
@@ -57,14 +57,14 @@ func (r *reflector) setListExtensions(s *spec.Schema, f jsonField, m markers) {
 	}
 }
 
-// setMapType says of a struct type whether it is owned as a whole.
+// setMapType adds the extension for a struct type that is owned as a whole or by field.
 func setMapType(s *spec.Schema, m markers) {
 	if v := mapTypeOf(m); v != "" {
 		s.Extensions = withExtension(s.Extensions, extensionMapType, v)
 	}
 }
 
-// mapTypeOf reads the markers of a type.
+// mapTypeOf returns the map type in the markers of a type.
 func mapTypeOf(m markers) string {
 	ofMap, _ := m.value("mapType")
 	ofStruct, _ := m.value("structType")
@@ -73,7 +73,7 @@ func mapTypeOf(m markers) string {
 
 func knownMapType(v string) bool { return v == "" || v == "atomic" || v == "granular" }
 
-// isList tells whether a type is a list in JSON.
+// isList reports whether a type is a list in JSON.
 func isList(t reflect.Type) bool {
 	return t != nil && (t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8 || t.Kind() == reflect.Array)
 }

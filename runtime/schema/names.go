@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// names gives every Go type one name and no two types the same.
+// names assigns a unique name to every Go type.
 type names struct {
 	prefix string // "com.example.v1."
 	byType map[reflect.Type]string
@@ -21,8 +21,8 @@ func newNames(gv schema.GroupVersion) *names {
 	return &names{prefix: modelPrefix(gv), byType: map[reflect.Type]string{}, taken: map[string]bool{}}
 }
 
-// modelPrefix is what the names of a group and version begin with: the group's labels, the last one first, and
-// the version. The core group has no labels.
+// modelPrefix returns the prefix of all names in a group and version: the reversed labels of the group, and the version. The core
+// group has no labels.
 func modelPrefix(gv schema.GroupVersion) string {
 	var parts []string
 	if gv.Group != "" {
@@ -43,7 +43,7 @@ func (n *names) known(t reflect.Type) (string, bool) {
 	return name, ok
 }
 
-// addKind names a kind and keeps the name of its list free for it.
+// addKind names a kind, and reserves the name of its list.
 func (n *names) addKind(k Kind) string {
 	name := modelName(k.Type)
 	if name == "" {
@@ -59,7 +59,7 @@ func (n *names) addKind(k Kind) string {
 	return name
 }
 
-// of returns the name of a struct type, which it gets now if it has none yet.
+// of returns the name of a struct type, and assigns one if the type has none yet.
 func (n *names) of(t reflect.Type) string {
 	if name, ok := n.byType[t]; ok {
 		return name
@@ -73,7 +73,7 @@ func (n *names) of(t reflect.Type) string {
 	return name
 }
 
-// free returns want, or when another type has it, want told apart by the package of t.
+// free returns want, or if another type has that name, want with the package of t.
 func (n *names) free(want string, t reflect.Type) string {
 	if !n.taken[want] {
 		return want
@@ -90,8 +90,8 @@ func (n *names) free(want string, t reflect.Type) string {
 	}
 }
 
-// modelName returns the name that a type has in every API: its own OpenAPIModelName, or for other types of
-// Kubernetes their import path in the same form. It is empty for all other types.
+// modelName returns the name that a type has in every API: the result of its OpenAPIModelName method, or for other types of
+// Kubernetes their import path in the same form. For all other types it returns "".
 func modelName(t reflect.Type) string {
 	type namer interface{ OpenAPIModelName() string }
 	if t == nil {
@@ -110,7 +110,7 @@ func modelName(t reflect.Type) string {
 	return "io.k8s." + strings.ReplaceAll(path, "/", ".") + "." + goName(t.Name())
 }
 
-// methods returns a fresh value of t as an I, if *t has the methods.
+// methods returns a new value of type *t as an I, if *t implements I.
 func methods[I any](t reflect.Type) (I, bool) {
 	var none I
 	if t.Kind() == reflect.Interface || t.Kind() == reflect.Pointer {
@@ -119,7 +119,7 @@ func methods[I any](t reflect.Type) (I, bool) {
 	sample := reflect.New(t)
 	v, ok := sample.Interface().(I)
 	if ok && t.Kind() == reflect.Struct {
-		for i := range t.NumField() { // a method promoted from a nil pointer could not be called
+		for i := range t.NumField() { // a method promoted from a nil pointer would panic
 			if f := t.Field(i); f.Anonymous && f.IsExported() && f.Type.Kind() == reflect.Pointer {
 				sample.Elem().Field(i).Set(reflect.New(f.Type.Elem()))
 			}
@@ -128,8 +128,8 @@ func methods[I any](t reflect.Type) (I, bool) {
 	return v, ok
 }
 
-// promoted tells whether a struct has a method only through a field that it embeds, where same says that an
-// embedded type's method does the same.
+// promoted reports whether a struct has a method only because it embeds a type, where same reports whether an embedded type has
+// the same method.
 func promoted(t reflect.Type, same func(reflect.Type) bool) bool {
 	if t.Kind() != reflect.Struct {
 		return false
@@ -142,7 +142,8 @@ func promoted(t reflect.Type, same func(reflect.Type) bool) bool {
 	return false
 }
 
-// goName makes a Go type name fit for a definition: of a generic type, Page[example.com/a.Item] is Page_Item.
+// goName converts a Go type name to one that is valid for a definition: the generic type Page[example.com/a.Item] becomes
+// Page_Item.
 func goName(name string) string {
 	var out strings.Builder
 	for _, word := range strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("[], *{}; ", r) }) {
@@ -174,7 +175,7 @@ func packageName(t reflect.Type) string {
 	return pkg
 }
 
-// listName is the name of the definition of a kind's list, name that of the kind.
+// listName returns the name of the definition of a kind's list; name is that of the kind.
 func (k Kind) listName(name string) string {
 	if k.ListKind == "" || k.Object == nil {
 		return name + "List"
@@ -182,7 +183,7 @@ func (k Kind) listName(name string) string {
 	return name[:strings.LastIndexByte(name, '.')+1] + k.ListKind
 }
 
-// listKind is the kind of a kind's lists.
+// listKind returns the kind of a kind's list.
 func (k Kind) listKind() string {
 	if k.ListKind == "" {
 		return k.GVK.Kind + "List"

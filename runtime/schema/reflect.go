@@ -11,7 +11,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// The extensions of Kubernetes that schemas carry.
+// The extensions of Kubernetes in schemas.
 const (
 	extensionKinds            = "x-kubernetes-group-version-kind"
 	extensionListType         = "x-kubernetes-list-type"
@@ -25,13 +25,13 @@ const (
 	extensionSelectableFields = "x-kubernetes-selectable-fields"
 )
 
-// reflector turns Go types into schemas; the named ones go to out.
+// reflector makes schemas of Go types, and stores those of named types in out.
 type reflector struct {
 	names *names
 	out   map[string]spec.Schema
-	docs  *Docs // of the kind at work
+	docs  *Docs // of the present kind
 
-	within     []reflect.Type // named lists and maps at work, to end the description of one that contains itself
+	within     []reflect.Type // the named lists and maps around the present type, to end the description of one that contains itself
 	swagger    map[reflect.Type]map[string]string
 	kubernetes kubernetesTypes
 }
@@ -42,8 +42,8 @@ func newReflector(n *names) *reflector {
 	}
 }
 
-// schemaOf returns the schema of a value of type t: a bare reference for named structs. c is the comment of the
-// field that has the type, for anonymous structs inside it.
+// schemaOf returns the schema of a value of type t: for a named struct a reference. c is the comment of the field that has the
+// type, for anonymous structs inside it.
 func (r *reflector) schemaOf(t reflect.Type, c *comment) spec.Schema {
 	t = jsonfield.Dereference(t)
 	if s, ok := r.special(t); ok {
@@ -62,13 +62,13 @@ func (r *reflector) schemaOf(t reflect.Type, c *comment) spec.Schema {
 		return r.schemaOf(t.Elem(), c)
 	}
 	s := primitive(t.Kind())
-	if c, ok := r.kubernetes.ofType(t); ok { // a program's own values are those in struct tags, which are enforced
+	if c, ok := r.kubernetes.ofType(t); ok { // the values of a program's own types are those in struct tags, because these are enforced
 		s.Enum = c.marks().enum()
 	}
 	return s
 }
 
-// special describes the types that do not look in JSON as they look in Go.
+// special returns the schema of a type whose JSON does not follow from its Go structure.
 func (r *reflector) special(t reflect.Type) (spec.Schema, bool) {
 	if s, ok := wellKnown(t); ok {
 		if name := modelName(t); name != "" {
@@ -120,11 +120,11 @@ func (r *reflector) define(t reflect.Type) {
 		}
 		return
 	}
-	r.out[name] = spec.Schema{} // for types that refer to themselves
+	r.out[name] = spec.Schema{} // so that types can refer to themselves
 	r.out[name] = r.object(t, r.comment(t))
 }
 
-// object describes a struct by its fields.
+// object returns the schema of a struct with its fields.
 func (r *reflector) object(t reflect.Type, docs *comment) spec.Schema {
 	s := typed("object", "")
 	s.Description = docs.description()
@@ -145,7 +145,7 @@ func (r *reflector) object(t reflect.Type, docs *comment) spec.Schema {
 	return s
 }
 
-// property describes one field.
+// property returns the schema of one field.
 func (r *reflector) property(f jsonField) (s spec.Schema, required bool) {
 	c := f.docs.field(f.Name)
 	s = r.schemaOf(f.Type, c)
@@ -177,8 +177,8 @@ func (r *reflector) property(f jsonField) (s spec.Schema, required bool) {
 	return wrapRef(s), required
 }
 
-// defaultOf returns the value that the field has when a client leaves it out, as far as Go's rules say: an empty
-// object for structs, and the zero value for plain fields that are always written.
+// defaultOf returns the value of a field that a client leaves out, as far as it follows from Go's rules: an empty object for
+// structs, and the zero value for fields of plain types that are always written.
 func (r *reflector) defaultOf(f jsonField, s spec.Schema, m markers) any {
 	if v, ok := taggedDefault(f); ok {
 		return v

@@ -7,7 +7,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// wrapRef puts a reference that has company into allOf: OpenAPI 3.0 ignores what stands beside a $ref.
+// wrapRef moves a reference into allOf if s has other content: OpenAPI 3.0 ignores everything beside a $ref.
 func wrapRef(s spec.Schema) spec.Schema {
 	ref := s.Ref
 	if ref.String() == "" || reflect.DeepEqual(s, spec.Schema{SchemaProps: spec.SchemaProps{Ref: ref}}) {
@@ -31,10 +31,10 @@ func typed(name, format string) spec.Schema {
 	return spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{name}, Format: format}}
 }
 
-// anything is the schema of any JSON value.
+// anything returns the schema of any JSON value.
 func anything() spec.Schema { return withAnyFields(spec.Schema{}) }
 
-// withAnyFields lets s have more than it says.
+// withAnyFields lets values have fields that s does not specify.
 func withAnyFields(s spec.Schema) spec.Schema {
 	s.Extensions = withExtension(s.Extensions, extensionPreserveUnknown, true)
 	return s
@@ -48,7 +48,8 @@ func withExtension(e spec.Extensions, name string, value any) spec.Extensions {
 	return e
 }
 
-// primitive describes kinds that have no parts. What JSON cannot hold, such as a channel, is described as anything.
+// primitive returns the schema of a Go kind without parts. For values that JSON cannot hold, such as a channel, it allows
+// anything.
 func primitive(k reflect.Kind) spec.Schema {
 	switch k {
 	case reflect.Bool:

@@ -8,12 +8,11 @@ import (
 
 const refPrefixV2 = "#/definitions/"
 
-// V2 returns definitions in the form of OpenAPI v2, which knows neither oneOf, anyOf and not, nor nullable: what
-// they say is left out, but for a value that may be a string or a number, which becomes a string as in every
-// Kubernetes API. References change their prefix and leave allOf, and there are no defaults: kube-apiserver says none in this
-// form, which clients that know them do not ask for. A kind that may have any fields is an object of which
-// nothing else is said, as kube-apiserver has it: of clients that validate by this form some would take those that are
-// named for all there are. The argument is not changed.
+// V2 converts definitions to the form of OpenAPI v2, which has neither oneOf, anyOf, not, nor nullable. These are left out,
+// except that a value that may be a string or a number becomes a string, as in every Kubernetes API. References get the prefix of
+// OpenAPI v2 and are not wrapped in allOf. Defaults are left out, because kube-apiserver has none in this form. A kind that may
+// have any fields becomes an object without properties, as in kube-apiserver, because some clients that validate by this form
+// would reject fields that are not named. The argument is not changed.
 func V2(definitions map[string]spec.Schema) map[string]spec.Schema {
 	out := make(map[string]spec.Schema, len(definitions))
 	for name, s := range definitions {
@@ -36,7 +35,7 @@ func downConvert(s spec.Schema) spec.Schema {
 		s.Ref, s.AllOf = s.AllOf[0].Ref, nil
 	}
 	if name, ok := strings.CutPrefix(s.Ref.String(), RefPrefix); ok {
-		s.Ref, _ = spec.NewRef(refPrefixV2 + name) // it was a reference before
+		s.Ref, _ = spec.NewRef(refPrefixV2 + name) // it was a valid reference before
 	}
 	s.AllOf = downConvertAll(s.AllOf)
 	if s.Properties != nil {
@@ -76,7 +75,7 @@ func downConvertAll(list []spec.Schema) []spec.Schema {
 	return out
 }
 
-// commonType is the type that stands for several: a string if that is one of them, else none.
+// commonType returns the one type that replaces several: string if it is among them, or else none.
 func commonType(oneOf []spec.Schema) spec.StringOrArray {
 	for _, s := range oneOf {
 		if s.Type.Contains("string") {

@@ -13,14 +13,14 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// The methods by which a Go type says how it looks in JSON; the convention of k8s.io/kube-openapi.
+// The methods by which a Go type defines the form of its JSON, by the convention of k8s.io/kube-openapi.
 type (
 	schemaTyper   interface{ OpenAPISchemaType() []string }
 	schemaFormat  interface{ OpenAPISchemaFormat() string }
 	schemaOneOfer interface{ OpenAPIV3OneOfTypes() []string }
 )
 
-// wellKnown describes types whose schema is known without looking at their fields.
+// wellKnown returns the schema of a type whose schema does not depend on its fields.
 func wellKnown(t reflect.Type) (spec.Schema, bool) {
 	switch t {
 	case reflect.TypeFor[time.Time]():
@@ -45,8 +45,8 @@ func wellKnown(t reflect.Type) (spec.Schema, bool) {
 	return described(selfDescribed(t, v.OpenAPISchemaType()), wellKnownText(t)), true
 }
 
-// selfDescribed is the schema of a type that has an OpenAPISchemaType method. No types mean any type; several
-// possible ones are in oneOf.
+// selfDescribed returns the schema of a type that has an OpenAPISchemaType method. No types mean any type; several types go to
+// oneOf.
 func selfDescribed(t reflect.Type, types []string) spec.Schema {
 	s := spec.Schema{SchemaProps: spec.SchemaProps{Type: types}}
 	if v, ok := methods[schemaFormat](t); ok {
@@ -64,7 +64,7 @@ func selfDescribed(t reflect.Type, types []string) spec.Schema {
 	return s
 }
 
-// wellKnownText describes the types of Kubernetes that are values by themselves; these have no SwaggerDoc method.
+// wellKnownText returns the description of a Kubernetes type that is a single value; these types have no SwaggerDoc method.
 func wellKnownText(t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[metav1.Time]():

@@ -14,48 +14,51 @@ import (
 	"github.com/keelson-dev/keelson/runtime/internal/outbound"
 )
 
-// Options refines New. The zero Options is as kube-apiserver does it outside of a cluster. The functions are called
-// concurrently.
+// Options are the options of [New]. With the zero Options a Caller works like a kube-apiserver outside of a cluster. The
+// functions are called concurrently.
 type Options struct {
-	// Resolve returns the address ("10.0.0.1:8443") that serves a service now. It is called for each request. nil is
-	// <name>.<namespace>.svc:<port>, which the DNS of a cluster knows.
+	// Resolve returns the address ("10.0.0.1:8443") at which a service is served now. It is called for each request. If it is
+	// nil, the address is <name>.<namespace>.svc:<port>, which the DNS of a cluster resolves.
 	Resolve func(ctx context.Context, namespace, name string, port int32) (address string, err error)
-	// Dial opens connections; nil is a net.Dialer that gives up after 30 seconds.
+	// Dial opens connections. nil means a net.Dialer with a timeout of 30 seconds.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// DialFilter returns an error for an address that must not be connected to, such as "127.0.0.1:22" or "[fd00::1]:443" of the
-	// network "tcp4" or "tcp6"; nil lets everything pass. It is asked between the resolving of a name and the connecting, for
-	// each address, so that a name which resolves to another address the next time does not pass by it. A Dial of the
-	// program's is asked first, and the filter for the remote address of the connection that it returned, to which nothing has
-	// been sent. A proxy is what is connected to: the filter does not see what that connects to.
+	// DialFilter returns an error for an address that the server must not connect to, such as "127.0.0.1:22" or "[fd00::1]:443"
+	// of the network "tcp4" or "tcp6". nil allows every address. It is called for each address after a name was resolved and
+	// before the connection is made, so a name that resolves to another address the next time does not bypass the filter. If Dial
+	// is set, Dial is called first, and the filter is called with the remote address of its connection, before anything is sent.
+	// The filter sees the address of a proxy, but not the addresses that the proxy connects to.
 	DialFilter func(network, address string) error
-	// Proxy returns the proxy for a request, or nil. A nil Proxy is none with a DialFilter, and http.ProxyFromEnvironment without
-	// one, which uses none for this machine.
+	// Proxy returns the proxy for a request, or nil. If Proxy is nil, no proxy is used with a DialFilter. Without a DialFilter it
+	// is http.ProxyFromEnvironment, which uses no proxy for this machine.
 	Proxy func(*http.Request) (*url.URL, error)
-	// FollowRedirects has up to ten redirects followed, wherever they lead: this server then calls what the webhook wants it to,
-	// also what only this server reaches. Those from https to http are refused all the same. By default all redirects are.
+	// FollowRedirects makes a Caller follow up to ten redirects to any address. The webhook then decides which addresses the
+	// server calls, also those that only this server can reach. Redirects from https to http are still refused. By default all
+	// redirects are refused.
 	FollowRedirects bool
-	// ShowErrors has the text of an Error be its Reason. Who may define webhooks, or read what they say, then learns which
-	// addresses and ports this server reaches, and what answers there. It is for servers whose clients may know.
+	// ShowErrors makes Reason the text of an [Error]. Users who may define webhooks, or read their errors, then learn which
+	// addresses and ports this server can reach, and what is served there. Set it only if these users may know that.
 	ShowErrors bool
-	// Identify says who this server is to the webhook at hostPort ("hooks.example.com:443", "name.namespace.svc:8443"); nil
-	// is nobody. It is called when nothing is known of the webhook, and the answer is kept until that is so again.
+	// Identify returns the identity that this server presents to the webhook at hostPort ("hooks.example.com:443",
+	// "name.namespace.svc:8443"). nil means none. It is called when the Caller has no connections to the webhook; the result is
+	// kept until they are dropped.
 	Identify func(hostPort string) (Identity, error)
-	// Timeout bounds a call, the reading of the answer and all that it is asked for again included. 0 is 30 seconds.
+	// Timeout limits a call, with reading the answer and all retries. 0 means 30 seconds.
 	Timeout time.Duration
-	// MaxAnswer bounds the bytes of an answer's body, as it is sent and after it was decompressed. 0 is 16 MiB.
+	// MaxAnswer limits the bytes of an answer's body, both as it is sent and after decompression. 0 means 16 MiB.
 	MaxAnswer int64
-	// MaxHeader bounds the bytes of an answer's header. 0 is 64 KiB.
+	// MaxHeader limits the bytes of an answer's header. 0 means 64 KiB.
 	MaxHeader int64
-	// UserAgent is who webhooks see; "" is kube-apiserver-admission.
+	// UserAgent is the User-Agent header of requests. "" means kube-apiserver-admission.
 	UserAgent string
 }
 
-// Identity is who a server is to a webhook. The zero Identity is nobody.
+// Identity holds the credentials that a server presents to a webhook. The zero Identity has none.
 type Identity struct {
-	// Certificate returns the certificate that a new connection shows if it is asked for one; see tls.Config. nil has none.
+	// Certificate returns the client certificate for a new connection, if the webhook requests one; see tls.Config. nil means no
+	// certificate.
 	Certificate func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
-	// Authorization returns the header of that name of a request ("Bearer ..."). It is not sent to where a redirect leads
-	// in another domain. nil and "" are none.
+	// Authorization returns the Authorization header of a request ("Bearer ..."). The header is not sent to the target of a
+	// redirect in another domain. nil, or a result of "", means no header.
 	Authorization func(ctx context.Context) (string, error)
 }
 
@@ -68,24 +71,27 @@ const (
 	transportIdle    = 10 * time.Minute
 )
 
-// errClosed is what a call gets after Close.
+// errClosed is returned by calls after Close.
 var errClosed = errors.New("webhook: the caller is closed")
 
-// Caller owns the connections to webhooks. All methods may be called concurrently.
+// Caller owns the connections to webhooks. Use [New] to make one. All methods may be called concurrently.
+//
+// Clients with equal configurations share connections. Connections that were not used for ten minutes are dropped, and so are the
+// least recently used ones if there are too many.
 type Caller struct {
 	opts  Options
 	life  context.Context
 	end   context.CancelCauseFunc
 	conns *outbound.Connections
 
-	mu         sync.Mutex // guards all below
+	mu         sync.Mutex // guards all fields below
 	closed     bool
 	calls      sync.WaitGroup // Add under mu, while not closed
 	transports map[key]*list.Element
-	order      list.List // of *transport, the one that was used last in front
+	order      list.List // of *transport, most recently used first
 }
 
-// New returns a caller. Close it.
+// New returns a Caller. Call Close when it is no longer needed.
 func New(o Options) *Caller {
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout
@@ -109,7 +115,7 @@ func New(o Options) *Caller {
 	return c
 }
 
-// Close ends the calls under way, which fail, waits for them, and closes all connections. Calls after it fail.
+// Close cancels the calls in progress, waits for them, and closes all connections. Later calls fail.
 func (c *Caller) Close() {
 	c.mu.Lock()
 	c.closed = true
@@ -126,7 +132,7 @@ func (c *Caller) Close() {
 	c.conns.Close()
 }
 
-// Client returns a client of the webhook, or says what is wrong with the configuration. Nothing is connected to.
+// Client returns a client of the webhook, or an error if the configuration is not valid. It connects to nothing.
 func (c *Caller) Client(cfg Config) (*Client, error) {
 	t, err := cfg.target(c.opts.Timeout)
 	if err != nil {
@@ -135,12 +141,12 @@ func (c *Caller) Client(cfg Config) (*Client, error) {
 	return &Client{caller: c, target: t, key: t.key(), name: cfg.name()}, nil
 }
 
-// acquire begins a call: it returns what reaches the target, and a function that ends the call.
+// acquire begins a call: it returns the transport for the target, and a function that ends the call.
 func (c *Caller) acquire(k key, to *target) (*transport, func(), error) {
 	t, err := c.begin(k, nil)
 	if t == nil && err == nil {
 		var fresh *transport
-		if fresh, err = newTransport(c, k, to); err == nil { // without mu: it asks the program
+		if fresh, err = newTransport(c, k, to); err == nil { // without mu, because it calls the program's Identify
 			t, err = c.begin(k, fresh)
 		}
 	}
@@ -155,7 +161,7 @@ func (c *Caller) acquire(k key, to *target) (*transport, func(), error) {
 	}, nil
 }
 
-// begin counts a call by the transport that there is for a key; if there is none by fresh; and if that is nil it returns nil.
+// begin counts a call on the transport for a key. If there is none, it uses fresh; if fresh is nil too, it returns nil.
 func (c *Caller) begin(k key, fresh *transport) (*transport, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,7 +185,7 @@ func (c *Caller) begin(k key, fresh *transport) (*transport, error) {
 	return t, nil
 }
 
-// dropIdle drops the transports that are too many or too old, but for those in use. The caller holds mu.
+// dropIdle drops unused transports that are too many or too old. The caller holds mu.
 func (c *Caller) dropIdle(now time.Time) {
 	for e := c.order.Back(); e != nil; {
 		t, before := transportOf(e), e.Prev()

@@ -19,7 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Client calls one webhook. It has nothing to close, and may be used concurrently.
+// Client calls one webhook. It owns no connections and need not be closed, so it may be made for each use. It may be used
+// concurrently.
 type Client struct {
 	caller *Caller
 	target *target
@@ -27,14 +28,21 @@ type Client struct {
 	name   string
 }
 
-// maxRetries is how often an answer that says when to come again is asked for again.
+// maxRetries limits how often a request is sent again after an answer with Retry-After.
 const maxRetries = 10
 
-// String says which webhook it is: the URL in quotes, or "the service name.namespace.svc:443".
+// String names the webhook: the URL in quotes, or "the service name.namespace.svc:443".
 func (c *Client) String() string { return c.name }
 
-// Post sends JSON, and returns the body of the answer, which has a code of 200 to 206 and is not empty. The error is an *Error.
-// The body must not change until Post returns, nor after that; it may be sent several times.
+// Post sends body, which is JSON, and returns the body of the answer, which has a code of 200 to 206 and is not empty. The error
+// is an *Error.
+//
+// The request is a POST with a query such as timeout=30s. It is sent by HTTP/1.1, so that calls are spread over the endpoints of a
+// service, or by HTTP/2 if the URL is one of this machine. If the answer has the code 429 or at least 500, and a Retry-After
+// header in seconds, the request is sent again, at most ten times and as long as the deadline allows. Everything, including the
+// last byte of the answer, must be done within the timeout.
+//
+// body must not change during the call or after it; it may be sent several times.
 func (c *Client) Post(ctx context.Context, body []byte) ([]byte, error) {
 	answer, err := c.post(ctx, body)
 	if err != nil {
@@ -63,7 +71,7 @@ func (c *Client) post(ctx context.Context, body []byte) ([]byte, error) {
 	}
 }
 
-// try asks once. again says after which time the answer wants to be asked for again, if err is not nil.
+// try sends the request once. If err is not nil, again is the time after which the answer asks for a retry, or nil.
 func (c *Client) try(ctx context.Context, t *transport, body []byte) (answer []byte, again *time.Duration, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.target.url, bytes.NewReader(body))
 	if err != nil {
@@ -90,7 +98,7 @@ func (c *Client) try(ctx context.Context, t *transport, body []byte) (answer []b
 		return nil, nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	if isRedirect(resp) { // it was not followed
+	if isRedirect(resp) { // the redirect was not followed
 		return nil, nil, c.problem(errRedirect)
 	}
 	if d, ok := outbound.RetryAfter(resp); ok && (resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= http.StatusInternalServerError) {
@@ -117,10 +125,10 @@ func (c *Client) try(ctx context.Context, t *transport, body []byte) (answer []b
 	return answer, nil, nil
 }
 
-// problem is an error that names the webhook as those of package http do.
+// problem wraps err in an error that names the webhook, as the errors of package http do.
 func (c *Client) problem(err error) error { return &url.Error{Op: "Post", URL: c.target.url, Err: err} }
 
-// read reads the body of an answer, or, of one that is an error, its beginning.
+// read reads the body of an answer. If refused is set, the answer is an error, and read reads only the beginning of its body.
 func (c *Client) read(ctx context.Context, resp *http.Response, refused bool) ([]byte, error) {
 	limit := c.caller.opts.MaxAnswer
 	if refused {
@@ -132,10 +140,10 @@ func (c *Client) read(ctx context.Context, resp *http.Response, refused bool) ([
 	body, err := readAll(sent, resp.Header.Get("Content-Encoding"), limit+1)
 	long := sent.N <= 0 || int64(len(body)) > limit
 	if long {
-		err = nil // what is cut off may not decompress
+		err = nil // a truncated body may fail to decompress
 	}
 	if err == nil {
-		err = ctx.Err() // a server that is told to stop may end its answer as if it were whole
+		err = ctx.Err() // a server that shuts down may end its answer as if it were complete
 	}
 	if err != nil && errors.Is(context.Cause(ctx), errTimeout) {
 		err = timeout("net/http: request canceled (Client.Timeout or context cancellation while reading body)")
@@ -155,12 +163,12 @@ func (c *Client) read(ctx context.Context, resp *http.Response, refused bool) ([
 	return body, nil
 }
 
-// readAll reads at most limit bytes of what was sent in an encoding: gzip, or else none.
+// readAll reads at most limit bytes of sent, which has the encoding gzip or none.
 func readAll(sent io.Reader, encoding string, limit int64) ([]byte, error) {
 	if strings.EqualFold(encoding, "gzip") {
 		text, err := gzip.NewReader(sent)
 		if errors.Is(err, io.EOF) {
-			return nil, nil // nothing was sent
+			return nil, nil // the body is empty
 		}
 		if err != nil {
 			return nil, err
@@ -170,18 +178,19 @@ func readAll(sent io.Reader, encoding string, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(sent, limit))
 }
 
-// errTimeout is why a call ends that has taken too long.
+// errTimeout is the cause of a context whose call has taken too long.
 var errTimeout = errors.New("webhook: timeout")
 
-// timeout is the error of a call that has taken too long. Those of package http vary with what is noticed first.
+// timeout is the error of a call that has taken too long. The errors of package http differ by where the timeout was noticed.
 type timeout string
 
+// Error implements error.
 func (t timeout) Error() string { return string(t) }
 
 // Is implements errors.Is.
 func (t timeout) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// Timeout implements net.Error, as does Temporary.
+// Timeout implements net.Error.
 func (t timeout) Timeout() bool { return true }
 
 // Temporary implements net.Error.

@@ -15,29 +15,29 @@ import (
 	"time"
 )
 
-// Config says where a webhook is, and whom to trust. Either URL or Service is set.
+// Config describes the address of a webhook and the certificates to trust. Exactly one of URL and Service is set.
 type Config struct {
-	// URL is absolute, and of the scheme https. Of its parts, host and path are used.
+	// URL is an absolute URL with the scheme https. Only its host and path are used.
 	URL string
-	// Service is one in the cluster.
+	// Service is the service in the cluster that serves the webhook.
 	Service *Service
-	// CABundle has certificates in PEM of authorities, one of which has to have issued the webhook's certificate; without any,
-	// those that the system trusts are asked. The certificate has to be of the URL's host, or of <name>.<namespace>.svc. It
-	// is kept, and must not change.
+	// CABundle has PEM certificates of authorities. One of them must have issued the webhook's certificate; if the bundle is
+	// empty, the authorities of the system are trusted. The webhook's certificate must be for the host of URL, or for
+	// <name>.<namespace>.svc. CABundle is kept, and must not be changed.
 	CABundle []byte
 }
 
-// Service is where a service serves a webhook.
+// Service names a service, and the port and path at which it serves a webhook.
 type Service struct {
-	Namespace, Name string
-	Port            int32  // 0 is 443
-	Path            string // "" is /
+	Namespace, Name string // name the service
+	Port            int32  // 0 means 443
+	Path            string // "" means /
 }
 
-// domain is the name of a service, which is in its certificate.
+// domain returns the DNS name of a service, which its certificate must have.
 func (s *Service) domain() string { return s.Name + "." + s.Namespace + ".svc" }
 
-// hostPort is what a service is called by.
+// hostPort returns the DNS name and port of a service.
 func (s *Service) hostPort() string { return net.JoinHostPort(s.domain(), strconv.Itoa(int(s.port()))) }
 
 func (s *Service) port() int32 {
@@ -47,19 +47,19 @@ func (s *Service) port() int32 {
 	return s.Port
 }
 
-// target is what a Config comes down to.
+// target is a Config after it was checked.
 type target struct {
 	url      string // with the timeout
-	host     string // in the URL: perhaps without a port
+	host     string // host of the URL, perhaps without a port
 	hostPort string
-	service  *Service // nil of a URL
+	service  *Service // nil if Config has a URL
 	bundle   []byte
 }
 
-// key tells the targets apart that cannot share connections.
+// key identifies the targets that can share connections.
 type key [sha256.Size]byte
 
-// target checks a configuration.
+// target checks a configuration and returns its target.
 func (c Config) target(timeout time.Duration) (*target, error) {
 	t := &target{bundle: c.CABundle}
 	if err := CheckBundle(c.CABundle); err != nil {
@@ -97,7 +97,7 @@ func (c Config) target(timeout time.Duration) (*target, error) {
 	return t, nil
 }
 
-// name is how a person finds the webhook.
+// name returns the name of the webhook for error texts.
 func (c Config) name() string {
 	if c.Service != nil {
 		return "the service " + c.Service.hostPort()
@@ -113,7 +113,7 @@ func (t *target) key() key {
 	}
 	write([]byte(t.host))
 	if t.service != nil {
-		write([]byte(t.service.Namespace)) // hosts may have dots
+		write([]byte(t.service.Namespace)) // host names may contain dots
 		write([]byte(t.service.Name))
 	}
 	write(t.bundle)
@@ -133,7 +133,7 @@ func (t *target) local() bool {
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// roots returns the authorities to trust; nil is those of the system.
+// roots returns the authorities to trust; nil means those of the system.
 func (t *target) roots() *x509.CertPool {
 	if len(t.bundle) == 0 {
 		return nil
@@ -143,8 +143,8 @@ func (t *target) roots() *x509.CertPool {
 	return pool
 }
 
-// CheckBundle says why a CABundle is of no use, in the words of kube-apiserver; nothing is wrong with none, and one is fine if
-// any certificate in it is. It keeps nothing.
+// CheckBundle returns an error, with the text of kube-apiserver, if a CABundle cannot be used. An empty bundle is valid, and so
+// is a bundle with at least one certificate. bundle is not kept.
 func CheckBundle(bundle []byte) error {
 	if len(bundle) == 0 || x509.NewCertPool().AppendCertsFromPEM(bundle) {
 		return nil
@@ -152,7 +152,7 @@ func CheckBundle(bundle []byte) error {
 	return fmt.Errorf("unable to load root certificates: %w", bundleError(bundle))
 }
 
-// bundleError says what is wrong with a bundle that has no certificate.
+// bundleError returns the error for a bundle without a certificate.
 func bundleError(bundle []byte) error {
 	for rest := bundle; len(rest) > 0; {
 		var block *pem.Block

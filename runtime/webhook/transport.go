@@ -13,15 +13,15 @@ import (
 	"github.com/keelson-dev/keelson/runtime/internal/outbound"
 )
 
-// transport is what reaches one target. Its connections stay for the next call.
+// transport holds the connections to one target, which are reused by later calls.
 type transport struct {
 	key      key
 	client   *http.Client
 	base     *http.Transport
 	identity Identity
 
-	calls int       // under way; guarded by the mu of the Caller, as the next is
-	used  time.Time // when a call began last
+	calls int       // in progress; guarded by the mu of the Caller, as is the next field
+	used  time.Time // when the last call began
 }
 
 const (
@@ -30,9 +30,9 @@ const (
 	idleTimeout   = 90 * time.Second
 	dialTimeout   = 30 * time.Second
 	tlsTimeout    = 10 * time.Second
-	http2Silence  = 30 * time.Second // after which a connection is asked whether it is alive,
-	http2PingTime = 15 * time.Second // and how long it has to answer
-	http2Ahead    = 512 << 10        // bytes of an answer that are read before they are wanted
+	http2Silence  = 30 * time.Second // an idle connection is pinged after this time,
+	http2PingTime = 15 * time.Second // and closed if there is no answer within this time
+	http2Ahead    = 512 << 10        // flow-control window: bytes of an answer that may arrive before they are read
 )
 
 func newTransport(c *Caller, k key, to *target) (*transport, error) {
@@ -47,7 +47,7 @@ func newTransport(c *Caller, k key, to *target) (*transport, error) {
 	t.base = &http.Transport{
 		Proxy: c.opts.Proxy, DialContext: c.conns.Dial, TLSClientConfig: secure, TLSHandshakeTimeout: tlsTimeout,
 		MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idleTimeout, MaxResponseHeaderBytes: c.opts.MaxHeader,
-		DisableCompression: true, // asked for and done by try and read, which bound what is read of it
+		DisableCompression: true, // try and read request gzip and decompress it, with limits
 	}
 	var rt http.RoundTripper = t.base
 	if to.service != nil {
@@ -71,14 +71,13 @@ func newTransport(c *Caller, k key, to *target) (*transport, error) {
 	return t, nil
 }
 
-// errRedirect is the reason of a call that was answered with a redirect. The words are those that the aggregator of
-// kube-apiserver has for it.
+// errRedirect is the reason of a call that was answered with a redirect. Its text is that of the aggregator of kube-apiserver.
 var errRedirect = errors.New("the webhook attempted to redirect this request, which is not permitted")
 
-// noRedirect takes a redirect for the answer.
+// noRedirect makes the client return a redirect as the answer.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// secureRedirect follows redirects as net/http does without a function, but none to where anybody may read along.
+// secureRedirect follows redirects as net/http does by default, but none from https to http.
 func secureRedirect(req *http.Request, via []*http.Request) error {
 	switch {
 	case req.URL.Scheme == "http":
@@ -89,12 +88,12 @@ func secureRedirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// isRedirect reports whether an answer says that another URL has it.
+// isRedirect reports whether an answer is a redirect to another URL.
 func isRedirect(resp *http.Response) bool {
 	return resp.StatusCode >= 300 && resp.StatusCode <= 399 && resp.Header.Get("Location") != ""
 }
 
-// filteredDial returns a function that dials what a filter lets pass. Both may be nil.
+// filteredDial returns a function that dials the addresses that a filter allows. Both arguments may be nil.
 func filteredDial(dial outbound.Dial, filter func(network, address string) error) outbound.Dial {
 	if dial == nil {
 		d := &net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}
@@ -120,7 +119,7 @@ func filteredDial(dial outbound.Dial, filter func(network, address string) error
 	}
 }
 
-// resolving sends requests to where a service is at that time.
+// resolving sends each request to the address that a service has at that time.
 type resolving struct {
 	next    http.RoundTripper
 	service *Service
@@ -128,7 +127,7 @@ type resolving struct {
 }
 
 func (r *resolving) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.URL.Host != r.service.hostPort() { // a redirect
+	if req.URL.Host != r.service.hostPort() { // a redirect to another host
 		return r.next.RoundTrip(req)
 	}
 	address, err := r.resolve(req.Context(), r.service.Namespace, r.service.Name, r.service.port())

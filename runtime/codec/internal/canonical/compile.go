@@ -20,11 +20,11 @@ var (
 	zeroer          = reflect.TypeFor[interface{ IsZero() bool }]()
 )
 
-// compiler makes rules.
+// compiler makes the rules of types.
 type compiler struct {
 	opts      Options
-	objects   map[place]*object // those that are begun too, for types that contain themselves
-	within    []reflect.Type    // what the type at hand is in, without a struct between
+	objects   map[place]*object // including those that are incomplete, for types that contain themselves
+	within    []reflect.Type    // the types that contain the present type, without a struct between them
 	defaulted jsonfield.Seeker
 }
 
@@ -40,10 +40,10 @@ func hasDefault(f reflect.StructField) bool {
 	return ok
 }
 
-// hasDefaults reports whether there may be a default to be set in values of a type.
+// hasDefaults reports whether values of the type may get defaults.
 func (c *compiler) hasDefaults(t reflect.Type) bool { return c.opts.Defaults && c.defaulted.Finds(t) }
 
-// whole is the rule of a type that is decoded and encoded.
+// whole returns the rule of a type whose values are decoded and encoded.
 func (c *compiler) whole(t reflect.Type, addressable bool) rule {
 	if c.hasDefaults(t) {
 		return never{}
@@ -51,7 +51,7 @@ func (c *compiler) whole(t reflect.Type, addressable bool) rule {
 	return &whole{t, addressable}
 }
 
-// rule makes the rule of a type.
+// rule returns the rule of a type.
 func (c *compiler) rule(t reflect.Type, addressable bool) rule {
 	switch t {
 	case reflect.TypeFor[metav1.Time]():
@@ -81,10 +81,10 @@ func (c *compiler) rule(t reflect.Type, addressable bool) rule {
 	return c.whole(t, addressable)
 }
 
-// hasMethods reports whether a type says itself what its JSON is, or may do so.
+// hasMethods reports whether a type has, or may have, its own methods for JSON.
 func hasMethods(t reflect.Type) bool {
 	if t.Kind() == reflect.Pointer {
-		return false // its methods are those of what it points to, whose rule is asked for
+		return false // its methods are those of its element, which has a rule of its own
 	}
 	for _, method := range []reflect.Type{marshaler, unmarshaler, textMarshaler, textUnmarshaler} {
 		if reflect.PointerTo(t).Implements(method) {
@@ -94,7 +94,7 @@ func hasMethods(t reflect.Type) bool {
 	return false
 }
 
-// container is rule of a pointer, slice or map.
+// container returns the rule of a pointer, slice or map.
 func (c *compiler) container(t reflect.Type, addressable bool) rule {
 	for _, outer := range c.within {
 		if outer == t {
@@ -121,7 +121,7 @@ func (c *compiler) container(t reflect.Type, addressable bool) rule {
 	return c.whole(t, addressable)
 }
 
-// object is rule of a struct.
+// object returns the rule of a struct.
 func (c *compiler) object(t reflect.Type, addressable bool) rule {
 	at := place{t, addressable}
 	if o, ok := c.objects[at]; ok {
@@ -144,7 +144,7 @@ func (c *compiler) object(t reflect.Type, addressable bool) rule {
 	return o
 }
 
-// member makes what is known of a regular field.
+// member returns the description of a regular field.
 func (c *compiler) member(f jsonfield.Field, addressable bool) member {
 	t := f.Go.Type
 	m := member{head: `"` + f.Name + `":`, value: c.rule(t, addressable), defaulted: c.opts.Defaults && hasDefault(f.Go)}
@@ -155,15 +155,15 @@ func (c *compiler) member(f jsonfield.Field, addressable bool) member {
 	if f.OmitZero {
 		m.leaves |= void
 		if t != reflect.TypeFor[metav1.Time]() && (t.Implements(zeroer) || reflect.PointerTo(t).Implements(zeroer)) {
-			m.value = c.whole(t, addressable) // whose facts are what the method says
+			m.value = c.whole(t, addressable) // the method of the field decides about its facts
 		}
 	}
-	// What is not in the text is zero, and may be given a default then: also what is in it, if it is a struct.
+	// A value that is not in the text is zero and may then get a default; if it is a struct, so may its fields.
 	m.optional = none&m.leaves != 0 && !m.defaulted && (t.Kind() != reflect.Struct || !c.hasDefaults(t))
 	return m
 }
 
-// regular reports whether a field is one whose JSON is that of its value under its name.
+// regular reports whether the JSON of a field is that of its value, under the field's name.
 func regular(t reflect.Type, f jsonfield.Field) bool {
 	if f.AsString || strings.Trim(f.Name, nameBytes) != "" {
 		return false
@@ -176,17 +176,18 @@ func regular(t reflect.Type, f jsonfield.Field) bool {
 	return true
 }
 
-// nameBytes are what names are made of that are written as they are.
+// nameBytes are the characters of names that are encoded without escapes.
 const nameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.$/:"
 
-// Has reports whether text is surely canonical: without white space, also around it. A nil Form is sure of nothing.
+// Has reports whether text is certainly canonical: it must have no white space, not even around it. It returns false for a nil
+// Form.
 func (f *Form) Has(text []byte) (sure bool) {
 	if f == nil {
 		return false
 	}
 	defer func() {
 		if recover() != nil {
-			sure = false // a method of a type; who decodes will see
+			sure = false // a method of a type panicked; decoding will show the error
 		}
 	}()
 	r := reader{text: text}
@@ -194,8 +195,8 @@ func (f *Form) Has(text []byte) (sure bool) {
 	return end == len(text)
 }
 
-// Of returns the form of a struct type; nil for one of which nothing can be said without decoding it. The methods IsZero
-// of fields are called; if one panics there is no form.
+// Of returns the form of a struct type, or nil if its values must be decoded in any case. Of calls the IsZero methods of fields;
+// if one panics, it returns nil.
 func Of(t reflect.Type, o Options) (f *Form) {
 	defer func() {
 		if recover() != nil {

@@ -2,18 +2,18 @@ package canonical
 
 import "bytes"
 
-// object is the rule of structs whose JSON is that of their fields.
+// object is the rule of structs whose JSON consists of their fields.
 type object struct {
 	members []member // in the order in which they are written
 }
 
 // member is a field.
 type member struct {
-	head      string // its name, in quotes, and the colon
+	head      string // the name in quotes, and the colon
 	value     rule
-	leaves    facts // those of a value that is left out
+	leaves    facts // the facts of a value that is left out
 	optional  bool  // it is left out when zero
-	defaulted bool  // it has a default that stands in for what is zero
+	defaulted bool  // it has a default, which replaces a zero value
 }
 
 func (o *object) match(r *reader, at int) (end int, is facts) {
@@ -22,7 +22,7 @@ func (o *object) match(r *reader, at int) (end int, is facts) {
 	}
 	at++
 	is = void | zero
-	next := 0 // of members
+	next := 0 // index in members
 	if r.byteAt(at) != '}' {
 		for {
 			for next < len(o.members) && !r.has(at, o.members[next].head) {
@@ -137,7 +137,7 @@ func (p *pointer) match(r *reader, at int) (end int, is facts) {
 	return end, 0
 }
 
-// never is the rule of what cannot be recognised.
+// never is the rule of values that cannot be recognised.
 type never struct{}
 
 func (never) match(*reader, int) (int, facts) { return no, 0 }

@@ -15,8 +15,8 @@ func (moment) match(r *reader, at int) (end int, is facts) {
 	return at + len(layout), 0
 }
 
-// isMoment reports whether text, which is as long as the layout, is a time as metav1.Time writes it: with a year that has
-// four digits, and not the zero time.
+// isMoment reports whether text, which must be as long as the layout, is a time as metav1.Time writes it: with a year of four
+// digits, and not the zero time.
 func isMoment(text []byte) bool {
 	for i, c := range []byte(layout) {
 		isDigit := '0' <= text[i] && text[i] <= '9'
@@ -43,8 +43,8 @@ func daysIn(year, month int) int {
 	return 31
 }
 
-// verbatim is the rule of types that keep an object as its JSON: metav1.FieldsV1 and runtime.RawExtension. Encoding leaves
-// out white space, and escapes some characters.
+// verbatim is the rule of types that keep an object as its JSON: metav1.FieldsV1 and runtime.RawExtension. Encoding removes white
+// space and escapes some characters.
 type verbatim struct{ otherwise rule }
 
 func (v *verbatim) match(r *reader, at int) (end int, is facts) {
@@ -58,8 +58,8 @@ func (v *verbatim) match(r *reader, at int) (end int, is facts) {
 	return v.otherwise.match(r, at)
 }
 
-// anyValue returns the offset after the JSON value that begins at an offset, or no. It knows values without
-// white space, fractions and exponents.
+// anyValue returns the offset after the JSON value that begins at an offset, or no. It recognises only values without white
+// space, fractions and exponents.
 func anyValue(r *reader, at int) int {
 	switch c := r.byteAt(at); c {
 	case '{', '[':
@@ -82,7 +82,7 @@ func anyValue(r *reader, at int) int {
 	return end
 }
 
-// anyMembers is anyValue after the bracket that opens an object or a list.
+// anyMembers is anyValue for the members or items after the bracket that opens an object or a list.
 func anyMembers(r *reader, at int, open byte) int {
 	end := open + 2 // the bracket that closes it, in ASCII
 	if r.byteAt(at) == end {

@@ -21,13 +21,13 @@ func (boolean) match(r *reader, at int) (end int, is facts) {
 	return no, 0
 }
 
-// integer is the rule of integers of so many bits.
+// integer is the rule of integers with the given number of bits.
 type integer struct {
 	bits     int
 	unsigned bool
 }
 
-// shortDigits is how many digits fit into every integer of 64 bits.
+// shortDigits is the largest number of digits that fit into every integer of 64 bits.
 const shortDigits = 18
 
 func (n integer) match(r *reader, at int) (end int, is facts) {
@@ -55,7 +55,7 @@ func (n integer) match(r *reader, at int) (end int, is facts) {
 	return at, 0
 }
 
-// parses reports whether a number is in the range.
+// parses reports whether a number is in the range of the type.
 func (n integer) parses(text string) bool {
 	var err error
 	if n.unsigned {
@@ -77,11 +77,11 @@ func (str) match(r *reader, at int) (end int, is facts) {
 	return end, 0
 }
 
-// anyString returns the offset after the canonical string that begins at an offset, or no. Of the escapes it knows those
-// that are common; others are perhaps not what is written.
+// anyString returns the offset after the canonical string that begins at an offset, or no. It recognises only the common escapes,
+// so it returns no for others.
 func anyString(text []byte, at int) int { return scanString(text, at, true) }
 
-// plainString is anyString of a string without escapes.
+// plainString is anyString for a string without escapes.
 func plainString(text []byte, at int) int { return scanString(text, at, false) }
 
 func scanString(text []byte, at int, escapes bool) int {
@@ -106,15 +106,15 @@ func scanString(text []byte, at int, escapes bool) int {
 	return no
 }
 
-// In each byte of a word: its lowest bit, and its highest.
+// The lowest bit and the highest bit of each byte of a word.
 const (
 	lows  = 0x0101010101010101
 	highs = 0x8080808080808080
 )
 
-// plainRun returns the offset of the first byte, from an offset on, that does not stand for itself in every string: a
-// control character, a quote, a backslash, one of <, > and &, which encoding/json escapes, or one beyond ASCII. It is
-// the length of text when there is none. Eight bytes are looked at together, for most of a text are such bytes.
+// plainRun returns the offset of the first byte, from the offset at, that cannot stand unescaped in every string: a control
+// character, a quote, a backslash, one of <, > and &, which encoding/json escapes, or a byte beyond ASCII. It returns the length
+// of text if there is none. It examines eight bytes at a time, because most bytes of a text are plain.
 func plainRun(text []byte, at int) int {
 	for ; len(text)-at >= 8; at += 8 {
 		w := binary.LittleEndian.Uint64(text[at:])
@@ -123,7 +123,7 @@ func plainRun(text []byte, at int) int {
 		odd |= highs - ((w | 0x04*lows) ^ '&'*lows) // & and the quote, which differ in one bit
 		odd |= highs - ((w | 0x02*lows) ^ '>'*lows) // < and >
 		odd |= highs - (w ^ '\\'*lows)
-		// A byte beyond ASCII may make those after it odd. The first one is never mistaken.
+		// A byte beyond ASCII may also mark the bytes after it as odd. The first odd byte is always right.
 		if odd &= highs; odd != 0 {
 			return at + bits.TrailingZeros64(odd)/8
 		}
@@ -137,8 +137,8 @@ func plainRun(text []byte, at int) int {
 	return at
 }
 
-// wideRune is the length of the rune of several bytes that text begins with; 0 for one that is not written as it is, or
-// is none.
+// wideRune returns the length of the multi-byte rune at the beginning of text. It returns 0 if that rune is invalid or is escaped
+// by encoding/json.
 func wideRune(text []byte) int {
 	c, size := utf8.DecodeRune(text)
 	if c == utf8.RuneError && size == 1 || c == '\u2028' || c == '\u2029' {
@@ -147,7 +147,7 @@ func wideRune(text []byte) int {
 	return size
 }
 
-// escape is the length of the escape that text begins with; 0 for one that is not known to be written so.
+// escape returns the length of the escape at the beginning of text, or 0 if encoding/json may not write this escape.
 func escape(text []byte) int {
 	if len(text) < 2 {
 		return 0
@@ -188,7 +188,7 @@ func (base64Bytes) match(r *reader, at int) (end int, is facts) {
 	return at + size + 1, 0
 }
 
-// isBase64 reports whether text is what the standard encoding makes of some bytes.
+// isBase64 reports whether text is the output of the standard base64 encoding for some bytes.
 func isBase64(text []byte) bool {
 	if len(text)%4 != 0 {
 		return false

@@ -8,11 +8,11 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// whole is the rule of a type about which nothing is known: a value of it is decoded and encoded.
+// whole is the rule of a type without a more specific rule: each value is decoded and encoded.
 type whole struct {
 	typ reflect.Type
-	// addressable says that values are in something that has an address, as those in maps are not: methods of the pointer
-	// are used then.
+	// addressable means that the values can be addressed, which is false for the values of maps. encoding/json then uses methods
+	// of the pointer.
 	addressable bool
 }
 
@@ -36,7 +36,7 @@ func (w *whole) match(r *reader, at int) (end int, is facts) {
 	return end, factsOf(v.Elem())
 }
 
-// factsOf is what encoding/json asks of a value.
+// factsOf returns the facts of a value, as encoding/json determines them.
 func factsOf(v reflect.Value) (is facts) {
 	if v.IsZero() {
 		is |= zero
@@ -58,7 +58,7 @@ func factsOf(v reflect.Value) (is facts) {
 	return is
 }
 
-// isVoid is what the option omitzero asks of a value that has an address.
+// isVoid reports whether the option omitzero leaves out v, which is addressable.
 func isVoid(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Interface:
@@ -79,7 +79,7 @@ func isVoid(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// skip returns the offset after the value that begins at an offset, if it is one, or no.
+// skip returns the offset after the JSON value that begins at the offset at, or no.
 func skip(text []byte, at int) int {
 	depth := 0
 	for at < len(text) {
@@ -111,7 +111,7 @@ func skip(text []byte, at int) int {
 	return no
 }
 
-// skipString is skip of a string.
+// skipString is skip for a string.
 func skipString(text []byte, at int) int {
 	for at++; at < len(text); at++ {
 		switch text[at] {
@@ -124,7 +124,7 @@ func skipString(text []byte, at int) int {
 	return no
 }
 
-// skipPlain is skip of a number, true, false or null.
+// skipPlain is skip for a number, true, false or null.
 func skipPlain(text []byte, at int) int {
 	n := bytes.IndexAny(text[at:], ",]}")
 	if n < 0 {

@@ -105,10 +105,9 @@ type Options struct {
 	MaxBodyBytes int64
 	// Budget bounds the bytes that requests hold. A request counts these bytes:
 	//
-	//   - For a body above 16 KiB, 16 times its length, for all that is made from the body. The bytes count from before the body
-	//     is read
-	// until the request ends. A stored object above 16 KiB counts the same if it is changed, or shown in another form than the
-	// stored one.
+	//   - For a body above 16 KiB, 16 times its length, for all that is made from the body. They count from before the body is
+	//     read until the request ends. A stored object above 16 KiB counts the same if it is changed, or shown in another form
+	//     than the stored one.
 	//   - For a body whose values take more than 32 KiB in memory, 8 times the size of the values.
 	//   - For a list that is in no cache, the records that are read at once.
 	//   - For a watch, the events that are not sent yet.

@@ -42,7 +42,7 @@ type Kind struct {
 	Kinds []schema.GroupVersionKind
 	// Namespaced says that the objects are in namespaces.
 	Namespaced bool
-	// Singular, ShortNames and ListKind are those of the version of Kind.
+	// Singular is the singular name in the version of Kind, ShortNames are its short names, and ListKind is the kind of its lists.
 	Singular   string
 	ShortNames []string
 	ListKind   string

@@ -36,7 +36,7 @@ type Options struct {
 	Resource   schema.GroupResource    // the kind of the objects, as in Kind.Kind
 	Namespaced bool                    // the objects are in namespaces
 	// Registry stores the objects. If it is nil, Storage does: any value that implements some of the capabilities of package
-	// registry. Gate reviews changes to Storage, and has the policy of its calls.
+	// registry. Gate reviews changes to Storage. Its Admission has the policy of calls to Storage.
 	Registry *registry.Registry
 	Storage  any
 	Gate     registry.Gate

@@ -100,9 +100,13 @@ type Registry struct {
 	scale      untypedScale
 }
 
-// New returns a registry. It returns an error if a required field of Options is missing, if the kind is not registered or not the
-// hub, if the resource is of another group, if the strategy is for another Go type, or if a path of the strategy or of the scale
-// does not exist.
+// New returns a registry. It returns an error in these cases:
+//
+//   - Scheme, Storage or Resource is missing.
+//   - Kind is not registered in Scheme, or is not the hub version.
+//   - Resource is of another group than Kind.
+//   - Strategy is for another Go type, or a path of its ResetFields does not exist.
+//   - Kind has no Go type, and a path of Scale is invalid.
 func New(o Options) (*Registry, error) {
 	r, err := newRegistry(o)
 	if err != nil {

@@ -27,9 +27,9 @@ type ViewOptions struct {
 	// ValidateUpdate, WarnOnUpdate and ResetFields. The other fields are ignored: those of the kind's strategy are used.
 	Strategy Erased
 	// Admitted says that admission has reviewed the request before the View is called. That is so if a Creater or Updater that is
-	// the Storage of a subresource calls the View. Such a Storage must have the View in a field, and not embed it. A View as the
-	// Storage itself, embedded or not, is called for records, which admission does not review before. Therefore it is refused as
-	// a Storage if Admitted is set.
+	// the Storage of a subresource calls the View. Such a Storage must have the View in a field, and not embed it. If the View
+	// itself is the Storage, or is embedded in it, handlers call it for records, and do not call admission before. Therefore such a
+	// Storage is refused if Admitted is set.
 	Admitted bool
 }
 
